@@ -15,12 +15,13 @@
 #include "rodeo/consumer.h"
 #include "rodeo/input.h"
 #include "rodeo/parameters.h"
+#include "rodeo/selection.h"
 #include "rodeo/trigger.h"
 
 namespace rodeo {
 
 /// Changes with every incompatible change of this folder; checked before anything of a plug-in is called.
-inline constexpr std::uint32_t kPluginAbi = 5;
+inline constexpr std::uint32_t kPluginAbi = 6;
 
 /// What a component says of itself.
 struct ComponentInfo {
@@ -36,6 +37,7 @@ using ConsumerFactory = std::function<std::unique_ptr<FragmentConsumer>(const Pa
 using ExtractorFactory = std::function<std::unique_ptr<TriggerExtractor>(const Parameters&)>;
 using CheckerFactory = std::function<std::unique_ptr<IntegrityChecker>(const Parameters&)>;
 using WorkFactory = std::function<std::unique_ptr<FragmentWork>(const Parameters&)>;  ///< called once per thread
+using SelectionFactory = std::function<std::unique_ptr<EventSelection>(const Parameters&)>;  ///< called once per thread
 
 /// Where components are registered. Factories throw std::runtime_error with one complete sentence when they cannot do it.
 class Registry {
@@ -49,6 +51,7 @@ class Registry {
   virtual void add_checker(ComponentInfo info, CheckerFactory make) = 0;
   virtual void add_work(ComponentInfo info, WorkFactory make) = 0;
   virtual void add_restamp(ComponentInfo info, RestampFunction function) = 0;
+  virtual void add_selection(ComponentInfo info, SelectionFactory make) = 0;
 
   /// A plain function per chunk; adapted to runs.
   void add_extractor(ComponentInfo info, TriggerFields fields, ExtractFunction function);

@@ -1,1 +1,31 @@
-"""Rodeo for Python: sizing of event-building networks (rodeo.network), figures. Run with PYTHONPATH=build/python."""
+"""Rodeo for Python: data files (rodeo.data), events of a running readout (rodeo.events), event selections of the farm
+(rodeo.select), cards (rodeo.card), sizing of event-building networks (rodeo.network). In a clone run with PYTHONPATH=build/python.
+
+    import rodeo
+    for event in rodeo.data.open("*.data"):
+        print(event.l1_id, len(event.fragments))
+"""
+
+import importlib
+
+try:
+    from rodeo._version import VERSION as __version__
+except ImportError:  # the sources by themselves: CMake writes the version beside them
+    __version__ = "unknown"
+
+# Imported when they are used: a name, and the module that has it ("": a module itself).
+_SELECTION = "rodeo.selection.decorator"
+_HOMES = {
+    "card": "", "data": "", "events": "", "network": "", "decoder": "rodeo.data.decoder",
+    "monitor": "rodeo.monitoring.monitor",
+    "select": _SELECTION, "accept": _SELECTION, "reject": _SELECTION, "more": _SELECTION, "Stream": _SELECTION,
+}
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module rodeo has no attribute {name}")
+    home = _HOMES[name]
+    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"rodeo.{name}")
+    globals()[name] = value
+    return value

@@ -57,6 +57,7 @@ std::string_view kind_name(ComponentKind kind) {
     case ComponentKind::checker: return "checker";
     case ComponentKind::work: return "work";
     case ComponentKind::restamp: return "restamp";
+    case ComponentKind::selection: return "selection";
   }
   return "component";
 }
@@ -141,6 +142,9 @@ void ComponentRegistry::add_work(ComponentInfo info, WorkFactory make) {
 void ComponentRegistry::add_restamp(ComponentInfo info, RestampFunction function) {
   add(ComponentKind::restamp, std::move(info), function);
 }
+void ComponentRegistry::add_selection(ComponentInfo info, SelectionFactory make) {
+  add(ComponentKind::selection, std::move(info), std::move(make));
+}
 
 Result<std::unique_ptr<DataInput>> ComponentRegistry::make_input(std::string_view name, const Parameters& parameters) const {
   return call<InputFactory>(find(ComponentKind::input, name), parameters);
@@ -164,6 +168,10 @@ Result<std::unique_ptr<IntegrityChecker>> ComponentRegistry::make_checker(std::s
 Result<std::unique_ptr<FragmentWork>> ComponentRegistry::make_work(std::string_view name,
                                                                    const Parameters& parameters) const {
   return call<WorkFactory>(find(ComponentKind::work, name), parameters);
+}
+Result<std::unique_ptr<EventSelection>> ComponentRegistry::make_selection(std::string_view name,
+                                                                          const Parameters& parameters) const {
+  return call<SelectionFactory>(find(ComponentKind::selection, name), parameters);
 }
 Result<RestampFunction> ComponentRegistry::restamp(std::string_view name) const {
   const auto found = RODEO_TRY(find(ComponentKind::restamp, name));

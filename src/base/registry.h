@@ -14,11 +14,11 @@
 
 namespace rodeo::base {
 
-enum class ComponentKind : std::uint8_t { input, builder, consumer, extractor, checker, work, restamp };
+enum class ComponentKind : std::uint8_t { input, builder, consumer, extractor, checker, work, restamp, selection };
 
 inline constexpr std::array kComponentKinds = {ComponentKind::input,     ComponentKind::builder, ComponentKind::consumer,
                                                ComponentKind::extractor, ComponentKind::checker, ComponentKind::work,
-                                               ComponentKind::restamp};
+                                               ComponentKind::restamp,   ComponentKind::selection};
 
 /// "input", "builder", ...
 std::string_view kind_name(ComponentKind kind);
@@ -28,7 +28,7 @@ std::string_view kind_name(ComponentKind kind);
 class ComponentRegistry final : public Registry {
  public:
   using Factory = std::variant<InputFactory, BuilderFactory, ConsumerFactory, ExtractorFactory, CheckerFactory, WorkFactory,
-                               RestampFunction>;
+                               RestampFunction, SelectionFactory>;
 
   struct Component {
     ComponentKind kind = ComponentKind::input;
@@ -73,6 +73,7 @@ class ComponentRegistry final : public Registry {
   Result<std::unique_ptr<IntegrityChecker>> make_checker(std::string_view name, const Parameters& parameters) const;
   Result<std::unique_ptr<FragmentWork>> make_work(std::string_view name, const Parameters& parameters) const;
   Result<RestampFunction> restamp(std::string_view name) const;
+  Result<std::unique_ptr<EventSelection>> make_selection(std::string_view name, const Parameters& parameters) const;
 
   // Registry: throw SetupError for a name that is taken or malformed; call them through add_library.
   using Registry::add_checker;
@@ -84,6 +85,7 @@ class ComponentRegistry final : public Registry {
   void add_checker(ComponentInfo info, CheckerFactory make) override;
   void add_work(ComponentInfo info, WorkFactory make) override;
   void add_restamp(ComponentInfo info, RestampFunction function) override;
+  void add_selection(ComponentInfo info, SelectionFactory make) override;
 
  private:
   void add(ComponentKind kind, ComponentInfo info, Factory factory);

@@ -82,6 +82,14 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
       if (const auto plan = router::plan_router(*configuration); !plan)
         errors.insert(errors.end(), plan.error().begin(), plan.error().end());
     }
+    if (configuration->table("farm.node") != nullptr) {
+      if (const auto plan = farm::plan_node(*configuration); !plan)
+        errors.insert(errors.end(), plan.error().begin(), plan.error().end());
+    }
+    if (configuration->table("farm.recorder") != nullptr) {
+      if (const auto plan = farm::plan_recorder(*configuration); !plan)
+        errors.insert(errors.end(), plan.error().begin(), plan.error().end());
+    }
     if (const auto job = network::network_job(*configuration); !job)
       errors.insert(errors.end(), job.error().begin(), job.error().end());
     const ConfigurationErrors of_system = process::check_control(*configuration);

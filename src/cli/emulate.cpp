@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -39,6 +40,8 @@ struct TalkOptions {
   std::optional<std::chrono::nanoseconds> duration;
   double value = 95;
   std::optional<unsigned> wait_for;
+  std::string lumi_block;
+  std::string scan_step;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -238,6 +241,29 @@ Result<ExitCode> release(const TalkOptions& options) {
   return ExitCode::done;
 }
 
+/// "next", or a number.
+Result<Json> advance_of(const std::string& text, const char* option) {
+  if (text.empty()) return Json();
+  if (text == "next") return Json(true);
+  std::uint16_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc{} || end != text.data() + text.size())
+    return value_error(fmt::format("{} {}: expected next, or a number from 0 to 65535", option, text), "--lumi-block next");
+  return Json(number);
+}
+
+Result<ExitCode> advance(const TalkOptions& options) {
+  if (options.lumi_block.empty() && options.scan_step.empty())
+    return usage_error("nothing is to go on", "--lumi-block next, or --scan-step next, or a number");
+  Json request = Json::object({{"command", "trigger_advance"}});
+  request["lumi_block"] = RODEO_TRY(advance_of(options.lumi_block, "--lumi-block"));
+  request["scan_step"] = RODEO_TRY(advance_of(options.scan_step, "--scan-step"));
+  const auto answer = RODEO_TRY(ask_emulator(options.name, request));
+  fmt::print("from trigger {} on: luminosity block {}, scan step {}\n", member(answer, "sequence").unsigned_integer(),
+             member(answer, "lumi_block").unsigned_integer(), member(answer, "scan_step").unsigned_integer());
+  return ExitCode::done;
+}
+
 Result<ExitCode> stop(const TalkOptions& options) {
   RODEO_TRY(ask_emulator(options.name, Json::object({{"command", "stop"}})));
   return ExitCode::done;
@@ -295,6 +321,14 @@ void add_emulate(Command& root) {
                   "Functions that must be ready, instead of emulator.trigger.wait_for; 0: all of this process");
   name(releases);
   releases.run([talk] { return release(*talk); });
+
+  Command& advances = verb.verb("advance", "Luminosity block or scan step go on, with the next trigger");
+  advances.example("rodeo emulate advance --lumi-block next", "the next block; what is under way belongs to the one before")
+      .example("rodeo emulate advance --scan-step 7", "step 7 of a scan");
+  advances.option("--lumi-block", talk->lumi_block, "next, or a number").value_name("[next|N]");
+  advances.option("--scan-step", talk->scan_step, "next, or a number").value_name("[next|N]");
+  name(advances);
+  advances.run([talk] { return advance(*talk); });
 
   Command& ends = verb.verb("stop", "End a running emulator in order");
   name(ends);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "process/control_request.h"
 
@@ -58,6 +59,41 @@ std::string release(Emulator& emulator, const Json& request) {
   if (const auto done = emulator.release_triggers(wait_for); !done) return refusal(done.error());
   const trigger::TriggerReport trigger = emulator.report().trigger;
   return reply(Json::object({{"held", false}, {"wait_for", trigger.wait_for}, {"awaited_functions", trigger.awaited}}));
+}
+
+/// A member that says how to go on: true for the next number, or a number.
+Result<bool> read_advance(const Json& request, const char* key, std::optional<std::uint16_t>& to) {
+  constexpr double kMost = 65535;
+  const Json* const wanted = request.find(key);
+  if (wanted == nullptr || wanted->is_null()) return false;
+  if (wanted->is_boolean()) return wanted->boolean();
+  const double number = wanted->is_number() ? wanted->number() : -1;
+  if (!(number >= 0 && number <= kMost && number == static_cast<double>(static_cast<unsigned>(number))))
+    return std::unexpected(Error{"emulator.bad_trigger", fmt::format("`{}` is no number that it could go on to", key), "",
+                                 "true, for the next one, or a whole number from 0 to 65535"});
+  to = static_cast<std::uint16_t>(number);
+  return false;
+}
+
+std::string advance(Emulator& emulator, const Json& request) {
+  trigger::TriggerAuthority::Advance advance;
+  for (const auto& [key, next, to] : {std::tuple{"lumi_block", &advance.next_lumi_block, &advance.lumi_block},
+                                      std::tuple{"scan_step", &advance.next_scan_step, &advance.scan_step}}) {
+    const auto read = read_advance(request, key, *to);
+    if (!read) return refusal(read.error());
+    *next = *read;
+  }
+  const auto done = emulator.advance_marks(advance);
+  if (!done) return refusal(done.error());
+  return reply(Json::object(
+      {{"sequence", done->sequence}, {"lumi_block", done->lumi_block}, {"scan_step", done->scan_step}}));
+}
+
+Json marks_json(const trigger::TriggerReport& trigger) {
+  Json json = Json::array();
+  for (const trigger::TriggerMark& mark : trigger.marks)
+    json.push_back(Json::object({{"id", mark.id}, {"lumi_block", mark.lumi_block}, {"scan_step", mark.scan_step}}));
+  return json;
 }
 
 /// Cards serve as soon as they are there; they run while somebody takes their data.
@@ -124,6 +160,9 @@ Json emulator_report_json(const EmulatorReport& report) {
                                               {"simple", trigger.vetoed_simple},
                                               {"complex", trigger.vetoed_complex}})},
                      {"ecr", trigger.ecrs},
+                     {"lumi_block", trigger.lumi_block},
+                     {"scan_step", trigger.scan_step},
+                     {"marks", marks_json(trigger)},
                      {"held", where_assigned(trigger, trigger.held)},
                      {"wait_for", where_assigned(trigger, trigger.wait_for)},
                      {"awaited_functions", trigger.awaited},
@@ -174,9 +213,10 @@ std::string answer_emulator(ControlledEmulator& controlled, const std::string& l
       return accepted ? reply(Json::object({{"held", true}, {"accepted", *accepted}})) : refusal(accepted.error());
     }
     if (command == "trigger_release") return release(emulator, request);
+    if (command == "trigger_advance") return advance(emulator, request);
     if (command == "fault") return inject(emulator, request);
     return refusal({"process.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
-                    "the commands are status, stop, fault, trigger_hold and trigger_release"});
+                    "the commands are status, stop, fault, trigger_hold, trigger_release and trigger_advance"});
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "emulator/configuration.h"
 #include "emulator/settings.h"
+#include "farm/setting_tables.h"
 #include "network/job.h"
 #include "network/tables.h"
 #include "process/control_tables.h"
@@ -80,7 +81,7 @@ std::vector<TableDeclaration> system_tables() {
        .keys = emulator::fault_settings().keys(),
        .form = Form::array},
   };
-  for (auto& more : {router::router_tables(), network::network_tables(), process::control_tables()})
+  for (auto& more : {router::router_tables(), farm::farm_tables(), network::network_tables(), process::control_tables()})
     tables.insert(tables.end(), more.begin(), more.end());
   return tables;
 }
@@ -131,6 +132,49 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
   auto plan = router::plan_router(*configuration);
   if (!plan) return std::unexpected(std::move(plan).error());
   return LoadedRouter{std::move(library), std::move(*plan)};
+}
+
+namespace {
+
+/// The configuration of a process of the farm, which has the table [farm.NAME].
+std::expected<settings::Configuration, ConfigurationErrors> load_farm(const ConfigurationSource& source, readout::Library& library,
+                                                                      const std::string& name) {
+  const std::string path = "farm." + name;
+  const std::unexpected nothing(
+      ConfigurationErrors{{"config.missing_key", fmt::format("there is no [{}] in it", path), source.file.string(),
+                           "begin with it: rodeo explain " + path}});
+  const auto raw = read_toml_file(source.file);
+  const bool told = std::ranges::any_of(source.overrides, [&](const auto& one) { return one.starts_with(path); });
+  const auto* const farm = raw ? raw->find("farm") : nullptr;
+  if (raw && (farm == nullptr || farm->find(name) == nullptr) && !told) return nothing;
+  auto configuration = load_configuration(source, tables_for(source.file), library.registry(), library.plugins());
+  if (configuration && configuration->table(path) == nullptr) return nothing;
+  return configuration;
+}
+
+}  // namespace
+
+std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source) {
+  auto library = std::make_unique<readout::Library>();
+  const auto configuration = load_farm(source, *library, "node");
+  if (!configuration) return std::unexpected(configuration.error());
+  auto plan = farm::plan_node(*configuration);
+  if (!plan) return std::unexpected(std::move(plan).error());
+  return LoadedNode{std::move(library), std::move(*plan)};
+}
+
+std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {
+  readout::Library library;
+  const auto configuration = load_farm(source, library, "supervisor");
+  if (!configuration) return std::unexpected(configuration.error());
+  return farm::plan_supervisor(*configuration);
+}
+
+std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source) {
+  readout::Library library;
+  const auto configuration = load_farm(source, library, "recorder");
+  if (!configuration) return std::unexpected(configuration.error());
+  return farm::plan_recorder(*configuration);
 }
 
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {

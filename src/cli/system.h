@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "emulator/emulator.h"
+#include "farm/node/plan.h"
+#include "farm/recorder/plan.h"
+#include "farm/supervisor/plan.h"
 #include "readout/plan.h"
 #include "router/plan.h"
 #include "settings/configuration.h"
@@ -40,6 +43,19 @@ struct LoadedRouter {
 
 /// All errors at once; config.missing_key if there is no [router].
 std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source);
+
+/// What `rodeo farm filter` runs, with the library that its selection comes from.
+struct LoadedNode {
+  std::unique_ptr<readout::Library> library;
+  farm::NodePlan plan;
+};
+
+/// All errors at once; config.missing_key if there is no [farm.node].
+std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source);
+
+/// What `rodeo farm supervise`, and `rodeo farm record`, run. All errors at once; config.missing_key if there is no such table of [farm].
+std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source);
+std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source);
 
 /// What `rodeo net size` and `rodeo net sweep` work on: network::network_job(). config.missing_key if there is no [network].
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source);

@@ -7,6 +7,8 @@
 #include "card/dma/channel.h"
 #include "cli/texts.h"
 #include "emulator/session.h"
+#include "farm/node/filter_node.h"
+#include "farm/recorder/recording.h"
 #include "formats/block_counters.h"
 #include "formats/rdh_frame_decoder.h"
 #include "formats/superpage_check.h"
@@ -15,6 +17,8 @@
 #include "readout/builder/worker_counters.h"
 #include "readout/consumer/hlt_request_handler.h"
 #include "router/router_status.h"
+#include "storage/file_filter.h"
+#include "storage/file_merge.h"
 #include "transport/publisher.h"
 #include "transport/replier.h"
 
@@ -78,10 +82,16 @@ std::vector<Word> vocabulary() {
   add(router::kLinkCounters, "counter of a router's link");
   add(router::kFrontEndCounters, "counter of a router's way to front-ends");
   add(transport::kPublisherCounters, "counter of a publisher");
+  add(farm::kNodeCounters, "counter of a filter node");
+  add(farm::kCollectorCounters, "counter of a filter node's requests");
+  add(farm::kDataCounters, "counter of a filter node's fragments");
+  add(farm::kRecorderCounters, "counter of a recorder");
   add(readout::kRetentionInfo, "counter of an hlt_request_handler");
   add(readout::kServiceInfo, "counter of an hlt_request_handler");
   add(transport::kReplierCounters, "counter of a service");
   add(emulator::kServerCounters, "counter of an emulated card");
+  add(storage::kMergeCounters, "counter of `rodeo data merge`");
+  add(storage::kFilterCounters, "counter of `rodeo data filter`");
   return words;
 }
 

@@ -249,6 +249,11 @@ Result<void> Emulator::release_triggers(std::optional<unsigned> wait_for) {
   return {};
 }
 
+Result<trigger::TriggerAuthority::Next> Emulator::advance_marks(const trigger::TriggerAuthority::Advance& advance) {
+  if (!authority_) return std::unexpected(follows_another());
+  return authority_->advance_marks(advance, base::steady_now_ns());
+}
+
 Error Emulator::follows_another() const {
   const std::string authority = link_->report().link->authority;
   return {"emulator.follows", "this process follows the triggers of another, and does not assign any", settings_.follow,

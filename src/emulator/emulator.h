@@ -62,6 +62,8 @@ class Emulator {
   /// See TriggerAuthority::hold_run() and release(). `accepted`: triggers so far. Error emulator.follows in a process that follows another's triggers.
   Result<std::uint64_t> hold_triggers();
   Result<void> release_triggers(std::optional<unsigned> wait_for);
+  /// See TriggerAuthority::advance_marks(). The same error.
+  Result<trigger::TriggerAuthority::Next> advance_marks(const trigger::TriggerAuthority::Advance& advance);
 
   /// Ends the DMA of all functions, for good: a report is final then. What was under way is lost under a name; registers still answer.
   void finish();

@@ -150,6 +150,14 @@ const Settings<EmulatorSettings>& trigger_settings() {
                   &T::hold, "hold",
                   "Begin with triggers held: nothing is offered until `rodeo emulate release`. Held time is no dead time."),
               setting(&T::seed, "seed", "Seed of random spacing.", {.maximum = kMostSeed}),
+              setting(&T::lumi_block, "lumi_block", "Luminosity block of the first trigger."),
+              setting(&T::lumi_block_period, "lumi_block_period",
+                      "The luminosity block goes on each so often, with the next trigger. 0s: when it is told to, by `rodeo "
+                      "emulate advance`.",
+                      {.minimum = 0}),
+              setting(&T::scan_step, "scan_step", "Scan step of the first trigger."),
+              setting(&T::scan_step_period, "scan_step_period",
+                      "The scan step goes on each so often, with the next trigger. 0s: when it is told to.", {.minimum = 0}),
           }),
       setting(
           &E::serve, "serve",

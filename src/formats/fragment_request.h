@@ -49,7 +49,7 @@ struct DescribeReply {
 };
 
 struct FetchRequest {
-  L1Id id;
+  L1Id id = {};
   std::uint32_t wait_us = 0;        ///< for what is not here yet
   std::vector<SourceId> robs = {};  ///< empty: all that the readout has
   bool operator==(const FetchRequest&) const = default;

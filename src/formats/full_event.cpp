@@ -1,5 +1,7 @@
 #include "formats/full_event.h"
 
+#include <algorithm>
+
 #include "formats/checksum.h"
 #include "formats/zlib_stream.h"
 
@@ -55,12 +57,10 @@ Decoded<void> decode_lists(HeaderCursor& cursor, FullEventView& event) {
   return {};
 }
 
-}  // namespace
-
-Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
-  const WordView words(bytes);
+// `words`: the event, or the front of it; `most`: words that the event may have.
+Decoded<FullEventView> decode_header(WordView words, std::size_t most) {
   if (words.size() < kGenericHeaderWords) {
-    return word_error(truncated, 0, "event header", bytes.size(), kGenericHeaderWords * kWordBytes);
+    return word_error(truncated, 0, "event header", words.size() * kWordBytes, kGenericHeaderWords * kWordBytes);
   }
   if (words[0] != kFullEventMarker) return word_error(wrong_value, 0, "event marker", words[0], kFullEventMarker);
   const std::uint32_t major = words[3] >> 16;
@@ -69,14 +69,15 @@ Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
   const std::uint64_t total = words[1];
   const std::uint64_t header = words[2];
   const std::uint64_t status = words[5];
-  if (total > words.size()) return word_error(too_large, 1, "event size in words", total, words.size());
+  if (total > most) return word_error(too_large, 1, "event size in words", total, most);
   if (header > total) return word_error(too_large, 2, "event header size in words", header, total);
   const std::uint64_t fixed = kGenericHeaderWords + specific;
   if (header < fixed) return word_error(too_small, 2, "event header size in words", header, fixed);
+  if (header > words.size()) return word_error(truncated, 2, "event header", words.size() * kWordBytes, header * kWordBytes);
   if (status > header - fixed) return word_error(too_large, 5, "number of event status words", status, header - fixed);
 
   FullEventView event;
-  event.words = words.sub(0, total);
+  event.words = words.sub(0, std::min<std::size_t>(total, words.size()));
   event.version = words[3];
   event.header_words = header;
   event.source_id = {words[4]};
@@ -106,10 +107,26 @@ Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
 
   const std::uint64_t trailer = checksum_type == 0 ? 0 : 1;
   if (total < header + trailer) return word_error(too_small, 1, "event size in words", total, header + trailer);
-  event.checksum = trailer == 0 ? 0 : words[total - 1];
-  event.payload = words.sub(header, total - header - trailer);
+  event.uncompressed_words = uncompressed;
+  return event;
+}
+
+}  // namespace
+
+Decoded<FullEventView> decode_event_header(std::span<const std::byte> front, std::size_t whole_bytes) {
+  return decode_header(WordView(front), whole_bytes / kWordBytes);
+}
+
+Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
+  const WordView words(bytes);
+  Decoded<FullEventView> event = decode_header(words, words.size());
+  if (!event) return event;
+  const std::size_t total = event->words.size();
+  const std::size_t trailer = event->checksum_type == ChecksumType::none ? 0 : 1;
+  event->checksum = trailer == 0 ? 0 : words[total - 1];
+  event->payload = words.sub(event->header_words, total - event->header_words - trailer);
   // Readers use the field for compressed events only, so what writers put there otherwise is not relied on.
-  event.uncompressed_words = event.compression == Compression::none ? event.payload.size() : uncompressed;
+  if (event->compression == Compression::none) event->uncompressed_words = event->payload.size();
   return event;
 }
 

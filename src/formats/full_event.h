@@ -54,6 +54,9 @@ struct FullEventView : EventFields {
   Decoded<WordView> robs(std::vector<std::byte>& buffer) const;
 };
 
+/// Decodes the header alone of an event of `whole_bytes`, of which `front` has the header at least. Nothing is said of the payload, which stays empty.
+Decoded<FullEventView> decode_event_header(std::span<const std::byte> front, std::size_t whole_bytes);
+
 /// Decodes the event at the start of `bytes`; more may follow it. The payload is not looked into.
 Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/words.h"
@@ -22,6 +23,9 @@ struct StreamTag {
 
 /// Text, padded with NUL to words.
 std::vector<std::uint32_t> encode_stream_tags(std::span<const StreamTag> tags);
+
+/// The tags in a text, as far as they can be made out: what is not spelt as it should be is passed over. Survives any bytes.
+std::vector<StreamTag> decode_stream_tags(std::string_view text);
 
 /// The text without its padding; bytes that cannot be printed are left as they are.
 std::string stream_tag_text(WordView words);

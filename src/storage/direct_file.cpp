@@ -112,6 +112,18 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
   return out;
 }
 
+void DirectFile::go_back_to(std::uint64_t offset) {
+  written_ = offset;
+  flushed_ = std::min(flushed_, offset);
+}
+
+int DirectFile::sync() {
+  while (::fdatasync(descriptor()) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
 int DirectFile::finish(std::uint64_t size) {
   if (direct_) go_through_cache();
   return ::ftruncate(descriptor(), static_cast<off_t>(size)) == 0 ? 0 : errno;

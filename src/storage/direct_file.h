@@ -48,6 +48,12 @@ class DirectFile {
   /// Appends a block: a multiple of kAlign, aligned to it, all but the last one of a file.
   Written write(std::span<const std::byte> block);
 
+  /// The next block is written at `offset`, a multiple of kAlign that was written before: over what is there.
+  void go_back_to(std::uint64_t offset);
+
+  /// Waits until all that was written is on the disk. The errno, or 0.
+  int sync();
+
   /// Cuts the file to its true size and gives back what was reserved beyond; no block may follow. The errno, or 0.
   int finish(std::uint64_t size);
 

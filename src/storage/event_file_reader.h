@@ -35,6 +35,12 @@ class EventFileReader {
   /// Where the next record starts; behind the end record once that was met.
   std::uint64_t position() const { return position_; }
 
+  /// The same file has grown and is in memory again, here: what ended next() in an error may be there now.
+  void go_on(std::span<const std::byte> file) {
+    file_ = file;
+    failed_ = false;
+  }
+
   /// The event in a block: itself, or decompressed into `buffer` if the file compresses whole blocks. Empty if that fails.
   std::span<const std::byte> event(const EventBlock& block, std::vector<std::byte>& buffer) const;
 

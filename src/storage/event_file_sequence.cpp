@@ -41,6 +41,7 @@ std::unexpected<Error> left_open(const DirectFile& file, const std::string& why)
 struct EventFileSequence::Buffer {
   std::byte* memory = nullptr;
   std::size_t used = 0;
+  std::size_t carried = 0;  // of these, at the front: the end of the buffer before, which was written with it
   std::vector<std::uint64_t> event_ends;  // offsets in the file
 };
 
@@ -61,11 +62,12 @@ struct EventFileSequence::Job {
   std::shared_ptr<OpenFile> file;
   Buffer* buffer = nullptr;       // to write and give back; null: nothing
   bool close = false;             // then close the file
+  bool sync = false;              // or flush it to the disk
   std::optional<Error> why = {};  // nothing comes after it, though something should
 };
 
 EventFileSequence::EventFileSequence(Settings settings)
-    : settings_(std::move(settings)), buffer_bytes_(aligned(settings_.buffer_bytes)), encoder_(settings_.files) {
+    : settings_(std::move(settings)), buffer_bytes_(aligned(settings_.buffer_bytes)), encoder_(settings_.files, settings_.first_file_number) {
   std::error_code error;
   const auto refuse = [&](const std::string& why, const std::string& next) {
     throw SetupError(Error{"readout.cannot_write", why, settings_.directory.string(), next});
@@ -77,7 +79,7 @@ EventFileSequence::EventFileSequence(Settings settings)
   const std::string core = core_file_name(settings_.files);
   for (const auto& entry : std::filesystem::directory_iterator(settings_.directory, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(core + "._")) continue;
+    if (!name.starts_with(core + "._") || settings_.first_file_number > 1) continue;
     if (!settings_.files.simple_name.empty())
       throw SetupError(
           Error{"file.exists", "is there already", entry.path().string(), "remove it, or name another directory"});
@@ -166,6 +168,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
 }
 
 void EventFileSequence::put(std::span<const std::byte> bytes) {
+  unflushed_ = true;
   while (!bytes.empty()) {
     if (filling_ == nullptr) filling_ = take_buffer();
     const std::size_t n = std::min(bytes.size(), buffer_bytes_ - filling_->used);
@@ -174,6 +177,42 @@ void EventFileSequence::put(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(n);
     if (filling_->used == buffer_bytes_) hand_over({.file = file_, .buffer = std::exchange(filling_, nullptr)});
   }
+}
+
+bool EventFileSequence::takes_at_once(std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  // An event that all of them cannot hold goes once nothing else waits.
+  if (free_.size() + (filling_ != nullptr ? 1 : 0) == buffers_.size()) return true;
+  const std::size_t room = free_.size() * buffer_bytes_ + (filling_ != nullptr ? buffer_bytes_ - filling_->used : 0);
+  // Besides: the end of this file and the beginning of the next, and a buffer for the end of a flush.
+  constexpr std::size_t kRecords = 64 << 10;
+  return formats::kSeparatorBytes + bytes + kRecords < room;
+}
+
+bool EventFileSequence::flush() {
+  if (!unflushed_ || file_ == nullptr || ended_) return true;
+  if (filling_ == nullptr) {
+    hand_over({.file = file_, .sync = true});
+    unflushed_ = false;
+    return true;
+  }
+  // The disk takes whole blocks: what is in the last one goes once more, at the front of the next buffer.
+  const std::size_t carried = filling_->used % DirectFile::kAlign;
+  Buffer* next = nullptr;
+  if (carried > 0) {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return false;
+    next = free_.back();
+    free_.pop_back();
+  }
+  if (next != nullptr) {
+    std::memcpy(next->memory, filling_->memory + filling_->used - carried, carried);
+    next->used = next->carried = carried;
+    next->event_ends.clear();
+  }
+  hand_over({.file = file_, .buffer = std::exchange(filling_, next), .sync = true});
+  unflushed_ = false;
+  return true;
 }
 
 void EventFileSequence::close_file(bool last, std::optional<Error> why) {
@@ -185,8 +224,9 @@ void EventFileSequence::close_file(bool last, std::optional<Error> why) {
 
 void EventFileSequence::close() { finish({}); }
 
-void EventFileSequence::finish(std::optional<Error> why) {
-  if (!thread_.joinable()) return;
+void EventFileSequence::end() { end({}); }
+
+void EventFileSequence::end(std::optional<Error> why) {
   close_file(true, std::move(why));
   ended_ = true;
   {
@@ -194,6 +234,11 @@ void EventFileSequence::finish(std::optional<Error> why) {
     ending_ = true;
   }
   changed_.notify_all();
+}
+
+void EventFileSequence::finish(std::optional<Error> why) {
+  if (!thread_.joinable()) return;
+  end(std::move(why));
   thread_.join();
 }
 
@@ -206,6 +251,7 @@ EventFileSequence::Buffer* EventFileSequence::take_buffer() {
   Buffer* buffer = free_.back();
   free_.pop_back();
   buffer->used = 0;
+  buffer->carried = 0;
   buffer->event_ends.clear();
   return buffer;
 }
@@ -264,7 +310,11 @@ void EventFileSequence::write(Job& job) {
   }
   if (job.buffer != nullptr) {
     Buffer& buffer = *job.buffer;
-    const std::uint64_t before = file.digest.bytes();
+    // What is carried was written before, as the end of the block at which this buffer begins.
+    const std::uint64_t before = file.digest.bytes() - buffer.carried;
+    if (buffer.carried > 0) file.file.go_back_to(before);
+    for (std::int64_t slept_ms = 0; slept_ms * 1'000'000 < delay_ns_.load(std::memory_order_relaxed); ++slept_ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
     const std::size_t padded = static_cast<std::size_t>(aligned(buffer.used));
     std::memset(buffer.memory + buffer.used, 0, padded - buffer.used);
     const DirectFile::Written written = file.file.write({buffer.memory, padded});
@@ -277,19 +327,30 @@ void EventFileSequence::write(Job& job) {
                       {},
                       "raise the limit (ulimit -f), or write smaller files"}
               : Error{"file.write", fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error))};
-      fail(job, why, salvage(file, buffer, before + std::min(written.bytes, buffer.used)));
+      fail(job, why, salvage(file, buffer, std::max(file.digest.bytes(), before + std::min(written.bytes, buffer.used))));
       return;
     }
-    file.digest.update({buffer.memory, buffer.used});
-    bytes_written_.fetch_add(buffer.used, std::memory_order_relaxed);
+    file.digest.update({buffer.memory + buffer.carried, buffer.used - buffer.carried});
+    bytes_written_.fetch_add(buffer.used - buffer.carried, std::memory_order_relaxed);
     file.ends_seen += buffer.event_ends.size();
     const auto tail = std::span(buffer.event_ends).last(std::min(buffer.event_ends.size(), kEndsKept));
     file.last_ends.insert(file.last_ends.end(), tail.begin(), tail.end());
     if (file.last_ends.size() > kEndsKept) file.last_ends.erase(file.last_ends.begin(), file.last_ends.end() - kEndsKept);
   }
-  if (!job.close) return;
+  if (!job.close) {
+    if (!job.sync) return;
+    if (const int error = file.file.sync(); error != 0) {
+      const Error why{"file.write", fmt::format("cannot flush {} to the disk: {}", file.file.path(), std::strerror(error))};
+      return fail(job, why, left_open(file.file, "what is not flushed may be lost"));
+    }
+    return make_safe(file);
+  }
   const Result<std::string> sealed = seal(file, file.digest, file.ends_seen);
   if (!sealed || job.why) fail(job, job.why, sealed);
+}
+
+void EventFileSequence::make_safe(const OpenFile& file) {
+  safe_events_.store(file.events_before + file.ends_seen, std::memory_order_release);
 }
 
 Result<std::string> EventFileSequence::seal(OpenFile& file, const formats::FileDigest& digest, std::uint64_t events) {
@@ -298,6 +359,7 @@ Result<std::string> EventFileSequence::seal(OpenFile& file, const formats::FileD
   if (const auto sealed = seal_event_file(file.file, file.closed_path, file.crc_offset, digest.crc32()); !sealed)
     return left_open(file.file, base::in_a_line(sealed.error()));
   events_kept_.fetch_add(events, std::memory_order_relaxed);
+  safe_events_.store(file.events_before + events, std::memory_order_release);
   {
     const std::lock_guard lock(mutex_);
     files_.push_back({.path = file.closed_path,
@@ -313,17 +375,18 @@ Result<std::string> EventFileSequence::seal(OpenFile& file, const formats::FileD
 }
 
 // The disk took only part of a buffer: end the file after the last whole event that leaves room for the end record in what
-// is there.
+// is there, but never before an event that was said to be safe: then the disk has to take the record, or the file stays open.
 Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes) {
   std::vector<std::uint64_t> ends = file.last_ends;
   ends.insert(ends.end(), failed.event_ends.begin(), failed.event_ends.end());
   std::uint64_t events = file.ends_seen + failed.event_ends.size();
-  while (!ends.empty() && ends.back() + formats::kFileEndBytes > written_bytes) {
+  const std::uint64_t safe = safe_events() > file.events_before ? safe_events() - file.events_before : 0;
+  while (!ends.empty() && events > safe && ends.back() + formats::kFileEndBytes > written_bytes) {
     ends.pop_back();
     --events;
   }
   const std::uint64_t end = ends.empty() ? file.header_bytes : ends.back();
-  if (end + formats::kFileEndBytes > written_bytes) {
+  if (end + formats::kFileEndBytes > written_bytes && safe == 0) {
     const std::string& path = file.file.path();
     if (written_bytes <= file.header_bytes && ::unlink(path.c_str()) == 0) return path + " was removed: no event is in it";
     return left_open(file.file, "there is no room for the end record");
@@ -370,6 +433,7 @@ void EventFileSequence::fail(const Job& job, std::optional<Error> why, const Res
   cause_ = why ? why->what : outcome.error().what;
   failure_ = why ? base::in_a_line({why->code, why->what + ": " + end, why->where, why->next}) : end;
   failed_.store(true, std::memory_order_release);
+  over_.store(true, std::memory_order_release);
 }
 
 EventFileSequence::Status EventFileSequence::status() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,8 @@ class EventFileSequence {
     unsigned buffers = 4;
     std::string thread_name = "file-io";
     std::string when_full = {};  ///< what Status::failure says of a full disk besides: what to do
+    /// Of its first file. Another than 1: files of the sequence with smaller numbers may be there.
+    std::uint32_t first_file_number = 1;
   };
 
   /// Makes the directory if it is not there and checks that it can be written to and holds no file of this sequence yet;
@@ -51,6 +54,28 @@ class EventFileSequence {
   /// Appends one event, given in pieces of `bytes` together; blocks while all buffers wait for the disk. Refused once the disk
   /// is full or fails, with the last file closed or given up: Status::failure says which.
   Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
+
+  /// Whether append() of so many bytes would go through without waiting for the disk, room on it aside. Of the thread that appends.
+  bool takes_at_once(std::size_t bytes) const;
+
+  /// Asks for all that was taken so far to be made safe: written and flushed to the disk, wherever in a buffer it ends. Does not wait; false: all
+  /// buffers wait for the disk, ask again later. Of the thread that appends.
+  bool flush();
+
+  /// So many events, of those taken and in their order, are on the disk whatever happens to this process or this host. After a failure it is final:
+  /// what is beyond is lost; never less than it was. Any thread.
+  std::uint64_t safe_events() const { return safe_events_.load(std::memory_order_acquire); }
+
+  /// Whether the disk has failed or is full: nothing more is taken, safe_events() is final. Any thread.
+  bool over() const { return over_.load(std::memory_order_acquire); }
+
+  /// For tests of what a slow disk does: each write takes so much longer. Any thread.
+  void slow_down(std::chrono::nanoseconds each_write) { delay_ns_.store(each_write.count(), std::memory_order_relaxed); }
+
+  /// The first half of close(): asks for it, and does not wait. closed() says when close() will return at once.
+  void end();
+  /// Any thread.
+  bool closed() const { return done_.load(std::memory_order_acquire); }
 
   /// Closes the last file and ends the thread. Every event taken is on disk then, or counted as lost. Again is harmless.
   void close();
@@ -76,11 +101,13 @@ class EventFileSequence {
 
   Result<void> open_file(std::size_t first_event_bytes);
   void close_file(bool last, std::optional<Error> why = {});
+  void end(std::optional<Error> why);
   void finish(std::optional<Error> why);
   Error disk_full(const DirectFile& file) const;
   void put(std::span<const std::byte> bytes);
   Buffer* take_buffer();
   void hand_over(Job job);
+  void make_safe(const OpenFile& file);
   std::string path_of(const std::string& name) const { return (settings_.directory / name).string(); }
 
   void run();
@@ -101,6 +128,7 @@ class EventFileSequence {
   Buffer* filling_ = nullptr;
   std::uint64_t event_bytes_ = 0;
   bool ended_ = false;
+  bool unflushed_ = false;  // something was put since the last flush
 
   // Between the two
   mutable std::mutex mutex_;
@@ -119,6 +147,9 @@ class EventFileSequence {
   std::atomic<std::uint64_t> waits_{0};
   std::atomic<bool> direct_{false};
   std::atomic<bool> done_{false};
+  std::atomic<std::uint64_t> safe_events_{0};
+  std::atomic<bool> over_{false};
+  std::atomic<std::int64_t> delay_ns_{0};
 
   // Of the writing thread
   std::shared_ptr<OpenFile> failed_file_;  // the one that the disk failed at; null: none did

@@ -21,7 +21,9 @@ TriggerAuthority::TriggerAuthority(TriggerSettings settings)
              .ecr_triggers = settings.ecr_triggers,
              .ecr_period = settings.ecr_period}),
       wait_for_(std::max(settings.wait_for, 1U)),
-      held_(settings.hold) {}
+      held_(settings.hold),
+      lumi_block_(settings.lumi_block),
+      scan_step_(settings.scan_step) {}
 
 std::optional<TriggerHub::Follower> TriggerAuthority::join_peer(std::string name, std::string peer) {
   const std::lock_guard lock(mutex_);
@@ -52,7 +54,7 @@ void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uin
 /// With mutex_ held. The time of triggers begins when the first of them could be offered.
 void TriggerAuthority::start_if_ready(std::uint64_t now_ns) {
   if (started() || held_ || !enough_ready()) return;
-  start_ns_ = now_ns_ = bucket_at_ns_ = now_ns;
+  start_ns_ = now_ns_ = bucket_at_ns_ = block_since_ns_ = step_since_ns_ = now_ns;
   plan_.start(now_ns);
   plan_.refuse();  // the first is due after a gap
 }
@@ -62,12 +64,56 @@ TriggerAuthority::Now TriggerAuthority::now() const {
   return {plan_.accepted(), started() ? now_ns_ - start_ns_ : 0, plan_.ecrs()};
 }
 
+/// Blocks and steps that have ended by then. Their borders are moments; an event has those of when it was accepted.
+void TriggerAuthority::mark_until(std::uint64_t time_ns) {
+  const auto go_on = [&](std::chrono::nanoseconds period, std::uint64_t& since_ns, std::uint16_t& number) {
+    const auto length = static_cast<std::uint64_t>(period.count());
+    if (length == 0 || time_ns < since_ns + length) return;
+    const std::uint64_t passed = (time_ns - since_ns) / length;
+    number = static_cast<std::uint16_t>(number + passed);
+    since_ns += passed * length;
+  };
+  go_on(settings_.lumi_block_period, block_since_ns_, lumi_block_);
+  go_on(settings_.scan_step_period, step_since_ns_, scan_step_);
+}
+
+TriggerAuthority::Next TriggerAuthority::advance_marks(const Advance& advance, std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  advance_locked(now_ns);
+  mark_until(now_ns);
+  const auto go_on = [&](bool next, std::optional<std::uint16_t> to, std::uint64_t& since_ns, std::uint16_t& number) {
+    if (!next && !to) return;
+    number = to ? *to : static_cast<std::uint16_t>(number + 1);
+    since_ns = now_ns;
+  };
+  go_on(advance.next_lumi_block, advance.lumi_block, block_since_ns_, lumi_block_);
+  go_on(advance.next_scan_step, advance.scan_step, step_since_ns_, scan_step_);
+  return {plan_.accepted(), lumi_block_, scan_step_};
+}
+
+std::vector<TriggerMark> TriggerAuthority::marks() const {
+  const std::lock_guard lock(mutex_);
+  return {marks_.begin(), marks_.end()};
+}
+
 void TriggerAuthority::accept(std::uint64_t count, std::uint64_t time_ns) {
+  mark_until(time_ns);
   const auto orbit = static_cast<std::uint32_t>(static_cast<double>(time_ns - start_ns_) / formats::kOrbitNs);
   while (count > 0) {
     const std::uint64_t sequence = plan_.accepted();
     const auto [first, here] = plan_.accept(count, time_ns);
-    ledger_.append({sequence, first.value, here, orbit});
+    const TriggerRange range{.sequence = sequence,
+                             .l1id = first.value,
+                             .count = here,
+                             .orbit = orbit,
+                             .epoch = plan_.ecrs() >> 8,
+                             .lumi_block = lumi_block_,
+                             .scan_step = scan_step_};
+    if (marks_.empty() || marks_.back().lumi_block != lumi_block_ || marks_.back().scan_step != scan_step_) {
+      if (marks_.size() == kMostMarks) marks_.pop_front();
+      marks_.push_back({range.id_of(0), lumi_block_, scan_step_});
+    }
+    ledger_.append(range);
     count -= here;
   }
 }
@@ -171,6 +217,9 @@ TriggerReport TriggerAuthority::report() const {
   report.ecrs = plan_.ecrs();
   report.seconds = started() ? static_cast<double>(now_ns_ - start_ns_) * 1e-9 : 0;
   report.offering_seconds = static_cast<double>(offering_ns_) * 1e-9;
+  report.lumi_block = lumi_block_;
+  report.scan_step = scan_step_;
+  report.marks = {marks_.begin(), marks_.end()};
   report.held = held_;
   report.wait_for = wait_for_;
   report.awaited = wait_for_ - std::min(wait_for_, ledger_.ready_functions());

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ struct TriggerSettings {
   unsigned wait_for = 1;                         ///< nothing is offered while fewer functions, here and elsewhere, are ready
   bool hold = false;                             ///< nothing is offered before release()
   std::uint64_t seed = 1;
+  std::uint16_t lumi_block = 1;                    ///< of the first trigger
+  std::chrono::nanoseconds lumi_block_period{0};   ///< a block is so long, since the first trigger could have been; 0: until somebody asks
+  std::uint16_t scan_step = 0;                     ///< of the first trigger
+  std::chrono::nanoseconds scan_step_period{0};    ///< the same for steps of a scan
 };
 
 class TriggerAuthority final : public TriggerHub {
@@ -43,6 +48,24 @@ class TriggerAuthority final : public TriggerHub {
   std::uint64_t hold_run(std::uint64_t now_ns);
   /// Triggers are offered again, and to so many functions at least, if `wait_for` says it; 0 counts as 1.
   void release(std::optional<unsigned> wait_for, std::uint64_t now_ns);
+
+  /// What the next accepted trigger has, and those behind it, until the next time.
+  struct Next {
+    std::uint64_t sequence = 0;  ///< of that trigger
+    std::uint16_t lumi_block = 0;
+    std::uint16_t scan_step = 0;
+  };
+  /// Luminosity block or scan step, or both, go on with the next trigger: to a number, or (`next`) by one. What time does to them begins anew. Any thread.
+  struct Advance {
+    bool next_lumi_block = false;
+    bool next_scan_step = false;
+    std::optional<std::uint16_t> lumi_block = {};
+    std::optional<std::uint16_t> scan_step = {};
+  };
+  Next advance_marks(const Advance& advance, std::uint64_t now_ns);
+  /// The last kMostMarks of them, oldest first.
+  std::vector<TriggerMark> marks() const;
+  static constexpr std::size_t kMostMarks = 256;
 
   // A follower in another process: how far it has room is said, not counted.
 
@@ -66,6 +89,7 @@ class TriggerAuthority final : public TriggerHub {
   void set_functions(Follower follower, unsigned ready, std::uint64_t now_ns);
   void advance_locked(std::uint64_t now_ns);
   void accept(std::uint64_t count, std::uint64_t time_ns);
+  void mark_until(std::uint64_t time_ns);
   bool dead_at(std::uint64_t time_ns);
   bool started() const { return start_ns_ != 0; }
   bool enough_ready() const { return ledger_.ready_functions() >= wait_for_; }
@@ -82,6 +106,11 @@ class TriggerAuthority final : public TriggerHub {
   std::uint64_t last_accepted_ns_ = 0;
   double bucket_ = 0;
   std::uint64_t bucket_at_ns_ = 0;
+  std::uint16_t lumi_block_;
+  std::uint16_t scan_step_;
+  std::uint64_t block_since_ns_ = 0;
+  std::uint64_t step_since_ns_ = 0;
+  std::deque<TriggerMark> marks_;
   TriggerReport report_;
 };
 

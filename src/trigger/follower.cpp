@@ -263,6 +263,7 @@ bool TriggerFollower::obey(const Message& message, std::string& why) {
     ++link_.connections;
     link_.authority = welcome->name;
     link_.why.clear();
+    report_.marks = welcome->marks;
     refused_.reset();
     timeout_ = std::chrono::milliseconds(std::clamp<std::uint32_t>(welcome->timeout_ms, 100, 3'600'000));
     base::log_info("follows the trigger authority {} at {}, from trigger {}", welcome->name, address_.text(),
@@ -296,7 +297,18 @@ bool TriggerFollower::obey_triggers(const Triggers& triggers, std::string& why) 
       return false;
     }
   }
-  for (const TriggerRange& range : triggers.ranges) ledger_.append(range);
+  for (const TriggerRange& range : triggers.ranges) {
+    ledger_.append(range);
+    if (!report_.marks.empty() && report_.marks.back().lumi_block == range.lumi_block &&
+        report_.marks.back().scan_step == range.scan_step)
+      continue;
+    if (report_.marks.size() >= kMostMarks) report_.marks.erase(report_.marks.begin());
+    report_.marks.push_back({range.id_of(0), range.lumi_block, range.scan_step});
+  }
+  if (!report_.marks.empty()) {
+    report_.lumi_block = report_.marks.back().lumi_block;
+    report_.scan_step = report_.marks.back().scan_step;
+  }
   if (count > 0) {
     if (report_.accepted == 0) first_time_ns_ = triggers.time_ns;
     expected_ = triggers.sequence + count;

@@ -55,6 +55,7 @@ void TriggerLedger::append(const TriggerRange& range) {
   TriggerRange* const last = entries_.empty() ? nullptr : &entries_.back().range;
   // Ranges do not go round within themselves: cards and the protocol need not look.
   if (last != nullptr && last->sequence + last->count == range.sequence && last->orbit == range.orbit &&
+      last->epoch == range.epoch && last->lumi_block == range.lumi_block && last->scan_step == range.scan_step &&
       last->l1id + last->count == range.l1id && (range.l1id & 0xffffffU) != 0) {
     last->count += range.count;
   } else {
@@ -75,10 +76,10 @@ std::uint64_t TriggerLedger::take(Follower follower, std::uint64_t most, std::ve
     const TriggerRange& range = entry->range;
     const std::uint64_t skip = state.taken - entry->index;
     const std::uint64_t count = std::min(range.count - skip, most - taken);
-    out.push_back({.sequence = range.sequence + skip,
-                   .l1id = range.l1id_of(static_cast<std::uint32_t>(skip)),
-                   .count = static_cast<std::uint32_t>(count),
-                   .orbit = range.orbit});
+    TriggerRange& part = out.emplace_back(range);
+    part.sequence += skip;
+    part.l1id = range.l1id_of(static_cast<std::uint32_t>(skip));
+    part.count = static_cast<std::uint32_t>(count);
     state.taken += count;
     taken += count;
   }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <concepts>
+#include <functional>
 #include <type_traits>
 
 namespace rodeo::trigger::protocol {
 namespace {
 
-constexpr std::size_t kRangeBytes = 16;
+constexpr std::size_t kRangeBytes = 24;
+constexpr std::size_t kMarkBytes = 12;
 constexpr std::uint16_t kBegins = 1;  // flag of TRIGGERS
 constexpr std::uint16_t kBunchCrossings = 3564;
 
@@ -105,7 +107,16 @@ void fields(auto& io, M& m) {
   Zero<std::uint16_t> zero16;
   Zero<std::uint32_t> zero32;
   if constexpr (std::same_as<T, Hello>) io(m.version, m.functions, m.seed, m.system, m.name);
-  if constexpr (std::same_as<T, Welcome>) io(m.version, zero16, m.timeout_ms, m.sequence, m.name);
+  if constexpr (std::same_as<T, Welcome>) {
+    auto count = static_cast<std::uint16_t>(m.marks.size());
+    io(m.version, zero16, m.timeout_ms, m.sequence, m.name, count);
+    if constexpr (!std::is_const_v<M>) {
+      io.expect(count <= kMostMarks && io.left() == count * kMarkBytes);
+      if (!io.good()) return;
+      m.marks.resize(count);
+    }
+    for (auto& mark : m.marks) io(mark.id, mark.lumi_block, mark.scan_step);
+  }
   if constexpr (std::same_as<T, Refused>) io(m.version, m.reason, m.why);
   if constexpr (std::same_as<T, State>) io(m.ready, m.busy, zero, m.hold, m.granted);
   if constexpr (std::same_as<T, Triggers>) {
@@ -120,7 +131,8 @@ void fields(auto& io, M& m) {
       m.firsts.resize(count);
     }
     for (std::size_t i = 0; i < count; ++i)
-      io(m.ranges[i].l1id, m.ranges[i].count, m.ranges[i].orbit, m.firsts[i].bcid, m.firsts[i].type);
+      io(m.ranges[i].l1id, m.ranges[i].count, m.ranges[i].orbit, m.firsts[i].bcid, m.firsts[i].type, m.ranges[i].epoch,
+         m.ranges[i].lumi_block, m.ranges[i].scan_step);
   }
 }
 
@@ -130,7 +142,10 @@ Wrong wrong_in(const Hello& hello) {
   return hello.name.empty() ? "a HELLO without name" : "";
 }
 
-Wrong wrong_in(const Welcome&) { return ""; }
+Wrong wrong_in(const Welcome& welcome) {
+  const auto down = std::ranges::adjacent_find(welcome.marks, std::greater_equal{}, &TriggerMark::id);
+  return down == welcome.marks.end() ? "" : "marks that do not go up";
+}
 
 Wrong wrong_in(const Refused& refused) {
   return refused.reason < Reason::version || refused.reason > Reason::too_many ? "a REFUSED for no known reason" : "";
@@ -147,6 +162,8 @@ Wrong wrong_in(Triggers& triggers) {
     if (range.count == 0 || range.count > 0x1000000U - (range.l1id & 0xffffffU) ||
         sequence > ~std::uint64_t{0} - range.count)
       return "a range of triggers that goes round, or has none";
+    if (i > 0 && range.id_of(0) <= triggers.ranges[i - 1].id_of(triggers.ranges[i - 1].count - 1))
+      return "ids that do not go up";
     if (triggers.firsts[i].bcid >= kBunchCrossings) return "a BCID above 3563";
     sequence += range.count;
   }

@@ -15,10 +15,11 @@
 namespace rodeo::trigger::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x54524452;  // "RDRT"
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 12;
 inline constexpr std::size_t kMostBodyBytes = 64 << 10;
 inline constexpr std::size_t kMostRanges = 2048;
+inline constexpr std::size_t kMostMarks = 256;
 inline constexpr std::size_t kMostText = 255;
 inline constexpr unsigned kMostFunctions = 4096;
 
@@ -40,6 +41,7 @@ struct Welcome {
   std::uint32_t timeout_ms = 0;
   std::uint64_t sequence = 0;
   std::string name = {};
+  std::vector<TriggerMark> marks = {};  ///< the last changes of luminosity block and scan step, oldest first
   bool operator==(const Welcome&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Consecutive accepted triggers: what the authority hands out and cards make data for.
+// Consecutive accepted triggers: what the authority hands out, cards make data for and a farm builds events of.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,22 @@ struct TriggerRange {
   std::uint32_t l1id = 0;      ///< of the first, with the ECR counter
   std::uint32_t count = 0;
   std::uint32_t orbit = 0;  ///< when the first was accepted
+  std::uint32_t epoch = 0;  ///< how often the ECR counter has gone round
+  std::uint16_t lumi_block = 0;
+  std::uint16_t scan_step = 0;
 
   std::uint32_t l1id_of(std::uint32_t i) const { return (l1id & 0xff000000U) | ((l1id + i) & 0xffffffU); }
+  /// The same, continued where the ECR counter goes round: no two triggers of an authority have it.
+  std::uint64_t id_of(std::uint32_t i) const { return std::uint64_t{epoch} << 32 | l1id_of(i); }
   bool operator==(const TriggerRange&) const = default;
+};
+
+/// From this trigger on, luminosity block and scan step are these.
+struct TriggerMark {
+  std::uint64_t id = 0;  ///< as TriggerRange::id_of()
+  std::uint16_t lumi_block = 0;
+  std::uint16_t scan_step = 0;
+  bool operator==(const TriggerMark&) const = default;
 };
 
 }  // namespace rodeo::trigger

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "trigger/range.h"
+
 namespace rodeo::trigger {
 
 /// A function of this process, or a process that follows this one.
@@ -42,6 +44,9 @@ struct TriggerReport {
   std::uint64_t vetoed_simple = 0;
   std::uint64_t vetoed_complex = 0;
   std::uint32_t ecrs = 0;
+  std::uint16_t lumi_block = 0;
+  std::uint16_t scan_step = 0;
+  std::vector<TriggerMark> marks = {};  ///< the last changes of both, as far as they are known here
   bool held = false;               ///< nothing is offered until somebody releases it; where triggers are assigned
   unsigned wait_for = 0;           ///< functions that must be ready for triggers; where they are assigned
   unsigned awaited = 0;            ///< functions that must be ready besides those that are, before triggers are offered

@@ -174,7 +174,8 @@ bool TriggerServer::greet(Peer& peer, const Hello& hello) {
   peer.told = Clock::now();
   (void)peer.connection.send(Welcome{.timeout_ms = static_cast<std::uint32_t>(settings_.timeout.count()),
                                      .sequence = authority_.now().sequence,
-                                     .name = settings_.name});
+                                     .name = settings_.name,
+                                     .marks = authority_.marks()});
   return true;
 }
 

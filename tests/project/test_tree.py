@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # Lowest first: a room may include from rooms before it. The public API comes first of all.
-ROOMS = ["rodeo", "base", "settings", "process", "formats", "storage", "trigger", "card", "emulator", "transport", "input", "router", "readout", "farm", "network", "cli", "bench"]
+ROOMS = ["rodeo", "base", "dispatch", "settings", "process", "formats", "storage", "trigger", "card", "emulator", "transport", "input", "router", "readout", "farm", "network", "cli", "bench"]
 
 TEXT = {".h", ".cpp", ".in", ".md", ".py", ".cmake", ".txt", ".toml", ".json", ""}
 

@@ -322,4 +322,70 @@ TEST(TriggerAuthority, AnIdOf24BitsGoesRoundWithoutTouchingTheEcrCounter) {
   EXPECT_EQ(ids_of({range}), (std::vector<std::uint32_t>{0x05fffffe, 0x05ffffff, 0x05000000, 0x05000001}));
 }
 
+/// Block and step of each trigger.
+std::vector<std::pair<unsigned, unsigned>> marks_of(const std::vector<TriggerRange>& ranges) {
+  std::vector<std::pair<unsigned, unsigned>> marks;
+  for (const TriggerRange& range : ranges) marks.insert(marks.end(), range.count, {range.lumi_block, range.scan_step});
+  return marks;
+}
+
+TEST(TriggerAuthority, BlocksAndStepsGoOnByTimeWithTheNextTrigger) {
+  TriggerAuthority authority({.rate_hz = 1e6,
+                              .spacing = TriggerSettings::Spacing::periodic,
+                              .lumi_block = 5,
+                              .lumi_block_period = 10us,
+                              .scan_step_period = 20us});
+  const auto follower = authority.join("card", 1000);
+  authority.set_ready(follower, true, kStart);
+  const auto ranges = take_all(authority, follower, kStart + 30'000);
+  const auto marks = marks_of(ranges);
+  ASSERT_EQ(marks.size(), 30U);
+  for (unsigned i = 0; i < 30; ++i)  // trigger i is accepted i + 1 us after the start
+    EXPECT_EQ(marks[i], std::pair(5 + (i + 1) / 10, (i + 1) / 20)) << i;
+  EXPECT_EQ(authority.marks(), (std::vector<TriggerMark>{{0, 5, 0}, {9, 6, 0}, {19, 7, 1}, {29, 8, 1}}));
+}
+
+TEST(TriggerAuthority, ABlockThatIsAskedForBeginsWithTheNextTriggerAndItsTimeBeginsAnew) {
+  TriggerAuthority authority(
+      {.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .lumi_block_period = 10us});
+  const auto follower = authority.join("card", 1000);
+  authority.set_ready(follower, true, kStart);
+  take_all(authority, follower, kStart + 5'000);
+  const auto next = authority.advance_marks({.next_lumi_block = true, .scan_step = 9}, kStart + 5'000);
+  EXPECT_EQ(next.sequence, 5U);
+  EXPECT_EQ(next.lumi_block, 2U);
+  EXPECT_EQ(next.scan_step, 9U);
+  const auto marks = marks_of(take_all(authority, follower, kStart + 16'000));
+  ASSERT_EQ(marks.size(), 11U);
+  EXPECT_EQ(marks.front(), std::pair(2U, 9U));
+  EXPECT_EQ(marks[8], std::pair(2U, 9U));
+  EXPECT_EQ(marks[9], std::pair(3U, 9U));
+}
+
+TEST(TriggerAuthority, WhatIsAskedForTwiceBetweenTwoTriggersIsOneMark) {
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic});
+  const auto follower = authority.join("card", 1000);
+  authority.set_ready(follower, true, kStart);
+  authority.advance_marks({.lumi_block = 7}, kStart);
+  authority.advance_marks({.next_lumi_block = true}, kStart);
+  take_all(authority, follower, kStart + 3'000);
+  EXPECT_EQ(authority.marks(), (std::vector<TriggerMark>{{0, 8, 0}}));
+}
+
+TEST(TriggerAuthority, AnIdIsNeverGivenAgainWhenTheEcrCounterGoesRound) {
+  TriggerAuthority authority({.ecr_triggers = 2, .limit = 1100});
+  const auto follower = authority.join("card", 1'000'000);
+  authority.set_ready(follower, true, kStart);
+  std::uint64_t last = 0;
+  std::uint64_t count = 0;
+  for (const TriggerRange& range : take_all(authority, follower, kStart + 1)) {
+    for (std::uint32_t i = 0; i < range.count; ++i, ++count) {
+      EXPECT_TRUE(count == 0 || range.id_of(i) > last);
+      last = range.id_of(i);
+    }
+  }
+  EXPECT_EQ(count, 1100U);
+  EXPECT_EQ(last >> 32, (1100 / 2 - 1) / 256);
+}
+
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -193,6 +194,44 @@ TEST_P(TriggerFollowing, ALateOneStartsAtThePresentTrigger) {
   EXPECT_TRUE(std::equal(late.ids.begin(), late.ids.end(), here.ids.begin() + late.ids.front()));
 }
 
+TEST_P(TriggerFollowing, BlocksAndStepsComeWithTheTriggersAndALateOneIsToldThoseOfBefore) {
+  serve({.rate_hz = 1e5, .spacing = Spacing::periodic, .wait_for = 2, .lumi_block_period = 2ms});
+  Function here(*authority_, "here");
+  TriggerFollower& link = follow_as("b");
+  Function there(link, "there");
+  std::map<std::uint32_t, std::pair<unsigned, unsigned>> heres, theres;
+  const auto work = [](Function& function, auto& marks) {
+    function.work();
+    for (const TriggerRange& range : function.ranges) {
+      for (std::uint32_t i = 0; i < range.count; ++i) marks[range.l1id_of(i)] = {range.lumi_block, range.scan_step};
+    }
+  };
+  bool asked = false;
+  ASSERT_TRUE(wait_until([&] {
+    work(here, heres);
+    work(there, theres);
+    if (here.ids.size() > 500 && !asked) {
+      asked = true;
+      authority_->advance_marks({.next_scan_step = true}, base::steady_now_ns());
+    }
+    return theres.size() > 2000 && heres.size() > 2000;
+  }));
+  const std::size_t both = std::min(heres.size(), theres.size());
+  EXPECT_TRUE(std::equal(heres.begin(), std::next(heres.begin(), static_cast<std::ptrdiff_t>(both)), theres.begin()));
+  EXPECT_GE(heres.rbegin()->second.first, 10U);
+  EXPECT_EQ(theres.rbegin()->second.second, 1U);
+  TriggerFollower& late = follow_as("late");
+  ASSERT_TRUE(wait_until([&] { return !late.report().marks.empty(); }));
+  const auto told = late.report().marks;
+  ASSERT_GE(told.size(), 10U);
+  for (const TriggerMark& mark : told) {
+    const auto of = theres.find(static_cast<std::uint32_t>(mark.id));
+    if (of == theres.end()) continue;
+    EXPECT_EQ(of->second.first, mark.lumi_block);
+    EXPECT_EQ(of->second.second, mark.scan_step);
+  }
+}
+
 TEST_P(TriggerFollowing, AFunctionThatIsSwitchedOffEndsWithTheTriggerThatTheOthersEndWith) {
   serve({.rate_hz = 2e5, .spacing = Spacing::periodic, .wait_for = 2});
   Function here(*authority_, "here");
@@ -273,7 +312,7 @@ TEST_P(TriggerFollowing, WhoCannotFollowIsToldWhy) {
   ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
   EXPECT_NE(refusal({.name = "b"}).what.find("taken"), std::string::npos);
   TriggerConnection newer = connect();
-  newer.send(protocol::Hello{.version = 2, .name = "newer"});
+  newer.send(protocol::Hello{.version = 9, .name = "newer"});
   const auto told = answer(newer);
   ASSERT_TRUE(told && std::holds_alternative<protocol::Refused>(*told));
   EXPECT_EQ(std::get<protocol::Refused>(*told).reason, protocol::Reason::version);

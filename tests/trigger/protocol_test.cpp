@@ -21,7 +21,8 @@ std::expected<Message, Wrong> read_back(std::span<const std::byte> bytes) {
 
 const std::vector<Message> kMessages{
     Hello{.functions = 2, .seed = 7, .system = "detector", .name = "host-2"},
-    Welcome{.timeout_ms = 5000, .sequence = 1ULL << 40, .name = "ctp"},
+    Welcome{.timeout_ms = 5000, .sequence = 1ULL << 40, .name = "ctp", .marks = {{0, 1, 0}, {7, 2, 0}, {1ULL << 40, 3, 5}}},
+    Welcome{.name = "ctp"},
     Refused{.reason = Reason::seed, .why = "another seed"},
     State{.ready = 2, .busy = true, .hold = 3, .granted = 1ULL << 33},
     Triggers{.time_ns = 12345,
@@ -29,8 +30,8 @@ const std::vector<Message> kMessages{
              .ecrs = 2,
              .held = 3,
              .begins = true,
-             .ranges = {{100, 0x02000010, 5, 77}, {105, 0x03000000, 0x1000000, 78}},
-             .firsts = {{3563, 255}, {0, 0}}},
+             .ranges = {{100, 0x02000010, 5, 77, 0, 3, 4}, {105, 0xff000000, 0x1000000, 78, 8, 5, 6}, {105 + 0x1000000, 0, 1, 79, 9, 5, 6}},
+             .firsts = {{3563, 255}, {0, 0}, {1, 1}}},
     Triggers{},
 };
 
@@ -62,6 +63,9 @@ TEST(TriggerProtocol, NumbersOutsideTheirBoundsAreRefused) {
   EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0, 0, 0}}, .firsts = {{}}})) << "no trigger in a range";
   EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0xffffff, 2, 0}}, .firsts = {{}}})) << "ids go round within a range";
   EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0, 1, 0}}, .firsts = {{3564, 0}}})) << "no such bunch crossing";
+  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 5, 2, 0}, {2, 6, 1, 0}}, .firsts = {{}, {}}})) << "an id twice";
+  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 5, 2, 0, 1}, {2, 7, 1, 0, 0}}, .firsts = {{}, {}}})) << "back an epoch";
+  EXPECT_TRUE(refused(Welcome{.marks = {{7, 1, 0}, {7, 2, 0}}}));
   EXPECT_TRUE(refused(Triggers{.sequence = ~0ULL, .ranges = {{~0ULL, 0, 1, 0}}, .firsts = {{}}}));
 }
 

@@ -1,0 +1,43 @@
+// The supervisor of a farm under load: a real one over the network, to processes that stand for its nodes, readouts and trigger.
+#pragma once
+
+#include <cstdint>
+
+namespace rodeo::bench {
+
+struct FarmBenchSettings {
+  std::uint32_t nodes = 2656;
+  std::uint32_t readouts = 600;
+  std::uint32_t slots = 32;
+  std::uint32_t at_once = 16;  ///< decisions that a node says at once
+  double rate_hz = 0;          ///< of triggers; 0: as many as the farm takes
+  double seconds = 5;
+};
+
+struct FarmBenchResult {
+  double seconds = 0;
+  double cpu_seconds = 0;  ///< of the supervisor's process, all its threads
+  // Within `seconds`
+  double assignments = 0;
+  double decisions = 0;
+  double clears = 0;  ///< of events, by all readouts
+  double requests = 0;  ///< of nodes
+  double batches = 0;   ///< of clears, to all readouts
+  // At the end, of the whole bench
+  std::uint64_t events = 0;
+  std::uint64_t assigned_twice = 0;
+  std::uint64_t undecided = 0;
+  std::uint64_t uncleared = 0;  ///< event and readout: not cleared
+  std::uint64_t cleared_twice = 0;
+  std::uint64_t cleared_early = 0;
+  std::uint64_t other_batches = 0;  ///< readouts that were told something else than the first
+  std::uint64_t failures = 0;       ///< of stand-ins, and of the supervisor's books
+  std::uint64_t mismatches() const {
+    return assigned_twice + undecided + uncleared + cleared_twice + cleared_early + other_batches + failures;
+  }
+};
+
+/// Forks; call it before there are threads. Throws SetupError.
+FarmBenchResult run_farm_bench(const FarmBenchSettings& settings);
+
+}  // namespace rodeo::bench

@@ -1,0 +1,45 @@
+// Processes that stand for readouts: they hold nothing, take clears, and check that each event is cleared once, after it was assigned.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/farm/farm_meeting.h"
+#include "formats/fragment_request.h"
+#include "transport/replier.h"
+
+namespace rodeo::bench {
+
+struct StandInReadoutsSettings {
+  std::filesystem::path bus;
+  std::uint32_t first = 0;  ///< number of the first
+  std::uint32_t readouts = 1;
+};
+
+/// The name of a readout's service.
+std::string stand_in_readout(std::uint32_t number);
+
+/// Each has a service and a connection of its own. The first of all marks each id; the others hash what they are told, which must be the same. One thread.
+class StandInReadouts {
+ public:
+  StandInReadouts(StandInReadoutsSettings settings, const FarmMeeting& meeting);
+  bool poll(std::uint64_t now_ns);
+
+ private:
+  void answer(std::uint32_t index, const transport::Replier::Request& request);
+  void clear(std::uint32_t number, std::span<const std::byte> bytes);
+
+  const StandInReadoutsSettings settings_;
+  const FarmMeeting& meeting_;
+  std::vector<std::unique_ptr<transport::Replier>> services_;
+  std::vector<transport::Replier::Request> requests_;
+  std::vector<transport::Replier::Dropped> dropped_;
+  std::vector<std::byte> whole_;
+  std::vector<std::byte> reply_;
+  formats::ClearRequest clear_;
+};
+
+}  // namespace rodeo::bench

@@ -1,0 +1,66 @@
+// An event taken apart: what the Python objects Event and Fragment show. Bytes stay where they are: in the mapped file, or in memory of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/event_walk.h"
+
+namespace rodeo::python::data {
+
+/// A chunk: where it lies in the bytes of its fragment.
+struct ChunkRow {
+  std::int64_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t link = 0;
+  std::uint16_t status = 0;  ///< low byte: FELIX status; high byte: Rodeo status
+};
+
+inline std::uint16_t status_of(const ChunkHeader& header) {
+  return static_cast<std::uint16_t>(header.felix_status | header.rodeo_status << 8);
+}
+
+struct FragmentParts {
+  std::uint32_t source_id = 0;
+  std::uint32_t run_number = 0;
+  std::uint32_t l1id = 0;
+  std::uint32_t bcid = 0;
+  std::uint32_t trigger_type = 0;
+  std::uint32_t detector_event_type = 0;
+  std::vector<std::uint32_t> status = {};  ///< words of the ROD
+  std::uint32_t rob_status = 0;            ///< first word
+  std::uint32_t missing = 0;
+  std::uint32_t removed = 0;
+  std::vector<std::uint32_t> missing_ids = {};  ///< the first of them
+  std::span<const std::byte> payload = {};      ///< ROD data; of recordings what holds the chunks
+  std::size_t first_row = 0;
+  std::size_t rows = 0;
+  bool has_rod = true;
+};
+
+struct EventParts {
+  formats::EventFields fields;
+  std::vector<std::uint32_t> status;
+  std::string stream_tags;
+  std::vector<FragmentParts> fragments;
+  std::vector<ChunkRow> rows;      ///< of all fragments, one after the other
+  bool chunk_records = true;       ///< the rows are known
+  bool scattered = false;          ///< of a recording: chunks lie among others
+  std::span<const std::byte> raw;  ///< empty if scattered
+
+  std::uint64_t index = 0;  ///< in the file
+  std::uint64_t offset = 0;
+  std::string path;
+  std::shared_ptr<const void> memory;  ///< what the bytes lie in, unless they are here:
+  std::vector<std::byte> block;        ///< a decompressed data block, or a sampled event
+  std::vector<std::byte> plain;        ///< a decompressed payload
+
+  /// Takes the event in `raw` apart, which stays as it is; what was there before is gone.
+  formats::Decoded<void> take_apart(const formats::EventChecks& checks);
+};
+
+}  // namespace rodeo::python::data

@@ -1,0 +1,32 @@
+// What is wrong with a data file or with one event of it, on its way to Python.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "formats/decode_error.h"
+
+namespace rodeo::python::data {
+
+/// Of a file, or of one event.
+struct Fault {
+  Error error;
+  std::string path = {};
+  std::optional<std::uint64_t> event = {};  ///< its number in the file, from 0; nothing: the file itself
+  std::uint64_t offset = 0;                 ///< in the file
+  std::optional<std::uint32_t> l1id = {};   ///< if the header of the event says so
+};
+
+/// Thrown where Python shall see it.
+class FaultError : public std::exception {
+ public:
+  explicit FaultError(Fault given) : fault(std::move(given)) {}
+  const char* what() const noexcept override { return fault.error.what.c_str(); }
+  Fault fault;
+};
+
+}  // namespace rodeo::python::data

@@ -1,0 +1,168 @@
+#include "file_set.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace rodeo::python::data {
+
+namespace {
+
+constexpr std::size_t kWholeFile = ~std::size_t{0};
+constexpr std::string_view kWriting = ".writing";
+
+/// A file that was being written may have its closed name by now.
+void follow_name(std::string& path) {
+  if (!path.ends_with(kWriting) || ::access(path.c_str(), F_OK) == 0) return;
+  const std::string closed = path.substr(0, path.size() - kWriting.size()) + ".data";
+  if (::access(closed.c_str(), F_OK) == 0) path = closed;
+}
+
+}  // namespace
+
+FileSet::FileSet(std::vector<std::string> paths, const FileOptions& options, bool skip, bool patient)
+    : paths_(std::move(paths)), counts_(paths_.size()), options_(options), skip_(skip), patient_(patient) {}
+
+void FileSet::note(std::size_t file, std::optional<std::size_t> event, const Fault& fault) {
+  const bool is_new = noted_.emplace(std::pair(file, event.value_or(kWholeFile)), true).second;
+  if (is_new && errors_.size() < kMostErrors) errors_.push_back(fault);
+}
+
+DataFile* FileSet::open(std::size_t file) {
+  const auto found = std::ranges::find(open_, file, [](const auto& one) { return one.first; });
+  if (found != open_.end()) {
+    open_.splice(open_.begin(), open_, found);
+    return open_.front().second.get();
+  }
+  follow_name(paths_[file]);
+  try {
+    auto opened = DataFile::open(paths_[file], options_);
+    if (open_.size() >= kMostOpen) open_.pop_back();
+    open_.emplace_front(file, std::move(opened));
+    return open_.front().second.get();
+  } catch (const FaultError& error) {
+    if (patient_ && paths_[file].ends_with(kWriting) && error.fault.error.code.starts_with("data.")) return nullptr;
+    if (!skip_) throw;
+    note(file, std::nullopt, error.fault);
+    counts_[file] = 0;
+    return nullptr;
+  }
+}
+
+bool FileSet::closed(std::size_t file) {
+  const DataFile* const opened = open(file);
+  return opened == nullptr ? counts_[file].has_value() : opened->closed();
+}
+
+std::size_t FileSet::count(std::size_t file) {
+  if (counts_[file]) return *counts_[file];
+  DataFile* const opened = open(file);
+  if (opened == nullptr) return 0;
+  const std::size_t count = opened->count(true);
+  if (opened->closed() || opened->fault()) counts_[file] = count;
+  return count;
+}
+
+std::uint64_t FileSet::before(std::size_t file) {
+  // before_[i]: events of the files up to i, that one included.
+  const std::size_t known = std::min(file, before_.size());
+  std::uint64_t events = known == 0 ? 0 : before_[known - 1];
+  for (std::size_t i = known; i < file; ++i) {
+    events += count(i);
+    if (counts_[i] && before_.size() == i) before_.push_back(events);
+  }
+  return events;
+}
+
+std::optional<Place> FileSet::place(std::uint64_t index) {
+  auto file = static_cast<std::size_t>(std::ranges::upper_bound(before_, index) - before_.begin());
+  std::uint64_t first = file == 0 ? 0 : before_[file - 1];
+  for (; file < files(); ++file) {
+    const std::uint64_t events = count(file);
+    if (counts_[file] && before_.size() == file) before_.push_back(first + events);
+    if (index - first < events) return Place{file, static_cast<std::size_t>(index - first)};
+    first += events;
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<EventParts> FileSet::event(const Place& place) {
+  if (place.file >= files()) return nullptr;
+  DataFile* const file = open(place.file);
+  return file != nullptr && file->has(place.event) ? file->event(place.event) : nullptr;
+}
+
+// Moves `at` to an event that is there; files that cannot be read, or end early, are told of on the way.
+bool FileSet::at_event(Place& at) {
+  while (at.file < files()) {
+    DataFile* file = nullptr;
+    try {
+      file = open(at.file);
+    } catch (const FaultError&) {
+      at = {at.file + 1, 0};
+      throw;
+    }
+    if (file != nullptr && file->has(at.event)) return true;
+    const std::size_t ended = at.file;
+    at = {at.file + 1, 0};
+    if (file == nullptr) continue;
+    if (const auto fault = file->fault()) {
+      if (!skip_) throw FaultError(*fault);
+      note(ended, std::nullopt, *fault);
+    }
+  }
+  return false;
+}
+
+std::shared_ptr<EventParts> FileSet::next(Place& at) {
+  while (at_event(at)) {
+    const Place here = at;
+    ++at.event;
+    try {
+      return open(here.file)->event(here.event);
+    } catch (const FaultError& error) {
+      if (!error.fault.event) at = {here.file + 1, 0};
+      if (!skip_) throw;
+      note(here.file, error.fault.event, error.fault);
+    }
+  }
+  return nullptr;
+}
+
+bool FileSet::append(Place& at, std::uint64_t& index, std::uint64_t stop, std::uint64_t step, std::size_t most,
+                     Columns& columns) {
+  for (std::size_t done = 0; done < most && index < stop; ++done) {
+    if (!at_event(at)) return false;
+    DataFile* const file = open(at.file);
+    const Place here = at;
+    const std::uint64_t number = index;
+    at.event += 1;
+    index += 1;
+    try {
+      file->append(here.event, number, static_cast<std::uint32_t>(here.file), columns);
+    } catch (const FaultError& error) {
+      if (!error.fault.event) at = {here.file + 1, 0};
+      if (!skip_) throw;
+      note(here.file, error.fault.event, error.fault);
+    }
+    for (std::uint64_t skipped = 1; skipped < step && index < stop; ++skipped) {
+      if (!at_event(at)) return false;
+      ++at.event;
+      ++index;
+    }
+  }
+  return index < stop;
+}
+
+std::vector<Place> FileSet::find(std::uint32_t l1id) {
+  std::vector<Place> found;
+  for (std::size_t i = 0; i < files(); ++i) {
+    DataFile* const file = open(i);
+    if (file == nullptr) continue;
+    for (const std::size_t event : file->find(l1id)) found.push_back({i, event});
+  }
+  return found;
+}
+
+}  // namespace rodeo::python::data

@@ -1,0 +1,89 @@
+// Many data files as one sequence of events. A few are open at a time, however many there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "columns.h"
+#include "data_file.h"
+
+namespace rodeo::python::data {
+
+/// An event by the file that it is in.
+struct Place {
+  std::size_t file = 0;
+  std::size_t event = 0;
+};
+
+/// Any thread, one at a time: whoever calls holds `mutex`, and does not wait for it with Python's lock in hand.
+class FileSet {
+ public:
+  /// `patient`: a file that is being written may still be without its first records, and has no event then.
+  FileSet(std::vector<std::string> paths, const FileOptions& options, bool skip, bool patient);
+
+  std::mutex mutex;
+
+  std::size_t files() const { return paths_.size(); }
+  const std::string& path(std::size_t file) const { return paths_[file]; }
+  void add(std::string path) {
+    paths_.push_back(std::move(path));
+    counts_.emplace_back();
+  }
+
+  /// Opened, if it is not. Throws FaultError if it cannot be read; where damage is skipped that is noted once, and nothing returned.
+  DataFile* open(std::size_t file);
+
+  /// Whether more events of a file may come.
+  bool closed(std::size_t file);
+
+  /// Events of a file; damaged ones count too.
+  std::size_t count(std::size_t file);
+
+  /// Where event `index` of all is, if there are so many; files before it are walked to their ends.
+  std::optional<Place> place(std::uint64_t index);
+  /// How many events the files before this one have.
+  std::uint64_t before(std::size_t file);
+
+  /// An event by its place: throws FaultError, whatever is done with damage elsewhere. Nothing: there is none.
+  std::shared_ptr<EventParts> event(const Place& place);
+
+  /// The next event for who walks along: `at` is where to look, and then behind what was found, so that after an error the walk can go on. Nothing: the end.
+  /// Where damage is skipped it is noted; else it is thrown, each once on the way.
+  std::shared_ptr<EventParts> next(Place& at);
+
+  /// Appends up to `most` events from `at` on to columns, in steps of `step`, and moves `at`. False: the end. Throws as next() does.
+  bool append(Place& at, std::uint64_t& index, std::uint64_t stop, std::uint64_t step, std::size_t most, Columns& columns);
+
+  std::vector<Place> find(std::uint32_t l1id);
+
+  /// What was skipped so far: the first of it in full, all of it counted.
+  const std::vector<Fault>& errors() const { return errors_; }
+  std::uint64_t error_count() const { return noted_.size(); }
+
+ private:
+  void note(std::size_t file, std::optional<std::size_t> event, const Fault& fault);
+  bool at_event(Place& at);
+
+  static constexpr std::size_t kMostOpen = 8;
+  static constexpr std::size_t kMostErrors = 10'000;
+
+  std::vector<std::string> paths_;
+  std::vector<std::optional<std::size_t>> counts_;  // once known
+  std::vector<std::uint64_t> before_;               // of the first files: events up to the end of each
+  FileOptions options_;
+  bool skip_;
+  bool patient_;
+  std::list<std::pair<std::size_t, std::unique_ptr<DataFile>>> open_;  // the one that was used last is first
+  std::vector<Fault> errors_;
+  std::map<std::pair<std::size_t, std::size_t>, bool> noted_;
+};
+
+}  // namespace rodeo::python::data

@@ -1,0 +1,70 @@
+"""From names, patterns and lists of them to files."""
+
+import glob
+import os
+
+from rodeo.data._module import data_error, module
+
+WRITING = ".writing"
+_NOT_DATA = (".index", ".json")  # what lies beside data files
+
+
+def open(files, *, follow=False, damaged="raise", checksums=True, index=True, timeout_s=None, l1_id_offset=0, l1_id_bits=32):
+    """The events of data files: a path, a pattern ("*.data"), or a list of both.
+
+    follow      wait for what is still being written (`*.writing`, and files to come that fit the pattern), until the run's last file is closed or nothing
+                came for `timeout_s`
+    damaged     "raise": a damaged event is an error where it is met; "skip": it is left out, and listed in .errors
+    checksums   check Adler-32 of events and ROBs, where they have one
+    index       keep an index beside event files (`<file>.index`), so that events[i] and by_l1_id() need not walk the file again; where the directory cannot
+                be written, it is in memory alone
+    l1_id_offset, l1_id_bits   where chunks in recordings of FELIX blocks have their L1 id (little-endian): chunks with one id are an event
+
+    DataError (a ValueError) if there is no such file, or it holds no data."""
+    if damaged not in ("raise", "skip"):
+        raise ValueError(f'damaged is "raise" or "skip", not {damaged!r}')
+    if not 1 <= l1_id_bits <= 32 or l1_id_offset < 0:
+        raise ValueError(f"an L1 id has 1 to 32 bits at a byte from 0 on, not {l1_id_bits} at {l1_id_offset}")
+    patterns = [files] if isinstance(files, (str, bytes, os.PathLike)) else list(files)
+    paths = expand(patterns, follow)
+    if not paths and not follow:
+        shown = ", ".join(os.fsdecode(pattern) for pattern in patterns)
+        raise data_error("data.no_files", f"no file fits {shown}" if patterns else "no file is named", next="name files, or a pattern that fits some")
+    opened = module.Files.make(
+        [os.fsencode(path) for path in paths], checksums=bool(checksums), keep_index=bool(index), skip=damaged == "skip", follow=bool(follow), l1_id_offset=l1_id_offset,
+        l1_id_bits=l1_id_bits)
+    if follow:
+        from rodeo.data.follow import FollowedEvents
+
+        return FollowedEvents(opened, paths, damaged == "skip", patterns, timeout_s)
+    from rodeo.data.sequence import Events
+
+    # What is wrong with a few files is said at once; with many, where they are met.
+    for number in range(min(len(paths), 8)):
+        opened.check(number)
+    return Events(opened, paths, damaged == "skip")
+
+
+def expand(patterns, follow):
+    """Paths as texts, in the order of names within a pattern; those of a pattern must exist, a plain name is taken as it is."""
+    paths = []
+    for pattern in patterns:
+        name = os.fsdecode(pattern)
+        if os.path.lexists(name) or not glob.has_magic(name):
+            if follow and not os.path.lexists(name) and os.path.lexists(stem(name) + WRITING):
+                name = stem(name) + WRITING
+            paths.append(name)
+            continue
+        found = set(glob.glob(name))
+        if follow:
+            found.update(glob.glob(stem(name) + WRITING))
+        paths += sorted(path for path in found if not path.endswith(_NOT_DATA))
+    return paths
+
+
+def stem(path):
+    """A file's name without what its writer changes when it closes it."""
+    for ending in (WRITING, ".data"):
+        if path.endswith(ending):
+            return path.removesuffix(ending)
+    return path

@@ -1,0 +1,249 @@
+#include "dispatch/dispatcher.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+namespace rodeo::dispatch {
+namespace {
+
+using C = DispatchCounter;
+
+/// Events that wait, in a round: below it each message has one, above it they are shared out among so many messages.
+constexpr std::uint32_t kMessagesPerRound = 64;
+
+bool recorded(Verdict verdict) { return verdict == Verdict::accepted || verdict == Verdict::debug; }
+
+}  // namespace
+
+Dispatcher::Dispatcher(DispatcherSettings settings)
+    : settings_(settings),
+      assigner_(settings.policy),
+      table_(settings.capacity + settings.reserve),
+      slots_(settings.capacity + settings.reserve),
+      free_(settings.capacity + settings.reserve),
+      random_(settings.seed) {
+  std::iota(free_.rbegin(), free_.rend(), 0U);
+}
+
+std::uint32_t Dispatcher::take_slot(const Event& event) {
+  const std::uint32_t slot = free_.back();
+  free_.pop_back();
+  slots_[slot] = Slot{.event = event};
+  table_.insert(event.id, slot);
+  return slot;
+}
+
+Dispatcher::Offered Dispatcher::offer(const Event& event) {
+  if (knows(event.id)) {
+    counters_.add(C::repeated_offers);
+    return Offered::repeated;
+  }
+  if (room() == 0) return Offered::full;
+  const std::uint32_t slot = take_slot(event);
+  slots_[slot].state = State::waiting;
+  waiting_.push_back(slots_, slot);
+  counters_.add(C::offered);
+  return Offered::taken;
+}
+
+bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns) {
+  std::uint32_t slot = table_.find(event.id);
+  if (slot == IdTable::kNone) {
+    if (free_.empty()) return false;
+    slot = take_slot(event);
+    counters_.add(C::adopted);
+  } else {
+    const Slot& had = slots_[slot];
+    if (had.state == State::assigned && had.node == node) return had.build_only == build_only;
+    // Of two nodes that have an event, that which only builds it got it later.
+    const bool stronger = had.state == State::assigned && build_only && !had.build_only;
+    if (stronger) {
+      take_from_node(slot);
+      timed_.remove(slots_, slot);
+    } else if (had.state == State::waiting || had.state == State::again) {
+      leave_queue(slot);
+    } else {
+      return false;
+    }
+  }
+  Slot& has = slots_[slot];
+  has.state = State::assigned;
+  has.node = node;
+  has.build_only = build_only;
+  has.assigned_ns = now_ns;
+  timed_.push_back(slots_, slot);
+  nodes_[node].slots.push_back(slots_, slot);
+  set(node);
+  return true;
+}
+
+std::uint32_t Dispatcher::add_node() {
+  const auto node = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.emplace_back();
+  assigner_.resize(node + 1);
+  return node;
+}
+
+void Dispatcher::set_room(std::uint32_t node, std::uint32_t events) {
+  nodes_[node].room = events;
+  set(node);
+}
+
+void Dispatcher::set(std::uint32_t node) { assigner_.set(node, nodes_[node].slots.size(), nodes_[node].room > 0); }
+
+void Dispatcher::node_gone(std::uint32_t node) {
+  Node& gone = nodes_[node];
+  while (!gone.slots.empty()) {
+    counters_.add(C::node_gone);
+    wait_again(gone.slots.front(), true);
+  }
+  gone.room = 0;
+  set(node);
+}
+
+void Dispatcher::undelivered(std::uint64_t id) {
+  const std::uint32_t slot = table_.find(id);
+  if (slot == IdTable::kNone || slots_[slot].state != State::assigned) return;
+  counters_.add(C::undelivered);
+  wait_again(slot, slots_[slot].build_only);
+}
+
+/// While few wait, each node gets one: nobody waits behind another. While many do, messages are what there are too many of.
+std::uint32_t Dispatcher::at_once() const {
+  return std::clamp(waiting_.size() / kMessagesPerRound, 1U, std::max(settings_.most_at_once, 1U));
+}
+
+/// xorshift64*
+std::uint64_t Dispatcher::draw(std::uint32_t below) {
+  random_ ^= random_ >> 12;
+  random_ ^= random_ << 25;
+  random_ ^= random_ >> 27;
+  return (random_ * 0x2545f4914f6cdd1dU >> 32) * below >> 32;
+}
+
+/// Somebody has room. Whoever had the event before is the last to get it again.
+std::uint32_t Dispatcher::choose() {
+  const std::uint32_t first = assigner_.first([&](std::uint32_t nodes) { return draw(nodes); });
+  const std::uint32_t had = again_.empty() ? kNoNode : slots_[again_.front()].node;
+  std::uint32_t node = assigner_.from(first);
+  if (node == had) {
+    assigner_.set(had, 0, false);
+    const std::uint32_t other = assigner_.from(first);
+    set(had);
+    if (other != Assigner::kNone) node = other;
+  }
+  return node;
+}
+
+std::uint32_t Dispatcher::give(std::uint32_t node, std::uint64_t now_ns) {
+  SlotQueue& from = again_.empty() ? waiting_ : again_;
+  const std::uint32_t slot = from.front();
+  from.remove(slots_, slot);
+  Slot& given = slots_[slot];
+  given.state = State::assigned;
+  given.node = node;
+  given.assigned_ns = now_ns;
+  timed_.push_back(slots_, slot);
+  nodes_[node].slots.push_back(slots_, slot);
+  --nodes_[node].room;
+  set(node);
+  assigner_.took(node);
+  counters_.add(C::assignments);
+  return slot;
+}
+
+void Dispatcher::take_from_node(std::uint32_t slot) {
+  const std::uint32_t node = slots_[slot].node;
+  nodes_[node].slots.remove(slots_, slot);
+  set(node);
+}
+
+void Dispatcher::wait_again(std::uint32_t slot, bool build_only) {
+  take_from_node(slot);
+  timed_.remove(slots_, slot);
+  slots_[slot].state = State::again;
+  slots_[slot].build_only = build_only;
+  again_.push_back(slots_, slot);
+}
+
+void Dispatcher::leave_queue(std::uint32_t slot) {
+  (slots_[slot].state == State::waiting ? waiting_ : again_).remove(slots_, slot);
+}
+
+Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision) {
+  const std::uint32_t slot = table_.find(decision.id);
+  if (slot == IdTable::kNone) {
+    counters_.add(C::unknown_decisions);
+    return Said::unknown;
+  }
+  const Slot& of = slots_[slot];
+  const auto late = [&] {
+    counters_.add(C::late_decisions);
+    return Said::late;
+  };
+  switch (of.state) {
+    case State::decided: counters_.add(C::repeated_decisions); return Said::repeated;  // case 6
+    case State::free: break;
+    case State::waiting:
+    case State::again:  // case 2; who never had it knows nothing of it, but for a supervisor that was started anew
+      leave_queue(slot);
+      return settle(slot, node, decision);
+    case State::assigned:
+      if (of.node == node) {
+        if (of.build_only && !decision.build_only) return late();  // case 5
+      } else if (of.build_only || !recorded(decision.verdict)) {
+        return late();  // cases 3 and 4
+      }
+      take_from_node(slot);
+      timed_.remove(slots_, slot);
+      return settle(slot, node, decision);  // cases 1 and 4
+  }
+  return Said::unknown;
+}
+
+Dispatcher::Said Dispatcher::adopt_decision(std::uint32_t node, const Decision& decision) {
+  if (knows(decision.id) || free_.empty()) return decide(node, decision);
+  counters_.add(C::adopted);
+  return settle(take_slot({.id = decision.id}), node, decision);
+}
+
+Dispatcher::Said Dispatcher::settle(std::uint32_t slot, std::uint32_t node, const Decision& decision) {
+  slots_[slot].state = State::decided;
+  slots_[slot].node = node;
+  ++decided_;
+  constexpr std::array kCounters{C::accepted, C::rejected, C::debug, C::lost};
+  counters_.add(kCounters[static_cast<std::size_t>(decision.verdict)]);
+  if (decision.partial && recorded(decision.verdict)) counters_.add(C::partial);
+  return Said::counted;
+}
+
+std::uint32_t Dispatcher::expire(std::uint64_t now_ns) {
+  std::uint32_t count = 0;
+  if (settings_.timeout_ns == 0) return count;
+  while (!timed_.empty() && slots_[timed_.front()].assigned_ns + settings_.timeout_ns <= now_ns) {
+    counters_.add(C::timed_out);
+    wait_again(timed_.front(), true);
+    ++count;
+  }
+  return count;
+}
+
+void Dispatcher::cleared(std::uint64_t id) {
+  const std::uint32_t slot = table_.find(id);
+  if (slot == IdTable::kNone || slots_[slot].state != State::decided) return;
+  table_.erase(id);
+  slots_[slot].state = State::free;
+  free_.push_back(slot);
+  --decided_;
+  counters_.add(C::cleared);
+}
+
+bool Dispatcher::adds_up() const {
+  const std::uint64_t in = counter(C::offered) + counter(C::adopted);
+  const std::uint64_t ended = counter(C::accepted) + counter(C::rejected) + counter(C::debug) + counter(C::lost);
+  return in == waiting() + assigned() + ended && ended == decided() + counter(C::cleared) &&
+         slots_.size() - free_.size() == waiting() + assigned() + decided();
+}
+
+}  // namespace rodeo::dispatch

@@ -1,0 +1,24 @@
+// What a configuration says of a process that asks and answers on the network: the same keys for supervisor, node and recorder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "rodeo/settings.h"
+
+namespace rodeo::farm {
+
+struct NetworkKeys {
+  std::filesystem::path bus = {};  ///< empty: transport::default_bus()
+  std::string address = "127.0.0.1";
+  std::vector<std::string> providers = {};
+  std::filesystem::path secret_file = {};
+  std::uint32_t page_bytes = 64U << 10;
+  std::uint32_t pages = 16;
+};
+
+const Settings<NetworkKeys>& network_keys();
+
+}  // namespace rodeo::farm

@@ -1,0 +1,53 @@
+#include "farm/node/assignment_session.h"
+
+#include <algorithm>
+
+namespace rodeo::farm {
+
+formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<formats::AssignedEvent> undecided) {
+  session_ = 0;
+  // Numbers begin anew, with what is held.
+  first_ = 1;
+  said_ = decisions_.size();
+  assigned_ = 0;
+  granted_ = slots;
+  return {.instance = instance_,
+          .slots = slots,
+          .name = node_,
+          .decisions = {decisions_.begin(), decisions_.end()},
+          .events = std::move(undecided)};
+}
+
+void AssignmentSession::welcome(const formats::NodeWelcome& welcome) { session_ = welcome.session; }
+
+bool AssignmentSession::news(std::uint32_t slots) const {
+  return first_ + decisions_.size() - 1 > said_ || assigned_ + slots > granted_;
+}
+
+formats::NodeWork AssignmentSession::work(std::uint32_t slots) {
+  granted_ = std::max(granted_, assigned_ + slots);
+  formats::NodeWork work{.session = session_, .granted = granted_, .first = said_ + 1};
+  const std::uint64_t last = first_ + decisions_.size() - 1;
+  while (said_ < last && work.decisions.size() < formats::kMostEventsAtOnce) {
+    work.decisions.push_back(decisions_[said_ + 1 - first_]);
+    ++said_;
+  }
+  return work;
+}
+
+bool AssignmentSession::orders(const formats::NodeOrders& orders) {
+  const bool follows = orders.events.empty() || orders.first == assigned_ + 1;
+  const bool possible = orders.safe <= said_ && assigned_ + orders.events.size() <= granted_;
+  if (!follows || !possible) {
+    close();
+    return false;
+  }
+  while (first_ <= orders.safe) {
+    decisions_.pop_front();
+    ++first_;
+  }
+  assigned_ += orders.events.size();
+  return true;
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,323 @@
+#include "farm/node/event_collector.h"
+
+#include <algorithm>
+
+namespace rodeo::farm {
+
+using enum CollectorCounter;
+
+EventCollector::EventCollector(CollectorSettings settings, std::uint32_t readouts)
+    : settings_(settings), readouts_(readouts), events_(settings.slots) {
+  for (Slot slot = settings.slots; slot > 0; --slot) free_.push_back(slot - 1);
+}
+
+void EventCollector::describe(std::uint32_t readout, std::span<const SourceId> robs) {
+  Readout& one = readouts_[readout];
+  one.known = true;
+  one.robs.clear();
+  for (const SourceId source_id : robs) {
+    const auto same = std::ranges::find_if(
+        robs_, [&](const Rob& rob) { return rob.readout == readout && rob.source_id == source_id; });
+    one.robs.push_back(static_cast<RobIndex>(same - robs_.begin()));
+    if (same == robs_.end()) robs_.push_back({.source_id = source_id, .readout = readout});
+  }
+  order_.clear();
+  for (const Readout& each : readouts_) order_.insert(order_.end(), each.robs.begin(), each.robs.end());
+  // Those that a readout does not have any more.
+  for (RobIndex rob = 0; rob < robs_.size(); ++rob) {
+    if (std::ranges::find(order_, rob) == order_.end()) order_.push_back(rob);
+  }
+}
+
+std::optional<EventCollector::RobIndex> EventCollector::find(SourceId source_id) const {
+  const auto found = std::ranges::find(robs_, source_id, &Rob::source_id);
+  if (found == robs_.end()) return std::nullopt;
+  return static_cast<RobIndex>(found - robs_.begin());
+}
+
+void EventCollector::up(std::uint32_t readout, bool anew) {
+  Readout& one = readouts_[readout];
+  if (anew && one.known) lose_all_of(readout);
+  one.up = true;
+  one.given_up = false;
+}
+
+void EventCollector::down(std::uint32_t readout, std::uint64_t now_ns) {
+  Readout& one = readouts_[readout];
+  if (one.up || one.down_since_ns == 0) one.down_since_ns = now_ns;
+  one.up = false;
+}
+
+std::optional<EventCollector::Slot> EventCollector::begin(std::uint64_t deadline_ns) {
+  if (free_.empty()) return std::nullopt;
+  const Slot slot = free_.back();
+  free_.pop_back();
+  Event& event = events_[slot];
+  event.active = true;
+  event.armed = false;
+  event.deadline_ns = deadline_ns;
+  event.open = event.lost = 0;
+  event.robs.assign(robs_.size(), {});
+  event.work.assign(readouts_.size(), {});
+  return slot;
+}
+
+void EventCollector::want(Slot slot, std::span<const RobIndex> robs) {
+  Event& event = events_[slot];
+  event.armed = true;
+  for (const RobIndex rob : robs) {
+    // A ROB that was described after the event began is none of its.
+    if (rob >= event.robs.size() || event.robs[rob].state != RobState::unwanted) continue;
+    const std::uint32_t readout = robs_[rob].readout;
+    event.robs[rob].state = RobState::wanted;
+    ++event.open;
+    ++event.work[readout].wanted;
+    if (readouts_[readout].given_up) {
+      lose(slot, rob, RobLoss::readout_died);
+    } else {
+      queue(slot, readout);
+    }
+  }
+  if (event.open == 0) complete_.push_back(slot);
+}
+
+void EventCollector::want_all(Slot slot) {
+  Event& event = events_[slot];
+  event.armed = true;
+  // Each event begins with another readout, so that they do not all ask the first one first.
+  for (std::uint32_t i = 0; i < readouts(); ++i) want(slot, readouts_[(i + event.number) % readouts()].robs);
+}
+
+void EventCollector::end(Slot slot) {
+  Event& event = events_[slot];
+  event.active = event.armed = false;
+  ++event.number;
+  free_.push_back(slot);
+}
+
+void EventCollector::queue(Slot slot, std::uint32_t readout) {
+  Work& work = events_[slot].work[readout];
+  if (work.queued || work.asked) return;
+  work.queued = true;
+  ready_.push_back({.slot = slot, .number = events_[slot].number, .readout = readout});
+}
+
+void EventCollector::queue_later(Slot slot, std::uint32_t readout, std::uint64_t now_ns) {
+  Work& work = events_[slot].work[readout];
+  if (work.queued || work.asked) return;
+  work.queued = true;
+  later_.push_back({.slot = slot,
+                    .number = events_[slot].number,
+                    .readout = readout,
+                    .due_ns = now_ns + static_cast<std::uint64_t>(settings_.pending_retry.count())});
+}
+
+void EventCollector::lose(Slot slot, RobIndex rob, RobLoss loss) {
+  Event& event = events_[slot];
+  EventRob& one = event.robs[rob];
+  if (one.state == RobState::wanted) --event.work[robs_[rob].readout].wanted;
+  one = {.state = RobState::lost, .loss = loss};
+  --event.open;
+  ++event.lost;
+  switch (loss) {
+    case RobLoss::none: break;
+    case RobLoss::by_readout: counters_.add(lost_by_readout); break;
+    case RobLoss::bad: counters_.add(lost_bad); break;
+    case RobLoss::readout_died: counters_.add(lost_readout_died); break;
+    case RobLoss::timed_out: counters_.add(lost_timed_out); break;
+  }
+}
+
+void EventCollector::lose_all_of(std::uint32_t readout) {
+  for (Slot slot = 0; slot < events_.size(); ++slot) {
+    Event& event = events_[slot];
+    if (!event.active || event.open == 0) continue;
+    for (const RobIndex rob : readouts_[readout].robs) {
+      if (rob >= event.robs.size()) continue;
+      const RobState state = event.robs[rob].state;
+      if (state == RobState::wanted || state == RobState::asked) lose(slot, rob, RobLoss::readout_died);
+    }
+    if (event.open == 0 && event.armed) complete_.push_back(slot);
+  }
+}
+
+bool EventCollector::credit_for(std::uint32_t fragments, std::uint64_t bytes) const {
+  if (fragments_under_way_ == 0) return true;  // one always goes
+  if (settings_.credit_fragments > 0 && fragments_under_way_ + fragments > settings_.credit_fragments) return false;
+  return settings_.credit_bytes == 0 || bytes_under_way_ + bytes <= settings_.credit_bytes;
+}
+
+std::optional<EventCollector::Ask> EventCollector::next() {
+  while (!ready_.empty()) {
+    const Item item = ready_.front();
+    Event& event = events_[item.slot];
+    Work& work = event.work[item.readout];
+    Readout& readout = readouts_[item.readout];
+    if (!event.active || event.number != item.number || work.wanted == 0) {
+      ready_.pop_front();
+      if (event.active && event.number == item.number) work.queued = false;
+      continue;
+    }
+    if (!readout.up) {
+      // It comes back into the queue by itself.
+      ready_.pop_front();
+      later_.push_back(item);
+      continue;
+    }
+    const auto bytes = static_cast<std::uint64_t>(readout.fragment_bytes * work.wanted);
+    if (!credit_for(work.wanted, bytes)) {
+      if (!waited_for_credit_) counters_.add(waits_for_credit);
+      waited_for_credit_ = true;
+      return std::nullopt;
+    }
+    waited_for_credit_ = false;
+    ready_.pop_front();
+    if (free_asks_.empty()) {
+      free_asks_.push_back(static_cast<AskId>(asks_.size()));
+      asks_.emplace_back();
+    }
+    const AskId id = free_asks_.back();
+    free_asks_.pop_back();
+    OpenAsk& ask = asks_[id];
+    ask.robs.clear();
+    for (const RobIndex rob : readout.robs) {
+      if (rob >= event.robs.size() || event.robs[rob].state != RobState::wanted) continue;
+      event.robs[rob].state = RobState::asked;
+      ask.robs.push_back(rob);
+    }
+    ask.open = true;
+    ask.slot = item.slot;
+    ask.number = item.number;
+    ask.readout = item.readout;
+    ask.fragments = work.wanted;
+    ask.bytes = bytes;
+    work.wanted = 0;
+    work.queued = false;
+    work.asked = true;
+    fragments_under_way_ += ask.fragments;
+    bytes_under_way_ += ask.bytes;
+    counters_.add(requests);
+    return Ask{.id = id,
+               .slot = item.slot,
+               .readout = item.readout,
+               .all = ask.robs.size() == readout.robs.size(),
+               .robs = ask.robs};
+  }
+  return std::nullopt;
+}
+
+bool EventCollector::close(AskId id) {
+  OpenAsk& ask = asks_[id];
+  if (!ask.open) return false;
+  ask.open = false;
+  fragments_under_way_ -= ask.fragments;
+  bytes_under_way_ -= ask.bytes;
+  free_asks_.push_back(id);
+  Event& event = events_[ask.slot];
+  if (!event.active || event.number != ask.number) return false;
+  event.work[ask.readout].asked = false;
+  return true;
+}
+
+void EventCollector::not_sent(AskId id, std::uint64_t now_ns) {
+  failed(id, false, now_ns);
+}
+
+void EventCollector::failed(AskId id, bool for_good, std::uint64_t now_ns) {
+  if (!close(id)) return;
+  const OpenAsk& ask = asks_[id];
+  Event& event = events_[ask.slot];
+  const bool gone = readouts_[ask.readout].given_up;
+  bool again = false;
+  for (const RobIndex rob : ask.robs) {
+    if (event.robs[rob].state != RobState::asked) continue;
+    if (for_good || gone) {
+      lose(ask.slot, rob, for_good ? RobLoss::bad : RobLoss::readout_died);
+    } else {
+      event.robs[rob].state = RobState::wanted;
+      ++event.work[ask.readout].wanted;
+      again = true;
+    }
+  }
+  if (again) {
+    counters_.add(asked_again);
+    queue_later(ask.slot, ask.readout, now_ns);
+  }
+  if (event.open == 0 && event.armed) complete_.push_back(ask.slot);
+}
+
+bool EventCollector::answered(AskId id, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns) {
+  if (!close(id)) return false;
+  const OpenAsk& ask = asks_[id];
+  Event& event = events_[ask.slot];
+  std::uint32_t had = 0;
+  for (const Result& result : results) {
+    if (result.rob >= event.robs.size() || event.robs[result.rob].state != RobState::asked) continue;
+    switch (result.what) {
+      case Result::What::had:
+        event.robs[result.rob].state = RobState::had;
+        --event.open;
+        ++had;
+        break;
+      case Result::What::pending:
+        event.robs[result.rob].state = RobState::wanted;
+        ++event.work[ask.readout].wanted;
+        counters_.add(pending);
+        break;
+      case Result::What::lost: lose(ask.slot, result.rob, RobLoss::by_readout); break;
+      case Result::What::bad: lose(ask.slot, result.rob, RobLoss::bad); break;
+    }
+  }
+  for (const RobIndex rob : ask.robs) {
+    if (event.robs[rob].state == RobState::asked) lose(ask.slot, rob, RobLoss::bad);
+  }
+  counters_.add(fragments, had);
+  counters_.add(fragment_bytes, bytes);
+  if (had > 0) {
+    double& average = readouts_[ask.readout].fragment_bytes;
+    const double now = static_cast<double>(bytes) / had;
+    average = average == 0 ? now : average + (now - average) / 16;
+  }
+  if (event.work[ask.readout].wanted > 0) queue_later(ask.slot, ask.readout, now_ns);
+  if (event.open == 0 && event.armed) complete_.push_back(ask.slot);
+  return true;
+}
+
+void EventCollector::poll(std::uint64_t now_ns, std::vector<Slot>& complete) {
+  while (!later_.empty() && later_.front().due_ns <= now_ns) {
+    Item item = later_.front();
+    later_.pop_front();
+    if (!readouts_[item.readout].up && !readouts_[item.readout].given_up) {
+      // Looked at again later; the order of times stays.
+      item.due_ns = now_ns + static_cast<std::uint64_t>(settings_.pending_retry.count()) + 1;
+      later_.push_back(item);
+      continue;
+    }
+    ready_.push_back(item);
+  }
+  for (std::uint32_t i = 0; i < readouts(); ++i) {
+    Readout& readout = readouts_[i];
+    if (readout.up || readout.given_up || readout.down_since_ns == 0) continue;
+    if (now_ns - readout.down_since_ns < static_cast<std::uint64_t>(settings_.readout_grace.count())) continue;
+    readout.given_up = true;
+    lose_all_of(i);
+  }
+  for (Slot slot = 0; slot < events_.size(); ++slot) {
+    Event& event = events_[slot];
+    if (!event.active || event.open == 0 || now_ns < event.deadline_ns) continue;
+    for (RobIndex rob = 0; rob < event.robs.size(); ++rob) {
+      const RobState state = event.robs[rob].state;
+      if (state == RobState::wanted || state == RobState::asked) lose(slot, rob, RobLoss::timed_out);
+    }
+    complete_.push_back(slot);
+  }
+  for (const Slot slot : complete_) {
+    Event& event = events_[slot];
+    if (!event.active || !event.armed || event.open > 0) continue;
+    event.armed = false;
+    complete.push_back(slot);
+  }
+  complete_.clear();
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,114 @@
+// The bytes of one event in a filter node: fragments as they lie in received pages, checked as they come, and the event that is made around them without
+// copying them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/counters.h"
+#include "farm/node/event_collector.h"
+#include "formats/assignment.h"
+#include "formats/event_record.h"
+#include "formats/rob_walk.h"
+#include "formats/whole_event.h"
+#include "rodeo/selection.h"
+#include "transport/received_message.h"
+
+namespace rodeo::farm {
+
+enum class DataCounter : std::uint8_t {
+  bad_robs,
+  unknown_robs,
+  twice_robs,
+  wrong_l1id,
+  wrong_run,
+  too_large,
+  unreadable_replies,
+  trigger_mismatch,
+  count
+};
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DataCounter::count)> kDataCounters{{
+    {"bad_robs", "fragments", "Fragments whose ROD is none."},
+    {"unknown_robs", "fragments", "ROBs in an answer that nobody has asked this readout for."},
+    {"twice_robs", "fragments", "ROBs that were there already."},
+    {"wrong_l1id", "fragments", "Fragments with the L1 id of another event: not taken, the event is partial."},
+    {"wrong_run", "fragments", "Fragments of another run: not taken, the event is partial."},
+    {"too_large", "fragments", "Fragments that would make the event larger than farm.node.max_event_size: not taken."},
+    {"unreadable_replies", "replies", "Answers that are no ROBs from some place on: what stands before is taken."},
+    {"trigger_mismatch", "events", "Events whose fragments do not agree on BCID or trigger type: flagged."},
+}};
+
+/// What is the same for all events of a run.
+struct EventContext {
+  std::uint32_t run_number = 0;
+  std::uint32_t run_type = 0;
+  std::uint64_t most_bytes = std::uint64_t{256} << 20;
+  bool checksum = true;  ///< Adler-32 over the payload
+};
+
+/// One thread; views that it gave may be read by others while it is not changed.
+class EventData {
+ public:
+  using RobIndex = EventCollector::RobIndex;
+
+  /// Forgets what it had.
+  void begin(const formats::AssignedEvent& assigned, std::size_t robs, std::uint64_t utc_ns);
+
+  /// Takes an answer of a readout to a request for these ROBs, and says of each what came.
+  std::uint64_t take(transport::ReceivedMessage message, std::span<const RobIndex> asked, const EventCollector& collector,
+                     const EventContext& context, std::vector<EventCollector::Result>& results,
+                     base::CounterBlock<DataCounter>& counters);
+
+  /// What a selection sees. Valid until the next take() or begin().
+  WholeEvent view(const EventContext& context, const EventCollector& collector, std::uint32_t step);
+
+  /// Makes the event around what is here: a record for a recorder. `partial`: fragments are missing, also where no ROB is known for them.
+  struct Making {
+    std::span<const formats::RecordStream> streams;
+    std::uint32_t status = 0;  ///< event_status bits
+    bool partial = false;
+  };
+  void make(const Making& making, EventCollector::Slot slot, const EventCollector& collector, const EventContext& context,
+            base::CounterBlock<DataCounter>& counters);
+  /// The record, valid until the next begin(): memory of this object and of the messages that it keeps.
+  std::span<const std::span<const std::byte>> record() const { return record_; }
+  std::uint64_t event_bytes() const { return event_bytes_; }
+
+  bool empty() const { return robs_had_ == 0; }
+  /// Lets pages go.
+  void end();
+
+ private:
+  struct Part {
+    bool here = false;
+    std::uint8_t why_not = 0;  ///< generic status bits of what stands for it
+    std::uint32_t message = 0;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+    std::uint32_t status = 0;
+  };
+
+  formats::AssignedEvent assigned_;
+  std::uint64_t utc_ns_ = 0;
+  std::vector<transport::ReceivedMessage> messages_;
+  std::vector<Part> parts_;
+  std::vector<formats::FoundRob> found_;
+  std::size_t robs_had_ = 0;
+  std::uint64_t payload_bytes_ = 0;
+  std::uint32_t status_ = 0;
+  bool knows_trigger_ = false;
+  bool trigger_differs_ = false;
+  std::uint32_t bcid_ = 0;
+  std::uint32_t trigger_type_ = 0;
+  std::vector<std::span<const std::byte>> view_pieces_;
+  std::vector<EventRob> view_robs_;
+  std::vector<std::byte> front_;  // record head and event header
+  std::vector<std::byte> stubs_;
+  std::array<std::byte, 4> checksum_{};
+  std::vector<std::span<const std::byte>> record_;
+  std::uint64_t event_bytes_ = 0;
+};
+
+}  // namespace rodeo::farm

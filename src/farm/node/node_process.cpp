@@ -1,0 +1,220 @@
+#include "farm/node/node_process.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/named_counters.h"
+#include "base/sentence.h"
+#include "base/units.h"
+#include "process/prometheus.h"
+
+namespace rodeo::farm {
+
+using process::Condition;
+
+namespace {
+
+double microseconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; }
+
+const Json& at(const Json& json, std::string_view group, std::string_view key) {
+  static const Json nothing;
+  const Json* const found = json.find(group);
+  const Json* const value = found == nullptr ? nullptr : found->find(key);
+  return value == nullptr ? nothing : *value;
+}
+
+Json peers_json(const std::vector<NodeStatus::Peer>& peers) {
+  Json list = Json::array();
+  for (const NodeStatus::Peer& peer : peers)
+    list.push_back(Json::object({{"name", peer.name}, {"connected", peer.connected}, {"trouble", peer.trouble}}));
+  return list;
+}
+
+std::uint64_t decided(const NodeStatus& status) {
+  return status["accepted"] + status["rejected"] + status["debug"] + status["lost"];
+}
+
+std::size_t connected(const std::vector<NodeStatus::Peer>& peers) {
+  std::size_t count = 0;
+  for (const NodeStatus::Peer& peer : peers) count += peer.connected ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+NodeProcess::NodeProcess(NodeSettings settings, const base::ComponentRegistry& registry)
+    : settings_(std::move(settings)), node_(settings_, [this, &registry] {
+        auto made = registry.make_selection(settings_.selection.type, settings_.selection.parameters);
+        if (made) return std::move(*made);
+        Error error = made.error();
+        if (error.where.empty()) error.where = settings_.selection.where;
+        throw SetupError(error);
+      }) {}
+
+void NodeProcess::start(std::uint32_t run_number) {
+  node_.start(run_number);
+  began_ns_ = base::steady_now_ns();
+  phase_ = Phase::running;
+}
+
+void NodeProcess::stop() {
+  if (phase_ == Phase::stopped || phase_ == Phase::draining) return;
+  node_.end();
+  phase_ = Phase::draining;
+}
+
+void NodeProcess::step() {
+  shown_ = node_.status();
+  if (!node_.ended() || phase_ == Phase::stopped) return;
+  shown_ = node_.status();
+  ended_ns_ = base::steady_now_ns();
+  phase_ = Phase::stopped;
+}
+
+Condition NodeProcess::condition() const {
+  if (!shown_.failure.empty()) return Condition::aborted;
+  const bool left = phase_ == Phase::stopped && (shown_.slots_used > 0 || shown_.unsafe_decisions > 0);
+  return left || shown_["given_up"] > 0 || shown_["lost"] > 0 ? Condition::incomplete : Condition::good;
+}
+
+Json NodeProcess::report() const {
+  Json counters = Json::object();
+  for (const NamedCounter& counter : shown_.counters) counters[counter.name] = counter.value;
+  const std::uint64_t until = ended_ns_ != 0 ? ended_ns_ : base::steady_now_ns();
+  const double seconds = began_ns_ == 0 ? 0 : static_cast<double>(until - began_ns_) * 1e-9;
+  return Json::object(
+      {{"run", Json::object({{"name", settings_.name},
+                             {"number", shown_.run_number},
+                             {"system", shown_.system},
+                             {"seconds", seconds},
+                             {"condition", process::name_of(condition())}})},
+       {"failure", shown_.failure},
+       {"supervisor", Json::object({{"name", settings_.supervisor},
+                                    {"connected", shown_.connected},
+                                    {"trouble", shown_.supervisor_trouble},
+                                    {"over", shown_.over}})},
+       {"events", Json::object({{"assigned", shown_["assigned"]},
+                                {"accepted", shown_["accepted"]},
+                                {"rejected", shown_["rejected"]},
+                                {"debug", shown_["debug"]},
+                                {"lost", shown_["lost"]},
+                                {"partial", shown_["partial"]},
+                                {"build_only", shown_["build_only"]},
+                                {"given_up", shown_["given_up"]},
+                                {"let_go", shown_["let_go"]},
+                                {"under_way", shown_.slots_used},
+                                {"unsafe", shown_.unsafe_decisions}})},
+       {"bytes", Json::object({{"fragments", shown_["fragment_bytes"]}, {"recorded", shown_["recorded_bytes"]}})},
+       {"slots", Json::object({{"events", settings_.slots},
+                               {"fetching", shown_.fetching},
+                               {"selecting", shown_.selecting},
+                               {"recording", shown_.recording}})},
+       {"latency_us", Json::object({{"building_p50", microseconds(shown_.building_p50_ns)},
+                                    {"building_p99", microseconds(shown_.building_p99_ns)},
+                                    {"deciding_p50", microseconds(shown_.deciding_p50_ns)},
+                                    {"deciding_p99", microseconds(shown_.deciding_p99_ns)}})},
+       {"readouts", peers_json(shown_.readouts)},
+       {"recorders", peers_json(shown_.recorders)},
+       {"counters", std::move(counters)},
+       {"cpu_seconds", Json::object({{"node", shown_.cpu_seconds}, {"selection", shown_.selection_cpu_seconds}})}});
+}
+
+std::vector<std::string> NodeProcess::view_lines(double seconds, process::ViewStyle style) {
+  const process::Painter paint(style);
+  const NodeStatus now = shown_;
+  const NodeStatus before = std::exchange(viewed_, now);
+  const double span = seconds - std::exchange(viewed_s_, seconds);
+  const auto rate = [&](std::uint64_t then, std::uint64_t value, std::string_view unit) {
+    return base::format_quantity(span > 0 ? static_cast<double>(value - then) / span : 0, unit);
+  };
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& head, const std::vector<std::string>& parts) {
+    process::add_line(lines, head, parts, style.columns);
+  };
+  add(fmt::format("{}  {}  {} {}", paint.bold("rodeo " + settings_.name),
+                  now.connected ? fmt::format("run {}", now.run_number) : paint.warn("looks for " + settings_.supervisor),
+                  process::phase_name(phase_), process::clock_text(seconds)),
+      {paint.dim(phase_ == Phase::running ? "   Ctrl-C ends it in order" : "")});
+  add(fmt::format("  events     {:>12}", rate(decided(before), decided(now), "/s")),
+      {fmt::format("   accepted {}", now["accepted"]), fmt::format("   rejected {}", now["rejected"]),
+       fmt::format("   debug {}", now["debug"]), fmt::format("   partial {}", now["partial"])});
+  add(fmt::format("  fragments  {:>12}", rate(before["fragments"], now["fragments"], "/s")),
+      {"   " + rate(before["fragment_bytes"], now["fragment_bytes"], "B/s"),
+       fmt::format("   readouts {} of {}", connected(now.readouts), now.readouts.size())});
+  add(fmt::format("  slots      {:>5} of {:>3}", now.slots_used, settings_.slots),
+      {fmt::format("   fetching {}", now.fetching), fmt::format("   selecting {}", now.selecting),
+       fmt::format("   recording {}", now.recording)});
+  if (!now.supervisor_trouble.empty()) lines.push_back("  " + paint.warn(now.supervisor_trouble));
+  return lines;
+}
+
+std::string NodeProcess::view_line(double seconds) {
+  const NodeStatus now = shown_;
+  const NodeStatus before = std::exchange(viewed_, now);
+  const double span = seconds - std::exchange(viewed_s_, seconds);
+  const double rate = span > 0 ? static_cast<double>(decided(now) - decided(before)) / span : 0;
+  return fmt::format("{}  events {}  accepted {}  rejected {}  debug {}  partial {}  slots {} of {}{}", process::clock_text(seconds),
+                     base::format_quantity(rate, "/s"), now["accepted"], now["rejected"], now["debug"], now["partial"],
+                     now.slots_used, settings_.slots, now.connected ? "" : "  looks for " + settings_.supervisor);
+}
+
+std::string prometheus_text(const NodeStatus& status) {
+  process::PrometheusText out;
+  const auto counters = [&](std::span<const base::CounterInfo> infos, std::string_view prefix) {
+    for (const base::CounterInfo& info : infos) {
+      out.metric(fmt::format("rodeo_node_{}{}_total", prefix, info.name), "counter", process::help_of(info));
+      out.sample(status[fmt::format("{}{}", prefix, info.name)]);
+    }
+  };
+  counters(kNodeCounters, "");
+  counters(kCollectorCounters, "");
+  counters(kDataCounters, "");
+  counters(transport::kRequesterCounters, "network_");
+  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+    out.metric(fmt::format("rodeo_node_{}", name), "gauge", help);
+    out.sample(value);
+  };
+  gauge("run_number", "Run that the supervisor has; 0: none yet.", status.run_number);
+  gauge("connected", "1 while the supervisor knows the node.", status.connected ? 1 : 0);
+  gauge("slots_used", "Events that it has.", status.slots_used);
+  gauge("fetching", "Of these, events whose fragments are fetched.", status.fetching);
+  gauge("selecting", "Of these, events that are selected.", status.selecting);
+  gauge("recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
+  gauge("unsafe_decisions", "Decisions that are kept, for the supervisor has not said that they are safe.", status.unsafe_decisions);
+  gauge("fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
+  gauge("bytes_under_way", "Their bytes, as fragments lately were.", status.bytes_under_way);
+  gauge("readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
+  gauge("recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
+  gauge("building_p50_seconds", "Median of the time from assignment to all fragments.", microseconds(status.building_p50_ns) * 1e-6);
+  gauge("building_p99_seconds", "99th percentile of that time.", microseconds(status.building_p99_ns) * 1e-6);
+  gauge("deciding_p50_seconds", "Median of the time from assignment to decision.", microseconds(status.deciding_p50_ns) * 1e-6);
+  gauge("deciding_p99_seconds", "99th percentile of that time.", microseconds(status.deciding_p99_ns) * 1e-6);
+  out.metric("rodeo_node_cpu_seconds_total", "counter", "CPU time of the thread that fetches and builds, and of those that select.");
+  out.sample(status.cpu_seconds, {{"thread", "node"}});
+  out.sample(status.selection_cpu_seconds, {{"thread", "selection"}});
+  return out.take();
+}
+
+std::string node_report_text(const Json& report) {
+  const auto number = [&](std::string_view group, std::string_view key) { return at(report, group, key).number(); };
+  std::string out = fmt::format("{}: run {:.0f} of {} took {:.1f} s\n", at(report, "run", "condition").string(),
+                                number("run", "number"), at(report, "run", "name").string(), number("run", "seconds"));
+  if (const Json* failure = report.find("failure"); failure != nullptr && !failure->string().empty())
+    out += fmt::format("  {}\n", failure->string());
+  out += fmt::format("  {:.0f} events assigned: {:.0f} accepted, {:.0f} rejected, {:.0f} debug, {:.0f} lost; {:.0f} were partial\n",
+                     number("events", "assigned"), number("events", "accepted"), number("events", "rejected"),
+                     number("events", "debug"), number("events", "lost"), number("events", "partial"));
+  if (number("events", "given_up") + number("events", "let_go") > 0)
+    out += fmt::format("  {:.0f} given up, {:.0f} let go: other nodes have them\n", number("events", "given_up"), number("events", "let_go"));
+  if (number("events", "under_way") + number("events", "unsafe") > 0)
+    out += fmt::format("  {:.0f} under way and {:.0f} decisions not safe at the end\n", number("events", "under_way"),
+                       number("events", "unsafe"));
+  out += fmt::format("  {} of fragments, {} recorded; from assignment to decision p50 {:.0f} us, p99 {:.0f} us\n",
+                     base::format_quantity(number("bytes", "fragments"), "B"), base::format_quantity(number("bytes", "recorded"), "B"),
+                     number("latency_us", "deciding_p50"), number("latency_us", "deciding_p99"));
+  return out;
+}
+
+}  // namespace rodeo::farm

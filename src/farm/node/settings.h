@@ -1,0 +1,48 @@
+// What one filter node is to do, as plain values: farm/node/plan.h fills it from a configuration, tests fill it by hand.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/thread.h"
+#include "farm/network_keys.h"
+#include "rodeo/parameters.h"
+
+namespace rodeo::farm {
+
+enum class Building : std::uint8_t {
+  full,   ///< all fragments of an event at once, then its selection
+  steps,  ///< what the selection wants to see, step by step, and the rest once it is accepted
+};
+
+/// The selection, as the registry makes it.
+struct SelectionSettings {
+  std::string type = "accept";
+  Parameters parameters = {};
+  std::string where = {};  ///< file:line:column of its table, for messages; may be empty
+};
+
+struct NodeSettings {
+  std::string name = "node";
+  std::string supervisor = "supervisor";  ///< name of its service on the bus
+  std::uint32_t slots = 32;               ///< events at a time
+  Building building = Building::full;
+  std::uint32_t workers = 2;  ///< threads of the selection
+  std::uint32_t credit_fragments = 0;
+  std::uint64_t credit_bytes = 0;
+  std::chrono::nanoseconds fetch_wait = std::chrono::milliseconds{20};
+  std::chrono::nanoseconds fetch_timeout = std::chrono::milliseconds{500};
+  std::chrono::nanoseconds pending_retry = std::chrono::milliseconds{1};
+  std::chrono::nanoseconds readout_grace = std::chrono::seconds{2};
+  std::chrono::nanoseconds record_timeout = std::chrono::seconds{10};
+  std::chrono::nanoseconds recorder_patience = std::chrono::seconds{30};
+  std::uint64_t most_event_bytes = std::uint64_t{64} << 20;
+  bool event_checksum = true;
+  base::IdlePolicy idle = base::IdlePolicy::sleep;
+  SelectionSettings selection = {};
+  NetworkKeys network = {};
+};
+
+}  // namespace rodeo::farm

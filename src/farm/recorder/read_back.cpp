@@ -1,0 +1,157 @@
+#include "farm/recorder/read_back.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/mapped_file.h"
+#include "base/sentence.h"
+#include "formats/full_event.h"
+#include "storage/event_file_encoder.h"
+#include "storage/event_file_reader.h"
+#include "storage/file_recover.h"
+#include "storage/file_seal.h"
+
+namespace rodeo::farm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRecovered = ".recovered._";
+
+// "data26.00431493.physics_Main.daq.RAW._lb0525._recorder._0001.data", and the same with ".recovered._0001" before its ending.
+bool is_of_run(const ReadBack& what, const std::string& name) {
+  return storage::run_number_in(name, what.project) == what.run_number &&
+         name.find(fmt::format("._{}._", what.recorder)) != std::string::npos;
+}
+
+[[noreturn]] void give_up(const Error& error, const fs::path& file, const std::string& what) {
+  throw SetupError(Error{error.code, fmt::format("{}: {}", what, error.what), file.string(),
+                         error.next.empty() ? "look at it with `rodeo data verify`, and move it away if it may be forgotten: ids that are in it "
+                                              "alone would be recorded again"
+                                            : error.next});
+}
+
+std::uint64_t add_all(IdSet& ids, const std::vector<std::uint64_t>& more) {
+  std::uint64_t added = 0;
+  for (const std::uint64_t id : more) added += ids.add(id) ? 1 : 0;
+  return added;
+}
+
+// A file that a killed recorder left. Recovering may have been cut short as well: what it left is made anew, and what it finished is there.
+void recover(const ReadBack& what, const fs::path& file, const std::function<void(std::string)>& say) {
+  const std::string name = file.filename().string();
+  const fs::path recovered = what.directory / (file.stem().string() + std::string(kRecovered) + "0001.data");
+  std::uint64_t events = 0;
+  if (!fs::exists(recovered)) {
+    auto mapped = base::MappedFile::open(file.string());
+    if (!mapped) give_up(mapped.error(), file, "cannot be recovered");
+    const auto result = storage::recover_events(mapped->bytes(), what.directory.string(), file.stem().string());
+    if (!result) give_up(result.error(), file, "cannot be recovered");
+    if (const auto whole = mapped->check(); !whole) give_up(whole.error(), file, "cannot be recovered");
+    events = result->scan.events;
+    if (!result->written) {
+      say(fmt::format("{} was left open, and no event is in it: removed", name));
+    } else {
+      say(fmt::format("{} was left open: its {} are in {}", name, base::counted(events, "event"),
+                      recovered.filename().string()));
+    }
+  }
+  if (const auto flushed = storage::flush_directory_of(file.string()); !flushed) give_up(flushed.error(), file, "cannot be recovered");
+  fs::remove(file);
+}
+
+Result<std::vector<std::uint64_t>> read_remembered(const fs::path& path) {
+  const auto mapped = RODEO_TRY(base::MappedFile::open(path.string()));
+  const auto bytes = mapped.bytes();
+  if (bytes.size() % sizeof(std::uint64_t) != 0)
+    return std::unexpected(Error{"farm.bad_ids", "is no list of ids", path.string()});
+  std::vector<std::uint64_t> ids(bytes.size() / sizeof(std::uint64_t));
+  if (!ids.empty()) std::memcpy(ids.data(), bytes.data(), bytes.size());
+  RODEO_TRY(mapped.check());
+  return ids;
+}
+
+}  // namespace
+
+std::vector<fs::path> files_of_run(const ReadBack& what, const std::string& ending) {
+  std::vector<fs::path> files;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(what.directory, unreadable)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(ending) && is_of_run(what, name)) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+Result<std::vector<std::uint64_t>> ids_of_file(const fs::path& file) {
+  const auto mapped = RODEO_TRY(base::MappedFile::open(file.string(), base::MappedFile::Access::random));
+  const auto damaged = [&](const formats::DecodeError& error) {
+    return std::unexpected(Error{"farm.bad_file", error.message(), file.string()});
+  };
+  auto reader = storage::EventFileReader::open(mapped.bytes());
+  if (!reader) return damaged(reader.error());
+  std::vector<std::uint64_t> ids;
+  for (;;) {
+    const auto block = reader->next();
+    if (!block) return damaged(block.error());
+    if (!*block) break;
+    const auto event = formats::decode_event_header((*block)->stored, (*block)->stored.size());
+    if (!event) return damaged(event.error().from((*block)->offset));
+    ids.push_back(event->global_id);
+  }
+  RODEO_TRY(mapped.check());
+  return ids;
+}
+
+fs::path remembered_ids_path(const fs::path& file) {
+  return file.parent_path() / ("." + file.filename().string() + ".ids");
+}
+
+Result<void> remember_ids(const fs::path& file) {
+  const auto ids = RODEO_TRY(ids_of_file(file));
+  const fs::path path = remembered_ids_path(file);
+  const std::string part = path.string() + ".part";
+  RODEO_TRY(storage::write_file(part, std::as_bytes(std::span(ids))));
+  std::error_code error;
+  fs::rename(part, path, error);
+  if (error) return std::unexpected(Error{"file.write", "cannot rename: " + error.message(), part});
+  return storage::flush_directory_of(path.string());
+}
+
+void read_back_ids(const ReadBack& what, IdSet& ids, const std::function<void(std::string)>& say) {
+  std::error_code error;
+  fs::create_directories(what.directory, error);
+  if (error)
+    throw SetupError(Error{"readout.cannot_write", "cannot make the directory: " + error.message(), what.directory.string(),
+                           "name a directory that you may write to"});
+  const auto open = files_of_run(what, ".writing");
+  for (const fs::path& file : open) {
+    if (file.filename().string().find(kRecovered) != std::string::npos) fs::remove(file);
+  }
+  for (const fs::path& file : open) {
+    if (file.filename().string().find(kRecovered) == std::string::npos) recover(what, file, say);
+  }
+  std::uint64_t files = 0;
+  for (const fs::path& file : files_of_run(what, ".data")) {
+    const auto read = ids_of_file(file);
+    if (!read) give_up(read.error(), file, "its ids cannot be read");
+    add_all(ids, *read);
+    ++files;
+  }
+  for (const auto& entry : fs::directory_iterator(what.directory)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.') || !name.ends_with(".data.ids") || !is_of_run(what, name.substr(1))) continue;
+    const auto read = read_remembered(entry.path());
+    if (!read) give_up(read.error(), entry.path(), "its ids cannot be read");
+    add_all(ids, *read);
+    ++files;
+  }
+  if (files > 0)
+    say(fmt::format("run {} has {} here: {} are recorded already", what.run_number, base::counted(files, "file"),
+                    base::counted(ids.size(), "id")));
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,256 @@
+#include "farm/recorder/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/sentence.h"
+#include "farm/recorder/read_back.h"
+#include "formats/full_event.h"
+
+namespace rodeo::farm {
+
+using formats::RecordHead;
+using formats::RecordStatus;
+using formats::RecordStream;
+
+namespace {
+
+// Of a request, so much is looked at in one piece: the head and the event's header.
+constexpr std::size_t kMostFront = formats::kMostRecordHeadBytes + (64 << 10);
+
+// The first bytes of a message, in one piece: where they lie, or in `scratch`.
+std::span<const std::byte> front_of(std::span<const std::span<const std::byte>> pieces, std::vector<std::byte>& scratch) {
+  if (pieces.empty()) return {};
+  if (pieces.size() == 1 || pieces[0].size() >= kMostFront) return pieces[0].first(std::min(pieces[0].size(), kMostFront));
+  scratch.clear();
+  for (const auto piece : pieces) {
+    const auto some = piece.first(std::min(piece.size(), kMostFront - scratch.size()));
+    scratch.insert(scratch.end(), some.begin(), some.end());
+  }
+  return scratch;
+}
+
+}  // namespace
+
+Recording::Recording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say)
+    : keys_(std::move(keys)), name_(std::move(name)), run_number_(run_number) {
+  read_back_ids({.directory = keys_.directory, .project = keys_.project, .recorder = name_, .run_number = run_number}, ids_,
+                say);
+  counters_.add(RecorderCounter::read_back, ids_.size());
+}
+
+Recording::~Recording() = default;
+
+void Recording::refuse(Ticket ticket, RecordStatus status) {
+  using enum RecorderCounter;
+  switch (status) {
+    case RecordStatus::malformed: counters_.add(malformed); break;
+    case RecordStatus::other_run: counters_.add(other_run); break;
+    case RecordStatus::disk_full: counters_.add(refused_disk_full); break;
+    case RecordStatus::write_failed: counters_.add(refused_write_failed); break;
+    default: break;
+  }
+  answers_.push_back({ticket, status});
+}
+
+RecordStatus Recording::refusal() const {
+  return trouble_code_.ends_with("disk_full") ? RecordStatus::disk_full : RecordStatus::write_failed;
+}
+
+bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes,
+                      std::uint64_t now_ns) {
+  if (ending_) {
+    refuse(ticket, RecordStatus::not_ready);
+    return true;
+  }
+  const std::span<const std::byte> front = front_of(pieces, front_);
+  const auto taken = formats::decode_record_head(front);
+  if (!taken) {
+    refuse(ticket, RecordStatus::malformed);
+    return true;
+  }
+  const std::size_t event_bytes = bytes - taken->bytes;
+  const auto event = formats::decode_event_header(front.subspan(taken->bytes), event_bytes);
+  if (!event || formats::WordView(front.subspan(taken->bytes))[formats::event_word::kSize] * formats::kWordBytes != event_bytes ||
+      event->global_id != taken->head.global_id) {
+    refuse(ticket, RecordStatus::malformed);
+    return true;
+  }
+  if (event->run_number != run_number_) {
+    refuse(ticket, RecordStatus::other_run);
+    return true;
+  }
+  const std::uint64_t id = taken->head.global_id;
+  if (ids_.contains(id)) {
+    counters_.add(RecorderCounter::had_already);
+    answers_.push_back({ticket, RecordStatus::had_already});
+    return true;
+  }
+  if (const auto twin = under_way_.find(id); twin != under_way_.end()) {
+    events_[twin->second].tickets.push_back(ticket);
+    return true;
+  }
+  if (trouble_until_ns_ > now_ns) {
+    refuse(ticket, refusal());
+    return true;
+  }
+  // Where one of the disks' buffers is not free, nobody gets a copy yet.
+  for (const RecordStream& stream : taken->head.streams) {
+    StreamFile* const file = file_of(stream, event->lumi_block, now_ns);
+    if (file == nullptr || file->over() || file->takes_at_once(event_bytes)) continue;
+    counters_.add(RecorderCounter::waits_for_disk);
+    return false;
+  }
+  // The event alone, as it lies.
+  event_pieces_.clear();
+  std::size_t skip = taken->bytes;
+  for (const auto piece : pieces) {
+    const std::size_t here = std::min(skip, piece.size());
+    skip -= here;
+    if (here < piece.size()) event_pieces_.push_back(piece.subspan(here));
+  }
+  take(ticket, taken->head, event->lumi_block, event_bytes, now_ns);
+  return true;
+}
+
+void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
+                     std::uint64_t now_ns) {
+  if (free_events_.empty()) {
+    free_events_.push_back(static_cast<StreamFile::Waiter>(events_.size()));
+    events_.emplace_back();
+  }
+  const StreamFile::Waiter waiter = free_events_.back();
+  Event& event = events_[waiter];
+  event.id = head.global_id;
+  event.bytes = bytes;
+  event.copies = event.safe = event.lost = 0;
+  event.tickets.assign(1, ticket);
+  for (const RecordStream& stream : head.streams) {
+    StreamFile* const file = file_of(stream, lumi_block, now_ns);
+    if (file != nullptr && file->append(event_pieces_, bytes, waiter, now_ns)) {
+      ++event.copies;
+    } else {
+      if (file != nullptr) fail({file->status().code, file->status().failure}, now_ns);
+      ++event.lost;
+    }
+  }
+  if (event.copies == 0) {
+    refuse(ticket, refusal());
+    return;
+  }
+  free_events_.pop_back();
+  under_way_.emplace(head.global_id, waiter);
+  newest_lumi_block_ = std::max(newest_lumi_block_, lumi_block);
+}
+
+StreamFile* Recording::file_of(const RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns) {
+  const std::uint32_t block = stream.obeys_lumi_block ? lumi_block : 0;
+  const auto found = files_.find({stream.type, stream.name, block});
+  if (found != files_.end() && !found->second->over()) return found->second.get();
+  if (found != files_.end()) {
+    // It is over and has still to be collected: its files are closed, and the next begin behind them.
+    ending_files_.push_back(std::move(found->second));
+    files_.erase(found);
+  }
+  if (trouble_until_ns_ > now_ns) return nullptr;
+  try {
+    auto made = std::make_unique<StreamFile>(sequence_settings(keys_, name_, run_number_, stream, block));
+    if (delay_.count() > 0) made->slow_down(delay_);
+    trouble_.clear();
+    return files_.emplace(FileKey{stream.type, stream.name, block}, std::move(made)).first->second.get();
+  } catch (const SetupError& error) {
+    fail(error.error(), now_ns);
+    return nullptr;
+  }
+}
+
+void Recording::fail(const Error& error, std::uint64_t now_ns) {
+  if (trouble_.empty()) messages_.push_back("nothing is taken: " + base::in_a_line(error));
+  trouble_ = base::in_a_line(error);
+  trouble_code_ = error.code;
+  trouble_until_ns_ = now_ns + static_cast<std::uint64_t>(keys_.retry_interval.count());
+}
+
+void Recording::settle(StreamFile::Waiter waiter, bool safe) {
+  Event& event = events_[waiter];
+  --event.copies;
+  ++(safe ? event.safe : event.lost);
+  if (event.copies > 0) return;
+  if (event.safe > 0) {
+    ids_.add(event.id);
+    counters_.add(RecorderCounter::events_recorded);
+    counters_.add(RecorderCounter::event_bytes, event.bytes);
+    counters_.add(RecorderCounter::had_already, event.tickets.size() - 1);
+    if (event.lost > 0) counters_.add(RecorderCounter::copies_lost);
+  }
+  for (std::size_t i = 0; i < event.tickets.size(); ++i) {
+    if (event.safe == 0) {
+      refuse(event.tickets[i], refusal());
+    } else {
+      answers_.push_back({event.tickets[i], i == 0 ? RecordStatus::recorded : RecordStatus::had_already});
+    }
+  }
+  under_way_.erase(event.id);
+  free_events_.push_back(waiter);
+}
+
+void Recording::collect(StreamFile& file, std::uint64_t now_ns) {
+  if (file.over()) {
+    // The reason comes before those whom it concerns.
+    if (const auto status = file.status(); !status.failure.empty()) fail({status.code, status.failure}, now_ns);
+  }
+  file.settle([&](StreamFile::Waiter waiter, bool safe) { settle(waiter, safe); });
+}
+
+void Recording::poll(std::uint64_t now_ns, std::vector<Answer>& answers) {
+  for (auto& [key, file] : files_) {
+    file->keep_up(keys_, now_ns);
+    collect(*file, now_ns);
+  }
+  end_what_is_past(now_ns);
+  for (auto at = files_.begin(); at != files_.end();) {
+    if (!at->second->over()) {
+      ++at;
+      continue;
+    }
+    ending_files_.push_back(std::move(at->second));
+    at = files_.erase(at);
+  }
+  std::erase_if(ending_files_, [&](const std::unique_ptr<StreamFile>& file) {
+    collect(*file, now_ns);
+    if (!file->over() || !file->idle()) return false;
+    const auto status = file->status();
+    closed_.insert(closed_.end(), status.files.begin(), status.files.end());
+    return true;
+  });
+  answers.insert(answers.end(), answers_.begin(), answers_.end());
+  answers_.clear();
+}
+
+void Recording::end_what_is_past(std::uint64_t now_ns) {
+  const auto end = [&](auto at) {
+    at->second->end();
+    ending_files_.push_back(std::move(at->second));
+    return files_.erase(at);
+  };
+  const auto linger = static_cast<std::uint64_t>(keys_.lumi_block_linger.count());
+  for (auto at = files_.begin(); at != files_.end();) {
+    const std::uint32_t block = std::get<2>(at->first);
+    const bool past = block != 0 && block < newest_lumi_block_ && now_ns - at->second->last_append_ns() > linger;
+    at = ending_ || past ? end(at) : std::next(at);
+  }
+  while (files_.size() > keys_.most_open)
+    end(std::ranges::min_element(files_, {}, [](const auto& one) { return one.second->last_append_ns(); }));
+}
+
+void Recording::end() { ending_ = true; }
+
+void Recording::slow_down(std::chrono::nanoseconds each_write) {
+  delay_ = each_write;
+  for (auto& [key, file] : files_) file->slow_down(each_write);
+}
+
+std::vector<FragmentConsumer::File> Recording::take_closed() { return std::exchange(closed_, {}); }
+
+}  // namespace rodeo::farm

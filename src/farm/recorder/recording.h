@@ -1,0 +1,144 @@
+// What a recorder does with events: files of their streams, one copy of each id, answers when they are safe. It knows no network.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "farm/recorder/id_set.h"
+#include "farm/recorder/settings.h"
+#include "farm/recorder/stream_file.h"
+#include "formats/event_record.h"
+#include "rodeo/consumer.h"
+
+namespace rodeo::farm {
+
+enum class RecorderCounter : std::uint8_t {
+  events_recorded,
+  event_bytes,
+  had_already,
+  read_back,
+  malformed,
+  other_run,
+  refused_disk_full,
+  refused_write_failed,
+  copies_lost,
+  waits_for_disk,
+  count
+};
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(RecorderCounter::count)> kRecorderCounters{{
+    {"events_recorded", "events", "Safe on disk and acknowledged; of each id one."},
+    {"event_bytes", "bytes", "Of these events."},
+    {"had_already", "events", "Second copies of an id: acknowledged, not written."},
+    {"read_back", "events", "Ids that were found in files of this run when the recorder was started."},
+    {"malformed", "requests", "Requests that cannot be read, or hold no event."},
+    {"other_run", "events", "Events of another run than the recorder's: refused."},
+    {"refused_disk_full", "events", "Refused, for the disk is full."},
+    {"refused_write_failed", "events", "Refused, for the disk failed."},
+    {"copies_lost", "events", "Events that are safe in one of their streams, and could not be written to another."},
+    {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, for the disk was busy."},
+}};
+
+/// One thread, but for counters(). What blocks: opening a file, and reading back.
+class Recording {
+ public:
+  struct Ticket {
+    std::uint64_t client = 0;
+    std::uint64_t number = 0;
+  };
+  struct Answer {
+    Ticket ticket;
+    formats::RecordStatus status = formats::RecordStatus::recorded;
+  };
+
+  /// `name`: of the recorder, in names of files. Reads back the ids that files of this run have; those that a killed recorder left open are recovered
+  /// first. `say` is told what was found. Throws SetupError.
+  Recording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say);
+  ~Recording();
+
+  /// Takes or refuses one request: its answer comes from poll(). False: the disk is busy, offer it again. The pieces are copied.
+  bool offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes, std::uint64_t now_ns);
+
+  bool has(std::uint64_t id) const { return ids_.contains(id); }
+
+  /// Keeps files flushed, closes those that are over, and appends answers.
+  void poll(std::uint64_t now_ns, std::vector<Answer>& answers);
+
+  /// Asks for the end: all files are closed. Then poll() until ended().
+  void end();
+  bool ended() const { return ending_ && files_.empty() && ending_files_.empty(); }
+
+  /// Each write takes so much longer from now on: for tests of what a slow disk does.
+  void slow_down(std::chrono::nanoseconds each_write);
+
+  /// Files that were closed since the last call.
+  std::vector<FragmentConsumer::File> take_closed();
+  /// What happened since the last call, for people.
+  std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
+  /// Why nothing is taken at the moment; empty: it is.
+  const std::string& trouble() const { return trouble_; }
+  std::size_t open_files() const { return files_.size(); }
+  std::size_t events_waiting() const { return events_.size() - free_events_.size(); }
+  std::uint64_t ids() const { return ids_.size(); }
+  std::uint32_t run_number() const { return run_number_; }
+
+  const base::CounterBlock<RecorderCounter>& counters() const { return counters_; }
+
+ private:
+  /// One that waits for the disk.
+  struct Event {
+    std::uint64_t id = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t copies = 0;  // in files, of which it is not known yet whether they are safe
+    std::uint32_t safe = 0;    // copies that are
+    std::uint32_t lost = 0;    // and that will never be
+    std::vector<Ticket> tickets;
+  };
+  using FileKey = std::tuple<std::string, std::string, std::uint32_t>;  // type, name, luminosity block
+
+  void refuse(Ticket ticket, formats::RecordStatus status);
+  /// nullptr: there is none and cannot be one now.
+  StreamFile* file_of(const formats::RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns);
+  void fail(const Error& error, std::uint64_t now_ns);
+  void take(Ticket ticket, const formats::RecordHead& head, std::uint32_t lumi_block, std::size_t bytes, std::uint64_t now_ns);
+  void settle(StreamFile::Waiter waiter, bool safe);
+  void collect(StreamFile& file, std::uint64_t now_ns);
+  void end_what_is_past(std::uint64_t now_ns);
+  formats::RecordStatus refusal() const;
+
+  const FileKeys keys_;
+  const std::string name_;
+  const std::uint32_t run_number_;
+  IdSet ids_;
+  std::map<FileKey, std::unique_ptr<StreamFile>> files_;
+  std::vector<std::unique_ptr<StreamFile>> ending_files_;
+  std::vector<Event> events_;  // those that wait for the disk, by their number
+  std::vector<StreamFile::Waiter> free_events_;
+  std::unordered_map<std::uint64_t, StreamFile::Waiter> under_way_;
+  std::vector<Answer> answers_;
+  std::vector<std::byte> front_;
+  std::vector<std::span<const std::byte>> event_pieces_;
+  std::vector<FragmentConsumer::File> closed_;
+  std::vector<std::string> messages_;
+  std::string trouble_;
+  std::string trouble_code_;
+  std::uint64_t trouble_until_ns_ = 0;
+  std::chrono::nanoseconds delay_{0};
+  std::uint32_t newest_lumi_block_ = 0;
+  bool ending_ = false;
+  base::CounterBlock<RecorderCounter> counters_;
+};
+
+}  // namespace rodeo::farm

@@ -1,0 +1,74 @@
+// The files of one stream in one luminosity block, and who waits for what in them to be safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "farm/recorder/settings.h"
+#include "formats/event_record.h"
+#include "storage/event_file_sequence.h"
+
+namespace rodeo::farm {
+
+/// The number after the largest that a file of this core name has in a directory: closed, being written, or moved away and remembered.
+std::uint32_t next_file_number(const std::filesystem::path& directory, const std::string& core_name);
+
+/// How a sequence of files is to be written.
+storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, const std::string& recorder, std::uint32_t run_number,
+                                                       const formats::RecordStream& stream, std::uint32_t lumi_block);
+
+/// One thread.
+class StreamFile {
+ public:
+  using Waiter = std::uint32_t;  ///< the caller's number of an event
+
+  /// Opens the first file. Throws SetupError.
+  explicit StreamFile(storage::EventFileSequence::Settings settings);
+
+  bool takes_at_once(std::size_t bytes) const { return files_.takes_at_once(bytes); }
+  /// False: refused; what waits comes from settle() all the same.
+  bool append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes, Waiter waiter, std::uint64_t now_ns);
+
+  /// Has what waits flushed, where the policy says so and no flush is under way.
+  void keep_up(const FileKeys& keys, std::uint64_t now_ns);
+  /// Asks for its end; nothing more is appended.
+  void end() { files_.end(); }
+  bool over() const { return files_.over() || files_.closed(); }
+  void slow_down(std::chrono::nanoseconds each_write) { files_.slow_down(each_write); }
+
+  /// Calls settled(waiter, safe) for each that is safe now, or, once the files are over, will never be.
+  template <typename Settled>
+  void settle(Settled&& settled) {
+    const bool final = over();
+    for (const std::uint64_t safe = files_.safe_events(); settled_ < safe && !waiting_.empty(); ++settled_) {
+      settled(waiting_.front(), true);
+      waiting_.pop_front();
+    }
+    if (!final) return;
+    // Those that became safe between the two looks are safe.
+    if (settled_ < files_.safe_events()) return settle(settled);
+    for (; !waiting_.empty(); waiting_.pop_front()) settled(waiting_.front(), false);
+  }
+
+  bool idle() const { return waiting_.empty(); }
+  std::uint64_t last_append_ns() const { return last_append_ns_; }
+  /// Waits for the end of the thread if over() is not true.
+  storage::EventFileSequence::Status status() const { return files_.status(); }
+
+ private:
+  storage::EventFileSequence files_;
+  std::deque<Waiter> waiting_;  // events that are not settled, in order
+  std::uint64_t settled_ = 0;   // events before the first of them
+  std::uint64_t appended_ = 0;
+  std::uint64_t flushed_ = 0;  // events that the last flush has made safe, once it is done
+  std::uint64_t unflushed_bytes_ = 0;
+  std::uint64_t oldest_unflushed_ns_ = 0;
+  std::uint64_t last_append_ns_ = 0;
+};
+
+}  // namespace rodeo::farm

@@ -1,0 +1,44 @@
+#include "farm/setting_tables.h"
+
+#include "farm/node/plan.h"
+#include "farm/recorder/plan.h"
+#include "farm/supervisor/settings.h"
+#include "process/process_keys.h"
+
+namespace rodeo::farm {
+
+std::vector<settings::TableDeclaration> farm_tables() {
+  return {{.path = "farm",
+           .help = "Whole events: who assigns them, who builds and filters them, who records them.",
+           .optional = true},
+          {.path = "farm.supervisor",
+           .help = "The supervisor of a farm, for `rodeo farm supervise`: it assigns events to nodes and has readouts clear them.",
+           .keys = supervisor_settings().keys(),
+           .optional = true},
+          {.path = "farm.supervisor.metrics",
+           .help = "Metrics of the supervisor in Prometheus' text format, over HTTP at /metrics.",
+           .keys = process::metrics_keys()},
+          {.path = "farm.node",
+           .help = "A filter node of a farm, for `rodeo farm filter`: it builds whole events, selects them, and sends what is kept to a recorder.",
+           .keys = node_settings().keys(),
+           .optional = true},
+          {.path = "farm.node.selection",
+           .help = "What decides which events are kept. Made once for each worker.",
+           .component = settings::ComponentKind::selection,
+           .default_type = "accept"},
+          {.path = "farm.node.metrics",
+           .help = "Metrics of the node in Prometheus' text format, over HTTP at /metrics.",
+           .keys = process::metrics_keys()},
+          {.path = "farm.recorder",
+           .help = "A recorder of a farm, for `rodeo farm record`: it writes events to files of their streams and acknowledges what is safe on disk.",
+           .keys = recorder_settings().keys(),
+           .optional = true},
+          {.path = "farm.recorder.target",
+           .help = "Where closed files of the recorder go: copied, checksums compared, and then removed here.",
+           .keys = target_settings().keys()},
+          {.path = "farm.recorder.metrics",
+           .help = "Metrics of the recorder in Prometheus' text format, over HTTP at /metrics.",
+           .keys = process::metrics_keys()}};
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,103 @@
+#include "farm/supervisor/books.h"
+
+#include <algorithm>
+
+namespace rodeo::farm {
+namespace {
+
+using dispatch::ClearBook;
+using dispatch::Dispatcher;
+
+/// Ids that no trigger told of: after a restart, or where readouts say what there is.
+constexpr std::uint32_t kLately = 1 << 20;
+constexpr std::uint32_t kMostAtOnce = 32;  // events in a row to one node, as many as it works on at a time
+
+static_assert(static_cast<int>(formats::Verdict::accepted) == static_cast<int>(dispatch::Verdict::accepted) &&
+              static_cast<int>(formats::Verdict::rejected) == static_cast<int>(dispatch::Verdict::rejected) &&
+              static_cast<int>(formats::Verdict::debug) == static_cast<int>(dispatch::Verdict::debug) &&
+              static_cast<int>(formats::Verdict::lost) == static_cast<int>(dispatch::Verdict::lost));
+
+Dispatcher::Decision decision_of(const formats::EventDecision& decision) {
+  return {.id = decision.id,
+          .verdict = static_cast<dispatch::Verdict>(decision.verdict),
+          .partial = decision.partial(),
+          .build_only = decision.build_only()};
+}
+
+}  // namespace
+
+dispatch::Event event_of(const formats::AssignedEvent& event) {
+  return {.id = event.id,
+          .lumi_block = event.lumi_block,
+          .scan_step = event.scan_step,
+          .bcid = event.bcid,
+          .trigger_type = event.trigger_type};
+}
+
+formats::AssignedEvent assigned_event(const dispatch::Event& event, bool build_only) {
+  return {.id = event.id,
+          .lumi_block = event.lumi_block,
+          .scan_step = event.scan_step,
+          .bcid = event.bcid,
+          .trigger_type = event.trigger_type,
+          .flags = build_only ? formats::AssignedEvent::kBuildOnly : std::uint8_t{0}};
+}
+
+Books::Books(const SupervisorSettings& settings)
+    : dispatcher({.policy = settings.assignment,
+                  .capacity = settings.events_in_flight,
+                  .reserve = settings.events_in_flight,
+                  .timeout_ns = static_cast<std::uint64_t>(settings.event_timeout.count()),
+                  .most_at_once = kMostAtOnce,
+                  .seed = 1}),
+      clears({.count = settings.clear_count, .after_ns = static_cast<std::uint64_t>(settings.clear_after.count())}),
+      decisions(settings.decisions),
+      lately_(kLately) {}
+
+void Books::trigger(const dispatch::Event& event) {
+  told_.back().second = event.id;
+  // A readout may have told of it first.
+  if (!lately_.has(event.id)) (void)dispatcher.offer(event);
+}
+
+bool Books::told(std::uint64_t id) const {
+  const auto behind = std::ranges::upper_bound(told_, id, {}, [](const auto& one) { return one.first; });
+  return behind != told_.begin() && id <= std::prev(behind)->second;
+}
+
+bool Books::is_over(std::uint64_t id) const { return !dispatcher.knows(id) && (told(id) || lately_.has(id)); }
+
+void Books::leave(std::uint64_t id) {
+  dispatcher.cleared(id);
+  if (!told(id)) lately_.add(id);
+}
+
+void Books::settle(Dispatcher::Said said, std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
+                   std::uint64_t now_ns) {
+  const bool counted = said == Dispatcher::Said::counted;
+  if (counted) decisions.add(decision.id, static_cast<dispatch::Verdict>(decision.verdict));
+  clears.add({.id = counted ? decision.id : ClearBook::kNoId, .who = node, .session = session}, now_ns);
+}
+
+void Books::decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns) {
+  settle(dispatcher.decide(node, decision_of(decision)), node, session, decision, now_ns);
+}
+
+void Books::decision_of_before(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
+                               std::uint64_t now_ns) {
+  const auto said = is_over(decision.id) ? dispatcher.decide(node, decision_of(decision))
+                                         : dispatcher.adopt_decision(node, decision_of(decision));
+  settle(said, node, session, decision, now_ns);
+}
+
+bool Books::has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns) {
+  return !is_over(event.id) && dispatcher.adopt(event_of(event), node, event.build_only(), now_ns);
+}
+
+void Books::recorded_before(std::uint64_t id, std::uint64_t now_ns) {
+  if (dispatcher.knows(id) || is_over(id)) return;
+  const formats::EventDecision decision{.id = id};
+  settle(dispatcher.adopt_decision(kNobody, decision_of(decision)), kNobody, 0, decision, now_ns);
+}
+
+}  // namespace rodeo::farm

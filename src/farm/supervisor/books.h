@@ -1,0 +1,91 @@
+// The books of a supervisor: events under way, what is decided and not cleared, and which ids are over.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "dispatch/clear_book.h"
+#include "dispatch/dispatcher.h"
+#include "farm/supervisor/decision_file.h"
+#include "farm/supervisor/lately.h"
+#include "farm/supervisor/settings.h"
+#include "formats/assignment.h"
+
+namespace rodeo::farm {
+
+/// One thread. What is said of events by nodes, readouts and the trigger goes through here; each function is one of those sayings.
+class Books {
+ public:
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+
+  explicit Books(const SupervisorSettings& settings);
+
+  // The trigger.
+
+  /// Triggers come without a gap from this id on.
+  void trigger_begins(std::uint64_t id) { told_.emplace_back(id, id); }
+  /// It has told us of this event. There must be room.
+  void trigger(const dispatch::Event& event);
+  /// Ids up to this one were told by the trigger, if it came so far; 0 if none was.
+  std::uint64_t told_up_to() const { return told_.empty() ? 0 : told_.back().second; }
+
+  // Readouts.
+
+  enum class Held : std::uint8_t {
+    known,   ///< in the books
+    over,    ///< decided and cleared everywhere else
+    orphan,  ///< nobody has told of it, so far
+  };
+  Held held(std::uint64_t id) const {
+    return dispatcher.knows(id) ? Held::known : is_over(id) ? Held::over : Held::orphan;
+  }
+  /// It is over, and a readout has it nevertheless.
+  void clear_again(std::uint64_t id, std::uint64_t now_ns) { clears.add({.id = id, .who = kNobody}, now_ns); }
+
+  // Nodes. Each decision becomes safe in its turn, whatever it is worth.
+
+  void decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns);
+  /// The same in a HELLO, where it may be of before this supervisor began.
+  void decision_of_before(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns);
+  /// An event that a node says it has; false: not any more.
+  bool has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns);
+
+  // A recorder: it has an event that nobody has decided.
+  void recorded_before(std::uint64_t id, std::uint64_t now_ns);
+
+  /// Whether an id that is not in the books was.
+  bool is_over(std::uint64_t id) const;
+  /// All that came in has been decided and cleared.
+  bool empty() const { return dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 && clears.entries() == 0; }
+
+  /// What is cleared everywhere leaves the books: calls safe(node, session) for each decision, in order.
+  template <typename Safe>
+  void take_over(Safe&& safe) {
+    if (!decisions.written()) return;
+    clears.take_over(
+        [&](const dispatch::ClearBook::Entry& entry) {
+          if (entry.id != dispatch::ClearBook::kNoId) leave(entry.id);
+          if (entry.who != kNobody) safe(entry.who, entry.session);
+        },
+        [](std::uint64_t) {});
+  }
+
+  dispatch::Dispatcher dispatcher;
+  dispatch::ClearBook clears;
+  DecisionFile decisions;
+
+ private:
+  bool told(std::uint64_t id) const;
+  void leave(std::uint64_t id);
+  void settle(dispatch::Dispatcher::Said said, std::uint32_t node, std::uint32_t session,
+              const formats::EventDecision& decision, std::uint64_t now_ns);
+
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> told_;  // ids that the trigger told of, first and last without a gap
+  Lately lately_;                                              // others
+};
+
+dispatch::Event event_of(const formats::AssignedEvent& event);
+formats::AssignedEvent assigned_event(const dispatch::Event& event, bool build_only);
+
+}  // namespace rodeo::farm

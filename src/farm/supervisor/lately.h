@@ -1,0 +1,30 @@
+// Ids that left the books a while ago: who speaks of them then is late, and does not bring something new.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dispatch/id_table.h"
+
+namespace rodeo::farm {
+
+/// The last so many. Not thread-safe.
+class Lately {
+ public:
+  explicit Lately(std::uint32_t most) : table_(most), ids_(most) {}
+
+  bool has(std::uint64_t id) const { return table_.find(id) != dispatch::IdTable::kNone; }
+  void add(std::uint64_t id) {
+    if (has(id)) return;
+    if (count_ >= ids_.size()) table_.erase(ids_[count_ % ids_.size()]);
+    table_.insert(id, 0);
+    ids_[count_++ % ids_.size()] = id;
+  }
+
+ private:
+  dispatch::IdTable table_;
+  std::vector<std::uint64_t> ids_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace rodeo::farm

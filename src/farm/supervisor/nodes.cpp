@@ -1,0 +1,315 @@
+#include "farm/supervisor/nodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "base/clock.h"
+#include "transport/bus.h"
+#include "transport/secret.h"
+
+namespace rodeo::farm {
+namespace {
+
+using formats::AssignmentKind;
+using formats::AssignmentRefusal;
+using C = NodesCounter;
+
+constexpr std::size_t kMostNodes = 65'536;      // names that are remembered
+constexpr std::uint32_t kMostSlots = 65'536;    // of one node
+constexpr std::uint64_t kLookNs = 5'000'000;    // how often is looked who has gone, and who waits too long
+constexpr std::uint64_t kSafeNs = 50'000'000;   // safe decisions alone are told after so long: one answer for many
+
+/// A welcome on its way.
+struct SentWelcome final : transport::ReplyOwner {
+  explicit SentWelcome(std::vector<std::byte> of) : bytes(std::move(of)) {}
+  void sent(std::uint64_t) noexcept override { delete this; }
+  std::vector<std::byte> bytes;
+};
+
+transport::ReplierSettings replier_settings(const SupervisorSettings& settings) {
+  const auto secret = transport::read_secret(settings.network.secret_file);
+  if (!secret) throw SetupError(secret.error());
+  return {.name = settings.name,
+          .service = "assignments",
+          .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
+          .address = settings.network.address,
+          .providers = settings.network.providers,
+          .secret = *secret,
+          .page_bytes = settings.network.page_bytes,
+          .pages = settings.network.pages,
+          .most_clients = settings.most_nodes};
+}
+
+}  // namespace
+
+Nodes::Nodes(const SupervisorSettings& settings, Books& books)
+    : settings_(settings),
+      books_(books),
+      replier_(replier_settings(settings)),
+      // Not those of a supervisor that was here before.
+      sessions_(static_cast<std::uint64_t>(base::steady_now_ns()) << 20) {}
+
+bool Nodes::poll(std::uint64_t now_ns) {
+  requests_.clear();
+  dropped_.clear();
+  replier_.poll(now_ns, requests_, dropped_);
+  for (const auto& gone : dropped_) {
+    const auto found = by_client_.find(gone.client);
+    if (found == by_client_.end()) continue;
+    Node& node = nodes_[found->second];
+    if (node.parked && node.client == gone.client && node.parked->number == gone.number) node.parked.reset();
+  }
+  for (const auto& request : requests_) hear(request, now_ns);
+  const bool some = !requests_.empty();
+  requests_.clear();  // pages go back
+  if (now_ns >= looked_ns_ + kLookNs) look_after(now_ns);
+  return some;
+}
+
+void Nodes::refuse(const transport::Replier::Request& request, AssignmentRefusal why) {
+  counters_.add(why == AssignmentRefusal::bad_message ? C::bad_messages : C::refused_requests);
+  replier_.refuse(request.client, request.number, static_cast<std::uint16_t>(why));
+}
+
+void Nodes::hear(const transport::Replier::Request& request, std::uint64_t now_ns) {
+  const auto bytes = request.message.in_one_piece(whole_);
+  switch (static_cast<AssignmentKind>(request.kind)) {
+    case AssignmentKind::hello: return hello(request, bytes, now_ns);
+    case AssignmentKind::work: return work(request, bytes, now_ns);
+  }
+  refuse(request, AssignmentRefusal::bad_message);
+}
+
+std::optional<std::uint32_t> Nodes::node_named(const std::string& name) {
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return found->second;
+  if (nodes_.size() >= kMostNodes) return std::nullopt;
+  const std::uint32_t number = books_.dispatcher.add_node();
+  nodes_.push_back({.name = name});
+  by_name_.emplace(name, number);
+  return number;
+}
+
+void Nodes::hello(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns) {
+  if (const auto read = formats::decode(bytes, hello_); !read) return refuse(request, AssignmentRefusal::bad_message);
+  if (hello_.version != formats::kAssignmentsVersion) return refuse(request, AssignmentRefusal::version);
+  if (hello_.name.empty()) return refuse(request, AssignmentRefusal::bad_message);
+  if (run_.number == 0) return refuse(request, AssignmentRefusal::not_yet);
+  const auto number = node_named(hello_.name);
+  if (!number) return refuse(request, AssignmentRefusal::too_many);
+  const Node& had = nodes_[*number];
+  const bool other = had.client && *had.client != request.client && !replier_.client_name(*had.client).empty();
+  if (other && had.instance != hello_.instance) return refuse(request, AssignmentRefusal::name_taken);
+  counters_.add(C::hellos);
+  // Decisions that were safe in the session before, though the node has not heard so, are so at once.
+  std::size_t known = 0;
+  if (had.session != 0 && had.session == hello_.session && had.instance == hello_.instance && hello_.first > 0 && hello_.first <= had.safe)
+    known = std::min<std::size_t>(had.safe - hello_.first + 1, hello_.decisions.size());
+  std::vector<std::uint64_t> let_go;
+  take_back(*number, hello_, let_go, now_ns);
+  begin_session(*number, request.client, now_ns);
+  Node& node = nodes_[*number];
+  node.decisions = node.safe = known;
+  for (std::size_t i = known; i < hello_.decisions.size(); ++i) {
+    ++node.decisions;
+    ++node.all_decisions;
+    books_.decision_of_before(*number, node.tag(), hello_.decisions[i], now_ns);
+  }
+  node.granted = std::min(hello_.slots, kMostSlots);
+  books_.dispatcher.set_room(*number, over_ ? 0 : static_cast<std::uint32_t>(node.granted));
+  formats::NodeWelcome welcome{.run_number = run_.number,
+                               .run_type = run_.type,
+                               .session = node.session,
+                               .event_timeout_ns = static_cast<std::uint64_t>(settings_.event_timeout.count()),
+                               .patience_ns = static_cast<std::uint64_t>(settings_.work_patience.count()),
+                               .system = settings_.system,
+                               .readouts = settings_.readouts,
+                               .recorders = settings_.recorders,
+                               .let_go = std::move(let_go)};
+  reply_.clear();
+  encode(welcome, reply_);
+  // It may be larger than what is copied: its memory stays until it has gone.
+  auto* const sent = new SentWelcome{std::move(reply_)};
+  reply_ = {};
+  const std::span<const std::byte> parts[] = {sent->bytes};
+  replier_.reply(request.client, request.number, 0, parts, sent, 0);
+}
+
+/// What the node holds, against what the books say it does; a node that was started anew holds nothing of what it had.
+void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
+                      std::uint64_t now_ns) {
+  Node& node = nodes_[number];
+  if (node.instance != hello.instance) {
+    if (books_.dispatcher.events_of(number) > 0) lose(number, "was started anew");
+    node.instance = hello.instance;
+  }
+  std::unordered_set<std::uint64_t> held;
+  for (const formats::AssignedEvent& event : hello.events) held.insert(event.id);
+  for (const formats::EventDecision& decision : hello.decisions) held.insert(decision.id);
+  std::vector<std::uint64_t> undelivered;
+  books_.dispatcher.for_each_event_of(number, [&](const dispatch::Event& event, bool) {
+    if (!held.contains(event.id)) undelivered.push_back(event.id);
+  });
+  for (const std::uint64_t id : undelivered) books_.dispatcher.undelivered(id);
+  for (const formats::AssignedEvent& event : hello.events) {
+    if (!books_.has(number, event, now_ns)) let_go.push_back(event.id);
+  }
+}
+
+void Nodes::begin_session(std::uint32_t number, Client client, std::uint64_t now_ns) {
+  Node& node = nodes_[number];
+  if (node.client) by_client_.erase(*node.client);
+  // One client is one node.
+  if (const auto was = by_client_.find(client); was != by_client_.end()) nodes_[was->second].client.reset();
+  by_client_[client] = number;
+  node.client = client;
+  node.session = ++sessions_;
+  node.heard_ns = now_ns;
+  node.decisions = node.safe = node.told_safe = 0;
+  node.granted = node.assigned = 0;
+  node.out.clear();
+  node.parked.reset();
+  node.lost = node.told_over = false;
+}
+
+void Nodes::work(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns) {
+  if (const auto read = formats::decode(bytes, work_); !read) return refuse(request, AssignmentRefusal::bad_message);
+  const auto found = by_client_.find(request.client);
+  if (found == by_client_.end() || nodes_[found->second].session != work_.session || nodes_[found->second].lost)
+    return refuse(request, AssignmentRefusal::say_hello);
+  const std::uint32_t number = found->second;
+  Node& node = nodes_[number];
+  if (!work_.decisions.empty() && (work_.first == 0 || work_.first > node.decisions + 1))
+    return refuse(request, AssignmentRefusal::say_hello);
+  counters_.add(C::works);
+  node.heard_ns = now_ns;
+  // Those that came before, too, are in it: they are skipped.
+  const std::size_t known = work_.decisions.empty() ? 0 : static_cast<std::size_t>(node.decisions + 1 - work_.first);
+  for (std::size_t i = known; i < work_.decisions.size(); ++i) {
+    ++node.decisions;
+    ++node.all_decisions;
+    books_.decision(number, node.tag(), work_.decisions[i], now_ns);
+  }
+  node.granted = std::clamp(work_.granted, node.granted, node.assigned + kMostSlots);
+  books_.dispatcher.set_room(number, over_ ? 0 : static_cast<std::uint32_t>(node.granted - node.assigned));
+  if (node.parked) answer(number);
+  node.parked = Parked{request.number, now_ns};
+  if (!node.out.empty() || over_) mark(number);
+}
+
+void Nodes::mark(std::uint32_t number) {
+  if (std::exchange(nodes_[number].dirty, true)) return;
+  dirty_.push_back(number);
+}
+
+bool Nodes::assign(std::uint64_t now_ns) {
+  const std::uint32_t some = books_.dispatcher.assign(now_ns, [&](std::uint32_t number, const dispatch::Event& event, bool build_only) {
+    Node& node = nodes_[number];
+    node.out.push_back(assigned_event(event, build_only));
+    ++node.assigned;
+    ++node.all_assigned;
+    mark(number);
+  });
+  for (const std::uint32_t number : dirty_) {
+    nodes_[number].dirty = false;
+    if (nodes_[number].parked) answer(number);
+  }
+  dirty_.clear();
+  return some > 0;
+}
+
+/// The request that waits. What there is no room for in the answer goes with the next.
+void Nodes::answer(std::uint32_t number) {
+  Node& node = nodes_[number];
+  orders_.safe = node.safe;
+  orders_.first = node.assigned - node.out.size() + 1;
+  orders_.flags = over_ && node.safe == node.decisions ? formats::NodeOrders::kOver : 0;
+  const std::size_t count = std::min(node.out.size(), formats::kMostEventsAtOnce);
+  orders_.events.assign(node.out.begin(), node.out.begin() + static_cast<std::ptrdiff_t>(count));
+  node.out.erase(node.out.begin(), node.out.begin() + static_cast<std::ptrdiff_t>(count));
+  reply_.clear();
+  encode(orders_, reply_);
+  const std::span<const std::byte> parts[] = {reply_};
+  replier_.reply(*node.client, node.parked->number, 0, parts);
+  counters_.add(C::orders);
+  node.told_safe = node.safe;
+  if (orders_.over()) node.told_over = true;
+  node.parked.reset();
+}
+
+void Nodes::lose(std::uint32_t number, std::string_view why) {
+  Node& node = nodes_[number];
+  const std::uint32_t events = books_.dispatcher.events_of(number);
+  counters_.add(C::nodes_lost);
+  messages_.push_back(fmt::format("node {} {}: {} of its events are assigned again", node.name, why, events));
+  books_.dispatcher.node_gone(number);
+  node.lost = true;
+  node.out.clear();
+}
+
+/// Who has gone, who says nothing, and whom nothing was said to for long.
+void Nodes::look_after(std::uint64_t now_ns) {
+  looked_ns_ = now_ns;
+  const auto patience = static_cast<std::uint64_t>(settings_.work_patience.count());
+  const auto grace = static_cast<std::uint64_t>(settings_.node_grace.count());
+  for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
+    Node& node = nodes_[number];
+    if (node.client && replier_.client_name(*node.client).empty()) {
+      by_client_.erase(*node.client);
+      node.client.reset();
+      node.parked.reset();
+      node.heard_ns = now_ns;
+      books_.dispatcher.set_room(number, 0);
+    }
+    if (node.parked) {
+      node.heard_ns = now_ns;
+      const std::uint64_t waited = now_ns - node.parked->since_ns;
+      if (waited >= patience || (node.safe > node.told_safe && waited >= kSafeNs)) answer(number);
+    } else if (!node.lost && now_ns - node.heard_ns > grace) {
+      if (node.client || books_.dispatcher.events_of(number) > 0) lose(number, node.client ? "says nothing" : "has gone");
+      node.lost = true;
+    }
+  }
+}
+
+void Nodes::say_over(std::uint64_t) {
+  over_ = true;
+  for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
+    books_.dispatcher.set_room(number, 0);
+    if (nodes_[number].parked) mark(number);
+  }
+}
+
+bool Nodes::all_told() const {
+  return std::ranges::all_of(nodes_, [](const Node& node) { return !node.client || node.lost || node.told_over; });
+}
+
+std::size_t Nodes::connected() const {
+  return static_cast<std::size_t>(std::ranges::count_if(nodes_, [](const Node& node) { return node.client && !node.lost; }));
+}
+
+std::vector<NodeStatus> Nodes::status() const {
+  std::vector<NodeStatus> out;
+  out.reserve(nodes_.size());
+  for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
+    const Node& node = nodes_[number];
+    out.push_back({.name = node.name,
+                   .connected = node.client && !node.lost,
+                   .events = books_.dispatcher.events_of(number),
+                   .room = books_.dispatcher.room_of(number),
+                   .assigned = node.all_assigned,
+                   .decisions = node.all_decisions});
+  }
+  return out;
+}
+
+std::vector<NamedCounter> Nodes::counters() const {
+  auto counters = base::named_counters(counters_, kNodesCounters, [](NodesCounter) { return true; });
+  for (const NamedCounter& one : replier_.counters()) counters.push_back({"network_" + one.name, one.value});
+  return counters;
+}
+
+}  // namespace rodeo::farm

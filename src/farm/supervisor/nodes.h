@@ -1,0 +1,135 @@
+// Filter nodes as their supervisor sees them: the service `assignments`, sessions, requests that wait, who has gone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/named_counters.h"
+#include "farm/supervisor/books.h"
+#include "farm/supervisor/settings.h"
+#include "formats/assignment.h"
+#include "transport/replier.h"
+
+namespace rodeo::farm {
+
+struct NodeStatus {
+  std::string name;
+  bool connected = false;
+  std::uint32_t events = 0;  ///< that it has, undecided
+  std::uint32_t room = 0;    ///< for so many more
+  std::uint64_t assigned = 0;
+  std::uint64_t decisions = 0;
+};
+
+enum class NodesCounter : std::uint8_t { hellos, works, orders, nodes_lost, bad_messages, refused_requests, count };
+inline constexpr std::array<base::CounterInfo, 6> kNodesCounters{{
+    {"hellos", "requests", "Sessions of nodes that began."},
+    {"works", "requests", "Requests for work that were taken."},
+    {"orders", "replies", "Requests for work that were answered."},
+    {"nodes_lost", "nodes", "Times that a node with events or room went away, or said nothing, for too long."},
+    {"bad_messages", "requests", "Requests of nodes that could not be decoded."},
+    {"refused_requests", "requests", "Requests of nodes that were refused for another reason."},
+}};
+
+/// The run, as nodes are told it.
+struct RunForNodes {
+  std::uint32_t number = 0;  ///< 0: not known yet
+  std::uint32_t type = 0xf;
+};
+
+/// One thread, that of its Replier.
+class Nodes {
+ public:
+  /// Puts the service on the bus. Throws SetupError.
+  Nodes(const SupervisorSettings& settings, Books& books);
+
+  void set_run(RunForNodes run) { run_ = run; }
+  /// Hears what nodes say. True if there was something.
+  bool poll(std::uint64_t now_ns);
+  /// Assigns what waits and answers who is to be answered. True if there was something.
+  bool assign(std::uint64_t now_ns);
+  /// A decision of this session is over and done with.
+  void safe(std::uint32_t node, std::uint32_t session) {
+    Node& of = nodes_[node];
+    if (of.tag() == session) ++of.safe;
+  }
+  /// Nobody gets events any more, and everybody is told that the run is over.
+  void say_over(std::uint64_t now_ns);
+  bool all_told() const;
+
+  std::vector<NodeStatus> status() const;
+  std::size_t connected() const;
+  std::vector<NamedCounter> counters() const;
+  std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
+
+ private:
+  using Client = transport::Replier::Client;
+  struct Parked {
+    std::uint64_t number = 0;
+    std::uint64_t since_ns = 0;
+  };
+  struct Node {
+    std::string name;
+    std::uint64_t instance = 0;
+    std::optional<Client> client = {};  // nothing: away
+    std::uint64_t session = 0;
+    std::uint64_t heard_ns = 0;
+    std::uint64_t decisions = 0;  // of this session that were taken
+    std::uint64_t safe = 0;       // of these
+    std::uint64_t told_safe = 0;
+    std::uint64_t granted = 0;   // of this session
+    std::uint64_t assigned = 0;  // of this session
+    std::uint64_t all_decisions = 0, all_assigned = 0;
+    std::vector<formats::AssignedEvent> out = {};  // assigned, and not sent yet
+    std::optional<Parked> parked = {};
+    bool dirty = false;  // in dirty_
+    bool lost = false;   // its events were given to others
+    bool told_over = false;
+
+    std::uint32_t tag() const { return static_cast<std::uint32_t>(session); }
+  };
+
+  void hear(const transport::Replier::Request& request, std::uint64_t now_ns);
+  void hello(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns);
+  void work(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns);
+  std::optional<std::uint32_t> node_named(const std::string& name);
+  void begin_session(std::uint32_t number, Client client, std::uint64_t now_ns);
+  void take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
+                 std::uint64_t now_ns);
+  void answer(std::uint32_t number);
+  void refuse(const transport::Replier::Request& request, formats::AssignmentRefusal why);
+  void look_after(std::uint64_t now_ns);
+  void lose(std::uint32_t number, std::string_view why);
+  void mark(std::uint32_t number);
+
+  const SupervisorSettings& settings_;
+  Books& books_;
+  RunForNodes run_;
+  transport::Replier replier_;
+  std::vector<Node> nodes_;  // by the dispatcher's numbers
+  std::unordered_map<std::string, std::uint32_t> by_name_;
+  std::unordered_map<Client, std::uint32_t> by_client_;
+  std::vector<std::uint32_t> dirty_;  // that may have to be answered
+  std::uint64_t sessions_;
+  std::uint64_t looked_ns_ = 0;
+  bool over_ = false;
+  std::vector<std::string> messages_;
+  base::CounterBlock<NodesCounter> counters_;
+
+  // Used again and again
+  std::vector<transport::Replier::Request> requests_;
+  std::vector<transport::Replier::Dropped> dropped_;
+  std::vector<std::byte> whole_;
+  std::vector<std::byte> reply_;
+  formats::NodeHello hello_;
+  formats::NodeWork work_;
+  formats::NodeOrders orders_;
+};
+
+}  // namespace rodeo::farm

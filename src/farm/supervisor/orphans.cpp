@@ -1,0 +1,94 @@
+#include "farm/supervisor/orphans.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace rodeo::farm {
+namespace {
+
+using Outcome = transport::Requester::Outcome;
+
+constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // so long a recorder may be away before it has nothing
+
+}  // namespace
+
+Orphans::Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders, std::uint64_t settle_ns)
+    : books_(books), requester_(requester), settle_ns_(settle_ns) {
+  for (const std::string& name : recorders) recorders_.push_back(requester_.add(name));
+}
+
+void Orphans::found(std::uint64_t id, std::uint64_t now_ns) {
+  if (found_.insert(id).second) found_ns_ = now_ns;
+}
+
+void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block) {
+  if (released && asked_.empty() && !found_.empty() && now_ns - found_ns_ >= settle_ns_) {
+    for (const std::uint64_t id : found_) {
+      if (books_.held(id) == Books::Held::orphan) asked_.push_back(id);
+    }
+    found_.clear();
+    std::ranges::sort(asked_);
+    had_.assign(asked_.size(), false);
+    asked_of_ = asked_from_ = 0;
+    asked_ns_ = now_ns;
+  }
+  if (!asked_.empty() && !request_) ask(now_ns);
+  for (; !waiting_.empty() && books_.dispatcher.room() > 0; waiting_.pop_front()) {
+    const std::uint64_t id = waiting_.front();
+    if (books_.held(id) != Books::Held::orphan) continue;
+    dispatch::Event event{.id = id, .lumi_block = block};
+    const auto behind = std::ranges::upper_bound(marks, id, {}, &trigger::TriggerMark::id);
+    if (behind != marks.begin()) {
+      event.lumi_block = std::prev(behind)->lumi_block;
+      event.scan_step = std::prev(behind)->scan_step;
+    }
+    (void)books_.dispatcher.offer(event);
+  }
+}
+
+/// One recorder after the other, for some of the ids at a time.
+void Orphans::ask(std::uint64_t now_ns) {
+  if (asked_of_ < recorders_.size()) {
+    const std::size_t count = std::min(asked_.size() - asked_from_, formats::kMostHaveIds);
+    bytes_.clear();
+    formats::append_have(bytes_, std::span(asked_).subspan(asked_from_, count));
+    request_ = requester_.ask(recorders_[asked_of_], formats::event_request::kHave, std::span<const std::byte>(bytes_),
+                              std::chrono::nanoseconds(kRecorderPatienceNs));
+    if (request_ || now_ns - asked_ns_ < kRecorderPatienceNs) return;
+    ++asked_of_;
+    asked_from_ = 0;
+    asked_ns_ = now_ns;
+    return;
+  }
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    if (had_[i]) {
+      books_.recorded_before(asked_[i], now_ns);
+    } else {
+      waiting_.push_back(asked_[i]);
+    }
+  }
+  asked_.clear();
+}
+
+bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_ns) {
+  if (!request_ || *request_ != reply.request) return false;
+  request_.reset();
+  const std::size_t count = std::min(asked_.size() - asked_from_, formats::kMostHaveIds);
+  if (reply.outcome == Outcome::answered) {
+    std::vector<std::byte> whole;
+    const auto have = formats::decode_have_answer(reply.message.in_one_piece(whole), count);
+    for (std::size_t i = 0; have && i < count; ++i) {
+      if ((*have)[i]) had_[asked_from_ + i] = true;
+    }
+  } else if (now_ns - asked_ns_ < kRecorderPatienceNs) {
+    return true;  // asked again
+  }
+  asked_from_ += count;
+  asked_ns_ = now_ns;
+  if (asked_from_ < asked_.size()) return true;
+  asked_from_ = 0;
+  ++asked_of_;
+  return true;
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,47 @@
+// Ids that readouts hold and nobody has told of: after a restart, after a gap in the triggers, or where no trigger tells of events at all.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_set>
+#include <vector>
+
+#include "farm/supervisor/books.h"
+#include "formats/event_record.h"
+#include "trigger/range.h"
+#include "transport/requester.h"
+
+namespace rodeo::farm {
+
+/// Found ids wait here until it is known that no node and no trigger tells of them, then whether a recorder has them, then for room. One thread.
+class Orphans {
+ public:
+  /// A found id waits for `settle_ns` since the last one that was found.
+  Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders, std::uint64_t settle_ns);
+
+  void found(std::uint64_t id, std::uint64_t now_ns);
+  /// `released`: nobody is waited for any more. `marks`: luminosity blocks and steps, for those that a trigger gave; else `block`.
+  void poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block);
+  bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
+  std::uint64_t waiting() const { return found_.size() + asked_.size() + waiting_.size(); }
+
+ private:
+  void ask(std::uint64_t now_ns);
+
+  Books& books_;
+  transport::Requester& requester_;
+  std::vector<transport::Requester::Service> recorders_;
+  const std::uint64_t settle_ns_;
+  std::unordered_set<std::uint64_t> found_;
+  std::uint64_t found_ns_ = 0;
+  std::vector<std::uint64_t> asked_;  // of recorders, in order
+  std::size_t asked_of_ = 0;          // which recorder is asked
+  std::size_t asked_from_ = 0;        // for which of them
+  std::optional<transport::Requester::Request> request_;
+  std::uint64_t asked_ns_ = 0;
+  std::vector<bool> had_;
+  std::deque<std::uint64_t> waiting_;  // for room
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace rodeo::farm

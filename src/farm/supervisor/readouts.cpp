@@ -1,0 +1,254 @@
+#include "farm/supervisor/readouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace rodeo::farm {
+namespace {
+
+using formats::FragmentRequest;
+using Outcome = transport::Requester::Outcome;
+using C = ReadoutsCounter;
+
+constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr unsigned kMostClears = 8;              // of one readout, that it has not answered
+constexpr std::uint64_t kAgainNs = 20'000'000;   // a refused clear is told again
+constexpr std::uint64_t kDescribeNs = 100'000'000;
+constexpr std::uint64_t kProbeNs = 500'000'000;  // a readout that is dead and connected is asked, to see whether it is
+constexpr std::uint64_t kBehind = 1 << 16;       // events may come so much later than the newest one
+
+}  // namespace
+
+Readouts::Readouts(const SupervisorSettings& settings, transport::Requester& requester, dispatch::ClearBook& clears, OnHeld held)
+    : settings_(settings), requester_(requester), clears_(clears), held_(std::move(held)) {
+  for (const std::string& name : settings.readouts)
+    readouts_.push_back({.name = name, .service = requester_.add(name), .number = clears_.add_readout(), .from = 0});
+}
+
+void Readouts::poll(std::uint64_t now_ns) {
+  if (now_ns >= looked_ns_ + kLookNs) {
+    looked_ns_ = now_ns;
+    for (std::uint32_t i = 0; i < readouts_.size(); ++i) {
+      look_after(readouts_[i], now_ns);
+      ask_holdings(i, now_ns);
+      if (follows_) ask_describe(i, now_ns);
+    }
+    more_to_tell_ = true;
+  }
+  if (!more_to_tell_ && std::exchange(batches_, clears_.batches_closed()) == clears_.batches_closed()) return;
+  batches_ = clears_.batches_closed();
+  more_to_tell_ = false;
+  for (std::uint32_t i = 0; i < readouts_.size(); ++i) tell_clears(i, now_ns);
+}
+
+void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
+  const bool connected = requester_.connected(readout.service);
+  const std::uint64_t connections = requester_.connections(readout.service);
+  if (readout.away_ns == 0) readout.away_ns = now_ns;
+  if (connected && connections != readout.connections) {
+    // It may be another process by now, and hold what nobody cleared there.
+    readout.connections = connections;
+    readout.connected = true;
+    readout.surveyed = readout.asked = readout.ended = false;
+    readout.from = 0;
+    readout.next_ask_ns = 0;
+    readout.clears = 0;
+    if (!clears_.lives(readout.number)) {
+      counters_.add(C::readouts_back);
+      messages_.push_back(fmt::format("readout {} is back", readout.name));
+    }
+    clears_.here(readout.number);
+  } else if (!connected && readout.connected) {
+    readout.connected = readout.asked = false;
+    readout.away_ns = now_ns;
+    clears_.away(readout.number);
+  }
+  if (!readout.connected && clears_.lives(readout.number) &&
+      now_ns - readout.away_ns > static_cast<std::uint64_t>(settings_.readout_grace.count()))
+    silent(readout);
+  if (readout.told_again_ns != 0 && now_ns >= readout.told_again_ns) {
+    readout.told_again_ns = 0;
+    if (readout.connected && clears_.lives(readout.number)) clears_.here(readout.number);
+  }
+}
+
+void Readouts::silent(Readout& readout) {
+  counters_.add(C::readouts_lost);
+  messages_.push_back(fmt::format("readout {} {}: nothing waits for it any more", readout.name,
+                                  readout.connected ? "does not answer" : "has gone"));
+  clears_.died(readout.number);
+}
+
+const std::shared_ptr<const std::vector<std::byte>>& Readouts::bytes_of(const dispatch::ClearBook::Batch& batch) {
+  if (encoded_sequence_ == batch.sequence) return encoded_;
+  formats::ClearRequest request{.sequence = batch.sequence};
+  request.ranges.reserve(batch.ids->ranges.size());
+  for (const auto& range : batch.ids->ranges) request.ranges.push_back({L1Id{range.first}, range.count});
+  request.bitmaps.reserve(batch.ids->bitmaps.size());
+  for (const auto& bitmap : batch.ids->bitmaps) request.bitmaps.push_back({L1Id{bitmap.first}, bitmap.bits});
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  formats::append_clear_request(*bytes, request);
+  encoded_ = std::move(bytes);
+  encoded_sequence_ = batch.sequence;
+  return encoded_;
+}
+
+void Readouts::tell_clears(std::uint32_t index, std::uint64_t) {
+  Readout& readout = readouts_[index];
+  while (readout.clears < kMostClears) {
+    const auto batch = clears_.next(readout.number);
+    if (!batch) return;
+    const auto& bytes = bytes_of(*batch);
+    const std::span<const std::byte> parts[] = {*bytes};
+    const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::clear), parts,
+                                        settings_.readout_grace);
+    if (!request) {
+      more_to_tell_ = true;
+      return;
+    }
+    clears_.sent(readout.number, batch->sequence);
+    pending_[*request] = {.readout = index, .what = Asked::clear, .sequence = batch->sequence, .bytes = bytes};
+    ++readout.clears;
+  }
+  more_to_tell_ = true;
+}
+
+void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
+  Readout& readout = readouts_[index];
+  if (!readout.connected || readout.asked || now_ns < readout.next_ask_ns) return;
+  const bool dead = !clears_.lives(readout.number);
+  if (!readout.from) {
+    if (!follows_ && !dead) return;
+    readout.from = readout.newest > kBehind ? readout.newest - kBehind : 0;
+  }
+  request_.clear();
+  formats::append_holdings_request(request_, {.from = *readout.from});
+  const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::holdings),
+                                      std::span<const std::byte>(request_), settings_.readout_grace);
+  if (!request) return;
+  readout.asked = true;
+  pending_[*request] = {.readout = index, .what = Asked::holdings};
+}
+
+void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
+  Readout& readout = readouts_[index];
+  if (!readout.connected || readout.ended || now_ns < readout.next_describe_ns) return;
+  readout.next_describe_ns = now_ns + kDescribeNs;
+  const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::describe),
+                                      std::span<const std::byte>{}, settings_.readout_grace);
+  if (request) pending_[*request] = {.readout = index, .what = Asked::describe};
+}
+
+bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_ns) {
+  const auto found = pending_.find(reply.request);
+  if (found == pending_.end()) return false;
+  const Pending pending = std::move(found->second);
+  pending_.erase(found);
+  Readout& readout = readouts_[pending.readout];
+  const bool this_connection = reply.outcome != Outcome::lost;
+  if (reply.outcome == Outcome::answered && !clears_.lives(readout.number)) {
+    // It was silent, and speaks again.
+    counters_.add(C::readouts_back);
+    messages_.push_back(fmt::format("readout {} answers again", readout.name));
+    clears_.here(readout.number);
+    readout.from = 0;
+    readout.surveyed = false;
+  }
+  switch (pending.what) {
+    case Asked::clear:
+      if (this_connection && readout.clears > 0) --readout.clears;
+      more_to_tell_ = true;
+      if (reply.outcome == Outcome::answered) {
+        counters_.add(C::clears);
+        clears_.answered(readout.number, pending.sequence);
+      } else if (reply.outcome == Outcome::refused) {
+        counters_.add(C::clears_refused);
+        clears_.away(readout.number);
+        readout.told_again_ns = now_ns + kAgainNs;
+      } else if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) {
+        silent(readout);
+      }
+      break;
+    case Asked::holdings:
+      readout.asked = false;
+      readout.next_ask_ns = now_ns + (clears_.lives(readout.number) ? static_cast<std::uint64_t>(settings_.poll_holdings.count()) : kProbeNs);
+      if (reply.outcome == Outcome::answered) holdings(readout, reply, now_ns);
+      if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) silent(readout);
+      break;
+    case Asked::describe:
+      if (reply.outcome != Outcome::answered) break;
+      if (const auto described = formats::read_describe_reply(reply.message.in_one_piece(whole_)); !described) {
+        counters_.add(C::bad_answers);
+      } else if (described->ended && !readout.ended) {
+        readout.ended = true;
+        readout.from = 0;  // the last time
+        readout.surveyed = false;
+      }
+      break;
+  }
+  return true;
+}
+
+void Readouts::holdings(Readout& readout, const transport::Requester::Reply& reply, std::uint64_t) {
+  const auto held = formats::read_holdings_reply(reply.message.in_one_piece(whole_));
+  if (!held) {
+    counters_.add(C::bad_answers);
+    return;
+  }
+  std::uint64_t last = readout.from.value_or(0);
+  for (const formats::GlobalIdRange& range : held->ranges) {
+    for (std::uint32_t i = 0; i < range.count; ++i) held_(range.first + i);
+    last = range.first + range.count;
+  }
+  if (held->newest) readout.newest = std::max(readout.newest, *held->newest);
+  if (held->more && last > readout.from.value_or(0)) {
+    readout.from = last;
+    readout.next_ask_ns = 0;
+    return;
+  }
+  readout.from.reset();
+  readout.surveyed = true;
+  counters_.add(C::surveys);
+}
+
+void Readouts::survey(std::uint64_t from) {
+  for (Readout& readout : readouts_) {
+    readout.from = from;
+    readout.surveyed = false;
+    readout.next_ask_ns = 0;
+  }
+}
+
+bool Readouts::surveyed() const {
+  return std::ranges::all_of(readouts_, [&](const Readout& readout) { return readout.surveyed || !clears_.lives(readout.number); });
+}
+
+bool Readouts::all_ended() const {
+  bool some = false;
+  for (const Readout& readout : readouts_) {
+    if (!clears_.lives(readout.number)) continue;
+    if (!readout.ended || !readout.surveyed) return false;
+    some = true;
+  }
+  return some;
+}
+
+std::vector<ReadoutStatus> Readouts::status() const {
+  std::vector<ReadoutStatus> out;
+  for (const Readout& readout : readouts_)
+    out.push_back({.name = readout.name,
+                   .connected = readout.connected,
+                   .lives = clears_.lives(readout.number),
+                   .ended = readout.ended,
+                   .behind = clears_.behind(readout.number),
+                   .trouble = readout.connected ? "" : requester_.trouble(readout.service)});
+  return out;
+}
+
+std::vector<NamedCounter> Readouts::counters() const {
+  return base::named_counters(counters_, kReadoutsCounters, [](ReadoutsCounter) { return true; });
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,230 @@
+#include "farm/supervisor/supervisor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "transport/secret.h"
+
+namespace rodeo::farm {
+namespace {
+
+constexpr std::uint64_t kTickNs = 1'000'000;
+constexpr std::uint64_t kShowNs = 50'000'000;
+constexpr std::uint64_t kPartNs = 1'000'000'000;   // so long nodes are waited for that have not heard that the run is over
+constexpr std::uint64_t kSettleNs = 500'000'000;   // a trigger that was accepted is told of within that
+
+transport::RequesterSettings requester_settings(const SupervisorSettings& settings) {
+  const auto secret = transport::read_secret(settings.network.secret_file);
+  if (!secret) throw SetupError(secret.error());
+  return {.name = settings.name, .bus = settings.network.bus, .secret = *secret, .pages = settings.network.pages};
+}
+
+}  // namespace
+
+const char* stage_name(Stage stage) {
+  constexpr const char* kNames[] = {"idle", "rebuilding", "running", "holding", "draining", "parting", "over"};
+  return kNames[static_cast<std::size_t>(stage)];
+}
+
+Supervisor::Supervisor(SupervisorSettings settings)
+    : settings_(std::move(settings)),
+      requester_(requester_settings(settings_)),
+      books_(settings_),
+      nodes_(settings_, books_),
+      readouts_(settings_, requester_, books_.clears, [this](std::uint64_t id) { found(id); }),
+      orphans_(books_, requester_, settings_.recorders, settings_.trigger.empty() ? 0 : kSettleNs) {
+  if (!settings_.trigger.empty()) triggers_.emplace(settings_, books_);
+  readouts_.follow(!triggers_);
+  thread_ = std::jthread([this] { run(); });
+}
+
+Supervisor::~Supervisor() {
+  leave_.store(true, std::memory_order_release);
+  thread_.join();
+}
+
+void Supervisor::start(std::uint32_t run_number) { run_number_.store(run_number, std::memory_order_release); }
+
+void Supervisor::run() {
+  base::set_thread_name("supervisor");
+  cpu_.attach();
+  base::Backoff backoff(settings_.idle);
+  while (!leave_.load(std::memory_order_relaxed)) {
+    if (turn(base::steady_now_ns())) {
+      backoff.reset();
+    } else {
+      backoff.idle();
+    }
+  }
+  cpu_.detach();
+}
+
+/// What a readout holds is known, over, or told by nobody.
+void Supervisor::found(std::uint64_t id) {
+  switch (books_.held(id)) {
+    case Books::Held::known: return;
+    case Books::Held::over: return books_.clear_again(id, now_ns_);
+    case Books::Held::orphan: return orphans_.found(id, now_ns_);
+  }
+}
+
+bool Supervisor::turn(std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  bool busy = nodes_.poll(now_ns);
+  replies_.clear();
+  requester_.poll(now_ns, replies_);
+  for (const auto& reply : replies_) {
+    if (!readouts_.take(reply, now_ns)) (void)orphans_.take(reply, now_ns);
+  }
+  busy = busy || !replies_.empty();
+  replies_.clear();
+  if (stage_ != Stage::idle && stage_ != Stage::over) {
+    if (triggers_ && stage_ < Stage::holding) busy = triggers_->poll() || busy;
+    if (stage_ < Stage::parting) busy = nodes_.assign(now_ns) || busy;
+    books_.clears.flush(now_ns);
+    readouts_.poll(now_ns);
+    const std::uint64_t before = books_.dispatcher.counter(dispatch::DispatchCounter::cleared);
+    if (const auto written = books_.decisions.flush(); !written && trouble_.empty()) {
+      trouble_ = written.error().what;
+      const std::lock_guard lock(mutex_);
+      messages_.push_back(trouble_);
+    } else if (written && !trouble_.empty()) {
+      trouble_.clear();
+    }
+    books_.take_over([&](std::uint32_t node, std::uint32_t session) { nodes_.safe(node, session); });
+    if (triggers_) triggers_->done(books_.dispatcher.counter(dispatch::DispatchCounter::cleared) - before);
+  }
+  if (now_ns >= ticked_ns_ + kTickNs) {
+    ticked_ns_ = now_ns;
+    move_on(now_ns);
+    if (now_ns >= shown_ns_ + kShowNs) show(now_ns);
+  }
+  return busy;
+}
+
+std::uint16_t Supervisor::block_by_time(std::uint64_t now_ns) const {
+  const auto length = static_cast<std::uint64_t>(settings_.lumi_block.count());
+  return static_cast<std::uint16_t>(1 + (length == 0 ? 0 : (now_ns - began_ns_) / length));
+}
+
+void Supervisor::begin(std::uint64_t now_ns) {
+  began_ns_ = now_ns;
+  nodes_.set_run({.number = run_number_.load(std::memory_order_acquire), .type = settings_.run_type});
+  if (triggers_) triggers_->start();
+  enter(Stage::rebuilding, now_ns);
+}
+
+void Supervisor::enter(Stage stage, std::uint64_t now_ns) {
+  stage_ = stage;
+  entered_ns_ = now_ns;
+  if (stage == Stage::over) ended_ns_ = now_ns;
+  show(now_ns);
+  if (stage == Stage::over) over_.store(true, std::memory_order_release);
+}
+
+/// A thousand times a second: what follows from time, and from what the others have come to.
+void Supervisor::move_on(std::uint64_t now_ns) {
+  const auto in_stage = [&] { return now_ns - entered_ns_; };
+  const bool stop = stop_.load(std::memory_order_acquire);
+  if (stage_ != Stage::idle && stage_ != Stage::over) {
+    (void)books_.dispatcher.expire(now_ns);
+    if (triggers_ && triggers_->take_gap()) {
+      marks_ = triggers_->report().marks;
+      readouts_.survey(0);
+    }
+    orphans_.poll(now_ns, stage_ > Stage::rebuilding, marks_, triggers_ ? 0 : block_by_time(now_ns));
+  }
+  switch (stage_) {
+    case Stage::idle:
+      if (stop) return enter(Stage::over, now_ns);
+      if (run_number_.load(std::memory_order_acquire) != 0) begin(now_ns);
+      return;
+    case Stage::rebuilding: {
+      // Where readouts hold nothing that nobody told of, no node can have anything either.
+      const bool nothing = readouts_.surveyed() && orphans_.waiting() == 0 && (!triggers_ || in_stage() >= kSettleNs);
+      // Whoever could have something has said what it has.
+      const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() && (!triggers_ || in_stage() >= kSettleNs);
+      if (stop || nothing || all || in_stage() >= static_cast<std::uint64_t>(settings_.rebuild_time.count())) enter(Stage::running, now_ns);
+      return;
+    }
+    case Stage::running:
+      if (stop || (!triggers_ && readouts_.all_ended() && orphans_.waiting() == 0 && books_.empty())) enter(Stage::holding, now_ns);
+      return;
+    case Stage::holding:
+      if (triggers_ && !triggers_->hold()) return;
+      if (triggers_) triggers_->end();
+      readouts_.survey(0);
+      return enter(Stage::draining, now_ns);
+    case Stage::draining: {
+      books_.clears.flush(now_ns, books_.dispatcher.waiting() + books_.dispatcher.assigned() == 0);
+      const bool all = books_.empty() && readouts_.surveyed() && orphans_.waiting() == 0;
+      if (!all && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
+      undecided_ = books_.dispatcher.waiting() + books_.dispatcher.assigned() + orphans_.waiting();
+      nodes_.say_over(now_ns);
+      return enter(Stage::parting, now_ns);
+    }
+    case Stage::parting:
+      (void)nodes_.assign(now_ns);
+      if (nodes_.all_told() || in_stage() >= kPartNs) enter(Stage::over, now_ns);
+      return;
+    case Stage::over: return;
+  }
+}
+
+void Supervisor::show(std::uint64_t now_ns) {
+  shown_ns_ = now_ns;
+  using namespace dispatch;
+  SupervisorStatus status{.at_ns = now_ns,
+                          .stage = stage_,
+                          .run_number = run_number_.load(std::memory_order_relaxed),
+                          .seconds = began_ns_ == 0 ? 0 : static_cast<double>((ended_ns_ != 0 ? ended_ns_ : now_ns) - began_ns_) * 1e-9,
+                          .counters = base::named_counters(books_.dispatcher.counters(), kDispatchCounters, [](DispatchCounter) { return true; }),
+                          .waiting = books_.dispatcher.waiting(),
+                          .assigned = books_.dispatcher.assigned(),
+                          .uncleared = books_.dispatcher.decided(),
+                          .orphans = orphans_.waiting(),
+                          .room = books_.dispatcher.room(),
+                          .undecided = undecided_,
+                          .adds_up = books_.dispatcher.adds_up(),
+                          .nodes = nodes_.status(),
+                          .readouts = readouts_.status(),
+                          .trouble = trouble_,
+                          .cpu_seconds = cpu_.seconds()};
+  for (const auto& more : {nodes_.counters(), readouts_.counters(), requester_.counters()})
+    status.counters.insert(status.counters.end(), more.begin(), more.end());
+  if (triggers_) {
+    status.trigger = triggers_->report();
+    status.lumi_block = status.trigger->lumi_block;
+    status.scan_step = status.trigger->scan_step;
+    if (const auto refused = triggers_->refused()) status.trouble = refused->what;
+  } else if (began_ns_ != 0) {
+    status.lumi_block = block_by_time(now_ns);
+  }
+  const std::lock_guard lock(mutex_);
+  shown_ = std::move(status);
+  for (auto& said : {nodes_.take_messages(), readouts_.take_messages()}) messages_.insert(messages_.end(), said.begin(), said.end());
+}
+
+SupervisorStatus Supervisor::status() const {
+  const std::lock_guard lock(mutex_);
+  return shown_;
+}
+
+std::vector<std::string> Supervisor::take_messages() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(messages_, {});
+}
+
+/// Where events are, when there is no room for more, or many wait.
+std::string SupervisorStatus::limited_by() const {
+  const std::uint64_t all = waiting + assigned + uncleared;
+  if (all == 0 || room > all / 8) return waiting > 0 && assigned > 0 ? "filter nodes" : "nothing";
+  if (uncleared > all / 2) {
+    const auto slowest = std::ranges::max_element(readouts, {}, &ReadoutStatus::behind);
+    return slowest == readouts.end() || slowest->behind == 0 ? "clears" : "readout " + slowest->name;
+  }
+  return "filter nodes";
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,44 @@
+// A supervisor as a process: report, view and metrics of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "farm/run/farm_process.h"
+#include "farm/supervisor/supervisor.h"
+
+namespace rodeo::farm {
+
+class SupervisorProcess final : public FarmProcess {
+ public:
+  /// Puts its service on the bus. Throws SetupError.
+  explicit SupervisorProcess(SupervisorSettings settings) : supervisor_(std::move(settings)) {}
+
+  std::string name() const override { return supervisor_.settings().name; }
+  void start(std::uint32_t run_number) override;
+  void stop() override;
+  void step() override;
+  Phase phase() const override { return phase_; }
+  Json report() const override;
+  std::vector<std::string> take_messages() override { return supervisor_.take_messages(); }
+  std::vector<std::string> view_lines(double seconds, process::ViewStyle style) override;
+  std::string view_line(double seconds) override;
+
+  process::Condition condition() const;
+  const SupervisorStatus& shown() const { return shown_; }
+
+ private:
+  Supervisor supervisor_;
+  Phase phase_ = Phase::prepared;
+  SupervisorStatus shown_;
+  SupervisorStatus viewed_;
+  double viewed_s_ = 0;
+};
+
+/// Text format 0.0.4. Names and labels: docs/reference/metrics.md.
+std::string prometheus_text(const SupervisorStatus& status);
+
+/// Some lines to read on a terminal, of a report.
+std::string supervisor_report_text(const Json& report);
+
+}  // namespace rodeo::farm

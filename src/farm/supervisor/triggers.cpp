@@ -1,0 +1,59 @@
+#include "farm/supervisor/triggers.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace rodeo::farm {
+
+Triggers::Triggers(const SupervisorSettings& settings, Books& books)
+    : settings_(settings),
+      books_(books),
+      provable_(settings.seed),
+      follower_(std::make_unique<trigger::TriggerFollower>(trigger::TriggerFollowerSettings{.address = settings.trigger,
+                                                                                            .name = settings.name,
+                                                                                            .system = settings.system,
+                                                                                            .seed = settings.seed})),
+      source_(std::make_unique<trigger::TriggerSource>(*follower_, settings.name, settings.events_in_flight)) {}
+
+bool Triggers::poll() {
+  const std::uint64_t room = books_.dispatcher.room();
+  busy_ = room == 0;
+  if (room == 0) return false;
+  ranges_.clear();
+  const std::uint64_t count = source_->take(room, ranges_);
+  for (const trigger::TriggerRange& range : ranges_) {
+    if (range.sequence != expected_) books_.trigger_begins(range.id_of(0));
+    expected_ = range.sequence + range.count;
+    for (std::uint32_t i = 0; i < range.count; ++i) {
+      const std::uint64_t id = range.id_of(i);
+      const auto of = provable_.trigger(L1Id{range.l1id_of(i)});
+      books_.trigger({.id = id,
+                      .lumi_block = range.lumi_block,
+                      .scan_step = range.scan_step,
+                      .bcid = of.bcid,
+                      .trigger_type = of.trigger_type});
+    }
+  }
+  under_way_ += count;
+  return count > 0;
+}
+
+void Triggers::done(std::uint64_t left_the_books) {
+  const std::uint64_t count = std::min(left_the_books, under_way_);
+  under_way_ -= count;
+  if (count > 0) source_->done(count);
+}
+
+bool Triggers::hold() {
+  const bool held = source_->hold();
+  return !poll() && held;
+}
+
+bool Triggers::take_gap() {
+  const auto report = follower_->report();
+  const std::uint64_t connections = report.link ? report.link->connections : 0;
+  return std::exchange(connections_, connections) != connections;
+}
+
+}  // namespace rodeo::farm

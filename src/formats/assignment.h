@@ -1,0 +1,140 @@
+// Messages of the service `assignments`: what filter nodes and their supervisor say to each other (docs/formats/assignments.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/decode_error.h"
+
+namespace rodeo::formats {
+
+inline constexpr std::uint16_t kAssignmentsVersion = 1;
+
+/// Kinds of requests.
+enum class AssignmentKind : std::uint16_t { hello = 1, work = 2 };
+
+/// Why a supervisor refuses a request: the status of its answer.
+enum class AssignmentRefusal : std::uint16_t {
+  bad_message = 1,  ///< it cannot be decoded
+  version = 2,      ///< the node speaks another
+  name_taken = 3,   ///< a node of this name is connected
+  not_yet = 4,      ///< the supervisor does not know its run yet: ask again
+  say_hello = 5,    ///< no session, or numbers that do not follow: begin with HELLO
+  too_many = 6,     ///< nodes
+};
+
+// Bounds of what is in a message. Texts are printable ASCII.
+inline constexpr std::size_t kMostNodeName = 64;
+inline constexpr std::size_t kMostServices = 4096;       ///< of each kind, in a welcome
+inline constexpr std::size_t kMostEventsAtOnce = 1024;   ///< in one answer to WORK, and decisions in one WORK: below 32 KiB
+inline constexpr std::size_t kMostEventsHeld = 1 << 20;  ///< and decisions, in one HELLO
+inline constexpr std::uint16_t kNoBcid = 0xffff;
+
+/// An event for a node. 16 bytes, as they lie on the wire.
+struct AssignedEvent {
+  static constexpr std::uint8_t kBuildOnly = 1;
+
+  std::uint64_t id = 0;  ///< global: the extended L1 id, continued where its ECR counter wraps
+  std::uint16_t lumi_block = 0;
+  std::uint16_t scan_step = 0;
+  std::uint16_t bcid = kNoBcid;
+  std::uint8_t trigger_type = 0;
+  std::uint8_t flags = 0;
+
+  std::uint32_t l1id() const { return static_cast<std::uint32_t>(id); }  ///< by which readouts know it
+  bool build_only() const { return (flags & kBuildOnly) != 0; }
+  bool operator==(const AssignedEvent&) const = default;
+};
+static_assert(sizeof(AssignedEvent) == 16);
+
+enum class Verdict : std::uint8_t {
+  accepted,  ///< recorded
+  rejected,
+  debug,  ///< recorded, and its selection has not decided: it failed, or the event was only built
+  lost,   ///< no readout has anything of it
+};
+inline constexpr std::uint8_t kVerdicts = 4;
+
+/// What has become of an event. 16 bytes, as they lie on the wire.
+struct EventDecision {
+  static constexpr std::uint8_t kPartial = 1;    ///< fragments were missing when it was built
+  static constexpr std::uint8_t kBuildOnly = 2;  ///< it was assigned to be built only
+
+  std::uint64_t id = 0;
+  std::uint32_t bytes = 0;  ///< recorded
+  Verdict verdict = Verdict::accepted;
+  std::uint8_t flags = 0;
+  std::uint16_t reserved = 0;
+
+  bool partial() const { return (flags & kPartial) != 0; }
+  bool build_only() const { return (flags & kBuildOnly) != 0; }
+  bool operator==(const EventDecision&) const = default;
+};
+static_assert(sizeof(EventDecision) == 16);
+
+/// HELLO: the first request on each connection, and again when the supervisor asks for it. Begins a session.
+struct NodeHello {
+  std::uint16_t version = kAssignmentsVersion;
+  std::uint64_t instance = 0;  ///< drawn when the process began: a node that was started anew has another, and holds nothing
+  std::uint32_t slots = 0;     ///< events that it takes now, besides those that it holds
+  std::uint64_t session = 0;   ///< that it had before; 0: none
+  std::uint64_t first = 0;     ///< number of the first decision here in that session
+  std::string name = {};
+  std::vector<EventDecision> decisions = {};  ///< that are not safe yet, in their order: numbers 1, 2, ... of this session
+  std::vector<AssignedEvent> events = {};     ///< that it was assigned and has not decided
+  bool operator==(const NodeHello&) const = default;
+};
+
+/// Its answer.
+struct NodeWelcome {
+  std::uint16_t version = kAssignmentsVersion;
+  std::uint32_t run_number = 0;
+  std::uint32_t run_type = 0;
+  std::uint64_t session = 0;
+  std::uint64_t event_timeout_ns = 0;  ///< after it an event goes to another node
+  std::uint64_t patience_ns = 0;       ///< a WORK to which there is nothing to say is answered after it
+  std::string system = {};
+  std::vector<std::string> readouts = {};   ///< names of their services on the bus
+  std::vector<std::string> recorders = {};  ///< the same
+  std::vector<std::uint64_t> let_go = {};   ///< events of the HELLO that are not the node's any more: no word of them
+  bool operator==(const NodeWelcome&) const = default;
+};
+
+/// WORK.
+struct NodeWork {
+  std::uint64_t session = 0;
+  std::uint64_t granted = 0;                  ///< events that the node takes since HELLO, all in all: assigned + free slots. Never falls
+  std::uint64_t first = 0;                    ///< number of the first decision here
+  std::vector<EventDecision> decisions = {};  ///< each once, in order
+  bool operator==(const NodeWork&) const = default;
+};
+
+/// Its answer: as soon as there are events, or decisions have become safe, or another WORK has come, or after the patience.
+struct NodeOrders {
+  static constexpr std::uint32_t kOver = 1;
+
+  std::uint64_t safe = 0;   ///< decisions up to this number are over and done with: nobody asks for them again
+  std::uint64_t first = 0;  ///< number of the first event here, from 1 in each session
+  std::uint32_t flags = 0;
+  std::vector<AssignedEvent> events = {};
+
+  bool over() const { return (flags & kOver) != 0; }  ///< the run has no more events, and all decisions are safe
+  bool operator==(const NodeOrders&) const = default;
+};
+
+// Behind what is there. Texts are cut to their bounds, and what is not printable in them becomes `?`; the rest must be within its bounds.
+void encode(const NodeHello& hello, std::vector<std::byte>& out);
+void encode(const NodeWelcome& welcome, std::vector<std::byte>& out);
+void encode(const NodeWork& work, std::vector<std::byte>& out);
+void encode(const NodeOrders& orders, std::vector<std::byte>& out);
+
+// Whole messages; every number in them is checked. Into `out`, whose vectors keep their memory. Of another version than ours only the version is read.
+Decoded<void> decode(std::span<const std::byte> bytes, NodeHello& out);
+Decoded<void> decode(std::span<const std::byte> bytes, NodeWelcome& out);
+Decoded<void> decode(std::span<const std::byte> bytes, NodeWork& out);
+Decoded<void> decode(std::span<const std::byte> bytes, NodeOrders& out);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,86 @@
+// One event from its header to its last chunk, checked on the way: what readers of columns and of single events share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "formats/checksum.h"
+#include "formats/full_event.h"
+#include "formats/rob.h"
+#include "formats/rod_data.h"
+
+namespace rodeo::formats {
+
+/// What is looked at besides the structure.
+struct EventChecks {
+  bool chunk_records =
+      true;  ///< the ROD data are Rodeo's (docs/formats/rod-data.md); of other writers' events only fragments are visited
+  bool checksums = true;  ///< Adler-32 of event and ROBs, where they have one
+};
+
+/// Bit of a ROB's first status word: its source sent a ROD that is cut.
+inline constexpr std::uint32_t kRobTruncated = 0x08000000;
+
+/// Calls for the event that fills `bytes`
+///
+///     visitor.event(const FullEventView&)
+///     visitor.fragment(const RobView&, const RodView*, const AbsentLinks&)   nullptr: a ROD that is cut, and says so
+///     visitor.chunk(const ChunkRecord&)                                      of the fragment before
+///
+/// Everything visited refers to `bytes`, or to `buffer` where the payload is compressed. Ends at the first thing that is not as it should be, with its offset
+/// in the event (in the uncompressed payload where it is compressed): what was visited before is then no whole event. Survives any bytes.
+template <typename Visitor>
+Decoded<void> walk_event(std::span<const std::byte> bytes, const EventChecks& checks, std::vector<std::byte>& buffer,
+                         Visitor&& visitor) {
+  const Decoded<FullEventView> event = decode_full_event(bytes);
+  if (!event) return std::unexpected(event.error());
+  if (event->words.size() * kWordBytes != bytes.size()) {
+    return word_error(DecodeFault::wrong_value, 1, "event size in words", event->words.size(), bytes.size() / kWordBytes);
+  }
+  if (checks.checksums && !event->checksum_holds()) {
+    return decode_error(DecodeFault::checksum, bytes.size() - kWordBytes, "event checksum", adler32(event->payload.bytes()),
+                        event->checksum);
+  }
+  const Decoded<WordView> robs = event->robs(buffer);
+  if (!robs) return std::unexpected(robs.error());
+  visitor.event(*event);
+
+  const std::size_t payload_at = event->header_words * kWordBytes;
+  std::optional<DecodeError> inside;  // the first thing wrong in a ROB
+  const Decoded<void> all = for_each_rob(*robs, [&](const RobView& rob, std::size_t at) {
+    if (inside) return;
+    const std::size_t rob_at = payload_at + at;
+    const auto found = [&](const DecodeError& error, std::size_t base) { inside = error.from(base); };
+    if (checks.checksums && !rob.checksum_holds()) {
+      return found({DecodeFault::checksum, (rob.words.size() - 1) * kWordBytes, "ROB checksum", adler32(rob.payload.bytes()),
+                    rob.checksum},
+                   rob_at);
+    }
+    const Decoded<RodView> rod = rob.rod();
+    if (!rod) {
+      const bool says_so = !checks.chunk_records && !rob.status.empty() && (rob.status[0] & kRobTruncated) != 0;
+      if (!says_so) return found(rod.error(), rob_at);
+      return visitor.fragment(rob, static_cast<const RodView*>(nullptr), AbsentLinks{});
+    }
+    std::optional<AbsentLinks> absent = AbsentLinks{};
+    if (checks.chunk_records) absent = absent_links(rod->status);
+    if (!absent) {
+      return found({DecodeFault::wrong_value, 0, "number of ROD status words", rod->status.size(), 2},
+                   rob_at + rob.payload_offset_bytes());
+    }
+    visitor.fragment(rob, &*rod, *absent);
+    if (!checks.chunk_records) return;
+    const Decoded<void> chunks =
+        for_each_chunk_record(rod->data.bytes(), [&](const ChunkRecord& record) { visitor.chunk(record); });
+    if (!chunks) {
+      found(chunks.error(), rob_at + static_cast<std::size_t>(rod->data.bytes().data() - rob.words.bytes().data()));
+    }
+  });
+  if (inside) return std::unexpected(*inside);
+  if (!all) return std::unexpected(all.error().from(payload_at));
+  return {};
+}
+
+}  // namespace rodeo::formats

@@ -1,0 +1,45 @@
+// The header of an event that was built of the ROBs of many readouts, and what stands in it for those that are missing (docs/formats/event.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/event_format.h"
+#include "rodeo/ids.h"
+
+namespace rodeo::formats {
+
+/// Of the first status word of an event, in the half that is its kind's.
+namespace event_status {
+inline constexpr std::uint32_t kRecovered = 0x800U << 16;           ///< "DCM recovered event": assigned a second time, only built
+inline constexpr std::uint32_t kProcessingProblem = 0x1000U << 16;  ///< "HLT processing problem": its selection failed
+inline constexpr std::uint32_t kPartial = 0x80000000;               ///< it lacks fragments; ROBs stand for them (kRobLost, fragment_request.h)
+}  // namespace event_status
+
+/// First of the HLT info words of such an event; the scan step follows, then flags.
+inline constexpr std::uint32_t kFarmInfo = 0x52440001;
+inline constexpr std::uint32_t kFarmInfoBuildOnly = 1;
+
+struct WholeEventHeader {
+  std::uint32_t status = 0;
+  std::uint32_t bc_time_s = 0;
+  std::uint32_t bc_time_ns = 0;
+  std::uint64_t global_id = 0;
+  std::uint32_t run_type = 0;
+  std::uint32_t run_number = 0;
+  std::uint32_t lumi_block = 0;
+  std::uint32_t scan_step = 0;
+  bool build_only = false;
+  L1Id l1id = {};
+  std::uint32_t bcid = 0;
+  std::uint32_t trigger_type = 0;
+  std::vector<std::uint32_t> stream_tags = {};  ///< from encode_stream_tags()
+  ChecksumType checksum = ChecksumType::none;   ///< in the header; the word behind the payload is the caller's
+};
+
+/// Appends the header of an event whose ROBs have so many bytes in all, which follow it.
+void append_whole_event_header(std::vector<std::byte>& out, const WholeEventHeader& header, std::size_t rob_bytes);
+
+}  // namespace rodeo::formats

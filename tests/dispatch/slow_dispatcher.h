@@ -1,0 +1,120 @@
+// The slow twin of the dispatcher: a map of events, and every rule as it is written.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "dispatch/dispatcher.h"
+
+namespace rodeo::test {
+
+struct SlowEvent {
+  enum { waiting, again, assigned, decided } state = waiting;
+  std::optional<std::uint32_t> node = {};
+  bool build_only = false;
+  std::uint64_t assigned_ns = 0;
+  dispatch::Verdict verdict = dispatch::Verdict::accepted;
+};
+
+/// Which node gets an event it is told: what must hold of that choice is checked where it is made.
+class SlowDispatcher {
+ public:
+  explicit SlowDispatcher(std::uint32_t capacity, std::uint64_t timeout_ns) : capacity_(capacity), timeout_ns_(timeout_ns) {}
+
+  using Said = dispatch::Dispatcher::Said;
+
+  bool offer(std::uint64_t id) {
+    if (events.contains(id) || events.size() >= capacity_) return false;
+    events[id] = {};
+    order_.push_back(id);
+    ++in;
+    return true;
+  }
+  /// The event that must be next; nothing: none waits.
+  std::optional<std::uint64_t> next() const {
+    for (const std::uint64_t id : again_) return id;
+    for (const std::uint64_t id : order_) {
+      if (events.at(id).state == SlowEvent::waiting) return id;
+    }
+    return std::nullopt;
+  }
+  void assign(std::uint64_t id, std::uint32_t node, std::uint64_t now_ns) {
+    SlowEvent& event = events.at(id);
+    forget_waiting(id);
+    event.state = SlowEvent::assigned;
+    event.node = node;
+    event.assigned_ns = now_ns;
+    timed_.push_back(id);
+  }
+  void gone(std::uint32_t node) {
+    for (const std::uint64_t id : of(node)) put_again(id, true);
+  }
+  void expire(std::uint64_t now_ns) {
+    for (const std::uint64_t id : std::vector(timed_)) {
+      if (events.at(id).assigned_ns + timeout_ns_ <= now_ns) put_again(id, true);
+    }
+  }
+  Said decide(std::uint32_t node, const dispatch::Dispatcher::Decision& decision) {
+    const auto found = events.find(decision.id);
+    if (found == events.end()) return Said::unknown;
+    SlowEvent& event = found->second;
+    const bool recorded = decision.verdict == dispatch::Verdict::accepted || decision.verdict == dispatch::Verdict::debug;
+    if (event.state == SlowEvent::decided) return Said::repeated;
+    if (event.state == SlowEvent::assigned) {
+      const bool own = event.node == node;
+      if (own && event.build_only && !decision.build_only) return Said::late;
+      if (!own && (event.build_only || !recorded)) return Said::late;
+    }
+    forget_waiting(decision.id);
+    std::erase(timed_, decision.id);
+    event.state = SlowEvent::decided;
+    event.verdict = decision.verdict;
+    ++verdicts[decision.verdict];
+    return Said::counted;
+  }
+  void cleared(std::uint64_t id) {
+    const auto found = events.find(id);
+    if (found == events.end() || found->second.state != SlowEvent::decided) return;
+    events.erase(found);
+  }
+  std::vector<std::uint64_t> of(std::uint32_t node) const {
+    std::vector<std::uint64_t> ids;
+    for (const std::uint64_t id : held_order(node)) ids.push_back(id);
+    return ids;
+  }
+
+  std::map<std::uint64_t, SlowEvent> events;
+  std::map<dispatch::Verdict, std::uint64_t> verdicts;
+  std::uint64_t in = 0;
+
+ private:
+  std::vector<std::uint64_t> held_order(std::uint32_t node) const {
+    std::vector<std::uint64_t> ids;
+    for (const std::uint64_t id : timed_) {
+      if (events.at(id).node == node) ids.push_back(id);
+    }
+    return ids;
+  }
+  void forget_waiting(std::uint64_t id) {
+    std::erase(order_, id);
+    std::erase(again_, id);
+  }
+  void put_again(std::uint64_t id, bool build_only) {
+    SlowEvent& event = events.at(id);
+    std::erase(timed_, id);
+    event.state = SlowEvent::again;
+    event.build_only = build_only;
+    again_.push_back(id);
+  }
+
+  const std::size_t capacity_;
+  const std::uint64_t timeout_ns_;
+  std::vector<std::uint64_t> order_;
+  std::vector<std::uint64_t> again_;
+  std::vector<std::uint64_t> timed_;
+};
+
+}  // namespace rodeo::test

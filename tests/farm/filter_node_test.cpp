@@ -1,0 +1,393 @@
+// A filter node among a supervisor and readouts that say anything, and a recorder that is real: what becomes of each event.
+#include "farm/node/filter_node.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "farm/recorder/read_back.h"
+#include "farm/recorder/recorder_server.h"
+#include "farm/scripted_farm.h"
+#include "formats/full_event.h"
+#include "formats/temporary_directory.h"
+#include "formats/whole_event.h"
+#include "storage/event_file_reader.h"
+#include "storage/file_verify.h"
+
+namespace {
+
+using namespace rodeo::farm;
+using namespace rodeo::test;
+using rodeo::Selected;
+using rodeo::SourceId;
+using rodeo::WholeEvent;
+using rodeo::formats::AssignedEvent;
+using rodeo::formats::EventDecision;
+using rodeo::formats::Verdict;
+
+/// A selection that is a function.
+class Selecting final : public rodeo::EventSelection {
+ public:
+  using Function = std::function<Selected(const WholeEvent&)>;
+  Selecting(Function function, std::vector<SourceId> first) : function_(std::move(function)), first_(std::move(first)) {}
+  std::vector<SourceId> first_robs() const override { return first_; }
+  Selected select(const WholeEvent& event) override { return function_(event); }
+
+ private:
+  Function function_;
+  std::vector<SourceId> first_;
+};
+
+struct Farm {
+  TemporaryDirectory directory;
+  std::string bus = directory.file("bus");
+  ScriptedReadout one{made(bus), "one.hlt", {{0x510001}, {0x510002}}};
+  ScriptedReadout two{bus, "two.hlt", {{0x520001}}};
+  ScriptedSupervisor supervisor{bus, {"one.hlt", "two.hlt"}, {"recorder"}};
+  RecorderSettings recorder_settings;
+  std::unique_ptr<RecorderServer> recorder;
+  NodeSettings settings;
+  Selecting::Function selection = [](const WholeEvent&) { return Selected::accept(); };
+  std::vector<SourceId> first;
+  std::unique_ptr<FilterNode> node;
+
+  static const std::string& made(const std::string& path) {
+    std::filesystem::create_directories(path);
+    return path;
+  }
+
+  Farm() {
+    settings.network.bus = bus;
+    settings.workers = 2;
+    settings.slots = 8;
+    recorder_settings.network.bus = bus;
+    recorder_settings.files.directory = directory.file("files");
+    recorder_settings.files.min_free_bytes = 0;
+    recorder_settings.files.buffer_bytes = 64 << 10;
+    start_recorder();
+  }
+  void start_recorder() {
+    recorder = std::make_unique<RecorderServer>(recorder_settings);
+    recorder->start(kRun);
+  }
+  void start() {
+    node = std::make_unique<FilterNode>(settings, [this] { return std::make_unique<Selecting>(selection, first); });
+    node->start(kRun);
+  }
+  void until(const std::function<bool()>& done) {
+    while (!done()) {
+      supervisor.poll();
+      one.poll();
+      two.poll();
+      std::this_thread::sleep_for(std::chrono::microseconds{50});
+    }
+  }
+  void until_decided(std::size_t events) {
+    until([&] { return supervisor.decisions.size() >= events; });
+  }
+  EventDecision only(std::uint64_t id) {
+    const auto& said = supervisor.decisions[id];
+    EXPECT_EQ(said.size(), 1U) << id;
+    return said.empty() ? EventDecision{} : said.front();
+  }
+  std::uint64_t counted(std::string_view name) {
+    // What is shown is a moment old.
+    const auto now = std::chrono::steady_clock::now();
+    until([&] { return std::chrono::steady_clock::now() - now > std::chrono::milliseconds{150}; });
+    return node->status()[name];
+  }
+
+  struct Found {
+    std::vector<std::byte> event;
+    std::string file;
+  };
+  /// Ends the recorder; its events by their ids, after each file is verified.
+  std::map<std::uint64_t, Found> recorded() {
+    recorder->end();
+    until([&] { return recorder->ended(); });
+    recorder.reset();
+    std::map<std::uint64_t, Found> events;
+    for (const auto& entry : std::filesystem::directory_iterator(recorder_settings.files.directory)) {
+      const auto bytes = read_file(entry.path());
+      const auto report = rodeo::storage::verify_event_file(bytes);
+      EXPECT_TRUE(report.sound() && report.ours())
+          << entry.path() << ": " << (report.findings.total() > 0 ? report.findings.listed().front().what : "");
+      auto reader = rodeo::storage::EventFileReader::open(bytes);
+      for (auto block = reader->next(); block && *block; block = reader->next()) {
+        const auto event = rodeo::formats::decode_full_event((*block)->stored);
+        EXPECT_TRUE(events.emplace(event->global_id, Found{{(*block)->stored.begin(), (*block)->stored.end()}, entry.path().filename()}).second)
+            << event->global_id << " is there twice";
+      }
+    }
+    return events;
+  }
+};
+
+std::vector<std::uint32_t> robs_in(const std::vector<std::byte>& event) {
+  std::vector<std::uint32_t> ids;
+  const auto view = rodeo::formats::decode_full_event(event);
+  std::vector<std::byte> buffer;
+  (void)rodeo::formats::for_each_rob(*view->robs(buffer), [&](const auto& rob, auto) { ids.push_back(rob.source_id.value); });
+  return ids;
+}
+
+TEST(FilterNode, WhatIsAcceptedIsInVerifiedFilesWithAllItsFragmentsBeforeItIsDecided) {
+  Farm farm;
+  farm.selection = [](const WholeEvent& event) {
+    return event.robs.size() == 3 && event.find({0x520001}) != nullptr && event.global_id % 4 != 0
+               ? Selected::accept({{.name = event.global_id % 4 == 1 ? "Main" : "Other"}})
+               : Selected::reject();
+  };
+  farm.supervisor.assign(0x1'0000'0100, 200);
+  farm.start();
+  farm.until_decided(200);
+  EXPECT_EQ(farm.counted("unsafe_decisions"), 0U);
+  const auto events = farm.recorded();
+  EXPECT_EQ(events.size(), 150U);
+  for (std::uint64_t id = 0x1'0000'0100; id < 0x1'0000'0100 + 200; ++id) {
+    const bool accepted = id % 4 != 0;
+    EXPECT_EQ(farm.only(id).verdict, accepted ? Verdict::accepted : Verdict::rejected);
+    EXPECT_EQ(farm.only(id).flags, 0);
+    ASSERT_EQ(events.contains(id), accepted) << id;
+    if (!accepted) continue;
+    EXPECT_EQ(farm.only(id).bytes, events.at(id).event.size());
+    EXPECT_NE(events.at(id).file.find(id % 4 == 1 ? "physics_Main" : "physics_Other"), std::string::npos);
+  }
+  const auto event = rodeo::formats::decode_full_event(events.at(0x1'0000'0101).event);
+  EXPECT_EQ(robs_in(events.at(0x1'0000'0101).event), (std::vector<std::uint32_t>{0x510001, 0x510002, 0x520001}));
+  EXPECT_EQ(event->run_number, kRun);
+  EXPECT_EQ(event->lumi_block, 1U);
+  EXPECT_EQ(event->l1id.value, 0x101U);
+  EXPECT_EQ(event->bcid, 5U);
+  EXPECT_EQ(event->trigger_type, 9U);
+  EXPECT_EQ(event->status[0], 0U);
+  EXPECT_EQ(event->hlt_info.to_vector(), (std::vector<std::uint32_t>{rodeo::formats::kFarmInfo, 3, 0}));
+  EXPECT_TRUE(event->checksum_holds());
+}
+
+TEST(FilterNode, FragmentsThatAreLateAreAskedForAgain) {
+  Farm farm;
+  farm.two.says = [](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t times) {
+    if (times < 3) return append_absent(answer, rob, id, rodeo::formats::kRobPending);
+    rodeo::formats::append_bytes(answer, rob_of(rob, id));
+  };
+  farm.supervisor.assign(1, 20);
+  farm.start();
+  farm.until_decided(20);
+  for (std::uint64_t id = 1; id <= 20; ++id) EXPECT_EQ(farm.only(id).flags, 0) << id;
+  EXPECT_EQ(farm.counted("pending"), 60U);
+  EXPECT_EQ(farm.recorded().size(), 20U);
+}
+
+TEST(FilterNode, WhatLacksFragmentsIsFlaggedAndGoesToADebugStreamUnseenByTheSelection) {
+  Farm farm;
+  std::atomic<int> seen{0};
+  farm.selection = [&](const WholeEvent& event) {
+    if (event.global_id % 6 != 0) ++seen;
+    return Selected::accept();
+  };
+  farm.two.says = [](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t) {
+    switch (id.value % 6) {
+      case 0: return rodeo::formats::append_bytes(answer, rob_of(rob, id));
+      case 1: return append_absent(answer, rob, id, rodeo::formats::kRobLost);
+      case 2: return rodeo::formats::append_bytes(answer, rob_of(rob, {id.value + 1}));
+      case 3: return rodeo::formats::append_bytes(answer, rob_of(rob, id, kRun + 1));
+      case 4: return rodeo::formats::append_bytes(answer, std::vector<std::byte>(40, std::byte{0x5a}));
+      default: return rodeo::formats::append_bytes(answer, rob_of({0x990000}, id));
+    }
+  };
+  farm.supervisor.assign(60, 60);
+  farm.start();
+  farm.until_decided(60);
+  EXPECT_EQ(seen, 0);
+  for (const char* counter : {"lost_by_readout", "wrong_l1id", "wrong_run", "unreadable_replies", "unknown_robs"})
+    EXPECT_EQ(farm.node->status()[counter], 10U) << counter;
+  const auto events = farm.recorded();
+  ASSERT_EQ(events.size(), 60U);
+  for (std::uint64_t id = 60; id < 120; ++id) {
+    const bool partial = id % 6 != 0;
+    EXPECT_EQ(farm.only(id).verdict, partial ? Verdict::debug : Verdict::accepted);
+    EXPECT_EQ(farm.only(id).partial(), partial);
+    const auto& found = events.at(id);
+    EXPECT_EQ(found.file.find("debug_NodePartial") != std::string::npos, partial) << found.file;
+    EXPECT_EQ(robs_in(found.event), (std::vector<std::uint32_t>{0x510001, 0x510002, 0x520001})) << "one stands for what is missing";
+    const auto event = rodeo::formats::decode_full_event(found.event);
+    EXPECT_EQ((event->status[0] & rodeo::formats::event_status::kPartial) != 0, partial);
+  }
+}
+
+TEST(FilterNode, AReadoutThatDoesNotAnswerCostsItsFragmentsAndNothingElse) {
+  Farm farm;
+  farm.supervisor.event_timeout = std::chrono::milliseconds{600};
+  farm.settings.fetch_timeout = std::chrono::milliseconds{50};
+  farm.two.silent = true;
+  farm.supervisor.assign(1, 10);
+  farm.start();
+  farm.until_decided(10);
+  for (std::uint64_t id = 1; id <= 10; ++id) {
+    EXPECT_EQ(farm.only(id).verdict, Verdict::debug);
+    EXPECT_TRUE(farm.only(id).partial());
+  }
+  EXPECT_EQ(farm.counted("lost_timed_out"), 10U);
+  EXPECT_GT(farm.two.fetches, 10U) << "it was asked again";
+  EXPECT_EQ(farm.recorded().size(), 10U);
+}
+
+TEST(FilterNode, WhatNoReadoutHasIsLostAndNothingIsRecorded) {
+  Farm farm;
+  for (ScriptedReadout* readout : {&farm.one, &farm.two})
+    readout->says = [](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t) {
+      append_absent(answer, rob, id, rodeo::formats::kRobLost);
+    };
+  farm.supervisor.assign(1, 5);
+  farm.start();
+  farm.until_decided(5);
+  for (std::uint64_t id = 1; id <= 5; ++id) EXPECT_EQ(farm.only(id).verdict, Verdict::lost);
+  EXPECT_TRUE(farm.recorded().empty());
+}
+
+TEST(FilterNode, WhatIsAssignedASecondTimeIsBuiltAndNotSelected) {
+  Farm farm;
+  std::atomic<bool> seen{false};
+  farm.selection = [&](const WholeEvent&) {
+    seen = true;
+    return Selected::reject();
+  };
+  farm.supervisor.assign(1, 5, AssignedEvent::kBuildOnly);
+  farm.start();
+  farm.until_decided(5);
+  EXPECT_FALSE(seen);
+  EXPECT_EQ(farm.only(3).verdict, Verdict::debug);
+  EXPECT_TRUE(farm.only(3).build_only());
+  const auto events = farm.recorded();
+  ASSERT_EQ(events.size(), 5U);
+  EXPECT_NE(events.at(3).file.find("debug_NodeBuildOnly"), std::string::npos);
+  EXPECT_EQ(rodeo::formats::decode_full_event(events.at(3).event)->status[0], rodeo::formats::event_status::kRecovered);
+}
+
+TEST(FilterNode, ASelectionThatThrowsOrTalksNonsenseFailsItsEventAlone) {
+  Farm farm;
+  farm.selection = [](const WholeEvent& event) -> Selected {
+    switch (event.global_id % 6) {
+      case 0: throw std::runtime_error("no");
+      case 1: throw 5;
+      case 2: return Selected::accept({});
+      case 3: return Selected::accept({{.name = "../../etc"}});
+      case 4: return Selected::more({{0x990000}});
+      default: return Selected::accept();
+    }
+  };
+  farm.supervisor.assign(60, 60);
+  farm.start();
+  farm.until_decided(60);
+  for (std::uint64_t id = 60; id < 120; ++id)
+    EXPECT_EQ(farm.only(id).verdict, id % 6 == 5 ? Verdict::accepted : Verdict::debug) << id;
+  EXPECT_EQ(farm.counted("selection_failed"), 20U);
+  EXPECT_EQ(farm.node->status()["bad_selection"], 30U);
+  EXPECT_FALSE(farm.node->take_messages().empty());
+  const auto events = farm.recorded();
+  EXPECT_EQ(events.size(), 60U);
+  EXPECT_NE(events.at(60).file.find("debug_NodeSelection"), std::string::npos);
+  EXPECT_EQ(rodeo::formats::decode_full_event(events.at(60).event)->status[0], rodeo::formats::event_status::kProcessingProblem);
+}
+
+TEST(FilterNode, InStepsOnlyWhatTheSelectionWantsIsFetchedUntilItAccepts) {
+  Farm farm;
+  farm.settings.building = Building::steps;
+  farm.first = {{0x510002}};
+  farm.selection = [](const WholeEvent& event) {
+    if (event.step == 0) {
+      EXPECT_EQ(event.robs.size(), 1U);
+      return event.global_id % 3 == 0 ? Selected::reject() : Selected::more({{0x520001}});
+    }
+    EXPECT_EQ(event.robs.size(), 2U);
+    return event.global_id % 3 == 1 ? Selected::accept() : Selected::reject();
+  };
+  farm.supervisor.assign(30, 30);
+  farm.start();
+  farm.until_decided(30);
+  EXPECT_EQ(farm.two.fetches, 20U) << "two thirds of the events want it";
+  EXPECT_EQ(farm.one.fetches, 40U) << "the rest of the accepted third besides";
+  const auto events = farm.recorded();
+  EXPECT_EQ(events.size(), 10U);
+  EXPECT_EQ(robs_in(events.at(31).event).size(), 3U);
+}
+
+TEST(FilterNode, DecisionsAreKeptUntilTheyAreSafeAndToldToASupervisorThatWasStartedAnew) {
+  Farm farm;
+  farm.supervisor.makes_safe = false;
+  farm.supervisor.assign(1, 20);
+  farm.start();
+  farm.until_decided(20);
+  farm.supervisor.decisions.clear();
+  farm.supervisor.start_anew();
+  farm.until_decided(20);
+  ASSERT_GE(farm.supervisor.hellos.size(), 2U);
+  EXPECT_EQ(farm.supervisor.hellos.back().decisions.size(), 20U);
+  EXPECT_TRUE(farm.supervisor.hellos.back().events.empty());
+  EXPECT_EQ(farm.supervisor.hellos.front().instance, farm.supervisor.hellos.back().instance);
+  farm.supervisor.makes_safe = true;
+  farm.supervisor.assign(21, 20);
+  farm.supervisor.over_when_done = true;
+  farm.until([&] { return farm.node->ended(); });
+  EXPECT_TRUE(farm.node->status().over);
+  EXPECT_EQ(farm.node->status().unsafe_decisions, 0U);
+  EXPECT_EQ(farm.recorded().size(), 40U);
+}
+
+TEST(FilterNode, ARecorderThatIsStartedAnewGetsWhatItHasNotAcknowledged) {
+  Farm farm;
+  farm.recorder.reset();
+  farm.supervisor.assign(1, 8);
+  farm.start();
+  farm.until([&] { return farm.node->status().recording == 8; });
+  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "nothing is decided before it is safe";
+  farm.start_recorder();
+  farm.until_decided(8);
+  EXPECT_EQ(farm.recorded().size(), 8U);
+}
+
+TEST(FilterNode, AnEventThatIsAssignedAgainWhileItIsSelectedIsBuiltOnly) {
+  Farm farm;
+  farm.settings.workers = 1;
+  std::atomic<bool> go{false};
+  std::atomic<int> shown{0};
+  farm.selection = [&](const WholeEvent&) {
+    ++shown;
+    while (!go) std::this_thread::yield();
+    return Selected::reject();
+  };
+  farm.supervisor.assign(1, 1);
+  farm.start();
+  farm.until([&] { return shown == 1; });
+  farm.supervisor.assign(1, 1, AssignedEvent::kBuildOnly);
+  farm.until_decided(1);
+  EXPECT_EQ(farm.only(1).verdict, Verdict::debug);
+  EXPECT_TRUE(farm.only(1).build_only());
+  go = true;
+  farm.until([&] { return farm.node->status().slots_used == 0; });
+  EXPECT_EQ(farm.only(1).verdict, Verdict::debug) << "what the first one came to is nobody's";
+}
+
+TEST(FilterNode, AnotherRunEndsTheNodeWithAReason) {
+  Farm farm;
+  farm.node = std::make_unique<FilterNode>(farm.settings, [&] { return std::make_unique<Selecting>(farm.selection, farm.first); });
+  farm.node->start(kRun + 1);
+  farm.until([&] { return farm.node->ended(); });
+  EXPECT_NE(farm.node->status().failure.find("run 7"), std::string::npos) << farm.node->status().failure;
+}
+
+TEST(FilterNode, WhatIsUnderWayIsFinishedAtTheEnd) {
+  Farm farm;
+  farm.supervisor.assign(1, 1000);
+  farm.start();
+  farm.until_decided(50);
+  farm.node->end();
+  farm.until([&] { return farm.node->ended(); });
+  EXPECT_EQ(farm.node->status().slots_used, 0U);
+  EXPECT_EQ(farm.node->status().unsafe_decisions, 0U);
+  EXPECT_EQ(farm.recorded().size(), farm.supervisor.decisions.size());
+}
+
+}  // namespace

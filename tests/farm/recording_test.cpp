@@ -1,0 +1,260 @@
+// Events in a recorder: safe before they are acknowledged, each id once, also after the recorder was killed.
+#include "farm/recorder/recording.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <thread>
+
+#include "base/clock.h"
+#include "farm/farm_event.h"
+#include "farm/recorder/read_back.h"
+#include "formats/temporary_directory.h"
+#include "storage/file_verify.h"
+
+namespace {
+
+using namespace rodeo::farm;
+using rodeo::formats::RecordStatus;
+using rodeo::test::FarmEvent;
+using rodeo::test::read_file;
+using rodeo::test::TemporaryDirectory;
+
+FileKeys keys_in(const TemporaryDirectory& directory) {
+  FileKeys keys;
+  keys.directory = directory.path();
+  keys.min_free_bytes = 0;
+  keys.buffer_bytes = 64 << 10;
+  return keys;
+}
+
+/// A recording, asked as its server asks it.
+struct Recorder {
+  std::vector<std::string> said;
+  Recording recording;
+  std::map<std::uint64_t, std::vector<RecordStatus>> answers;  // by ticket
+
+  explicit Recorder(FileKeys keys, std::uint32_t run = 7)
+      : recording(std::move(keys), "recorder", run, [this](std::string text) { said.push_back(std::move(text)); }) {}
+
+  bool offer(std::uint64_t ticket, const std::vector<std::byte>& request, std::size_t piece = 100) {
+    std::vector<std::span<const std::byte>> pieces;
+    for (std::size_t at = 0; at < request.size(); at += piece)
+      pieces.push_back(std::span(request).subspan(at, std::min(piece, request.size() - at)));
+    return recording.offer({.client = 1, .number = ticket}, pieces, request.size(), rodeo::base::steady_now_ns());
+  }
+  void poll() {
+    std::vector<Recording::Answer> some;
+    recording.poll(rodeo::base::steady_now_ns(), some);
+    for (const auto& answer : some) answers[answer.ticket.number].push_back(answer.status);
+  }
+  void poll_until(std::size_t tickets) {
+    while (answers.size() < tickets) poll();
+  }
+  void end() {
+    recording.end();
+    while (!recording.ended()) poll();
+  }
+  RecordStatus only_answer(std::uint64_t ticket) {
+    EXPECT_EQ(answers[ticket].size(), 1U);
+    return answers[ticket].empty() ? RecordStatus::malformed : answers[ticket].front();
+  }
+};
+
+std::vector<std::uint64_t> ids_in(const std::string& file) {
+  auto ids = ids_of_file(file).value();
+  std::ranges::sort(ids);
+  return ids;
+}
+
+std::vector<std::string> names_in(const TemporaryDirectory& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(Recording, WhatIsAcknowledgedIsInVerifiedFilesOfItsStreams) {
+  const TemporaryDirectory directory;
+  Recorder recorder(keys_in(directory));
+  for (std::uint64_t id = 1; id <= 20; ++id) {
+    FarmEvent event{.id = id, .lumi_block = id <= 10 ? 1U : 2U};
+    if (id % 5 == 0) event.streams.push_back({.type = "debug", .name = "NodePartial", .obeys_lumi_block = false});
+    ASSERT_TRUE(recorder.offer(id, event.request()));
+  }
+  recorder.poll_until(20);
+  for (std::uint64_t id = 1; id <= 20; ++id) {
+    EXPECT_EQ(recorder.only_answer(id), RecordStatus::recorded);
+    EXPECT_TRUE(recorder.recording.has(id));
+  }
+  recorder.end();
+  const std::string main = directory.file("rodeo.00000007.physics_Main.daq.RAW._lb");
+  EXPECT_EQ(ids_in(main + "0001._recorder._0001.data").size(), 10U);
+  EXPECT_EQ(ids_in(main + "0002._recorder._0001.data").size(), 10U);
+  EXPECT_EQ(ids_in(directory.file("rodeo.00000007.debug_NodePartial.daq.RAW._lb0000._recorder._0001.data")),
+            (std::vector<std::uint64_t>{5, 10, 15, 20}));
+  EXPECT_EQ(names_in(directory).size(), 3U);
+  for (const std::string& name : names_in(directory)) {
+    const auto report = rodeo::storage::verify_event_file(read_file(directory.file(name)));
+    EXPECT_TRUE(report.sound() && report.ours()) << name;
+  }
+  EXPECT_EQ(recorder.recording.take_closed().size(), 3U);
+  EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::events_recorded), 20U);
+}
+
+TEST(Recording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
+  const TemporaryDirectory directory;
+  Recorder recorder(keys_in(directory));
+  const auto request = FarmEvent{.id = 3}.request();
+  ASSERT_TRUE(recorder.offer(1, request));
+  ASSERT_TRUE(recorder.offer(2, request));  // the first is not safe yet
+  EXPECT_FALSE(recorder.recording.has(3)) << "it is not safe";
+  recorder.poll_until(2);
+  ASSERT_TRUE(recorder.offer(3, request));
+  recorder.poll_until(3);
+  EXPECT_EQ(recorder.only_answer(1), RecordStatus::recorded);
+  EXPECT_EQ(recorder.only_answer(2), RecordStatus::had_already);
+  EXPECT_EQ(recorder.only_answer(3), RecordStatus::had_already);
+  recorder.end();
+  EXPECT_EQ(ids_in(directory.file(names_in(directory).at(0))), std::vector<std::uint64_t>{3});
+  EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::had_already), 2U);
+}
+
+TEST(Recording, NonsenseIsRefusedAndCounted) {
+  const TemporaryDirectory directory;
+  Recorder recorder(keys_in(directory));
+  const auto good = FarmEvent{}.request();
+  auto other_id = good;
+  other_id[8] = std::byte{9};
+  auto longer = good;
+  longer.resize(longer.size() + 4);
+  auto no_event = good;
+  no_event[28] ^= std::byte{1};  // the event's marker
+  std::uint64_t ticket = 0;
+  for (const auto& request : {other_id, longer, no_event, std::vector<std::byte>{}, std::vector<std::byte>(3)})
+    EXPECT_TRUE(recorder.offer(ticket++, request));
+  for (std::size_t n = 1; n < good.size(); n += 7) EXPECT_TRUE(recorder.offer(ticket++, {good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)}));
+  EXPECT_TRUE(recorder.offer(ticket, FarmEvent{.run_number = 8}.request()));
+  recorder.poll_until(ticket + 1);
+  for (std::uint64_t one = 0; one < ticket; ++one) EXPECT_EQ(recorder.only_answer(one), RecordStatus::malformed) << one;
+  EXPECT_EQ(recorder.only_answer(ticket), RecordStatus::other_run);
+  recorder.end();
+  EXPECT_TRUE(names_in(directory).empty());
+}
+
+TEST(Recording, ADiskThatIsFullRefusesAndTakesAgainWhenThereIsRoom) {
+  const TemporaryDirectory directory;
+  auto keys = keys_in(directory);
+  keys.retry_interval = std::chrono::nanoseconds{1};
+  keys.min_free_bytes = ~std::uint64_t{0} >> 2;  // no disk has so much
+  Recorder recorder(keys);
+  ASSERT_TRUE(recorder.offer(1, FarmEvent{}.request()));
+  recorder.poll_until(1);
+  EXPECT_EQ(recorder.only_answer(1), RecordStatus::disk_full);
+  EXPECT_FALSE(recorder.recording.trouble().empty());
+  EXPECT_FALSE(recorder.recording.take_messages().empty());
+  recorder.end();
+  EXPECT_TRUE(names_in(directory).empty());
+}
+
+TEST(Recording, AWriteThatFailsIsNoAcknowledgement) {
+  const TemporaryDirectory directory;
+  auto keys = keys_in(directory);
+  keys.retry_interval = std::chrono::nanoseconds{1};
+  Recorder recorder(keys);
+  ASSERT_TRUE(recorder.offer(1, FarmEvent{.id = 1}.request()));
+  recorder.poll_until(1);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  rlimit limit = before;
+  limit.rlim_cur = 8192;
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  ASSERT_TRUE(recorder.offer(2, FarmEvent{.id = 2, .data_bytes = 20'000}.request()));
+  recorder.poll_until(2);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(recorder.only_answer(1), RecordStatus::recorded);
+  EXPECT_EQ(recorder.only_answer(2), RecordStatus::write_failed);
+  EXPECT_FALSE(recorder.recording.has(2));
+  // The disk is well again: the next file begins behind the one that failed.
+  ASSERT_TRUE(recorder.offer(3, FarmEvent{.id = 2}.request()));
+  recorder.poll_until(3);
+  EXPECT_EQ(recorder.only_answer(3), RecordStatus::recorded);
+  EXPECT_TRUE(recorder.recording.trouble().empty());
+  recorder.end();
+  ASSERT_EQ(names_in(directory).size(), 2U);
+  EXPECT_EQ(ids_in(directory.file(names_in(directory)[0])), std::vector<std::uint64_t>{1});
+  EXPECT_EQ(ids_in(directory.file(names_in(directory)[1])), std::vector<std::uint64_t>{2});
+}
+
+TEST(Recording, AnotherRunKnowsNothingOfThisOne) {
+  const TemporaryDirectory directory;
+  {
+    Recorder recorder(keys_in(directory));
+    ASSERT_TRUE(recorder.offer(1, FarmEvent{.id = 5}.request()));
+    recorder.end();
+  }
+  const Recorder same(keys_in(directory), 7);
+  EXPECT_TRUE(same.recording.has(5));
+  EXPECT_FALSE(same.said.empty());
+  const Recorder other(keys_in(directory), 8);
+  EXPECT_FALSE(other.recording.has(5));
+}
+
+TEST(Recording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAgain) {
+  for (int round = 0; round < 3; ++round) {
+    const TemporaryDirectory directory;
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      // Tells each id that is acknowledged, until it is killed.
+      Recorder recorder(keys_in(directory));
+      for (std::uint64_t id = 1;; ++id) {
+        const FarmEvent event{.id = id, .lumi_block = static_cast<std::uint32_t>(1 + id / 50), .data_bytes = 100 + 37 * (id % 50)};
+        while (!recorder.offer(id, event.request())) recorder.poll();
+        recorder.poll();
+        for (const auto& [ticket, statuses] : recorder.answers) {
+          if (::write(ends[1], &ticket, sizeof ticket) != sizeof ticket) ::_exit(1);
+        }
+        recorder.answers.clear();
+      }
+    }
+    std::vector<std::uint64_t> acknowledged;
+    std::uint64_t id = 0;
+    while (acknowledged.size() < 60 + 45 * static_cast<std::size_t>(round) && ::read(ends[0], &id, sizeof id) == sizeof id)
+      acknowledged.push_back(id);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    ::close(ends[1]);
+    while (::read(ends[0], &id, sizeof id) == sizeof id) acknowledged.push_back(id);
+    ::close(ends[0]);
+    const auto left = files_of_run({directory.path(), "rodeo", "recorder", 7}, ".writing");
+    EXPECT_FALSE(left.empty()) << "it was killed while it wrote";
+
+    Recorder again(keys_in(directory));
+    EXPECT_TRUE(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".writing").empty());
+    for (const std::uint64_t one : acknowledged) EXPECT_TRUE(again.recording.has(one)) << one;
+    ASSERT_TRUE(again.offer(1, FarmEvent{.id = acknowledged.back()}.request()));
+    again.poll_until(1);
+    EXPECT_EQ(again.only_answer(1), RecordStatus::had_already);
+    ASSERT_TRUE(again.offer(2, FarmEvent{.id = 1'000'000}.request()));
+    again.end();
+    std::vector<std::uint64_t> all;
+    for (const std::string& name : names_in(directory)) {
+      EXPECT_TRUE(rodeo::storage::verify_event_file(read_file(directory.file(name))).sound()) << name;
+      const auto ids = ids_in(directory.file(name));
+      all.insert(all.end(), ids.begin(), ids.end());
+    }
+    std::ranges::sort(all);
+    EXPECT_EQ(std::ranges::adjacent_find(all), all.end()) << "no id is in two files";
+  }
+}
+
+}  // namespace

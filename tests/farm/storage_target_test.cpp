@@ -1,0 +1,116 @@
+// Closed files on their way to where they stay: never removed before a copy is proven, and taken up again where a killed recorder left them.
+#include "farm/recorder/storage_target.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "farm/farm_event.h"
+#include "farm/recorder/recording.h"
+#include "formats/temporary_directory.h"
+
+namespace {
+
+using namespace rodeo::farm;
+using rodeo::test::FarmEvent;
+using rodeo::test::read_file;
+using rodeo::test::TemporaryDirectory;
+using rodeo::test::write_file;
+
+const std::string kName = "rodeo.00000007.physics_Main.daq.RAW._lb0001._recorder._0001.data";
+
+ReadBack run_in(const TemporaryDirectory& directory) { return {directory.path(), "rodeo", "recorder", 7}; }
+
+/// Leaves one closed file with the id 5.
+void record_one(const TemporaryDirectory& directory) {
+  FileKeys keys;
+  keys.directory = directory.path();
+  keys.min_free_bytes = 0;
+  Recording recording(keys, "recorder", 7, [](const std::string&) {});
+  const auto request = FarmEvent{.id = 5}.request();
+  const std::span<const std::byte> piece(request);
+  ASSERT_TRUE(recording.offer({}, {&piece, 1}, request.size(), 1));
+  recording.end();
+  std::vector<Recording::Answer> answers;
+  while (!recording.ended()) recording.poll(1, answers);
+}
+
+StorageTarget::Status stored(const TargetKeys& keys, const TemporaryDirectory& directory) {
+  StorageTarget target(keys, run_in(directory));
+  target.end();
+  while (!target.ended()) std::this_thread::yield();
+  return target.status();
+}
+
+TEST(StorageTarget, AFileIsCopiedComparedAndThenRemovedAndItsIdsAreStillKnown) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory there;
+  record_one(directory);
+  const auto bytes = read_file(directory.file(kName));
+  const auto status = stored({.directory = there.file("a/b")}, directory);
+  EXPECT_EQ(status.stored_files, 1U);
+  EXPECT_EQ(status.stored_bytes, bytes.size());
+  EXPECT_EQ(status.files_left, 0U);
+  EXPECT_EQ(read_file(there.file("a/b/" + kName)), bytes);
+  EXPECT_FALSE(std::filesystem::exists(directory.file(kName)));
+  FileKeys keys;
+  keys.directory = directory.path();
+  EXPECT_TRUE(Recording(keys, "recorder", 7, [](const std::string&) {}).has(5));
+  EXPECT_EQ(next_file_number(directory.path(), kName.substr(0, kName.find("._0001"))), 2U);
+}
+
+TEST(StorageTarget, WhatAKilledRecorderLeftOfACopyIsMadeAnew) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory there;
+  record_one(directory);
+  const auto bytes = read_file(directory.file(kName));
+  for (const std::size_t part : {std::size_t{0}, std::size_t{100}, bytes.size()}) {
+    write_file(there.file("." + kName + ".part"), {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(part)});
+    EXPECT_EQ(stored({.directory = there.path(), .remove = false}, directory).stored_files, 1U) << part;
+    EXPECT_EQ(read_file(there.file(kName)), bytes);
+    EXPECT_TRUE(std::filesystem::exists(directory.file(kName)));
+    std::filesystem::remove(there.file(kName));
+  }
+  // Killed after the copy had its name and before the file was removed.
+  write_file(there.file(kName), bytes);
+  EXPECT_EQ(stored({.directory = there.path()}, directory).stored_files, 1U);
+  EXPECT_FALSE(std::filesystem::exists(directory.file(kName)));
+}
+
+TEST(StorageTarget, AnotherFileOfThisNameIsNotWrittenOverAndNothingIsRemoved) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory there;
+  record_one(directory);
+  write_file(there.file(kName), {std::byte{1}});
+  const auto status = stored({.directory = there.path(), .linger = std::chrono::nanoseconds{0}}, directory);
+  EXPECT_EQ(status.failures, 1U);
+  EXPECT_EQ(status.files_left, 1U);
+  EXPECT_NE(status.trouble.find("SHA-256"), std::string::npos) << status.trouble;
+  EXPECT_EQ(read_file(there.file(kName)).size(), 1U);
+  EXPECT_TRUE(std::filesystem::exists(directory.file(kName)));
+}
+
+TEST(StorageTarget, AProgramCopiesAndItsChecksumIsCompared) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory there;
+  record_one(directory);
+  TargetKeys keys{.copy_command = {"cp", "{file}", there.path() + "/{name}"},
+                  .checksum_command = {"sha256sum", there.path() + "/{name}"},
+                  .linger = std::chrono::nanoseconds{0}};
+  auto lies = keys;
+  lies.checksum_command = {"echo", "0123"};
+  EXPECT_EQ(stored(lies, directory).failures, 1U);
+  EXPECT_TRUE(std::filesystem::exists(directory.file(kName)));
+  auto fails = keys;
+  fails.copy_command = {"false"};
+  EXPECT_NE(stored(fails, directory).trouble.find("status 1"), std::string::npos);
+  auto is_not_there = keys;
+  is_not_there.copy_command = {"no-such-program"};
+  EXPECT_EQ(stored(is_not_there, directory).failures, 1U);
+  EXPECT_TRUE(std::filesystem::exists(directory.file(kName)));
+  EXPECT_EQ(stored(keys, directory).stored_files, 1U);
+  EXPECT_FALSE(std::filesystem::exists(directory.file(kName)));
+  EXPECT_TRUE(std::filesystem::exists(there.file(kName)));
+}
+
+}  // namespace

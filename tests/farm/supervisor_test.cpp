@@ -1,0 +1,373 @@
+// The supervisor over the network: nodes, readouts and the trigger do, each in turn, what they may do.
+#include "farm/supervised_farm.h"
+
+#include <fstream>
+
+namespace rodeo::test {
+namespace {
+
+using formats::Verdict;
+
+TEST_F(SupervisedFarm, EachEventIsAssignedDecidedAndClearedOnceAndTheRunEndsInOrder) {
+  serve_triggers(500);
+  ScriptedReadout& one = readout("readout1.hlt");
+  ScriptedReadout& two = readout("readout2.hlt");
+  ScriptedNode& a = node("a");
+  ScriptedNode& b = node("b");
+  auto with = settings();
+  with.recorders = {"recorder"};
+  with.decisions = directory_.file("decisions");
+  supervise(with);
+  ASSERT_TRUE(until([&] { return all_done(500); }));
+  supervisor_->stop();
+  ASSERT_TRUE(over());
+  const auto status = supervisor_->status();
+  EXPECT_TRUE(status.adds_up);
+  EXPECT_EQ(status["offered"], 500U);
+  EXPECT_EQ(status["assignments"], 500U);
+  EXPECT_EQ(status["accepted"], 167U);
+  EXPECT_EQ(status["rejected"], 333U);
+  EXPECT_EQ(status["cleared"], 500U);
+  EXPECT_EQ(status.undecided + status.waiting + status.assigned + status.uncleared, 0U);
+  EXPECT_EQ(a.all.size() + b.all.size(), 500U);
+  EXPECT_GT(a.all.size(), 0U);
+  EXPECT_GT(b.all.size(), 0U);
+  EXPECT_TRUE(until([&] { return a.over && b.over; }));
+  for (const auto* readout : {&one, &two}) {
+    EXPECT_EQ(readout->cleared.size(), 500U);
+    EXPECT_TRUE(std::ranges::all_of(readout->cleared, [](const auto& id) { return id.second == 1; }));
+  }
+  ASSERT_TRUE(a.welcome);
+  EXPECT_EQ(a.welcome->run_number, 7U);
+  EXPECT_EQ(a.welcome->readouts, (std::vector<std::string>{"readout1.hlt", "readout2.hlt"}));
+  EXPECT_EQ(a.welcome->recorders, (std::vector<std::string>{"recorder"}));
+  // The file of decisions has each event once.
+  std::ifstream file(directory_.file("decisions"), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_EQ(bytes.size(), 500U * farm::DecisionFile::kRecordBytes);
+  std::map<std::uint64_t, Verdict> decided;
+  for (std::size_t at = 0; at < bytes.size(); at += 9) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, bytes.data() + at, sizeof id);
+    EXPECT_TRUE(decided.emplace(id, static_cast<Verdict>(bytes[at + 8])).second);
+  }
+  for (const auto& [id, verdict] : decided) EXPECT_EQ(verdict, id % 3 == 0 ? Verdict::accepted : Verdict::rejected);
+}
+
+TEST_F(SupervisedFarm, EventsCarryWhatTheTriggerSaysOfThem) {
+  serve_triggers(20);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  authority_->advance_marks({.lumi_block = 5, .scan_step = 6}, base::steady_now_ns());
+  supervise(settings());
+  ASSERT_TRUE(until([&] { return a.all.size() == 20; }));
+  for (const auto& event : a.all) {
+    EXPECT_EQ(event.lumi_block, 5U);
+    EXPECT_EQ(event.scan_step, 6U);
+    EXPECT_LT(event.bcid, 3564U);
+  }
+}
+
+TEST_F(SupervisedFarm, TheTriggerWaitsWhenThereIsNoRoom) {
+  serve_triggers(10'000);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  a.decides = false;
+  supervise(settings());
+  ASSERT_TRUE(until([&] { return seen("offered") == 64 && a.events.size() == 8; }));
+  EXPECT_EQ(now().room, 0U);
+  EXPECT_EQ(ids_.size(), 64U);
+  a.decides = true;
+  ASSERT_TRUE(until([&] { return ids_.size() > 200; }));
+}
+
+TEST_F(SupervisedFarm, WhatANodeThatDiedHadIsOnlyBuiltByAnother) {
+  serve_triggers(60);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  ScriptedNode& b = node("b");
+  a.decides = b.decides = false;
+  auto with = settings();
+  with.node_grace = 50ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return a.events.size() == 8 && b.events.size() == 8; }));
+  std::set<std::uint64_t> had;
+  for (const auto& event : a.events) had.insert(event.id);
+  nodes_[0].reset();
+  b.decides = true;
+  ASSERT_TRUE(until([&] { return all_done(60); }));
+  EXPECT_EQ(counter("node_gone"), 8U);
+  EXPECT_EQ(counter("debug"), 8U);
+  for (const auto& event : b.all) EXPECT_EQ(event.build_only(), had.contains(event.id));
+}
+
+TEST_F(SupervisedFarm, WhatANodeThatStandsStillHasIsOnlyBuiltByAnotherAndItsWordsAreLate) {
+  serve_triggers(40);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  ScriptedNode& b = node("b");
+  a.decides = b.decides = false;
+  auto with = settings();
+  with.node_grace = 100ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return a.events.size() == 8 && b.events.size() == 8; }));
+  a.stands_still = true;
+  b.decides = true;
+  ASSERT_TRUE(until([&] { return seen("debug") == 8; }));
+  a.stands_still = false;
+  a.decides = true;
+  ASSERT_TRUE(until([&] { return all_done(40); }));
+  EXPECT_EQ(counter("accepted") + counter("rejected") + counter("debug"), 40U);
+  EXPECT_TRUE(supervisor_->status().adds_up);
+}
+
+TEST_F(SupervisedFarm, AnEventWhoseTimeIsOutGoesToAnother) {
+  serve_triggers(20);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a", 1);
+  auto with = settings();
+  with.event_timeout = 50ms;
+  supervise(with);
+  a.decides = false;
+  ASSERT_TRUE(until([&] { return a.events.size() == 1; }));
+  const std::uint64_t hung = a.events[0].id;
+  ScriptedNode& b = node("b");
+  ASSERT_TRUE(until([&] { return seen("accepted") + seen("rejected") + seen("debug") == 20; }));
+  EXPECT_EQ(b.decided.at(hung), Verdict::debug);
+  EXPECT_GE(counter("timed_out"), 1U);
+}
+
+TEST_F(SupervisedFarm, ANodeWhoseConnectionBreaksGoesOnWithWhatItHas) {
+  serve_triggers(100);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  supervise(settings());
+  ASSERT_TRUE(until([&] { return a.all.size() > 20; }));
+  a.decides = false;
+  ASSERT_TRUE(until([&] { return a.events.size() == 8; }));
+  a.reconnect();
+  ASSERT_TRUE(until([&] { return a.hellos > 1 && a.welcome; }));
+  EXPECT_EQ(a.events.size(), 8U);
+  EXPECT_TRUE(a.let_go.empty());
+  a.decides = true;
+  ASSERT_TRUE(until([&] { return all_done(100); }));
+  EXPECT_EQ(counter("assignments") - counter("undelivered"), 100U);
+  EXPECT_EQ(counter("accepted") + counter("rejected"), 100U);
+  EXPECT_EQ(counter("debug"), 0U);
+}
+
+// ---- a supervisor that was killed
+
+TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce) {
+  serve_triggers(2000);
+  readout("readout1.hlt");
+  readout("readout2.hlt");
+  ScriptedNode& a = node("a");
+  ScriptedNode& b = node("b");
+  auto with = settings();
+  with.nodes = 2;
+  with.decisions = directory_.file("decisions");
+  for (int life = 0; life < 4; ++life) {
+    supervise(with);
+    const std::uint64_t enough = std::min<std::uint64_t>(2000, ids_.size() + 300);
+    ASSERT_TRUE(until([&] { return ids_.size() >= enough; })) << life;
+    b.decides = life % 2 == 0;  // it has events, and decisions that are not safe, or only these
+  }
+  b.decides = true;
+  ASSERT_TRUE(until([&] { return all_done(2000); }));
+  supervisor_->stop();
+  ASSERT_TRUE(over());
+  const auto status = supervisor_->status();
+  EXPECT_TRUE(status.adds_up);
+  EXPECT_EQ(status.undecided + status.uncleared + status.waiting + status.assigned, 0U);
+  // Whoever decided: once.
+  std::map<std::uint64_t, int> decided;
+  for (const ScriptedNode* node : {&a, &b}) {
+    for (const auto& [id, verdict] : node->decided) ++decided[id];
+  }
+  EXPECT_EQ(decided.size(), 2000U);
+  for (const auto& [id, times] : decided) {
+    const auto had = [id = id](const auto& event) { return event.id == id; };
+    EXPECT_EQ(times, 1) << id << " came " << std::ranges::count_if(a.all, had) << " times to a, " << std::ranges::count_if(b.all, had) << " to b";
+  }
+  std::ifstream file(directory_.file("decisions"), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::set<std::uint64_t> kept;
+  for (std::size_t at = 0; at + 9 <= bytes.size(); at += 9) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, bytes.data() + at, sizeof id);
+    kept.insert(id);
+  }
+  EXPECT_EQ(kept.size(), 2000U);
+}
+
+TEST_F(SupervisedFarm, WhatOnlyReadoutsKnowOfIsAssignedAfterAKill) {
+  readout("readout.hlt");
+  for (std::uint64_t id = 100; id < 130; ++id) happened(id);
+  serve_triggers(0);
+  ScriptedNode& a = node("a");
+  auto with = settings();
+  with.rebuild_time = 700ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] {
+    const std::set<std::uint64_t> ids = [&] {
+      std::set<std::uint64_t> all;
+      for (const auto& event : a.all) all.insert(event.id);
+      return all;
+    }();
+    return ids.contains(100) && ids.contains(129);
+  }));
+}
+
+// ---- readouts
+
+TEST_F(SupervisedFarm, ADecisionIsSafeOnlyWhenEachReadoutHasClearedTheEvent) {
+  serve_triggers(10);
+  readout("readout1.hlt");
+  ScriptedReadout& slow = readout("readout2.hlt");
+  ScriptedNode& a = node("a", 20);
+  a.decides = false;
+  supervise(settings());
+  ASSERT_TRUE(until([&] { return a.events.size() == 10; }));
+  ASSERT_TRUE(until([&] { return now().readouts[1].connected; }));
+  slow.stands_still = true;
+  a.decides = true;
+  ASSERT_TRUE(until([&] { return seen("accepted") + seen("rejected") == 10; }));
+  for (int i = 0; i < 300; ++i) {
+    poll();
+    std::this_thread::sleep_for(100us);
+  }
+  EXPECT_EQ(a.kept(), 10U);
+  slow.stands_still = false;
+  ASSERT_TRUE(until([&] { return a.kept() == 0; }));
+}
+
+TEST_F(SupervisedFarm, NobodyWaitsForAReadoutThatHasDiedAndWhatItMissedItIsToldWhenItIsBack) {
+  serve_triggers(200);
+  readout("readout1.hlt");
+  ScriptedReadout& two = readout("readout2.hlt");
+  ScriptedNode& a = node("a");
+  auto with = settings();
+  with.readout_grace = 100ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return a.all.size() > 20; }));
+  two.stands_still = true;
+  ASSERT_TRUE(until([&] { return ids_.size() == 200 && a.kept() == 0; }));
+  EXPECT_GE(counter("readouts_lost"), 1U);
+  EXPECT_FALSE(two.held.empty());
+  two.stands_still = false;
+  ASSERT_TRUE(until([&] { return two.held.empty(); }));
+  EXPECT_EQ(counter("accepted") + counter("rejected"), 200U);
+  EXPECT_GE(counter("readouts_back"), 1U);
+}
+
+TEST_F(SupervisedFarm, ARefusedClearIsToldAgain) {
+  serve_triggers(10);
+  ScriptedReadout& readout_ = readout("readout.hlt");
+  readout_.refuses = true;
+  node("a");
+  supervise(settings());
+  ASSERT_TRUE(until([&] { return seen("clears_refused") > 1; }));
+  readout_.refuses = false;
+  ASSERT_TRUE(until([&] { return all_done(10); }));
+}
+
+TEST_F(SupervisedFarm, WhatNoReadoutHasAnyMoreCountsAsReadoutDied) {
+  serve_triggers(10);
+  readout("readout.hlt");
+  node("a").always = Verdict::lost;
+  supervise(settings());
+  ASSERT_TRUE(until([&] { return all_done(10); }));
+  EXPECT_EQ(counter("readout_died"), 10U);
+}
+
+// ---- no trigger
+
+TEST_F(SupervisedFarm, WithoutATriggerEventsAreThoseThatReadoutsHoldAndTheRunEndsWithThem) {
+  ScriptedReadout& one = readout("readout1.hlt");
+  ScriptedReadout& two = readout("readout2.hlt");
+  ScriptedNode& a = node("a");
+  auto with = settings();
+  with.rebuild_time = 50ms;
+  supervise(with);
+  std::uint64_t next = 0;
+  ASSERT_TRUE(until([&] {
+    if (next < 400) happened((next / 100 << 24) + next % 100), ++next;  // event counter resets, too
+    return next == 400 && all_done(400);
+  }));
+  one.ended = two.ended = true;
+  ASSERT_TRUE(over());
+  const auto status = supervisor_->status();
+  EXPECT_EQ(status["offered"], 400U);
+  EXPECT_EQ(status["accepted"] + status["rejected"], 400U);
+  EXPECT_TRUE(status.adds_up);
+  EXPECT_TRUE(until([&] { return a.over; }));
+  std::set<std::uint64_t> all;
+  for (const auto& event : a.all) EXPECT_TRUE(all.insert(event.id).second);
+  EXPECT_EQ(all, ids_);
+}
+
+// ---- nodes that cannot be
+
+TEST_F(SupervisedFarm, ANodeIsToldThatThereIsNoRunYet) {
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  supervise(settings(), false);
+  ASSERT_TRUE(until([&] { return a.refusal == static_cast<std::uint16_t>(formats::AssignmentRefusal::not_yet); }));
+  supervisor_->start(8);
+  ASSERT_TRUE(until([&] { return a.welcome && a.welcome->run_number == 8; }));
+}
+
+TEST_F(SupervisedFarm, ANameBelongsToOneNodeAndOneThatWasStartedAnewHoldsNothing) {
+  serve_triggers(30);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  a.decides = false;
+  supervise(settings());
+  ASSERT_TRUE(until([&] { return a.events.size() == 8; }));
+  ScriptedNode& other = node("a", 8, 2);
+  ASSERT_TRUE(until([&] { return other.refusal == static_cast<std::uint16_t>(formats::AssignmentRefusal::name_taken); }));
+  nodes_[0].reset();
+  ASSERT_TRUE(until([&] { return all_done(30); }));
+  EXPECT_EQ(counter("debug"), 8U);
+}
+
+TEST_F(SupervisedFarm, NonsenseIsRefusedAndNothingElseHappens) {
+  serve_triggers(50);
+  readout("readout.hlt");
+  ScriptedNode& a = node("a");
+  supervise(settings());
+  transport::Requester stranger({.name = "stranger", .bus = bus_, .pages = 8});
+  const auto service = stranger.add("supervisor");
+  std::vector<transport::Requester::Reply> replies;
+  ASSERT_TRUE(until([&] {
+    stranger.poll(base::steady_now_ns(), replies);
+    return stranger.connected(service);
+  }));
+  std::vector<std::byte> nonsense(100, std::byte{0xee});
+  std::vector<std::byte> no_session;
+  encode(formats::NodeWork{.session = 5, .granted = UINT64_MAX}, no_session);
+  std::vector<std::byte> no_name;
+  encode(formats::NodeHello{}, no_name);
+  std::vector<std::byte> newer;
+  encode(formats::NodeHello{.version = 9, .name = "x"}, newer);
+  for (const auto& [kind, bytes] : {std::pair{1, &nonsense}, {2, &nonsense}, {3, &nonsense}, {2, &no_session}, {1, &no_name}, {1, &newer}})
+    ASSERT_TRUE(stranger.ask(service, static_cast<std::uint16_t>(kind), std::span<const std::byte>(*bytes), 20s));
+  ASSERT_TRUE(until([&] {
+    stranger.poll(base::steady_now_ns(), replies);
+    return replies.size() == 6;
+  }));
+  std::multiset<std::uint16_t> said;
+  for (const auto& reply : replies) {
+    EXPECT_EQ(reply.outcome, transport::Requester::Outcome::refused);
+    said.insert(reply.status);
+  }
+  EXPECT_EQ(said, (std::multiset<std::uint16_t>{1, 1, 1, 2, 2, 5}));
+  replies.clear();
+  ASSERT_TRUE(until([&] { return all_done(50); }));
+  EXPECT_EQ(a.decided.size(), 50U);
+  EXPECT_EQ(counter("bad_messages"), 3U);
+}
+
+}  // namespace
+}  // namespace rodeo::test

@@ -1,0 +1,30 @@
+// Requests and answers of the service `events`: any bytes are refused or read, and what was read is written as it was.
+#include <algorithm>
+#include <vector>
+
+#include "formats/event_record.h"
+#include "fuzz/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace rodeo::formats;
+  const std::vector<std::byte> exact(reinterpret_cast<const std::byte*>(data),
+                                     reinterpret_cast<const std::byte*>(data) + size);
+  if (const auto taken = decode_record_head(exact)) {
+    FUZZ_CHECK(taken->bytes % 4 == 0 && taken->bytes <= exact.size() && taken->bytes <= kMostRecordHeadBytes);
+    std::vector<std::byte> written;
+    append_record_head(written, taken->head);
+    FUZZ_CHECK(written.size() == taken->bytes && std::equal(written.begin(), written.end(), exact.begin()));
+    FUZZ_CHECK(!decode_record_head(std::span(exact).first(taken->bytes - 1)));
+  }
+  if (const auto ids = decode_have(exact)) {
+    std::vector<std::byte> written;
+    append_have(written, *ids);
+    FUZZ_CHECK(written == exact);
+  }
+  if (const auto have = decode_have_answer(exact, 8 * size)) {
+    std::vector<std::byte> written;
+    append_have_answer(written, *have);
+    FUZZ_CHECK(written == exact);
+  }
+  return 0;
+}
