@@ -34,7 +34,9 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::size_t kStampWords = 2;  // global id, slot: what a fragment begins with
 constexpr std::size_t kClearsAtOnce = 100;
 constexpr std::uint32_t kQueue = 256;
-constexpr std::uint32_t kSending = 4096;
+
+/// All that nodes have under way; one of them may have an eighth of it.
+std::uint32_t sending(const ServeBenchSettings& settings) { return std::max(8U, settings.nodes) * settings.events + 64; }
 
 std::string service_of(std::uint32_t readout) { return fmt::format("bench{}.hlt", readout); }
 
@@ -45,7 +47,7 @@ std::uint64_t first_word(std::uint32_t readout, std::uint64_t slot) { return (sl
 class Source final : public FragmentOwner {
  public:
   Source(const ServeBenchSettings& settings, std::uint32_t readout)
-      : bytes_(settings.fragment_bytes), slots_(settings.kept + kQueue + kSending + 16) {
+      : bytes_(settings.fragment_bytes), slots_(settings.kept + kQueue + sending(settings) + 16) {
     const std::size_t stride = (bytes_ + 63) / 64 * 64 + 64;
     auto arena = base::Arena::create(stride * slots_.size());
     if (!arena) throw SetupError(arena.error().within("fragments of a readout"));
@@ -104,7 +106,7 @@ class Readout {
   Readout(const ServeBenchSettings& settings, const std::filesystem::path& bus, std::uint32_t number)
       : source_(settings, number),
         handler_({.name = "hlt",
-                  .retention = {.max_fragments = settings.kept, .queue = kQueue, .sending = kSending},
+                  .retention = {.max_fragments = settings.kept, .queue = kQueue, .sending = sending(settings)},
                   .service = {.replier = {.name = service_of(number),
                                           .service = "fragments",
                                           .bus = bus,
