@@ -9,6 +9,8 @@
 #include "emulator/session.h"
 #include "farm/node/filter_node.h"
 #include "farm/recorder/recording.h"
+#include "farm/supervisor/nodes.h"
+#include "farm/supervisor/readouts.h"
 #include "formats/block_counters.h"
 #include "formats/rdh_frame_decoder.h"
 #include "formats/superpage_check.h"
@@ -86,6 +88,9 @@ std::vector<Word> vocabulary() {
   add(farm::kCollectorCounters, "counter of a filter node's requests");
   add(farm::kDataCounters, "counter of a filter node's fragments");
   add(farm::kRecorderCounters, "counter of a recorder");
+  add(dispatch::kDispatchCounters, "counter of a supervisor");
+  add(farm::kNodesCounters, "counter of a supervisor's nodes");
+  add(farm::kReadoutsCounters, "counter of a supervisor's readouts");
   add(readout::kRetentionInfo, "counter of an hlt_request_handler");
   add(readout::kServiceInfo, "counter of an hlt_request_handler");
   add(transport::kReplierCounters, "counter of a service");
