@@ -53,7 +53,7 @@ def test_the_example_fills_histograms_of_a_running_readout_shows_them_on_a_page_
     import uproot
 
     with running(rodeo, "readout.consumer[1].max_rate=0Hz") as run:
-        with rodeo.start("events", "monitor", EXAMPLE, "--save", "m.root", "--save", "m.h5", "--json", "-") as monitor:
+        with rodeo.start("events", "monitor", EXAMPLE, "--hang", "60s", "--save", "m.root", "--save", "m.h5", "--json", "-") as monitor:
             said = monitor.stderr.readline()
             address = said.removeprefix("page: ").strip()
             assert address.startswith("http://127.0.0.1:"), said + monitor.stderr.read()
@@ -112,7 +112,7 @@ def grows(event, n):
 
 print("loaded")
 """)
-    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--json", "-", exit_code=6)
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--json", "-", exit_code=6)
     told = json.loads(done.stdout)
     events = told["events"]
     assert events >= 60 and told["monitors"] == {
@@ -121,7 +121,7 @@ print("loaded")
         "grows": {"threw": 0, "hung": 0, "left_out": True}}
     assert "monitor throws threw at my.py:14: IndexError" in done.stderr and "Traceback" not in done.stderr
     assert "monitor grows is left out from now on: histogram n has grown beyond 64 MiB" in done.stderr and "loaded" in done.stderr
-    assert "Traceback" in rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--log", "debug", exit_code=6).stderr
+    assert "Traceback" in rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--log", "debug", exit_code=6).stderr
 
 
 def test_a_monitor_that_ends_its_process_is_left_out_of_files_and_the_others_see_every_event_once(rodeo, file):
@@ -136,7 +136,7 @@ def dies(event, n):
         import os
         os.abort()
 """)
-    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--save", "m.h5", "--json", "-", exit_code=6)
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", "--json", "-", exit_code=6)
     told = json.loads(done.stdout)
     assert told["monitors"]["dies"] == {"threw": 0, "hung": 1, "left_out": True} and "SIGABRT" in done.stderr
     import h5py
@@ -151,7 +151,7 @@ def test_ctrl_c_ends_and_saves_beside_what_was_saved_before(rodeo):
     (rodeo.directory / "my.root").write_text("of yesterday")
     name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
     with running(rodeo) as run:
-        with rodeo.start("events", "monitor", name) as monitor:
+        with rodeo.start("events", "monitor", name, "--hang", "60s") as monitor:
             assert "page: " in monitor.stderr.readline()
             monitor.send_signal(signal.SIGINT)
             out, err = monitor.communicate(timeout=scaled(60))
@@ -162,7 +162,7 @@ def test_ctrl_c_ends_and_saves_beside_what_was_saved_before(rodeo):
 
 
 def test_a_terminal_has_the_histograms_and_gets_its_screen_back(rodeo, file):
-    text = on_a_terminal(rodeo, "events", "monitor", EXAMPLE, "--input", file, "--no-page", "--no-save", columns=120)
+    text = on_a_terminal(rodeo, "events", "monitor", EXAMPLE, "--input", file, "--no-page", "--no-save", "--hang", "60s", columns=120)
     assert text.count("\x1b[?1049h") == text.count("\x1b[?1049l") == 1
     last = text.rsplit("\x1b[?1049l", 1)[1]
     assert "chunks/size" in last and "bytes in a chunk" in last and "█" in last

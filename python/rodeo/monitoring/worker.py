@@ -17,7 +17,7 @@ from rodeo.monitoring.monitor import TooLarge
 CURRENT, SINCE, EVENTS, MISSED, STATES = range(5)
 NOBODY = -1
 
-_SNAPSHOT_S = 0.5
+_SNAPSHOT_S = 0.2
 _PATIENCE_S = 0.1
 _PR_SET_PDEATHSIG = 1
 _MOST_MEMORY = 2 << 30
@@ -102,6 +102,7 @@ class _Worker:
             traceback.print_exception(error)
         if isinstance(error, MemoryError):
             self.left_out.add(one.name)
+            one.histograms.clear()  # those that were sent last are kept
             why = str(error) if isinstance(error, TooLarge) else f"it needs more memory than the {_MOST_MEMORY >> 30} GiB that monitors have together"
             return self.connection.send(("left out", one.name, why))
         times = self.threw.get(one.name, (0,))[0]
@@ -114,7 +115,7 @@ class _Worker:
         missed = self.missed + (self.samples.missed if self.samples is not None else 0)
         damaged = 0 if self.samples is not None else self.opened.error_count
         self.state[MISSED] = missed
-        self.connection.send(("snapshot", {one.name: one.histograms for one in self.monitors}, self.events, missed, damaged, self.threw, last))
+        self.connection.send(("snapshot", {one.name: one.histograms for one in self.monitors if one.histograms}, self.events, missed, damaged, self.threw, last))
         self.threw = {}
         # Histograms of many MB are sent less often.
         self.next_snapshot = now + max(_SNAPSHOT_S, 10 * (time.monotonic() - now))
