@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from conftest import BUILD, ROOT, scaled
@@ -147,6 +148,18 @@ def dies(event, n):
         assert hist.Hist(uhi.io.hdf5.read(saved["good/n"])).sum() == told["events"] >= 60
 
 
+def test_damaged_events_of_a_file_are_told_of_and_left_out(rodeo, file):
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
+    whole = json.loads(rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--json", "-").stdout)
+    damaged = bytearray(Path(file).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (rodeo.directory / "damaged.data").write_bytes(damaged)
+    done = rodeo("events", "monitor", name, "--input", "damaged.data", "--no-page", "--no-save", "--hang", "60s", "--json", "-", exit_code=6)
+    told = json.loads(done.stdout)
+    assert told["damaged"] == 1 and told["events"] == whole["events"] - 1
+    assert "damaged.data" in done.stderr and "error[" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_ctrl_c_ends_and_saves_beside_what_was_saved_before(rodeo):
     (rodeo.directory / "my.root").write_text("of yesterday")
     name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
@@ -188,6 +201,7 @@ def test_what_cannot_work_is_told_before_anything_runs(rodeo):
     assert "monitor.save_name" in rodeo("events", "monitor", name, "--save", "a.csv", exit_code=2).stderr
     with pytest.raises(MonitorError, match="monitor.save_name.*there is no directory"):
         saving.check([rodeo.directory / "nowhere" / "a.h5"])
+    assert "file.open" in rodeo("events", "monitor", name, "--input", "none.data", "--no-page", "--no-save", exit_code=1).stderr
     with pytest.raises(MonitorError, match="file.open"):
         load(rodeo.directory / "none.py")
     done = rodeo("events", "monitor", written(rodeo, "x ="), "--no-page", "--no-save", exit_code=3)

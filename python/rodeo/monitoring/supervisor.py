@@ -108,6 +108,8 @@ class Supervisor:
             self.histograms = {**self.histograms, **histograms}
             for name, (times, where, error) in threw.items():
                 self._threw(self.counts[name], name, times, where, error)
+        elif what == "tell":
+            self.tell(*rest)
         elif what == "left out":
             self._leave_out(*rest)
         elif what == "failed":
