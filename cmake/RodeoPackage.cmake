@@ -89,6 +89,6 @@ else()
   set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/lib/systemd /usr/lib/systemd/system /usr/lib/sysusers.d /usr/lib/tmpfiles.d /usr/lib/udev /usr/lib/udev/rules.d /usr/lib/python3.11
     /usr/lib/python3.11/site-packages /usr/lib64/cmake /usr/sbin /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/fish
-    /usr/share/fish/vendor_completions.d /usr/share/zsh /usr/share/zsh/site-functions /usr/share/man/man8)
+    /usr/share/fish/vendor_completions.d /usr/share/man /usr/share/man/man1 /usr/share/zsh /usr/share/zsh/site-functions /usr/share/man/man8)
 endif()
 include(CPack)
