@@ -465,6 +465,19 @@ def test_files_are_hashed_read_and_disks_looked_at(runtime, tmp_path):
     run(test())
 
 
+def test_a_program_that_writes_lines_of_json_without_bounds_fills_no_disk(runtime):
+    async def test():
+        async with host_of(runtime) as host:
+            size = agent_logs.LONGEST_LOG + (1 << 20)
+            await host.launch(spec("writer", "sh", "-c", f"yes '{{}}' | head -c {size} >> $RODEO_LOG_JSON; exec sleep 1000"))
+            lines = runtime / "agent" / "logs" / "writer.jsonl"
+            await until(lambda: Path(f"{lines}.1").exists() and lines.stat().st_size < agent_logs.LONGEST_LOG // 2)
+            assert Path(f"{lines}.1").stat().st_size <= agent_logs.KEPT
+            await host.end("writer", 1.0)
+
+    run(test())
+
+
 def test_log_lines_of_all_processes_are_told_as_records_and_how_the_host_is(runtime):
     from rodeo.control.records import Wanted
 
