@@ -136,6 +136,7 @@ void add_bench(Command& root) {
   add_bench_transport(bench);
   add_bench_route(bench);
   add_bench_statistics(bench);
+  add_bench_data(bench);
   add_bench_figures(bench);
 }
 

@@ -89,6 +89,8 @@ def test_events_are_found_by_number_and_by_l1_id(samples):
     for wrong in (8, -9):
         with pytest.raises(IndexError):
             events[wrong]
+    with pytest.raises(IndexError):
+        events.info(3)
     with pytest.raises(KeyError, match="0x00abcdef"):
         events.by_l1_id(0xABCDEF)
 
@@ -423,6 +425,12 @@ def test_a_decoder_makes_columns_of_its_own(samples):
     with pytest.raises(ValueError, match="differ|no table"):
         chunks.table
     assert chunks[[0, 0]].table.shape == (2, chunks.size[0])
+
+    @rodeo_package.decoder
+    def strict(chunks):
+        return {"first": chunks.data[chunks.offset[0]] + 0 * chunks.size}
+
+    assert len(events[8:].read(decoder=strict)) == 2  # no events, and nothing to decode: l1_id and the offsets
 
 
 def test_what_is_wrong_in_a_decoder_is_said_with_its_line_and_the_chunk(samples):
