@@ -60,8 +60,7 @@ Json machine() {
 }
 
 Result<fs::path> script() {
-  if (const auto found = find_beside({"../python/rodeo/figures.py", "../share/rodeo/python/rodeo/figures.py"}))
-    return *found;
+  if (const auto package = python_package()) return *package / "figures.py";
   return std::unexpected(Error{"cli.figures", "the script that draws is not there",
                                (command_directory() / "../python/rodeo/figures.py").lexically_normal().string(),
                                "run the command from the build folder of a clone, or install it whole"});
@@ -145,7 +144,8 @@ Result<ExitCode> make_figures(const FiguresOptions& options, const Measures& all
   if (able != 0) {
     return std::unexpected(
         Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python_interpreter()), "",
-              "run tools/setup, which makes .venv, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3"});
+              "tools/setup in a clone makes .venv, sudo rodeo-python-packages serves a package; or name an interpreter that has it: "
+              "RODEO_PYTHON=/path/to/python3"});
   }
   const fs::path directory = options.directory;
   std::error_code failed;

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   rodeo::bench::add_bench(root);
   rodeo::bench::add_card_bench(add_card(root));
   add_check(root);
+  add_completion(root);
   add_control(root);
   add_data(root);
   add_demo(root);
@@ -16,11 +17,13 @@ int main(int argc, char** argv) {
   add_events(root);
   add_explain(root);
   add_farm(root);
+  add_man(root);
   add_net(root);
   add_plugin(root);
   add_readout(root);
   add_route(root);
   add_runs(root);
+  add_top(root);
   add_version(root);
   return run_command(root, argc, argv);
 }

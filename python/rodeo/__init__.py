@@ -1,5 +1,5 @@
 """Rodeo for Python: data files (rodeo.data), events of a running readout (rodeo.events), event selections of the farm
-(rodeo.select), cards (rodeo.card), sizing of event-building networks (rodeo.network). Run with PYTHONPATH=build/python.
+(rodeo.select), cards (rodeo.card), sizing of event-building networks (rodeo.network). In a clone run with PYTHONPATH=build/python.
 
     import rodeo
     for event in rodeo.data.open("*.data"):
@@ -8,10 +8,16 @@
 
 import importlib
 
+try:
+    from rodeo._version import VERSION as __version__
+except ImportError:  # the sources by themselves: CMake writes the version beside them
+    __version__ = "unknown"
+
 # Imported when they are used: a name, and the module that has it ("": a module itself).
 _SELECTION = "rodeo.selection.decorator"
 _HOMES = {
     "card": "", "data": "", "events": "", "network": "", "decoder": "rodeo.data.decoder",
+    "monitor": "rodeo.monitoring.monitor",
     "select": _SELECTION, "accept": _SELECTION, "reject": _SELECTION, "more": _SELECTION, "Stream": _SELECTION,
 }
 

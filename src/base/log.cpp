@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "base/log_file.h"
+
 namespace rodeo::base {
 
 namespace {
@@ -62,8 +64,9 @@ void set_log_level(LogLevel level) { current_level().store(level, std::memory_or
 LogLevel log_level() { return current_level().load(std::memory_order_relaxed); }
 
 void log_line(LogLevel level, std::string_view text) {
-  if (level >= log_level() && level != LogLevel::off)
-    logger().log(level_for_library(level), spdlog::string_view_t(text.data(), text.size()));
+  if (level < log_level() || level == LogLevel::off) return;
+  logger().log(level_for_library(level), spdlog::string_view_t(text.data(), text.size()));
+  log_to_file({level, audience_of(level), text});
 }
 
 LogThrottle::Turn LogThrottle::turn(std::chrono::steady_clock::time_point now) {

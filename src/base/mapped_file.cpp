@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -49,6 +50,12 @@ Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
   }
   ::close(fd);
   return file;
+}
+
+void MappedFile::release_up_to(std::size_t offset) const {
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t whole = std::min(offset, bytes_.size()) / page * page;
+  if (whole > 0) ::madvise(const_cast<std::byte*>(bytes_.data()), whole, MADV_DONTNEED);
 }
 
 Result<void> MappedFile::check() const {

@@ -34,6 +34,10 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  /// What lies before `offset` will hardly be read again: its memory is given back, and read from the file anew by whoever does. Keeps a walk through a
+  /// large file small. Any thread.
+  void release_up_to(std::size_t offset) const;
+
   /// Error "file.shrunk" if a page could not be read since open(). Any thread.
   Result<void> check() const;
 

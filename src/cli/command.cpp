@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/log_file.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "cli/wrapped.h"
@@ -196,6 +197,38 @@ Command& Command::passes_on(std::vector<std::string>& rest) {
   return *this;
 }
 
+Option& Command::described(std::string names, std::string value_name, std::string help, bool many, bool flag) {
+  Option& added = add(std::move(names), std::move(help), nullptr);
+  added.value_name_ = std::move(value_name);
+  added.many_ = many;
+  added.flag_ = flag;
+  return added;
+}
+
+Command& Command::described_by(std::function<void(Command&)> describe) {
+  describe_ = std::move(describe);
+  return *this;
+}
+
+void Command::describe() {
+  if (const auto describe = std::exchange(describe_, nullptr); describe) describe(*this);
+  for (const auto& verb : verbs_) verb->describe();
+}
+
+std::vector<std::string> Option::names() const { return split_names(names_); }
+
+const std::vector<std::unique_ptr<Option>>& common_options() {
+  static const Command holder = [] {
+    Command common("", "");
+    common.described("--log", "debug|info|warning|error|off", "Say more or less (default RODEO_LOG, or info)");
+    common.described("-h,--help", "", "This text", false, true);
+    return common;
+  }();
+  return holder.options();
+}
+
+std::string_view exit_status_text() { return kExitCodes; }
+
 /// Finds the verb that a command line means, reads its options with the option library, and writes help.
 class Parser {
  public:
@@ -205,7 +238,9 @@ class Parser {
     const Command* command = &root_;
     path_ = root_.name_;
     understand_what_others_say();
-    while (const Command* next = next_verb(*command)) {
+    while (command->rest_ == nullptr) {
+      const Command* next = next_verb(*command);
+      if (next == nullptr) break;
       command = next;
       path_ += " " + next->name_;
     }
@@ -284,9 +319,9 @@ class Parser {
       const Option& option = *command.options_[i];
       const bool positional = !option.names_.starts_with('-');
       for (std::string& name : split_names(option.names_)) known.push_back(std::move(name));
-      if (option.flag_ || may_stand_alone(option)) {
+      if (option.flag_ || option.may_stand_alone()) {
         CLI::Option* added = app.add_flag(option.names_);
-        if (!may_stand_alone(option)) added->disable_flag_override();
+        if (!option.may_stand_alone()) added->disable_flag_override();
         given.push_back(added);
         continue;
       }
@@ -313,7 +348,7 @@ class Parser {
     }
     for (std::size_t i = 0; i < given.size(); ++i) {
       const Option& option = *command.options_[i];
-      if ((option.flag_ || may_stand_alone(option)) && given[i]->count() > 0) {
+      if ((option.flag_ || option.may_stand_alone()) && given[i]->count() > 0) {
         values[i] = {given[i]->results().back()};
         if (values[i].front() == "true") values[i] = {""};  // it stands alone
       }
@@ -330,7 +365,8 @@ class Parser {
   }
 
   static Result<void> read_value(const Option& option, const std::string& value) {
-    if (value.empty() && !option.flag_ && !may_stand_alone(option)) return std::unexpected(empty_value());
+    if (value.empty() && !option.may_be_empty_ && !option.flag_ && !option.may_stand_alone())
+      return std::unexpected(empty_value());
     const bool sized = option.value_name_ == "SIZE" && option.names_.find("bytes") == std::string::npos;
     return sized && is_bare(value) ? no_unit(value) : option.assign_(value);
   }
@@ -361,9 +397,6 @@ class Parser {
     error.next = fmt::format("write {0}B, {0}kB or {0}KiB", text);
     return std::unexpected(std::move(error));
   }
-
-  /// With a value name like "[=FRACTION]", an option stands alone (its value is then empty) or as --name=VALUE.
-  static bool may_stand_alone(const Option& option) { return option.value_name_.starts_with("[="); }
 
   /// The name by which the option was given, of those that it has.
   std::string name_given(const Option& option) const {
@@ -455,7 +488,7 @@ class Parser {
       for (const std::string& name : split_names(option->names_)) left.append(left.empty() ? "" : ", ").append(name);
       if (option->names_.starts_with("--")) left.insert(0, "    ");
       if (!option->flag_ && option->names_.starts_with('-'))
-        left.append(may_stand_alone(*option) ? "" : " ").append(option->value_name_);
+        left.append(option->may_stand_alone() ? "" : " ").append(option->value_name_);
       std::string right = option->help_;
       if (option->required_) right += " (required)";
       if (!option->fallback_.empty()) right += fmt::format(" (default {})", option->fallback_);
@@ -503,6 +536,10 @@ void print_error(const Error& error) {
     text = styled(word, Style::bad, colours_on_stderr()) + text.substr(word.size());
   }
   fmt::print(stderr, "{}\n", text);
+  base::log_to_file({base::LogLevel::error,
+                     base::Audience::shift,
+                     error.where.empty() ? error.what : error.where + ": " + error.what,
+                     {{"code", error.code}, {"next", error.next}}});
   // Every code has a text of its own: nobody is left with a message that leads nowhere.
   if (error.next.empty() && find_error_code(error.code) != nullptr)
     fmt::print(stderr, "  rodeo explain {} says more\n", error.code);

@@ -27,11 +27,28 @@ class Option {
     required_ = true;
     return *this;
   }
+  /// An empty value is a value like others; elsewhere it is an error.
+  Option& may_be_empty() {
+    may_be_empty_ = true;
+    return *this;
+  }
   /// What --help shows for the value: "HZ" in `--rate HZ`.
   Option& value_name(std::string name) {
     value_name_ = std::move(name);
     return *this;
   }
+
+  // What help, completion and manual pages are made of.
+  std::vector<std::string> names() const;  ///< "-o", "--output"; one without dashes is a positional argument
+  bool positional() const { return !names_.starts_with('-'); }
+  const std::string& help() const { return help_; }
+  const std::string& value_name() const { return value_name_; }
+  const std::string& fallback() const { return fallback_; }  ///< the default as one types it; empty: none
+  bool is_flag() const { return flag_; }
+  bool is_many() const { return many_; }
+  bool is_required() const { return required_; }
+  /// With a value name like "[=FRACTION]", an option stands alone (its value is then empty) or as --name=VALUE.
+  bool may_stand_alone() const { return value_name_.starts_with("[="); }
 
  private:
   friend class Command;
@@ -44,6 +61,7 @@ class Option {
   bool flag_ = false;
   bool many_ = false;
   bool required_ = false;
+  bool may_be_empty_ = false;
   std::function<Result<void>(std::string_view)> assign_;
 };
 
@@ -85,11 +103,26 @@ class Command {
   /// `--json FILE`; "-" is stdout. See write_json(). Comes after output(): without one, `-o json` is the same as `--json -`.
   Option& json_file(std::string& file);
 
-  /// Another program reads what follows this verb, `--help` too; it has no verbs and options here.
+  /// Another program reads what follows this verb, `--help` too; the verbs and options that it has here are for completion and manual pages.
   Command& passes_on(std::vector<std::string>& rest);
+  /// An option or positional argument that nobody reads here: of a verb below one that passes_on().
+  Option& described(std::string names, std::string value_name, std::string help, bool many = false, bool flag = false);
+  /// Adds what is known elsewhere about this verb: called when somebody wants to know, at most once.
+  Command& described_by(std::function<void(Command&)> describe);
 
   /// What this verb does; a noun without an action asks for a verb.
   Command& run(Action action);
+
+  // What help, completion and manual pages are made of; in the order of declaration.
+  const std::string& name() const { return name_; }
+  const std::string& help() const { return help_; }
+  const std::vector<std::pair<std::string, std::string>>& examples() const { return examples_; }
+  const std::vector<std::string>& paragraphs() const { return paragraphs_; }
+  const std::vector<std::unique_ptr<Option>>& options() const { return options_; }
+  const std::vector<std::unique_ptr<Command>>& verbs() const { return verbs_; }
+  bool has_action() const { return action_ != nullptr; }
+  /// Calls what described_by() was given, here and below. Not for two threads.
+  void describe();
 
  private:
   friend class Parser;
@@ -104,10 +137,16 @@ class Command {
   std::vector<std::unique_ptr<Command>> verbs_;
   Action action_;
   std::vector<std::string>* rest_ = nullptr;
+  std::function<void(Command&)> describe_;
 };
 
 /// Walks the verbs, reads the options, runs the action; prints help and errors. Returns the exit status.
 int run_command(const Command& root, int argc, const char* const* argv);
+
+/// What every verb has besides its own options, as declared ones are: --log LEVEL and --help.
+const std::vector<std::unique_ptr<Option>>& common_options();
+/// What the exit statuses mean, in one line.
+std::string_view exit_status_text();
 
 /// A command line that cannot be (cli.usage), and a value that cannot be (cli.bad_value): what is wrong, and what to write instead.
 std::unexpected<Error> usage_error(std::string what, std::string next);

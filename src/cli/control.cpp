@@ -1,4 +1,5 @@
 // `rodeo control` and `rodeo runs`: the control room and its runs, which Python has (python/rodeo/control/).
+#include "cli/control_verbs.h"
 #include "cli/python.h"
 #include "cli/verbs.h"
 
@@ -9,6 +10,7 @@ void add_python_noun(Command& root, const char* name, const char* help, const ch
   auto rest = std::make_shared<std::vector<std::string>>();
   Command& noun = root.verb(name, help);
   noun.passes_on(*rest);
+  noun.described_by([name](Command& one) { describe_python_noun(one, name); });
   noun.run([rest, module]() -> Result<ExitCode> { return std::unexpected(become_python(module, *rest)); });
 }
 

@@ -6,8 +6,10 @@
 #include <charconv>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/units.h"
 #include "cli/data_file.h"
+#include "cli/data_progress.h"
 #include "cli/verbs.h"
 #include "formats/event_check.h"
 #include "formats/event_names.h"
@@ -219,7 +221,9 @@ Result<ExitCode> info(const FileOptions& options) {
       show(describe_dump(file, dump));
       return ExitCode::done;
     }
-    const EventFileReport report = verify_event_file(file.bytes(), {.prove = false});
+    ProgressLine line("reading " + path, file.bytes().size(), 2);
+    const EventFileReport report =
+        verify_event_file(file.bytes(), {.prove = false, .threads = base::usable_cores(), .progress = line.told()});
     RODEO_TRY(file.mapped.check());
     if (!report.header) {
       const Finding& finding = report.findings.listed().front();
@@ -382,8 +386,9 @@ Result<ExitCode> list(const ListOptions& options) {
 }  // namespace
 
 void add_data(Command& root) {
-  Command& data =
-      root.verb("data", "Event files, recordings of FELIX blocks, dumps of superpages: look into, verify, recover, make");
+  Command& data = root.verb("data",
+                            "Event files, recordings of FELIX blocks, dumps of superpages: look into, verify, recover, "
+                            "make, merge, filter, compare, convert, plot");
 
   auto info_options = std::make_shared<FileOptions>();
   Command& info_verb = data.verb("info", "What a file is: run, stream, dates, number of events, checksums");
@@ -405,6 +410,10 @@ void add_data(Command& root) {
   add_data_verify(data);
   add_data_recover(data);
   add_data_record(data);
+  add_data_merge(data);
+  add_data_filter(data);
+  add_data_diff(data);
+  add_data_convert(data);
 }
 
 }  // namespace rodeo::cli

@@ -1,6 +1,11 @@
 #include "cli/data_file.h"
 
+#include <glob.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 
 #include "base/units.h"
@@ -58,6 +63,37 @@ std::string_view pattern_name(formats::PagePattern pattern) {
     case unknown: break;
   }
   return "unknown";
+}
+
+Result<std::vector<std::string>> expanded(const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    if (name.find_first_of("*?[") == std::string::npos || ::access(name.c_str(), F_OK) == 0) {
+      files.push_back(name);
+      continue;
+    }
+    glob_t found{};
+    const int failed = ::glob(name.c_str(), GLOB_NOSORT, nullptr, &found);
+    const std::size_t first = files.size();
+    if (failed == 0) files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
+    if (files.size() == first) {
+      return std::unexpected(
+          Error{"data.no_files", "no file fits the pattern", name, "relative names start at the working directory"});
+    }
+  }
+  return files;
+}
+
+std::uint64_t bytes_of(const std::vector<std::string>& files) {
+  std::uint64_t bytes = 0;
+  for (const std::string& path : files) {
+    std::error_code absent;
+    const std::uintmax_t size = std::filesystem::file_size(path, absent);
+    if (!absent) bytes += size;
+  }
+  return bytes;
 }
 
 Result<ExitCode> for_each_file(const std::vector<std::string>& paths,

@@ -35,6 +35,13 @@ Result<DataFile> open_data_file(const std::string& path);
 /// What the payload of pages is, as `rodeo card bench dma --pattern` calls it.
 std::string_view pattern_name(formats::PagePattern pattern);
 
+/// Files that patterns mean ("run*.data", in quotation marks where a shell would find too many), sorted, in the place of the pattern; every other
+/// name, and that of a file that is there, as it is. Error data.no_files: a pattern fits none.
+Result<std::vector<std::string>> expanded(const std::vector<std::string>& names);
+
+/// Of all files that are there, for those who say how far they are.
+std::uint64_t bytes_of(const std::vector<std::string>& files);
+
 /// Does the work for each file. What fails is printed at once; the rest goes on. The worst outcome decides: a file that did not
 /// verify, then failed (partial if another file went well), then done.
 Result<ExitCode> for_each_file(const std::vector<std::string>& paths,

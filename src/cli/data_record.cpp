@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/nearest.h"
@@ -10,6 +13,7 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "cli/data.h"
+#include "cli/data_progress.h"
 #include "cli/system.h"
 #include "input/block_recorder.h"
 #include "input/generator_settings.h"
@@ -88,6 +92,27 @@ std::unexpected<Error> all_of(const settings::ConfigurationErrors& errors) {
   return std::unexpected(errors.back());
 }
 
+// How much a file that somebody writes has grown; looked at a few times a second.
+class GrowingFile {
+ public:
+  explicit GrowingFile(std::string path) : path_(std::move(path)) {}
+
+  std::uint64_t growth() {
+    const std::uint64_t now = base::steady_now_ns();
+    if (now < next_look_ns_) return 0;
+    next_look_ns_ = now + 250'000'000;
+    std::error_code unknown;
+    const std::uint64_t size = std::filesystem::file_size(path_, unknown);
+    if (unknown || size <= size_) return 0;
+    return size - std::exchange(size_, size);
+  }
+
+ private:
+  std::string path_;
+  std::uint64_t next_look_ns_ = 0;
+  std::uint64_t size_ = 0;
+};
+
 Result<ExitCode> record(const Options& options) {
   const auto format = RODEO_TRY(block_format(options));
   if (options.trigger_elink && *options.trigger_elink > 2047) {
@@ -116,8 +141,14 @@ Result<ExitCode> record(const Options& options) {
   settings.ends = keys.has("events") ? keys.integer("events") != 0 : keys.has("loop") && !keys.boolean("loop");
   const process::StopSignals signals;
   const std::uint64_t begin = base::steady_now_ns();
-  const auto summary =
-      RODEO_TRY(input::record_blocks(*input, options.file, settings, [&] { return signals.stop_requested(); }));
+  std::optional<ProgressLine> line(std::in_place, "recording " + options.file, 0);
+  GrowingFile part(options.file + ".part");
+  const auto recorded = input::record_blocks(*input, options.file, settings, [&] {
+    line->advance(part.growth());
+    return signals.stop_requested();
+  });
+  line.reset();
+  const auto summary = RODEO_TRY(recorded);
   const double seconds = static_cast<double>(base::steady_now_ns() - begin) * 1e-9;
 
   Properties p;

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
+#include <utility>
 
+#include "base/parallel.h"
 #include "cli/data.h"
 #include "cli/data_file.h"
+#include "cli/data_progress.h"
 #include "storage/file_recover.h"
 
 namespace rodeo::cli {
@@ -26,7 +30,10 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
     return std::unexpected(Error{"data.recording", "is what a card wrote, not an event file: it needs no recovery", path,
                                  "readers skip what is damaged and count it; `rodeo data verify` says what is damaged"});
   }
-  if (file.kind == FileKind::event_file && verify_event_file(file.bytes()).sound()) {
+  std::optional<ProgressLine> line(std::in_place, "verifying " + path, file.bytes().size(), 2);
+  if (file.kind == FileKind::event_file &&
+      verify_event_file(file.bytes(), {.threads = base::usable_cores(), .progress = line->told()}).sound()) {
+    line.reset();
     print_note(path + " is whole: nothing to recover, nothing written");
     table.add_row({path, Json(), 0, 0, 0, 0, Json(), Json()});
     return ExitCode::done;
@@ -34,7 +41,9 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   const std::filesystem::path name(path);
   std::string directory = options.directory.empty() ? name.parent_path().string() : options.directory;
   if (directory.empty()) directory = ".";
-  const auto result = recover_events(file.bytes(), directory, name.stem().string());
+  line.emplace("recovering " + path, file.bytes().size(), 2);
+  const auto result = recover_events(file.bytes(), directory, name.stem().string(), line->told());
+  line.reset();
   RODEO_TRY(file.mapped.check());
   if (!result) return std::unexpected(result.error());
   const ScanTotals& scan = result->scan;

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <optional>
 
+#include "base/parallel.h"
 #include "base/units.h"
 #include "cli/data.h"
 #include "cli/data_file.h"
+#include "cli/data_progress.h"
 #include "formats/recording_info.h"
 #include "formats/superpage_dump.h"
 #include "readout/run/run_record.h"
@@ -20,6 +23,7 @@ using namespace storage;
 struct Options {
   std::vector<std::string> files;
   std::uint64_t seed = 1;
+  std::optional<unsigned> threads;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -51,7 +55,7 @@ std::vector<std::pair<std::string, std::uint64_t>> oddities_of(const RecordingIn
   return oddities;
 }
 
-Outcome check(const DataFile& file, std::uint64_t seed) {
+Outcome check(const DataFile& file, std::uint64_t seed, unsigned threads, const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;
   outcome.path = file.path;
@@ -59,7 +63,7 @@ Outcome check(const DataFile& file, std::uint64_t seed) {
   outcome.bytes = file.bytes().size();
   if (file.kind == FileKind::event_file) {
     outcome.kind = "event_file";
-    outcome.events = verify_event_file(file.bytes());
+    outcome.events = verify_event_file(file.bytes(), {.threads = threads, .progress = progress});
     outcome.findings = outcome.events->findings;
     outcome.unprotected = outcome.events->unprotected();
   } else if (file.kind == FileKind::block_recording) {
@@ -250,6 +254,8 @@ void print_for_people(const Outcome& outcome) {
 }
 
 Result<ExitCode> verify(const Options& options) {
+  const unsigned threads = options.threads.value_or(base::usable_cores());
+  if (threads < 1 || threads > 1024) return value_error("--threads is 1 to 1024", "leave it out: one on each core");
   std::vector<Column> columns;  // of CSV
   for (const char* key : {"file", "kind", "sound", "size_bytes", "events", "chunks", "proven_chunks", "adler32",
                           "findings_total", "first_finding"})
@@ -258,14 +264,20 @@ Result<ExitCode> verify(const Options& options) {
   Json list = Json::array();
   std::size_t sound = 0;
   std::size_t passed_over = 0;
-  auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  ProgressLine line("verifying", bytes_of(files), 2);  // their bytes, and their events
+  auto outcome = for_each_file(files, [&](const std::string& path) -> Result<ExitCode> {
+    line.clear();
     if (readout::is_run_record(path)) {
       print_note(path + " is the record of a run, which has no checksum: passed over");
       ++passed_over;
       return ExitCode::done;
     }
     const auto file = RODEO_TRY(open_any_file(path));
-    const Outcome one = check(file, options.seed);
+    line.say(path);
+    const Outcome one = check(file, options.seed, threads, line.told());
+    if (file.kind != FileKind::event_file) line.advance(2 * one.bytes);
+    line.clear();
     RODEO_TRY(file.mapped.check());
     sound += one.sound ? 1 : 0;
     Json json = json_of(one);
@@ -281,8 +293,8 @@ Result<ExitCode> verify(const Options& options) {
   });
   if (options.format == OutputFormat::json) print(list.dump() + "\n");
   if (options.format == OutputFormat::csv) table.print(OutputFormat::csv);
-  if (options.format == OutputFormat::table && options.files.size() > 1) {
-    print(fmt::format("{} of {} sound\n", sound, counted(options.files.size() - passed_over, "file")));
+  if (options.format == OutputFormat::table && files.size() > 1) {
+    print(fmt::format("{} of {} sound\n", sound, counted(files.size() - passed_over, "file")));
   }
   return outcome;
 }
@@ -296,6 +308,8 @@ void add_data_verify(Command& data) {
   verb.example("rodeo data verify -o json FILE", "with every count and finding");
   verb.option("FILE", options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
   verb.option("--seed", options->seed, "Seed of provable payload in dumps of superpages, whose files do not say it");
+  verb.option("--threads", options->threads, "Threads that check an event file at once (default: one on each core)")
+      .value_name("N");
   verb.output(options->format);
   verb.paragraph(
       "A recording with chunks that the card itself flagged (truncated, malformed, CRC, given up) is not sound. A dump of "

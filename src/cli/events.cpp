@@ -239,6 +239,7 @@ void add_events(Command& root) {
   });
 
   add_events_record(events);
+  add_events_monitor(events);
 }
 
 }  // namespace rodeo::cli

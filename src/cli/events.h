@@ -1,4 +1,4 @@
-// The verb of `rodeo events` that lives in a file of its own, and what it shares with the others.
+// The verbs of `rodeo events` that live in files of their own, and what it shares with the others.
 #pragma once
 
 #include "cli/command.h"
@@ -6,6 +6,7 @@
 
 namespace rodeo::cli {
 
+void add_events_monitor(Command& events);
 void add_events_record(Command& events);
 
 /// Options that say where on the network events come from.

@@ -1,4 +1,4 @@
-// `rodeo plugin new`: writes a detector plug-in that builds, passes its test and runs, to be filled with one's own format.
+// `rodeo plugin new`: writes a plug-in that builds, passes its test and runs, to be filled with one's own format.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "cli/plugin_template.h"
 #include "cli/verbs.h"
@@ -19,7 +20,15 @@ namespace fs = std::filesystem;
 struct Options {
   std::string name;
   std::string directory;
+  std::string kind = "detector";
 };
+
+constexpr std::pair<std::string_view, PluginKind> kKinds[] = {
+    {"detector", PluginKind::detector}, {"input", PluginKind::input}, {"consumer", PluginKind::consumer}};
+
+PluginKind kind_of(const Options& options) {
+  return std::ranges::find(kKinds, options.kind, &std::pair<std::string_view, PluginKind>::first)->second;
+}
 
 std::string with_name(std::string_view text, std::string_view name) {
   static constexpr std::string_view kPlaceholder = "__NAME__";
@@ -67,7 +76,7 @@ Result<ExitCode> write_plugin(const Options& options) {
   fs::create_directories(directory, failure);
   if (failure) return undo(directory, failure.message());
   std::string written;
-  for (const TemplateFile& file : plugin_template()) {
+  for (const TemplateFile& file : plugin_template(kind_of(options))) {
     const fs::path path = directory / with_name(file.name, name);
     std::ofstream out(path, std::ios::binary);
     out << with_name(file.text, name);
@@ -87,9 +96,13 @@ Result<ExitCode> write_plugin(const Options& options) {
 
 void add_plugin_new(Command& plugin) {
   auto options = std::make_shared<Options>();
-  Command& verb = plugin.verb("new", "Write a detector plug-in that builds, with test, README and configuration");
-  verb.example("rodeo plugin new my_detector", "makes my_detector/ with everything to start from");
+  Command& verb = plugin.verb("new", "Write a plug-in that builds, with test, README and configuration");
+  verb.example("rodeo plugin new my_detector", "makes my_detector/ with everything to start from")
+      .example("rodeo plugin new my_front_end --kind input", "an input for a front end that sends datagrams by UDP")
+      .example("rodeo plugin new my_sink --kind consumer", "a consumer that sends fragments by TCP");
   verb.option("NAME", options->name, "Name of the plug-in, snake_case").required();
+  verb.choice("--kind", options->kind, {"detector", "input", "consumer"},
+              "detector: what chunks mean; input: chunks from UDP, and what they mean; consumer: fragments to TCP");
   verb.option("--directory", options->directory, "Where to write it; must not exist (default: NAME)").value_name("DIR");
   verb.run([options] { return write_plugin(*options); });
 }

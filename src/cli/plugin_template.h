@@ -12,6 +12,12 @@ struct TemplateFile {
   std::string_view text;
 };
 
-std::vector<TemplateFile> plugin_template();
+enum class PluginKind : unsigned char {
+  detector,  ///< extractor, checker, re-stamping
+  input,     ///< a UDP input, with extractor and checker
+  consumer,  ///< a TCP consumer
+};
+
+std::vector<TemplateFile> plugin_template(PluginKind kind);
 
 }  // namespace rodeo::cli

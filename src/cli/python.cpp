@@ -1,16 +1,23 @@
 #include "cli/python.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
+#include "base/log.h"
 #include "cli/program.h"
 #include "cli/revision.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 
@@ -22,13 +29,17 @@ std::string environment(const char* name) {
 }
 
 constexpr const char* kNext =
-    "run tools/setup in a clone and build it, or name an interpreter: RODEO_PYTHON=/path/to/python3";
+    "in a clone run tools/setup and build it, of a package sudo rodeo-python-packages, or name an interpreter: "
+    "RODEO_PYTHON=/path/to/python3";
+
+std::optional<std::filesystem::path> package_init() {
+  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
+  return find_beside({"python/rodeo/__init__.py", RODEO_PYTHON_FROM_COMMAND "/rodeo/__init__.py", "../python/rodeo/__init__.py"});
+}
 
 /// The words of the command line, and in our environment what Python needs to find us.
 Result<std::vector<std::string>> python_command(const std::string& module, const std::vector<std::string>& arguments) {
-  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
-  const auto package =
-      find_beside({"python/rodeo/__init__.py", "../share/rodeo/python/rodeo/__init__.py", "../python/rodeo/__init__.py"});
+  const auto package = package_init();
   if (!package) {
     return std::unexpected(
         Error{"cli.python", "Rodeo's Python package is not beside the command", command_directory().string(), kNext});
@@ -38,16 +49,28 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
   setenv("PYTHONPATH", path.c_str(), 1);
   setenv("RODEO", (command_directory() / "rodeo").c_str(), 1);
   setenv("RODEO_REVISION", RODEO_REVISION, 1);
+  if (base::log_level() == base::LogLevel::debug) setenv("RODEO_LOG", "debug", 1);
   std::vector<std::string> command{python_interpreter(), "-B", "-m", module};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
 
+Result<ExitCode> status_of(int ended, const std::string& module) {
+  if (ended >= 0 && ended <= 7) return static_cast<ExitCode>(ended);
+  if (ended == 130) return ExitCode::failed;  // it has said so
+  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", python_interpreter(), ended), module, kNext});
+}
+
 }  // namespace
+
+std::optional<std::filesystem::path> python_package() {
+  const auto init = package_init();
+  return init ? std::optional(init->parent_path()) : std::nullopt;
+}
 
 std::string python_interpreter() {
   if (const std::string named = environment("RODEO_PYTHON"); !named.empty()) return named;
-  if (const auto found = find_beside({"../.venv/bin/python3"})) return found->string();
+  if (const auto found = find_beside({"../.venv/bin/python3", RODEO_VENV "/bin/python3"})) return found->string();
   return "python3";
 }
 
@@ -61,9 +84,41 @@ Result<ExitCode> run_python(const std::string& module, const std::vector<std::st
   const auto command = RODEO_TRY(python_command(module, arguments));
   const auto ended = run_program(command);
   if (!ended) return std::unexpected(Error{"cli.python", ended.error().what, "", kNext});
-  if (*ended >= 0 && *ended <= 7) return static_cast<ExitCode>(*ended);
-  if (*ended == 130) return ExitCode::failed;  // it has said so
-  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", command[0], *ended), module, kNext});
+  return status_of(*ended, module);
+}
+
+Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names) {
+  base::UniqueFd memory(::memfd_create("names", MFD_CLOEXEC));
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : std::string(1, '\0')) + name;
+  for (std::size_t at = 0; memory && at < text.size();) {
+    const ssize_t n = ::write(memory.get(), text.data() + at, text.size() - at);
+    if (n <= 0) memory = base::UniqueFd();
+    at += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+  }
+  if (memory && ::lseek(memory.get(), 0, SEEK_SET) == 0) return memory;
+  return std::unexpected(Error{"cli.python", fmt::format("cannot keep names in memory: {}", std::strerror(errno))});
+}
+
+Result<ExitCode> run_python_on(const std::vector<std::string>& names, const std::string& module,
+                               const std::vector<std::string>& arguments) {
+  const base::UniqueFd memory = RODEO_TRY(names_in_memory(names));
+  // On a terminal, Ctrl-C is the child's, too: it tidies up, and its end is ours.
+  const process::StopSignals signals;
+  auto child = RODEO_TRY(start_python(module, arguments, memory.get(), -1));
+  bool told = false;
+  while (true) {
+    if (const auto ended = child.wait(std::chrono::milliseconds(100))) return status_of(*ended, module);
+    if (signals.stop_requested() && !std::exchange(told, true)) child.signal(SIGTERM);
+  }
+}
+
+Result<base::ChildProcess> start_python(const std::string& module, const std::vector<std::string>& arguments, int in,
+                                        int out) {
+  const auto command = RODEO_TRY(python_command(module, arguments));
+  auto started = base::ChildProcess::start({.command = command, .in = in, .out = out});
+  if (!started) return std::unexpected(Error{"cli.python", started.error().what, "", kNext});
+  return started;
 }
 
 Error become_python(const std::string& module, const std::vector<std::string>& arguments) {

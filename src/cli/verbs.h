@@ -7,6 +7,7 @@ namespace rodeo::cli {
 
 Command& add_card(Command& root);
 void add_check(Command& root);
+void add_completion(Command& root);
 void add_control(Command& root);
 void add_data(Command& root);
 void add_demo(Command& root);
@@ -15,11 +16,13 @@ void add_emulate(Command& root);
 void add_events(Command& root);
 void add_explain(Command& root);
 void add_farm(Command& root);
+void add_man(Command& root);
 void add_net(Command& root);
 void add_plugin(Command& root);
 void add_readout(Command& root);
 void add_route(Command& root);
 void add_runs(Command& root);
+void add_top(Command& root);
 void add_version(Command& root);
 
 // Verbs of `rodeo plugin` that have a file of their own.

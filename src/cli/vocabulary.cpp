@@ -9,6 +9,8 @@
 #include "emulator/session.h"
 #include "farm/node/filter_node.h"
 #include "farm/recorder/recording.h"
+#include "farm/supervisor/nodes.h"
+#include "farm/supervisor/readouts.h"
 #include "formats/block_counters.h"
 #include "formats/rdh_frame_decoder.h"
 #include "formats/superpage_check.h"
@@ -17,6 +19,8 @@
 #include "readout/builder/worker_counters.h"
 #include "readout/consumer/hlt_request_handler.h"
 #include "router/router_status.h"
+#include "storage/file_filter.h"
+#include "storage/file_merge.h"
 #include "transport/publisher.h"
 #include "transport/replier.h"
 
@@ -84,10 +88,15 @@ std::vector<Word> vocabulary() {
   add(farm::kCollectorCounters, "counter of a filter node's requests");
   add(farm::kDataCounters, "counter of a filter node's fragments");
   add(farm::kRecorderCounters, "counter of a recorder");
+  add(dispatch::kDispatchCounters, "counter of a supervisor");
+  add(farm::kNodesCounters, "counter of a supervisor's nodes");
+  add(farm::kReadoutsCounters, "counter of a supervisor's readouts");
   add(readout::kRetentionInfo, "counter of an hlt_request_handler");
   add(readout::kServiceInfo, "counter of an hlt_request_handler");
   add(transport::kReplierCounters, "counter of a service");
   add(emulator::kServerCounters, "counter of an emulated card");
+  add(storage::kMergeCounters, "counter of `rodeo data merge`");
+  add(storage::kFilterCounters, "counter of `rodeo data filter`");
   return words;
 }
 

@@ -19,9 +19,9 @@ bool recorded(Verdict verdict) { return verdict == Verdict::accepted || verdict 
 Dispatcher::Dispatcher(DispatcherSettings settings)
     : settings_(settings),
       assigner_(settings.policy),
-      table_(settings.capacity),
-      slots_(settings.capacity),
-      free_(settings.capacity),
+      table_(settings.capacity + settings.reserve),
+      slots_(settings.capacity + settings.reserve),
+      free_(settings.capacity + settings.reserve),
       random_(settings.seed) {
   std::iota(free_.rbegin(), free_.rend(), 0U);
 }
@@ -39,7 +39,7 @@ Dispatcher::Offered Dispatcher::offer(const Event& event) {
     counters_.add(C::repeated_offers);
     return Offered::repeated;
   }
-  if (free_.empty()) return Offered::full;
+  if (room() == 0) return Offered::full;
   const std::uint32_t slot = take_slot(event);
   slots_[slot].state = State::waiting;
   waiting_.push_back(slots_, slot);

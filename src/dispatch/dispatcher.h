@@ -19,6 +19,7 @@
 //  10  its node never got it                     again, to be processed as at first
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -34,6 +35,7 @@ namespace rodeo::dispatch {
 struct DispatcherSettings {
   Policy policy = Policy::least_loaded;
   std::uint32_t capacity = 1024;   ///< events from offer() to cleared()
+  std::uint32_t reserve = 0;       ///< room besides, for what is adopted: those that say hello are not to be told that there is none
   std::uint64_t timeout_ns = 0;    ///< 0: none
   std::uint32_t most_at_once = 1;  ///< events in a row to one node, while many wait: fewer messages
   std::uint64_t seed = 1;          ///< of the random policy
@@ -95,7 +97,10 @@ class Dispatcher {
   bool adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns);
   bool knows(std::uint64_t id) const { return table_.find(id) != IdTable::kNone; }
   /// Events that can still come in.
-  std::uint32_t room() const { return static_cast<std::uint32_t>(free_.size()); }
+  std::uint32_t room() const {
+    const auto free = static_cast<std::uint32_t>(free_.size());
+    return free - std::min(free, settings_.reserve);
+  }
 
   // Nodes.
 

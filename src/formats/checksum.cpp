@@ -40,4 +40,8 @@ std::uint32_t adler32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_by
   return static_cast<std::uint32_t>(adler32_combine(a, b, static_cast<z_off_t>(b_bytes)));
 }
 
+std::uint32_t crc32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_bytes) {
+  return static_cast<std::uint32_t>(crc32_combine(a, b, static_cast<z_off_t>(b_bytes)));
+}
+
 }  // namespace rodeo::formats

@@ -15,7 +15,8 @@ inline constexpr std::uint32_t kCrc32Start = 0;
 std::uint32_t adler32(std::span<const std::byte> bytes, std::uint32_t sum = kAdler32Start);
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t sum = kCrc32Start);
 
-/// The checksum of A followed by B, from those of A and B and the length of B.
+/// The checksum of A followed by B, from those of A and B, each from its start value, and the length of B.
 std::uint32_t adler32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_bytes);
+std::uint32_t crc32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_bytes);
 
 }  // namespace rodeo::formats

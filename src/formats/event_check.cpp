@@ -33,6 +33,17 @@ constexpr std::uint32_t kTruncatedRob = 0x08000000;
 
 }  // namespace
 
+EventTotals& EventTotals::operator+=(const EventTotals& more) {
+  for (std::uint64_t EventTotals::* const count :
+       {&EventTotals::events, &EventTotals::unproven_headers, &EventTotals::robs, &EventTotals::incomplete_robs,
+        &EventTotals::missing_links, &EventTotals::robs_without_removed, &EventTotals::removed_links, &EventTotals::chunks,
+        &EventTotals::flagged_chunks, &EventTotals::wrong_chunks, &EventTotals::wrong_in_flagged,
+        &EventTotals::proven_chunks, &EventTotals::rod_data_bytes, &EventTotals::events_with_checksum,
+        &EventTotals::robs_with_checksum})
+    this->*count += more.*count;
+  return *this;
+}
+
 EventChecker::EventChecker(const EventExpectations& expectations) : expectations_(expectations) {
   if (expectations_.provable) {
     const ProvableMark& mark = *expectations_.provable;
@@ -110,8 +121,10 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
   };
   compare("ROD L1 id", header.l1id.value, event.l1id.value);
   compare("ROD run number", header.run_number, event.run_number);
-  // A whole event says so where readouts do not agree.
-  if (event.status.empty() || (event.status[0] & fragment_status::kBcidMismatch) == 0) {
+  // Fragments of several readouts in one event may disagree, and its status says so; one without chunks need not know its trigger.
+  const std::uint32_t event_status = event.status.empty() ? 0 : event.status[0];
+  const std::uint32_t rod_status = rod.status.empty() ? 0 : rod.status[0];
+  if ((event_status & fragment_status::kBcidMismatch) == 0 && (rod_status & fragment_status::kDummy) == 0) {
     compare("ROD BCID", header.bcid, event.bcid);
     compare("ROD trigger type", header.trigger_type, event.trigger_type);
   }

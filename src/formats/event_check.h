@@ -39,6 +39,9 @@ struct EventTotals {
   std::uint64_t rod_data_bytes = 0;
   std::uint64_t events_with_checksum = 0;
   std::uint64_t robs_with_checksum = 0;
+
+  /// Those of other events.
+  EventTotals& operator+=(const EventTotals& more);
 };
 
 /// Checks events one after the other, keeping memory between them. One thread.

@@ -66,4 +66,8 @@ inline constexpr std::uint32_t kSimulation = 0x80000000;  ///< or-ed to the othe
 /// written, or something contradicts it.
 inline constexpr std::uint32_t kHeaderNotProven = 0x40000000;
 
+/// Likewise: the event was put together from several files, and ROBs that should be in it are in none of them. Status words from 1 on are then
+/// their number and their source ids, as far as they are known.
+inline constexpr std::uint32_t kRobsMissing = 0x00800000;
+
 }  // namespace rodeo::formats

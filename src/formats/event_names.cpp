@@ -33,6 +33,7 @@ constexpr BitName kRodSpecific[] = {{fragment_status::kLinksRemoved, "links remo
 constexpr BitName kEventSpecific[] = {{0x1 << 16, "L2 time-out"},
                                       {0x8 << 16, "HLTSV duplication warning"},
                                       {0x10 << 16, "L2 processing problem"},
+                                      {kRobsMissing, "ROBs missing"},
                                       {0x100 << 16, "DCM processing time-out"},
                                       {0x200 << 16, "HLTPU time-out"},
                                       {0x400 << 16, "DCM duplication warning"},

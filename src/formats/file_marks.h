@@ -22,6 +22,9 @@ inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
 inline constexpr std::string_view kRecoveredKey = "Rodeo-Recovered";
 /// In files of a farm's recorder ("whole"): events have any number of ROBs, each its own stream tags, and are in no order.
 inline constexpr std::string_view kWholeEventsKey = "Rodeo-Events";
+/// In a file of events that were merged from several files, or chosen from others: from what, and how.
+inline constexpr std::string_view kMergedKey = "Rodeo-Merged";
+inline constexpr std::string_view kFilteredKey = "Rodeo-Filtered";
 /// Once for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.
 inline constexpr std::string_view kLinksKey = "Rodeo-Links";
 inline constexpr std::size_t kCrcDigits = 8;

@@ -30,6 +30,14 @@ class Findings {
     listed_.resize(std::min(listed_.size(), kListed));
   }
 
+  /// What was found behind all that is here.
+  void append(const Findings& behind) {
+    for (const Finding& finding : behind.listed_) {
+      if (listed_.size() < kListed) listed_.push_back(finding);
+    }
+    total_ += behind.total_;
+  }
+
   /// More that were counted elsewhere.
   void add_unlisted(std::uint64_t count) { total_ += count; }
 

@@ -4,6 +4,7 @@
 
 #include "base/registry.h"
 #include "input/card_input.h"
+#include "input/event_file_input.h"
 #include "input/file_input.h"
 #include "input/generator_input.h"
 #include "input/network_input.h"
@@ -35,6 +36,14 @@ void register_inputs(Registry& registry) {
                        FileInputSettings settings = FileInputSettings::from(parameters);
                        if (settings.loop) settings.restamp = restamp_named(registry, parameters.text("restamp"));
                        return std::make_unique<FileInput>(settings);
+                     });
+  registry.add_input({.name = "event_file",
+                      .help = "Plays the events of files that a readout has written.",
+                      .keys = event_file_input_keys()},
+                     [&registry](const Parameters& parameters) -> std::unique_ptr<DataInput> {
+                       EventFileInputSettings settings = EventFileInputSettings::from(parameters);
+                       if (settings.loop) settings.restamp = restamp_named(registry, parameters.text("restamp"));
+                       return std::make_unique<EventFileInput>(settings);
                      });
   registry.add_input(
       {.name = "card", .help = "Reads FELIX or CRU cards in the builder's own threads.", .keys = card_input_keys()},

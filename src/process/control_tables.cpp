@@ -10,8 +10,10 @@
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/nearest.h"
+#include "process/alarm_tables.h"
 #include "process/process_keys.h"
 #include "settings/toml_file.h"
 
@@ -102,18 +104,21 @@ const Settings<HostKeys>& host_settings() {
 
 std::vector<settings::TableDeclaration> control_tables() {
   using Form = settings::TableDeclaration::Form;
-  return {{.path = "control",
-           .help = "A system of processes, for `rodeo control`: what they are, and when a run is stopped.",
-           .keys = control_settings().keys(),
-           .optional = true},
-          {.path = "control.process",
-           .help = "A class of processes of the system.",
-           .keys = process_class_settings().keys(),
-           .form = Form::array},
-          {.path = "control.host",
-           .help = "A host that processes run on. `local`, this one, need not be declared.",
-           .keys = host_settings().keys(),
-           .form = Form::array}};
+  std::vector<settings::TableDeclaration> tables{
+      {.path = "control",
+       .help = "A system of processes, for `rodeo control`: what they are, and when a run is stopped.",
+       .keys = control_settings().keys(),
+       .optional = true},
+      {.path = "control.process",
+       .help = "A class of processes of the system.",
+       .keys = process_class_settings().keys(),
+       .form = Form::array},
+      {.path = "control.host",
+       .help = "A host that processes run on. `local`, this one, need not be declared.",
+       .keys = host_settings().keys(),
+       .form = Form::array}};
+  for (settings::TableDeclaration& more : alarm_tables()) tables.push_back(std::move(more));
+  return tables;
 }
 
 namespace {
@@ -134,6 +139,7 @@ class Check {
       wrong(control_, "name", "a system without processes: there is no [[control.process]]",
             "rodeo explain control.process");
     for (const Table& table : control_.tables("process")) check_class(table);
+    for (Error& error : check_alarms(control_, classes_)) errors_.push_back(std::move(error));
     return std::move(errors_);
   }
 
@@ -181,6 +187,7 @@ class Check {
   void check_class(const Table& table) {
     const ProcessClassKeys one = process_class_settings().read(table.parameters());
     refuse_other_than_plain_name(table, "name", errors_);
+    classes_.insert(one.name);
     check_names(table, one);
     check_what_it_runs(table, one);
     for (const std::string& host : one.hosts) {
@@ -251,6 +258,7 @@ class Check {
   const Table& control_;
   const ControlKeys keys_;
   std::set<std::string> known_hosts_;
+  std::set<std::string> classes_;
   std::map<std::string, std::string> names_;  // of processes, and where their class stands
   ConfigurationErrors errors_;
 };

@@ -15,6 +15,7 @@
 #include "formats/fid.h"
 #include "formats/recording_info.h"
 #include "input/card_input.h"
+#include "input/event_file_input.h"
 #include "input/file_input.h"
 #include "input/generator_settings.h"
 #include "readout/builder/builder_common.h"
@@ -208,7 +209,27 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
   check_robs(settings, links, generator, errors);
 }
 
+namespace {
+
+void refuse_bad_event_file(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  const auto input = input::EventFileInputSettings::from(settings.input.parameters);
+  try {
+    const input::PlayedFiles files(input.file, input.sequence);
+    std::vector<Fid> links;
+    for (const std::uint32_t link_id : files.link_ids()) links.push_back(input::fid_of_link_id(input.detector, link_id));
+    check_robs(settings, links, std::nullopt, errors);
+  } catch (const SetupError& refused) {
+    Error error = refused.error();
+    error.what = fmt::format("the event file of the input: {}: {}", error.where, error.what);
+    error.where = settings.input.where;
+    errors.push_back(std::move(error));
+  }
+}
+
+}  // namespace
+
 void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.input.type == "event_file") return refuse_bad_event_file(settings, errors);
   if (settings.input.type != "file") return;
   const auto input = input::FileInputSettings::from(settings.input.parameters);
   const std::string name = input.file.string();

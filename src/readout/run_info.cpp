@@ -1,9 +1,11 @@
 #include "readout/run_info.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log_file.h"
 #include "formats/stream_tags.h"
 
 namespace rodeo::readout {
@@ -16,7 +18,10 @@ RunInfo& current() {
 
 }  // namespace
 
-void set_run_info(RunInfo info) { current() = std::move(info); }
+void set_run_info(RunInfo info) {
+  base::set_log_run(info.run_number == 0 ? std::nullopt : std::optional(info.run_number));
+  current() = std::move(info);
+}
 
 const RunInfo& run_info() { return current(); }
 

@@ -13,6 +13,7 @@
 #include "formats/event_check.h"
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
+#include "storage/derived_files.h"
 #include "storage/event_file_reader.h"
 #include "storage/event_file_sequence.h"
 #include "storage/event_numbers.h"
@@ -58,8 +59,9 @@ class MarkerSearch {
 
 class Scanner {
  public:
-  Scanner(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found)
-      : file_(file), found_(found), search_(file) {}
+  Scanner(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
+          const Progress& progress)
+      : file_(file), found_(found), progress_(progress), search_(file) {}
 
   Result<ScanTotals> run() {
     std::size_t at = start();
@@ -72,7 +74,8 @@ class Scanner {
       std::size_t next = 0;
       RODEO_TRY(take(at, next));
       if (next != 0) known_up_to_ = next;
-      at = next != 0 ? next : skip_to(at, search_.next(at + 1));
+      const std::size_t before = std::exchange(at, next != 0 ? next : skip_to(at, search_.next(at + 1)));
+      tell(progress_, at - before);
     }
     totals_.closed = end.has_value();
     numbers_.finish(end, at, at - known_up_to_);
@@ -159,6 +162,7 @@ class Scanner {
 
   std::span<const std::byte> file_;
   const std::function<Result<void>(const FoundEvent&)>& found_;
+  const Progress& progress_;
   MarkerSearch search_;
   EventChecker checker_{EventExpectations{}};
   ScanTotals totals_;
@@ -267,35 +271,11 @@ std::vector<std::byte> marked_event(std::span<const std::byte> event) {
   return copy;
 }
 
-bool written_by_encoder(const std::string& text) {
-  constexpr std::string_view kKeys[] = {
-      "GUID=", "Rodeo-CRC32=", "Rodeo-Format=", "Rodeo-Payload=", "Rodeo-Recovered=", "Stream=", "Project=", "LumiBlock="};
-  return std::ranges::any_of(kKeys, [&](std::string_view key) { return text.starts_with(key); });
-}
-
-EventFileSettings settings_like(const RecoverResult& result, const std::string& name, std::uint32_t run_number) {
+EventFileSettings settings_of(const RecoverResult& result, const std::string& name, std::uint32_t run_number) {
   const ScanTotals& scan = result.scan;
-  EventFileSettings settings;
+  EventFileSettings settings = scan.header ? settings_like(*scan.header) : EventFileSettings{};
   settings.simple_name = name + ".recovered";
-  settings.run.run_number = run_number;
-  if (scan.header) {
-    const DecodedFileHeader& header = *scan.header;
-    settings.application = header.application;
-    settings.run = header.run;
-    const std::string stream(header.free_string("Stream"));
-    if (const std::size_t bar = stream.find('_'); bar != std::string::npos) {
-      settings.stream_type = stream.substr(0, bar);
-      settings.stream_name = stream.substr(bar + 1);
-    }
-    if (const auto project = header.free_string("Project"); !project.empty()) settings.project = project;
-    settings.lumi_block =
-        static_cast<std::uint32_t>(std::strtoul(std::string(header.free_string("LumiBlock")).c_str(), nullptr, 10));
-    settings.foreign_events = header.free_string(kFormatKey) != "1";
-    settings.provable = ProvableMark::parse(header.free_string(kProvableKey));
-    for (const std::string& text : header.free_strings) {
-      if (!written_by_encoder(text)) settings.free_strings.push_back(text);
-    }
-  }
+  if (!scan.header) settings.run.run_number = run_number;
   settings.free_strings.push_back(
       fmt::format("{}={} whole events of {}, {} missing, {} damaged places, {} bytes left out, {} events marked{}",
                   kRecoveredKey, scan.events, name, scan.missing_events, scan.damaged_places, scan.skipped_bytes,
@@ -305,9 +285,9 @@ EventFileSettings settings_like(const RecoverResult& result, const std::string& 
 
 }  // namespace
 
-Result<ScanTotals> scan_events(std::span<const std::byte> file,
-                               const std::function<Result<void>(const FoundEvent&)>& found) {
-  return Scanner(file, found).run();
+Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
+                               const Progress& progress) {
+  return Scanner(file, found, progress).run();
 }
 
 std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file) {
@@ -315,8 +295,8 @@ std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file) 
   return at < file.size() ? std::optional<std::uint64_t>(at) : std::nullopt;
 }
 
-Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory,
-                                     const std::string& name) {
+Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name,
+                                     const Progress& progress) {
   const Decoded<DecodedFileHeader> header = decode_file_header(file);
   const bool ours = header && header->free_string(kFormatKey) == "1";
   const FileCrc crc = header ? check_file_crc(file, *header) : FileCrc::foreign;
@@ -325,12 +305,15 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   std::uint64_t events = 0;
   HeaderDoubts doubts(crc == FileCrc::wrong, header && !header->free_string(kRecoveredKey).empty(),
                       header && !header->free_string(kWholeEventsKey).empty());
-  Result<ScanTotals> scan = scan_events(file, [&](const FoundEvent& event) -> Result<void> {
-    run_number = event.run_number;
-    if (ours && crc != FileCrc::holds) doubts.add(events, event.offset, event.stored);
-    ++events;
-    return {};
-  });
+  Result<ScanTotals> scan = scan_events(
+      file,
+      [&](const FoundEvent& event) -> Result<void> {
+        run_number = event.run_number;
+        if (ours && crc != FileCrc::holds) doubts.add(events, event.offset, event.stored);
+        ++events;
+        return {};
+      },
+      progress);
   if (!scan) return std::unexpected(scan.error());
   doubts.finish();
   RecoverResult result{.scan = std::move(*scan), .written = std::nullopt};
@@ -356,7 +339,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
         "header of any event, so all are marked");
   }
 
-  const EventFileSettings settings = settings_like(result, name, run_number);
+  const EventFileSettings settings = settings_of(result, name, run_number);
   const bool compressed = result.scan.header && result.scan.header->compressed_blocks();
   EventFileSequence::Status status;
   try {
@@ -365,17 +348,20 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
         {.directory = directory, .files = settings, .disk = {.reserve_step = 0}, .buffer_bytes = 1 << 20, .buffers = 2});
     writer.start();
     std::uint64_t number = 0;
-    (void)scan_events(file, [&](const FoundEvent& event) -> Result<void> {
-      std::vector<std::byte> changed;
-      std::span<const std::byte> bytes = event.stored;
-      if (mark_all || marked.contains(number++)) {
-        changed = compressed ? zlib_compress(marked_event(zlib_decompress_all(bytes, kLargestEventBytes)), 1)
-                             : marked_event(bytes);
-        bytes = changed;
-      }
-      if (writer.append({&bytes, 1}, bytes.size()) == EventFileSequence::Outcome::taken) return {};
-      return std::unexpected(Error{"file.write", "the disk is full, or failed"});
-    });
+    (void)scan_events(
+        file,
+        [&](const FoundEvent& event) -> Result<void> {
+          std::vector<std::byte> changed;
+          std::span<const std::byte> bytes = event.stored;
+          if (mark_all || marked.contains(number++)) {
+            changed = compressed ? zlib_compress(marked_event(zlib_decompress_all(bytes, kLargestEventBytes)), 1)
+                                 : marked_event(bytes);
+            bytes = changed;
+          }
+          if (writer.append({&bytes, 1}, bytes.size()) == EventFileSequence::Outcome::taken) return {};
+          return std::unexpected(Error{"file.write", "the disk is full, or failed"});
+        },
+        progress);
     writer.close();
     status = writer.status();
   } catch (const SetupError& failure) {

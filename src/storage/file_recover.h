@@ -11,6 +11,7 @@
 #include "formats/event_file_records.h"
 #include "formats/findings.h"
 #include "rodeo/consumer.h"
+#include "storage/progress.h"
 
 namespace rodeo::storage {
 
@@ -33,7 +34,8 @@ struct ScanTotals {
 
 /// Calls found() for every whole event of the file, in order, until it fails. A whole event decodes, fills its data block, and its
 /// checksums hold. After damage the scan goes on at the next separator or event that is whole. Survives any bytes.
-Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found);
+Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
+                               const Progress& progress = {});
 
 /// Where the first thing begins that looks like an event or the record in front of one; nothing: there is nothing to recover.
 std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file);
@@ -51,6 +53,8 @@ struct RecoverResult {
 /// header contradicts its ROD or the events around it, that event is marked; and where the CRC says that there is damage, but nothing
 /// was left out and what is contradicted does not explain it, all events are. `name` is the damaged file's, without directory and ending.
 /// A file that cannot be written to its end (a full disk) is removed again: its events are still in the damaged one.
-Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name);
+/// `progress` is told of every byte of the file twice.
+Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name,
+                                     const Progress& progress = {});
 
 }  // namespace rodeo::storage

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 
+#include "base/parallel.h"
 #include "formats/checksum.h"
 #include "formats/superpage_dump.h"
 #include "formats/words.h"
 #include "storage/event_file_reader.h"
+#include "storage/file_sums.h"
 
 namespace rodeo::storage {
 
@@ -38,9 +42,17 @@ bool has_rodeo_string(const DecodedFileHeader& header) {
   return std::ranges::any_of(header.free_strings, [](const std::string& s) { return s.starts_with(kRodeoPrefix); });
 }
 
-void check_crc(std::span<const std::byte> file, EventFileReport& report) {
+FileCrc judge(const DecodedFileHeader& header, std::uint32_t crc) {
+  if (!has_rodeo_string(header)) return FileCrc::foreign;
+  const std::optional<std::uint32_t> stored = read_crc_digits(header.free_string(kCrcKey));
+  if (!stored) return FileCrc::missing;
+  if (crc == *stored) return FileCrc::holds;
+  return *stored == 0 ? FileCrc::open : FileCrc::wrong;
+}
+
+void check_crc(std::span<const std::byte> file, std::uint32_t crc, EventFileReport& report) {
   const DecodedFileHeader& header = *report.header;
-  report.crc = check_file_crc(file, header);
+  report.crc = judge(header, crc);
   const std::string_view digits = header.free_string(kCrcKey);
   const std::size_t at = offset_of_value(file, header, kCrcKey);
   if (report.crc == FileCrc::missing) {
@@ -90,38 +102,92 @@ std::string why_it_ends(const DecodeError& error, bool at_end) {
                      error.found, error.expected);
 }
 
-void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFileReport& report) {
-  Decoded<EventFileReader> reader = EventFileReader::open(file);
-  if (!reader) {
-    report.findings.add(reader.error().offset, reader.error().what());
-    return;
+// Blocks that one thread checks at once, and what it finds. The records between the blocks are read by whoever takes the next batch.
+struct Batch {
+  struct Block {
+    EventBlock block;
+    std::optional<std::uint32_t> expected;  // its number, if it has another
+  };
+  std::size_t index = 0;
+  std::vector<Block> blocks;
+  std::uint64_t bytes = 0;
+  std::optional<Finding> end;  // where and why no record could be read behind them
+};
+
+constexpr std::uint64_t kBatchBytes = 1 << 20;
+constexpr std::size_t kBatchBlocks = 4096;
+
+// Hands out the blocks of a file in batches and puts together what was found, in their order. Any thread.
+class BatchedWalk {
+ public:
+  BatchedWalk(EventFileReader& reader, std::size_t file_bytes, EventFileReport& report)
+      : reader_(reader), file_bytes_(file_bytes), report_(report) {}
+
+  // False: there are no more.
+  bool take(Batch& batch) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return false;
+    batch = {.index = taken_++, .blocks = {}, .bytes = 0, .end = {}};
+    while (batch.bytes < kBatchBytes && batch.blocks.size() < kBatchBlocks) {
+      const Decoded<std::optional<EventBlock>> next = reader_.next();
+      ended_ = !next || !*next;
+      if (!next) {
+        const bool at_end = reader_.position() == file_bytes_;
+        batch.end = Finding{next.error().offset, why_it_ends(next.error(), at_end)};
+        if (!at_end) report_.unread = batch.end;
+      }
+      if (ended_) break;
+      batch.blocks.push_back({**next, unexpected_number(**next)});
+      batch.bytes += kSeparatorBytes + (*next)->stored.size();
+    }
+    return true;
   }
-  report.header = reader->header();
-  check_crc(file, report);
-  EventChecker checker(with_payload(report, options));
-  Findings& findings = report.findings;
-  std::vector<std::byte> buffer;
-  std::uint32_t last_number = 0;
-  while (true) {
-    const Decoded<std::optional<EventBlock>> next = reader->next();
-    if (!next) {
-      const bool at_end = reader->position() == file.size();
-      const Finding finding{next.error().offset, why_it_ends(next.error(), at_end)};
-      findings.add(finding.offset, finding.what);
-      if (!at_end) report.unread = finding;
-      break;
+
+  void put(std::size_t index, Findings found) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(index, std::move(found));
+    for (auto next = waiting_.find(put_); next != waiting_.end(); next = waiting_.find(put_)) {
+      report_.findings.append(next->second);
+      waiting_.erase(next);
+      ++put_;
     }
-    if (!*next) break;
-    const EventBlock& block = **next;
-    const bool first = report.blocks == 0;
-    if (first ? report.ours() && report.header->file_number == 1 && block.number != 1 : block.number != last_number + 1) {
-      findings.add(block.offset + 8,
-                   fmt::format("data block has number {}, not {}", block.number, first ? 1 : last_number + 1));
-    }
-    last_number = block.number;
-    ++report.blocks;
-    report.block_bytes += block.stored.size();
-    const std::span<const std::byte> event = reader->event(block, buffer);
+  }
+
+  void add(const EventTotals& totals) {
+    const std::lock_guard lock(mutex_);
+    report_.totals += totals;
+  }
+
+  std::uint32_t last_number() const { return last_number_; }
+
+ private:
+  std::optional<std::uint32_t> unexpected_number(const EventBlock& block) {
+    const bool first = report_.blocks == 0;
+    const bool other =
+        first ? report_.ours() && report_.header->file_number == 1 && block.number != 1 : block.number != last_number_ + 1;
+    const std::uint32_t expected = first ? 1 : last_number_ + 1;
+    last_number_ = block.number;
+    ++report_.blocks;
+    report_.block_bytes += block.stored.size();
+    return other ? std::optional(expected) : std::nullopt;
+  }
+
+  std::mutex mutex_;
+  EventFileReader& reader_;
+  const std::size_t file_bytes_;
+  EventFileReport& report_;
+  bool ended_ = false;
+  std::size_t taken_ = 0;
+  std::uint32_t last_number_ = 0;
+  std::size_t put_ = 0;
+  std::map<std::size_t, Findings> waiting_;  // for those of batches before them
+};
+
+Findings check(const Batch& batch, const EventFileReader& reader, EventChecker& checker, std::vector<std::byte>& buffer) {
+  Findings findings;
+  for (const auto& [block, expected] : batch.blocks) {
+    if (expected) findings.add(block.offset + 8, fmt::format("data block has number {}, not {}", block.number, *expected));
+    const std::span<const std::byte> event = reader.event(block, buffer);
     const std::string name = fmt::format("event {}", block.number);
     if (event.empty() && !block.stored.empty()) {
       findings.add(block.offset + kSeparatorBytes, name + ": data block does not decompress");
@@ -129,18 +195,49 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
       checker.check(event, block.offset + kSeparatorBytes, name, findings);
     }
   }
+  if (batch.end) findings.add(batch.end->offset, batch.end->what);
+  return findings;
+}
+
+void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFileReport& report) {
+  Decoded<EventFileReader> reader = EventFileReader::open(file);
+  std::optional<std::size_t> digits;
+  if (reader && read_crc_digits(reader->header().free_string(kCrcKey)))
+    digits = offset_of_value(file, reader->header(), kCrcKey);
+  const FileSums sums = file_sums(file, digits, options.threads, options.progress);
+  report.adler32 = sums.adler32;
+  if (!reader) {
+    report.findings.add(reader.error().offset, reader.error().what());
+    return;
+  }
+  report.header = reader->header();
+  check_crc(file, sums.crc32, report);
+  const EventExpectations expectations = with_payload(report, options);
+  BatchedWalk walk(*reader, file.size(), report);
+  const auto most = static_cast<unsigned>(file.size() / kBatchBytes + 1);
+  base::on_threads(std::clamp(options.threads, 1U, most), [&] {
+    EventChecker checker(expectations);
+    std::vector<std::byte> buffer;
+    for (Batch batch; walk.take(batch);) {
+      walk.put(batch.index, check(batch, *reader, checker, buffer));
+      tell(options.progress, batch.bytes);
+    }
+    walk.add(checker.totals());
+  });
   report.end = reader->end();
-  report.totals = checker.totals();
-  if (report.end) check_end(report, reader->position(), last_number, file.size(), findings);
+  if (report.end) check_end(report, reader->position(), walk.last_number(), file.size(), report.findings);
 }
 
 }  // namespace
 
+std::size_t crc_digits_offset(std::span<const std::byte> file, const DecodedFileHeader& header) {
+  return offset_of_value(file, header, kCrcKey);
+}
+
 FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader& header,
                        std::span<const Replacement> replacements) {
   if (!has_rodeo_string(header)) return FileCrc::foreign;
-  const std::optional<std::uint32_t> stored = read_crc_digits(header.free_string(kCrcKey));
-  if (!stored) return FileCrc::missing;
+  if (!read_crc_digits(header.free_string(kCrcKey))) return FileCrc::missing;
   std::uint32_t crc = crc32({});
   std::size_t done = 0;
   const auto replace = [&](std::size_t at, std::span<const std::byte> bytes) {
@@ -152,9 +249,7 @@ FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader&
   replace(offset_of_value(file, header, kCrcKey), zeros);
   for (const Replacement& replacement : replacements)
     replace(replacement.offset, std::as_bytes(std::span(&replacement.word, 1)));
-  crc = crc32(file.subspan(done), crc);
-  if (crc == *stored) return FileCrc::holds;
-  return *stored == 0 ? FileCrc::open : FileCrc::wrong;
+  return judge(header, crc32(file.subspan(done), crc));
 }
 
 EventExpectations expectations_of(const DecodedFileHeader& header, FileCrc crc) {
@@ -177,7 +272,6 @@ FileKind file_kind(std::span<const std::byte> file) {
 EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options) {
   EventFileReport report;
   report.bytes = file.size();
-  report.adler32 = adler32(file);
   walk(file, options, report);
   return report;
 }

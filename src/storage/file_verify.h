@@ -10,6 +10,7 @@
 #include "formats/event_check.h"
 #include "formats/event_file_records.h"
 #include "formats/findings.h"
+#include "storage/progress.h"
 
 namespace rodeo::storage {
 
@@ -59,6 +60,9 @@ struct EventFileReport {
   std::vector<std::string> unprotected() const;
 };
 
+/// Offset of the CRC digits in a file that has them (kCrcKey is a free string of `header`); `file` are at least its records.
+std::size_t crc_digits_offset(std::span<const std::byte> file, const formats::DecodedFileHeader& header);
+
 /// A word of a file, and what it may have been.
 struct Replacement {
   std::uint64_t offset = 0;
@@ -74,9 +78,12 @@ FileCrc check_file_crc(std::span<const std::byte> file, const formats::DecodedFi
 formats::EventExpectations expectations_of(const formats::DecodedFileHeader& header, FileCrc crc);
 
 struct VerifyOptions {
-  bool prove = true;  ///< that provable chunks are what was sent
+  bool prove = true;       ///< that provable chunks are what was sent
+  unsigned threads = 1;    ///< that check events at once
+  Progress progress = {};  ///< told of every byte of the file twice: of the sums over it, and of its events
 };
 
+/// The report is the same whatever the number of threads.
 EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options = {});
 
 }  // namespace rodeo::storage

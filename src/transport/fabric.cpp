@@ -12,12 +12,18 @@ namespace {
 
 using Open = void (*)(const std::string&, const std::string&, Result<std::unique_ptr<FabricPort>>&);
 
-/// The library beside this one.
-Result<Open> load() {
+/// The library beside this one in a build folder, in rodeo/ where it is installed.
+std::filesystem::path library_path() {
   Dl_info here{};
   (void)::dladdr(reinterpret_cast<const void*>(&open_fabric), &here);
-  const auto path =
-      std::filesystem::path(here.dli_fname == nullptr ? "" : here.dli_fname).parent_path() / "librodeo_fabric.so";
+  const auto directory = std::filesystem::path(here.dli_fname == nullptr ? "" : here.dli_fname).parent_path();
+  const auto installed = directory / "rodeo" / "librodeo_fabric.so";
+  std::error_code ignored;
+  return std::filesystem::exists(installed, ignored) ? installed : directory / "librodeo_fabric.so";
+}
+
+Result<Open> load() {
+  const auto path = library_path();
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* const open = library == nullptr ? nullptr : ::dlsym(library, "rodeo_open_fabric");
   if (open == nullptr) {

@@ -131,11 +131,9 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
     return std::unexpected(
         Error{"transport.too_many", fmt::format("{} has {} clients, and takes no more", settings.name, clients.size())});
   }
-  if (call.pages == 0 || call.requests == 0 || call.requests > settings.most_requests) {
-    return std::unexpected(
-        Error{"transport.too_many", fmt::format("{} takes 1 to {} requests at a time from one client, not {}", settings.name,
-                                                settings.most_requests, call.requests)});
-  }
+  if (call.pages == 0 || call.requests == 0)
+    return std::unexpected(Error{"transport.protocol", "it has no room for a reply"});
+  const std::uint32_t most_requests = std::min(call.requests, settings.most_requests);
   if (std::ranges::find(settings.providers, call.provider) == settings.providers.end()) {
     return std::unexpected(
         Error{"transport.provider", fmt::format("{} does not offer the provider `{}`", settings.name, call.provider)});
@@ -149,7 +147,7 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
       .token = random_bytes<16>(),
       .address = where_listened.empty() ? port->address(connection->number()) : where_listened,
       .page_bytes = settings.page_bytes,
-      .pages = settings.pages};
+      .pages = most_requests};
   RODEO_TRY(port->accept(connection->number(), accept.token, call.address));
   auto client = std::make_unique<AskingClient>(AskingClient{.id = ++drawn,
                                                             .name = call.name,
@@ -157,7 +155,7 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
                                                             .socket = std::move(guest),
                                                             .connection = std::move(connection),
                                                             .since_ns = now_ns});
-  client->open.resize(call.requests);
+  client->open.resize(most_requests);
   client->socket.say(accept);
   connections.put(*port, client->connection->number(), client.get());
   clients.emplace(client->id, std::move(client));

@@ -194,6 +194,11 @@ Result<void> Requester::Inside::take(AskedService& service, const formats::Contr
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && service.state == State::called) {
     if (accept->page_bytes != service.entry->page_bytes)
       return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
+    if (accept->pages == 0 || accept->pages > settings.most_requests)
+      return std::unexpected(Error{"transport.protocol", "it takes no requests, or more than there can be"});
+    // None is under way: those of the last connection have ended with it.
+    service.places.clear();
+    for (std::uint32_t place = accept->pages; place-- > 0;) service.places.push_back(static_cast<std::uint16_t>(place));
     service.state = State::connecting;
     return service.connection->port().connect(service.connection->number(), accept->address, accept->token);
   }
@@ -418,8 +423,6 @@ Requester::Service Requester::add(std::string name) {
   auto service = std::make_unique<AskedService>();
   service->name = std::move(name);
   service->pending.resize(inside_->settings.most_requests);
-  for (std::uint32_t place = inside_->settings.most_requests; place-- > 0;)
-    service->places.push_back(static_cast<std::uint16_t>(place));
   inside_->services.push_back(std::move(service));
   return static_cast<Service>(inside_->services.size() - 1);
 }

@@ -28,7 +28,7 @@ struct RequesterSettings {
   std::string provider = "auto";           ///< or one by name
   std::string secret = {};                 ///< empty: services are believed
   std::uint32_t pages = 64;                ///< of each connection, for replies: what is under way or kept takes one a piece
-  std::uint32_t most_requests = 1024;      ///< under way with one service
+  std::uint32_t most_requests = 1024;      ///< under way with one service, or as many as it takes
   std::size_t most_reply_bytes = std::size_t{64} << 20;  ///< of one reply; a service that sends more is cut off
 };
 

@@ -52,7 +52,7 @@ TEST(ErrorCodes, AreSortedAndEndInAStatusOfTheirOwn) {
 }
 
 TEST(ErrorCodes, ACodeBeginsWithItsRoomOrWithWhatIsWrong) {
-  const std::set<std::string> subjects{"bench", "config", "control", "data", "demo", "file"};
+  const std::set<std::string> subjects{"bench", "config", "control", "data", "demo", "file", "monitor"};
   for (const ErrorCode& entry : error_codes()) {
     const std::string first(entry.code.substr(0, entry.code.find('.')));
     EXPECT_TRUE(subjects.contains(first) || std::filesystem::is_directory(SOURCE_DIRECTORY "/src/" + first)) << entry.code;

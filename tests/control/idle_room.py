@@ -3,6 +3,7 @@
 The server, its sockets and its clients are the real ones; run in a thread with a loop of its own."""
 
 import asyncio
+import json
 import threading
 import time
 
@@ -12,7 +13,7 @@ from rodeo.control.serve import Room, serve
 DOCUMENT = {"sequence": 1, "time_ns": 1, "system": {"name": "idle", "file": "idle.toml", "directory": "idle", "build": "0", "sha256": "0"}, "state": "READY", "flags": [],
             "since_ns": 1, "what": "", "waiting_for": [], "act": None, "run": None, "last_run": None,
             "numbers": {"events": None, "trigger_rate_hz": None}, "limited_by": None, "processes": [{"name": "cards", "kind": "emulator", "host": "local", "phase": "ready"}],
-            "links": {"total": 0, "active": 0, "removed": 0, "bad": []}, "alarms": [], "lease": None, "commands": {}, "hosts": [],
+            "links": {"total": 0, "active": 0, "removed": 0, "bad": []}, "alarms": [], "lease": None, "commands": {}, "hosts": [], "externals": [],
             "database": {"state": "good", "journal": 0}}
 
 
@@ -84,8 +85,15 @@ class Idle:
     def links(self, process):
         return [{"fid": "0x1", "process": process}]
 
-    async def log_lines(self, process, lines, search):
-        return [{"process": process or "cards", "line": search}][:lines]
+    async def log_lines(self, process, *, lines, **wanted):
+        return [{"time_ns": 10**18 + 5 * 10**6, "level": "warning", "audience": "operator", "run": 7, "process": process or "cards", "message": json.dumps(wanted),
+                 "fields": {"code": "x.y", "next": ""}, "repeats": 2}][:lines]
+
+    def rules(self):
+        return [{"name": "dead_time"}]
+
+    def metrics(self):
+        return "rodeo_room_run_number 0\n"
 
     def configuration(self):
         return {"files": []}

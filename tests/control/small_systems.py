@@ -120,6 +120,15 @@ def two_readouts(directory, *, rate="200Hz", restart="in_run", role="expendable"
                  **control)
 
 
+def two_of_three(directory, **control):
+    """Three cards of one emulator, and a class of three readouts of which two are enough."""
+    emulator_file(directory, cards=3)
+    readout_file(directory, writes=False)
+    return write(directory, process("cards", "emulator", configuration="emulator.toml"),
+                 process("readout", "readout", configuration="readout.toml", count=3, role="at_least", at_least=2,
+                         set=['readout.input.cards=["0000:0{number}:00.0"]', "readout.rob[0].source_id=0x0061000{number}"]), **control)
+
+
 def elsewhere(file, **host):
     """All processes of a system file on one host: `name`, `launcher` and `address` as [[control.host]] has them."""
     text = file.read_text().replace("[[control.process]]\n", f'[[control.process]]\nhosts = ["{host["name"]}"]\n')

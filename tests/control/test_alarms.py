@@ -6,7 +6,8 @@ import pytest
 from looking import CARDS, READOUTS, look, row, seen
 from test_derive import READY
 
-from rodeo.control.alarms import Alarm, Book, Condition, conditions
+from rodeo.control.alarms import Alarm, Book, Condition
+from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
 from rodeo.control.looks import Act, Memory
 from rodeo.control.refused import Refused

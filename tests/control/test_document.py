@@ -12,7 +12,7 @@ from rodeo.control.looks import Act, Choice, Memory
 from rodeo.control.refusals import COMMANDS, refusals
 
 KEYS = {
-    "": "sequence time_ns system state flags since_ns what waiting_for act run last_run numbers limited_by processes links alarms lease commands hosts database",
+    "": "sequence time_ns system state flags since_ns what waiting_for act run last_run numbers limited_by processes links alarms lease commands hosts externals database",
     "system": "name file directory build sha256",
     "act": "name actor began_ns limit_s",
     "run": "number type state condition flags asked_ns first_event_ns stopped_ns seconds holder comment directory reason choice",
@@ -22,7 +22,7 @@ KEYS = {
     "lease": "holder fence until_ns asked_by",
 }
 PROCESS = "name class kind host role phase pid since_ns seen_ns exit restarts build configuration_sha256 what numbers cpu rss_bytes"
-ALARM = "cause severity raised_ns acked_by acked_ns cleared_ns what value limit do process"
+ALARM = "cause severity raised_ns acked_by acked_ns cleared_ns what value limit do process shelved_by shelved_until_ns"
 
 
 def document(**given):

@@ -7,7 +7,7 @@ import signal
 import pytest
 from room_process import RoomProcess
 from running_room import RunningRoom, phases
-from small_systems import emulator_file, one_card, process, readout_file, two_readouts, write
+from small_systems import emulator_file, one_card, process, readout_file, two_of_three, two_readouts, write
 
 from conftest import scaled
 
@@ -54,6 +54,24 @@ def test_the_run_goes_on_without_an_essential_if_somebody_says_so(place):
         assert "DEGRADED" in room.document()["flags"]
         done = room.command("stop")
         assert done["condition"] in ("INCOMPLETE", "ABORTED") and "DEGRADED" in done["flags"]
+
+
+def test_a_class_goes_on_as_long_as_it_has_enough_and_then_somebody_is_asked(place):
+    with RunningRoom(two_of_three(place / "k", name="k")) as room:
+        room.command("launch")
+        room.command("start")
+        os.kill(room.pid("readout-2"), signal.SIGKILL)
+        room.until(lambda document: phases(document)["readout-2"] == "failed" and "DEGRADED" in document["flags"], "it is missed")
+        before = room.document()["numbers"]["events"] or 0
+        room.until(lambda document: document["state"] == "RUNNING" and (document["numbers"]["events"] or 0) > before + 20, "two are enough: data go on")
+        assert room.document()["run"]["choice"] is None
+        assert next(each for each in room.document()["alarms"] if each["cause"] == "process.failed:readout-2")["severity"] == "warning"
+        os.kill(room.pid("readout-1"), signal.SIGKILL)
+        room.until(lambda document: document["run"] and document["run"]["choice"], "one is too few")
+        assert room.document()["run"]["choice"]["process"].startswith("readout-")
+        assert any(each["cause"] == "process.failed:readout-1" and each["severity"] == "alarm" for each in room.document()["alarms"])
+        done = room.command("stop")
+        assert "DEGRADED" in done["flags"] and done["condition"] in ("INCOMPLETE", "ABORTED"), done
 
 
 def test_a_process_that_stands_still_is_lost_and_heals(place):

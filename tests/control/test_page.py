@@ -308,6 +308,38 @@ def test_a_room_that_was_started_anew_tells_where_it_is(page, served):
     shows(page, "RUNNING")
 
 
+def test_an_alarm_is_put_on_the_shelf_and_taken_back(page, served):
+    running(page, served)
+    served.running.command("alarm_test", rule="dead_time")
+    at_page(page, served, "/alarms")
+    alarm = page.locator('[data-alarm="test:dead_time"]')
+    alarm.get_by_role("button", name=re.compile("^Shelve 30 min")).click()
+    sees(page, '[data-alarm="test:dead_time"] [data-shelved]', re.compile("shelved by .* until"))
+    alarm.get_by_role("button", name=re.compile("^Take back")).click()
+    alarm.get_by_role("button", name=re.compile("^Acknowledge")).click()
+    served.running.until(lambda document: not any(each["cause"] == "test:dead_time" for each in document["alarms"]), "its ten seconds are over")
+    sees(page, '[aria-label="Rules"] td', "dead_time")
+    at_page(page, served)
+
+
+def test_logs_are_searched_by_run_level_audience_and_text(page, served):
+    running(page, served)
+    number = served.running.document()["run"]["number"]
+    at_page(page, served, "/logs")
+    sees(page, "[data-log] p", f"run {number} begins")
+    page.locator("[data-run]").fill(str(number))
+    page.locator("[data-run]").press("Enter")
+    page.locator("[data-audience]").select_option("operator")
+    page.locator("[data-search]").fill("begins")
+    page.locator("[data-search]").press("Enter")
+    page.locator("[data-log] p", has_text=f"run {number} begins").first.wait_for()
+    page.wait_for_function("[...document.querySelectorAll('[data-log] p')].every(line => line.textContent.includes('begins'))")
+    assert re.search(rf"run={number}.*audience=operator.*search=begins", page.url)
+    page.locator("[data-least]").select_option("error")
+    sees(page, "[data-log]", "no lines")
+    at_page(page, served)
+
+
 def test_a_killed_process_is_shown_with_its_cause_and_its_alarm_is_acknowledged(page, served):
     running(page, served)
     os.kill(served.running.pid("other"), signal.SIGKILL)

@@ -57,6 +57,22 @@ def test_what_may_be_given(name):
     assert all(reason is None or (reason and reason == reason.strip()) for reason in answer.values())
 
 
+def test_clocks_that_are_apart_keep_a_run_from_starting():
+    def why(clocks, limit_s=0.001):
+        return situation(ALL_READY, memory=READY, clocks=clocks, clock_limit_s=limit_s)["start"]
+
+    assert why({"far": 0.0009, "near": 0.0, "new": None}) is None
+    assert why({"far": 0.0032, "near": 0.002}) == "the clock of host far is off by 3.2 ms, and runs need 1 ms (the alarm `clock`)"
+    assert why({"far": 5.0}, None) is None, "the rule is switched off"
+    assert situation(RUNNING, run=row(), held=False, clocks={"far": 5.0}, clock_limit_s=0.001)["pause"] is None
+
+
+def test_a_shelved_alarm_does_not_keep_a_run_from_starting():
+    alarm = Alarm("x", "alarm", 1, "x is bad")
+    assert "x is bad" in situation(ALL_READY, memory=READY, alarms=(alarm,))["start"]
+    assert situation(ALL_READY, memory=READY, alarms=(Alarm("x", "alarm", 1, "x is bad", shelved_by="ana", shelved_until_ns=9),))["start"] is None
+
+
 def test_reasons_name_what_is_missing():
     def reason(command, words, **given):
         return situation(words, **given)[command]

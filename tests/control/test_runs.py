@@ -238,3 +238,43 @@ def test_every_verb_has_help(capsys):
             runs_verbs.main([name, "--help"])
         assert left.value.code == 0 and f"rodeo runs {name}" in capsys.readouterr().out
     assert runs_verbs.main(["--help"]) == 0 and runs_verbs.main([]) == 2
+
+
+REPORT = {"run": {"name": "bench", "number": 4, "seconds": 2.5, "condition": "INCOMPLETE", "failure": ""}, "links": 1, "chunks": {"sent": 10, "built": 9, "lost": {"late": 1}},
+          "fragments": {"built": 9, "incomplete": 1}, "bytes": {"in": 100, "payload": 90, "written": 80}, "files": ["bench.data", "gone.data"], "input": {"card_lost_packets": 1}}
+
+
+def test_a_readout_without_a_control_room_takes_a_number_and_its_report_becomes_a_run(verb, tmp_path):
+    database = tmp_path / "runs.db"
+    assert verb("take", "--database", database)[1] == "1\n" and json.loads(verb("take", "--database", database, "-o", "json")[1]) == {"run": 2}
+    (tmp_path / "bench.data").write_bytes(b"12345")
+    (tmp_path / "report.json").write_text(json.dumps(REPORT))
+    assert verb("import", tmp_path / "report.json", "--database", database)[0] == 0
+    row = json.loads(verb("show", 4, "--database", database, "-o", "json")[1])
+    assert (row["system"], row["state"], row["condition"], row["seconds"], row["events"]) == ("readout", "CLOSED", "INCOMPLETE", 2.5, 9)
+    assert {(each["path"].rsplit("/", 1)[1], each["bytes"], each["state"]) for each in row["files"] if isinstance(row["files"], list)} == {("bench.data", 5, "closed"), ("gone.data", None, "missing")}
+    assert {each["name"]: each["value"] for each in row["counters"]}["lost_late"] == 1 and row["processes"][0]["report"]["chunks"]["built"] == 9
+    assert "there already" in verb("import", tmp_path / "report.json", "--database", database)[1]
+    assert verb("take", "--database", database)[1] == "5\n", "behind the number that came with the report"
+    (tmp_path / "other.json").write_text(json.dumps({**REPORT, "run": {**REPORT["run"], "seconds": 1.0}}))
+    assert verb("import", tmp_path / "other.json", "--database", database)[0] == 1, "another run has its number"
+
+
+def test_a_control_room_and_readouts_without_one_never_get_the_same_number(verb, tmp_path):
+    async def main():
+        async with opened(tmp_path) as database:
+            first = await begin(database)
+            taken = [int(verb("take", "--database", tmp_path / "runs.db")[1]) for _ in range(3)]
+            await end(database, first)
+            second = await begin(database)
+            return first, taken, second
+
+    first, taken, second = asyncio.run(main())
+    assert [first, *taken, second] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("wrong", [{**REPORT, "run": {"seconds": 1.0, "condition": "GOOD", "number": 0}}, {**REPORT, "run": {"number": "x"}}])
+def test_a_report_without_a_number_is_no_run(verb, tmp_path, wrong):
+    (tmp_path / "report.json").write_text(json.dumps(wrong))
+    status, out, _ = verb("import", tmp_path / "report.json", "--database", tmp_path / "runs.db")
+    assert status == 1 and "no number of a run" in out

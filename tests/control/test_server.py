@@ -298,13 +298,28 @@ def test_what_is_no_number_is_null():
 
 def test_logs_links_and_series_are_asked_for_by_process(room):
     with shell(room) as client:
-        assert client.logs("cards", lines=3, search="x") == [{"process": "cards", "text": "x"}]
+        asked = client.logs("cards", lines=3, search="x", run=7, level="warning", audience="operator", fold=False)
+        assert asked[0]["process"] == "cards"
+        assert json.loads(asked[0]["message"]) == {"search": "x", "run": 7, "level": "warning", "audience": "operator", "since_ns": None, "fold": False}
+        for wrong in ({"level": "loud"}, {"audience": "everybody"}, {"run": 0}, {"fold": "perhaps"}):
+            with pytest.raises(Refused) as refused:
+                client.get("/api/logs", **wrong)
+            assert refused.value.code == "control.argument"
         assert client.links("cards") == [{"fid": "0x1", "process": "cards"}]
         assert client.get("/api/series", names="rate", seconds=10)["series"] == {"rate": {"t": [1], "v": [10]}}
         for path, query in (("/api/logs", {"lines": 0}), ("/api/logs", {"lines": "x"}), ("/api/series", {"seconds": 1e9}), ("/api/runs/x", {}), ("/api/runs/0", {})):
             with pytest.raises(Refused) as found:
                 client.get(path, **query)
             assert found.value.code == "control.argument", path
+
+
+def test_rules_and_metrics_are_asked_for_by_the_token_of_a_viewer(room):
+    with program(room, role="viewer") as client:
+        assert client.get("/api/rules").json() == {"rules": [{"name": "dead_time"}]}
+        answer = client.get("/api/metrics")
+        assert answer.text == "rodeo_room_run_number 0\n" and answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert client.post("/api/commands/alarm_test", json={"rule": "dead_time"}).status_code == 403
+    assert httpx.get(f"{room.base}/api/metrics", timeout=PATIENCE_S).status_code == 401
 
 
 def test_what_there_is_not_is_said(room):

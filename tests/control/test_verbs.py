@@ -106,10 +106,12 @@ def test_addresses_are_printed_by_role(room, capsys):
 
 
 def test_logs_are_of_a_process_or_of_all(room, capsys):
-    assert verbs.main(["logs", "cards", "--lines", "1", "--search", "x"]) == 0
-    assert capsys.readouterr().out == "x\n"
-    assert verbs.main(["logs", "--search", "x"]) == 0
-    assert capsys.readouterr().out == "cards: x\n"
+    assert verbs.main(["logs", "cards", "--lines", "1", "--search", "x", "--run", "7", "--level", "warning", "--audience", "operator", "--no-fold"]) == 0
+    asked = '{"search": "x", "run": 7, "level": "warning", "audience": "operator", "since_ns": null, "fold": false}'
+    assert capsys.readouterr().out == f"01:46:40.005 warning cards  run 7: {asked}  [code=x.y]  (x3)\n"
+    assert verbs.main(["logs", "--search", "x", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["process"] == "cards"
+    assert verbs.main(["logs", "--level", "loud"]) == 2
 
 
 def test_waiting_ends_with_4_if_it_does_not_come(room, capsys):

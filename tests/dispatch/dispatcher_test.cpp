@@ -265,6 +265,19 @@ TEST(Dispatcher, AnEventThatWaitsIsWhoseNodeSaysItHasIt) {
   EXPECT_TRUE(farm.adds_up());
 }
 
+TEST(Dispatcher, WhoSaysHelloHasRoomOfItsOwn) {
+  Farm farm(1, 8, {.capacity = 2, .reserve = 2});
+  farm.offer_ids(0, 2);
+  EXPECT_EQ(farm.offer({.id = 2}), Offered::full);
+  EXPECT_TRUE(farm.adopt({.id = 3}, 0, false, 0));
+  EXPECT_EQ(farm.adopt_decision(0, {.id = 4}), Said::counted);
+  EXPECT_FALSE(farm.adopt({.id = 5}, 0, false, 0));
+  EXPECT_EQ(farm.room(), 0U);
+  farm.cleared(4);
+  EXPECT_EQ(farm.offer({.id = 2}), Offered::full);
+  EXPECT_TRUE(farm.adds_up());
+}
+
 TEST(Dispatcher, ADecisionOfBeforeIsTakenIntoTheBooks) {
   Farm farm(1);
   EXPECT_EQ(farm.adopt_decision(0, {.id = 3, .verdict = Verdict::rejected}), Said::counted);

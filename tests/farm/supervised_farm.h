@@ -252,6 +252,7 @@ class SupervisedFarm : public testing::Test {
   SupervisedFarm() : bus_(directory_.file("bus")) { ::setenv("RODEO_RUNTIME_DIR", directory_.file("run").c_str(), 1); }
   ~SupervisedFarm() override {
     supervisor_.reset();
+    detector_.reset();
     server_.reset();
     authority_.reset();
     ::unsetenv("RODEO_RUNTIME_DIR");
@@ -321,7 +322,19 @@ class SupervisedFarm : public testing::Test {
     }
     return true;
   }
-  std::uint64_t counter(std::string_view name) const { return supervisor_->status()[name]; }
+  /// As it is now, or will be within moments.
+  farm::SupervisorStatus now() {
+    const std::uint64_t asked = base::steady_now_ns();
+    farm::SupervisorStatus status;
+    EXPECT_TRUE(until([&] {
+      status = supervisor_->status();
+      return status.at_ns >= asked || supervisor_->over();
+    }));
+    return status;
+  }
+  std::uint64_t counter(std::string_view name) { return now()[name]; }
+  /// As it was a while ago.
+  std::uint64_t seen(std::string_view name) const { return supervisor_->status()[name]; }
   /// All that happened is decided, cleared by everybody, and nobody keeps a decision.
   bool all_done(std::uint64_t events) {
     if (ids_.size() < events) return false;

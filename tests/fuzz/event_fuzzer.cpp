@@ -1,11 +1,15 @@
 // One full event: the decoder agrees with its slow twin on any bytes, and everything that looks further into an event (checks,
-// chunk records, the dump, stream tags) survives it. Input: the event.
+// chunk records, the dump, stream tags, merging, filtering, comparing) survives it. Input: the event.
 #include <optional>
 #include <string>
 
 #include "formats/event_check.h"
+#include "formats/event_diff.h"
 #include "formats/event_dump.h"
+#include "formats/event_filter.h"
+#include "formats/event_merge.h"
 #include "formats/full_event.h"
+#include "formats/links_string.h"
 #include "formats/rob.h"
 #include "formats/rod_data.h"
 #include "formats/slow_event.h"
@@ -40,6 +44,23 @@ void check_rob(const RobView& rob) {
   FUZZ_CHECK(whole == slow_chunks.has_value() && (!whole || chunks == slow_chunks->size()));
 }
 
+// Merged with itself, filtered, compared: what is whole stays whole.
+void check_what_is_made_of_it(std::span<const std::byte> bytes, const FullEventView& event, bool sound) {
+  const auto nobody = [](const EventDifference&) {};
+  diff_events(bytes, bytes.first(bytes.size() / 2), {}, nobody);
+  const EventFilter filter{.streams = {"physics_Main"}};
+  FUZZ_CHECK(filter.judge(event) == FilterVerdict::kept || filter.judge(event) == FilterVerdict::other_stream);
+  (void)read_links_string("Rodeo-Links=" + stream_tag_text(event.stream_tags));
+  if (!sound) return;
+  std::vector<std::byte> buffer;
+  const EventPiece pieces[] = {{event, *event.robs(buffer)}, {event, *event.robs(buffer)}};
+  EventMerger merger({rodeo::SourceId{1}});
+  const MergedPieces merged = merger.merge(pieces);
+  Findings findings;
+  FUZZ_CHECK(EventChecker({}).check(merged.bytes, 0, "merged", findings));
+  diff_events(bytes, merged.bytes, {}, nobody);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -63,5 +84,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> buffer;
   const Decoded<WordView> robs = event->robs(buffer);
   if (robs) (void)for_each_rob(*robs, [](const RobView& rob, std::size_t) { check_rob(rob); });
+  check_what_is_made_of_it(bytes, *event, sound);
   return 0;
 }

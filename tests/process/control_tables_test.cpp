@@ -137,6 +137,83 @@ TEST_F(SystemFile, WhatIsWrongInTheFileOfAClassIsSaidWithItsPlaceThere) {
   EXPECT_NE(found.front().where.find("broken.toml:1:"), std::string::npos) << found.front().where;
 }
 
+TEST_F(SystemFile, WithAlarmsAndExternalProgramsIsGood) {
+  EXPECT_EQ(wrong(std::string(kReadout) + R"(
+[[control.external]]
+name = "high_voltage"
+address = "http://hv.example:9100/metrics"
+keep = ["hv_volts"]
+[[control.alarm]]
+name = "hv_low"
+of = "high_voltage"
+value = 'hv_volts{channel="3"}'
+comparison = "<"
+limit = 1450
+times = 3
+of_last = 5
+priority = "alarm"
+text = "channel 3 has {value} V"
+do = "call the expert"
+[[control.alarm]]
+name = "late"
+of = "readout"
+value = "chunks.lost.late"
+per_second = true
+limit = 10
+hold = "5s"
+[[control.alarm]]
+name = "rate"
+value = "trigger_rate_hz"
+comparison = "<"
+limit = 1
+[[control.alarm]]
+name = "dead_time"
+limit = 0.2
+priority = "alarm"
+[[control.alarm]]
+name = "back_pressure"
+enabled = false
+)"),
+            "");
+}
+
+TEST_F(SystemFile, WhatIsWrongWithAnAlarmIsSaidAndWhatWasMeant) {
+  struct Case {
+    std::string lines;
+    std::string says;
+    std::string next;
+  };
+  const std::string alarm = "[[control.alarm]]\nname = \"mine\"\n";
+  for (const Case& one : std::vector<Case>{
+           {"[[control.alarm]]\nname = \"ded_time\"\nlimit = 1\n", "the alarm `ded_time` has no value",
+            "did you mean `dead_time`"},
+           {alarm + "value = \"events\"", "the alarm `mine` has no limit", "limit = NUMBER"},
+           {alarm + "value = \"dead_time\"\nlimit = 1", "`dead_time` is no number of the system",
+            "did you mean `dead_time_fraction`?"},
+           {alarm + "of = \"readout\"\nvalue = \"rate\"\nlimit = 1", "`rate` is no number of a process",
+            "did you mean `rate_hz`?"},
+           {alarm + "of = \"radeout\"\nvalue = \"rate_hz\"\nlimit = 1",
+            "there is no class of processes and no external program `radeout`", "did you mean `readout`?"},
+           {alarm + "value = \"events\"\nlimit = 1\ntimes = 5\nof_last = 3", "5 of the last 3 looks", "times is at most"},
+           {alarm + "value = \"events\"\nlimit = 1\nhold = \"5s\"\ntimes = 2\nof_last = 3", "hold, and so many",
+            "leave one out"},
+           {alarm + "value = \"events\"\nlimit = 1\n" + alarm + "value = \"events\"\nlimit = 2",
+            "two alarms are called `mine`", "the other stands at"},
+           {"[[control.alarm]]\nname = \"stall\"\nlimit = 1\n", "the built-in rule `stall` has no limit", ""},
+           {"[[control.alarm]]\nname = \"stall\"\nvalue = \"events\"\n", "`stall` is a built-in rule", "leave it out"},
+           {"[[control.external]]\nname = \"hv\"\naddress = \"hv:9100\"\n", "`hv:9100` is no address of HTTP", "http://"},
+           {"[[control.external]]\nname = \"readout\"\naddress = \"http://hv\"\n",
+            "something else of the system is called `readout`", ""},
+       }) {
+    const auto found = errors("[control]\n[[control.process]]\nname = \"readout\"\n" + std::string(kReadout) + one.lines);
+    ASSERT_EQ(found.size(), 1U) << one.lines;
+    EXPECT_EQ(found.front().code, "control.bad_alarm");
+    EXPECT_TRUE(found.front().what.starts_with(one.says)) << found.front().message();
+    EXPECT_NE(found.front().next.find(one.next), std::string::npos) << found.front().message();
+    EXPECT_NE(found.front().where.find("system.toml:"), std::string::npos) << found.front().message();
+  }
+}
+
 TEST_F(SystemFile, WithoutProcessesIsNone) {
   const auto found = errors("[control]\nname = \"lab\"");
   ASSERT_EQ(found.size(), 1U);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string_view>
 
 #include "formats/checksum.h"
@@ -115,6 +116,54 @@ TEST(FileVerify, TwoSwappedChunksAreFound) {
       rodeo::test::reseal(file);
       EXPECT_FALSE(verify_event_file(file).sound()) << "resealed";
     }
+  }
+}
+
+// A file of several batches, with damage in each of them: what is said, and in which order, does not depend on who checks what.
+TEST(FileVerify, SeveralThreadsSayWhatOneSays) {
+  std::vector<std::byte> file = sample_file({.events = 400, .links = 20, .chunk_bytes = 500, .missing_in_event = 7});
+  ASSERT_GT(file.size(), 3u << 20);
+  for (std::size_t at = 200'000; at < file.size(); at += 300'000) file[at] ^= std::byte{4};
+  const EventFileReport one = verify_event_file(file);
+  ASSERT_GT(one.findings.total(), 10u);
+  for (const unsigned threads : {2U, 3U, 7U}) {
+    const EventFileReport several = verify_event_file(file, {.threads = threads});
+    EXPECT_EQ(several.adler32, one.adler32);
+    EXPECT_EQ(several.crc, FileCrc::wrong);
+    EXPECT_EQ(several.blocks, one.blocks);
+    EXPECT_EQ(several.totals.chunks, one.totals.chunks);
+    EXPECT_EQ(several.totals.proven_chunks, one.totals.proven_chunks);
+    ASSERT_EQ(several.findings.total(), one.findings.total());
+    for (std::size_t i = 0; i < one.findings.listed().size(); ++i)
+      EXPECT_EQ(several.findings.listed()[i].what, one.findings.listed()[i].what);
+  }
+}
+
+TEST(FileVerify, EveryByteIsToldOfTwice) {
+  const std::vector<std::byte> file = sample_file({.events = 300, .links = 20, .chunk_bytes = 500});
+  std::atomic<std::uint64_t> told = 0;
+  std::atomic<int> calls = 0;
+  const EventFileReport report = verify_event_file(file, {.threads = 2, .progress = [&](std::uint64_t bytes) {
+                                                            told += bytes;
+                                                            ++calls;
+                                                          }});
+  EXPECT_TRUE(report.sound());
+  EXPECT_GT(calls.load(), 4);
+  EXPECT_LE(told.load(), 2 * file.size());
+  EXPECT_GT(told.load(), 2 * file.size() - 1000) << "records at both ends are told of once";
+}
+
+TEST(FileVerify, ADamagedSizeEndsTheWalkInTheSamePlace) {
+  std::vector<std::byte> file = sample_file({.events = 200, .links = 20, .chunk_bytes = 500});
+  const std::vector<std::byte> event = sample_event({.events = 200, .links = 20, .chunk_bytes = 500}, 1);
+  const std::size_t last = file.size() - kFileEndBytes - 50 * (event.size() + kSeparatorBytes);
+  file[last + 15] ^= std::byte{0x40};
+  for (const unsigned threads : {1U, 4U}) {
+    const EventFileReport report = verify_event_file(file, {.threads = threads});
+    ASSERT_TRUE(report.unread);
+    EXPECT_EQ(report.unread->offset, last + 12);
+    EXPECT_EQ(report.blocks, 150u);
+    EXPECT_EQ(report.totals.events, 150u);
   }
 }
 

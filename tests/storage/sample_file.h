@@ -25,6 +25,9 @@ struct SampleSettings {
   bool seal = true;
   std::uint32_t missing_in_event = 0;  ///< event (from 1) whose last link is missing; 0: none
   std::uint32_t removed_in_event = 0;  ///< likewise, removed
+  std::uint32_t source_id = 0x610001;
+  std::uint32_t first_link = 0x540000;
+  const char* stream = "Main";
 };
 
 inline constexpr std::time_t kSampleTime = 1795231845;
@@ -35,19 +38,19 @@ inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::
   const bool is_missing = settings.missing_in_event == number;
   const bool incomplete = is_missing || settings.removed_in_event == number;
   std::vector<std::uint32_t> link_ids;
-  for (std::uint32_t link = 0; link < settings.links; ++link) link_ids.push_back(0x540000 + link);
+  for (std::uint32_t link = 0; link < settings.links; ++link) link_ids.push_back(settings.first_link + link);
   std::vector<std::uint32_t> absent(2 * ((settings.links + 31) / 32));
   std::vector<std::byte> data;
   for (std::uint32_t link = 0; link + (incomplete ? 1 : 0) < settings.links; ++link) {
     std::vector<std::byte> chunk(settings.chunk_bytes + link);
-    provable.write(chunk, 0x540000 + link, l1id);
-    formats::append_chunk_record(data, {.link_id = 0x540000 + link}, chunk);
+    provable.write(chunk, settings.first_link + link, l1id);
+    formats::append_chunk_record(data, {.link_id = settings.first_link + link}, chunk);
   }
   FragmentPart part{data.data(), data.size()};
   Fragment fragment;
   fragment.l1id = l1id;
   fragment.global_id = 0x1000000 + number;
-  fragment.source_id = {0x610001};
+  fragment.source_id = {settings.source_id};
   fragment.bcid = provable.trigger(l1id).bcid;
   fragment.trigger_type = provable.trigger(l1id).trigger_type;
   fragment.parts = &part;
@@ -61,12 +64,13 @@ inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::
     const std::uint32_t last = settings.links - 1;
     (is_missing ? fragment.missing_links : fragment.removed_links)[last / 32] |= 1U << (last % 32);
   }
-  const formats::EventFrame frame({.run_number = 431493,
-                                   .run_type = formats::run_type::kTest,
-                                   .lumi_block = 1,
-                                   .stream_tags = formats::encode_stream_tags(std::vector<formats::StreamTag>{{}}),
-                                   .event_checksum = settings.event_checksum,
-                                   .rob_checksum = settings.rob_checksum});
+  const formats::EventFrame frame(
+      {.run_number = 431493,
+       .run_type = formats::run_type::kTest,
+       .lumi_block = 1,
+       .stream_tags = formats::encode_stream_tags(std::vector<formats::StreamTag>{{.name = settings.stream}}),
+       .event_checksum = settings.event_checksum,
+       .rob_checksum = settings.rob_checksum});
   const formats::EventStamp stamp{1795231845, number * 1000};
   formats::EventEnds ends;
   if (settings.compress) {

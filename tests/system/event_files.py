@@ -3,6 +3,7 @@
 Every rule that is broken raises Broken with the offset. Slow and obvious on purpose.
 """
 
+import json
 import struct
 import zlib
 from dataclasses import dataclass, field
@@ -301,3 +302,31 @@ def prove(file):
                 sent = provable_chunk(seed, chunk.link_id, rob.rod.l1id, len(chunk.data), crc, struct.unpack_from("<H", chunk.data, 4)[0])
                 require(bcids_differ and chunk.data == sent, event.number, f"chunk of link {chunk.link_id:#x}")
     return proven, flagged
+
+
+READOUT = """
+[readout]
+name = "before"
+[readout.input]
+type = "generator"
+links = 24
+rate = "20kHz"
+events = 3000
+[readout.builder]
+type = "gbt"
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "file_writer"
+directory = "."
+full_queue = "wait"
+"""
+
+
+def write_event_file(rodeo, name):
+    """A file that a readout has written, for what plays one."""
+    (rodeo.directory / "before.toml").write_text(READOUT)
+    (file,) = json.loads(rodeo("readout", "before.toml", "--json", "-").stdout)["files"]
+    (rodeo.directory / file).rename(rodeo.directory / name)

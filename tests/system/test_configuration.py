@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from event_files import write_event_file
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
@@ -46,6 +47,8 @@ def test_there_are_examples():
 def test_every_example_is_valid(rodeo, example):
     if "recording.felix" in example.read_text():
         rodeo("data", "record", "recording.felix", "--links", 24, "--events", 100)
+    if "before._0001.data" in example.read_text():
+        write_event_file(rodeo, "before._0001.data")
     shutil.copy(example, rodeo.directory)
     assert ": valid" in rodeo("check", example.name).stdout
 

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from conftest import BUILD, ROOT, scaled
+from event_files import write_event_file
 from running_emulator import emulated
 from running_readout import adds_up
 
@@ -29,6 +30,8 @@ def test_an_example_runs(rodeo, example):
         pytest.skip("this build has no plug-ins")
     if "recording.felix" in text:
         rodeo("data", "record", "recording.felix", "--links", 24, "--events", 3000)
+    if "before._0001.data" in text:
+        write_event_file(rodeo, "before._0001.data")
     shutil.copy(example, rodeo.directory)
     with emulated(rodeo, example.name) if "[[emulator.card]]" in text else contextlib.nullcontext():
         done = rodeo("readout", example.name, "--seconds", 1, "--json", "-")

@@ -1,7 +1,14 @@
 """Plug-ins as a detector expert meets them: the examples, and a new one from the template against the installed package."""
 
 import json
+import os
+import re
+import signal
+import socket
+import struct
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -63,11 +70,11 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
     source = rodeo.directory / "my_detector"
     assert {path.name for path in source.iterdir()} == {
         "CMakeLists.txt", "README.md", "my_detector.h", "my_detector.cpp", "my_detector_test.cpp",
-        "my_detector_recording.cpp", "my_detector.toml"}
+        "my_detector_recording.cpp", "my_detector.toml", "my_detector_decoder.py", "my_detector_decoder_test.py"}
     assert not any("__NAME__" in path.read_text() for path in source.iterdir())
-    run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={INSTALLED}", cwd=source)
-    run("cmake", "--build", "build", cwd=source)
-    run("ctest", "--test-dir", "build", cwd=source)
+    tested = build_and_test(source)
+    if list((BUILD / "python" / "rodeo").glob("_data*.so")):
+        assert re.search("my_detector_decoder_test .*Passed", tested), tested
     assert ("extractor", "my_detector") in components(rodeo, source / "build" / "libmy_detector.so")
 
     # On to a recording, as docs/plugin-tutorial.md does.
@@ -97,6 +104,111 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
     recording.write_bytes(damaged)
     extractor, checker = plugin_test(rodeo, library, recording, exit_code=7)["components"]
     assert (extractor["refused"], checker["refused"]) == (1, 1)
+
+
+def test_a_new_consumer_sends_all_fragments_of_a_run_to_whoever_connects(rodeo):
+    rodeo("plugin", "new", "class", "--kind", "consumer")  # a word of the language, too
+    source = rodeo.directory / "class"
+    assert not any("__NAME__" in path.read_text() for path in source.iterdir())
+    build_and_test(source)
+    assert components(rodeo, source / "build" / "libclass.so") == {("consumer", "class")}
+    address = f"127.0.0.1:{free_port(socket.SOCK_STREAM)}"
+    rodeo("check", source / "class.toml")
+    settings = ["--set", f"readout.consumer[0].address={address}", "--events", 500, "--json", "-"]
+    with rodeo.start("readout", source / "class.toml", *map(str, settings)) as readout:
+        readout_answers(rodeo, readout)
+        received = run(source / "build" / "class_receive", address, cwd=source)
+        report = json.loads(readout.communicate(timeout=scaled(60))[0])
+    counters = report["consumers"]["class"]["counters"]
+    built = report["fragments"]["built"]
+    assert built >= 500 and report["run"]["condition"] == "GOOD", report
+    assert received == f"{built} fragments, {report['bytes']['payload']} bytes of data, 0 incomplete\n"
+    assert (counters["fragments_sent"], counters["not_taken"], counters["undelivered"], counters["peers_seen"]) == (built, 0, 0, 1)
+
+    # A receiver that leaves early costs what is counted, and the run is told of as not good.
+    with rodeo.start("readout", source / "class.toml", *map(str, settings), "--set", "readout.consumer[0].when_absent=drop") as readout:
+        readout_answers(rodeo, readout)
+        report = json.loads(readout.communicate(timeout=scaled(60))[0])
+    assert report["run"]["condition"] == "INCOMPLETE"
+    assert report["consumers"]["class"]["counters"]["not_taken"] == report["fragments"]["built"]
+
+
+def build_and_test(source):
+    run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={INSTALLED}", f"-DPython3_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Debug", cwd=source)
+    run("cmake", "--build", "build", "--parallel", "2", cwd=source)
+    return run("ctest", "--test-dir", "build", "--output-on-failure", cwd=source)
+
+
+def free_port(kind):
+    with socket.socket(socket.AF_INET, kind) as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def readout_answers(rodeo, process):
+    deadline = time.monotonic() + scaled(30)
+    while rodeo("readout", "status", exit_code=None).returncode != 0:
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.05)
+
+
+def commands(document):
+    """The blocks of commands in a document."""
+    blocks = re.findall(r"(?m)(?:^    .+\n)+", document.read_text())
+    return [[line.strip() for line in block.splitlines()] for block in blocks if re.match(r"    (rodeo|cmake|cd|build)\b", block)]
+
+
+def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_events(rodeo):
+    """Every command as it stands in the page; the port is a free one, and Rodeo is where this build has put it."""
+    port = free_port(socket.SOCK_DGRAM)
+    environment = {**rodeo.environment, "CMAKE_BUILD_TYPE": "Debug", "CMAKE_BUILD_PARALLEL_LEVEL": "2", "PATH": f"{INSTALLED / 'bin'}:{os.environ['PATH']}"}
+    place = rodeo.directory
+
+    def shell(line):
+        line = line.replace("$HOME/rodeo", str(INSTALLED)).replace("127.0.0.1:9310", f"127.0.0.1:{port}")
+        return subprocess.Popen(["bash", "-c", line], cwd=place, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    readout, ran = None, 0
+    blocks = commands(ROOT / "docs" / "front-end-tutorial.md")
+    for line in [line for block in blocks for line in block]:
+        ran += 1
+        if line.startswith("cd "):
+            place /= line.removeprefix("cd ")
+            toml = place / f"{place.name}.toml"
+            toml.write_text(toml.read_text().replace("127.0.0.1:9310", f"127.0.0.1:{port}"))
+            continue
+        if line.startswith("rodeo data") and readout.returncode is None:
+            said, _ = readout.communicate(timeout=scaled(60))
+            assert readout.returncode == 0, said
+        process = shell(line)
+        if line.startswith("rodeo readout my_front_end.toml"):
+            readout = process
+            readout_answers(rodeo, readout)
+            continue
+        said, _ = process.communicate(timeout=scaled(150))
+        assert process.returncode == 0, f"{line}\n{said}"
+    assert ran >= 12 and ": sound" in said and "2 000 events" in said, said
+
+    report = json.loads((place / "report.json").read_text())
+    counters = report["input"]
+    lost = sum(value for name, value in counters.items() if name.startswith("lost_"))
+    assert counters["datagrams"] + lost == 1000 and counters["sent"] == report["chunks"]["sent"] == report["chunks"]["built"] == 8000 - 8 * lost
+    assert report["fragments"]["built"] == 2000 and report["run"]["condition"] == ("INCOMPLETE" if lost else "GOOD"), report
+    assert (counters["foreign"], counters["late"], counters["repeated"], counters["restarts"], counters["unwanted"]) == (0, 0, 0, 0, 0)
+
+    # What is garbled, or somebody else's, is no data: it is told apart, and the run is not good.
+    with rodeo.start("readout", toml, "--json", "-") as readout, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front_end:
+        readout_answers(rodeo, readout)
+        garbled = struct.pack("<IHHIH", 0x31504655, 0, 2, 0, 9)  # two chunks, it says
+        for datagram in (garbled, b"hello"):
+            front_end.sendto(datagram, ("127.0.0.1", port))
+        deadline = time.monotonic() + scaled(30)
+        while (told := json.loads(rodeo("readout", "status", "-o", "json").stdout)["input"])["foreign"] == 0:
+            assert time.monotonic() < deadline, told
+            time.sleep(0.02)
+        readout.send_signal(signal.SIGINT)
+        report = json.loads(readout.communicate(timeout=scaled(60))[0])
+    assert report["input"]["lost_garbled"] == 1 and report["run"]["condition"] == "INCOMPLETE"
 
 
 def plugin_test(rodeo, library, recording, *options, exit_code=0):

@@ -280,16 +280,17 @@ TEST_F(Requests, NoMoreAreUnderWayThanMayBe) {
   EXPECT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
 }
 
-TEST_F(Requests, WhoAsksMoreThanAServiceTakesIsRefusedByName) {
+TEST_F(Requests, AServiceSaysHowManyItTakes) {
   replier_.reset();
-  start({.name = {}, .service = {}, .bus = {}, .most_requests = 10});
-  RequesterSettings settings;
-  settings.name = "greedy";
-  settings.bus = bus_.file("bus");
-  requester_.emplace(settings);
-  const auto service = requester_->add("echo");
-  ASSERT_TRUE(until([&] { return requester_->trouble(service).find("takes 1 to 10 requests") != std::string::npos; }))
-      << requester_->trouble(service);
+  start({.name = {}, .service = {}, .bus = {}, .most_requests = 2});
+  const auto service = connect();
+  answers_ = false;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  EXPECT_FALSE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  ASSERT_TRUE(until([&] { return asked_.size() == 2; }));
+  echo(asked_[1]);
+  ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+  EXPECT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
 }
 
 TEST_F(Requests, AMessageThatIsTooLargeEndsTheConnectionAndHarmsNobodyElse) {

@@ -1,8 +1,8 @@
-// The picture of the data's way, links, folded log lines and rings: tables.
+// The picture of the data's way, links, log lines and rings: tables.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { wayOf, recording } from '../src/lib/way.js'
-import { fold } from '../src/lib/folded.js'
+import { address, besides, shown } from '../src/lib/logline.js'
 import { linkOf, summary } from '../src/lib/links.js'
 import { pointsOf } from '../src/lib/series.js'
 
@@ -49,10 +49,11 @@ for (const [link, word] of [
 
 test('links are counted by what they are', () => assert.deepEqual(summary([{ state: 'removed' }, { state: 'active', chunks: 1 }, { state: 'active', chunks: 2 }]), { removed: 1, good: 2 }))
 
-test('lines that differ in numbers and times alone are folded', () => {
-  const lines = fold([{ process: 'a', text: '12:00:01 event 1 built' }, { process: 'a', text: '12:00:02 event 2 built' }, { process: 'b', text: '12:00:02 event 2 built' }, { process: 'b', text: 'over' }])
-  assert.deepEqual(lines.map((line) => [line.process, line.text, line.times]), [['a', '12:00:02 event 2 built', 2], ['b', '12:00:02 event 2 built', 1], ['b', 'over', 1]])
+test('of what is looked for in logs only what was chosen is asked', () => {
+  assert.equal(address({ lines: 20, process: '', search: 'a b&c', run: '7', level: '', audience: null }), '/api/logs?lines=20&search=a+b%26c&run=7')
 })
+test('what a log line says besides its message', () => assert.equal(besides({ code: 'card.gone', next: '' }), 'code=card.gone'))
+test('a level that nobody knows is shown', () => assert.equal(shown('loud').glyph, shown('info').glyph))
 
 for (const [what, series] of [['by name', { a: { t: [1, 2], v: [5, null] } }], ['in columns', { time_s: [1, 2], values: { a: [5, null] } }]]) {
   test(`a ring ${what}, of any clock, ends now`, () => assert.deepEqual(pointsOf({ series }, ['a'], 100e9), [{ t: 99, a: 5 }, { t: 100, a: null }]))

@@ -41,7 +41,7 @@ async def adopt(c):
             await c.launching.prepare(c.system.members)
         except Refused as refused:
             LOG.warning("configurations cannot be read now: %s", refused.what)
-    c.telling.book = alarms.Book(await _standing(c))
+    c.telling.book = alarms.Book(await _standing(c), await _recalled(c, "shelf"))
     c.telling.last_run = await _last_run(c)
     c.derive()
     if c.run is not None:

@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from rodeo.control import agent_logs, kernel, lines, place
+from rodeo.control import agent_logs, kernel, lines, place, records, sensors, talk
 from rodeo.control.agent_children import Children
 from rodeo.control.disks import free_and_total
 from rodeo.control.refused import Refused
@@ -31,6 +31,7 @@ MOST_CONNECTIONS = 32
 MOST_REQUESTS = 64  # of a connection, under way; it is not read on before one of them is answered
 LONGEST_READ = 16 * 1024 * 1024
 LONGEST_ASK_S = 600.0
+LONGEST_READ_OF_LOGS = 64 * 1024 * 1024
 LEASH_S = 60.0
 TICK_S = 1.0
 LEAVING_TICK_S = 0.1
@@ -51,7 +52,9 @@ class Agent:
 
     async def tick(self):
         """Once a second: logs stay small, and a leash that is over is noticed."""
-        await asyncio.to_thread(bound_all, self.children.logs_of())
+        logs = self.children.logs_of()
+        await asyncio.to_thread(bound_all, [*logs, *(str(Path(log).with_suffix(".jsonl")) for log in logs)])  # programs bound theirs no better than they like
+        self.children.note_lengths()
         if self.leaving and not self.children.running():
             self.ended.set()
         alone_s = time.monotonic() - self._alone_since
@@ -121,7 +124,7 @@ class Agent:
         verb = request.pop("do", None)
         found = getattr(self, f"do_{verb}", None) if isinstance(verb, str) else None
         if found is None:
-            raise Refused("control.unknown_request", f"`{verb}` is no request of an agent", "hello launch signal end list ask tail forget disk sha256 read leave")
+            raise Refused("control.unknown_request", f"`{verb}` is no request of an agent", "hello launch signal end list ask tail records forget disk sha256 read health leave")
         try:
             return await found(**request)
         except TypeError as error:
@@ -131,6 +134,11 @@ class Agent:
 
     async def do_hello(self):
         return {"version": VERSION, "system": self.system, "host": self.host, "pid": os.getpid(), "node": os.uname().nodename, "time_ns": time.time_ns()}
+
+    async def do_health(self, temperatures=True):
+        """Its clock is read last: what takes long comes before."""
+        found = await asyncio.to_thread(sensors.temperatures) if temperatures else None
+        return {"temperatures": found, "time_ns": time.time_ns()}
 
     async def do_launch(self, spec):
         if self.ended.is_set() or self.leaving:
@@ -154,6 +162,15 @@ class Agent:
 
     async def do_tail(self, name, lines, search=""):
         return await asyncio.to_thread(agent_logs.tail, self.children.child(name).log, int(lines), str(search))
+
+    async def do_records(self, names, wanted):
+        """Of processes that are not known here there are none."""
+        wanted, logs = records.Wanted.from_json(wanted), {}
+        for name in dict.fromkeys(str(name) for name in names[:4096]):
+            with contextlib.suppress(Refused):
+                log = self.children.log_of(name)
+                logs[name] = (log, self.children.marks.get(log, records.Marks()).known())
+        return await asyncio.to_thread(records.newest, logs, wanted, LONGEST_READ_OF_LOGS)
 
     async def do_forget(self, name):
         self.children.forget(name)
@@ -264,7 +281,6 @@ def main(argv=None):
     parser.add_argument("--end-after", type=float, help="ends what runs, and itself, after so many seconds without a connection; left out: never")
     parser.add_argument("--to-the-end", action="store_true", help="on SIGTERM asks what runs to end, and stays until it has: of a job, which ends with its agent")
     options = parser.parse_args(argv)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s")
     signal.signal(signal.SIGHUP, lambda *_: None)  # to ignore it would be handed on to all that is launched
     directory = Path(options.directory).absolute()
     try:
@@ -279,6 +295,7 @@ def main(argv=None):
     except (Refused, OSError) as error:
         print(error, file=sys.stderr)
         return 5
+    talk.begin("agent" if options.host == "local" else f"agent@{options.host}", directory / "agent.jsonl")
     kernel.become_subreaper()
     kernel.allow_cores()
 

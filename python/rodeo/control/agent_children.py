@@ -16,7 +16,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from rodeo.control import agent_logs, kernel, place
+from rodeo.control import agent_logs, kernel, place, records
 from rodeo.control.host import MARK, AgentProcess
 from rodeo.control.refused import Refused
 
@@ -26,6 +26,11 @@ KILLED_S = 10.0  # after KILL a process is gone by then, but for one that hangs 
 LOOK_S = 0.05
 LONGEST_GRACE_S = 3600.0
 KEPT = ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag", "exited", "exit_status", "signal", "core", "cpu_seconds")
+
+
+def log_environment(log, name):
+    """What tells a process where its lines of JSON go: beside its log, under its name."""
+    return {"RODEO_LOG_JSON": str(log.with_suffix(".jsonl").absolute()), "RODEO_LOG_PROCESS": name}
 
 
 class Child:
@@ -65,6 +70,7 @@ class Children:
         self.logs, self.state_file = self.directory / "logs", self.directory / "agent.json"
         self.own_environment = {"RODEO_RUNTIME_DIR": str(place.runtime_directory())}  # where it is asked is where it has to listen
         self.known = {}
+        self.marks = {}  # log -> Marks: when its lines were written
         self.hidden = {}  # pid of an orphan that has taken the mark from its environment -> (start ticks, name of the process it is counted to)
 
     # Begin
@@ -141,7 +147,7 @@ class Children:
         except OSError as error:
             raise Refused("control.launch", f"{name}: cannot write {log}: {error.strerror}", "") from None
         try:
-            popen = subprocess.Popen(argv, cwd=directory, env={**environment, **self.own_environment, MARK: self.mark + name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            popen = subprocess.Popen(argv, cwd=directory, env={**environment, **self.own_environment, **log_environment(log, name), MARK: self.mark + name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                      start_new_session=True)
         except (OSError, ValueError) as error:
             raise Refused("control.launch", f"{name} cannot be started: {argv[0]}: {getattr(error, 'strerror', None) or error}", "see that the command is there and may be run") from None
@@ -285,6 +291,21 @@ class Children:
     def logs_of(self):
         """What may grow: logs of processes, and the agent's own."""
         return [*(child.log for child in self.known.values()), str(self.directory / "agent.log")]
+
+    def note_lengths(self):
+        """When what was written; for lines that do not say it themselves."""
+        now_ns = time.time_ns()
+        for log in self.logs_of():
+            with contextlib.suppress(OSError):
+                self.marks.setdefault(log, records.Marks()).note(os.stat(log).st_size, now_ns)
+
+    def log_of(self, name):
+        """The log of a process, or of the agent itself. Refused(control.not_launched)."""
+        if name == "agent" and name not in self.known:
+            return str(self.directory / "agent.log")
+        if name not in self.known and NAME.fullmatch(name) and (self.logs / f"{name}.jsonl").exists():
+            return str(self.logs / f"{name}.log")  # it has been forgotten, and what it said has not
+        return self.child(name).log
 
     def _remember(self):
         """So that the next agent finds what this one has launched. A disk that is full costs only that."""

@@ -129,6 +129,14 @@ class Client:
     def ack(self, cause):
         return self.command("ack", cause=cause)
 
+    def shelve(self, cause, *, minutes=30, back=False):
+        """Puts an alarm away for so long; `back` takes it back."""
+        return self.command("shelve", cause=cause, minutes=minutes, back=back)
+
+    def test_alarm(self, rule):
+        """Raises the alarm of a rule for ten seconds."""
+        return self.command("alarm_test", rule=rule)
+
     def note(self, text, *, run=None):
         return self.command("note", text=text, run=run)
 
@@ -151,12 +159,22 @@ class Client:
         """By role, the page's address with its token; empty if the room has no page."""
         return self.get("/api/addresses")["addresses"]
 
-    def logs(self, process=None, *, lines=50, search=""):
-        """The last lines of a process (None: of all): a list of {"process", "text"}."""
-        return self.get("/api/logs", process=process or "", lines=lines, search=search)["lines"]
+    def logs(self, process=None, *, lines=50, search="", run=None, level="debug", audience="developer", since_ns=None, fold=True):
+        """The last log lines of a process (None: of all), oldest first: a list of {"time_ns", "level", "audience", "run", "process", "message", "fields",
+        "repeats"}. `level`: so bad or worse; `audience`: for whom; `run`: of this run."""
+        return self.get("/api/logs", process=process or "", lines=lines, search=search, run=run, level=level, audience=audience, since_ns=since_ns,
+                        fold="yes" if fold else "no")["lines"]
 
     def links(self, process):
         return self.get("/api/links", process=process)["links"]
+
+    def rules(self):
+        """The alarm rules, built-in ones first: name, about, severity, limit, times, of_last, do, enabled."""
+        return self.get("/api/rules")["rules"]
+
+    def alarm_history(self, *, limit=100):
+        """Alarms that were, those raised last first."""
+        return self.get("/api/alarms", limit=limit)["alarms"]
 
     def runs(self, *, limit=50, before=None, **filters):
         """Runs, newest first. Filters: state, condition, type."""

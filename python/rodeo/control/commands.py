@@ -57,6 +57,12 @@ COMMANDS = {
     "renew": Command("The holder is there", control="lease", audit=False),
     "ack": Command("Acknowledges an alarm: seen, being worked on", control="free", arguments={
         "cause": Argument("line", needed=True, what="as `rodeo control status` lists it")}),
+    "shelve": Command("Puts an alarm away for a while: known, and nothing can be done now. It does not keep a run from starting", control="free", arguments={
+        "cause": Argument("line", needed=True, what="as `rodeo control alarms` lists it"),
+        "minutes": Argument("number", 30, what="for how long; at most a day"),
+        "back": Argument("flag", False, what="takes it back: it wants to be seen again")}),
+    "alarm_test": Command("Raises the alarm of a rule for ten seconds, to see that it is heard; it wants to be acknowledged as any other", control="free", arguments={
+        "rule": Argument("line", needed=True, what="its name, as `rodeo control alarms --rules` lists it")}),
     "note": Command("Writes a note to the run, or to the system if none is open", control="free", arguments={
         "text": Argument("text", needed=True), "run": Argument("number", what="the run, if not the one that is open")}),
 }
@@ -125,7 +131,7 @@ def _value(name, each, declared, value):
             raise wrong("is neither true nor false")
     elif kind == "number":
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**53:
-            raise wrong("is no number of a run")
+            raise wrong("is no number of a run" if each == "run" else "is no whole number from 1 on")
     elif kind == "choice":
         if value not in declared.choices:
             near = nearest(value, declared.choices) if isinstance(value, str) else None

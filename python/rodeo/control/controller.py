@@ -11,19 +11,24 @@ import logging
 import os
 import time
 
-from rodeo.control import adopt, derive, looks, place, reactions, refusals, run_transitions, transitions
+from rodeo.control import adopt, derive, looks, place, reactions, refusals, run_transitions, talk, transitions
 from rodeo.control.acts import Acts, cancelled
 from rodeo.control.disks import Folders
+from rodeo.control.externals import Externals
+from rodeo.control.host_looks import HostLooks
 from rodeo.control.hosts import hosts_of
 from rodeo.control.launching import Late, Launching
+from rodeo.control.logs import Logs
 from rodeo.control.observing import POLL_S, Observer
 from rodeo.control.refused import Refused
+from rodeo.control.rules import as_json as rule_as_json
 from rodeo.control.run_closing import Closing
 from rodeo.control.telling import Telling
 from rodeo.control.trigger import Trigger
 
 LOG = logging.getLogger("rodeo.control")
 LIST_S = 0.25  # how often launchers are asked who lives: a process that dies is known that soon
+FOR_OPERATORS = {"audience": "operator"}  # of a log line
 BACK_OFF_S = (2.0, 10.0, 60.0)  # of a rule that could not do what it had to
 
 BODIES = {
@@ -52,6 +57,9 @@ class Controller:
         self.trigger = Trigger(self)
         self.closing = Closing(self)
         self.telling = Telling(self)
+        self.logs = Logs(self)
+        self.externals = Externals(system.externals)
+        self.host_looks = HostLooks(self.hosts)
         self.acts = Acts(self.publish)
         self.memory = looks.Memory()
         self.run = None
@@ -73,6 +81,8 @@ class Controller:
         self.publish()
         self._spawn(self._watch())
         self._spawn(self._watch_disk())
+        self._spawn(self.host_looks.watch())
+        self._spawn(self.externals.watch())
 
     async def close(self):
         """Leaves; processes go on. What is under way is left at once, and the next controller finishes it."""
@@ -151,6 +161,7 @@ class Controller:
 
     def derive(self):
         """The state, from the last look."""
+        talk.set_run(self.run.number if self.run else None)
         self.looks = self.observer.looks()
         self.derived = derive.derive(self.looks, self.run and self.run.row(), self.act(), self.memory,
                                      silent_hosts=tuple(self.observer.silent_hosts), strangers=self.observer.strangers)
@@ -236,7 +247,7 @@ class Controller:
 
     async def _say(self, reaction, outcome="done", detail=""):
         """What was done by itself stands in the audit beside what people did."""
-        LOG.info("%s by rule: %s %s %s", reaction.kind, reaction.process or "", reaction.why, "" if outcome == "done" else f"({outcome}: {detail})")
+        LOG.info("%s by rule: %s %s %s", reaction.kind, reaction.process or "", reaction.why, "" if outcome == "done" else f"({outcome}: {detail})", extra=FOR_OPERATORS)
         with contextlib.suppress(Refused):
             await self.writer.audit("rule", "rule", "rule", reaction.kind, {"process": reaction.process} if reaction.process else {}, outcome, detail or reaction.why)
 
@@ -246,6 +257,10 @@ class Controller:
         if whoever sent it goes away."""
         if name == "ack":
             return await self.telling.acknowledge(arguments["cause"], actor)
+        if name == "shelve":
+            return await self.telling.shelve(arguments["cause"], actor, None if arguments["back"] else arguments["minutes"])
+        if name == "alarm_test":
+            return self.telling.test_alarm(arguments["rule"], actor)
         if name == "note":
             number = arguments.get("run") or (self.run.number if self.run else None)
             await self.writer.note(number, actor, arguments["text"])
@@ -257,14 +272,18 @@ class Controller:
             raise Refused("control.busy" if self.acts.refusal(name) else "control.not_now", f"`{name}` is refused: {refusal}", "")
         if name in ("launch", "recover", "abort", "close"):
             self._failed_rules.clear()
-        return await self.acts.do(name, actor, self.limit_of(name), lambda act: BODIES[name](self, act, arguments), may_be_overtaken_by=OVERTAKEN_BY[name])
+        LOG.info("%s by %s", name, actor, extra=FOR_OPERATORS)
+        result = await self.acts.do(name, actor, self.limit_of(name), lambda act: BODIES[name](self, act, arguments), may_be_overtaken_by=OVERTAKEN_BY[name])
+        LOG.info("%s by %s is done", name, actor, extra=FOR_OPERATORS)
+        return result
 
     def refusals(self):
         """{command: why not now, or None}."""
         answer = refusals.refusals(
             self.derived, run=self.run and self.run.row(), act=self.act(), memory=self.memory, database_good=self.telling.database_good(),
             disk_free_bytes=self.disk and self.disk.get("free"), disk_stop_bytes=self.system.disk_stop_bytes,
-            disk_seconds_left=None, disk_time_s=self.system.disk_time_s, alarms=self.telling.book.standing())
+            disk_seconds_left=None, disk_time_s=self.system.disk_time_s, alarms=self.telling.book.standing(),
+            clocks=self.host_looks.off_by(), clock_limit_s=self.system.rules["clock"].limit if self.system.rules["clock"].enabled else None)
         if self.derived.state == "READY" and self.acts.now is None and self.run is None and self.derived.degraded:
             answer["launch"] = None  # what is missing
         return answer
@@ -315,6 +334,9 @@ class Controller:
             "lines": [[name, values] for name, values in self.launching.lines.items()],
             "processes": {each.name: {"pid": each.pid, "sha256": each.expected_sha256, "writers": each.writers, "settings": each.settings}
                           for each in self.observer.members.values() if each.alive}})
+
+    async def remember_shelf(self, shelf):
+        await self._remember("shelf", shelf or None)
 
     async def _remember(self, key, value):
         """A database that is gone is no reason to stop: what it does not have, this controller has."""
@@ -382,11 +404,19 @@ class Controller:
     def series(self, names, span_s):
         return self.telling.series.get(names or None, span_s)
 
+    def metrics(self):
+        """What the room knows, for Prometheus (room_metrics.py)."""
+        return self.telling.metrics()
+
+    def rules(self):
+        """The alarm rules, built-in ones first."""
+        return [rule_as_json(rule) for rule in self.system.rules]
+
     async def links(self, process):
         return self.telling.links(process)
 
-    async def log_lines(self, process, lines, search):
-        return await self.telling.log_lines(process, lines, search)
+    async def log_lines(self, process, **wanted):
+        return await self.logs.lines(process, **wanted)
 
     async def configuration(self):
         return await self.telling.configuration()

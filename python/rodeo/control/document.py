@@ -55,6 +55,7 @@ def build(
     lease=None,
     refusals=None,
     hosts=(),
+    externals=(),
     database=None,
     now_s=0.0,
 ):
@@ -86,6 +87,7 @@ def build(
             "lease": lease or {"holder": None, "fence": 0, "until_ns": None, "asked_by": None},
             "commands": dict(refusals or {}),
             "hosts": list(hosts),
+            "externals": list(externals),
             "database": database or {"state": "gone", "journal": 0},
         }
     )

@@ -15,7 +15,7 @@ from rodeo.control.refused import Refused
 
 LONGEST_BODY = 64 * 1024
 STATUS = {"control.session": 401, "control.token": 403, "control.role": 403, "control.csrf": 403, "control.origin": 403, "control.host": 403,
-          "control.unknown_command": 404, "control.no_run": 404, "control.no_run_number": 404, "control.no_route": 404, "control.no_process": 404, "control.no_alarm": 404, "control.argument": 400, "config.bad_json": 400,
+          "control.unknown_command": 404, "control.no_run": 404, "control.no_run_number": 404, "control.no_route": 404, "control.no_process": 404, "control.no_alarm": 404, "control.no_rule": 404, "control.argument": 400, "config.bad_json": 400,
           "control.too_long": 413, "control.database": 503, "control.package": 500, "control.internal": 500}
 
 

@@ -106,9 +106,21 @@ class Host(ABC):
         """The last lines of the log, oldest first; of those that hold `search`. Empty if there is no log."""
         return await self.request("tail", name=name, lines=int(lines), search=search)
 
+    async def records(self, names, wanted):
+        """The newest log records (records.py) of these processes that are `Wanted`, oldest first; `agent` is the agent's own."""
+        answer = await self.request("records", timeout_s=30.0, names=list(names), wanted=wanted.as_json())
+        if not isinstance(answer, list):
+            raise Refused("control.bad_answer", f"{self.name} has no log records", "")
+        return [record for record in answer if isinstance(record, dict)]
+
     async def forget(self, name):
         """Takes away what is known of a process that has ended; its log stays. Refused(control.runs) if it or something that it started runs."""
         await self.request("forget", name=name)
+
+    async def health(self, temperatures=True):
+        """{time_ns: its clock (UTC), temperatures: {sensor: degrees Celsius}}."""
+        answer = await self.request("health", timeout_s=5.0, temperatures=bool(temperatures))
+        return answer if isinstance(answer, dict) else {}
 
     async def disk(self, path):
         """{free, total} in bytes of the file system of `path`. Refused(control.disk)."""

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from rodeo.control.refused import Refused
+from rodeo.missing import remedy
 
 ROOM = ".room"  # the Unix socket of a control room is SYSTEM.room; its lock SYSTEM.room.lock is held while it lives
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
@@ -126,7 +127,8 @@ def rodeo_command() -> str:
     if (named := os.environ.get("RODEO")) and os.access(named, os.X_OK):
         return named
     here = Path(__file__)
-    for above in (here.parents[3], here.parents[3] / "build", here.parents[min(5, len(here.parents) - 1)] / "bin"):  # build, source, installed
+    # Build, source, and installed: PREFIX/lib/rodeo/python, or with the architecture between.
+    for above in (here.parents[3], here.parents[3] / "build", *(each / "bin" for each in here.parents[5:7])):
         if os.access(above / "rodeo", os.X_OK) and (above / "rodeo").is_file():
             return str(above / "rodeo")
     if found := shutil.which("rodeo"):
@@ -139,4 +141,4 @@ def needed(name):
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise Refused("control.package", f"the Python package `{(error.name or name).split('.')[0]}` is missing", "tools/setup run") from None
+        raise Refused("control.package", f"the Python package `{(error.name or name).split('.')[0]}` is missing", remedy()) from None

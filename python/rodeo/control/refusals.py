@@ -14,14 +14,17 @@ def refusals(
     disk_stop_bytes=0,
     disk_seconds_left=None,
     disk_time_s=0.0,
+    clocks=None,
+    clock_limit_s=None,
     alarms=(),
 ):
     """{command: None if it may be given now, else the reason, one sentence}. Pure. Who may give it (role, lease) is asked elsewhere.
 
-    `alarms`: the standing ones (alarms.Alarm); `disk_seconds_left` counts for a start only if it is known.
+    `alarms`: the standing ones (alarms.Alarm); `clocks` {host: by how many seconds its clock is off, None: nobody knows}; `disk_seconds_left` counts for a start only if it is known.
     """
     seen = _Situation(derived, run, act, memory, alarms)
     seen.database_good = database_good
+    seen.clocks = _clocks(clocks or {}, clock_limit_s)
     seen.disk = _disk(disk_free_bytes, disk_stop_bytes, disk_seconds_left, disk_time_s)
     return {command: _RULES[command](seen) for command in COMMANDS}
 
@@ -63,6 +66,15 @@ def _disk(free, stop, seconds, least_seconds):
     return None
 
 
+def _clocks(clocks, limit_s):
+    """Events of several hosts are put together by what their clocks say."""
+    off = [(seconds, host) for host, seconds in clocks.items() if seconds is not None and limit_s is not None and seconds > limit_s]
+    if off:
+        seconds, host = max(off)
+        return f"the clock of host {host} is off by {seconds * 1e3:.1f} ms, and runs need {limit_s * 1e3:g} ms (the alarm `clock`)"
+    return None
+
+
 def _launch(seen):
     if seen.run:
         return f"run {seen.run.number} is open"
@@ -79,8 +91,10 @@ def _start(seen):
         return "the run database is not there: no run number can be taken"
     if seen.disk:
         return seen.disk
+    if seen.clocks:
+        return seen.clocks
     for alarm in seen.alarms:
-        if alarm.severity == "alarm" and alarm.acked_by is None and alarm.cleared_ns is None:
+        if alarm.severity == "alarm" and alarm.asks and alarm.cleared_ns is None:
             return f"an alarm is not acknowledged: {alarm.what}"
     return None
 

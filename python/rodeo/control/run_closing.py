@@ -108,6 +108,7 @@ class Closing:
             for name, report in reports.items():
                 if counted := counters_of(report):
                     await c.writer.counters(run.number, name, counted, closed_ns)
+            await c.telling.keep_externals(closed_ns)
         if c.observer.strangers:
             LOG.warning("strangers: %s", c.observer.strangers)
         await c.writer.close_run(run.number, state, books.condition, flags, reason, run.first_event_ns, stopped_ns, closed_ns)

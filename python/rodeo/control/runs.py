@@ -4,7 +4,7 @@ import datetime
 import os
 from pathlib import Path
 
-from rodeo.control import apply, place, run_json, tables
+from rodeo.control import apply, bare_readout, place, run_json, tables
 from rodeo.control.printed import Cell, number, properties, table
 from rodeo.control.refused import Refused
 from rodeo.control.tables import OPEN, sa
@@ -205,8 +205,8 @@ def _insert(connection, table_, number_, values):
     connection.execute(table_.insert().values(run=number_, **known))
 
 
-def take_in(schema, paths):
-    """Reads run.json of `paths` into the database. Returns [(path, number or None, "imported" | "there already" | why not)]."""
+def take_in(schema, paths, system=None):
+    """Reads run.json, and reports of readouts (of `system`), of `paths` into the database. Returns [(path, number or None, "imported" | "there already" | why not)]."""
     files = run_json.found(paths)
     results = []
     engine = schema.engine(create=True)
@@ -216,7 +216,8 @@ def take_in(schema, paths):
             for path in files:
                 number_ = None
                 try:
-                    record = run_json.read(path)
+                    report = bare_readout.read(path)
+                    record = run_json.read(path) if report is None else bare_readout.record(path, report, system)
                     number_ = record.get("number")
                     with connection.begin():
                         results.append((path, number_, "imported" if put(connection, record) else "there already"))

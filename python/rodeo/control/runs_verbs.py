@@ -1,4 +1,4 @@
-"""The shell's verbs on the run database: `rodeo runs list|show|diff|config|export|import|audit`."""
+"""The shell's verbs on the run database: `rodeo runs list|show|diff|config|export|import|take|audit`."""
 
 import argparse
 import datetime
@@ -210,18 +210,30 @@ def run_export(argv):
 
 def run_import(argv):
     made = parser("import")
-    made.add_argument("paths", nargs="+", metavar="PATH", help="run.json or what export wrote, a run's folder, or a system's directory")
+    made.add_argument("paths", nargs="+", metavar="PATH", help="run.json or what export wrote, a run's folder, a system's directory, or the report of a `rodeo readout --json`")
+    made.add_argument("--of", metavar="NAME", help="system that runs of such a report are listed under (default: readout)")
     options = made.parse_args(argv)
     schema = schema_of(options)
     from rodeo.control import runs
     from rodeo.control.printed import Cell, table
 
-    results = [{"file": str(path), "number": number, "outcome": outcome} for path, number, outcome in runs.take_in(schema, options.paths)]
+    results = [{"file": str(path), "number": number, "outcome": outcome} for path, number, outcome in runs.take_in(schema, options.paths, options.of)]
     rows_out(options, ("file", "number", "outcome"), results, lambda rows: "\n".join(table(
         ["run", "file", "outcome"],
         [[Cell(row["number"]), Cell(row["file"]), Cell(row["outcome"], style=None if row["outcome"] in IMPORTED else "bad")] for row in rows])))
     good = sum(row["outcome"] in IMPORTED for row in results)
     return 0 if good == len(results) else 6 if good else 1
+
+
+def run_take(argv):
+    made = parser("take", "table json")
+    made.add_argument("--of", metavar="NAME", default="readout", help="system that it is taken for (default: readout)")
+    options = made.parse_args(argv)
+    schema = schema_of(options)
+    from rodeo.control import bare_readout
+
+    number = bare_readout.take(schema, options.of)
+    say(json.dumps({"run": number}) if options.output == "json" else str(number))
 
 
 IMPORTED = ("imported", "there already")
@@ -254,6 +266,7 @@ VERBS = {
     "config": (run_config, "Writes the exact configuration of a run as files"),
     "export": (run_export, "Writes runs as JSON files, which import reads"),
     "import": (run_import, "Reads runs of another database, or of run.json in their folders"),
+    "take": (run_take, "Takes the next number, for a readout without a control room"),
     "audit": (run_audit, "Shows who did what, and proves that nothing of it was changed"),
 }
 

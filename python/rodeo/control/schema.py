@@ -10,6 +10,7 @@ from urllib.parse import quote
 from rodeo.control.place import needed
 from rodeo.control.refused import Refused
 from rodeo.control.tables import HEAD, sa
+from rodeo.missing import remedy
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -38,7 +39,7 @@ class Schema:
             try:
                 return sa.create_engine(self.url, poolclass=sa.pool.NullPool, connect_args={"connect_timeout": int(max(2, self.busy_s))} if "postgresql" in self.url.drivername else {})
             except ModuleNotFoundError as error:
-                raise Refused("control.package", f"the Python package `{error.name}` is missing", "tools/setup run") from None
+                raise Refused("control.package", f"the Python package `{error.name}` is missing", remedy()) from None
         uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
 
         def connect():

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from rodeo.control import place
+from rodeo.control import place, talk
 from rodeo.control.desk import Desk
 from rodeo.control.door import login_name
 from rodeo.control.place import needed
@@ -170,6 +170,16 @@ def _protocol(base):
     return Known
 
 
+def leave_token(file, token):
+    """Where Prometheus, or another viewer, finds its token: for this user alone."""
+    file = Path(file)
+    part = file.with_name(file.name + ".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(token + "\n")
+    os.replace(part, file)
+
+
 def farewell(document: dict) -> str:
     """What goes on when the control room leaves, and how to come back to it."""
     alive = [each["name"] for each in document.get("processes") or [] if each.get("phase") not in ("absent", "done", "failed")]
@@ -187,8 +197,9 @@ def _processes(names):
     return f"{len(names)} process{'' if len(names) == 1 else 'es'} ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})"
 
 
-async def serve(controller, name, listen, *, lock=None, out=None, err=None, signals=(signal.SIGINT, signal.SIGTERM)):
+async def serve(controller, name, listen, *, lock=None, token_file=None, out=None, err=None, signals=(signal.SIGINT, signal.SIGTERM)):
     """Opens the controller and its room, prints the address, and serves until a signal; then says what goes on. `lock`: the room's, held.
+    `token_file`: where the token of viewers is left while it serves.
     The one line of `out` is the address (of experts), or the socket without a port."""
     out, err = out or sys.stdout, err or sys.stderr
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
@@ -198,12 +209,16 @@ async def serve(controller, name, listen, *, lock=None, out=None, err=None, sign
     try:
         await controller.open()
         await room.open()
+        if token_file is not None and listen:
+            leave_token(token_file, room.sessions.tokens["viewer"])
         print(room.addresses["expert"] if listen else str(room.socket), file=out, flush=True)
         if listen:
             print(f"control room of {name}: open the address above; others see with: rodeo control status --addresses --system {name}", file=err, flush=True)
         await asked.wait()
         print(farewell(controller.document()), file=err, flush=True)
     finally:
+        if token_file is not None:
+            Path(token_file).unlink(missing_ok=True)
         await room.close()
         await controller.close()
         for number in signals:
@@ -215,11 +230,11 @@ def main(file, *, listen=None, page=True, verbose=False):
     from rodeo.control.controller import Controller
     from rodeo.control.system import load
 
-    logging.basicConfig(stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", datefmt="%H:%M:%S")
-    for noisy in ("uvicorn", "uvicorn.error", "asyncio", "alembic", "sqlalchemy"):
+    for noisy in ("httpx", "httpcore", "uvicorn", "uvicorn.error", "asyncio", "alembic", "sqlalchemy"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     system = load(Path(file), place.rodeo_command())
     address = listen_address(listen or system.listen) if page else None
     lock = hold_room(system.name)
-    asyncio.run(serve(Controller(system), system.name, address, lock=lock))
+    talk.begin("control", system.directory / "control.jsonl", level=logging.DEBUG if verbose else logging.INFO, datefmt="%H:%M:%S")
+    asyncio.run(serve(Controller(system), system.name, address, lock=lock, token_file=system.directory / "viewer.token"))
     return 0

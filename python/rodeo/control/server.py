@@ -8,7 +8,7 @@ import logging
 import mimetypes
 from pathlib import Path
 
-from rodeo.control import security
+from rodeo.control import records, security
 from rodeo.control.door import LONGEST_BODY, Door, body_of, status_of
 from rodeo.control.live import Feed, encoded
 from rodeo.control.place import needed
@@ -43,6 +43,7 @@ class Server:
             ("GET", "/api/runs", self.runs), ("GET", "/api/runs/compare", self.compare), ("GET", "/api/runs/{number}", self.run),
             ("GET", "/api/runs/{number}/configuration", self.run_configuration), ("GET", "/api/series", self.series), ("GET", "/api/links", self.links),
             ("GET", "/api/logs", self.logs), ("GET", "/api/configuration", self.configuration), ("GET", "/api/alarms", self.alarms),
+            ("GET", "/api/rules", self.rules), ("GET", "/api/metrics", self.metrics),
             ("GET", "/api/audit", self.audit), ("GET", "/api/notes", self.notes), ("GET", "/api/addresses", self.by_role),
             ("GET", "/api/openapi.json", self.openapi),
         ]
@@ -183,8 +184,11 @@ class Server:
         return {"links": await _awaited(self.controller.links(_text(request, "process")))}
 
     async def logs(self, request):
-        lines = await _awaited(self.controller.log_lines(_text(request, "process") or None, _number(request, "lines", 100, 1, 2000), _text(request, "search")))
-        return {"lines": [{"process": each["process"], "text": each["line"]} for each in lines]}
+        lines = await _awaited(self.controller.log_lines(
+            _text(request, "process") or None, lines=_number(request, "lines", 100, 1, 2000), search=_text(request, "search"), run=_number(request, "run", None, 1),
+            level=_choice(request, "level", records.LEVELS, "debug"), audience=_choice(request, "audience", records.AUDIENCES, "developer"),
+            since_ns=_number(request, "since_ns", None, 0, 2**63), fold=_choice(request, "fold", ("yes", "no"), "yes") == "yes"))
+        return {"lines": lines}
 
     async def configuration(self, request):
         return await _awaited(self.controller.configuration())
@@ -205,6 +209,12 @@ class Server:
 
     async def alarms(self, request):
         return {"alarms": await _awaited(self.controller.reads.alarm_history(_number(request, "limit", 100, 1, 1000)))}
+
+    def rules(self, request):
+        return {"rules": self.controller.rules()}
+
+    def metrics(self, request):
+        return needed("starlette.responses").Response(self.controller.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def audit(self, request):
         return {"audit": await _awaited(self.controller.reads.audit(_number(request, "limit", 100, 1, 1000)))}
@@ -279,6 +289,13 @@ async def _json(request) -> dict:
 
 def _text(request, name):
     return request.query_params.get(name, "")[:200]
+
+
+def _choice(request, name, choices, default):
+    text = _text(request, name) or default
+    if text not in choices:
+        raise Refused("control.argument", f"`{name}` is one of {', '.join(choices)}, and not `{text[:20]}`", "")
+    return text
 
 
 def _run_number(text):

@@ -1,5 +1,7 @@
 """The document as text for a terminal: the state first, then numbers, processes, alarms. Pure."""
 
+import time
+
 GLYPHS = {"OFF": "o", "LAUNCHING": "^", "READY": "=", "STARTING": "^", "RUNNING": ">", "PAUSED": "|", "STOPPING": "v", "CLOSING": "v", "ERROR": "X"}
 
 
@@ -21,8 +23,8 @@ def text(document: dict, now_ns: int | None = None) -> str:
         lines.append(f"  limited by {limited['process']}" + (f" ({limited['stage']})" if limited.get("stage") else ""))
     if document["processes"]:
         lines += ["", *table([["process", "kind", "host", "phase", "pid", "rate", "what"], *(_process(each, now_ns) for each in document["processes"])])]
-    if standing := [each for each in document["alarms"] if not each.get("cleared_ns") or not each.get("acked_ns")]:
-        lines += ["", "alarms", *(line for each in standing for line in _alarm(each, now_ns))]
+    if standing := alarms(document, now_ns):
+        lines += ["", "alarms", *standing]
     links = document.get("links") or {}
     if links.get("bad"):
         lines += ["", f"links: {links['active']} of {links['total']} active; the worst", *(f"  {each['process']} {each['fid']} {each.get('state') or ''} missing {count(each.get('missing'))}, "
@@ -32,6 +34,34 @@ def text(document: dict, now_ns: int | None = None) -> str:
     if document["database"]["state"] != "good":
         lines += ["", f"the run database is gone: {document['database'].get('journal') or 0} entries wait in the journal"]
     return "\n".join(lines)
+
+
+def alarms(document: dict, now_ns: int) -> list:
+    """Alarms that stand, two lines each."""
+    standing = [each for each in document["alarms"] if not each.get("cleared_ns") or not each.get("acked_ns")]
+    return [line for each in standing for line in _alarm(each, now_ns)]
+
+
+def rules(listed: list) -> list:
+    """The alarm rules as a table."""
+    rows = [["rule", "priority", "limit", "in looks", "when", "do"]]
+    for each in listed:
+        looks = f"{each['times']} of {each['of_last']}" if each["of_last"] > 1 else "1"
+        limit = "-" if each["limit"] is None else f"{each['limit']:g}"
+        rows.append([each["name"], "off" if not each["enabled"] else each["severity"] or "by role", limit, looks, each["about"], each["do"]])
+    return table(rows)
+
+
+def history(listed: list) -> list:
+    """Alarms that were, as a table."""
+    rows = [["raised (UTC)", "over (UTC)", "run", "by", "what"]]
+    for each in listed:
+        rows.append([_utc(each["raised_ns"]), _utc(each["cleared_ns"]), str(each["run"] or "-"), each["acked_by"] or "-", each["what"]])
+    return table(rows) if listed else []
+
+
+def _utc(ns):
+    return "-" if ns is None else time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ns / 1e9))
 
 
 def headline(document: dict) -> str:
@@ -60,6 +90,14 @@ def numbers(values: dict) -> str:
     return " | ".join(part.strip() for part in parts)
 
 
+def log_line(record: dict) -> str:
+    """A log record as one line: when (UTC), how bad, who, the run, what."""
+    when = "-" if record["time_ns"] is None else time.strftime("%H:%M:%S", time.gmtime(record["time_ns"] / 1e9)) + f".{record['time_ns'] // 1_000_000 % 1000:03d}"
+    fields = " ".join(f"{name}={value}" for name, value in record["fields"].items() if value)
+    parts = [f"{when:12} {record['level']:7} {record['process']}", *([f"run {record['run']}"] if record["run"] else [])]
+    return "  ".join(parts) + f": {record['message']}" + (f"  [{fields}]" if fields else "") + (f"  (x{record['repeats'] + 1})" if record["repeats"] else "")
+
+
 def ended(run: dict) -> str:
     """How a run ended, in one line."""
     flags = " ".join(run.get("flags") or [])
@@ -80,8 +118,10 @@ def _process(each, now_ns):
 
 
 def _alarm(each, now_ns):
-    mark = "!!" if each["severity"] == "alarm" else " !"
+    mark = "  " if each.get("shelved_by") else "!!" if each["severity"] == "alarm" else " !"
     state = f"acknowledged by {each['acked_by']}" if each.get("acked_by") else "not acknowledged"
+    if each.get("shelved_by"):
+        state = f"shelved by {each['shelved_by']} until {time.strftime('%H:%M', time.gmtime(each['shelved_until_ns'] / 1e9))} UTC"
     gone = ", over" if each.get("cleared_ns") else ""
     yield f"{mark} {each['cause']}  {each['what']}  {span(max(0.0, (now_ns - each['raised_ns']) / 1e9))}, {state}{gone}"
     if each.get("value") is not None and each.get("limit") is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .refused import Refused
+from .rules import DEFAULT, Rules, rules_of
 
 KINDS = ("readout", "router", "program", "emulator")
 ROLES = ("essential", "at_least", "expendable")
@@ -98,6 +99,18 @@ class HostEntry:
 
 
 @dataclass(frozen=True)
+class External:
+    """One [[control.external]]: `format` prometheus or json; `keep`: metrics that are kept with each run."""
+
+    name: str
+    address: str
+    format: str = "prometheus"
+    every_s: float = 5.0
+    timeout_s: float = 2.0
+    keep: tuple = ()
+
+
+@dataclass(frozen=True)
 class System:
     """One system file. Paths are absolute, sizes in bytes, limits in seconds. `values` are the effective values with origins, as `rodeo check` says them."""
 
@@ -114,6 +127,8 @@ class System:
     patience: float = 1.0  # factor of all times after which silence counts, for slow machines
     classes: tuple = ()
     hosts: tuple = ()
+    externals: tuple = ()
+    rules: Rules = DEFAULT
     text: str = ""
     values: tuple = ()
 
@@ -230,6 +245,8 @@ def from_values(values, file, text=""):
         patience=float(tree.number("control.patience", 1.0)),
         classes=classes,
         hosts=hosts,
+        externals=tuple(_external(tree.table(f"control.external[{index}]")) for index in range(tree.count("control.external"))),
+        rules=rules_of([_alarm(tree.table(f"control.alarm[{index}]")) for index in range(tree.count("control.alarm"))]),
         text=text,
         values=tuple(values),
     )
@@ -296,15 +313,41 @@ def _process_class(table, base):
     )
 
 
+def _external(table):
+    return External(
+        name=table.text("name"),
+        address=table.text("address"),
+        format=table.text("format", "prometheus"),
+        every_s=table.seconds("every", 5.0),
+        timeout_s=table.seconds("timeout", 2.0),
+        keep=tuple(str(one) for one in table.list("keep")),
+    )
+
+
+def _alarm(table):
+    """What a [[control.alarm]] gives: of a built-in rule the rest stays."""
+    given = table.given()
+    values = {key: table.text(key) for key in ("name", "of", "value", "comparison", "priority", "text", "do", "when", "gone") if key in given}
+    values.update({key: float(table.number(key, 0)) for key in ("limit",) if key in given})
+    values.update({key: int(table.number(key, 0)) for key in ("times", "of_last") if key in given})
+    values.update({key: bool(table.number(key, False)) for key in ("per_second", "enabled") if key in given})
+    return {**values, **({"hold": table.seconds("hold", 0.0)} if "hold" in given else {})}
+
+
 class _Tree:
     """Effective values by key. A value is text as TOML writes it, which for these types is JSON."""
 
-    def __init__(self, values, prefix=""):
+    def __init__(self, values, prefix="", defaults=frozenset()):
         self._prefix = prefix
         self._values = values if isinstance(values, dict) else {one["key"]: _value(one["value"]) for one in values}
+        self._defaults = defaults if isinstance(values, dict) else {one["key"] for one in values if one.get("origin") == "default"}
 
     def table(self, prefix):
-        return _Tree(self._values, prefix + ".")
+        return _Tree(self._values, prefix + ".", self._defaults)
+
+    def given(self):
+        """Keys of this table that somebody has written."""
+        return {key.removeprefix(self._prefix) for key in self._values if key.startswith(self._prefix) and key not in self._defaults}
 
     def count(self, key):
         found = {int(match.group(1)) for name in self._values if (match := re.match(re.escape(key) + r"\[(\d+)\]\.", name))}

@@ -6,13 +6,15 @@ import logging
 import time
 from dataclasses import replace
 
-from rodeo.control import alarms, document, numbers, sound
+from rodeo.control import alarms, commands, conditions, document, numbers, room_metrics, sound
 from rodeo.control.looks import RunRow
+from rodeo.control.own_rules import Watch
 from rodeo.control.refused import Refused
 from rodeo.control.series import Series
 
 LOG = logging.getLogger("rodeo.control")
-LINES = 200  # of a log, at most, that are searched for each process in one answer
+MOST_SHELVED_MIN = 24 * 60
+EXTERNALS_NS = 60 * 10**9
 
 
 class Telling:
@@ -22,6 +24,9 @@ class Telling:
         self.c = c
         self.lease = None
         self.book = alarms.Book()
+        self.watch = Watch(c.system.rules)
+        self._kept_externals = None  # (run, when)
+        self._tests = {}  # rule -> (who, until when)
         self.series = Series()
         self.last_run = None
         self.numbers, self.process_numbers, self.limited_by, self.all_links = {}, {}, None, None
@@ -61,14 +66,23 @@ class Telling:
         derived = c.derived
         if c.run is not None and c.run.stopping:  # it ends because it was told to
             derived = replace(derived, ended=())
-        found = alarms.conditions(
+        running = c.run is not None and derived.state == "RUNNING"
+        self.watch.look(now_s, running=running, numbers=self.numbers, looks=c.looks, phases=derived.phases, process_numbers=self.process_numbers,
+                        externals=c.externals.by_name)
+        self._tests = {name: one for name, one in self._tests.items() if one[1] > now_s}
+        found = conditions.conditions(
             derived, c.looks, self.numbers, run=c.run and c.run.row(), act=c.act(), memory=c.memory, now_s=now_s, process_numbers=self.process_numbers,
             known=self.book.known, limited_by=self.limited_by, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
             database_good=database["state"] == "good", journal=database["journal"], disk_warn_bytes=c.system.disk_warn_bytes,
-            disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s)
+            disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s, clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures,
+            externals=c.externals.by_name.values(), watch=self.watch, tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
         found = [each for each in found if not (each.process and each.cause.startswith("process.failed:") and c.observer.members[each.process].ended_here)]
         self.book.learn(c.derived, self.process_numbers)
-        self._happened += [alarm for _, alarm in self.book.evaluate(found, time.time_ns())]
+        happened = self.book.evaluate(found, time.time_ns())
+        self._happened += [alarm for _, alarm in happened]
+        for kind, alarm in happened:
+            if kind == "raised":
+                LOG.log(logging.ERROR if alarm.severity == "alarm" else logging.WARNING, "%s", alarm.what, extra={"fields": {"alarm": alarm.cause, "do": alarm.do}})
 
     def _points(self):
         """Values of the rings: those of the system by their name, those of a process as NAME.number."""
@@ -76,7 +90,11 @@ class Telling:
         for name, values in self.process_numbers.items():
             points.update({f"{name}.{key}": value for key, value in values.items()})
         for look in self.c.looks:
-            points[f"{look.name}.cpu"] = look.cpu
+            points[f"{look.name}.cpu"], points[f"{look.name}.rss_bytes"] = look.cpu, look.rss_bytes
+        points.update({f"lost.{reason}": count for reason, count in ((self.numbers.get("chunks") or {}).get("lost") or {}).items()})
+        points.update({f"rule.{one.rule.name}" + (f".{one.subject}" if one.subject else ""): one.value for one in self.watch.found})
+        for external in self.c.externals.by_name.values():
+            points.update({f"{external.name}.{name}": value for name, value in external.kept().items()})
         return points
 
     async def keep(self):
@@ -84,6 +102,24 @@ class Telling:
         happened, self._happened = self._happened, []
         for each in happened:
             await self._write(each)
+        if happened:
+            await self.c.remember_shelf(self.book.shelf())
+        await self.keep_externals()
+
+    async def keep_externals(self, now_ns=None):
+        """What external programs say into the rows of the run: at its begin, each minute, and when it is closed (`now_ns` given)."""
+        c, run = self.c, self.c.run
+        if run is None:
+            self._kept_externals = None
+            return
+        when_ns = now_ns or time.time_ns()
+        if now_ns is None and self._kept_externals is not None and self._kept_externals[0] == run.number and when_ns - self._kept_externals[1] < EXTERNALS_NS:
+            return
+        self._kept_externals = (run.number, when_ns)
+        for external in c.externals.by_name.values():
+            if values := external.kept():
+                with contextlib.suppress(Refused):
+                    await c.writer.counters(run.number, external.name, values, when_ns)
 
     async def _write(self, alarm):
         try:
@@ -96,6 +132,30 @@ class Telling:
         await self._write(alarm)
         self.publish()
         return {"cause": cause}
+
+    async def shelve(self, cause, actor, minutes):
+        now_ns = time.time_ns()
+        until_ns = None if minutes is None else now_ns + min(minutes, MOST_SHELVED_MIN) * 60 * 10**9
+        await self._write(self.book.shelve(cause, actor, until_ns, now_ns))
+        await self.c.remember_shelf(self.book.shelf())
+        self.publish()
+        return {"cause": cause, "until_ns": until_ns}
+
+    def test_alarm(self, name, actor):
+        rules = self.c.system.rules
+        if name not in rules.by_name:
+            near = commands.nearest(name, rules.by_name)
+            raise Refused("control.no_rule", f"there is no alarm rule `{name[:40]}`", f"did you mean `{near}`?" if near else "rodeo control alarms --rules lists them")
+        now_s = time.monotonic()
+        self._tests[name] = (actor, now_s + conditions.TEST_S)
+        self._alarms(now_s)
+        self.publish()
+        return {"cause": f"test:{name}"}
+
+    def metrics(self):
+        c = self.c
+        return room_metrics.text(self.document, rules=c.system.rules, found=self.watch.found, gone=[one for one in self.watch.found if self.watch.is_gone(one)],
+                                 clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures, system=c.system)
 
     def closed(self, run, condition, flags, reason, state):
         """The run that ended last, as the document shows it."""
@@ -115,7 +175,7 @@ class Telling:
             sequence=self._sequence + 1, time_ns=now_ns, system=c.system, build=self._build(), derived=derived, since_ns=self._since_ns, looks=c.looks,
             run=c.run and c.run.row(), act=c.act(), memory=c.memory, last_run=self.last_run, numbers=self.numbers, process_numbers=self.process_numbers,
             limited_by=self.limited_by, links=self.all_links, alarms=self.book.standing(), lease=self.lease, refusals=c.refusals(), hosts=self._hosts(),
-            database=self._database(), now_s=time.monotonic())
+            database=self._database(), externals=[each.as_json() for each in c.externals.by_name.values()], now_s=time.monotonic())
         same = {**built, "sequence": self.document["sequence"], "time_ns": self.document["time_ns"]} == self.document
         if same and now_ns - self.document["time_ns"] < 900_000_000:
             return
@@ -135,6 +195,7 @@ class Telling:
     def _hosts(self):
         observer, disk = self.c.observer, self.c.disk or {}
         return [{"name": name, "launcher": host.launcher, "state": "silent" if name in observer.silent_hosts else "good", "seen_ns": observer.host_seen_ns.get(name),
+                 "clock_offset_s": (self.c.host_looks.offsets.get(name) or (None,))[0], "temperature": max((self.c.host_looks.temperatures.get(name) or {}).values(), default=None),
                  "disk_free_bytes": disk.get("free") if name == "local" else None, "disk_total_bytes": disk.get("total") if name == "local" else None}
                 for name, host in self.c.hosts.items()]
 
@@ -144,19 +205,6 @@ class Telling:
         return [{"process": each.name, **{key: link.get(key) for key in ("fid", "state", "chunks", "missing", "left_out", "bad")}}
                 for each in self.c.observer.members.values() if each.member.kind == "readout" and process in ("", None, each.name)
                 for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or []]
-
-    async def log_lines(self, process, lines, search):
-        """The last lines of a process's log, or of all: [{process, line}]. Refused(control.no_process)."""
-        names = [process] if process else list(self.c.observer.members)
-        if process and process not in self.c.observer.members:
-            raise Refused("control.no_process", f"there is no process `{process}`", "rodeo control status lists them")
-        found = []
-        for name in names:
-            with contextlib.suppress(Refused):
-                wanted = lines if process and not search else max(lines, LINES)
-                said = await self.c.observer.host_of(name).tail(name, wanted)
-                found += [{"process": name, "line": line} for line in said if not search or search.lower() in line.lower()][-lines:]
-        return found
 
     async def configuration(self):
         """What each class runs with: its file's text, the effective values and their origins, the settings over the file."""

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 
-from rodeo.control import commands, help_text, place, status
+from rodeo.control import commands, help_text, place, records, status
 from rodeo.control.refused import Refused
 
 EXITS = {"control.argument": 2, "control.unknown_verb": 2, "control.which_room": 2, "control.no_room": 4, "control.gone": 4, "control.timeout": 4, "control.command": 1}
 EPILOGUE = help_text.EXITS.format(partial="degraded", seven="data did not verify")
+FOLLOW_S = 1.0
 ROOM = "Starts the control room of a system file, and prints the address of its page"
 
 
@@ -151,15 +152,73 @@ def run_ack(argv):
     return 0
 
 
+def run_alarms(argv):
+    made = client_parser("alarms", "Alarms that stand, with what to do")
+    made.add_argument("--rules", action="store_true", help="the rules instead: what is an alarm when, and what to do then")
+    made.add_argument("--history", action="store_true", help="those that were, the newest first")
+    made.add_argument("--lines", type=int, default=50, help="of the history, at most so many (50)")
+    options = made.parse_args(argv)
+    with connected(options) as client:
+        if options.rules:
+            rules = client.rules()
+            show(options, rules, "\n".join(status.rules(rules)))
+        elif options.history:
+            history = client.alarm_history(limit=options.lines)
+            show(options, history, "\n".join(status.history(history)) or "no alarm so far")
+        else:
+            document = client.status()
+            show(options, document["alarms"], "\n".join(status.alarms(document, time.time_ns())) or "no alarms")
+    return 0
+
+
+def run_alarm(argv):
+    made = client_parser("alarm", "`alarm test NAME` raises the alarm of a rule for ten seconds: is it heard?")
+    made.add_argument("what", choices=("test",), help="test")
+    made.add_argument("name", metavar="NAME", help="of the rule: rodeo control alarms --rules lists them")
+    options = made.parse_args(argv)
+    with connected(options) as client:
+        result = client.test_alarm(options.name)
+        show(options, result, f"{result['cause']} is raised; when it was heard: rodeo control ack {result['cause']}")
+    return 0
+
+
+def run_prometheus(argv):
+    from pathlib import Path
+
+    from rodeo.control import prometheus_files
+    from rodeo.control.system import load
+
+    made = parser("prometheus", "Writes the alarm rules of a system file as a rule file of Prometheus, on stdout")
+    made.add_argument("system", metavar="SYSTEM", nargs="?", help="the system file")
+    made.add_argument("--dashboard", action="store_true", help="a dashboard for Grafana instead, of all systems")
+    options = made.parse_args(argv)
+    if not options.dashboard and not options.system:
+        raise Refused("control.argument", "rodeo control prometheus: of which system file?", "rodeo control prometheus SYSTEM, or --dashboard")
+    print(prometheus_files.dashboard_text() if options.dashboard else prometheus_files.rule_file(load(Path(options.system), place.rodeo_command(), check_classes=False)), end="")
+    return 0
+
+
 def run_logs(argv):
-    made = client_parser("logs", "The last lines of a process, or of all")
+    made = client_parser("logs", "What processes said, in one place: by process, run, level, audience and text")
     made.add_argument("process", nargs="?", help="its name; without one all")
     made.add_argument("--lines", type=int, default=50, help="at most so many (50)")
     made.add_argument("--search", default="", metavar="TEXT", help="only lines with this text")
+    made.add_argument("--run", type=int, metavar="NUMBER", help="only lines of this run")
+    made.add_argument("--level", choices=records.LEVELS, default="debug", help="only lines so bad or worse")
+    made.add_argument("--audience", choices=records.AUDIENCES, default="developer", help="only lines for these: operator, or expert (operators' lines too)")
+    made.add_argument("--no-fold", action="store_true", help="repeats one by one")
+    made.add_argument("--follow", action="store_true", help="goes on with what is said from now on, until Ctrl-C")
     options = made.parse_args(argv)
+    wanted = {"search": options.search, "run": options.run, "level": options.level, "audience": options.audience, "fold": not options.no_fold}
     with connected(options) as client:
-        lines = client.logs(options.process, lines=options.lines, search=options.search)
-    show(options, lines, "\n".join(each["text"] if options.process else f"{each['process']}: {each['text']}" for each in lines))
+        lines = client.logs(options.process, lines=options.lines, **wanted)
+        show(options, lines, "\n".join(status.log_line(each) for each in lines))
+        since_ns = 0 if lines else time.time_ns()
+        while options.follow:
+            since_ns = max([since_ns, *(each["time_ns"] + 1 for each in lines if each["time_ns"])])
+            time.sleep(FOLLOW_S)
+            if lines := client.logs(options.process, lines=1000, since_ns=since_ns, **wanted):
+                show(options, lines, "\n".join(status.log_line(each) for each in lines))
     return 0
 
 
@@ -211,7 +270,8 @@ VERBS = {
     "resume": (simple("resume"), None), "stop": (simple("stop"), None), "go-on": (simple("go_on", "go-on"), commands.COMMANDS["go_on"].what), "abort": (simple("abort"), None),
     "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "What the system does now; --addresses of its page"),
     "wait": (run_wait, "Waits for a state, for events or for seconds of the run"), "take": (run_take, None), "ask": (simple("ask"), None), "release": (simple("release"), None),
-    "ack": (run_ack, None), "note": (simple("note"), None), "logs": (run_logs, "The last lines of a process, or of all"),
+    "ack": (run_ack, None), "shelve": (simple("shelve"), None), "alarms": (run_alarms, "Alarms that stand; --rules, --history"),
+    "alarm": (run_alarm, "alarm test NAME raises an alarm to see that it is heard"), "prometheus": (run_prometheus, "The alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "logs": (run_logs, "What processes said: by run, level, audience and text"),
 }
 HIDDEN = {"agent": run_agent}  # the room starts it, on each host
 

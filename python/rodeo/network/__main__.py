@@ -7,6 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+from rodeo.missing import remedy
+
 # Exit codes of the command.
 DONE, FAILED, USAGE, INVALID, NOT_VERIFIED, INTERRUPTED = 0, 1, 2, 3, 7, 6
 
@@ -298,7 +300,7 @@ def main():
         print("interrupted; what has ended is in the journal: the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
     except ImportError as missing:
-        complain("cli.python", f"{sys.executable}: {missing}", next="run tools/setup, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3")
+        complain("cli.python", f"{sys.executable}: {missing}", next=f"{remedy()}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3")
         return FAILED
     except ValueError as refused:
         text = str(refused)

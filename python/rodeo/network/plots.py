@@ -3,13 +3,15 @@
 import io
 import re
 
+from rodeo.missing import remedy
+
 try:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 except ImportError as missing:
-    raise ImportError(f"pictures need matplotlib ({missing}): run tools/setup") from missing
+    raise ImportError(f"pictures need matplotlib ({missing}): {remedy()}") from missing
 
 COLOURS = {"simulation": "#0072b2", "formula": "#009e73", "laboratory": "#d55e00", "paper": "#555555"}
 OTHERS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

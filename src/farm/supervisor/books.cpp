@@ -46,6 +46,7 @@ formats::AssignedEvent assigned_event(const dispatch::Event& event, bool build_o
 Books::Books(const SupervisorSettings& settings)
     : dispatcher({.policy = settings.assignment,
                   .capacity = settings.events_in_flight,
+                  .reserve = settings.events_in_flight,
                   .timeout_ns = static_cast<std::uint64_t>(settings.event_timeout.count()),
                   .most_at_once = kMostAtOnce,
                   .seed = 1}),

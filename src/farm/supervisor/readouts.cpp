@@ -15,6 +15,7 @@ using C = ReadoutsCounter;
 constexpr std::uint64_t kLookNs = 1'000'000;
 constexpr unsigned kMostClears = 8;              // of one readout, that it has not answered
 constexpr std::uint64_t kAgainNs = 20'000'000;   // a refused clear is told again
+constexpr std::uint64_t kDescribeNs = 100'000'000;
 constexpr std::uint64_t kProbeNs = 500'000'000;  // a readout that is dead and connected is asked, to see whether it is
 constexpr std::uint64_t kBehind = 1 << 16;       // events may come so much later than the newest one
 
@@ -133,8 +134,8 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
 
 void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
   Readout& readout = readouts_[index];
-  // Beside every survey: what it holds when it has ended is asked for after that.
-  if (!readout.connected || readout.ended || readout.asked || now_ns < readout.next_ask_ns + kAgainNs) return;
+  if (!readout.connected || readout.ended || now_ns < readout.next_describe_ns) return;
+  readout.next_describe_ns = now_ns + kDescribeNs;
   const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::describe),
                                       std::span<const std::byte>{}, settings_.readout_grace);
   if (request) pending_[*request] = {.readout = index, .what = Asked::describe};
@@ -234,8 +235,8 @@ bool Readouts::all_ended() const {
   return some;
 }
 
-std::vector<ReadoutStatus> Readouts::status() const {
-  std::vector<ReadoutStatus> out;
+std::vector<SupervisedReadout> Readouts::status() const {
+  std::vector<SupervisedReadout> out;
   for (const Readout& readout : readouts_)
     out.push_back({.name = readout.name,
                    .connected = readout.connected,

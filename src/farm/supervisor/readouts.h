@@ -20,7 +20,7 @@
 
 namespace rodeo::farm {
 
-struct ReadoutStatus {
+struct SupervisedReadout {
   std::string name;
   bool connected = false;
   bool lives = true;  ///< it is waited for
@@ -61,7 +61,7 @@ class Readouts {
   /// Every one that lives says that no fragment comes any more; there is one.
   bool all_ended() const;
 
-  std::vector<ReadoutStatus> status() const;
+  std::vector<SupervisedReadout> status() const;
   std::vector<NamedCounter> counters() const;
   std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
 
@@ -78,6 +78,7 @@ class Readouts {
     std::optional<std::uint64_t> from = {};   // to be asked for what it holds, from this id on
     bool asked = false;                       // a survey is under way
     std::uint64_t next_ask_ns = 0;
+    std::uint64_t next_describe_ns = 0;
     std::uint64_t newest = 0;
     unsigned clears = 0;  // under way
     std::uint64_t told_again_ns = 0;  // when a refused clear is told again; 0: none was

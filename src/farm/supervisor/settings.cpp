@@ -19,6 +19,10 @@ const Settings<SupervisorKeys>& supervisor_settings() {
       setting(&S::assignment, "assignment",
               {{"least_loaded", Policy::least_loaded}, {"round_robin", Policy::round_robin}, {"random", Policy::random}},
               "Which node with a free slot gets an event: one that has fewest, the next in turn, or any."),
+      setting(&S::nodes, "nodes",
+              "How many filter nodes there are: a supervisor that was started anew assigns what nobody has told of as soon as all of them "
+              "are back, not only after rebuild_time. 0: not known.",
+              {.maximum = 65535}),
       setting(&S::most_nodes, "most_nodes", "Nodes that may be connected at a time.", {.minimum = 1, .maximum = 65535}),
       setting(&S::run_number, "run_number", "The run, where the supervisor is not told it (--hold).",
               {.minimum = 1, .maximum = 0x7fffffff}),

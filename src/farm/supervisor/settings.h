@@ -21,6 +21,7 @@ struct SupervisorSettings {
   std::vector<std::string> readouts = {};   ///< names of their services
   std::vector<std::string> recorders = {};  ///< the same
   dispatch::Policy assignment = dispatch::Policy::least_loaded;
+  std::uint32_t nodes = 0;  ///< that there are; 0: not known
   std::uint32_t most_nodes = 4096;
   std::uint32_t run_number = 1;
   std::uint32_t run_type = 0xf;

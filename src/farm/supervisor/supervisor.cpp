@@ -10,7 +10,7 @@ namespace rodeo::farm {
 namespace {
 
 constexpr std::uint64_t kTickNs = 1'000'000;
-constexpr std::uint64_t kShowNs = 100'000'000;
+constexpr std::uint64_t kShowNs = 50'000'000;
 constexpr std::uint64_t kPartNs = 1'000'000'000;   // so long nodes are waited for that have not heard that the run is over
 constexpr std::uint64_t kSettleNs = 500'000'000;   // a trigger that was accepted is told of within that
 
@@ -143,7 +143,9 @@ void Supervisor::move_on(std::uint64_t now_ns) {
     case Stage::rebuilding: {
       // Where readouts hold nothing that nobody told of, no node can have anything either.
       const bool nothing = readouts_.surveyed() && orphans_.waiting() == 0 && (!triggers_ || in_stage() >= kSettleNs);
-      if (stop || nothing || in_stage() >= static_cast<std::uint64_t>(settings_.rebuild_time.count())) enter(Stage::running, now_ns);
+      // Whoever could have something has said what it has.
+      const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() && (!triggers_ || in_stage() >= kSettleNs);
+      if (stop || nothing || all || in_stage() >= static_cast<std::uint64_t>(settings_.rebuild_time.count())) enter(Stage::running, now_ns);
       return;
     }
     case Stage::running:
@@ -173,7 +175,8 @@ void Supervisor::move_on(std::uint64_t now_ns) {
 void Supervisor::show(std::uint64_t now_ns) {
   shown_ns_ = now_ns;
   using namespace dispatch;
-  SupervisorStatus status{.stage = stage_,
+  SupervisorStatus status{.at_ns = now_ns,
+                          .stage = stage_,
                           .run_number = run_number_.load(std::memory_order_relaxed),
                           .seconds = began_ns_ == 0 ? 0 : static_cast<double>((ended_ns_ != 0 ? ended_ns_ : now_ns) - began_ns_) * 1e-9,
                           .counters = base::named_counters(books_.dispatcher.counters(), kDispatchCounters, [](DispatchCounter) { return true; }),
@@ -218,7 +221,7 @@ std::string SupervisorStatus::limited_by() const {
   const std::uint64_t all = waiting + assigned + uncleared;
   if (all == 0 || room > all / 8) return waiting > 0 && assigned > 0 ? "filter nodes" : "nothing";
   if (uncleared > all / 2) {
-    const auto slowest = std::ranges::max_element(readouts, {}, &ReadoutStatus::behind);
+    const auto slowest = std::ranges::max_element(readouts, {}, &SupervisedReadout::behind);
     return slowest == readouts.end() || slowest->behind == 0 ? "clears" : "readout " + slowest->name;
   }
   return "filter nodes";

@@ -35,6 +35,7 @@ enum class Stage : std::uint8_t {
 const char* stage_name(Stage stage);
 
 struct SupervisorStatus {
+  std::uint64_t at_ns = 0;  ///< steady clock: at most 50 ms ago
   Stage stage = Stage::idle;
   std::uint32_t run_number = 0;
   double seconds = 0;                   ///< of the run
@@ -48,8 +49,8 @@ struct SupervisorStatus {
   bool adds_up = true;                  ///< as Dispatcher::adds_up()
   std::uint32_t lumi_block = 0;
   std::uint32_t scan_step = 0;
-  std::vector<NodeStatus> nodes;
-  std::vector<ReadoutStatus> readouts;
+  std::vector<SupervisedNode> nodes;
+  std::vector<SupervisedReadout> readouts;
   std::optional<trigger::TriggerReport> trigger = {};
   std::string trouble = {};  ///< with the file of decisions, or the trigger
   double cpu_seconds = 0;

@@ -1,4 +1,5 @@
-// Which node gets an event: the supervisor of one rack.
+// Which node gets an event: the supervisor of one rack. It decides with the farm's code (dispatch/assigner.h); what the farm has besides, clears and the
+// loss of nodes, has no part in what is simulated.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +7,8 @@
 #include <functional>
 #include <vector>
 
+#include "dispatch/assigner.h"
+#include "network/policy.h"
 #include "network/simulator/event_source.h"
 
 namespace rodeo::network {
@@ -18,7 +21,10 @@ class Supervisor {
         limit_(traffic.events_in_flight == 0 ? UINT32_MAX : traffic.events_in_flight),
         equal_(traffic.size_spread == SizeSpread::fixed),
         load_(topology.nodes / topology.racks, 0),
-        choice_(seed, 4 * rack + 2) {}
+        assigner_(policy_of(traffic.assignment), topology.nodes / topology.racks),
+        choice_(seed, 4 * rack + 2) {
+    for (std::uint32_t node = 0; node < load_.size(); ++node) change(node, 0);
+  }
 
   /// A node (of this rack) will have room again at that time.
   void finish(Picoseconds time, std::uint32_t node) {
@@ -40,7 +46,7 @@ class Supervisor {
       if (time >= end) return;
       if (!done_.empty() && done_.front().time == time) {
         std::pop_heap(done_.begin(), done_.end(), std::greater<>());
-        --load_[done_.back().node];
+        change(done_.back().node, -1);
         if (slack_ != 0) lately_.push_back(done_.back());
         done_.pop_back();
       } else {
@@ -52,10 +58,10 @@ class Supervisor {
       while (waiting_ > 0) {
         // Of equal events that wait, it does not matter which of two nodes takes the first.
         doubtful_ = slack_ != 0 && !(equal_ && waiting_ > 1) && depends_on_slack(time);
-        const std::uint32_t node = choose();
-        if (node == load_.size()) break;
-        turn_ = node + 1 == load_.size() ? 0 : node + 1;
-        ++load_[node];
+        const std::uint32_t node = assigner_.from(assigner_.first([&](std::uint32_t nodes) { return choice_.below(nodes); }));
+        if (node == dispatch::Assigner::kNone) break;
+        assigner_.took(node);
+        change(node, 1);
         --waiting_;
         ++assigned_;
         assign(time, node, source_.draw_bytes());
@@ -75,46 +81,29 @@ class Supervisor {
     auto operator<=>(const Done&) const = default;
   };
 
-  /// A node with room, or load_.size().
-  std::uint32_t choose() {
-    const auto nodes = static_cast<std::uint32_t>(load_.size());
-    return chosen_from(assignment_ == Assignment::random ? static_cast<std::uint32_t>(choice_.below(nodes)) : turn_);
-  }
-
-  std::uint32_t chosen_from(std::uint32_t node) const {
-    const auto nodes = static_cast<std::uint32_t>(load_.size());
-    std::uint32_t best = nodes;
-    for (std::uint32_t tried = 0; tried < nodes; ++tried) {
-      if (load_[node] < limit_ && (best == nodes || load_[node] < load_[best])) {
-        best = node;
-        if (assignment_ != Assignment::least_loaded || load_[node] == 0) break;
-      }
-      if (++node == nodes) node = 0;
-    }
-    return best;
+  void change(std::uint32_t node, std::int32_t by) {
+    load_[node] += static_cast<std::uint32_t>(by);
+    assigner_.set(node, load_[node], load_[node] < limit_);
   }
 
   /// Whether another node would be chosen if all that finish about now had done so, or none of them.
   bool depends_on_slack(Picoseconds time) {
     std::erase_if(lately_, [&](const Done& done) { return done.time + slack_ < time; });
     if (assignment_ != Assignment::least_loaded && limit_ == UINT32_MAX) return false;
-    std::uint32_t first = turn_;
-    if (assignment_ == Assignment::random) {
-      Random ahead = choice_;
-      first = static_cast<std::uint32_t>(ahead.below(load_.size()));
-    }
-    const std::uint32_t chosen = chosen_from(first);
-    for (const Done& done : lately_) ++load_[done.node];
-    const bool depends_on_past = !lately_.empty() && chosen_from(first) != chosen;
-    for (const Done& done : lately_) --load_[done.node];
+    Random ahead = choice_;
+    const std::uint32_t first = assigner_.first([&](std::uint32_t nodes) { return ahead.below(nodes); });
+    const std::uint32_t chosen = assigner_.from(first);
+    for (const Done& done : lately_) change(done.node, 1);
+    const bool depends_on_past = !lately_.empty() && assigner_.from(first) != chosen;
+    for (const Done& done : lately_) change(done.node, -1);
     if (depends_on_past) return true;
     std::uint32_t soon = 0;
     for (const Done& done : done_) {
-      if (done.time < time + slack_) ++soon, --load_[done.node];
+      if (done.time < time + slack_) ++soon, change(done.node, -1);
     }
-    const bool depends_on_future = soon != 0 && chosen_from(first) != chosen;
+    const bool depends_on_future = soon != 0 && assigner_.from(first) != chosen;
     for (const Done& done : done_) {
-      if (done.time < time + slack_) ++load_[done.node];
+      if (done.time < time + slack_) change(done.node, 1);
     }
     return depends_on_future;
   }
@@ -124,9 +113,9 @@ class Supervisor {
   const std::uint32_t limit_;
   const bool equal_;                 ///< events
   std::vector<std::uint32_t> load_;  // events of each node that are not processed
+  dispatch::Assigner assigner_;
   Random choice_;
   std::vector<Done> done_;  // heap
-  std::uint32_t turn_ = 0;
   Picoseconds slack_ = 0;
   bool doubtful_ = false;
   std::vector<Done> lately_;  // finished within the slack, where there is one

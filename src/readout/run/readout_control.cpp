@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log_file.h"
 #include "process/control_request.h"
 #include "readout/run/run_report_output.h"
 #include "readout/setting_tables.h"
@@ -69,6 +70,7 @@ Result<void> start(ControlledReadout& readout, const Json& request) {
   application.take_run(static_cast<std::uint32_t>(number), type.value_or(application.settings().run.run_type));
   try {
     application.start();
+    base::log_to_file({.audience = base::Audience::shift, .message = fmt::format("run {:.0f} begins", number)});
   } catch (const SetupError& error) {
     readout.failure = error.error();
     return std::unexpected(error.error());

@@ -31,6 +31,8 @@ constexpr Advice kAdvice[] = {
      "in the generator"},
     {"file", "see what the recording holds (rodeo data info FILE), and that readout.rob.links names links of it",
      "in the recording"},
+    {"event_file", "see what the file holds (rodeo data list FILE), and that readout.rob.links names links of it",
+     "in the event file"},
     {"", "see that its source is on, and that readout.rob.links names links of it", "in what it reads"},
 };
 

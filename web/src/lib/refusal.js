@@ -1,5 +1,5 @@
 // Why a command is refused now, for this person at this page: the reason that stands at its button. Pure.
-const NO_CONTROL_NEEDED = ['stop', 'ack', 'note', 'take', 'ask', 'release']
+const NO_CONTROL_NEEDED = ['stop', 'ack', 'shelve', 'note', 'take', 'ask', 'release']
 const EXPERT = ['abort']
 
 // What refuses all commands of this page alike, or null.

@@ -90,7 +90,7 @@ class Room {
     this.told = null
     try {
       const result = await this.post(`/api/commands/${name}`, { ...given, ...fence })
-      if (!['ack', 'note', 'ask', 'release', 'stop'].includes(name)) sessionStorage.setItem(MINE, 'yes')
+      if (!['ack', 'shelve', 'note', 'ask', 'release', 'stop'].includes(name)) sessionStorage.setItem(MINE, 'yes')
       if (name === 'release') sessionStorage.removeItem(MINE)
       this.told = { name, good: true, what: name === 'ask' ? `control is yours in ${Math.ceil(result.seconds ?? 60)} s at the latest` : '', next: '' }
       return true

@@ -49,6 +49,8 @@ const QUANTITIES = [
   [/^dead_time/, percent],
   [/^incomplete/, ppm],
   [/^(stall|no_triggers)/, rate],
+  [/^clock/, (value) => `${(value * 1000).toFixed(1)} ms`],
+  [/^temperature/, (value) => `${value.toFixed(0)} °C`],
 ]
 
 // Value or limit of an alarm, in the unit of its cause.

@@ -1,0 +1,75 @@
+"""A `rodeo readout` without a control room in the run database: it takes a number there, and its report becomes a row. Blocks."""
+
+import json
+import socket
+from pathlib import Path
+
+from rodeo.control import apply, sound, tables
+from rodeo.control.refused import Refused
+from rodeo.control.run_closing import counters_of
+from rodeo.control.tables import sa
+
+SYSTEM = "readout"  # of runs that no control room has made
+LONGEST = 64 * 2**20
+
+
+def take(schema, system=SYSTEM):
+    """The next number of a database, which nobody else gets; the database is made if there is none. Refused(control.database)."""
+    engine = schema.engine(create=True)
+    try:
+        with engine.connect() as connection:
+            schema.bring_up(connection)
+            with connection.begin():
+                last = [0, *connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars(), connection.execute(sa.select(sa.func.max(tables.run.c.number))).scalar() or 0]
+                apply.count(connection, system, max(last) + 1)
+                return max(last) + 1
+    except sa.exc.SQLAlchemyError as error:
+        from rodeo.control.schema import why
+
+        raise Refused("control.database", f"the run database cannot be written: {why(error, schema)}", "") from None
+    finally:
+        engine.dispose()
+
+
+def is_report(value):
+    """Whether JSON is the end-of-run report of a readout, and not the run.json of a control room."""
+    return isinstance(value, dict) and "format" not in value and isinstance(value.get("run"), dict) and isinstance(value.get("fragments"), dict)
+
+
+def record(path, value, system=None):
+    """The run of a report, as run.json of a control room has one. Its end is when the file was written; its begin so many seconds before. Refused(control.run_json)."""
+    path = Path(path)
+    report, problems = sound.checked("report", value)
+    run = report.get("run") or {}
+    number = run.get("number")
+    if not number:
+        raise Refused("control.run_json", f"{path}: the report has no number of a run" + (f" ({problems[0]})" if problems else ""), "a report of rodeo readout --json has one")
+    stopped_ns = path.stat().st_mtime_ns
+    begun_ns = stopped_ns - int((run.get("seconds") or 0) * 1e9)
+    condition = run.get("condition") or "ABORTED"
+    name = run.get("name") or SYSTEM
+    counters = [{"process": name, "name": key, "labels": "", "when_ns": stopped_ns, "value": count} for key, count in counters_of(report).items()]
+    return {
+        "number": number, "system": system or SYSTEM, "type": "", "state": tables.ABORTED if condition == "ABORTED" else tables.CLOSED, "condition": condition, "flags": [],
+        "asked_ns": begun_ns, "first_event_ns": begun_ns, "stopped_ns": stopped_ns, "closed_ns": stopped_ns, "reason": run.get("failure") or "", "build": "", "holder": "",
+        "comment": f"report {path.name} of a readout without a control room", "configuration": None, "config_sha256": None,
+        "processes": [{"name": name, "class": name, "kind": "readout", "host": socket.gethostname(), "role": "essential", "pid": None, "build": None, "settings": [], "exit": None, "signal": None,
+                       "core": None, "report": report}],
+        "files": [_file(path, each) for each in dict.fromkeys(report.get("files") or ())], "counters": counters, "transitions": [], "quality": [], "notes": [], "alarms": []}
+
+
+def _file(report, name):
+    """A file of a report, whose paths are of where the readout ran: as they are, else beside the report."""
+    found = next((each for each in (Path(name), report.parent / name) if each.is_file()), None)
+    return {"host": socket.gethostname(), "path": str((found or Path(name)).absolute()), "bytes": found.stat().st_size if found else None, "sha256": None, "events": None, "verified": False,
+            "state": "closed" if found else "missing"}
+
+
+def read(path):
+    """The report in a file, None if it holds anything else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.loads(file.read(LONGEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if is_report(value) else None

@@ -1,0 +1,71 @@
+"""What all processes of the system said, in one place: asked of the agents, put in order of time, repeats folded, no more of it than is wanted."""
+
+import asyncio
+import contextlib
+import time
+from dataclasses import replace
+
+from rodeo.control import records
+from rodeo.control.refused import Refused
+
+OWN = "control"  # the control room itself
+AGENT = "agent"  # of this host; that of host X is agent@X
+BEFORE_NS = 5 * 10**9  # before its row is made somebody asks for it
+AFTER_NS = 10 * 10**9  # after the end of a run lines without its number still belong to it
+MOST_BYTES = 512 * 1024  # of messages in one answer
+
+
+class Logs:
+    """Of the controller's loop; `c` is the controller."""
+
+    def __init__(self, c):
+        self.c = c
+        self.file = c.system.directory / "control.log"  # beside it lies control.jsonl; this one is not written
+
+    def names(self):
+        """Of all that have a log."""
+        agents = [AGENT if name == "local" else f"{AGENT}@{name}" for name in self.c.hosts]
+        return [*self.c.observer.members, OWN, *agents]
+
+    async def lines(self, process=None, *, lines=100, search="", run=None, level="debug", audience="developer", since_ns=None, fold=True):
+        """Records, oldest first. Refused: control.no_process, control.no_run_number."""
+        if process and process not in self.names():
+            raise Refused("control.no_process", f"there is no process `{process}`", f"one of: {', '.join(self.names())[:300]}")
+        wanted = records.Wanted(search=search, level=level, audience=audience, since_ns=since_ns, lines=lines, fold=fold)
+        if run is not None:
+            wanted = replace(wanted, **await self._span_of(run))
+        found = await asyncio.gather(*(self._of_host(name, host, process, wanted) for name, host in self.c.hosts.items()), self._own(process, wanted))
+        together = records.in_order(record for each in found for record in each)
+        together = (records.folded(together) if fold else together)[-lines:]
+        return bounded(together)
+
+    async def _span_of(self, run):
+        """From when to when lines without a number belong to a run."""
+        if self.c.run is not None and self.c.run.number == run:
+            return {"run": run, "since_ns": self.c.run.asked_ns - BEFORE_NS, "until_ns": time.time_ns() + AFTER_NS}
+        row = await self.c.reads.run(run)
+        return {"run": run, "since_ns": row["asked_ns"] - BEFORE_NS, "until_ns": (row.get("closed_ns") or row.get("stopped_ns") or time.time_ns()) + AFTER_NS}
+
+    async def _of_host(self, name, host, process, wanted):
+        """A host that is silent has nothing to say now; the alarm says that it is."""
+        agent = AGENT if name == "local" else f"{AGENT}@{name}"
+        names = [each.name for each in self.c.observer.members.values() if each.member.host == name and process in (None, "", each.name)]
+        found = []
+        with contextlib.suppress(Refused, asyncio.TimeoutError):
+            asked = names + ([AGENT] if process in (None, "", agent) else [])
+            found = await host.records(asked, wanted) if asked else []
+        return [{**each, "process": agent} if each.get("process") == AGENT else each for each in found]
+
+    async def _own(self, process, wanted):
+        return await asyncio.to_thread(records.newest, {OWN: (self.file, ((), ()))}, wanted, records.LONGEST_SEARCH) if process in (None, "", OWN) else []
+
+
+def bounded(found):
+    """The newest of them whose messages are no longer together than an answer may be."""
+    size, kept = 0, []
+    for record in reversed(found):
+        size += len(record["message"]) + 100
+        if size > MOST_BYTES and kept:
+            break
+        kept.append(record)
+    return kept[::-1]

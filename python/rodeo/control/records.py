@@ -1,0 +1,232 @@
+"""Log lines as records: what a process wrote as JSON (docs/protocols/logs.md), and what else it said; searched, put in order of time, repeats folded. Pure but for reading."""
+
+import bisect
+import json
+import os
+import re
+from collections import deque
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+LEVELS = ("debug", "info", "warning", "error")
+AUDIENCES = ("operator", "expert", "developer")  # each is shown what those before it are shown
+LONGEST_SEARCH = 32 * 1024 * 1024  # bytes of one process that are looked at, newest first
+LONGEST_MESSAGE = 4096  # characters
+MOST_RECORDS = 10_000
+BLOCK = 256 * 1024
+FOLDED_OF = 10  # so many times the lines that are wanted are looked at, where repeats are folded
+DISORDER_NS = 60 * 10**9  # of lines in a file: threads, and clocks that are set
+# What the human lines look like whose JSON is in the other file: they would be there twice.
+SAID_IN_JSON = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ (trace|debug|info|warning|error|critical|[DIWEC]) |\d\d:\d\d:\d\d [DIWEC] |error\[[a-z_.]+\]: |  rodeo explain \S+ says more$")
+BAD = re.compile(r"\b(error|critical|fatal|failed|SIG[A-Z]{3,}|Traceback)\b", re.IGNORECASE)
+WARN = re.compile(r"\b(warn|warning)\b", re.IGNORECASE)
+PROGRESS = re.compile(r"\d+:\d\d:\d\d  ")  # what a run says every few seconds where there is no terminal
+NUMBERS = re.compile(r"\d+(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for. `level`: so bad or worse; `audience`: whose lines, of the audiences before it too; `since_ns`, `until_ns`: UTC, None: no end.
+    `run`: lines that say this number, and those that say none from `since_ns` to `until_ns`. `fold`: repeats of a process are
+    folded before so many `lines` are taken, so that one that repeats itself hides nobody."""
+
+    search: str = ""
+    level: str = "debug"
+    audience: str = "developer"
+    run: int | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+    lines: int = 100
+    fold: bool = False
+
+    def as_json(self):
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @staticmethod
+    def from_json(value):
+        """What as_json wrote; what is no such value is left as it is by default."""
+        value = value if isinstance(value, dict) else {}
+        numbers = {name: value[name] for name in ("run", "since_ns", "until_ns") if type(value.get(name)) is int}
+        lines = value.get("lines")
+        return Wanted(
+            search=str(value.get("search") or "")[:200], level=value.get("level") if value.get("level") in LEVELS else "debug",
+            audience=value.get("audience") if value.get("audience") in AUDIENCES else "developer",
+            lines=max(1, min(lines, MOST_RECORDS)) if type(lines) is int else 100, fold=value.get("fold") is True, **numbers)
+
+    def takes(self, record):
+        """Whether a record is looked for."""
+        if LEVELS.index(record["level"]) < LEVELS.index(self.level) or AUDIENCES.index(record["audience"]) > AUDIENCES.index(self.audience):
+            return False
+        if self.search and self.search.lower() not in f"{record['message']} {' '.join(record['fields'].values())}".lower():
+            return False
+        if self.run is not None and record["run"] is not None:
+            return record["run"] == self.run
+        time_ns = record["time_ns"]
+        if self.since_ns is not None and (time_ns is None or time_ns < self.since_ns):
+            return False
+        if self.until_ns is not None and (time_ns is None or time_ns > self.until_ns):
+            return False
+        return self.run is None or self.since_ns is not None
+
+
+def record_of(line, process):
+    """A record of a line of JSON, None if it is none. Whatever it holds, the record has all its members, of the right types."""
+    try:
+        said = json.loads(line)
+        message = said["message"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    if not isinstance(message, str):
+        return None
+    found = said.get("fields") if isinstance(said.get("fields"), dict) else {}
+    return {
+        "time_ns": said["time_ns"] if type(said.get("time_ns")) is int and 0 <= said["time_ns"] < 2**63 else None,
+        "level": said.get("level") if said.get("level") in LEVELS else "info",
+        "audience": said.get("audience") if said.get("audience") in AUDIENCES else "expert",
+        "run": said["run"] if type(said.get("run")) is int and 0 < said["run"] < 2**31 else None,
+        "process": process,
+        "message": message[:LONGEST_MESSAGE],
+        "fields": {str(name)[:100]: str(value)[:LONGEST_MESSAGE] for name, value in list(found.items())[:32]},
+        "repeats": said["repeats"] if type(said.get("repeats")) is int and said["repeats"] > 0 else 0,
+    }
+
+
+def plain(text, process, time_ns):
+    """A record of a line that is no JSON: what a program said, or the last words of one that crashed."""
+    if PROGRESS.match(text):
+        level, audience = "debug", "developer"
+    else:
+        level = "error" if BAD.search(text[:200]) else "warning" if WARN.search(text[:200]) else "info"
+        audience = "operator" if level == "error" else "expert"
+    return {"time_ns": time_ns, "level": level, "audience": audience, "run": None, "process": process,
+            "message": text[:LONGEST_MESSAGE], "fields": {}, "repeats": 0}
+
+
+class Marks:
+    """How long a file was at what time, noted again and again: when a line without a time was written, to the second. Of one loop."""
+
+    def __init__(self, most=3600):
+        self._sizes, self._times = deque(maxlen=most), deque(maxlen=most)
+
+    def note(self, size, now_ns):
+        """A file that became shorter begins anew."""
+        if self._sizes and size < self._sizes[-1]:
+            self._sizes.clear()
+            self._times.clear()
+        if not self._sizes or size > self._sizes[-1]:
+            self._sizes.append(size)
+            self._times.append(now_ns)
+
+    def known(self):
+        return list(self._sizes), list(self._times)
+
+
+def time_of(marks, end):
+    """When the line that ends at this place was there, None if nobody noted. `marks`: Marks.known()."""
+    sizes, times = marks
+    place = bisect.bisect_left(sizes, end)
+    return times[place] if place < len(sizes) else times[-1] if times else None
+
+
+def lines_backwards(path, most):
+    """(line, where it ends) of a file from its end, at most so many bytes of it. Nothing if there is no file."""
+    try:
+        with open(path, "rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            stop, rest = max(0, end - most), b""
+            while end > stop:
+                size = min(BLOCK, end - stop)
+                file.seek(end - size)
+                block = file.read(size) + rest
+                pieces = block.split(b"\n")
+                rest = pieces.pop(0)
+                place = end - size + len(block)
+                for piece in reversed(pieces):
+                    if piece:
+                        yield piece, place
+                    place -= len(piece) + 1
+                end -= size
+            if rest and stop == 0:
+                yield rest, len(rest)
+    except OSError:
+        return
+
+
+def newest(logs, wanted, budget):
+    """The newest `wanted.lines` records of several processes together, oldest first. `logs`: {name: (path, Marks.known())}. Blocks; reads at most `budget`
+    bytes, of which each process gets its share."""
+    share = max(1024 * 1024, budget // max(1, len(logs)))
+    each_wanted = replace(wanted, lines=min(FOLDED_OF * wanted.lines, MOST_RECORDS)) if wanted.fold else wanted
+    together = []
+    for name, (log, marks) in logs.items():
+        found = found_in(log, name, each_wanted, marks, share)
+        together += folded(found) if wanted.fold else found
+    return in_order(together)[-wanted.lines :]
+
+
+def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
+    """The newest `wanted.lines` records of a process, oldest first, that are looked for: of NAME.jsonl and NAME.jsonl.1 beside `log`, and of `log` what is
+    not in these. Blocks while it reads, at most `budget` bytes."""
+    log = Path(log)
+    structured = log.with_suffix(".jsonl")
+    records = list(_of_json(structured, process, wanted, budget))
+    both = structured.exists()
+    for line, end in lines_backwards(log, min(budget, 2 * 1024 * 1024)):
+        text = line.decode(errors="replace").rstrip()
+        if not text or (both and SAID_IN_JSON.match(text)) or (wanted.search and wanted.search.lower() not in text.lower()):
+            continue
+        record = plain(text, process, time_of(marks, end))
+        if wanted.takes(record):
+            records.append(record)
+            if len(records) >= 2 * wanted.lines:
+                break
+    return in_order(reversed(records))[-wanted.lines :]
+
+
+def _of_json(file, process, wanted, budget):
+    left, search = wanted.lines, wanted.search.lower().encode()
+    search = search if search.isascii() and b'"' not in search and b"\\" not in search else b""  # else it may be written otherwise in JSON
+    for each in (file, Path(f"{file}.1")):
+        for line, _ in lines_backwards(each, budget):
+            budget -= len(line) + 1
+            if search and search not in line.lower():
+                continue
+            record = record_of(line, process)
+            if record is None:
+                continue
+            if wanted.since_ns is not None and record["time_ns"] is not None and record["time_ns"] < wanted.since_ns - DISORDER_NS:
+                return
+            if wanted.takes(record):
+                yield record
+                left -= 1
+                if left == 0:
+                    return
+        if budget <= 0:
+            return
+
+
+def in_order(records):
+    """By time; what has none stays beside what it stands beside."""
+    keyed, time_ns = [], 0
+    for place, record in enumerate(records):
+        time_ns = record["time_ns"] if record["time_ns"] is not None else time_ns
+        keyed.append((time_ns, place, record))
+    keyed.sort(key=lambda one: one[:2])
+    return [record for _, _, record in keyed]
+
+
+def folded(records):
+    """The same with repeats of a process folded into the last of them: what differs in numbers alone is the same message. `repeats` counts those that are
+    not shown, `first_ns` is when the first came."""
+    shown, last = [], {}
+    for record in records:
+        shape = (record["level"], NUMBERS.sub("0", record["message"]))
+        before = last.get(record["process"])
+        if before is not None and before[0] == shape:
+            index = before[1]
+            first = shown[index]
+            shown[index] = None
+            record = {**record, "repeats": first["repeats"] + 1 + record["repeats"], "first_ns": first.get("first_ns", first["time_ns"])}
+        last[record["process"]] = (shape, len(shown))
+        shown.append(record)
+    return [record for record in shown if record is not None]

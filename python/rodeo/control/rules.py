@@ -1,0 +1,175 @@
+"""Alarm rules: those that are always there, what a system file changes of them, and its own. Pure.
+
+`src/process/alarm_tables.cpp` checks what a system file says of them; a test holds the two lists of names together."""
+
+import math
+from dataclasses import dataclass, replace
+
+SEVERITIES = ("alarm", "warning")  # the worst first
+COMPARISONS = {
+    ">": lambda value, limit: value > limit, ">=": lambda value, limit: value >= limit, "<": lambda value, limit: value < limit,
+    "<=": lambda value, limit: value <= limit, "==": lambda value, limit: value == limit, "!=": lambda value, limit: value != limit,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`needs` (n, m): in n of the last m looks, one a second. `severity` None: what the process means for the system decides (its role), or how bad it is.
+    `about`: when it is raised, a sentence. `expression`: the same for Prometheus, of the metrics of the room (room_metrics.py), with {limit}; for a rule of
+    the system file it is made of its value. What follows `own` is of rules of the system file alone."""
+
+    name: str
+    severity: str | None = "warning"
+    needs: tuple = (1, 1)
+    limit: float | None = None
+    do: str = ""
+    about: str = ""
+    expression: str = ""
+    enabled: bool = True
+    own: bool = False
+    of: str = ""
+    value: str = ""
+    per_second: bool = False
+    comparison: str = ">"
+    text: str = ""
+    when: str = "running"
+    gone: str = "warning"
+
+    def holds(self, value):
+        """Whether a number is so that the alarm is raised."""
+        return COMPARISONS[self.comparison](value, self.limit)
+
+    def worst(self, values):
+        """Of several, the one that is the nearest to, or the furthest beyond, the limit; None without any."""
+        if not values:
+            return None
+        if self.comparison in ("==", "!="):
+            return next((value for value in values if self.holds(value)), values[0])
+        return min(values) if self.comparison in ("<", "<=") else max(values)
+
+    def said(self, value, subject=""):
+        """What is shown of a value."""
+        if self.text:
+            known = {"value": number(value), "limit": number(self.limit), "process": subject}
+            text = self.text
+            for name, word in known.items():
+                text = text.replace("{" + name + "}", word)
+            return text
+        return f"{subject or 'the system'}: {self.value} is {number(value)}{' a second' if self.per_second else ''} ({self.comparison} {number(self.limit)})"
+
+
+def number(value):
+    """A number as people write it."""
+    if value is None:
+        return "-"
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+
+
+RUNNING = 'rodeo_room_state{state="RUNNING"} == 1'
+BUILT_IN = {
+    rule.name: rule
+    for rule in (
+        Rule("process_failed", None, about="a process has ended badly, or says that it has failed", do="look at its log",
+             expression='rodeo_room_process_phase{phase="failed"} == 1'),
+        Rule("process_given_up", "alarm", about="a process was restarted three times in ten minutes and failed again",
+             do="find out why it fails; it is not restarted by itself now"),
+        Rule("process_lost", None, about="a process lives and does not answer", do="look at its log", expression='rodeo_room_process_phase{phase="lost"} == 1'),
+        Rule("process_ended", None, about="a process of the run has come to its end and nobody told it to", do="stop the run, or go_on without it"),
+        Rule("process_status", "warning", (2, 3), about="what a process answers is not understood",
+             do="versions of the processes may differ; nothing is decided on what is not understood"),
+        Rule("foreign", "alarm", about="a process is not of this system, or not of this run",
+             do="end what is not of this system, or abort; then recover"),
+        Rule("host_silent", "alarm", (3, 3), about="a host does not answer", do="nothing was ended: data may go on; look at the network and at the host",
+             expression="rodeo_room_host_silent == 1"),
+        Rule("database", "alarm", (2, 3), about="the run database is not there",
+             do="a run goes on, none can be started; the journal is replayed when the database is back", expression="rodeo_room_database_good == 0"),
+        Rule("overdue", "warning", about="a command takes longer than its limit", do="nothing is ended for that; wait, or abort",
+             expression='rodeo_room_flag{flag="OVERDUE"} == 1'),
+        Rule("disk", None, about="less is free on the disk than control.disk_warn, or than control.disk_stop (alarm)", do="move or remove data",
+             expression="rodeo_room_disk_free_bytes < rodeo_room_disk_warn_bytes"),
+        Rule("disk_time", None, (2, 3), about="the disk is full in less than three times control.disk_time, or than that (alarm)",
+             do="move data; the run stops in order", expression="rodeo_room_disk_seconds_left < 3 * rodeo_room_disk_time_seconds"),
+        Rule("metric_gone", "warning", (3, 4), about="a process that runs no longer says a number that it had said",
+             do="no data is not good data: look at its status and its log",
+             expression=f"(rodeo_room_process_rate_hz offset 1m unless rodeo_room_process_rate_hz) and on (system) ({RUNNING})"),
+        Rule("no_triggers", "warning", (10, 12), about="no trigger is accepted, and triggers are not held",
+             do="is a card busy, or waited for? rodeo emulate status says so", expression=f"rodeo_room_trigger_rate_hz == 0 and on (system) ({RUNNING})"),
+        Rule("stall", "alarm", (5, 6), about="triggers come, and a readout builds nothing", do="look at its links and its log",
+             expression=f'rodeo_room_process_rate_hz{{kind="readout"}} == 0 and on (system) (rodeo_room_trigger_rate_hz > 0) and on (system) ({RUNNING})'),
+        Rule("dead_time", "warning", (5, 6), 0.05, "see what the run is limited by", "a larger share of the triggers is lost to dead time",
+             f"rodeo_room_dead_time_fraction > {{limit}} and on (system) ({RUNNING})"),
+        Rule("incomplete", "warning", (3, 4), 1000.0, "see the worst links", "more of a million fragments are incomplete",
+             f"rodeo_room_incomplete_ppm > {{limit}} and on (system) ({RUNNING})"),
+        Rule("back_pressure", "warning", (8, 10), about="data wait for something: its first cause is named", do="give it more threads, a faster disk or less to do",
+             expression=f"rodeo_room_limited_by == 1 and on (system) ({RUNNING})"),
+        Rule("link", "warning", about="a link that takes part is not active", do="look at its light; rodeo readout link restore",
+             expression="rodeo_room_link_bad == 1"),
+        Rule("clock", "alarm", (2, 3), 0.001, "look at chrony or ntpd of that host; no run is started before", "the clock of a host is further away from this one's [s]",
+             "rodeo_room_host_clock_offset_seconds > {limit}"),
+        Rule("temperature", "warning", (5, 6), 85.0, "look at its fans and at the room's cooling", "a sensor of a host is hotter [degrees Celsius]",
+             "rodeo_room_host_temperature_celsius > {limit}"),
+        Rule("external", "warning", (3, 3), about="an external program does not answer, or says what is not understood", do="its values are not known now: look at it",
+             expression="rodeo_room_external_up == 0"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All rules of a system by name, built-in ones first."""
+
+    by_name: dict
+
+    def __getitem__(self, name):
+        return self.by_name[name]
+
+    def __iter__(self):
+        return iter(self.by_name.values())
+
+    @property
+    def own(self):
+        return tuple(rule for rule in self if rule.own)
+
+    def rule_of(self, cause):
+        """The rule that raises alarms of this cause, None if there is none: `dead_time`, `process.lost:NAME`, `OWN:NAME`, `test:NAME`."""
+        head = cause.removeprefix("test:").split(":", 1)[0]
+        return self.by_name.get(head) or self.by_name.get(head.replace(".", "_")) or self.by_name.get({"no_answer": "external"}.get(head, ""))
+
+
+def as_json(rule):
+    """What people are shown of a rule."""
+    shown = ("name", "severity", "limit", "do", "about", "enabled", "own", "of", "value", "per_second", "comparison", "when", "gone")
+    told = {name: getattr(rule, name) for name in shown}
+    if rule.own:
+        told["about"] = f"{f'{rule.of}: ' if rule.of else ''}{rule.value}{' a second' if rule.per_second else ''} {rule.comparison} {number(rule.limit)}"
+    return {**told, "times": rule.needs[0], "of_last": rule.needs[1]}
+
+
+def rules_of(tables=()):
+    """The Rules of a system file. `tables`: of [[control.alarm]], each {key: value} with the keys that were given, durations in seconds."""
+    rules = dict(BUILT_IN)
+    for table in tables:
+        name = table["name"]
+        known = rules.get(name)
+        changed = {"severity" if key == "priority" else key: value for key, value in table.items() if key in _KEYS}
+        if known is None:
+            changed = {"severity": "warning", **changed, "own": True}
+        if (needs := _needs(table)) is not None:
+            changed["needs"] = needs
+        rules[name] = replace(known or Rule(name), **changed)
+    return Rules(rules)
+
+
+_KEYS = ("priority", "limit", "do", "enabled", "of", "value", "per_second", "comparison", "text", "when", "gone")
+
+
+def _needs(table):
+    if table.get("of_last"):
+        return (int(table.get("times") or table["of_last"]), int(table["of_last"]))
+    if "hold" in table:
+        looks = max(1, math.ceil(table["hold"]) + (table["hold"] > 0))  # so many looks span that time
+        return (looks, looks)
+    return None
+
+
+DEFAULT = rules_of()

@@ -1,0 +1,36 @@
+"""Event files to ROOT: a tree `events`, an entry for each event, with the columns of its fragments and chunks. usage: root.py OUT < NAMES"""
+
+import sys
+
+from rodeo.data_tools.hdf5 import holds_chunk_records, told
+from rodeo.data_tools.pieces import CHUNK_FIELDS, EVENT_FIELDS, FRAGMENT_FIELDS, open_files, piece_of
+from rodeo.data_tools.running import Progress, end, names, needed, new_file, run
+
+
+def convert(paths, output):
+    uproot, ak = needed("uproot", "converting to ROOT"), needed("awkward", "converting to ROOT")
+    events = open_files(paths)
+    groups = {"fragment": FRAGMENT_FIELDS, **({"chunk": CHUNK_FIELDS} if holds_chunk_records(events) else {})}
+    progress = Progress(f"converting to {output}", len(events))
+    with new_file(output) as part:
+        with uproot.recreate(part) as file:
+            tree, done = None, 0
+            for columns in events.iterate([*EVENT_FIELDS, *(name for fields in groups.values() for name in fields)], events=piece_of(events, paths)):
+                branches = {name: columns[name] for name in EVENT_FIELDS}
+                for group, fields in groups.items():
+                    offsets = ak.index.Index64(columns[f"{group}.offsets"])
+                    record = ak.contents.RecordArray([ak.contents.NumpyArray(columns[name]) for name in fields], [name.partition(".")[2] for name in fields])
+                    branches[group] = ak.Array(ak.contents.ListOffsetArray(offsets, record))
+                if tree is None:
+                    tree = file.mktree("events", {name: array.dtype if name in EVENT_FIELDS else array.type.content for name, array in branches.items()})
+                tree.extend(branches)
+                done += columns.events
+                progress(done)
+            if tree is None:
+                file.mktree("events", {name: "uint64" for name in EVENT_FIELDS})
+    progress.finish()
+    return told(events)
+
+
+if __name__ == "__main__":
+    end(run(lambda: convert(names(), sys.argv[1])))

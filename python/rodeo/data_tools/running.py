@@ -1,0 +1,148 @@
+"""How the programs of this package run: exit status, one form of error, progress on stderr, files that are there whole or not at all."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+DONE, FAILED, USAGE, REFUSED, NOT_VERIFIED = 0, 1, 2, 5, 7
+
+# Exit status of the error codes that are not plain failures.
+_STATUS = {"file.exists": REFUSED, "cli.bad_value": USAGE, "cli.usage": USAGE, "data.recording": USAGE}
+
+
+class Refused(Exception):
+    """What ends the work: what, where, why, what next."""
+
+    def __init__(self, code, what, where="", next=""):
+        super().__init__(what)
+        self.code, self.what, self.where, self.next = code, what, where, next
+
+    def __str__(self):
+        where = f"{_text(self.where)}: " if self.where else ""
+        return f"error[{self.code}]: {where}{self.what}" + (f"\n  {self.next}" if self.next else "")
+
+
+def _text(path):
+    """A name for people, whatever bytes it has."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def say(text):
+    print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr, flush=True)
+
+
+def names():
+    """The files that the command names, on stdin with NULs between them: there may be more than a command line takes."""
+    return [os.fsdecode(name) for name in sys.stdin.buffer.read().split(b"\0")]
+
+
+def needed(module, wanted_by):
+    """A package that is imported on use."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        raise Refused("cli.python", f"{wanted_by} needs the Python package {module}, which is not there ({missing})", sys.executable,
+                      f"pip install {module}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3") from missing
+
+
+def run(work, *arguments):
+    """The exit status of work(*arguments), and its error on stderr. No traceback without `--log debug`."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if os.environ.get("RODEO_LOG") != "debug":
+        sys.unraisablehook = sys.excepthook = lambda *_: None  # of libraries that clean up behind an error, which is told of
+    try:
+        return work(*arguments) or DONE
+    except KeyboardInterrupt:
+        say("interrupted: nothing is left of what was being written")
+        return FAILED
+    except BrokenPipeError:
+        return FAILED  # whoever read has ended, and says why
+    except Exception as error:
+        if os.environ.get("RODEO_LOG") == "debug":
+            import traceback
+
+            traceback.print_exc()
+        text, code = _said(error)
+        say(text)
+        return _STATUS.get(code, FAILED)
+
+
+def end(status):
+    """Ends the process without what libraries do at their end: of a file that could not be written, they would try once more."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+def _said(error):
+    if isinstance(error, Refused):
+        return str(error), error.code
+    if isinstance(error, ValueError) and str(error).startswith("error["):  # of rodeo.data
+        return str(error), getattr(error, "code", "")
+    if isinstance(error, MemoryError):
+        return "error[data.memory]: there is not enough memory\n  end other programs, or convert fewer files at a time", ""
+    if isinstance(error, OSError):
+        where = _text(error.filename) + ": " if error.filename else ""
+        return f"error[file.write]: {where}{error.strerror or error}", "file.write"
+    return f"error[data.failed]: {type(error).__name__}: {error}\n  the whole traceback: --log debug", ""
+
+
+class Progress:
+    """A line on stderr that says how far the work is: redrawn on a terminal once a second, else plain every five seconds."""
+
+    def __init__(self, doing, total):
+        self.doing, self.total, self.start = doing, total, time.monotonic()
+        self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.shown = self.start
+        self.drawn = False
+
+    def __call__(self, done):
+        now = time.monotonic()
+        if now - self.shown < (1 if self.terminal else 5):
+            return
+        self.shown = now
+        rate = done / (now - self.start)
+        share = f" of {self.total} ({100 * done // self.total} %)" if self.total else ""
+        left = f", {(self.total - done) / rate:.0f} s left" if self.total > done and rate > 0 else ""
+        text = f"{self.doing}: {done}{share} events, {rate:.0f} a second{left}"
+        if self.terminal:
+            print(f"\r\x1b[K{text[:120]}", end="", file=sys.stderr, flush=True)
+            self.drawn = True
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def finish(self):
+        if self.drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def new_file(path):
+    """The name to write to: beside `path`, which it becomes in the end, or nothing does. Never over an existing file."""
+    path = os.fspath(path)
+    if os.path.lexists(path):
+        raise Refused("file.exists", "is there already", path, "remove it, or name another file")
+    directory = os.path.dirname(path) or "."
+    if not os.path.isdir(directory):
+        raise Refused("file.write", "there is no such directory", directory, "make it, or name another file")
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        yield part
+        with open(part, "rb") as written:
+            os.fsync(written.fileno())
+        try:
+            os.link(part, path)  # unlike a rename, not over a file that came meanwhile
+        except FileExistsError:
+            raise Refused("file.exists", "is there already", path, "it came while this was written: name another file") from None
+        except OSError:  # a file system without links
+            if os.path.lexists(path):
+                raise Refused("file.exists", "is there already", path, "it came while this was written: name another file") from None
+            os.rename(part, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)

@@ -1,0 +1,134 @@
+"""Histograms as text, for a terminal."""
+
+import math
+
+import numpy as np
+
+_COLUMN = " ▁▂▃▄▅▆▇█"
+_SHADE = " ░▒▓█"
+_LABEL = 9  # columns for what stands at the vertical axis
+
+
+def draw(name, histogram, width, height):
+    """Lines of at most `width` columns: a title, `height` rows, an axis, its numbers."""
+    title = f"{name}   {summary(histogram)}"
+    wide = width - _LABEL - 1
+    axes = histogram.axes
+    if len(axes) == 0 or 0 in histogram.shape:
+        return [title[:width], " " * _LABEL + " nothing yet"]
+    if len(axes) == 2:
+        rows = _map(histogram, wide, height)
+        labels = [edge_text(axes[1], top=True), *[""] * (height - 2), edge_text(axes[1], top=False)] if height > 1 else [""]
+    else:
+        values = column_heights(flat(histogram), max(wide, 1))
+        top = float(values.max()) if len(values) else 0.0
+        rows = _columns(values, top, height)
+        labels = [number(top), *[""] * (height - 2), "0"] if height > 1 else [number(top)]
+    lines = [f"{label:>{_LABEL}} {row}" for label, row in zip(labels, rows)]
+    used = len(rows[0])
+    return [title[:width], *lines, " " * _LABEL + "└" + "─" * used, " " * (_LABEL + 1) + _below(axes[0], used)]
+
+
+def summary(histogram):
+    """Entries and mean, and what lies outside of the axes."""
+    everything = np.asarray(histogram.values(flow=True), float)
+    inside = np.asarray(histogram.values(), float)
+    parts = [f"{number(inside.sum())} inside"]
+    if everything.sum() > inside.sum():
+        parts.append(f"{number(everything.sum() - inside.sum())} outside")
+    axis = histogram.axes[0] if len(histogram.axes) else None
+    if len(histogram.axes) == 1 and inside.sum() > 0 and not is_category(axis):
+        parts.append(f"mean {number(float(np.average(axis.centers, weights=np.clip(inside, 0, None))))}")
+    return ", ".join(parts)
+
+
+def flat(histogram):
+    """Values along the first axis; other axes are summed over."""
+    values = np.asarray(histogram.values(), float)
+    values = values.sum(axis=tuple(range(1, values.ndim)))
+    return values[order(histogram.axes[0])]
+
+
+def order(axis):
+    """Bins as they are shown: categories that came one after the other stand in their own order."""
+    return sorted(range(len(axis)), key=axis.value) if is_category(axis) and axis.traits.growth else list(range(len(axis)))
+
+
+def column_heights(values, columns):
+    """A value for each column: that of its bin, or the mean of its bins."""
+    if len(values) == 0:
+        return values
+    places = np.arange(columns) * len(values) // columns
+    if len(values) <= columns:
+        return values[places]
+    return np.add.reduceat(values, places) / np.diff([*places, len(values)])
+
+
+def _columns(values, top, height):
+    eighths = np.zeros(len(values), int) if top <= 0 else np.ceil(np.clip(values, 0, None) / top * height * 8).astype(int)
+    return ["".join(_COLUMN[min(max(one - 8 * row, 0), 8)] for one in eighths) for row in reversed(range(height))]
+
+
+def _map(histogram, width, height):
+    cells = rebinned(histogram, width, height)
+    top = cells.max()
+    level = np.zeros(cells.shape, int) if top <= 0 else np.ceil(np.clip(cells, 0, None) / top * (len(_SHADE) - 1)).astype(int)
+    stretch = max(1, width // max(cells.shape[0], 1))
+    rows = ["".join(_SHADE[one] * stretch for one in level[:, y]) for y in reversed(range(cells.shape[1]))]
+    return (rows + [" " * len(rows[0])] * height)[:height]
+
+
+def rebinned(histogram, wide, high):
+    """At most so many cells of a histogram with two axes."""
+    out = np.asarray(histogram.values(), float)[np.ix_(order(histogram.axes[0]), order(histogram.axes[1]))]
+    for axis, most in ((0, wide), (1, high)):
+        together = math.ceil(out.shape[axis] / most)
+        out = np.add.reduceat(out, np.arange(0, out.shape[axis], together), axis=axis)
+    return out
+
+
+def _below(axis, width):
+    left, right, label = edge_text(axis, top=False), edge_text(axis, top=True), axis.label or axis.name
+    room = width - len(left) - len(right)
+    return left + (f"{label[:room - 2]:^{room}}" if room > 4 else " " * max(room, 1)) + right
+
+
+def is_category(axis):
+    return not axis.traits.continuous and not hasattr(axis, "edges") or type(axis).__name__.endswith("Category")
+
+
+def edge_text(axis, top):
+    if len(axis) == 0:
+        return ""
+    if is_category(axis):
+        return category_text(axis.value(order(axis)[-1 if top else 0]))
+    return number(float(axis.edges[-1 if top else 0]))
+
+
+def category_text(value):
+    """Large whole numbers are ids, which people know in hexadecimal."""
+    return f"{value:#x}" if isinstance(value, int) and value > 0xFFFF else str(value)[:20]
+
+
+def number(value):
+    """Up to five digits, thousands as a person writes them."""
+    value = float(value)
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:.4g}"
+
+
+def screen(blocks, columns, rows, height=6):
+    """Blocks beside and below each other, as many as there is room for; and how many there was none for."""
+    across = max(1, columns // 66)
+    width = columns // across - 2
+    each = height + 4
+    most = max(1, rows // each) * across
+    drawn = [draw(name, one, width, height) for name, one in blocks[:most]]
+    lines = []
+    for first in range(0, len(drawn), across):
+        row = drawn[first:first + across]
+        for at in range(max(len(block) for block in row)):
+            lines.append("  ".join(f"{block[at] if at < len(block) else '':<{width}}" for block in row).rstrip())
+        lines.append("")
+    return lines, max(0, len(blocks) - most)

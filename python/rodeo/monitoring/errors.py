@@ -1,0 +1,30 @@
+"""Errors of `rodeo events monitor`: what, where, why, what next, and the exit status that goes with them."""
+
+import sys
+
+# Exit codes of the command.
+DONE, FAILED, USAGE, INVALID, UNREACHABLE, PARTIAL = 0, 1, 2, 3, 4, 6
+
+
+class MonitorError(Exception):
+    def __init__(self, code, what, next="", status=FAILED):
+        super().__init__(f"error[{code}]: {what}" + (f"\n  {next}" if next else ""))
+        self.code, self.status = code, status
+
+    @classmethod
+    def of(cls, text, status):
+        """One that has its text already."""
+        error = cls("", "", status=status)
+        error.args = (text,)
+        return error
+
+
+def needs(package):
+    """A package that is no requirement of Rodeo, imported where it is used."""
+    import importlib
+
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        name = package.split(".")[0]
+        raise MonitorError("monitor.package", f"`rodeo events monitor` needs the Python package {name}: {error}", f"{sys.executable} -m pip install {name}") from None

@@ -1,0 +1,93 @@
+"""Histograms in files: ROOT (uproot), and HDF5 in the layout of the Unified Histogram Interface (h5py, uhi)."""
+
+import os
+from pathlib import Path
+
+from rodeo.monitoring.errors import USAGE, MonitorError, needs
+
+_ENDINGS = {".root": "uproot", ".h5": "h5py", ".hdf5": "h5py"}
+
+
+def check(paths):
+    """Before anything runs: what cannot be written at the end is known now."""
+    for path in map(Path, paths):
+        package = _ENDINGS.get(path.suffix)
+        if package is None:
+            raise MonitorError("monitor.save_name", f"{path}: histograms are saved as .root, .h5 or .hdf5", "--save NAME.root", USAGE)
+        if not path.absolute().parent.is_dir():
+            raise MonitorError("monitor.save_name", f"{path}: there is no directory {path.absolute().parent}", "make it, or --save elsewhere", USAGE)
+        if not os.access(path.absolute().parent, os.W_OK):
+            raise MonitorError("monitor.save_name", f"{path}: {path.absolute().parent} cannot be written", "--save elsewhere", USAGE)
+        needs(package)
+
+
+def save(path, histograms, tell):
+    """Histograms by monitor and name. Nothing is written over: a name that is taken gets a number. Returns where they are. One that the format does not know
+    is told of and left out."""
+    path = _free(Path(path))
+    half = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    try:
+        with _Root(half) if path.suffix == ".root" else _Hdf5(half) as file:
+            for monitor, of_it in histograms.items():
+                for name, one in of_it.items():
+                    try:
+                        file.add(f"{monitor}/{name}", one)
+                    except (TypeError, ValueError, NotImplementedError) as error:
+                        tell(f"{path}: {monitor}/{name} is not in it: {error}")
+        half.rename(path)
+    except OSError as error:
+        raise MonitorError("monitor.save", f"{path}: {error}", "--save elsewhere") from error
+    finally:
+        half.unlink(missing_ok=True)
+    return path
+
+
+def _free(path):
+    tried, number = path, 1
+    while tried.exists():
+        number += 1
+        tried = path.with_stem(f"{path.stem}-{number}")
+    return tried
+
+
+class _Root:
+    def __init__(self, path):
+        self._file = needs("uproot").recreate(path)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def add(self, name, histogram):
+        if len(histogram.axes) > 3:
+            raise ValueError("ROOT has no histograms of more than three axes")
+        if 0 in histogram.shape:
+            raise ValueError("it has no bins yet")
+        self._file[name] = _doubles(histogram)
+
+
+def _doubles(histogram):
+    """ROOT's histograms have real numbers, and variances or none."""
+    import hist
+
+    if isinstance(histogram.storage_type(), (hist.storage.Double, hist.storage.Weight)):
+        return histogram
+    out = hist.Hist(*histogram.axes, storage=hist.storage.Double())
+    out.view(flow=True)[...] = histogram.values(flow=True)
+    return out
+
+
+class _Hdf5:
+    def __init__(self, path):
+        self._file, self._write = needs("h5py").File(path, "w"), needs("uhi.io.hdf5").write
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def add(self, name, histogram):
+        self._write(self._file.create_group(name), histogram)

@@ -1,0 +1,88 @@
+"""What people see of the monitors: a screen of histograms that is drawn again and again, or plain lines where there is no terminal."""
+
+import os
+import sys
+import textwrap
+import time
+
+from rodeo.monitoring.drawing import draw, screen
+
+_ENTER, _LEAVE, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
+_FEW = 6  # messages that are on the screen
+_PLAIN_S = 10.0
+
+
+class Terminal:
+    """Histograms go to stdout, what is said of them to stderr."""
+
+    def __init__(self, address, quiet):
+        self.address, self.messages = address, []
+        self.quiet = quiet  # stdout is for a program
+        self.drawing = self._begun = False
+        self._all, self._plain_at = [], 0.0
+
+    def begin(self):
+        """There are monitors, and events may come."""
+        if self._begun:
+            return
+        self._begun = True
+        if self.address:
+            print(f"page: {self.address}", file=sys.stderr, flush=True)
+        self.drawing = not self.quiet and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        if self.drawing:
+            sys.stdout.write(_ENTER)
+            sys.stdout.flush()
+
+    def tell(self, line):
+        """Something that people should know."""
+        stamped = f"{time.strftime('%H:%M:%S')}  {line}"
+        self.messages = [*self.messages, stamped][-_FEW:]
+        if self.drawing:
+            self._all = [*self._all, stamped][-200:]
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def show(self, state, blocks):
+        if self.drawing:
+            self._draw(state, blocks)
+        elif time.monotonic() - self._plain_at >= _PLAIN_S:
+            if self._plain_at:
+                print(state, file=sys.stderr, flush=True)
+            self._plain_at = time.monotonic()
+
+    def close(self):
+        """Gives the screen back; what was said on it stays to be read."""
+        if not self.drawing:
+            return
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()
+        self.drawing = False
+        for line in self._all:
+            print(line, file=sys.stderr)
+
+    def print_last(self, blocks):
+        """The histograms as they were at the end."""
+        if self.quiet:
+            return
+        width = min(_size().columns, 100) - 1
+        for name, one in blocks:
+            print("\n".join(line.rstrip() for line in draw(name, one, width, 8)), end="\n\n")
+
+    def _draw(self, state, blocks):
+        size = _size()
+        head = [state, f"{self.address + '   ' if self.address else ''}Ctrl-C ends and saves", ""]
+        said = [part for message in self.messages for part in textwrap.wrap(message, size.columns - 1, subsequent_indent=" " * 10)]
+        room = size.lines - len(head) - len(said) - 2
+        lines, hidden = screen(blocks, size.columns, room)
+        if hidden:
+            lines.append(f"and {hidden} more, on the page" if self.address else f"and {hidden} more: make the terminal larger")
+        lines = [*head, *lines, *said][:size.lines - 1]
+        sys.stdout.write(_HOME + "".join(line[:size.columns] + _REST_OF_LINE + "\n" for line in lines) + _REST_OF_SCREEN)
+        sys.stdout.flush()
+
+
+def _size():
+    try:
+        return os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return os.terminal_size((100, 40))

@@ -1,0 +1,71 @@
+// `rodeo completion`: the scripts that shells load, and what these ask while somebody types.
+#include <fmt/format.h>
+
+#include "cli/completion.h"
+
+#include <string_view>
+
+#include "base/log.h"
+#include "cli/completion_values.h"
+#include "cli/texts.h"
+#include "cli/verbs.h"
+
+namespace rodeo::cli {
+namespace {
+
+/// On one line: a tab would divide it.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+void print_answer(const Completion& completion) {
+  std::string text;
+  for (const auto& [holds, word] : {std::pair(completion.files, "files"), std::pair(completion.directories, "directories"),
+                                    std::pair(completion.no_space, "nospace")}) {
+    if (holds) text.append(text.empty() ? "" : " ").append(word);
+  }
+  text += '\n';
+  for (const Candidate& one : completion.candidates) text += one_line(one.text) + "\t" + one_line(one.help) + "\n";
+  print(text);
+}
+
+void add_script(Command& completion, const char* shell, const char* help, const char* example, const char* says) {
+  Command& verb = completion.verb(shell, help);
+  verb.example(example, says);
+  verb.run([file = std::string("rodeo.") + shell]() -> Result<ExitCode> {
+    print(std::string(built_in_text(file)));
+    return ExitCode::done;
+  });
+}
+
+}  // namespace
+
+void add_completion(Command& root) {
+  Command& completion = root.verb("completion", "Completion of verbs, options and values for bash, zsh and fish");
+  completion.paragraph("Packages install the scripts. A script holds no words: it asks the command that is there, which says what may come next.");
+  add_script(completion, "bash", "Prints the script for bash", "source <(rodeo completion bash)", "in this shell, and in ~/.bashrc for every one");
+  add_script(completion, "zsh", "Prints the script for zsh", "source <(rodeo completion zsh)", "in ~/.zshrc, behind compinit");
+  add_script(completion, "fish", "Prints the script for fish", "rodeo completion fish > ~/.config/fish/completions/rodeo.fish", "for every new shell");
+
+  struct Options {
+    std::vector<std::string> words;
+  };
+  auto options = std::make_shared<Options>();
+  Command& answer = completion.verb("answer", "What may come next on a command line: what the scripts ask");
+  answer.example("rodeo completion answer -- card li", "list")
+      .example("rodeo completion answer -- card status --id ''", "the addresses of this host's cards")
+      .paragraph("The first line says what else is as good: files, directories; nospace: no candidate is complete. Each further line is a candidate, a tab, "
+                 "and what it is. Nothing is said on stderr, and nothing is waited for.");
+  answer.option("WORD", options->words, "The words behind `rodeo` up to the cursor, behind a --; the last may be empty").may_be_empty().value_name("WORD");
+  answer.run([options, &root]() -> Result<ExitCode> {
+    base::set_log_level(base::LogLevel::off);
+    root.describe();
+    print_answer(complete(root, options->words, &completion_values));
+    return ExitCode::done;
+  });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,197 @@
+// `rodeo data convert` and `plot`: event files to HDF5, to ROOT and back, and a picture of them. What reads HDF5 and ROOT is Python.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+#include "cli/data.h"
+#include "cli/data_file.h"
+#include "cli/python.h"
+#include "formats/event_file_records.h"
+#include "formats/words.h"
+#include "process/stop_signals.h"
+#include "storage/derived_files.h"
+#include "storage/event_file_walk.h"
+
+namespace rodeo::cli {
+namespace {
+
+using namespace storage;
+
+struct Options {
+  std::vector<std::string> files;
+  std::string output;
+  std::string to = "auto";
+  unsigned compression = 4;
+  OutputFormat format = OutputFormat::table;
+};
+
+bool ends_with_one(const std::string& name, std::initializer_list<std::string_view> endings) {
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::any_of(endings, [&](std::string_view ending) { return lower.ends_with(ending); });
+}
+
+bool is_hdf5(const std::string& name) { return ends_with_one(name, {".h5", ".hdf5"}); }
+
+// What the files are is told before a Python starts.
+Result<void> refuse_other_files(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    const auto file = RODEO_TRY(open_any_file(path));
+    if (file.kind != FileKind::event_file) return std::unexpected(no_event_file(file.kind, path));
+  }
+  return {};
+}
+
+// Bytes as a Python sends them: each block behind its size.
+class Blocks {
+ public:
+  explicit Blocks(int descriptor) : descriptor_(descriptor) {}
+
+  static constexpr std::uint32_t kEnd = 0xffffffff;
+
+  /// Nothing: it has ended before its end, or sent what cannot be.
+  std::optional<std::uint32_t> size() {
+    std::array<std::byte, 4> word;
+    if (!fill(word)) return std::nullopt;
+    return formats::load_word(word.data());
+  }
+  bool fill(std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::read(descriptor_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+    return true;
+  }
+
+ private:
+  int descriptor_;
+};
+
+std::unexpected<Error> ended_early(const std::string& file) {
+  return std::unexpected(Error{"data.damaged", "not all events could be read; nothing is left of what was written", file,
+                               "what Python said stands above"});
+}
+
+// Events of an HDF5 file, as they were before.
+Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file, const std::string& output,
+                                                         int descriptor) {
+  Blocks blocks(descriptor);
+  const auto records_size = blocks.size();
+  if (!records_size || *records_size > (64U << 20)) return ended_early(file);
+  std::vector<std::byte> bytes(*records_size);
+  if (!blocks.fill(bytes)) return ended_early(file);
+  const auto header = formats::decode_file_header(bytes);
+  if (!header) {
+    return std::unexpected(
+        Error{"data.header", "the records of the event file in it cannot be read: " + header.error().message(), file, ""});
+  }
+  EventFileSettings settings = settings_like(*header);
+  std::erase_if(settings.free_strings, [](const std::string& text) { return text.starts_with("Compression="); });
+  auto files = RODEO_TRY(DerivedFiles::create(DerivedTarget::of(output), settings));
+  const process::StopSignals signals;
+  while (true) {
+    const auto size = blocks.size();
+    if (signals.stop_requested()) {
+      return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again", output,
+                                   "the file that was read is as it was"});
+    }
+    if (!size) return ended_early(file);
+    if (*size == Blocks::kEnd) return files.keep();
+    if (*size > kLargestEventBytes) return ended_early(file);
+    bytes.resize(*size);
+    if (!blocks.fill(bytes)) return ended_early(file);
+    RODEO_TRY(files.append(bytes));
+  }
+}
+
+Result<ExitCode> back(const Options& options) {
+  if (options.files.size() != 1) return value_error("one HDF5 file is converted at a time", "name one");
+  RODEO_TRY(open_any_file(options.files.front()));
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return std::unexpected(Error{"cli.python", std::string("cannot make a pipe: ") + std::strerror(errno)});
+  base::UniqueFd from(ends[0]);
+  base::UniqueFd to(ends[1]);
+  auto python = RODEO_TRY(start_python("rodeo.data_tools.hdf5", {"--back", options.files.front()}, -1, to.get()));
+  to = base::UniqueFd();
+  const auto files = write_events(options.files.front(), options.output, from.get());
+  from = base::UniqueFd();
+  const int status = python.wait();
+  if (!files) return std::unexpected(files.error());
+  if (status != 0) return ended_early(options.files.front());
+  if (options.format == OutputFormat::table) print_files(*files);
+  if (options.format == OutputFormat::json) print(files_json(*files).dump() + "\n");
+  return ExitCode::done;
+}
+
+Result<ExitCode> convert(const Options& options) {
+  const bool from_hdf5 = std::ranges::any_of(options.files, is_hdf5);
+  const std::string to = options.to != "auto"                       ? options.to
+                         : from_hdf5                                ? "data"
+                         : is_hdf5(options.output)                  ? "hdf5"
+                         : ends_with_one(options.output, {".root"}) ? "root"
+                                                                    : "";
+  if (to.empty())
+    return value_error("the ending of --output says no format: " + options.output,
+                       "end it with .h5 or .root, or say --to hdf5|root");
+  if (to == "data") return back(options);
+  if (options.compression > 9) return value_error("--compression is 0 to 9", "leave it out: 4");
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  RODEO_TRY(refuse_other_files(files));
+  std::vector<std::string> arguments{options.output};
+  if (to == "hdf5") arguments.push_back(std::to_string(options.compression));
+  return run_python_on(files, to == "hdf5" ? "rodeo.data_tools.hdf5" : "rodeo.data_tools.root", arguments);
+}
+
+Result<ExitCode> plot(const Options& options) {
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  RODEO_TRY(refuse_other_files(files));
+  return run_python_on(files, "rodeo.data_tools.plot", {options.output});
+}
+
+}  // namespace
+
+void add_data_convert(Command& data) {
+  auto options = std::make_shared<Options>();
+  Command& verb = data.verb("convert", "Event files to HDF5 or ROOT, and HDF5 back to an event file");
+  verb.example("rodeo data convert run*.data --output run.h5", "columns and bytes, for any HDF5 viewer");
+  verb.example("rodeo data convert run*.data --output run.root", "a tree with an entry for each event");
+  verb.example("rodeo data convert run.h5 --output again", "makes again._0001.data with the same events");
+  verb.option("FILE", options->files, "Event files; or one HDF5 file that was made so").required();
+  verb.option("--output", options->output, "The new file, by its ending .h5, .hdf5 or .root; must not exist")
+      .value_name("FILE")
+      .required();
+  verb.choice("--to", options->to, {"auto", "hdf5", "root", "data"}, "The format; auto: by the ending");
+  verb.option("--compression", options->compression, "HDF5: gzip level, 0 for none").value_name("LEVEL");
+  verb.output(options->format, "-o,--format");
+  verb.paragraph(
+      "Memory does not grow with the files. HDF5 keeps every byte of every event and comes back as it was; events whose "
+      "payload "
+      "was compressed come back uncompressed. ROOT has the columns alone. HDF5 needs the Python package h5py, ROOT uproot "
+      "and "
+      "awkward. Exit status 7: damaged events were left out.");
+  verb.run([options] { return convert(*options); });
+
+  auto plot_options = std::make_shared<Options>();
+  Command& picture = data.verb("plot", "A picture of event files: sizes, rate over time, missing links, bunch crossings");
+  picture.example("rodeo data plot run*.data --output run.png", "or .svg, .pdf");
+  picture.option("FILE", plot_options->files, "Event files").required();
+  picture.option("--output", plot_options->output, "The picture, by its ending .png, .svg or .pdf; must not exist")
+      .value_name("FILE")
+      .required();
+  picture.paragraph("It needs the Python package matplotlib. Exit status 7: damaged events were left out.");
+  picture.run([plot_options] { return plot(*plot_options); });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,76 @@
+// `rodeo events monitor`: histograms that a user's Python fills from sampled events, or from files (python/rodeo/monitoring/).
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "cli/events.h"
+#include "cli/python.h"
+
+namespace rodeo::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  std::string name;
+  std::vector<std::string> input;
+  std::uint64_t events = 0;
+  std::vector<std::string> save;
+  bool no_save = false;
+  std::uint64_t port = 0;
+  bool no_page = false;
+  std::chrono::nanoseconds hang = std::chrono::seconds(5);
+  std::string json;
+};
+
+Result<ExitCode> monitor(const Options& options) {
+  std::vector<std::string> arguments{options.file,
+                                     "--name",
+                                     options.name,
+                                     "--events",
+                                     std::to_string(options.events),
+                                     "--port",
+                                     std::to_string(options.port),
+                                     "--json",
+                                     options.json,
+                                     "--hang",
+                                     fmt::format("{}", std::chrono::duration<double>(options.hang).count())};
+  for (const std::string& file : options.input) arguments.insert(arguments.end(), {"--input", file});
+  for (const std::string& file : options.save) arguments.insert(arguments.end(), {"--save", file});
+  if (options.no_save) arguments.emplace_back("--no-save");
+  if (options.no_page) arguments.emplace_back("--no-page");
+  if (base::log_level() == base::LogLevel::debug) arguments.emplace_back("--debug");
+  return std::unexpected(become_python("rodeo.monitoring", arguments));
+}
+
+}  // namespace
+
+void add_events_monitor(Command& events) {
+  auto options = std::make_shared<Options>();
+  Command& verb = events.verb("monitor", "Histograms that your Python fills from sampled events");
+  verb.example("rodeo events monitor examples/monitor.py",
+               "of the readout that runs on this machine, in the terminal and on a page")
+      .example("rodeo events monitor my.py --input run7.data", "the same file over events of a run that is over")
+      .example("rodeo events monitor my.py --save shift.root --save shift.h5", "where the histograms go at the end");
+  verb.paragraph(
+      "The readout needs an `event_sampler` among its consumers. It is never slowed: what the monitors do not take in time "
+      "is left out, "
+      "and counted. A monitor that throws is named and goes on with the next event; one that hangs is ended and begun "
+      "anew.");
+  verb.option("FILE", options->file, "Python file with monitors: functions with @rodeo.monitor").required();
+  verb.option("--name", options->name, "Readout to look at; needed if several run").value_name("NAME");
+  verb.option("--input", options->input, "Data files instead of a readout; a pattern in quotes").value_name("FILE");
+  verb.option("--events", options->events, "End after so many; 0: with the run, the files, or Ctrl-C").value_name("N");
+  verb.option("--save", options->save, "Histograms go here at the end, .root or .h5; FILE.root and FILE.h5 if left out")
+      .value_name("FILE");
+  verb.flag("--no-save", options->no_save, "Save nothing");
+  verb.option("--port", options->port, "Port of the page on 127.0.0.1; 0: any that is free").value_name("PORT");
+  verb.flag("--no-page", options->no_page, "Terminal alone");
+  verb.duration("--hang", options->hang, "A monitor that needs longer for one event hangs");
+  verb.json_file(options->json);
+  verb.run([options] { return monitor(*options); });
+}
+
+}  // namespace rodeo::cli

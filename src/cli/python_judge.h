@@ -1,0 +1,34 @@
+// A Python function that says of each event whether it is wanted: it runs in a process of its own, which reads the same files.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/child_process.h"
+#include "base/error.h"
+#include "base/fd_socket.h"
+
+namespace rodeo::cli {
+
+/// Its answers come in the order of the events, file by file. One thread.
+class PythonJudge {
+ public:
+  /// `function`: "FILE.py" (its function `keep`) or "FILE.py:NAME". Errors: cli.python, data.function.
+  static Result<PythonJudge> start(const std::string& function, const std::vector<std::string>& files);
+
+  /// What it says of the next event; waits for it. Error data.function: it has failed, and has said on stderr why.
+  Result<bool> next();
+
+ private:
+  PythonJudge(base::ChildProcess process, base::UniqueFd answers)
+      : process_(std::move(process)), answers_(std::move(answers)), read_(64 << 10) {}
+
+  base::ChildProcess process_;
+  base::UniqueFd answers_;
+  std::vector<char> read_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace rodeo::cli

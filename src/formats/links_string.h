@@ -1,0 +1,21 @@
+// The free string that says which links a ROB has (docs/formats/eventstorage-file.md), read back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "rodeo/ids.h"
+
+namespace rodeo::formats {
+
+struct NamedLinks {
+  SourceId source_id;
+  std::vector<std::uint32_t> link_ids;  ///< in the order of the bitmaps in status words
+};
+
+/// Reads "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000"; nothing if it is anything else. No more than 65536 links are believed.
+std::optional<NamedLinks> read_links_string(std::string_view text);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,136 @@
+#include "input/event_file_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sentence.h"
+#include "input/paged_stream.h"
+#include "rodeo/settings.h"
+
+namespace rodeo::input {
+
+EventFileInput::EventFileInput(const EventFileInputSettings& settings) : files_(settings.file, settings.sequence) {
+  playback_.timing = settings.rate_hz > 0 ? EventTiming::rate : settings.timing;
+  playback_.rate_hz = settings.rate_hz;
+  playback_.loop = settings.loop;
+  playback_.passes = settings.passes;
+  playback_.restamp = settings.restamp;
+  playback_.provable = formats::Provable(settings.seed, settings.crc, settings.l1id_bits);
+  playback_.memory_bytes = settings.memory_bytes;
+  for (const std::uint32_t link_id : files_.link_ids()) links_.add(fid_of_link_id(settings.detector, link_id));
+  base::log_info("{}: {}, {} in {}", settings.file.string(), base::counted(links_.all().size(), "link"),
+                 base::counted(files_.blocks(), "event"), base::counted(files_.files().size(), "file"));
+}
+
+std::unique_ptr<DataStream> EventFileInput::open(std::span<const Fid> links) {
+  std::vector<std::uint32_t> link_ids;
+  for (const std::size_t position : links_.take(links, files_.files().front().path.string()))
+    link_ids.push_back(files_.link_ids()[position]);
+  streams_.push_back(std::make_unique<EventStream>(files_, playback_, link_ids));
+  return std::make_unique<StreamHandle>(*streams_.back());
+}
+
+std::unique_ptr<DataStream> EventFileInput::open_trigger_list() {
+  if (playback_.loop)
+    throw std::runtime_error(
+        "A loop cannot rewrite the triggers of an event file: play it once, or without the trigger list.");
+  lists_.push_back(std::make_unique<EventStream>(files_, playback_, std::span<const std::uint32_t>{}));
+  return std::make_unique<StreamHandle>(*lists_.back());
+}
+
+void EventFileInput::start() {
+  std::uint64_t not_started = 0;
+  playback_.start_ns.compare_exchange_strong(not_started, base::steady_now_ns(), std::memory_order_release);
+}
+
+std::vector<EventStream*> EventFileInput::all_streams() const {
+  std::vector<EventStream*> all;
+  for (const auto* streams : {&streams_, &lists_}) {
+    for (const auto& stream : *streams) all.push_back(stream.get());
+  }
+  return all;
+}
+
+// Streams go no further than the foremost, then to the last event that any of them has begun.
+void EventFileInput::stop() {
+  if (playback_.planned.load()) return;
+  const std::vector<EventStream*> all = all_streams();
+  std::uint64_t hold = 0;
+  for (bool beyond = true; beyond;) {
+    for (const EventStream* stream : all) hold = std::max(hold, stream->claimed_blocks());
+    playback_.hold_at.store(hold);
+    beyond = std::ranges::any_of(all, [&](const EventStream* stream) { return stream->claimed_blocks() > hold; });
+  }
+  std::int64_t last = -1;
+  for (const EventStream* stream : all) last = std::max(last, stream->highest());
+  playback_.last.store(last);
+  playback_.planned.store(true, std::memory_order_release);
+}
+
+std::vector<NamedCounter> EventFileInput::counters() const {
+  std::uint64_t sent = 0;
+  std::uint64_t not_restamped = 0;
+  std::uint64_t events = 0;
+  for (const auto& stream : streams_) {
+    sent += stream->counters().chunks;
+    not_restamped += stream->not_restamped();
+    events = std::max(events, stream->played_events());
+  }
+  return {{"sent", sent}, {"events", events}, {"not_restamped", not_restamped}, {"damaged", files_.damaged()}};
+}
+
+std::string EventFileInput::failure() const {
+  const auto whole = files_.check();
+  return whole ? std::string() : "input: " + whole.error().where + ": " + whole.error().what;
+}
+
+namespace {
+
+/// The re-stamping function is looked up by its name.
+struct EventFileInputKeys : EventFileInputSettings {
+  std::string timing_name = "recorded";
+  std::string restamp_name = "provable";
+};
+
+const Settings<EventFileInputKeys>& event_file_input_table() {
+  using K = EventFileInputKeys;
+  static const Settings<K> table{
+      setting(&K::file, "file", "An event file, as a file writer leaves it.", {.required = true}),
+      setting(&K::sequence, "sequence", "Play the files that follow it in its sequence, too: ._0002 after ._0001."),
+      setting(&K::detector, "detector", "Detector id in the FIDs of the links: event files hold link ids.",
+              {.maximum = 255}),
+      setting(&K::timing_name, "timing",
+              "When events come: recorded keeps the times between them that stand in the file; fast is as fast as they are "
+              "taken.",
+              {.choices = {"recorded", "fast"}}),
+      setting(&K::rate_hz, "rate", "Events per second, whatever their times. 0 means as `timing` says.",
+              {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
+      setting(&K::loop, "loop", "Play again and again, with L1 ids that go on counting."),
+      setting(&K::passes, "passes", "How often a loop plays the files. 0 means until the run ends.", {.maximum = 9e15}),
+      setting(&K::restamp_name, "restamp",
+              "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
+              "function."),
+      setting(&K::l1id_bits, "l1id_bits", "Bits of the L1 id that provable chunks carry.", {.minimum = 4, .maximum = 32}),
+      setting(&K::seed, "seed", "Seed of provable chunks.", {.maximum = 9e15}),
+      setting(&K::crc, "crc", "Provable chunks end with a CRC-32."),
+      setting(&K::memory_bytes, "memory", "Memory for the chunks that are under way, per worker.",
+              {.minimum = 1 << 20, .maximum = 1e12, .unit = Unit::bytes}),
+  };
+  return table;
+}
+
+}  // namespace
+
+EventFileInputSettings EventFileInputSettings::from(const Parameters& parameters) {
+  EventFileInputKeys keys = event_file_input_table().read(parameters);
+  keys.timing = keys.timing_name == "fast" ? EventTiming::fast : EventTiming::recorded;
+  return keys;
+}
+
+std::vector<Key> event_file_input_keys() { return event_file_input_table().keys(); }
+
+}  // namespace rodeo::input

@@ -1,0 +1,141 @@
+#include "input/event_playback.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sentence.h"
+#include "formats/full_event.h"
+#include "formats/links_string.h"
+#include "formats/rob.h"
+#include "formats/rod_data.h"
+#include "formats/zlib_stream.h"
+#include "storage/file_verify.h"
+
+namespace rodeo::input {
+
+using namespace formats;
+
+namespace {
+
+// "run._0001.data" and 1: "run._0002.data"; empty if the name has no number there.
+std::string next_name(const std::string& name) {
+  const std::size_t mark = name.rfind("._");
+  const std::size_t end = mark == std::string::npos ? mark : name.find_first_not_of("0123456789", mark + 2);
+  if (mark == std::string::npos || end == mark + 2 || end == std::string::npos || end - mark > 10) return {};
+  const std::size_t digits = end - mark - 2;
+  const std::uint64_t number = std::stoull(name.substr(mark + 2, digits));
+  return name.substr(0, mark + 2) + fmt::format("{:0{}}", number + 1, digits) + name.substr(end);
+}
+
+}  // namespace
+
+PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow) {
+  for (std::filesystem::path path = first;;) {
+    auto mapped = base::MappedFile::open(path.string());
+    if (!mapped) throw SetupError(mapped.error());
+    if (const auto kind = storage::file_kind(mapped->bytes()); kind != storage::FileKind::event_file) {
+      throw SetupError(Error{"readout.no_event_file", "is no event file", path.string(),
+                             kind == storage::FileKind::block_recording
+                                 ? "it is a recording of FELIX blocks: readout.input.type = \"file\" plays those"
+                                 : "`rodeo data info` says what it is"});
+    }
+    files_.push_back({std::move(*mapped), path});
+    const std::string next = follow ? next_name(path.filename().string()) : "";
+    path = path.parent_path() / next;
+    if (std::error_code unknown; next.empty() || !std::filesystem::exists(path, unknown)) break;
+  }
+  for (const File& file : files_) look_through(file);
+  std::ranges::sort(link_ids_);
+  const auto same = std::ranges::unique(link_ids_);
+  link_ids_.erase(same.begin(), same.end());
+  if (const auto whole = check(); !whole) throw SetupError(whole.error());
+  if (damaged_ > 0) {
+    base::log_warning("{}: damaged in {}; what is whole is played, and the run will not be GOOD", first.string(),
+                      base::counted(damaged_, "place"));
+  }
+  if (events_ == 0 || link_ids_.empty()) {
+    throw SetupError(Error{"readout.no_chunks",
+                           events_ == 0 ? "there is no event in the file" : "the events hold no chunk records of links",
+                           first.string(), "`rodeo data list` shows what is in it"});
+  }
+}
+
+Result<void> PlayedFiles::check() const {
+  for (const File& file : files_) RODEO_TRY(file.mapped.check());
+  return {};
+}
+
+// Links are read from the header if it names them, else from every chunk.
+void PlayedFiles::look_through(const File& file) {
+  auto reader = storage::EventFileReader::open(file.mapped.bytes());
+  if (!reader) {
+    throw SetupError(Error{"data.header", reader.error().message(), file.path.string(),
+                           "`rodeo data recover` saves the events that are whole"});
+  }
+  bool named = false;
+  for (const std::string& text : reader->header().free_strings) {
+    const auto links = read_links_string(text);
+    if (!links) continue;
+    named = true;
+    link_ids_.insert(link_ids_.end(), links->link_ids.begin(), links->link_ids.end());
+  }
+  std::set<std::uint32_t> found;
+  std::vector<std::byte> block_buffer;
+  std::vector<std::byte> buffer;
+  while (true) {
+    const auto next = reader->next();
+    if (!next) {
+      ++damaged_;
+      break;
+    }
+    if (!*next) break;
+    const auto bytes = reader->event(**next, block_buffer);
+    const auto event = decode_full_event(bytes);
+    if (!event) {
+      ++damaged_;
+      continue;
+    }
+    count(*event, bytes.size());
+    if (named) continue;
+    const auto robs = event->robs(buffer);
+    if (!robs) continue;
+    (void)for_each_rob(*robs, [&](const RobView& rob, std::size_t) {
+      const auto rod = rob.rod();
+      if (rod)
+        (void)for_each_chunk_record(rod->data.bytes(),
+                                    [&](const ChunkRecord& record) { found.insert(record.header.link_id); });
+    });
+  }
+  link_ids_.insert(link_ids_.end(), found.begin(), found.end());
+}
+
+void PlayedFiles::count(const FullEventView& event, std::size_t bytes) {
+  const std::uint64_t payload = event.uncompressed_words * kWordBytes;
+  const std::uint64_t believed = std::min<std::uint64_t>(payload, event.payload.bytes().size() * kZlibLargestRatio);
+  largest_ = std::max<std::size_t>(largest_, bytes + static_cast<std::size_t>(believed));
+  const std::int64_t near = last_.value_or(event.l1id.value);
+  last_ = near + static_cast<std::int32_t>(event.l1id.value - static_cast<std::uint32_t>(near));
+  const std::uint64_t time = std::uint64_t{event.bc_time_s} * 1'000'000'000U + event.bc_time_ns;
+  if (events_++ == 0) {
+    lowest_ = highest_ = *last_;
+    first_ns_ = last_ns_ = time;
+  }
+  last_ns_ = std::max(last_ns_, time);
+  lowest_ = std::min(lowest_, *last_);
+  highest_ = std::max(highest_, *last_);
+}
+
+std::uint64_t EventPlayback::due_ns(std::uint64_t number, std::uint64_t time_ns) const {
+  switch (timing) {
+    case EventTiming::recorded: return time_ns;
+    case EventTiming::rate: return static_cast<std::uint64_t>(static_cast<double>(number) * 1e9 / rate_hz);
+    case EventTiming::fast: break;
+  }
+  return 0;
+}
+
+}  // namespace rodeo::input

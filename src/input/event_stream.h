@@ -1,0 +1,110 @@
+// One worker's walk through event files: chunk records of its links become chunk runs again, in the worker's own thread, in poll().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/counters.h"
+#include "formats/full_event.h"
+#include "input/delivered.h"
+#include "input/event_playback.h"
+#include "input/free_list.h"
+#include "rodeo/input.h"
+
+namespace rodeo::input {
+
+/// Runs point into page memory, into which the chunks of a few events are copied, link by link.
+class EventStream final : public DataStream {
+ public:
+  /// `link_ids[i]` is link i of the stream; none: the stream is the trigger's own list, one packet of each L1 id. Throws SetupError.
+  EventStream(const PlayedFiles& files, const EventPlayback& playback, std::span<const std::uint32_t> link_ids);
+
+  PollStatus poll(Page*& page) override;
+  void release(Page& page) noexcept override { free_.give_back(static_cast<EventPage&>(page)); }
+
+  /// The time of the last event that was delivered, and that of now while nothing more is due. As fast as they are taken: events at 100 kHz.
+  std::uint64_t clock_ns() const override { return clock_ns_; }
+  StreamCounters counters() const override { return delivered_.counters(); }
+
+  /// Chunks that a loop could not rewrite.
+  std::uint64_t not_restamped() const { return not_restamped_.get(); }
+  /// Any thread, over all passes: events walked, and blocks that are walked or about to be.
+  std::uint64_t played_events() const { return events_.get(); }
+  std::uint64_t claimed_blocks() const { return claimed_.load(); }
+  /// The highest sequence number among those.
+  std::int64_t highest() const { return highest_.load(); }
+
+ private:
+  struct EventPage : Page {
+    std::byte* memory = nullptr;
+    std::vector<ChunkRun> run_storage;
+    std::vector<ChunkEntry> entries;
+    EventPage* next_free = nullptr;
+  };
+  /// A chunk that was found, where it lies.
+  struct Found {
+    std::span<const std::byte> bytes;
+    std::int64_t sequence = 0;
+    LinkIndex link = 0;
+    std::uint8_t status = 0;
+  };
+  /// The block that comes next.
+  struct Next {
+    formats::FullEventView event;
+    std::size_t buffer = 0;  // that the block was decompressed into
+    std::int64_t sequence = 0;
+    std::uint64_t due_ns = 0;
+  };
+
+  bool look_ahead();
+  bool begin_pass();
+  bool may_take(std::uint64_t now_ns);
+  void take(std::size_t& bytes);
+  void fill(EventPage& page);
+  void fill_list(EventPage& page);
+  void restamp(std::span<std::byte> chunk, const Found& found);
+
+  const PlayedFiles& files_;
+  const EventPlayback& playback_;
+  std::vector<std::uint32_t> link_ids_;
+  std::unordered_map<std::uint32_t, LinkIndex> links_;
+  const bool trigger_list_;
+  const std::size_t page_bytes_;
+
+  base::Arena memory_;
+  std::deque<EventPage> pages_;
+  FreeList<EventPage> free_;
+
+  std::optional<storage::EventFileReader> reader_;
+  std::size_t file_ = 0;
+  std::uint64_t pass_ = 0;
+  std::optional<std::int64_t> last_id_;  // of this pass, unwrapped
+  std::optional<Next> next_;
+  std::int64_t last_sequence_ = -1;
+
+  // Of the page that is being filled
+  std::vector<Found> found_;
+  std::vector<std::vector<std::byte>> buffers_;  // decompressed events, two for each
+  std::size_t buffers_used_ = 0;
+  std::vector<std::uint32_t> of_link_;  // chunks
+  std::vector<std::uint32_t> order_;
+
+  bool ended_ = false;
+  std::uint64_t clock_ns_ = 0;
+  std::uint64_t taken_due_ns_ = 0;  // of the last event that was taken
+
+  Delivered delivered_;
+  base::Gauge<std::uint64_t> not_restamped_;
+  base::Gauge<std::uint64_t> played_;  // blocks
+  base::Gauge<std::uint64_t> events_;
+  std::atomic<std::uint64_t> claimed_{0};
+  std::atomic<std::int64_t> highest_{-1};
+};
+
+}  // namespace rodeo::input

@@ -1,0 +1,119 @@
+#include "process/process_list.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include "base/fd_socket.h"
+#include "base/runtime_dir.h"
+#include "process/control_request.h"
+#include "process/line_socket.h"
+
+namespace rodeo::process {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whoever listens, without a word from it: one that is stopped says nothing.
+std::optional<pid_t> listener_of(const fs::path& socket, std::chrono::milliseconds patience) {
+  const auto connected = base::connect_unix(socket, patience);
+  if (!connected) return std::nullopt;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(connected->get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0) return std::nullopt;
+  return peer.pid;
+}
+
+void ask_one(const fs::path& socket, ListedProcess& process, std::chrono::milliseconds patience) {
+  process.pid = listener_of(socket, patience);
+  const auto line = ask(socket, R"({"command":"status"})", patience);
+  process.seen = std::chrono::steady_clock::now();
+  if (!line) {
+    process.silent = line.error().what;
+  } else if (const auto answer = Json::parse(*line); !answer) {
+    process.silent = "it answers what is no JSON";
+  } else if (const Json* reply = answer->find("reply"); reply != nullptr && reply->is_object()) {
+    process.status = *reply;
+  } else {
+    process.silent = text_of(*answer, "what");
+    if (process.silent.empty()) process.silent = "it answers without a status";
+  }
+  look_at_use(process);
+}
+
+std::vector<fs::path> sockets_in_runtime_directory() {
+  std::vector<fs::path> sockets;
+  std::error_code failure;
+  for (fs::directory_iterator entry(base::runtime_directory_name(), failure), end; !failure && entry != end;
+       entry.increment(failure))
+    sockets.push_back(entry->path());
+  std::ranges::sort(sockets);
+  return sockets;
+}
+
+}  // namespace
+
+const std::vector<SocketKind>& socket_kinds() {
+  static const std::vector<SocketKind> kinds{{".emulator", "emulator"}, {".router", "router"}, {".control", "readout"}};
+  return kinds;
+}
+
+std::vector<ListedProcess> list_processes(std::chrono::milliseconds patience) {
+  const std::vector<fs::path> files = sockets_in_runtime_directory();
+  std::vector<fs::path> sockets;
+  std::vector<ListedProcess> processes;
+  for (const SocketKind& kind : socket_kinds()) {
+    for (const fs::path& file : files) {
+      if (file.extension() != kind.extension || !somebody_listens(file)) continue;
+      sockets.push_back(file);
+      processes.emplace_back().name = file.stem().string();
+      processes.back().kind = kind.kind;
+    }
+  }
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < sockets.size(); ++i)
+      threads.emplace_back([&, i] { ask_one(sockets[i], processes[i], patience); });
+  }
+  return processes;
+}
+
+std::vector<std::string> list_control_rooms() {
+  std::vector<std::string> rooms;
+  for (const fs::path& file : sockets_in_runtime_directory()) {
+    if (file.extension() == ".room" && somebody_listens(file)) rooms.push_back(file.stem().string());
+  }
+  return rooms;
+}
+
+void look_at_use(ListedProcess& process) {
+  if (!process.pid) return;
+  const fs::path place = fs::path("/proc") / std::to_string(*process.pid);
+  std::ifstream stat_file(place / "stat");
+  const std::string text(std::istreambuf_iterator<char>(stat_file), {});
+  // The name of a process stands in parentheses and may have any character; what follows is numbers (proc(5)).
+  if (const std::size_t end = text.rfind(')'); end != std::string::npos) {
+    std::istringstream rest(text.substr(end + 1));
+    std::string word;
+    constexpr int kUserTime = 12;  // counted from the state, which follows the name
+    double user = 0;
+    double system = 0;
+    for (int i = 0; i < kUserTime - 1; ++i) rest >> word;
+    if (rest >> user >> system)
+      process.cpu_seconds = (user + system) / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  }
+  std::ifstream memory(place / "statm");
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  if (memory >> size >> resident)
+    process.rss_bytes = resident * static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_PAGESIZE)));
+}
+
+}  // namespace rodeo::process

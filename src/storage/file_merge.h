@@ -1,0 +1,87 @@
+// One run's events out of the files of several writers: fragments of one event that lie in different files become one full event.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "formats/findings.h"
+#include "rodeo/consumer.h"
+#include "storage/derived_files.h"
+#include "storage/progress.h"
+#include "storage/writer_files.h"
+
+namespace rodeo::storage {
+
+/// Every event that is read ends in one event that is written, or in one of the counters marked "not in".
+enum class MergeCounter : std::uint8_t {
+  events_in,
+  events_out,
+  merged_in,
+  duplicate_events,
+  contradicting_events,
+  damaged_events,
+  complete_events,
+  incomplete_events,
+  duplicate_robs,
+  contradicting_robs,
+  missing_robs,
+  bcid_differs,
+  trigger_type_differs,
+  count
+};
+
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(MergeCounter::count)> kMergeCounters = {{
+    {"events_in", "events", "Events that were read."},
+    {"events_out", "events", "Events that were written."},
+    {"merged_in", "events", "Events that were read and are, whole or in part, in one that was written."},
+    {"duplicate_events", "events",
+     "Events that brought nothing: each of their ROBs was there already, byte for byte. Not in."},
+    {"contradicting_events", "events", "Events whose ROBs were all there already, some with other bytes. Not in."},
+    {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
+    {"complete_events", "events", "Events written that have every ROB."},
+    {"incomplete_events", "events", "Events written that lack some ROB: flagged, with the ROBs that are missing."},
+    {"duplicate_robs", "fragments", "Fragments that were there already, byte for byte."},
+    {"contradicting_robs", "fragments", "Fragments of a ROB and event that had another one already: the first was kept."},
+    {"missing_robs", "fragments", "Fragments that incomplete events lack."},
+    {"bcid_differs", "events", "Events written whose fragments do not agree on the BCID: flagged."},
+    {"trigger_type_differs", "events", "Events written whose fragments do not agree on the trigger type: flagged."},
+}};
+
+struct MergeSettings {
+  std::vector<std::string> files;
+  DerivedTarget output = {};
+  std::size_t window = 1000;    ///< events of a writer that may be out of order
+  std::uint64_t max_bytes = 0;  ///< of a new file; 0: no limit
+  std::uint32_t max_events = 0;
+};
+
+struct MergeReport {
+  std::vector<WriterFiles> writers;
+  std::array<std::uint64_t, static_cast<std::size_t>(MergeCounter::count)> counts = {};
+  std::uint64_t named_total = 0;
+  std::vector<std::string> named;  ///< the first events that did not go in as they should, and why
+  std::size_t most_held = 0;       ///< events that were held at once
+  std::vector<FragmentConsumer::File> files;
+
+  std::uint64_t count(MergeCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }
+  bool adds_up() const {
+    return count(MergeCounter::events_in) == count(MergeCounter::merged_in) + count(MergeCounter::duplicate_events) +
+                                                 count(MergeCounter::contradicting_events) +
+                                                 count(MergeCounter::damaged_events);
+  }
+};
+
+/// Reads the records of all files, then all events once, in order. Memory does not grow with the files: at most `window` events of each writer are
+/// held, where they lie in the mapped files. `begin` is told the bytes that will be read; `stop` is asked now and then. Whatever fails, no new file
+/// is left. Errors: of by_writer() and EventFileWalk, of DerivedFiles; data.order (an event is further behind than the window),
+/// data.interrupted.
+Result<MergeReport> merge_files(const MergeSettings& settings, const std::function<void(std::uint64_t)>& begin,
+                                const Progress& progress, const std::function<bool()>& stop);
+
+}  // namespace rodeo::storage

@@ -1,0 +1,35 @@
+#include "storage/joined_records.h"
+
+#include <algorithm>
+
+#include "formats/file_marks.h"
+#include "storage/writer_files.h"
+
+namespace rodeo::storage {
+
+void JoinedRecords::add(const formats::DecodedFileHeader& header) {
+  EventFileSettings one = settings_like(header);
+  const std::set<SourceId> named = robs_of(header);
+  all_name_robs_ = all_name_robs_ && !named.empty();
+  robs_.insert(named.begin(), named.end());
+  // New files have events as they are, not compressed once more.
+  std::erase_if(one.free_strings, [](const std::string& text) { return text.starts_with("Compression="); });
+  if (!settings_) {
+    settings_ = std::move(one);
+    return;
+  }
+  EventFileSettings& all = *settings_;
+  all.foreign_events = all.foreign_events || one.foreign_events;
+  if (all.provable != one.provable) all.provable.reset();
+  if (all.application != one.application) all.application = "Rodeo";
+  const auto has = [](const EventFileSettings& of, const std::string& text) {
+    return std::ranges::find(of.free_strings, text) != of.free_strings.end();
+  };
+  const auto is_links = [](const std::string& text) { return text.starts_with(formats::kLinksKey); };
+  std::erase_if(all.free_strings, [&](const std::string& text) { return !is_links(text) && !has(one, text); });
+  for (const std::string& text : one.free_strings) {
+    if (is_links(text) && !has(all, text)) all.free_strings.push_back(text);
+  }
+}
+
+}  // namespace rodeo::storage

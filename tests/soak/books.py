@@ -1,0 +1,57 @@
+"""What became of each event: every id of the trigger's list must be in exactly one place. Pure: ids in, findings out."""
+
+import dataclasses
+
+import numpy
+
+
+@dataclasses.dataclass
+class Books:
+    accepted: int = 0
+    rejected: int = 0
+    debug: int = 0
+    lost: dict = dataclasses.field(default_factory=dict)  # by reason
+    wrong: list = dataclasses.field(default_factory=list)  # sentences
+
+    def lost_events(self):
+        return sum(self.lost.values())
+
+
+def ids_of(ranges):
+    """All ids of (first, count) ranges."""
+    if not ranges:
+        return numpy.empty(0, numpy.uint64)
+    return numpy.concatenate([numpy.arange(first, first + count, dtype=numpy.uint64) for first, count in ranges])
+
+
+def name_some(ids):
+    shown = ", ".join(f"{id:#x}" for id in ids[:5].tolist())
+    return f"{len(ids)}: {shown}{' ...' if len(ids) > 5 else ''}"
+
+
+def settle(triggered, recorded, debug, rejected, lost):
+    """`triggered`: ids of the list. `recorded`, `debug`: ids in files of ordinary and of debug streams. `rejected`: ids that were decided so. `lost`: by reason, the ids
+    that somebody has counted as lost. Repetitions within `rejected` and `lost` are the same said again; within files they are wrong."""
+    books = Books()
+    places = {"accepted": recorded, "debug": debug, "rejected": numpy.unique(rejected)}
+    places |= {f"lost ({reason})": numpy.unique(ids) for reason, ids in lost.items()}
+    for name in ("accepted", "debug"):
+        unique, times = numpy.unique(places[name], return_counts=True)
+        if (times > 1).any():
+            books.wrong.append(f"events twice in {name} files, {name_some(unique[times > 1])}")
+        places[name] = unique
+    seen = numpy.empty(0, numpy.uint64)
+    for name, ids in places.items():
+        both = numpy.intersect1d(seen, ids)
+        if len(both):
+            books.wrong.append(f"events in {name} and elsewhere, {name_some(both)}")
+        unknown = numpy.setdiff1d(ids, triggered)
+        if len(unknown):
+            books.wrong.append(f"events in {name} that no trigger was given for, {name_some(unknown)}")
+        seen = numpy.union1d(seen, ids)
+    nowhere = numpy.setdiff1d(triggered, seen)
+    if len(nowhere):
+        books.wrong.append(f"events that are nowhere, {name_some(nowhere)}")
+    books.accepted, books.debug, books.rejected = len(places["accepted"]), len(places["debug"]), len(places["rejected"])
+    books.lost = {reason: len(numpy.unique(ids)) for reason, ids in lost.items() if len(ids)}
+    return books

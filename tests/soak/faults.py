@@ -1,0 +1,50 @@
+"""Which faults a soak has, and when: a function of its length and seed, so that a run that found something can be had again."""
+
+import dataclasses
+import random
+
+KILL, STOP, CUT, SLOW_DISK, FULL_DISK, HANG = "kill", "stop", "cut", "slow_disk", "full_disk", "hang"
+KINDS = [KILL, STOP, CUT, SLOW_DISK, FULL_DISK, HANG]
+
+FIRST = 1.0  # seconds without faults at the begin, and at the end
+LAST = 3.0
+LONGEST = 2.5
+RECOVERY = 1.2  # seconds that a process is left alone after one
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    at: float  # seconds from the first trigger
+    kind: str
+    target: str  # of the process; for a disk and a selection, whose
+    lasts: float  # seconds; 0: a moment
+
+
+def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=None):
+    """Faults in order of time. `processes`: those that may be killed and stopped. Each kind occurs three times where there is room, and kills and stops come
+    round to every process. No two faults of one process overlap."""
+    draw = random.Random(seed)
+    room = seconds - FIRST - LAST
+    if per_kind is None:
+        per_kind = max(3, int(room / 30)) if room >= 20 else 1
+    faults, free_from = [], {}
+    wanted = []
+    for kind in kinds:
+        targets = {SLOW_DISK: recorders, FULL_DISK: recorders, HANG: nodes}.get(kind, processes)
+        count = max(per_kind, len(targets)) if kind in (KILL, STOP) and room >= 20 else per_kind
+        turns = draw.sample(targets, len(targets))
+        wanted += [(kind, turns[i % len(turns)]) for i in range(count)]
+    draw.shuffle(wanted)
+    step = max(room - LONGEST, 0.0) / len(wanted)
+    for i in range(len(wanted)):
+        at = FIRST + step * (i + draw.random() * 0.5)
+        # The first in turn whose process is well; there are more turns than processes, so that some is.
+        kind, target = wanted.pop(min(range(len(wanted)), key=lambda j: max(free_from.get(wanted[j][1], 0.0) - at, 0.0)))
+        at = max(at, free_from.get(target, 0.0))
+        lasts = 0.0 if kind in (KILL, CUT) else draw.uniform(0.3, LONGEST)
+        lasts = min(lasts, seconds - LAST - at)
+        if lasts < 0:
+            continue
+        free_from[target] = at + lasts + RECOVERY
+        faults.append(Fault(round(at, 3), kind, target, round(lasts, 3)))
+    return sorted(faults, key=lambda fault: fault.at)

@@ -1,0 +1,144 @@
+"""Event files to HDF5 and ROOT and back, pictures of them, and Python functions that choose events."""
+
+import os
+import resource
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+import uproot
+from conftest import BUILD, scaled
+from event_files import read_event_file
+from PIL import Image
+
+if not list((BUILD / "python" / "rodeo").glob("_data*.so")):
+    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+
+NAME = "{}.00431493.physics_Main.daq.RAW._lb0012._sample._{:04}.data"
+FILES = [NAME.format("sound", 1), NAME.format("sound", 2), NAME.format("faulty", 1), NAME.format("compressed", 1)]
+
+
+@pytest.fixture
+def samples(tmp_path):
+    subprocess.run([BUILD / "tests/storage/write_sample_files", tmp_path], check=True, timeout=scaled(30))
+    return tmp_path
+
+
+def events_of(directory, names):
+    return [event for name in names for event in read_event_file(directory / name).events]
+
+
+def chunks_of(events):
+    return [chunk for event in events for rob in event.robs for chunk in rob.rod.chunks]
+
+
+def test_hdf5_holds_every_chunk_and_comes_back(rodeo, samples):
+    rodeo("data", "convert", *FILES, "--output", "run.h5")
+    events = events_of(samples, FILES)
+    chunks = chunks_of(events)
+    with h5py.File(samples / "run.h5") as file:
+        assert (file.attrs["format"], file.attrs["events"], file.attrs["files"], file.attrs["left_out_events"]) == ("rodeo-events", len(events), 4, 0)
+        assert file["event/l1_id"][:].tolist() == [event.l1id for event in events]
+        assert file["event/time_ns"][:].tolist() == [event.time_s * 10**9 + event.time_ns for event in events]
+        assert file["event/chunk_offsets"][:].tolist() == np.cumsum([0] + [len(chunks_of([event])) for event in events]).tolist()
+        assert file["fragment/status"][:].tolist() == [event.robs[0].rod.status[0] for event in events]
+        assert file["chunk/link"][:].tolist() == [chunk.link_id for chunk in chunks]
+        data = file["bytes"][:].tobytes()
+        assert [data[at:at + size] for at, size in zip(file["chunk/offset"][:].tolist(), file["chunk/size"][:].tolist())] == [chunk.data for chunk in chunks]
+    rodeo("data", "convert", "run.h5", "--output", "again")
+    again = read_event_file(samples / "again._0001.data")
+    assert [chunk.data for chunk in chunks_of(again.events)] == [chunk.data for chunk in chunks]
+    assert [event.number for event in again.events] == list(range(1, len(events) + 1))
+    assert "sound" in rodeo("data", "verify", "again._0001.data").stdout
+
+
+def test_uncompressed_events_come_back_as_they_were(rodeo, samples):
+    rodeo("data", "convert", FILES[2], "--output", "one.hdf5", "--compression", 0)
+    rodeo("data", "convert", "one.hdf5", "--output", "one")
+    assert "8 events the same, 0 different" in rodeo("data", "diff", FILES[2], "one._0001.data").stdout
+
+
+def test_root_has_the_columns(rodeo, samples):
+    rodeo("data", "convert", *FILES, "--output", "run.root")
+    events = events_of(samples, FILES)
+    with uproot.open(samples / "run.root") as file:
+        tree = file["events"]
+        assert tree["l1_id"].array().tolist() == [event.l1id for event in events]
+        assert tree["chunk_link"].array().tolist() == [[chunk.link_id for chunk in chunks_of([event])] for event in events]
+        assert tree["fragment_source_id"].array().tolist() == [[rob.source_id for rob in event.robs] for event in events]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_picture_is_drawn(rodeo, samples, ending):
+    rodeo("data", "plot", *FILES, "--output", f"run.{ending}")
+    if ending == "svg":
+        text = (samples / "run.svg").read_text()
+        assert text.startswith("<?xml") and text.count("<path") > 50
+        return
+    picture = np.asarray(Image.open(samples / "run.png").convert("RGB"))
+    assert picture.shape[0] > 500 and picture.shape[1] > 800
+    for colour in ((0x00, 0x72, 0xb2), (0x00, 0x9e, 0x73), (0xd5, 0x5e, 0x00)):  # sizes and rate, bunch crossings, missing links
+        assert (picture == colour).all(axis=2).sum() > 20, colour
+    assert "file.exists" in rodeo("data", "plot", *FILES, "--output", "run.png", exit_code=5).stderr
+    rodeo("data", "plot", *FILES, "--output", "run.txt", exit_code=2)
+
+
+def test_a_function_chooses_events(rodeo, samples):
+    (samples / "mine.py").write_text("def keep(event):\n    print('looking at', event.l1_id)\n    return len(event.fragments[0].chunks) < 5\n")
+    done = rodeo("data", "filter", NAME.format("faulty", 1), "--python", "mine.py", "--output", "few")
+    kept = read_event_file(samples / "few._0001.data").events
+    assert [event.l1id for event in kept] == [event.l1id for event in events_of(samples, [NAME.format("faulty", 1)]) if len(chunks_of([event])) < 5]
+    assert kept and "refused" in done.stdout and "looking at" in done.stderr and "looking at" not in done.stdout
+
+
+@pytest.mark.parametrize(("text", "name", "says"), [
+    ("def keep(event):\n    return event.no_such_thing\n", "", "mine.py:2: failed at event 0"),
+    ("def other(event):\n    return True\n", "", "has no function `keep`"),
+    ("import no_such_module\n", "", "mine.py:1: cannot be run: ModuleNotFoundError"),
+    ("def f(event:\n", ":f", "SyntaxError"),
+])
+def test_a_function_that_fails_says_where(rodeo, samples, text, name, says):
+    (samples / "mine.py").write_text(text)
+    done = rodeo("data", "filter", FILES[0], "--python", f"mine.py{name}", "--output", "new", exit_code=1)
+    assert says in done.stderr and "error[data.function]" in done.stderr and "Traceback" not in done.stderr
+    assert not list(samples.glob("new*"))
+
+
+def test_bad_files_are_refused_by_name(rodeo, samples):
+    (samples / "text.data").write_text("no data at all\n" * 20)
+    (samples / "empty.data").write_bytes(b"")
+    (samples / "other.h5").write_text("no HDF5 either")
+    with h5py.File(samples / "strange.h5", "w") as file:
+        file["x"] = 1
+    for arguments, code in ((("text.data", "--output", "x.h5"), "data.unknown_kind"), (("empty.data", "--output", "x.root"), "data.empty"),
+                            (("absent.data", "--output", "x.h5"), "file.open"), (("other.h5", "--output", "x"), "data.unknown_kind"),
+                            (("strange.h5", "--output", "x"), "data.unknown_kind")):
+        done = rodeo("data", "convert", *arguments, exit_code=1)
+        assert f"error[{code}]: {arguments[0]}" in done.stderr and "Traceback" not in done.stderr
+    rodeo("data", "convert", FILES[0], "--output", "x.unknown", exit_code=2)
+    rodeo("data", "convert", FILES[0], "--output", "no/such/x.h5", exit_code=1)
+    (samples / "there.h5").write_text("mine")
+    assert "file.exists" in rodeo("data", "convert", FILES[0], "--output", "there.h5", exit_code=5).stderr
+    assert (samples / "there.h5").read_text() == "mine" and not list(samples.glob("x*")) and not list(samples.glob("*.part"))
+
+
+def test_a_full_disk_and_a_missing_package_have_words(rodeo, samples):
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+
+    done = rodeo("data", "convert", FILES[0], "--output", "x.h5", exit_code=1, preexec_fn=small)
+    assert "Traceback" not in done.stderr and "error[file.write]" in done.stderr and not list(samples.glob("x*")), done.stderr
+    (samples / "h5py.py").write_text("raise ImportError('not here')\n")
+    rodeo.environment["PYTHONPATH"] = str(samples)
+    done = rodeo("data", "convert", FILES[0], "--output", "x.h5", exit_code=1)
+    assert "needs the Python package h5py" in done.stderr and "pip install h5py" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_names_that_are_no_text(rodeo, samples):
+    odd = os.fsencode(samples) + b"/\xff.data"
+    os.link(samples / FILES[0], odd)
+    for output in (b"/\xfe.h5", b"/\xfe.root", b"/\xfe.png"):
+        verb = "plot" if output.endswith(b"png") else "convert"
+        done = subprocess.run([BUILD / "rodeo", "data", verb, odd, "--output", os.fsencode(samples) + output], capture_output=True, timeout=scaled(60))
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,251 @@
+"""`rodeo events monitor`: histograms that a user's Python fills, from a readout that never waits for it, and from files."""
+
+import json
+import re
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, ROOT, scaled
+from running_readout import CONFIGURATION, adds_up, running, write_configuration
+from terminal import on_a_terminal
+
+if not list((BUILD / "python" / "rodeo").glob("_data*.so")):
+    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+
+sys.path.insert(0, str(BUILD / "python"))
+from rodeo.monitoring import saving  # noqa: E402
+from rodeo.monitoring.drawing import draw  # noqa: E402
+from rodeo.monitoring.errors import MonitorError  # noqa: E402
+from rodeo.monitoring.loading import load  # noqa: E402
+from rodeo.monitoring.svg import svg  # noqa: E402
+
+EXAMPLE = ROOT / "examples" / "monitor.py"
+HEAD = """
+import hist, rodeo
+
+def one():
+    return hist.Hist.new.Reg(10, 0, 10, name="n").Double()
+
+"""
+
+
+@pytest.fixture
+def file(rodeo):
+    """An event file of 60 events with 8 chunks each."""
+    done = rodeo("readout", write_configuration(rodeo), "--events", 60, "--json", "-")
+    (written,) = json.loads(done.stdout)["files"]
+    return written
+
+
+def written(rodeo, text, name="my.py"):
+    (rodeo.directory / name).write_text(HEAD + text)
+    return name
+
+
+def test_the_example_fills_histograms_of_a_running_readout_shows_them_on_a_page_and_saves_them(rodeo):
+    import h5py
+    import hist
+    import uhi.io.hdf5
+    import uproot
+
+    with running(rodeo, "readout.consumer[1].max_rate=0Hz") as run:
+        with rodeo.start("events", "monitor", EXAMPLE, "--hang", "60s", "--save", "m.root", "--save", "m.h5", "--json", "-") as monitor:
+            said = monitor.stderr.readline()
+            address = said.removeprefix("page: ").strip()
+            assert address.startswith("http://127.0.0.1:"), said + monitor.stderr.read()
+            page = urllib.request.urlopen(address, timeout=scaled(20)).read().decode()
+            assert "http://" not in page and "https://" not in page
+            deadline = time.monotonic() + scaled(30)
+            while (now := urllib.request.urlopen(address + "now", timeout=scaled(20)).read().decode()).startswith("<p>0 events"):
+                assert time.monotonic() < deadline
+            assert "chunks/size" in now and "<svg" in now and "bytes in a chunk" in now
+            with pytest.raises(urllib.error.HTTPError):
+                urllib.request.urlopen(urllib.request.Request(address, headers={"Host": "elsewhere.example"}), timeout=scaled(20))
+            monitor.send_signal(signal.SIGINT)
+            out, err = monitor.communicate(timeout=scaled(60))
+            assert monitor.returncode == 0, err
+        report, _ = run.finish()
+    told = json.loads(out)
+    assert told["events"] > 0 and told["saved"] == ["m.root", "m.h5"] and told["monitors"]["chunks"] == {"threw": 0, "hung": 0, "left_out": False}
+    assert report["run"]["condition"] == "GOOD" and adds_up(report)
+    with h5py.File(rodeo.directory / "m.h5") as saved:
+        sizes, links = (hist.Hist(uhi.io.hdf5.read(saved[f"chunks/{name}"])) for name in ("size", "link"))
+    assert sizes.sum(flow=True) == links.sum() == 8 * told["events"] and set(links.values()) == {told["events"]}
+    with uproot.open(rodeo.directory / "m.root") as saved:
+        assert (saved["chunks/size"].to_hist().values() == sizes.values()).all()
+        assert saved["structure/size_of_bcid"].to_hist().sum(flow=True) == told["events"]
+
+
+def test_a_monitor_that_hangs_costs_no_fragment_and_no_trigger(rodeo):
+    hangs = written(rodeo, "@rodeo.monitor(n=one())\ndef hangs(event, n):\n    n.fill(1)\n    while True: pass\n")
+    with running(rodeo, "readout.consumer[1].max_rate=0Hz") as run:
+        with rodeo.start("events", "monitor", hangs, "--hang", "300ms", "--no-page", "--save", "m.h5", "--json", "-") as monitor:
+            sampler = lambda status: status["consumers"]["event_sampler"]["counters"]
+            watched = run.wait_until(lambda status: sampler(status)["readers"] == 1 and sampler(status).get("samples_missed_by_readers", 0) > 0, "it hangs, and misses events")
+            run.wait_until(lambda status: status["fragments"]["built"] > watched["fragments"]["built"] + 2000, "the run went on")
+            report, _ = run.finish()
+            out, err = monitor.communicate(timeout=scaled(60))
+    assert report["run"]["condition"] == "GOOD" and adds_up(report)
+    assert report["consumers"]["event_sampler"]["stalls"] == 0 and report["input"]["vetoed"] == 0 and report["dead_time_fraction"] == 0
+    assert "monitor hangs hangs in my.py:10 (`while True: pass`)" in err and "Traceback" not in err
+    told = json.loads(out)
+    assert monitor.returncode == 6 and told["monitors"]["hangs"]["hung"] >= 1
+
+
+def test_a_monitor_that_throws_is_named_and_counted_and_the_others_go_on(rodeo, file):
+    name = written(rodeo, """
+@rodeo.monitor(n=one())
+def good(event, n):
+    n.fill(len(event.fragments[0].chunks))
+
+@rodeo.monitor(n=one())
+def throws(event, n):
+    n.fill(event.fragments[0].chunks.size[99])
+
+@rodeo.monitor(n=hist.Hist.new.Reg(1, 0, 1, growth=True).Double())
+def grows(event, n):
+    n.fill(10_000_000 if event.index == 1 else 0)
+
+print("loaded")
+""")
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--json", "-", exit_code=6)
+    told = json.loads(done.stdout)
+    events = told["events"]
+    assert events >= 60 and told["monitors"] == {
+        "good": {"threw": 0, "hung": 0, "left_out": False},
+        "throws": {"threw": events, "hung": 0, "left_out": False},
+        "grows": {"threw": 0, "hung": 0, "left_out": True}}
+    assert "monitor throws threw at my.py:14: IndexError" in done.stderr and "Traceback" not in done.stderr
+    assert "monitor grows is left out from now on: histogram n has grown beyond 64 MiB" in done.stderr and "loaded" in done.stderr
+    assert "Traceback" in rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--log", "debug", exit_code=6).stderr
+
+
+def test_a_monitor_that_ends_its_process_is_left_out_of_files_and_the_others_see_every_event_once(rodeo, file):
+    name = written(rodeo, """
+@rodeo.monitor(n=one())
+def good(event, n):
+    n.fill(1)
+
+@rodeo.monitor(n=one())
+def dies(event, n):
+    if event.index == 5:
+        import os
+        os.abort()
+""")
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", "--json", "-", exit_code=6)
+    told = json.loads(done.stdout)
+    assert told["monitors"]["dies"] == {"threw": 0, "hung": 1, "left_out": True} and "SIGABRT" in done.stderr
+    import h5py
+    import hist
+    import uhi.io.hdf5
+
+    with h5py.File(rodeo.directory / "m.h5") as saved:
+        assert hist.Hist(uhi.io.hdf5.read(saved["good/n"])).sum() == told["events"] >= 60
+
+
+def test_damaged_events_of_a_file_are_told_of_and_left_out(rodeo, file):
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
+    whole = json.loads(rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--json", "-").stdout)
+    damaged = bytearray(Path(file).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (rodeo.directory / "damaged.data").write_bytes(damaged)
+    done = rodeo("events", "monitor", name, "--input", "damaged.data", "--no-page", "--no-save", "--hang", "60s", "--json", "-", exit_code=6)
+    told = json.loads(done.stdout)
+    assert told["damaged"] == 1 and told["events"] == whole["events"] - 1
+    assert "damaged.data" in done.stderr and "error[" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_ctrl_c_ends_and_saves_beside_what_was_saved_before(rodeo):
+    (rodeo.directory / "my.root").write_text("of yesterday")
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
+    with running(rodeo) as run:
+        with rodeo.start("events", "monitor", name, "--hang", "60s") as monitor:
+            assert "page: " in monitor.stderr.readline()
+            monitor.send_signal(signal.SIGINT)
+            out, err = monitor.communicate(timeout=scaled(60))
+        run.finish()
+    assert monitor.returncode == 0 and "saved: my-2.root, my.h5" in err, err
+    assert (rodeo.directory / "my.root").read_text() == "of yesterday" and "count/n" in out
+    assert sorted(path.name for path in rodeo.directory.glob("*my*")) == ["my-2.root", "my.h5", "my.py", "my.root"]
+
+
+def test_a_terminal_has_the_histograms_and_gets_its_screen_back(rodeo, file):
+    text = on_a_terminal(rodeo, "events", "monitor", EXAMPLE, "--input", file, "--no-page", "--no-save", "--hang", "60s", columns=120)
+    assert text.count("\x1b[?1049h") == text.count("\x1b[?1049l") == 1
+    last = text.rsplit("\x1b[?1049l", 1)[1]
+    assert "chunks/size" in last and "bytes in a chunk" in last and "█" in last
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("@rodeo.monitor(n=one())\ndef a(event): pass", "my.py:7: TypeError: monitor a takes no argument n: def a(event, n)"),
+    ("@rodeo.monitor(n=3)\ndef a(event, n): pass", "n of monitor a is int, and no histogram"),
+    ("x =", "my.py:7: SyntaxError"),
+    ("import nobody_has_this", "pip install nobody_has_this"),
+    ("", "error[monitor.none]"),
+])
+def test_what_is_wrong_with_a_file_is_told_with_its_line(rodeo, text, code):
+    with pytest.raises(MonitorError) as told:
+        load(rodeo.directory / written(rodeo, text))
+    assert code in str(told.value) and told.value.status == 3
+
+
+def test_what_cannot_work_is_told_before_anything_runs(rodeo):
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef a(event, n): pass")
+    assert "readout.no_sampler" in rodeo("events", "monitor", name, "--no-page", "--no-save", exit_code=4).stderr
+    assert "data.no_files" in rodeo("events", "monitor", name, "--input", "no*.data", "--no-page", "--no-save", exit_code=1).stderr
+    assert "monitor.save_name" in rodeo("events", "monitor", name, "--save", "a.csv", exit_code=2).stderr
+    with pytest.raises(MonitorError, match="monitor.save_name.*there is no directory"):
+        saving.check([rodeo.directory / "nowhere" / "a.h5"])
+    assert "file.open" in rodeo("events", "monitor", name, "--input", "none.data", "--no-page", "--no-save", exit_code=1).stderr
+    with pytest.raises(MonitorError, match="file.open"):
+        load(rodeo.directory / "none.py")
+    done = rodeo("events", "monitor", written(rodeo, "x ="), "--no-page", "--no-save", exit_code=3)
+    assert "error[monitor.file]: my.py:7: SyntaxError" in done.stderr and "Traceback" not in done.stderr
+    (rodeo.directory / "lacks").mkdir()
+    (rodeo.directory / "lacks" / "uproot.py").write_text("raise ImportError('No module named uproot')")
+    rodeo.environment["PYTHONPATH"] = str(rodeo.directory / "lacks")
+    done = rodeo("events", "monitor", name, exit_code=1)
+    assert "error[monitor.package]" in done.stderr and "pip install uproot" in done.stderr
+
+
+def test_every_histogram_can_be_drawn_and_what_root_does_not_know_is_told_of(tmp_path):
+    import hist
+
+    growing = hist.Hist.new.IntCat([], growth=True, label="a <b>").Double()
+    empty = [growing.copy(), hist.Hist.new.StrCat([], growth=True).StrCat([], growth=True).Double()]
+    growing.fill([0x610002, 5, 5, 0x610001])
+    plane = hist.Hist.new.Var([0, 1, 10, 100]).Reg(300, 0, 1).Int64()
+    plane.fill([5, 50], [0.5, 0.99])
+    all_of = {
+        "growing": growing, "plane": plane, "empty": empty[0], "empty_plane": empty[1],
+        "fine": hist.Hist.new.Reg(3564, 0, 3564).Int64().fill([17]), "below": hist.Hist.new.Reg(4, 0, 1).Weight().fill([0.1], weight=[-3]),
+        "one_bin": hist.Hist.new.Bool().Double().fill([True]), "four": hist.Hist.new.Bool().Bool().Bool().Bool().Double(),
+        "profile": hist.Hist.new.Reg(4, 0, 1).Mean().fill([0.1, 0.2], sample=[3.0, 5.0])}
+    for name, one in all_of.items():
+        lines = draw(name, one, 60, 5)
+        assert all(len(line) <= 60 for line in lines) and lines[0].startswith(name)
+        assert name in svg(name, one) and "<b>" not in svg("x", one).replace("<b>x</b>", "")
+    assert draw("growing", growing, 60, 5)[-1].split() == ["5", "a", "<b>", "0x610002"]  # in their order
+    assert "2 outside" in draw("x", hist.Hist.new.Reg(4, 0, 1).Double().fill([5, 6, 0.5]), 60, 5)[0]
+    told = []
+    assert saving.save(tmp_path / "a.root", {"m": all_of}, told.append) == tmp_path / "a.root"
+    assert saving.save(tmp_path / "a.h5", {"m": all_of}, told.append) == tmp_path / "a.h5"
+    assert {line.split(" is not in it")[0].split("m/")[1] for line in told} == {"empty", "empty_plane", "four"}
+    import uproot
+
+    with uproot.open(tmp_path / "a.root") as file:
+        assert file["m/fine"].to_hist().values()[17] == 1 and file["m/plane"].to_hist().sum() == 2
+
+
+def test_every_error_of_the_monitors_is_explained():
+    explained = dict(re.findall(r"(?m)^### (\S+) \(exit (\d)\)$", (ROOT / "src" / "cli" / "explain" / "error_codes.md").read_text()))
+    used = set()
+    for file in (ROOT / "python" / "rodeo" / "monitoring").glob("*.py"):
+        used |= set(re.findall(r'MonitorError\(\s*"([a-z_]+\.[a-z_]+)"', file.read_text()))
+    assert {"monitor.file", "monitor.save_name", "monitor.package"} <= used and used <= set(explained)
+    assert [explained[code] for code in ("monitor.file", "monitor.none", "monitor.save_name")] == ["3", "3", "2"]
