@@ -199,6 +199,10 @@ class FilterNode {
   void say(std::string text);
 
   const NodeSettings settings_;
+  // What threads of the pool look at, and what is on its way, outlives both.
+  std::vector<Event> events_;
+  std::vector<std::byte> hello_;
+  std::vector<std::span<const std::byte>> hello_parts_;
   SelectionPool pool_;
   Requester requester_;
   Requester::Service supervisor_ = 0;
@@ -222,7 +226,6 @@ class FilterNode {
   std::unique_ptr<EventCollector> collector_;  // null: no welcome yet
   std::vector<Readout> readouts_;
   std::vector<Recorder> recorders_;
-  std::vector<Event> events_;
   std::unordered_map<Requester::Request, Pending> pending_;
   std::vector<std::byte> have_bytes_;
   bool greeting_ = false;
@@ -239,8 +242,6 @@ class FilterNode {
   std::vector<Slot> complete_;
   std::vector<EventCollector::Result> results_;
   std::vector<std::byte> bytes_;
-  std::vector<std::byte> hello_;
-  std::vector<std::span<const std::byte>> hello_parts_;
   std::vector<std::byte> scratch_;
   formats::NodeOrders orders_;
   std::string failure_;
