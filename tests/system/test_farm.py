@@ -103,6 +103,13 @@ class Farm:
         self.until(lambda: len(self.decisions()) >= decisions, "too little is decided")
         return [self.finish(name, signal.SIGINT) for name in ("one", "two")]
 
+    def status(self, name):
+        """What a process says of itself; nothing while it does not."""
+        try:
+            return written_to(self.directory, f"{name}.control", b'{"command": "status"}')["reply"]
+        except (OSError, ValueError, KeyError):
+            return {}
+
     def start_supervisor(self):
         return self.start("supervisor", "farm", "supervise", "farm.toml")
 
