@@ -10,6 +10,7 @@ import time
 import pytest
 from conftest import ROOT, scaled
 from event_files import read_event_file
+from sockets import written_to
 
 READOUT = """
 [run]
