@@ -9,6 +9,8 @@
 #include "emulator/session.h"
 #include "farm/node/filter_node.h"
 #include "farm/recorder/recording.h"
+#include "farm/supervisor/nodes.h"
+#include "farm/supervisor/readouts.h"
 #include "formats/block_counters.h"
 #include "formats/rdh_frame_decoder.h"
 #include "formats/superpage_check.h"
@@ -23,35 +25,6 @@
 #include "transport/replier.h"
 
 namespace rodeo::cli {
-
-std::vector<Word> words_of(std::string_view markdown) {
-  std::vector<Word> words;
-  std::string_view kind;
-  std::string* paragraph = nullptr;
-  while (!markdown.empty()) {
-    std::string_view line = markdown.substr(0, markdown.find('\n'));
-    markdown.remove_prefix(std::min(line.size() + 1, markdown.size()));
-    if (line.starts_with("## ")) {
-      kind = line.substr(3);
-    } else if (line.starts_with("### ")) {
-      line.remove_prefix(4);
-      const std::size_t unit = std::min(line.find(" ("), line.size());
-      Word& word = words.emplace_back();
-      word.word = line.substr(0, unit);
-      word.kind = kind;
-      if (unit < line.size()) word.unit = line.substr(unit + 2, line.size() - unit - 3);
-      paragraph = &word.text;
-    } else if (paragraph != nullptr && !line.empty()) {
-      for (const auto& [head, part] : {std::pair("Usually: ", &Word::cause), {"What to do: ", &Word::next}}) {
-        if (!line.starts_with(head)) continue;
-        paragraph = &(words.back().*part);
-        line.remove_prefix(std::string_view(head).size());
-      }
-      paragraph->append(paragraph->empty() ? "" : " ").append(line);
-    }
-  }
-  return words;
-}
 
 std::vector<Word> vocabulary() {
   std::vector<Word> words = words_of(built_in_text("words.md"));
@@ -86,6 +59,9 @@ std::vector<Word> vocabulary() {
   add(farm::kCollectorCounters, "counter of a filter node's requests");
   add(farm::kDataCounters, "counter of a filter node's fragments");
   add(farm::kRecorderCounters, "counter of a recorder");
+  add(dispatch::kDispatchCounters, "counter of a supervisor");
+  add(farm::kNodesCounters, "counter of a supervisor's nodes");
+  add(farm::kReadoutsCounters, "counter of a supervisor's readouts");
   add(readout::kRetentionInfo, "counter of an hlt_request_handler");
   add(readout::kServiceInfo, "counter of an hlt_request_handler");
   add(transport::kReplierCounters, "counter of a service");

@@ -1,5 +1,6 @@
 """The processes of a soak: two emulated cards, two readouts, supervisor, filter nodes and recorders, each started again when it was killed."""
 
+import ctypes
 import dataclasses
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+PR_SET_PDEATHSIG = 1
 SYSTEM = "soak"
 SEED = 1
 
@@ -42,7 +44,8 @@ class Farm:
         report = [] if name == "emulator" else ["--json", str(self.directory / f"{name}.{part.lives}.json")]
         with log.open("wb") as out:
             part.process = subprocess.Popen([self.rodeo, *part.command, *report, str(part.configuration)], cwd=self.directory, env=self.environment,
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                                            preexec_fn=die_with_us)
         part.stopped = False
 
     def alive(self, name):
@@ -104,6 +107,11 @@ class Farm:
         part = self.parts[name]
         log = self.directory / f"{name}.{part.lives}.log"
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+
+
+def die_with_us():
+    """In the child: whoever kills the checker leaves no farm behind."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def wait_until(condition, seconds):

@@ -94,7 +94,7 @@ class Soak:
 
     def _ask(self, name, request):
         """One line of JSON to the control socket of a process, one back (docs/protocols/control.md)."""
-        sockets = list(self.directory.rglob(f"{'soak' if name == 'emulator' else name}.control"))
+        sockets = list(self.directory.rglob("soak.emulator" if name == "emulator" else f"{name}.control"))
         if not sockets:
             return {}
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
@@ -107,7 +107,8 @@ class Soak:
                 if not data:
                     break
                 line += data
-        return json.loads(line) if line else {}
+        answer = json.loads(line) if line else {}
+        return answer.get("reply") or {} if answer.get("ok") else {"error": answer.get("what", "no answer")}
 
     def _release(self):
         answer = self._ask("emulator", {"command": "trigger_release"})
@@ -198,13 +199,15 @@ class Soak:
             return len(numpy.unique(self._decisions()[0])) >= self.triggers.accepted
         if not wait_until(decided, 60):
             self.findings.append(f"a minute after the last trigger {said}")
+            for name in ["supervisor", *configurations.NODES]:
+                self.say(f"{name}: {json.dumps(self._status(name))}")
+        self.triggers.close()
         for name in ["supervisor", *configurations.NODES, *configurations.RECORDERS, *configurations.READOUTS, "emulator"]:
             code = self.farm.end(name, 40)
             if code is None:
                 self.findings.append(f"{name} had to be killed at the end:\n{self.farm.last_words(name)}")
             elif code not in (0, 6):
                 self.say(f"{name} ended with {code}: {self.farm.last_words(name, 2)}")
-        self.triggers.close()
 
     def _decisions(self):
         """Ids and verdicts of the supervisor's file (docs/formats/assignments.md)."""

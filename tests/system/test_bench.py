@@ -36,7 +36,7 @@ def verbs_of(rodeo, *command):
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
     """Beside those here: test_figures.py, and test_card_bench.py for cards."""
-    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "statistics", "figures"}
+    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "farm", "statistics", "data", "figures"}
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
     said = rodeo("bench", "build", "--help").stdout
@@ -67,6 +67,7 @@ def test_a_bench_whose_fragments_are_not_whole_is_no_measurement(rodeo):
     ("transport", "--seconds", "nan"), ("route", "--links", 4000), ("route", "--subscribed", 193), ("route", "--chunk-bytes", 4096),
     ("statistics", "--threads", 0), ("statistics", "--links", 2049), ("statistics", "--rounds", 0), ("statistics", "--seconds", "nan"),
     ("serve", "--fragment-bytes", 7701), ("serve", "--fragment-bytes", 8), ("serve", "--readouts", 0), ("serve", "--nodes", 0), ("serve", "--kept", 100),
+    ("farm", "--nodes", 0), ("farm", "--readouts", 2000), ("farm", "--slots", 0), ("farm", "--at-once", 0), ("farm", "--seconds", "nan"),
     ("serve", "--seconds", "nan"), ("build", "--retain", "1000s"),
     ("scaling", "--repeat", 0), ("scaling", "--seconds", "nan"), ("scaling", "--links", 0)])
 def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb, option, value):
@@ -103,6 +104,12 @@ def test_what_the_route_bench_publishes_arrives(rodeo, options):
     assert ("unwanted_link_cost" in result) == ("--subscribed" in options)
 
 
+def test_the_farm_bench_assigns_decides_and_clears_each_event_once(rodeo):
+    result = bench(rodeo, "farm", "--nodes", 12, "--readouts", 3)
+    assert result["mismatches"] == 0, result
+    assert result["events"] > 0 and result["assignments_per_core_second"] > 0
+
+
 @pytest.mark.parametrize("options", [
     [],
     ["--readouts", 3, "--nodes", 2, "--kept", 2000],
@@ -135,6 +142,15 @@ def test_every_design_of_statistics_comes_to_what_the_threads_handled(rodeo, cou
         assert set(row["relative"]) == set(row["cost_upper_limit"]) == set(row["statistics_cpu_share"]) == designs
         assert all(row[design] > 0 for design in designs | {"none"}) and row["central_to_pull"] > 0
     assert {design: result[design] for design in designs | {"none"}} == {design: result["rows"][-1][design] for design in designs | {"none"}}
+
+
+def test_both_readers_of_the_data_bench_find_the_same(rodeo):
+    result = json.loads(rodeo("bench", "data", "--events", 30, "--links", 7, "--chunk-bytes", 61, "--rounds", 1, "--json", "-").stdout)
+    assert result["mismatches"] == 0 and result["verified_chunks"] == 30 * 7 and result["file_bytes"] > 30 * 7 * 61
+    for way in ("columns", "columns_and_sums", "checked", "data"):
+        assert all(value > 0 for value in result[way].values()) and len(result[way]) == 3
+    assert result["event_loop_events_per_core_second"] > 0
+    assert not [entry for entry in rodeo.directory.iterdir() if entry.name.startswith("rodeo-bench")]
 
 
 def test_a_network_that_is_not_there_ends_the_bench_with_its_reason(rodeo):

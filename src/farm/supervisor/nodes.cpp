@@ -291,8 +291,8 @@ std::size_t Nodes::connected() const {
   return static_cast<std::size_t>(std::ranges::count_if(nodes_, [](const Node& node) { return node.client && !node.lost; }));
 }
 
-std::vector<NodeStatus> Nodes::status() const {
-  std::vector<NodeStatus> out;
+std::vector<SupervisedNode> Nodes::status() const {
+  std::vector<SupervisedNode> out;
   out.reserve(nodes_.size());
   for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
     const Node& node = nodes_[number];

@@ -18,7 +18,7 @@
 
 namespace rodeo::farm {
 
-struct NodeStatus {
+struct SupervisedNode {
   std::string name;
   bool connected = false;
   std::uint32_t events = 0;  ///< that it has, undecided
@@ -63,7 +63,7 @@ class Nodes {
   void say_over(std::uint64_t now_ns);
   bool all_told() const;
 
-  std::vector<NodeStatus> status() const;
+  std::vector<SupervisedNode> status() const;
   std::size_t connected() const;
   std::vector<NamedCounter> counters() const;
   std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }

@@ -235,8 +235,8 @@ bool Readouts::all_ended() const {
   return some;
 }
 
-std::vector<ReadoutStatus> Readouts::status() const {
-  std::vector<ReadoutStatus> out;
+std::vector<SupervisedReadout> Readouts::status() const {
+  std::vector<SupervisedReadout> out;
   for (const Readout& readout : readouts_)
     out.push_back({.name = readout.name,
                    .connected = readout.connected,

@@ -20,7 +20,7 @@
 
 namespace rodeo::farm {
 
-struct ReadoutStatus {
+struct SupervisedReadout {
   std::string name;
   bool connected = false;
   bool lives = true;  ///< it is waited for
@@ -61,7 +61,7 @@ class Readouts {
   /// Every one that lives says that no fragment comes any more; there is one.
   bool all_ended() const;
 
-  std::vector<ReadoutStatus> status() const;
+  std::vector<SupervisedReadout> status() const;
   std::vector<NamedCounter> counters() const;
   std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
 

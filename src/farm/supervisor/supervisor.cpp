@@ -221,7 +221,7 @@ std::string SupervisorStatus::limited_by() const {
   const std::uint64_t all = waiting + assigned + uncleared;
   if (all == 0 || room > all / 8) return waiting > 0 && assigned > 0 ? "filter nodes" : "nothing";
   if (uncleared > all / 2) {
-    const auto slowest = std::ranges::max_element(readouts, {}, &ReadoutStatus::behind);
+    const auto slowest = std::ranges::max_element(readouts, {}, &SupervisedReadout::behind);
     return slowest == readouts.end() || slowest->behind == 0 ? "clears" : "readout " + slowest->name;
   }
   return "filter nodes";

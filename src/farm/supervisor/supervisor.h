@@ -49,8 +49,8 @@ struct SupervisorStatus {
   bool adds_up = true;                  ///< as Dispatcher::adds_up()
   std::uint32_t lumi_block = 0;
   std::uint32_t scan_step = 0;
-  std::vector<NodeStatus> nodes;
-  std::vector<ReadoutStatus> readouts;
+  std::vector<SupervisedNode> nodes;
+  std::vector<SupervisedReadout> readouts;
   std::optional<trigger::TriggerReport> trigger = {};
   std::string trouble = {};  ///< with the file of decisions, or the trigger
   double cpu_seconds = 0;

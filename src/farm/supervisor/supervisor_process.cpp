@@ -23,7 +23,7 @@ std::uint64_t reassigned(const SupervisorStatus& status) { return status["timed_
 
 Json nodes_json(const SupervisorStatus& status) {
   Json out = Json::array();
-  for (const NodeStatus& node : status.nodes)
+  for (const SupervisedNode& node : status.nodes)
     out.push_back(Json::object({{"name", node.name},
                                 {"connected", node.connected},
                                 {"events", node.events},
@@ -35,7 +35,7 @@ Json nodes_json(const SupervisorStatus& status) {
 
 Json readouts_json(const SupervisorStatus& status) {
   Json out = Json::array();
-  for (const ReadoutStatus& readout : status.readouts)
+  for (const SupervisedReadout& readout : status.readouts)
     out.push_back(Json::object({{"name", readout.name},
                                 {"connected", readout.connected},
                                 {"lives", readout.lives},
@@ -150,7 +150,7 @@ std::vector<std::string> SupervisorProcess::view_lines(double seconds, process::
        now["readout_died"] > 0 ? paint.bad(fmt::format("   readout_died {}", now["readout_died"])) : ""});
   if (now.trigger && !now.trigger->link->connected)
     lines.push_back("  " + paint.bad("no trigger authority: " + now.trigger->link->why));
-  for (const ReadoutStatus& readout : now.readouts) {
+  for (const SupervisedReadout& readout : now.readouts) {
     if (!readout.connected) lines.push_back("  " + paint.bad(fmt::format("readout {} is away: {}", readout.name, readout.trouble)));
     if (lines.size() > 12) break;
   }
@@ -200,11 +200,11 @@ std::string prometheus_text(const SupervisorStatus& status) {
   gauge("books_add_up", "1: each event that came in is waiting, assigned or decided once.", status.adds_up ? 1 : 0);
   const auto readouts = [&](std::string_view name, std::string_view help, auto value) {
     out.metric(fmt::format("rodeo_supervisor_readout_{}", name), "gauge", help);
-    for (const ReadoutStatus& readout : status.readouts) out.sample(value(readout), {{"readout", readout.name}});
+    for (const SupervisedReadout& readout : status.readouts) out.sample(value(readout), {{"readout", readout.name}});
   };
-  readouts("connected", "1 while the readout is connected.", [](const ReadoutStatus& one) { return one.connected ? 1 : 0; });
-  readouts("lives", "0: away or silent for so long that nothing waits for it.", [](const ReadoutStatus& one) { return one.lives ? 1 : 0; });
-  readouts("clears_behind", "Batches of clears that the readout has not answered.", [](const ReadoutStatus& one) { return one.behind; });
+  readouts("connected", "1 while the readout is connected.", [](const SupervisedReadout& one) { return one.connected ? 1 : 0; });
+  readouts("lives", "0: away or silent for so long that nothing waits for it.", [](const SupervisedReadout& one) { return one.lives ? 1 : 0; });
+  readouts("clears_behind", "Batches of clears that the readout has not answered.", [](const SupervisedReadout& one) { return one.behind; });
   out.metric("rodeo_supervisor_cpu_seconds_total", "counter", "CPU time of the supervisor's thread.");
   out.sample(status.cpu_seconds);
   return out.take();
