@@ -50,10 +50,10 @@ if(RODEO_PACKAGE STREQUAL "debian")
   set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
   set(CPACK_DEBIAN_RODEO_PACKAGE_NAME rodeo)
   set(CPACK_DEBIAN_RODEO_PACKAGE_SECTION science)
-  # Modules are of one version of Python. The recommended packages are what sizing of networks and plots need; the control room needs newer ones than
-  # Debian 12 has, which rodeo-python-packages installs.
+  # Modules are of one version of Python, and data files and cards are NumPy arrays in it. Control room, sizing and plots need newer packages than Debian 12
+  # has, or such as it has not: rodeo-python-packages installs them.
   set(CPACK_DEBIAN_RODEO_PACKAGE_DEPENDS "python3 (>= 3.11~), python3 (<< 3.12), adduser")
-  set(CPACK_DEBIAN_RODEO_PACKAGE_RECOMMENDS "python3-numpy, python3-scipy, python3-matplotlib, python3-iminuit, python3-venv")
+  set(CPACK_DEBIAN_RODEO_PACKAGE_RECOMMENDS "python3-numpy, python3-venv")
   set(CPACK_DEBIAN_RODEO_PACKAGE_SUGGESTS "rodeo-dev")
   set(CPACK_DEBIAN_RODEO_PACKAGE_CONTROL_EXTRA "${packaging}/debian/postinst;${packaging}/debian/prerm;${packaging}/debian/postrm;${packaging}/debian/triggers")
   set(CPACK_DEBIAN_DEV_PACKAGE_NAME rodeo-dev)
@@ -89,6 +89,6 @@ else()
   set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/lib/systemd /usr/lib/systemd/system /usr/lib/sysusers.d /usr/lib/tmpfiles.d /usr/lib/udev /usr/lib/udev/rules.d /usr/lib/python3.11
     /usr/lib/python3.11/site-packages /usr/lib64/cmake /usr/sbin /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/fish
-    /usr/share/fish/vendor_completions.d /usr/share/zsh /usr/share/zsh/site-functions /usr/share/man/man8)
+    /usr/share/fish/vendor_completions.d /usr/share/man /usr/share/man/man1 /usr/share/zsh /usr/share/zsh/site-functions /usr/share/man/man8)
 endif()
 include(CPack)

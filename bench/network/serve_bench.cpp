@@ -34,7 +34,9 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::size_t kStampWords = 2;  // global id, slot: what a fragment begins with
 constexpr std::size_t kClearsAtOnce = 100;
 constexpr std::uint32_t kQueue = 256;
-constexpr std::uint32_t kSending = 4096;
+
+/// All that nodes have under way; one of them may have an eighth of it.
+std::uint32_t sending(const ServeBenchSettings& settings) { return std::max(8U, settings.nodes) * settings.events + 64; }
 
 std::string service_of(std::uint32_t readout) { return fmt::format("bench{}.hlt", readout); }
 
@@ -45,7 +47,7 @@ std::uint64_t first_word(std::uint32_t readout, std::uint64_t slot) { return (sl
 class Source final : public FragmentOwner {
  public:
   Source(const ServeBenchSettings& settings, std::uint32_t readout)
-      : bytes_(settings.fragment_bytes), slots_(settings.kept + kQueue + kSending + 16) {
+      : bytes_(settings.fragment_bytes), slots_(settings.kept + kQueue + sending(settings) + 16) {
     const std::size_t stride = (bytes_ + 63) / 64 * 64 + 64;
     auto arena = base::Arena::create(stride * slots_.size());
     if (!arena) throw SetupError(arena.error().within("fragments of a readout"));
@@ -104,7 +106,7 @@ class Readout {
   Readout(const ServeBenchSettings& settings, const std::filesystem::path& bus, std::uint32_t number)
       : source_(settings, number),
         handler_({.name = "hlt",
-                  .retention = {.max_fragments = settings.kept, .queue = kQueue, .sending = kSending},
+                  .retention = {.max_fragments = settings.kept, .queue = kQueue, .sending = sending(settings)},
                   .service = {.replier = {.name = service_of(number),
                                           .service = "fragments",
                                           .bus = bus,
@@ -116,10 +118,9 @@ class Readout {
                   .linger = 100ms}) {
     handler_.start();
   }
-  void run(const std::atomic<bool>& stop) {
-    source_.run(handler_, stop);
-    handler_.stop();
-  }
+  void run(const std::atomic<bool>& stop) { source_.run(handler_, stop); }
+  void run_ends() { handler_.run_ends(); }
+  void stop() { handler_.stop(); }
 
  private:
   Source source_;
@@ -293,12 +294,6 @@ class Node {
   std::vector<Requester::Reply> replies_;
 };
 
-template <typename Make>
-void run_all(std::uint32_t count, Make&& make) {
-  std::vector<std::jthread> threads;
-  for (std::uint32_t i = 0; i < count; ++i) threads.emplace_back(make(i));
-}
-
 class Rounds {
  public:
   explicit Rounds(const ServeBenchSettings& settings)
@@ -345,11 +340,18 @@ class Rounds {
       std::vector<std::unique_ptr<Readout>> all;
       for (std::uint32_t i = 0; i < settings_.readouts; ++i)
         all.push_back(std::make_unique<Readout>(settings_, folder_.path(), i));
-      run_all(settings_.readouts, [&](std::uint32_t i) { return [&, i] { all[i]->run(meeting->stop); }; });
+      std::vector<std::jthread> sources;
+      for (const auto& one : all) sources.emplace_back([&] { one->run(meeting->stop); });
+      while (!meeting->stop.load(std::memory_order_relaxed)) std::this_thread::sleep_for(1ms);
+      // A full book holds back who inserts, and nobody clears any more.
+      for (const auto& one : all) one->run_ends();
+      sources.clear();
+      for (const auto& one : all) one->stop();
     };
     const auto nodes = [&] {
-      run_all(settings_.nodes,
-              [&](std::uint32_t i) { return [&, i] { Node(settings_, folder_.path(), i, *meeting).run(); }; });
+      std::vector<std::jthread> threads;
+      for (std::uint32_t i = 0; i < settings_.nodes; ++i)
+        threads.emplace_back([&, i] { Node(settings_, folder_.path(), i, *meeting).run(); });
     };
     const Window window = measure(*meeting, seconds_, readouts, nodes);
     base::LatencySummary latency;

@@ -61,10 +61,9 @@ void add_events_monitor(Command& events) {
       "anew.");
   verb.option("FILE", options->file, "Python file with monitors: functions with @rodeo.monitor").required();
   verb.option("--name", options->name, "Readout to look at; needed if several run").value_name("NAME");
-  verb.option("--input", options->input, "Data files instead of a readout; may be given several times").value_name("FILE");
+  verb.option("--input", options->input, "Data files instead of a readout; a pattern in quotes").value_name("FILE");
   verb.option("--events", options->events, "End after so many; 0: with the run, the files, or Ctrl-C").value_name("N");
-  verb.option("--save", options->save,
-              "Histograms go here at the end, .root or .h5; may be given several times. FILE.root and FILE.h5 if left out")
+  verb.option("--save", options->save, "Histograms go here at the end, .root or .h5; FILE.root and FILE.h5 if left out")
       .value_name("FILE");
   verb.flag("--no-save", options->no_save, "Save nothing");
   verb.option("--port", options->port, "Port of the page on 127.0.0.1; 0: any that is free").value_name("PORT");

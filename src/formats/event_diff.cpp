@@ -53,7 +53,7 @@ class Diff {
  public:
   explicit Diff(const std::function<void(const EventDifference&)>& found) : found_(found) {}
 
-  void add(EventDifference difference) {
+  void add(const EventDifference& difference) {
     ++count_;
     found_(difference);
   }

@@ -26,12 +26,12 @@ std::optional<NamedLinks> read_links_string(std::string_view text) {
   if (!text.starts_with(kLinksKey)) return std::nullopt;
   text.remove_prefix(kLinksKey.size());
   const auto rob = take_number(text, "=0x", 16);
-  if (!rob || !text.starts_with(":")) return std::nullopt;
+  if (!rob || !text.starts_with(':')) return std::nullopt;
   text.remove_prefix(1);
   NamedLinks links{.source_id = {*rob}, .link_ids = {}};
   while (!text.empty()) {
     const auto first = take_number(text, " 0x", 16);
-    const auto count = first && text.starts_with("+") ? take_number(text, "+", 10) : std::optional(1U);
+    const auto count = first && text.starts_with('+') ? take_number(text, "+", 10) : std::optional(1U);
     if (!first || !count || *count > kMostLinks - links.link_ids.size()) return std::nullopt;
     for (std::uint32_t i = 0; i < *count; ++i) links.link_ids.push_back(*first + i);
   }

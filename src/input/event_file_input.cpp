@@ -17,6 +17,7 @@ EventFileInput::EventFileInput(const EventFileInputSettings& settings) : files_(
   playback_.timing = settings.rate_hz > 0 ? EventTiming::rate : settings.timing;
   playback_.rate_hz = settings.rate_hz;
   playback_.loop = settings.loop;
+  playback_.passes = settings.passes;
   playback_.restamp = settings.restamp;
   playback_.provable = formats::Provable(settings.seed, settings.crc, settings.l1id_bits);
   playback_.memory_bytes = settings.memory_bytes;
@@ -109,6 +110,7 @@ const Settings<EventFileInputKeys>& event_file_input_table() {
       setting(&K::rate_hz, "rate", "Events per second, whatever their times. 0 means as `timing` says.",
               {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
       setting(&K::loop, "loop", "Play again and again, with L1 ids that go on counting."),
+      setting(&K::passes, "passes", "How often a loop plays the files. 0 means until the run ends.", {.maximum = 9e15}),
       setting(&K::restamp_name, "restamp",
               "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
               "function."),

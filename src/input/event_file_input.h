@@ -22,6 +22,7 @@ struct EventFileInputSettings {
   EventTiming timing = EventTiming::recorded;
   double rate_hz = 0;  ///< if not 0: timing is `rate`
   bool loop = false;
+  std::uint64_t passes = 0;
   RestampFunction restamp = nullptr;
   std::uint64_t seed = 1;
   bool crc = false;

@@ -70,6 +70,7 @@ struct EventPlayback {
   EventTiming timing = EventTiming::recorded;
   double rate_hz = 0;
   bool loop = false;
+  std::uint64_t passes = 0;           ///< of a loop; 0: until it is stopped
   RestampFunction restamp = nullptr;  ///< looping; nullptr: the chunk is written anew as `provable`
   formats::Provable provable{1};
   std::uint64_t memory_bytes = 0;  ///< of pages, per stream

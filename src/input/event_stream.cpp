@@ -81,7 +81,7 @@ bool EventStream::look_ahead() {
 
 bool EventStream::begin_pass() {
   if (file_ == files_.files().size()) {
-    if (!playback_.loop) return false;
+    if (!playback_.loop || pass_ + 1 == playback_.passes) return false;
     file_ = 0;
     ++pass_;
     last_id_.reset();

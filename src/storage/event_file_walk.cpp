@@ -44,7 +44,11 @@ Error no_event_file(FileKind kind, const std::string& path) {
 
 EventFileWalk::EventFileWalk(std::string path, std::shared_ptr<const base::MappedFile> mapped, EventFileReader reader,
                              bool check)
-    : path_(std::move(path)), mapped_(std::move(mapped)), reader_(reader), header_(reader_.header()), check_(check) {}
+    : path_(std::move(path)),
+      mapped_(std::move(mapped)),
+      reader_(std::move(reader)),
+      header_(reader_.header()),
+      check_(check) {}
 
 Result<EventFileWalk> EventFileWalk::open(const std::string& path, bool check) {
   auto mapped = std::make_shared<base::MappedFile>(RODEO_TRY(base::MappedFile::open(path)));

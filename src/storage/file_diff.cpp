@@ -78,7 +78,7 @@ class Diffing {
   }
 
  private:
-  void add(FileDifference difference) {
+  void add(const FileDifference& difference) {
     ++report_.differences;
     found_(difference);
   }
@@ -131,7 +131,7 @@ class Diffing {
       (index == 0 ? difference.left_offset : difference.right_offset) = block.offset + kSeparatorBytes;
       (index == 0 ? difference.what.left : difference.what.right) = event.error().message();
       ++(index == 0 ? report_.only_left : report_.only_right);
-      add(std::move(difference));
+      add(difference);
       return {};
     }
     if (plan_.add(index, event->l1id, block)) return {};
@@ -178,7 +178,7 @@ class Diffing {
     (side == 0 ? difference.left_number : difference.right_number) = block.number;
     (side == 0 ? difference.left_offset : difference.right_offset) = block.offset + kSeparatorBytes;
     ++(side == 0 ? report_.only_left : report_.only_right);
-    add(std::move(difference));
+    add(difference);
   }
 
   void pair(const EventBlock& left, const EventBlock& right) {

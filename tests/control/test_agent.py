@@ -465,6 +465,46 @@ def test_files_are_hashed_read_and_disks_looked_at(runtime, tmp_path):
     run(test())
 
 
+def test_a_program_that_writes_lines_of_json_without_bounds_fills_no_disk(runtime):
+    async def test():
+        async with host_of(runtime) as host:
+            size = agent_logs.LONGEST_LOG + (1 << 20)
+            await host.launch(spec("writer", "sh", "-c", f"yes '{{}}' | head -c {size} >> $RODEO_LOG_JSON; exec sleep 1000"))
+            lines = runtime / "agent" / "logs" / "writer.jsonl"
+            await until(lambda: Path(f"{lines}.1").exists() and lines.stat().st_size < agent_logs.LONGEST_LOG // 2)
+            assert Path(f"{lines}.1").stat().st_size <= agent_logs.KEPT
+            await host.end("writer", 1.0)
+
+    run(test())
+
+
+def test_log_lines_of_all_processes_are_told_as_records_and_how_the_host_is(runtime):
+    from rodeo.control.records import Wanted
+
+    async def test():
+        async with host_of(runtime) as host:
+            json_line = '{"time_ns": 5, "level": "warning", "audience": "operator", "run": 7, "message": "from inside"}'
+            await host.launch(spec("talker", "sh", "-c", f"echo '{json_line}' >> $RODEO_LOG_JSON; echo to people; exec sleep 1000"))
+            await until(lambda: has(host, "talker", "to people"))
+            found = await host.records(["talker", "agent", "nobody"], Wanted())
+            assert {each["process"] for each in found} == {"talker", "agent"}
+            inside = next(each for each in found if each["message"] == "from inside")
+            assert (inside["process"], inside["run"], inside["level"]) == ("talker", 7, "warning")
+            assert any(each["process"] == "agent" and each["message"].startswith("talker launched") for each in found)
+            assert [each["message"] for each in await host.records(["talker"], Wanted(run=7))] == ["from inside"]
+            await host.end("talker", 1.0)
+            await host.forget("talker")
+            assert [each["message"] for each in await host.records(["talker"], Wanted(level="warning"))] == ["from inside"], "what it said is not forgotten with it"
+            before = time.time_ns()
+            health = await host.health()
+            assert before <= health["time_ns"] <= time.time_ns() and isinstance(health["temperatures"], dict)
+
+    async def has(host, name, line):
+        return line in await host.tail(name, 10)
+
+    run(test())
+
+
 def test_a_second_agent_of_a_system_is_refused(runtime):
     async def test():
         async with host_of(runtime) as host:

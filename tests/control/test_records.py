@@ -86,6 +86,8 @@ def test_a_program_that_writes_no_json_is_heard(tmp_path):
     assert [(each["message"], each["level"], each["time_ns"]) for each in found_in(log, "p", Wanted())] == [
         ("12:00:01 I begins", "info", None), ("Traceback (most recent call last):", "error", None)]
     assert found_in(tmp_path / "none.log", "p", Wanted()) == []
+    (tmp_path / "p.log").write_text("0:00:30  triggers 1.02 kHz  lost 0  limited by nothing\n")
+    assert [(each["level"], each["audience"]) for each in found_in(log, "p", Wanted())] == [("debug", "developer")], "what comes every five seconds is for who looks closely"
 
 
 def test_a_search_reads_no_more_than_it_may(tmp_path):

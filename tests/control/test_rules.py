@@ -1,6 +1,7 @@
 """Alarm rules: what a system file changes of the built-in ones, what its own look at, what is gone, shelves, tests."""
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,12 +12,17 @@ from rodeo.control import rules as rules_module
 from rodeo.control.alarms import Book, Condition
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
+from rodeo.control.document import NUMBERS
 from rodeo.control.externals import External, parsed_selector, values_of
 from rodeo.control.host_looks import certain, offset_of
 from rodeo.control.own_rules import Watch, at_path
+from rodeo.control.refused import Refused
 from rodeo.control.rules import BUILT_IN, rules_of
 from rodeo.control.sensors import temperatures
 from rodeo.control.system import External as Entry
+from rodeo.control.system import load
+
+from conftest import BUILD, ROOT
 
 RUNNING = ("running", "running", "running")
 MIN = 60 * 10**9
@@ -257,3 +263,53 @@ def test_the_rule_of_a_cause_is_known():
     rules = own(value="events", limit=1.0)
     for cause, name in (("dead_time", "dead_time"), ("process.lost:readout-1", "process_lost"), ("disk.time", "disk_time"), ("mine:readout-1", "mine"), ("test:mine", "mine"), ("x", None)):
         assert (rules.rule_of(cause) or SimpleNamespace(name=None)).name == name, cause
+
+
+def test_the_check_of_a_system_file_and_the_room_know_the_same_rules_and_numbers():
+    source = (ROOT / "src" / "process" / "alarm_tables.cpp").read_text()
+    known = {name: has_limit == "true" for name, has_limit in re.findall(r'BuiltIn\{"(\w+)", (true|false)\}', source)}
+    assert known == {rule.name: rule.limit is not None for rule in BUILT_IN.values()}
+
+    def listed(name):
+        return set(re.findall(r'"(\w+)"', re.search(rf"{name} = {{(.*?)}};", source, re.DOTALL).group(1)))
+
+    assert listed("kOfSystem") == set(NUMBERS) - {"recording"}
+    assert listed("kOfProcess") == {"rate_hz", "events", "incomplete", "fill", "cpu", "rss_bytes"}
+
+
+RULED = """
+[control]
+name = "lab"
+[[control.process]]
+name = "watcher"
+kind = "program"
+command = ["true"]
+[[control.external]]
+name = "hv"
+address = "http://127.0.0.1:9/metrics"
+every = "30s"
+[[control.alarm]]
+name = "dead_time"
+limit = 0.2
+[[control.alarm]]
+name = "mine"
+of = "hv"
+value = 'volts{channel="1"}'
+comparison = "<="
+limit = -3.5
+hold = "2500ms"
+do = "a \\"quoted\\" word"
+"""
+
+
+def test_rules_of_a_system_file_come_through_its_check(tmp_path):
+    (tmp_path / "system.toml").write_text(RULED)
+    lab = load(tmp_path / "system.toml", BUILD / "rodeo", check_classes=False)
+    assert [(one.name, one.address, one.every_s, one.timeout_s, one.keep) for one in lab.externals] == [("hv", "http://127.0.0.1:9/metrics", 30.0, 2.0, ())]
+    mine = lab.rules["mine"]
+    assert (mine.of, mine.value, mine.comparison, mine.limit, mine.needs, mine.do, mine.severity, mine.own) == ("hv", 'volts{channel="1"}', "<=", -3.5, (4, 4), 'a "quoted" word', "warning", True)
+    assert lab.rules["dead_time"] == replace(BUILT_IN["dead_time"], limit=0.2), "and nothing else of it is another"
+    (tmp_path / "system.toml").write_text(RULED + '\n[[control.alarm]]\nname = "ded_time"\nlimit = 1\n')
+    with pytest.raises(Refused) as refused:
+        load(tmp_path / "system.toml", BUILD / "rodeo", check_classes=False)
+    assert re.search(r"system.toml:\d+:\d+", refused.value.what) and "did you mean `dead_time`" in refused.value.next

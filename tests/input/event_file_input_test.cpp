@@ -152,6 +152,18 @@ TEST(EventFileInput, ALoopGoesOnCounting) {
   EXPECT_EQ(counter(input, "not_restamped"), 0u);
 }
 
+TEST(EventFileInput, ALoopOfSoManyPassesEnds) {
+  const TemporaryDirectory directory;
+  EventFileInputSettings settings = playing(make_files(directory.path(), {}, kSample, events_of(kSample, numbers(100))));
+  settings.loop = true;
+  settings.passes = 3;
+  EventFileInput input(settings);
+  const auto stream = input.open(input.links());
+  input.start();
+  EXPECT_EQ(play_to_end(*stream).size(), 900u);
+  EXPECT_EQ(counter(input, "events"), 300u);
+}
+
 TEST(EventFileInput, StopEndsAllStreamsWithOneEvent) {
   const TemporaryDirectory directory;
   EventFileInputSettings settings = playing(make_files(directory.path(), {}, kSample, events_of(kSample, numbers(5000))));

@@ -199,6 +199,8 @@ class Soak:
             return len(numpy.unique(self._decisions()[0])) >= self.triggers.accepted
         if not wait_until(decided, 60):
             self.findings.append(f"a minute after the last trigger {said}")
+            for name in ["supervisor", *configurations.NODES]:
+                self.say(f"{name}: {json.dumps(self._status(name))}")
         self.triggers.close()
         for name in ["supervisor", *configurations.NODES, *configurations.RECORDERS, *configurations.READOUTS, "emulator"]:
             code = self.farm.end(name, 40)

@@ -13,6 +13,7 @@
 #include "formats/event_names.h"
 #include "formats/rob.h"
 #include "storage/event_file_reader.h"
+#include "storage/event_file_walk.h"
 #include "storage/file_verify.h"
 #include "storage/made_files.h"
 
@@ -229,6 +230,20 @@ TEST(FileMerge, AFileThatIsNotWholeIsRefusedAndNothingIsLeft) {
   EXPECT_EQ(flipped.error().code, "data.damaged");
   EXPECT_NE(flipped.error().next.find("rodeo data recover"), std::string::npos);
   EXPECT_TRUE(left_over(directory).empty());
+}
+
+TEST(EventFileWalk, AFileThatIsCutWhileItIsReadIsNotBelieved) {
+  const TemporaryDirectory directory;
+  const SampleSettings large{.links = 20, .chunk_bytes = 500};
+  const auto files = make_files(directory.path(), {}, large, events_of(large, numbers(1, 40)));
+  auto walk = EventFileWalk::open(files[0]);
+  ASSERT_TRUE(walk);
+  ASSERT_TRUE(walk->next());
+  std::filesystem::resize_file(files[0], 20'000);
+  auto event = walk->next();
+  while (event && *event) event = walk->next();
+  ASSERT_FALSE(event);
+  EXPECT_EQ(event.error().code, "file.shrunk");
 }
 
 TEST(FileMerge, WhoIsInterruptedLeavesNothing) {

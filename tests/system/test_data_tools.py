@@ -7,7 +7,7 @@ import resource
 import subprocess
 
 import pytest
-from conftest import BUILD, scaled
+from conftest import BUILD, TIMEOUT_SCALE, scaled
 from event_files import prove, read_event_file
 from terminal import on_a_terminal, screen
 
@@ -79,12 +79,12 @@ def test_what_only_one_readout_has_is_flagged(rodeo):
 
 
 def test_memory_is_flat(rodeo):
-    """Files many times larger than what a merge may take, under a limit of anonymous memory that the files would break."""
+    """Files larger than what a merge may take of memory."""
     files = readout(rodeo, "one", "0x00610001", links=96, events=20000) + readout(rodeo, "two", "0x00610002", links=96, events=20000)
     assert sum((rodeo.directory / file).stat().st_size for file in files) > 180e6
-    limit = 80 << 20
-    done = rodeo("data", "merge", *files, "--output", "merged", "-o", "json", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
-    assert json.loads(done.stdout)["complete_events"] == 20000
+    limit = None if TIMEOUT_SCALE > 1 else lambda: resource.setrlimit(resource.RLIMIT_DATA, (80 << 20, 80 << 20))  # sanitizers take more
+    report = json.loads(rodeo("data", "merge", *files, "--output", "merged", "-o", "json", "--window", 100, preexec_fn=limit).stdout)
+    assert report["complete_events"] == 20000 and report["most_held_events"] <= 200
 
 
 def test_filters_and_their_sums(rodeo, samples):

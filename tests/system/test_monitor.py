@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from conftest import BUILD, ROOT, scaled
@@ -53,7 +54,7 @@ def test_the_example_fills_histograms_of_a_running_readout_shows_them_on_a_page_
     import uproot
 
     with running(rodeo, "readout.consumer[1].max_rate=0Hz") as run:
-        with rodeo.start("events", "monitor", EXAMPLE, "--save", "m.root", "--save", "m.h5", "--json", "-") as monitor:
+        with rodeo.start("events", "monitor", EXAMPLE, "--hang", "60s", "--save", "m.root", "--save", "m.h5", "--json", "-") as monitor:
             said = monitor.stderr.readline()
             address = said.removeprefix("page: ").strip()
             assert address.startswith("http://127.0.0.1:"), said + monitor.stderr.read()
@@ -112,7 +113,7 @@ def grows(event, n):
 
 print("loaded")
 """)
-    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--json", "-", exit_code=6)
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--json", "-", exit_code=6)
     told = json.loads(done.stdout)
     events = told["events"]
     assert events >= 60 and told["monitors"] == {
@@ -121,7 +122,7 @@ print("loaded")
         "grows": {"threw": 0, "hung": 0, "left_out": True}}
     assert "monitor throws threw at my.py:14: IndexError" in done.stderr and "Traceback" not in done.stderr
     assert "monitor grows is left out from now on: histogram n has grown beyond 64 MiB" in done.stderr and "loaded" in done.stderr
-    assert "Traceback" in rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--log", "debug", exit_code=6).stderr
+    assert "Traceback" in rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--log", "debug", exit_code=6).stderr
 
 
 def test_a_monitor_that_ends_its_process_is_left_out_of_files_and_the_others_see_every_event_once(rodeo, file):
@@ -136,7 +137,7 @@ def dies(event, n):
         import os
         os.abort()
 """)
-    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--save", "m.h5", "--json", "-", exit_code=6)
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", "--json", "-", exit_code=6)
     told = json.loads(done.stdout)
     assert told["monitors"]["dies"] == {"threw": 0, "hung": 1, "left_out": True} and "SIGABRT" in done.stderr
     import h5py
@@ -147,11 +148,23 @@ def dies(event, n):
         assert hist.Hist(uhi.io.hdf5.read(saved["good/n"])).sum() == told["events"] >= 60
 
 
+def test_damaged_events_of_a_file_are_told_of_and_left_out(rodeo, file):
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
+    whole = json.loads(rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--json", "-").stdout)
+    damaged = bytearray(Path(file).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (rodeo.directory / "damaged.data").write_bytes(damaged)
+    done = rodeo("events", "monitor", name, "--input", "damaged.data", "--no-page", "--no-save", "--hang", "60s", "--json", "-", exit_code=6)
+    told = json.loads(done.stdout)
+    assert told["damaged"] == 1 and told["events"] == whole["events"] - 1
+    assert "damaged.data" in done.stderr and "error[" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_ctrl_c_ends_and_saves_beside_what_was_saved_before(rodeo):
     (rodeo.directory / "my.root").write_text("of yesterday")
     name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
     with running(rodeo) as run:
-        with rodeo.start("events", "monitor", name) as monitor:
+        with rodeo.start("events", "monitor", name, "--hang", "60s") as monitor:
             assert "page: " in monitor.stderr.readline()
             monitor.send_signal(signal.SIGINT)
             out, err = monitor.communicate(timeout=scaled(60))
@@ -162,7 +175,7 @@ def test_ctrl_c_ends_and_saves_beside_what_was_saved_before(rodeo):
 
 
 def test_a_terminal_has_the_histograms_and_gets_its_screen_back(rodeo, file):
-    text = on_a_terminal(rodeo, "events", "monitor", EXAMPLE, "--input", file, "--no-page", "--no-save", columns=120)
+    text = on_a_terminal(rodeo, "events", "monitor", EXAMPLE, "--input", file, "--no-page", "--no-save", "--hang", "60s", columns=120)
     assert text.count("\x1b[?1049h") == text.count("\x1b[?1049l") == 1
     last = text.rsplit("\x1b[?1049l", 1)[1]
     assert "chunks/size" in last and "bytes in a chunk" in last and "█" in last
@@ -188,6 +201,7 @@ def test_what_cannot_work_is_told_before_anything_runs(rodeo):
     assert "monitor.save_name" in rodeo("events", "monitor", name, "--save", "a.csv", exit_code=2).stderr
     with pytest.raises(MonitorError, match="monitor.save_name.*there is no directory"):
         saving.check([rodeo.directory / "nowhere" / "a.h5"])
+    assert "file.open" in rodeo("events", "monitor", name, "--input", "none.data", "--no-page", "--no-save", exit_code=1).stderr
     with pytest.raises(MonitorError, match="file.open"):
         load(rodeo.directory / "none.py")
     done = rodeo("events", "monitor", written(rodeo, "x ="), "--no-page", "--no-save", exit_code=3)

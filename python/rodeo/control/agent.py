@@ -52,7 +52,8 @@ class Agent:
 
     async def tick(self):
         """Once a second: logs stay small, and a leash that is over is noticed."""
-        await asyncio.to_thread(bound_all, self.children.logs_of())
+        logs = self.children.logs_of()
+        await asyncio.to_thread(bound_all, [*logs, *(str(Path(log).with_suffix(".jsonl")) for log in logs)])  # programs bound theirs no better than they like
         self.children.note_lengths()
         if self.leaving and not self.children.running():
             self.ended.set()

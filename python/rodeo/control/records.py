@@ -20,6 +20,7 @@ DISORDER_NS = 60 * 10**9  # of lines in a file: threads, and clocks that are set
 SAID_IN_JSON = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ (trace|debug|info|warning|error|critical|[DIWEC]) |\d\d:\d\d:\d\d [DIWEC] |error\[[a-z_.]+\]: |  rodeo explain \S+ says more$")
 BAD = re.compile(r"\b(error|critical|fatal|failed|SIG[A-Z]{3,}|Traceback)\b", re.IGNORECASE)
 WARN = re.compile(r"\b(warn|warning)\b", re.IGNORECASE)
+PROGRESS = re.compile(r"\d+:\d\d:\d\d  ")  # what a run says every few seconds where there is no terminal
 NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
@@ -92,8 +93,12 @@ def record_of(line, process):
 
 def plain(text, process, time_ns):
     """A record of a line that is no JSON: what a program said, or the last words of one that crashed."""
-    level = "error" if BAD.search(text[:200]) else "warning" if WARN.search(text[:200]) else "info"
-    return {"time_ns": time_ns, "level": level, "audience": "operator" if level == "error" else "expert", "run": None, "process": process,
+    if PROGRESS.match(text):
+        level, audience = "debug", "developer"
+    else:
+        level = "error" if BAD.search(text[:200]) else "warning" if WARN.search(text[:200]) else "info"
+        audience = "operator" if level == "error" else "expert"
+    return {"time_ns": time_ns, "level": level, "audience": audience, "run": None, "process": process,
             "message": text[:LONGEST_MESSAGE], "fields": {}, "repeats": 0}
 
 

@@ -199,7 +199,7 @@ def run_prometheus(argv):
 
 
 def run_logs(argv):
-    made = client_parser("logs", "The last lines of a process, or of all")
+    made = client_parser("logs", "What processes said, in one place: by process, run, level, audience and text")
     made.add_argument("process", nargs="?", help="its name; without one all")
     made.add_argument("--lines", type=int, default=50, help="at most so many (50)")
     made.add_argument("--search", default="", metavar="TEXT", help="only lines with this text")
@@ -271,7 +271,7 @@ VERBS = {
     "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "What the system does now; --addresses of its page"),
     "wait": (run_wait, "Waits for a state, for events or for seconds of the run"), "take": (run_take, None), "ask": (simple("ask"), None), "release": (simple("release"), None),
     "ack": (run_ack, None), "shelve": (simple("shelve"), None), "alarms": (run_alarms, "Alarms that stand; --rules, --history"),
-    "alarm": (run_alarm, "alarm test NAME raises an alarm to see that it is heard"), "prometheus": (run_prometheus, "The alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "logs": (run_logs, "The last lines of a process, or of all"),
+    "alarm": (run_alarm, "alarm test NAME raises an alarm to see that it is heard"), "prometheus": (run_prometheus, "The alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "logs": (run_logs, "What processes said: by run, level, audience and text"),
 }
 HIDDEN = {"agent": run_agent}  # the room starts it, on each host
 

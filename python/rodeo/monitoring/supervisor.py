@@ -104,9 +104,12 @@ class Supervisor:
             for name in rest[0]:
                 self.counts.setdefault(name, Count())
         elif what == "snapshot":
-            self.histograms, self.events, self.missed, self.damaged, threw, self.ended = rest
+            histograms, self.events, self.missed, self.damaged, threw, self.ended = rest
+            self.histograms = {**self.histograms, **histograms}
             for name, (times, where, error) in threw.items():
                 self._threw(self.counts[name], name, times, where, error)
+        elif what == "tell":
+            self.tell(*rest)
         elif what == "left out":
             self._leave_out(*rest)
         elif what == "failed":

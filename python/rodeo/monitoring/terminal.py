@@ -2,6 +2,7 @@
 
 import os
 import sys
+import textwrap
 import time
 
 from rodeo.monitoring.drawing import draw, screen
@@ -70,11 +71,12 @@ class Terminal:
     def _draw(self, state, blocks):
         size = _size()
         head = [state, f"{self.address + '   ' if self.address else ''}Ctrl-C ends and saves", ""]
-        room = size.lines - len(head) - len(self.messages) - 2
+        said = [part for message in self.messages for part in textwrap.wrap(message, size.columns - 1, subsequent_indent=" " * 10)]
+        room = size.lines - len(head) - len(said) - 2
         lines, hidden = screen(blocks, size.columns, room)
         if hidden:
             lines.append(f"and {hidden} more, on the page" if self.address else f"and {hidden} more: make the terminal larger")
-        lines = [*head, *lines, *self.messages][:size.lines - 1]
+        lines = [*head, *lines, *said][:size.lines - 1]
         sys.stdout.write(_HOME + "".join(line[:size.columns] + _REST_OF_LINE + "\n" for line in lines) + _REST_OF_SCREEN)
         sys.stdout.flush()
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import faulthandler
+import glob
 import itertools
 import os
 import resource
@@ -17,8 +18,9 @@ from rodeo.monitoring.monitor import TooLarge
 CURRENT, SINCE, EVENTS, MISSED, STATES = range(5)
 NOBODY = -1
 
-_SNAPSHOT_S = 0.5
+_SNAPSHOT_S = 0.2
 _PATIENCE_S = 0.1
+_MOST_TOLD = 3
 _PR_SET_PDEATHSIG = 1
 _MOST_MEMORY = 2 << 30
 
@@ -47,6 +49,8 @@ class _Worker:
         self.left_out = set(carry_on["left_out"])
         self.events, self.missed, self.damaged = carry_on["events"], carry_on["missed"], 0
         self.next_snapshot = 0.0
+        self.samples = self.opened = None
+        self.told_of = 0  # damaged events
         self.threw = {}  # since the last snapshot: how often, where, what
         for one in monitors:
             one.histograms.update(carry_on["histograms"].get(one.name, {}))
@@ -73,10 +77,11 @@ class _Worker:
 
         try:
             if self.source["files"]:
-                opened = rodeo.data.open(self.source["files"], damaged="skip")
-                self.samples = None
-                self.opened = opened
-                return itertools.islice(iter(opened), self.events, None)
+                self.opened = rodeo.data.open(self.source["files"], damaged="skip")
+                missing = next((path for path in self.source["files"] if not glob.has_magic(path) and not os.path.exists(path)), None)
+                if missing is not None:
+                    raise MonitorError("file.open", f"there is no file {missing}", "a pattern stands in quotes: --input '*.data'")
+                return itertools.islice(iter(self.opened), self.events, None)
             self.samples = rodeo.events.sample(self.source["readout"], timeout_s=_PATIENCE_S)
             return self.samples
         except ValueError as error:
@@ -102,6 +107,7 @@ class _Worker:
             traceback.print_exception(error)
         if isinstance(error, MemoryError):
             self.left_out.add(one.name)
+            one.histograms.clear()  # those that were sent last are kept
             why = str(error) if isinstance(error, TooLarge) else f"it needs more memory than the {_MOST_MEMORY >> 30} GiB that monitors have together"
             return self.connection.send(("left out", one.name, why))
         times = self.threw.get(one.name, (0,))[0]
@@ -112,9 +118,13 @@ class _Worker:
         if not last and now < self.next_snapshot:
             return
         missed = self.missed + (self.samples.missed if self.samples is not None else 0)
-        damaged = 0 if self.samples is not None else self.opened.error_count
+        damaged = 0 if self.opened is None else self.opened.error_count
+        if damaged > self.told_of and self.told_of < _MOST_TOLD:
+            for error in self.opened.errors[self.told_of:_MOST_TOLD]:
+                self.connection.send(("tell", str(error)))
+            self.told_of = damaged
         self.state[MISSED] = missed
-        self.connection.send(("snapshot", {one.name: one.histograms for one in self.monitors}, self.events, missed, damaged, self.threw, last))
+        self.connection.send(("snapshot", {one.name: one.histograms for one in self.monitors if one.histograms}, self.events, missed, damaged, self.threw, last))
         self.threw = {}
         # Histograms of many MB are sent less often.
         self.next_snapshot = now + max(_SNAPSHOT_S, 10 * (time.monotonic() - now))

@@ -45,6 +45,11 @@ class Event:
     step: int
     robs: dict = field(default_factory=dict)
 
+    @property
+    def l1_id(self):
+        """The extended L1 id, by the name that it has in rodeo.data."""
+        return self.l1id
+
 
 def read_event(request, memory):
     """The event of a request, in the memory that it names."""

@@ -188,6 +188,7 @@ void FilterNode::take_reply(Requester::Reply& reply, std::uint64_t now_ns) {
       return;
     case Pending::What::describe: return take_description(pending.number, reply, now_ns);
     case Pending::What::fetch: return take_fragments(pending.number, pending.slot, reply, now_ns);
+    case Pending::What::have: return take_have_answer(pending.number, reply, now_ns);
     case Pending::What::record: return take_record_answer(pending.number, reply, now_ns);
   }
 }
@@ -542,7 +543,13 @@ void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
   event.record_at_ns = 0;
   event.request.reset();
   if (recorders_.empty()) return decide(slot, event.verdict, now_ns);
-  event.recorder = static_cast<std::uint32_t>(formats::draw::mix(event.assigned.id) % recorders_.size());
+  // One that was another node's may be with a recorder that is not its first: each of the others is asked, the first tells by itself.
+  event.to_ask = event.assigned.build_only() ? static_cast<std::uint32_t>(recorders_.size() - 1) : 0;
+  event.recorder = recorder_of(event);
+}
+
+std::uint32_t FilterNode::recorder_of(const Event& event) const {
+  return static_cast<std::uint32_t>((formats::draw::mix(event.assigned.id) + event.to_ask) % recorders_.size());
 }
 
 void FilterNode::record(std::uint64_t now_ns) {
@@ -552,9 +559,27 @@ void FilterNode::record(std::uint64_t now_ns) {
     if (event.state != State::recording || event.request || now_ns < event.record_at_ns) continue;
     const Recorder& recorder = recorders_[event.recorder];
     if (requester_.connected(recorder.service)) {
-      event.request = requester_.ask(recorder.service, formats::event_request::kRecord,
-                                     transport::MessageParts(event.data.record()), settings_.record_timeout);
-      if (event.request) pending_.emplace(*event.request, Pending{.what = Pending::What::record, .number = slot});
+      const bool asks = event.to_ask > 0;
+      if (asks) {
+        have_bytes_.clear();
+        formats::append_have(have_bytes_, std::span(&event.assigned.id, 1));
+        event.request = requester_.ask(recorder.service, formats::event_request::kHave, std::span<const std::byte>(have_bytes_),
+                                       settings_.record_timeout);
+      } else {
+        event.request = requester_.ask(recorder.service, formats::event_request::kRecord,
+                                       transport::MessageParts(event.data.record()), settings_.record_timeout);
+      }
+      const auto what = asks ? Pending::What::have : Pending::What::record;
+      if (event.request) pending_.emplace(*event.request, Pending{.what = what, .number = slot});
+      continue;
+    }
+    if (event.to_ask > 0) {
+      // One that does not come back is not asked: what it has may be there twice.
+      if (now_ns - event.recorder_since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count())) continue;
+      counters_.add(recorded_elsewhere);
+      --event.to_ask;
+      event.recorder = recorder_of(event);
+      event.recorder_since_ns = now_ns;
       continue;
     }
     if (count == 1 || now_ns - event.recorder_since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count())) continue;
@@ -563,6 +588,26 @@ void FilterNode::record(std::uint64_t now_ns) {
     event.recorder = (event.recorder + 1) % count;
     event.recorder_since_ns = now_ns;
   }
+}
+
+void FilterNode::take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+  Event& event = events_[slot];
+  event.request.reset();
+  if (event.dropped) return free_slot(slot);
+  std::vector<std::byte> whole;
+  const auto have = reply.outcome == Outcome::answered ? formats::decode_have_answer(reply.message.in_one_piece(whole), 1)
+                                                       : std::unexpected(formats::DecodeError{});
+  if (!have) {
+    event.record_at_ns = now_ns + kRecordAgainNs;
+    return;
+  }
+  if (have->front()) {
+    counters_.add(had_already);
+    return decide(slot, event.verdict, now_ns);
+  }
+  --event.to_ask;
+  event.recorder = recorder_of(event);
+  event.recorder_since_ns = now_ns;
 }
 
 void FilterNode::take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {

@@ -136,6 +136,7 @@ class FilterNode {
     std::uint32_t status = 0;
     // Recording
     std::uint32_t recorder = 0;
+    std::uint32_t to_ask = 0;               // recorders that may have it from another node; the one in hand included
     std::uint32_t refusals = 0;             // one after the other
     bool unanswered = false;                // the recorder may have it
     std::uint64_t recorder_since_ns = 0;
@@ -156,7 +157,7 @@ class FilterNode {
     Requester::Service service = 0;
   };
   struct Pending {
-    enum class What : std::uint8_t { hello, work, describe, fetch, record } what = What::work;
+    enum class What : std::uint8_t { hello, work, describe, fetch, have, record } what = What::work;
     std::uint32_t number = 0;  // readout, ask, slot, or which greeting it belongs to
     Slot slot = 0;             // of a fetch
   };
@@ -188,6 +189,8 @@ class FilterNode {
   void keep(Slot slot, formats::Verdict verdict, std::vector<formats::RecordStream> streams, std::uint64_t now_ns);
   void make_record(Slot slot, std::uint64_t now_ns);
   void record(std::uint64_t now_ns);
+  std::uint32_t recorder_of(const Event& event) const;
+  void take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
   void take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
   void decide(Slot slot, formats::Verdict verdict, std::uint64_t now_ns);
   void free_slot(Slot slot);
@@ -196,6 +199,10 @@ class FilterNode {
   void say(std::string text);
 
   const NodeSettings settings_;
+  // What threads of the pool look at, and what is on its way, outlives both.
+  std::vector<Event> events_;
+  std::vector<std::byte> hello_;
+  std::vector<std::span<const std::byte>> hello_parts_;
   SelectionPool pool_;
   Requester requester_;
   Requester::Service supervisor_ = 0;
@@ -219,8 +226,8 @@ class FilterNode {
   std::unique_ptr<EventCollector> collector_;  // null: no welcome yet
   std::vector<Readout> readouts_;
   std::vector<Recorder> recorders_;
-  std::vector<Event> events_;
   std::unordered_map<Requester::Request, Pending> pending_;
+  std::vector<std::byte> have_bytes_;
   bool greeting_ = false;
   std::uint32_t greetings_ = 0;
   std::uint64_t described_by_ns_ = 0;  // then readouts that nobody knows are not waited for
@@ -235,8 +242,6 @@ class FilterNode {
   std::vector<Slot> complete_;
   std::vector<EventCollector::Result> results_;
   std::vector<std::byte> bytes_;
-  std::vector<std::byte> hello_;
-  std::vector<std::span<const std::byte>> hello_parts_;
   std::vector<std::byte> scratch_;
   formats::NodeOrders orders_;
   std::string failure_;

@@ -64,27 +64,28 @@ std::vector<std::string> RecorderServer::take_messages() {
   return std::exchange(messages_, {});
 }
 
-void RecorderServer::answer_have(const Request& request) {
+// False: what it asks for is under way, the request waits.
+bool RecorderServer::answer_have(const Request& request) {
   const auto ids = formats::decode_have(request.message.in_one_piece(scratch_));
   if (!ids || recording_ == nullptr) {
     replier_->refuse(request.client, request.number,
                      static_cast<std::uint16_t>(ids ? RecordStatus::not_ready : RecordStatus::malformed));
-    return;
+    return true;
   }
+  // What is on its way to the disk is neither here nor not.
+  if (std::ranges::any_of(*ids, [&](std::uint64_t id) { return recording_->is_under_way(id); })) return false;
   std::vector<bool> have(ids->size());
   for (std::size_t i = 0; i < have.size(); ++i) have[i] = recording_->has((*ids)[i]);
   std::vector<std::byte> answer;
   formats::append_have_answer(answer, have);
   const std::span<const std::byte> part(answer);
   replier_->reply(request.client, request.number, 0, {&part, 1});
+  return true;
 }
 
 // False: the disk is busy, the request waits.
 bool RecorderServer::take(Request& request, std::uint64_t now_ns) {
-  if (request.kind == formats::event_request::kHave) {
-    answer_have(request);
-    return true;
-  }
+  if (request.kind == formats::event_request::kHave) return answer_have(request);
   const bool known = request.kind == formats::event_request::kRecord;
   if (!known || recording_ == nullptr) {
     replier_->refuse(request.client, request.number,

@@ -56,7 +56,7 @@ class RecorderServer {
 
   void run();
   bool take(Request& request, std::uint64_t now_ns);
-  void answer_have(const Request& request);
+  bool answer_have(const Request& request);
   void show(std::uint64_t now_ns, bool last);
 
   const RecorderSettings settings_;

@@ -71,6 +71,8 @@ class Recording {
   /// Takes or refuses one request: its answer comes from poll(). False: the disk is busy, offer it again. The pieces are copied.
   bool offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes, std::uint64_t now_ns);
 
+  /// It is taken and not safe yet.
+  bool is_under_way(std::uint64_t id) const { return under_way_.contains(id); }
   bool has(std::uint64_t id) const { return ids_.contains(id); }
 
   /// Keeps files flushed, closes those that are over, and appends answers.

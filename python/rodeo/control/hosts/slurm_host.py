@@ -12,10 +12,11 @@ import shlex
 import time
 
 from rodeo.control import agent_logs
-from rodeo.control.agent import LEASH_S, end_of, sha256_of
+from rodeo.control.agent import LEASH_S, LONGEST_READ_OF_LOGS, end_of, sha256_of
 from rodeo.control.disks import free_and_total
 from rodeo.control.host import process_of
 from rodeo.control.hosts.remote import RemoteHost, said, with_environment
+from rodeo.control.records import newest
 from rodeo.control.refused import Refused
 
 COMMAND_S = 20.0  # squeue, sbatch and scancel, of a slurmctld that is busy
@@ -220,6 +221,15 @@ class SlurmHost(RemoteHost):
             return agent_logs.tail(log, int(lines), search) if log else []
 
         return await self._without_a_job(super().tail(name, lines, search), otherwise)
+
+    async def records(self, names, wanted):
+        names = list(names)
+
+        def otherwise():
+            logs = {name: (self.directory / "agent.log" if name == "agent" else self.directory / "logs" / f"{name}.log", ((), ())) for name in names}
+            return newest(logs, wanted, LONGEST_READ_OF_LOGS)
+
+        return await self._without_a_job(super().records(names, wanted), otherwise)
 
     async def disk(self, path):
         def otherwise():
