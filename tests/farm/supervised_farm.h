@@ -29,9 +29,9 @@ namespace rodeo::test {
 using namespace std::chrono_literals;
 
 /// Keeps ids until they are cleared.
-class ScriptedReadout {
+class KeepingReadout {
  public:
-  ScriptedReadout(const std::filesystem::path& bus, std::string name) {
+  KeepingReadout(const std::filesystem::path& bus, std::string name) {
     replier_.emplace(transport::ReplierSettings{.name = std::move(name), .service = "fragments", .bus = bus, .providers = {"tcp"}, .page_bytes = 4096, .pages = 8});
   }
   void poll() {
@@ -97,9 +97,9 @@ class ScriptedReadout {
 };
 
 /// Says HELLO, asks for work, and decides as it is told.
-class ScriptedNode {
+class ToldNode {
  public:
-  ScriptedNode(const std::filesystem::path& bus, std::string name, std::uint32_t slots = 8, std::uint64_t instance = 1)
+  ToldNode(const std::filesystem::path& bus, std::string name, std::uint32_t slots = 8, std::uint64_t instance = 1)
       : bus_(bus), name_(std::move(name)), slots_(slots), instance_(instance) {
     reconnect();
   }
@@ -280,9 +280,9 @@ class SupervisedFarm : public testing::Test {
     detector_ = std::make_unique<trigger::TriggerSource>(*authority_, "detector", 1'000'000);
     detector_->set_ready(true);
   }
-  ScriptedReadout& readout(const std::string& name) { return *(readouts_[name] = std::make_unique<ScriptedReadout>(bus_, name)); }
-  ScriptedNode& node(const std::string& name, std::uint32_t slots = 8, std::uint64_t instance = 1) {
-    return *nodes_.emplace_back(std::make_unique<ScriptedNode>(bus_, name, slots, instance));
+  KeepingReadout& readout(const std::string& name) { return *(readouts_[name] = std::make_unique<KeepingReadout>(bus_, name)); }
+  ToldNode& node(const std::string& name, std::uint32_t slots = 8, std::uint64_t instance = 1) {
+    return *nodes_.emplace_back(std::make_unique<ToldNode>(bus_, name, slots, instance));
   }
   void supervise(const farm::SupervisorSettings& settings, bool begin = true) {
     supervisor_.reset();
@@ -354,8 +354,8 @@ class SupervisedFarm : public testing::Test {
   std::unique_ptr<trigger::TriggerAuthority> authority_;
   std::unique_ptr<trigger::TriggerServer> server_;
   std::unique_ptr<trigger::TriggerSource> detector_;
-  std::map<std::string, std::unique_ptr<ScriptedReadout>> readouts_;
-  std::vector<std::unique_ptr<ScriptedNode>> nodes_;
+  std::map<std::string, std::unique_ptr<KeepingReadout>> readouts_;
+  std::vector<std::unique_ptr<ToldNode>> nodes_;
   std::unique_ptr<farm::Supervisor> supervisor_;
   std::set<std::uint64_t> ids_;
   std::vector<trigger::TriggerRange> ranges_;

@@ -10,10 +10,10 @@ using formats::Verdict;
 
 TEST_F(SupervisedFarm, EachEventIsAssignedDecidedAndClearedOnceAndTheRunEndsInOrder) {
   serve_triggers(500);
-  ScriptedReadout& one = readout("readout1.hlt");
-  ScriptedReadout& two = readout("readout2.hlt");
-  ScriptedNode& a = node("a");
-  ScriptedNode& b = node("b");
+  KeepingReadout& one = readout("readout1.hlt");
+  KeepingReadout& two = readout("readout2.hlt");
+  ToldNode& a = node("a");
+  ToldNode& b = node("b");
   auto with = settings();
   with.recorders = {"recorder"};
   with.decisions = directory_.file("decisions");
@@ -57,7 +57,7 @@ TEST_F(SupervisedFarm, EachEventIsAssignedDecidedAndClearedOnceAndTheRunEndsInOr
 TEST_F(SupervisedFarm, EventsCarryWhatTheTriggerSaysOfThem) {
   serve_triggers(20);
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
+  ToldNode& a = node("a");
   authority_->advance_marks({.lumi_block = 5, .scan_step = 6}, base::steady_now_ns());
   supervise(settings());
   ASSERT_TRUE(until([&] { return a.all.size() == 20; }));
@@ -71,7 +71,7 @@ TEST_F(SupervisedFarm, EventsCarryWhatTheTriggerSaysOfThem) {
 TEST_F(SupervisedFarm, TheTriggerWaitsWhenThereIsNoRoom) {
   serve_triggers(10'000);
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
+  ToldNode& a = node("a");
   a.decides = false;
   supervise(settings());
   ASSERT_TRUE(until([&] { return seen("offered") == 64 && a.events.size() == 8; }));
@@ -84,8 +84,8 @@ TEST_F(SupervisedFarm, TheTriggerWaitsWhenThereIsNoRoom) {
 TEST_F(SupervisedFarm, WhatANodeThatDiedHadIsOnlyBuiltByAnother) {
   serve_triggers(60);
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
-  ScriptedNode& b = node("b");
+  ToldNode& a = node("a");
+  ToldNode& b = node("b");
   a.decides = b.decides = false;
   auto with = settings();
   with.node_grace = 50ms;
@@ -104,8 +104,8 @@ TEST_F(SupervisedFarm, WhatANodeThatDiedHadIsOnlyBuiltByAnother) {
 TEST_F(SupervisedFarm, WhatANodeThatStandsStillHasIsOnlyBuiltByAnotherAndItsWordsAreLate) {
   serve_triggers(40);
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
-  ScriptedNode& b = node("b");
+  ToldNode& a = node("a");
+  ToldNode& b = node("b");
   a.decides = b.decides = false;
   auto with = settings();
   with.node_grace = 100ms;
@@ -124,14 +124,14 @@ TEST_F(SupervisedFarm, WhatANodeThatStandsStillHasIsOnlyBuiltByAnotherAndItsWord
 TEST_F(SupervisedFarm, AnEventWhoseTimeIsOutGoesToAnother) {
   serve_triggers(20);
   readout("readout.hlt");
-  ScriptedNode& a = node("a", 1);
+  ToldNode& a = node("a", 1);
   auto with = settings();
   with.event_timeout = 50ms;
   supervise(with);
   a.decides = false;
   ASSERT_TRUE(until([&] { return a.events.size() == 1; }));
   const std::uint64_t hung = a.events[0].id;
-  ScriptedNode& b = node("b");
+  ToldNode& b = node("b");
   ASSERT_TRUE(until([&] { return seen("accepted") + seen("rejected") + seen("debug") == 20; }));
   EXPECT_EQ(b.decided.at(hung), Verdict::debug);
   EXPECT_GE(counter("timed_out"), 1U);
@@ -140,7 +140,7 @@ TEST_F(SupervisedFarm, AnEventWhoseTimeIsOutGoesToAnother) {
 TEST_F(SupervisedFarm, ANodeWhoseConnectionBreaksGoesOnWithWhatItHas) {
   serve_triggers(100);
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
+  ToldNode& a = node("a");
   supervise(settings());
   ASSERT_TRUE(until([&] { return a.all.size() > 20; }));
   a.decides = false;
@@ -162,8 +162,8 @@ TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce
   serve_triggers(2000);
   readout("readout1.hlt");
   readout("readout2.hlt");
-  ScriptedNode& a = node("a");
-  ScriptedNode& b = node("b");
+  ToldNode& a = node("a");
+  ToldNode& b = node("b");
   auto with = settings();
   with.nodes = 2;
   with.decisions = directory_.file("decisions");
@@ -182,7 +182,7 @@ TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce
   EXPECT_EQ(status.undecided + status.uncleared + status.waiting + status.assigned, 0U);
   // Whoever decided: once.
   std::map<std::uint64_t, int> decided;
-  for (const ScriptedNode* node : {&a, &b}) {
+  for (const ToldNode* node : {&a, &b}) {
     for (const auto& [id, verdict] : node->decided) ++decided[id];
   }
   EXPECT_EQ(decided.size(), 2000U);
@@ -205,7 +205,7 @@ TEST_F(SupervisedFarm, WhatOnlyReadoutsKnowOfIsAssignedAfterAKill) {
   readout("readout.hlt");
   for (std::uint64_t id = 100; id < 130; ++id) happened(id);
   serve_triggers(0);
-  ScriptedNode& a = node("a");
+  ToldNode& a = node("a");
   auto with = settings();
   with.rebuild_time = 700ms;
   supervise(with);
@@ -224,8 +224,8 @@ TEST_F(SupervisedFarm, WhatOnlyReadoutsKnowOfIsAssignedAfterAKill) {
 TEST_F(SupervisedFarm, ADecisionIsSafeOnlyWhenEachReadoutHasClearedTheEvent) {
   serve_triggers(10);
   readout("readout1.hlt");
-  ScriptedReadout& slow = readout("readout2.hlt");
-  ScriptedNode& a = node("a", 20);
+  KeepingReadout& slow = readout("readout2.hlt");
+  ToldNode& a = node("a", 20);
   a.decides = false;
   supervise(settings());
   ASSERT_TRUE(until([&] { return a.events.size() == 10; }));
@@ -245,8 +245,8 @@ TEST_F(SupervisedFarm, ADecisionIsSafeOnlyWhenEachReadoutHasClearedTheEvent) {
 TEST_F(SupervisedFarm, NobodyWaitsForAReadoutThatHasDiedAndWhatItMissedItIsToldWhenItIsBack) {
   serve_triggers(200);
   readout("readout1.hlt");
-  ScriptedReadout& two = readout("readout2.hlt");
-  ScriptedNode& a = node("a");
+  KeepingReadout& two = readout("readout2.hlt");
+  ToldNode& a = node("a");
   auto with = settings();
   with.readout_grace = 100ms;
   supervise(with);
@@ -263,7 +263,7 @@ TEST_F(SupervisedFarm, NobodyWaitsForAReadoutThatHasDiedAndWhatItMissedItIsToldW
 
 TEST_F(SupervisedFarm, ARefusedClearIsToldAgain) {
   serve_triggers(10);
-  ScriptedReadout& readout_ = readout("readout.hlt");
+  KeepingReadout& readout_ = readout("readout.hlt");
   readout_.refuses = true;
   node("a");
   supervise(settings());
@@ -284,9 +284,9 @@ TEST_F(SupervisedFarm, WhatNoReadoutHasAnyMoreCountsAsReadoutDied) {
 // ---- no trigger
 
 TEST_F(SupervisedFarm, WithoutATriggerEventsAreThoseThatReadoutsHoldAndTheRunEndsWithThem) {
-  ScriptedReadout& one = readout("readout1.hlt");
-  ScriptedReadout& two = readout("readout2.hlt");
-  ScriptedNode& a = node("a");
+  KeepingReadout& one = readout("readout1.hlt");
+  KeepingReadout& two = readout("readout2.hlt");
+  ToldNode& a = node("a");
   auto with = settings();
   with.rebuild_time = 50ms;
   supervise(with);
@@ -311,7 +311,7 @@ TEST_F(SupervisedFarm, WithoutATriggerEventsAreThoseThatReadoutsHoldAndTheRunEnd
 
 TEST_F(SupervisedFarm, ANodeIsToldThatThereIsNoRunYet) {
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
+  ToldNode& a = node("a");
   supervise(settings(), false);
   ASSERT_TRUE(until([&] { return a.refusal == static_cast<std::uint16_t>(formats::AssignmentRefusal::not_yet); }));
   supervisor_->start(8);
@@ -321,11 +321,11 @@ TEST_F(SupervisedFarm, ANodeIsToldThatThereIsNoRunYet) {
 TEST_F(SupervisedFarm, ANameBelongsToOneNodeAndOneThatWasStartedAnewHoldsNothing) {
   serve_triggers(30);
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
+  ToldNode& a = node("a");
   a.decides = false;
   supervise(settings());
   ASSERT_TRUE(until([&] { return a.events.size() == 8; }));
-  ScriptedNode& other = node("a", 8, 2);
+  ToldNode& other = node("a", 8, 2);
   ASSERT_TRUE(until([&] { return other.refusal == static_cast<std::uint16_t>(formats::AssignmentRefusal::name_taken); }));
   nodes_[0].reset();
   ASSERT_TRUE(until([&] { return all_done(30); }));
@@ -335,7 +335,7 @@ TEST_F(SupervisedFarm, ANameBelongsToOneNodeAndOneThatWasStartedAnewHoldsNothing
 TEST_F(SupervisedFarm, NonsenseIsRefusedAndNothingElseHappens) {
   serve_triggers(50);
   readout("readout.hlt");
-  ScriptedNode& a = node("a");
+  ToldNode& a = node("a");
   supervise(settings());
   transport::Requester stranger({.name = "stranger", .bus = bus_, .pages = 8});
   const auto service = stranger.add("supervisor");
