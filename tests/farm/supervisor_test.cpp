@@ -307,6 +307,20 @@ TEST_F(SupervisedFarm, WithoutATriggerEventsAreThoseThatReadoutsHoldAndTheRunEnd
   EXPECT_EQ(all, ids_);
 }
 
+TEST_F(SupervisedFarm, WithoutATriggerTheRunEndsWhenAllReadoutsHaveGone) {
+  readout("readout.hlt");
+  ToldNode& a = node("a");
+  auto with = settings();
+  with.rebuild_time = 50ms;
+  with.readout_grace = 100ms;
+  supervise(with);
+  for (std::uint64_t id = 0; id < 20; ++id) happened(id);
+  ASSERT_TRUE(until([&] { return all_done(20); }));
+  readouts_["readout.hlt"].reset();  // it has not said that it ends
+  ASSERT_TRUE(over());
+  EXPECT_EQ(a.decided.size(), 20U);
+}
+
 // ---- nodes that cannot be
 
 TEST_F(SupervisedFarm, ANodeIsToldThatThereIsNoRunYet) {

@@ -15,7 +15,7 @@ using C = ReadoutsCounter;
 constexpr std::uint64_t kLookNs = 1'000'000;
 constexpr unsigned kMostClears = 8;              // of one readout, that it has not answered
 constexpr std::uint64_t kAgainNs = 20'000'000;   // a refused clear is told again
-constexpr std::uint64_t kDescribeNs = 100'000'000;
+constexpr std::uint64_t kDescribeNs = 50'000'000;
 constexpr std::uint64_t kProbeNs = 500'000'000;  // a readout that is dead and connected is asked, to see whether it is
 constexpr std::uint64_t kBehind = 1 << 16;       // events may come so much later than the newest one
 
@@ -228,9 +228,9 @@ bool Readouts::surveyed() const {
 bool Readouts::all_ended() const {
   bool some = false;
   for (const Readout& readout : readouts_) {
-    if (!clears_.lives(readout.number)) continue;
-    if (!readout.ended || !readout.surveyed) return false;
-    some = true;
+    // One that has ended may be gone before it could be asked a last time: then nothing is left there.
+    if (clears_.lives(readout.number) && (!readout.ended || (readout.connected && !readout.surveyed))) return false;
+    some = some || readout.connections > 0;
   }
   return some;
 }

@@ -58,7 +58,7 @@ class Readouts {
   bool surveyed() const;
   /// Asked one after the other for new events: where there is no trigger to tell of them.
   void follow(bool follows) { follows_ = follows; }
-  /// Every one that lives says that no fragment comes any more; there is one.
+  /// Every one that lives has said that no fragment comes any more; one has been there.
   bool all_ended() const;
 
   std::vector<SupervisedReadout> status() const;
