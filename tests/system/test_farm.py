@@ -47,6 +47,8 @@ readouts = ["one.hlt", "two.hlt"]
 recorders = ["recorder"]
 decisions = "decisions"
 event_timeout = "3s"
+rebuild_time = "500ms"
+readout_grace = "2s"
 
 [farm.node]
 supervisor = "supervisor"
@@ -102,7 +104,9 @@ class Farm:
     def end_readouts(self, decisions):
         """Once so many events are decided; what they still keep is served until it is cleared."""
         self.until(lambda: len(self.decisions()) >= decisions, "too little is decided")
-        return [self.finish(name, signal.SIGINT) for name in ("one", "two")]
+        for name in ("one", "two"):
+            self.processes[name].send_signal(signal.SIGINT)
+        return [self.finish(name) for name in ("one", "two")]
 
     def status(self, name):
         """What a process says of itself; nothing while it does not."""
