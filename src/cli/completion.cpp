@@ -45,10 +45,15 @@ void add_script(Command& completion, const char* shell, const char* help, const 
 
 void add_completion(Command& root) {
   Command& completion = root.verb("completion", "Completion of verbs, options and values for bash, zsh and fish");
-  completion.paragraph("Packages install the scripts. A script holds no words: it asks the command that is there, which says what may come next.");
-  add_script(completion, "bash", "Prints the script for bash", "source <(rodeo completion bash)", "in this shell, and in ~/.bashrc for every one");
-  add_script(completion, "zsh", "Prints the script for zsh", "source <(rodeo completion zsh)", "in ~/.zshrc, behind compinit");
-  add_script(completion, "fish", "Prints the script for fish", "rodeo completion fish > ~/.config/fish/completions/rodeo.fish", "for every new shell");
+  completion.paragraph(
+      "Packages install the scripts. A script holds no words: it asks the command that is there, which says what may come "
+      "next.");
+  add_script(completion, "bash", "Prints the script for bash", "source <(rodeo completion bash)",
+             "in this shell, and in ~/.bashrc for every one");
+  add_script(completion, "zsh", "Prints the script for zsh", "source <(rodeo completion zsh)",
+             "in ~/.zshrc, behind compinit");
+  add_script(completion, "fish", "Prints the script for fish",
+             "rodeo completion fish > ~/.config/fish/completions/rodeo.fish", "for every new shell");
 
   struct Options {
     std::vector<std::string> words;
@@ -57,9 +62,13 @@ void add_completion(Command& root) {
   Command& answer = completion.verb("answer", "What may come next on a command line: what the scripts ask");
   answer.example("rodeo completion answer -- card li", "list")
       .example("rodeo completion answer -- card status --id ''", "the addresses of this host's cards")
-      .paragraph("The first line says what else is as good: files, directories; nospace: no candidate is complete. Each further line is a candidate, a tab, "
-                 "and what it is. Nothing is said on stderr, and nothing is waited for.");
-  answer.option("WORD", options->words, "The words behind `rodeo` up to the cursor, behind a --; the last may be empty").may_be_empty().value_name("WORD");
+      .paragraph(
+          "The first line says what else is as good: files, directories; nospace: no candidate is complete. Each further "
+          "line is a candidate, a tab, "
+          "and what it is. Nothing is said on stderr, and nothing is waited for.");
+  answer.option("WORD", options->words, "The words behind `rodeo` up to the cursor, behind a --; the last may be empty")
+      .may_be_empty()
+      .value_name("WORD");
   answer.run([options, &root]() -> Result<ExitCode> {
     base::set_log_level(base::LogLevel::off);
     root.describe();

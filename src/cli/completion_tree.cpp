@@ -35,9 +35,11 @@ class Place {
       add_verbs();
     } else if (awaits_ != nullptr) {
       add_values(*awaits_, last_, {});
-    } else if (const std::size_t equals = last_.find('='); !ended_ && last_.starts_with("--") && equals != std::string::npos) {
+    } else if (const std::size_t equals = last_.find('=');
+               !ended_ && last_.starts_with("--") && equals != std::string::npos) {
       const Option* option = named(last_.substr(0, equals));
-      if (option != nullptr && !option->is_flag()) add_values(*option, last_.substr(equals + 1), last_.substr(0, equals + 1));
+      if (option != nullptr && !option->is_flag())
+        add_values(*option, last_.substr(equals + 1), last_.substr(0, equals + 1));
     } else if (!ended_ && last_.starts_with('-')) {
       add_options();
     } else {

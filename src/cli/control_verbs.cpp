@@ -22,7 +22,8 @@ bool is_set(const Json& object, std::string_view key) {
 void describe(Command& verb, const Json& described) {
   if (const Json* options = described.find("options"); options != nullptr) {
     for (const Json& one : options->elements())
-      verb.described(text_of(one, "names"), text_of(one, "value"), text_of(one, "help"), is_set(one, "many"), is_set(one, "flag"));
+      verb.described(text_of(one, "names"), text_of(one, "value"), text_of(one, "help"), is_set(one, "many"),
+                     is_set(one, "flag"));
   }
   if (const Json* verbs = described.find("verbs"); verbs != nullptr) {
     for (const Json& one : verbs->elements()) describe(verb.verb(text_of(one, "name"), text_of(one, "help")), one);

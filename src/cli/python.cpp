@@ -34,7 +34,8 @@ constexpr const char* kNext =
 
 std::optional<std::filesystem::path> package_init() {
   // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
-  return find_beside({"python/rodeo/__init__.py", RODEO_PYTHON_FROM_COMMAND "/rodeo/__init__.py", "../python/rodeo/__init__.py"});
+  return find_beside(
+      {"python/rodeo/__init__.py", RODEO_PYTHON_FROM_COMMAND "/rodeo/__init__.py", "../python/rodeo/__init__.py"});
 }
 
 /// The words of the command line, and in our environment what Python needs to find us.
