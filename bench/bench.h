@@ -14,6 +14,7 @@
 namespace rodeo::bench {
 
 void add_bench_farm(cli::Command& bench);
+void add_bench_data(cli::Command& bench);
 void add_bench_latency(cli::Command& bench);
 void add_bench_route(cli::Command& bench);
 void add_bench_scaling(cli::Command& bench);

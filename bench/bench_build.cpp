@@ -180,6 +180,7 @@ void add_bench(Command& root) {
   add_bench_route(bench);
   add_bench_serve(bench);
   add_bench_statistics(bench);
+  add_bench_data(bench);
   add_bench_figures(bench);
 }
 

@@ -142,10 +142,10 @@ Result<ExitCode> make_figures(const FiguresOptions& options, const Measures& all
   const auto drawing = RODEO_TRY(script());
   const auto able = RODEO_TRY(run_program({python_interpreter(), "-B", drawing.string(), "--check"}));
   if (able != 0) {
-    return std::unexpected(
-        Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python_interpreter()), "",
-              "tools/setup in a clone makes .venv, sudo rodeo-python-packages serves a package; or name an interpreter that has it: "
-              "RODEO_PYTHON=/path/to/python3"});
+    return std::unexpected(Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python_interpreter()), "",
+                                 "tools/setup in a clone makes .venv, sudo rodeo-python-packages serves a package; or name "
+                                 "an interpreter that has it: "
+                                 "RODEO_PYTHON=/path/to/python3"});
   }
   const fs::path directory = options.directory;
   std::error_code failed;

@@ -69,8 +69,8 @@ function(rodeo_python_module name)
   target_link_libraries(${target} PRIVATE rodeo ${MODULE_LIBRARIES})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME _${name} LIBRARY_OUTPUT_DIRECTORY ${RODEO_PYTHON_PACKAGE})
   if(RODEO_WHEEL)
-    # The one C++ library that systems differ in comes along; names of ours stay in the module.
-    target_link_options(${target} PRIVATE -static-libstdc++ -Wl,--exclude-libs,ALL)
+    # Names of ours stay in the module.
+    target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
     install(TARGETS ${target} LIBRARY DESTINATION rodeo COMPONENT wheel)
     return()
   endif()

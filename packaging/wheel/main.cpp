@@ -14,7 +14,8 @@ void add_codes(Command& root) {
   verb.option("CODE", *code, "As it stands in an error").required();
   verb.run([code]() -> Result<ExitCode> {
     const ErrorCode* found = find_error_code(*code);
-    if (found == nullptr) return std::unexpected(Error{"cli.unknown_name", fmt::format("there is no error code `{}`", *code)});
+    if (found == nullptr)
+      return std::unexpected(Error{"cli.unknown_name", fmt::format("there is no error code `{}`", *code)});
     print(fmt::format("{}    exit status {}\n\n  {}\n", found->code, static_cast<int>(found->exit), found->text));
     return ExitCode::done;
   });

@@ -22,7 +22,7 @@ struct Watched {
 };
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
 
-constexpr std::size_t kMost = 256;
+constexpr std::size_t kMost = 4096;
 std::array<Watched, kMost> watched;
 struct sigaction before;
 
@@ -65,7 +65,7 @@ int watch(std::span<const std::byte> mapping) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (std::size_t i = 0; i < kMost; ++i) {
     Watched& one = watched[i];
-    if (one.taken.exchange(true)) continue;
+    if (one.taken.load(std::memory_order_relaxed) || one.taken.exchange(true)) continue;
     one.hit.store(false, std::memory_order_relaxed);
     const auto begin = reinterpret_cast<std::uintptr_t>(mapping.data());
     one.begin.store(begin, std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 
 namespace rodeo::base::mapping_guard {
 
-/// Watches a read-only mapping; returns its number, or -1 if 256 are watched already. Installs the handler the first time.
+/// Watches a read-only mapping; returns its number, or -1 if 4096 are watched already. Installs the handler the first time.
 int watch(std::span<const std::byte> mapping);
 
 /// Before it is unmapped.

@@ -14,7 +14,9 @@ Result<void> write_page(const std::filesystem::path& directory, const ManualPage
   std::ofstream file(path, std::ios::binary);
   file << page.text;
   file.close();
-  if (!file) return std::unexpected(Error{"cli.output", "cannot write a manual page", path.string(), "name a directory that you may write to"});
+  if (!file)
+    return std::unexpected(
+        Error{"cli.output", "cannot write a manual page", path.string(), "name a directory that you may write to"});
   return {};
 }
 
@@ -33,11 +35,12 @@ void add_man(Command& root) {
     std::error_code failure;
     std::filesystem::create_directories(options->directory, failure);
     if (failure) {
-      return std::unexpected(
-          Error{"cli.output", "cannot make the directory: " + failure.message(), options->directory, "name one that you may write to"});
+      return std::unexpected(Error{"cli.output", "cannot make the directory: " + failure.message(), options->directory,
+                                   "name one that you may write to"});
     }
     root.describe();
-    for (const ManualPage& page : manual_pages(root, RODEO_VERSION, RODEO_DATE)) RODEO_TRY(write_page(options->directory, page));
+    for (const ManualPage& page : manual_pages(root, RODEO_VERSION, RODEO_DATE))
+      RODEO_TRY(write_page(options->directory, page));
     return ExitCode::done;
   });
 }

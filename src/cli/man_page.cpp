@@ -15,7 +15,9 @@ struct Environment {
 
 constexpr Environment kEnvironment[] = {
     {"RODEO_LOG", "How much is said on stderr: debug, info, warning, error, off. --log comes first."},
-    {"RODEO_RUNTIME_DIR", "The directory of sockets and locks, instead of $XDG_RUNTIME_DIR/rodeo or /tmp/rodeo-UID. Every process of a system has the same."},
+    {"RODEO_RUNTIME_DIR",
+     "The directory of sockets and locks, instead of $XDG_RUNTIME_DIR/rodeo or /tmp/rodeo-UID. Every process of a system "
+     "has the same."},
     {"RODEO_PLUGIN_PATH", "Directories that are searched for plug-ins before all others, with colons between."},
     {"RODEO_PYTHON", "The interpreter for what Python does, instead of that of rodeo-python-packages(8), or python3."},
     {"RODEO_OPERATOR", "Who you are in the control room, instead of your login name."},
@@ -86,8 +88,9 @@ std::string sections(const Command& command, const std::string& path) {
 
 std::string head(const std::string& path, const std::string& help, const std::string& version, const std::string& date) {
   std::string sentence = help.substr(0, help.find_first_of(".\n"));
-  return fmt::format(".\\\" Made by `rodeo man` from the tree of verbs.\n.TH {} 1 {} \"Rodeo {}\" Rodeo\n.SH NAME\n{} \\- {}\n",
-                     upper(dashed(path)), date, version, dashed(path), roff_text(sentence));
+  return fmt::format(
+      ".\\\" Made by `rodeo man` from the tree of verbs.\n.TH {} 1 {} \"Rodeo {}\" Rodeo\n.SH NAME\n{} \\- {}\n",
+      upper(dashed(path)), date, version, dashed(path), roff_text(sentence));
 }
 
 std::string common_section() {
@@ -110,14 +113,16 @@ std::string noun_page(const Command& noun, const std::string& path, const std::s
 
 std::string root_page(const Command& root, const std::string& version, const std::string& date) {
   std::string text = head(root.name(), "software readout for physics experiments", version, date);
-  text += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR \\fIVERB\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n", root.name(), roff_text(root.help()));
+  text += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR \\fIVERB\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
+                      root.name(), roff_text(root.help()));
   std::string also;
   for (const auto& verb : root.verbs()) {
     text += fmt::format(".TP\n\\fB{} {}\\fR\n{}.\n", root.name(), verb->name(), roff_text(verb->help()));
     also += fmt::format("{}.BR {}\\-{} (1)", also.empty() ? "" : " ,\n", root.name(), verb->name());
   }
   text += common_section() + ".SH ENVIRONMENT\n";
-  for (const Environment& one : kEnvironment) text += fmt::format(".TP\n.B {}\n{}\n", roff_text(one.name), roff_text(one.says));
+  for (const Environment& one : kEnvironment)
+    text += fmt::format(".TP\n.B {}\n{}\n", roff_text(one.name), roff_text(one.says));
   return text + ".SH SEE ALSO\n" + also + "\n";
 }
 

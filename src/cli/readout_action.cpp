@@ -118,10 +118,11 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
   if (readout.left) return ended_without_run(plan.settings.name);
   Json json = readout::report_json(report);
   const bool good = report.condition == readout::Condition::good;
-  base::log_to_file({.level = good ? base::LogLevel::info : base::LogLevel::warning,
-                     .audience = base::Audience::shift,
-                     .message = fmt::format("run {} has ended: {}{}{}", report.run_number, readout::name_of(report.condition),
-                                            report.failure.empty() ? "" : ": ", report.failure)});
+  base::log_to_file(
+      {.level = good ? base::LogLevel::info : base::LogLevel::warning,
+       .audience = base::Audience::shift,
+       .message = fmt::format("run {} has ended: {}{}{}", report.run_number, readout::name_of(report.condition),
+                              report.failure.empty() ? "" : ": ", report.failure)});
   if (application->phase() != readout::Phase::stopped) {
     // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.
     (void)publish(report, json, json_file);

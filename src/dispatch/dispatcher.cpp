@@ -185,8 +185,11 @@ Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision
   switch (of.state) {
     case State::decided: counters_.add(C::repeated_decisions); return Said::repeated;  // case 6
     case State::free: break;
-    case State::waiting:
-    case State::again:  // case 2; who never had it knows nothing of it, but for a supervisor that was started anew
+    case State::again:
+      // Case 3, though that other is gone: it may have recorded it.
+      if (of.node != node && !recorded(decision.verdict)) return late();
+      [[fallthrough]];
+    case State::waiting:  // case 2; who never had it knows nothing of it, but for a supervisor that was started anew
       leave_queue(slot);
       return settle(slot, node, decision);
     case State::assigned:

@@ -4,8 +4,9 @@
 // What a node says of an event, by whom has it:
 //
 //   1  it has it, as it was assigned             counted
-//   2  it had it; the event waits for another    counted, and waits no more
-//   3  another has it, to build it only          late: the other records it in any case
+//   2  it had it last; it waits for another      counted, and waits no more
+//   3  another has it, to build it only, or had
+//      it since, and is gone                     late: the other records it, or a rejection may come behind its record
 //   4  another has it, to process it             a rejection is late; that it was recorded is a fact, and counted
 //   5  it has it anew, to build it only, and
 //      speaks of the first time                  late

@@ -23,6 +23,25 @@ struct EventChecks {
 /// Bit of a ROB's first status word: its source sent a ROD that is cut.
 inline constexpr std::uint32_t kRobTruncated = 0x08000000;
 
+/// Calls visitor.chunk(const ChunkRecord&) for each record; returns why the first that does not decode does not. The same as for_each_chunk_record(), but in the
+/// loop of whoever visits.
+template <typename Visitor>
+std::optional<DecodeError> visit_chunks(std::span<const std::byte> rod_data, Visitor&& visitor) {
+  for (std::size_t at = 0; at < rod_data.size();) {
+    const std::span<const std::byte> rest = rod_data.subspan(at);
+    const ChunkExtent chunk = load_chunk_header(rest);
+    const std::size_t padding = chunk_padding_bytes(chunk.bytes);
+    const std::size_t end = chunk.header_bytes + chunk.bytes;
+    bool sound = chunk.header_bytes != 0 && end + padding <= rest.size();
+    for (std::size_t i = 0; sound && i < padding; ++i) sound = rest[end + i] == std::byte{0};
+    if (!sound) [[unlikely]]
+      return next_chunk(rod_data, at).error();
+    visitor.chunk(ChunkRecord{.header = chunk.header, .offset = at, .bytes = rest.subspan(chunk.header_bytes, chunk.bytes)});
+    at += end + padding;
+  }
+  return std::nullopt;
+}
+
 /// Calls for the event that fills `bytes`
 ///
 ///     visitor.event(const FullEventView&)
@@ -72,10 +91,9 @@ Decoded<void> walk_event(std::span<const std::byte> bytes, const EventChecks& ch
     }
     visitor.fragment(rob, &*rod, *absent);
     if (!checks.chunk_records) return;
-    const Decoded<void> chunks =
-        for_each_chunk_record(rod->data.bytes(), [&](const ChunkRecord& record) { visitor.chunk(record); });
-    if (!chunks) {
-      found(chunks.error(), rob_at + static_cast<std::size_t>(rod->data.bytes().data() - rob.words.bytes().data()));
+    const std::span<const std::byte> data = rod->data.bytes();
+    if (const auto wrong = visit_chunks(data, visitor)) {
+      found(*wrong, rob_at + static_cast<std::size_t>(data.data() - rob.words.bytes().data()));
     }
   });
   if (inside) return std::unexpected(*inside);

@@ -154,7 +154,7 @@ def test_viewers_command_nothing(room):
         number = csrf(client)
         before = len(room.rows)
         for name in COMMANDS:
-            needs = {"cause": "x", "text": "x", "confirm": True}
+            needs = {"cause": "x", "text": "x", "rule": "dead_time", "confirm": True}
             body = {key: needs[key] for key, argument in COMMANDS[name].arguments.items() if argument.needed}
             answer = client.post(f"/api/commands/{name}", headers=number, json=body)
             assert (answer.status_code, answer.json()["code"]) == (403, "control.role"), name

@@ -139,6 +139,18 @@ TEST(Dispatcher, WhenAnotherBuildsItOnlyTheFormerOwnerIsLate) {
   EXPECT_TRUE(farm.adds_up());
 }
 
+TEST(Dispatcher, WhereAnotherHadItSinceARejectionIsLateThoughThatOtherIsGone) {
+  Farm farm(2, 1);
+  farm.offer_ids(0, 1);
+  farm.given();
+  farm.expire(100);
+  EXPECT_EQ(farm.given(100), (std::vector<Given>{{1, 0, true}}));
+  farm.expire(200);  // the other's time is out, too: it may have recorded the event
+  EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::rejected}), Said::late);
+  EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::accepted}), Said::counted);
+  EXPECT_TRUE(farm.adds_up());
+}
+
 // ---- case 4
 
 TEST(Dispatcher, ThatAnEventWasRecordedCountsWhoeverProcessesIt) {

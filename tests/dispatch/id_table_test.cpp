@@ -22,6 +22,19 @@ TEST(IdTable, FindsWhatIsThere) {
   EXPECT_EQ(table.find(UINT64_MAX), 8U);
 }
 
+TEST(IdTable, HasNoLongWaysWhereIdsFollowEachOther) {
+  constexpr std::uint32_t kCapacity = 200'000;
+  IdTable table(kCapacity);
+  for (std::uint32_t i = 0; i < kCapacity; ++i) table.insert(i, i);
+  // If each erase walked over all that follows, this would take longer than any test may.
+  for (std::uint64_t id = kCapacity; id < 3'000'000; ++id) {
+    table.erase(id - kCapacity);
+    table.insert(id, static_cast<std::uint32_t>(id % kCapacity));
+  }
+  EXPECT_EQ(table.find(3'000'000 - kCapacity - 1), IdTable::kNone);
+  EXPECT_EQ(table.find(2'999'999), 2'999'999U % kCapacity);
+}
+
 TEST(IdTable, AgreesWithAMapWhereEverythingCollides) {
   constexpr std::uint32_t kCapacity = 50;
   IdTable table(kCapacity);

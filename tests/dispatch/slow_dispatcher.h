@@ -68,6 +68,7 @@ class SlowDispatcher {
       if (own && event.build_only && !decision.build_only) return Said::late;
       if (!own && (event.build_only || !recorded)) return Said::late;
     }
+    if (event.state == SlowEvent::again && event.node != node && !recorded) return Said::late;
     forget_waiting(decision.id);
     std::erase(timed_, decision.id);
     event.state = SlowEvent::decided;

@@ -258,6 +258,18 @@ TEST(StreamTags, PackIntoWordsAndComeBack) {
             "<Tag name=\"Main\" type=\"physics\" lumi=\"1\"/>"
             "<Tag name=\"TileLaser\" type=\"calibration\" lumi=\"0\">"
             "<robs>0x510001,0x520002</robs><dets>0x51,0x52</dets></Tag>");
+  EXPECT_EQ(decode_stream_tags(text), tags);
+}
+
+TEST(StreamTags, WhatIsSpeltOtherwiseIsPassedOver) {
+  EXPECT_TRUE(decode_stream_tags("").empty());
+  EXPECT_TRUE(decode_stream_tags("<Tag name=\"Main\"").empty());
+  EXPECT_TRUE(decode_stream_tags("<Tag name=\"Main type=physics").empty());
+  const auto tags = decode_stream_tags(
+      "xx<Tag type=\"debug\" name=\"A\"><robs>0x1,0x,7</robs></Tag><Tag name=\"B\" type=\"express\" lumi=\"0\"/>");
+  ASSERT_EQ(tags.size(), 2U);
+  EXPECT_EQ(tags[0], (StreamTag{.name = "A", .type = "debug", .robs = {1}}));
+  EXPECT_EQ(tags[1], (StreamTag{.name = "B", .type = "express", .obeys_lumi_block = false}));
 }
 
 TEST(Checksums, AreThoseOfZlibAtEveryLengthAndInPieces) {

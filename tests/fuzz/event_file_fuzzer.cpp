@@ -6,6 +6,7 @@
 #include "formats/full_event.h"
 #include "fuzz/check.h"
 #include "storage/event_file_reader.h"
+#include "storage/event_places.h"
 #include "storage/file_recover.h"
 #include "storage/file_verify.h"
 
@@ -39,6 +40,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::span<const std::byte> file(reinterpret_cast<const std::byte*>(data), size);
   bool closed = false;
   const std::uint64_t blocks = walk(file, closed);
+
+  auto places = EventPlaces::open(file);
+  if (places) {
+    FUZZ_CHECK(places->count() == blocks && places->end().has_value() == closed);
+    places->go_on(file);
+    FUZZ_CHECK(places->count() == blocks);
+    std::vector<std::byte> buffer;
+    for (std::size_t i = 0; i < blocks; ++i) (void)places->event(i, buffer);
+  }
 
   const EventFileReport report = verify_event_file(file);
   FUZZ_CHECK(report.blocks == blocks && report.end.has_value() == closed);

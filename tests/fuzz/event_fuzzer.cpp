@@ -2,12 +2,15 @@
 // chunk records, the dump, stream tags, merging, filtering, comparing) survives it. Input: the event.
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "formats/event_check.h"
 #include "formats/event_diff.h"
 #include "formats/event_dump.h"
 #include "formats/event_filter.h"
 #include "formats/event_merge.h"
+#include "formats/event_walk.h"
 #include "formats/full_event.h"
 #include "formats/links_string.h"
 #include "formats/rob.h"
@@ -61,6 +64,24 @@ void check_what_is_made_of_it(std::span<const std::byte> bytes, const FullEventV
   diff_events(bytes, merged.bytes, {}, nobody);
 }
 
+// The walk for readers of columns, which says yes or no to the same events.
+bool walks(std::span<const std::byte> bytes, bool chunk_records) {
+  struct Counter {
+    std::size_t events = 0;
+    std::size_t bytes = 0;
+    void event(const FullEventView& /*view*/) { ++events; }
+    void fragment(const RobView& rob, const RodView* /*rod*/, const AbsentLinks& /*absent*/) const {
+      FUZZ_CHECK(events == 1 && rob.words.size() > 0);
+    }
+    void chunk(const ChunkRecord& record) { bytes += record.bytes.size(); }
+  } counter;
+  std::vector<std::byte> buffer;
+  const auto whole = walk_event(bytes, {.chunk_records = chunk_records, .checksums = true}, buffer, counter);
+  FUZZ_CHECK(whole.has_value() || !whole.error().message().empty());
+  FUZZ_CHECK(!whole || counter.events == 1);
+  return whole.has_value();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -75,7 +96,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool sound = foreign.check(bytes, 0, "event", findings);
   FUZZ_CHECK(sound == (findings.total() == 0));
   EventChecker ours({.ours = true, .run_number = 1, .provable = ProvableMark{.seed = 7}});
-  FUZZ_CHECK(sound || !ours.check(bytes, 0, "event", findings));
+  const bool all_ours = ours.check(bytes, 0, "event", findings);
+  FUZZ_CHECK(sound || !all_ours);
+  FUZZ_CHECK(walks(bytes, false) == sound && (walks(bytes, true) || !all_ours));
+  (void)decode_stream_tags(std::string_view(reinterpret_cast<const char*>(data), size));
   FUZZ_CHECK(!render_dump(dump_event(bytes, "event").root, {}).empty());
   if (!event) return 0;
 

@@ -88,6 +88,20 @@ TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
   }
 }
 
+// A million ids in a row: were each of them to move those behind it, this would not end within the test's time.
+TEST(IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
+  constexpr std::uint32_t kIds = 1'000'000;
+  IdTable table(kIds);
+  for (std::uint32_t id = 0; id < kIds; ++id) table.insert(L1Id{id}, id);
+  EXPECT_EQ(table.find(L1Id{kIds}), IdTable::kNone);
+  for (std::uint32_t id = 0; id < kIds; ++id) {
+    ASSERT_EQ(table.find(L1Id{id}), id);
+    ASSERT_TRUE(table.erase(L1Id{id}));
+    ASSERT_EQ(table.find(L1Id{id}), IdTable::kNone);
+  }
+  EXPECT_EQ(table.size(), 0u);
+}
+
 class WaitingRequestsTest : public testing::Test {
  protected:
   void add(std::uint64_t client, std::uint64_t number, std::uint32_t id, std::uint64_t until_ns) {

@@ -263,6 +263,19 @@ TEST(RunReport, AFailureAborts) {
   EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::aborted);
 }
 
+TEST(RunReport, WhatNobodyClearedIsLost) {
+  ReadoutStatus status = status_of(1, 1, {});
+  status.consumers.resize(1);
+  status.consumers[0].name = "hlt";
+  status.consumers[0].consumed = 10;
+  status.consumers[0].counters = {{"uncleared", 4}, {"garbage", 0}, {"cleared", 6}};
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.condition, Condition::incomplete);
+  ASSERT_EQ(report.losses().size(), 1u);
+  EXPECT_EQ(report.losses()[0].what, "uncleared (hlt)");
+  EXPECT_EQ(report.losses()[0].fraction(), 0.4);
+}
+
 TEST(RunReport, FragmentsWithoutRemovedLinksAreNotAllThatThereShouldBe) {
   ReadoutStatus status = status_of(1, 1, {});
   EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::good);
@@ -311,6 +324,16 @@ TEST(BackPressure, TheLastFullStageIsTheFirstCause) {
   EXPECT_EQ(first_cause(chain(0, 3, 1), chain(5, 3, 1)), "builder");
   EXPECT_EQ(first_cause(chain(5, 3, 1), chain(5, 3, 1)), "nothing");
   EXPECT_EQ(first_cause(chain(5, 3, 1), chain(5, 3, 1, 1.0)), "file_writer");
+}
+
+TEST(BackPressure, BuffersThatAConsumerKeepsAreItsOwnDoing) {
+  ReadoutStatus status = chain(0, 0, 0);
+  status.robs.emplace_back().builder.pool_fill = 1;
+  EXPECT_EQ(first_cause(status, status), "builder");
+  status.consumers[0].counters = {{"kept", 49}, {"kept_limit", 100}};
+  EXPECT_EQ(first_cause(status, status), "builder") << "it has not half of what it may have";
+  status.consumers[0].counters = {{"kept", 50}, {"kept_limit", 100}};
+  EXPECT_EQ(first_cause(status, status), status.consumers[0].name);
 }
 
 TEST(BackPressure, ARunIsLimitedByItsMostFrequentCause) {

@@ -36,7 +36,7 @@ def verbs_of(rodeo, *command):
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
     """Beside those here: test_figures.py, and test_card_bench.py for cards."""
-    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "farm", "statistics", "figures"}
+    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "farm", "statistics", "data", "figures"}
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
     said = rodeo("bench", "build", "--help").stdout
@@ -142,6 +142,15 @@ def test_every_design_of_statistics_comes_to_what_the_threads_handled(rodeo, cou
         assert set(row["relative"]) == set(row["cost_upper_limit"]) == set(row["statistics_cpu_share"]) == designs
         assert all(row[design] > 0 for design in designs | {"none"}) and row["central_to_pull"] > 0
     assert {design: result[design] for design in designs | {"none"}} == {design: result["rows"][-1][design] for design in designs | {"none"}}
+
+
+def test_both_readers_of_the_data_bench_find_the_same(rodeo):
+    result = json.loads(rodeo("bench", "data", "--events", 30, "--links", 7, "--chunk-bytes", 61, "--rounds", 1, "--json", "-").stdout)
+    assert result["mismatches"] == 0 and result["verified_chunks"] == 30 * 7 and result["file_bytes"] > 30 * 7 * 61
+    for way in ("columns", "columns_and_sums", "checked", "data"):
+        assert all(value > 0 for value in result[way].values()) and len(result[way]) == 3
+    assert result["event_loop_events_per_core_second"] > 0
+    assert not [entry for entry in rodeo.directory.iterdir() if entry.name.startswith("rodeo-bench")]
 
 
 def test_a_network_that_is_not_there_ends_the_bench_with_its_reason(rodeo):

@@ -89,6 +89,8 @@ def test_events_are_found_by_number_and_by_l1_id(samples):
     for wrong in (8, -9):
         with pytest.raises(IndexError):
             events[wrong]
+    with pytest.raises(IndexError):
+        events.info(3)
     with pytest.raises(KeyError, match="0x00abcdef"):
         events.by_l1_id(0xABCDEF)
 
@@ -252,6 +254,20 @@ def test_of_a_file_that_is_cut_the_good_part_is_read(samples):
         data.open(path)
 
 
+def test_of_a_file_of_others_what_stands_in_the_rods_is_not_guessed(samples):
+    path = samples / NAME.format("sound", 3)
+    slow = expected_events([path])
+    path.write_bytes(path.read_bytes().replace(b"Rodeo-", b"Other-"))
+    events = data.open(path)
+    for event, expected in zip(events, slow, strict=True):
+        (fragment,) = event.fragments
+        assert event.l1_id == expected.l1id and fragment.source_id == expected.robs[0].rod.source_id and fragment.n_chunks == 0
+        assert fragment.payload.tobytes().count(expected.robs[0].rod.chunks[2].data) == 1
+        with pytest.raises(ValueError, match="data.no_chunks.*\n.*payload"):
+            fragment.chunks
+    assert len(events.read(["chunk.link"])["chunk.link"]) == 0
+
+
 def test_what_is_no_data_file_says_what_it_is(tmp_path):
     for name, content, said in (("text", b"# no data\n", "unknown_kind"), ("empty", b"", "data.empty"), ("zeros", bytes(9000), "data.zeros")):
         (tmp_path / name).write_bytes(content)
@@ -314,7 +330,7 @@ def test_a_hundred_thousand_files_need_few_descriptors_and_maps(samples):
     open_now = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 20, hard))
     try:
-        events = data.open([path] * 100_000)
+        events = data.open([path] * 100_000, index=False)
         assert len(events) == 200_000 and mapped(path) <= 8
         assert events[123_457].l1_id == events[1].l1_id and events[-2].l1_id == events[0].l1_id
         assert len(os.listdir("/proc/self/fd")) <= open_now + 2
@@ -423,6 +439,12 @@ def test_a_decoder_makes_columns_of_its_own(samples):
     with pytest.raises(ValueError, match="differ|no table"):
         chunks.table
     assert chunks[[0, 0]].table.shape == (2, chunks.size[0])
+
+    @rodeo_package.decoder
+    def strict(chunks):
+        return {"first": chunks.data[chunks.offset[0]] + 0 * chunks.size}
+
+    assert len(events[8:].read(decoder=strict)) == 2  # no events, and nothing to decode: l1_id and the offsets
 
 
 def test_what_is_wrong_in_a_decoder_is_said_with_its_line_and_the_chunk(samples):

@@ -10,6 +10,7 @@ import time
 import pytest
 from conftest import ROOT, scaled
 from event_files import read_event_file
+from sockets import written_to
 
 READOUT = """
 [run]
@@ -106,6 +107,13 @@ class Farm:
         for name in ("one", "two"):
             self.processes[name].send_signal(signal.SIGINT)
         return [self.finish(name) for name in ("one", "two")]
+
+    def status(self, name):
+        """What a process says of itself; nothing while it does not."""
+        try:
+            return written_to(self.directory, f"{name}.control", b'{"command": "status"}')["reply"]
+        except (OSError, ValueError, KeyError):
+            return {}
 
     def start_supervisor(self):
         return self.start("supervisor", "farm", "supervise", "farm.toml")

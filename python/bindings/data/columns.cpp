@@ -1,5 +1,7 @@
 #include "columns.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <new>
 
@@ -12,18 +14,52 @@ constexpr std::array<FieldInfo, 1> kOffsets{{{"offset", Width::i64}}};
 
 std::size_t more_than(std::size_t room, std::size_t least) { return std::max({room + room / 2, least, std::size_t{1024}}); }
 
-Memory grown(Memory memory, std::size_t bytes) {
-  auto* const more = static_cast<std::byte*>(std::realloc(memory.get(), bytes));
-  if (more == nullptr) throw std::bad_alloc();
-  (void)memory.release();
-  return Memory(more);
-}
-
 constexpr std::size_t at(EventField field) { return static_cast<std::size_t>(field); }
 constexpr std::size_t at(FragmentField field) { return static_cast<std::size_t>(field); }
 constexpr std::size_t at(ChunkField field) { return static_cast<std::size_t>(field); }
 
 }  // namespace
+
+void Freed::operator()(std::byte* memory) const noexcept {
+  if (mapped_bytes == 0) return std::free(memory);
+  ::munmap(memory, mapped_bytes);
+}
+
+Memory grown(Memory memory, std::size_t used_bytes, std::size_t bytes) {
+  constexpr std::size_t kSmall = 1 << 20;
+  constexpr std::size_t kAhead = std::size_t{1} << 30;  // addresses, not memory
+  const std::size_t mapped = memory.get_deleter().mapped_bytes;
+  if (mapped >= bytes) return memory;
+  if (mapped > 0) {
+    const std::size_t more = (bytes + kAhead - 1) / kAhead * kAhead;
+    void* const moved = ::mremap(memory.get(), mapped, more, MREMAP_MAYMOVE);
+    if (moved == MAP_FAILED) throw std::bad_alloc();
+    (void)memory.release();
+    return {static_cast<std::byte*>(moved), Freed{more}};
+  }
+  if (bytes > kSmall) {
+    const std::size_t room = (bytes + kAhead - 1) / kAhead * kAhead;
+    void* const made = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made != MAP_FAILED) {
+      ::madvise(made, room, MADV_HUGEPAGE);
+      Memory more(static_cast<std::byte*>(made), Freed{room});
+      if (used_bytes > 0) std::memcpy(more.get(), memory.get(), used_bytes);
+      return more;
+    }
+  }
+  auto* const more = static_cast<std::byte*>(std::realloc(memory.get(), bytes));
+  if (more == nullptr) throw std::bad_alloc();
+  (void)memory.release();
+  return {more, Freed{}};
+}
+
+Memory trimmed(Memory memory, std::size_t used_bytes) {
+  const std::size_t mapped = memory.get_deleter().mapped_bytes;
+  constexpr std::size_t kPage = 4096;
+  const std::size_t kept = std::max((used_bytes + kPage - 1) / kPage * kPage, kPage);
+  if (mapped <= kept || ::munmap(memory.get() + kept, mapped - kept) != 0) return memory;
+  return {memory.release(), Freed{kept}};
+}
 
 Table::Table(std::span<const FieldInfo> fields, const std::vector<bool>& wanted)
     : fields_(fields), wanted_(wanted), columns_(fields.size()), any_(std::ranges::find(wanted, true) != wanted.end()) {}
@@ -31,14 +67,15 @@ Table::Table(std::span<const FieldInfo> fields, const std::vector<bool>& wanted)
 void Table::grow() {
   const std::size_t room = more_than(room_, rows_ + 1);
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (wanted_[i]) columns_[i] = grown(std::move(columns_[i]), room * bytes_of(fields_[i].width));
+    if (wanted_[i])
+      columns_[i] = grown(std::move(columns_[i]), rows_ * bytes_of(fields_[i].width), room * bytes_of(fields_[i].width));
   }
   room_ = room;
 }
 
 void Bytes::grow(std::size_t more) {
   const std::size_t room = more_than(room_, size_ + more);
-  memory_ = grown(std::move(memory_), room);
+  memory_ = grown(std::move(memory_), size_, room);
   room_ = room;
 }
 
@@ -100,6 +137,8 @@ void Columns::undo() {
   fragment_chunks.cut_to(mark_.fragment_chunks);
   chunk_rows_ = mark_.chunk_rows;
   data.cut_to(mark_.data);
+  chunks.cut_to(chunk_rows_);
+  chunk_data_offsets.cut_to(chunk_rows_ + 1);
   chunk_count_ = mark_.chunk_count;
   fragment_count_ = mark_.fragment_count;
 }

@@ -86,11 +86,19 @@ inline constexpr std::array<FieldInfo, static_cast<std::size_t>(ChunkField::coun
     {"chunk.size", Width::u32},
 }};
 
-/// Memory that grows and is handed over in the end. Throws std::bad_alloc.
+/// Gives memory back that grown() made.
 struct Freed {
-  void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  std::size_t mapped_bytes = 0;  ///< 0: from malloc()
+  void operator()(std::byte* memory) const noexcept;
 };
 using Memory = std::unique_ptr<std::byte, Freed>;
+
+/// The same bytes with room for so many; throws std::bad_alloc. Much memory is mapped ahead in large pages, of which only what is written to is taken: a page
+/// fault for each 4 KiB would cost as much as finding the chunks.
+Memory grown(Memory memory, std::size_t used_bytes, std::size_t bytes);
+
+/// Gives back what lies behind the bytes that are used.
+Memory trimmed(Memory memory, std::size_t used_bytes);
 
 /// Columns with one value for each row.
 class Table {
@@ -118,7 +126,7 @@ class Table {
   void grow();
 
   bool has(std::size_t field) const { return wanted_[field]; }
-  Memory take(std::size_t field) { return std::move(columns_[field]); }
+  Memory take(std::size_t field) { return trimmed(std::move(columns_[field]), rows_ * bytes_of(fields_[field].width)); }
   std::span<const FieldInfo> fields() const { return fields_; }
 
  private:
@@ -141,7 +149,7 @@ class Bytes {
     std::memcpy(memory_.get() + size_, bytes.data(), bytes.size());
     size_ += bytes.size();
   }
-  Memory take() { return std::move(memory_); }
+  Memory take() { return trimmed(std::move(memory_), size_); }
 
  private:
   void grow(std::size_t more);

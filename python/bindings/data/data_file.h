@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ struct FileOptions {
   bool keep_index = true;         ///< beside event files
   std::uint32_t l1id_offset = 0;  ///< in the chunks of a recording of FELIX blocks: bytes; little-endian
   std::uint32_t l1id_bits = 32;
+  /// Called now and then in long work, which it may end by throwing.
+  std::function<void()> between = [] {};
 };
 
 /// Owned by one FileSet, which sees to it that one thread at a time calls. What has been handed out keeps the mapping, not this.

@@ -31,7 +31,10 @@ class EventDataFile final : public DataFile {
  public:
   EventDataFile(std::string path, std::shared_ptr<const base::MappedFile> mapped, const FileOptions& options,
                 storage::EventPlaces places)
-      : DataFile(std::move(path), std::move(mapped)), places_(std::move(places)), keep_index_(options.keep_index) {
+      : DataFile(std::move(path), std::move(mapped)),
+        places_(std::move(places)),
+        keep_index_(options.keep_index),
+        between_(options.between) {
     checks_.checksums = options.checksums;
     // Only of our own events it is known what stands in the ROD data.
     checks_.chunk_records = !header()->free_string(kFormatKey).empty() && header()->free_string(kFormatKey) != "0";
@@ -43,6 +46,8 @@ class EventDataFile final : public DataFile {
   bool has(std::size_t i) override { return places_.has(i); }
 
   std::size_t count(bool random) override {
+    constexpr std::size_t kStep = 1 << 15;
+    while (places_.has(places_.found().size() + kStep)) between_();
     const std::size_t count = places_.count();
     check_pages();
     if (random && keep_index_ && !indexed_ && closed()) {
@@ -138,6 +143,7 @@ class EventDataFile final : public DataFile {
   storage::EventPlaces places_;
   EventChecks checks_;
   bool keep_index_;
+  std::function<void()> between_;
   bool indexed_ = false;
   std::optional<FileId> id_;
   std::vector<std::byte> block_;

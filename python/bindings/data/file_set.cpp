@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
 
 namespace rodeo::python::data {
 
 namespace {
 
+constexpr std::uint64_t kNearTheFront = 1000;
 constexpr std::size_t kWholeFile = ~std::size_t{0};
 constexpr std::string_view kWriting = ".writing";
 
@@ -30,6 +32,7 @@ void FileSet::note(std::size_t file, std::optional<std::size_t> event, const Fau
 }
 
 DataFile* FileSet::open(std::size_t file) {
+  if (file >= files()) throw std::out_of_range("there is no such file");
   const auto found = std::ranges::find(open_, file, [](const auto& one) { return one.first; });
   if (found != open_.end()) {
     open_.splice(open_.begin(), open_, found);
@@ -79,6 +82,12 @@ std::optional<Place> FileSet::place(std::uint64_t index) {
   auto file = static_cast<std::size_t>(std::ranges::upper_bound(before_, index) - before_.begin());
   std::uint64_t first = file == 0 ? 0 : before_[file - 1];
   for (; file < files(); ++file) {
+    // The first events of a file are found from its front; for others it is worth to know where all are.
+    const std::uint64_t there = index - first;
+    if (!counts_[file] && there < kNearTheFront) {
+      DataFile* const opened = open(file);
+      if (opened != nullptr && opened->has(there)) return Place{file, static_cast<std::size_t>(there)};
+    }
     const std::uint64_t events = count(file);
     if (counts_[file] && before_.size() == file) before_.push_back(first + events);
     if (index - first < events) return Place{file, static_cast<std::size_t>(index - first)};

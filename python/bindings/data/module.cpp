@@ -61,6 +61,12 @@ class Locked {
   std::unique_lock<std::mutex> lock_;
 };
 
+/// In work without Python's lock. Nobody who has that lock waits for the set, so that it can be taken here.
+void look_for_signals() {
+  const nb::gil_scoped_acquire acquired;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 /// Work without Python's lock, between two looks for a signal.
 template <typename Work>
 auto apart(FileSet& files, Work&& work) {
@@ -70,11 +76,19 @@ auto apart(FileSet& files, Work&& work) {
   return work();
 }
 
+/// What gives the memory of an array back.
+nb::capsule keeper(Memory memory) {
+  auto kept = std::make_unique<Memory>(std::move(memory));
+  nb::capsule owner(kept.get(), [](void* held) noexcept { delete static_cast<Memory*>(held); });
+  (void)kept.release();
+  return owner;
+}
+
 nb::object made_array(Memory memory, std::size_t rows, Width width) {
   void* const data = memory.get();
   static std::uint64_t nothing = 0;
   nb::object owner = nb::none();
-  if (data != nullptr) owner = nb::capsule(memory.release(), [](void* bytes) noexcept { std::free(bytes); });
+  if (data != nullptr) owner = keeper(std::move(memory));
   const auto array = [&]<typename T>(T* first) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(first, {rows}, owner), nb::rv_policy::reference);
   };
@@ -111,7 +125,7 @@ nb::dict to_python(Columns& columns) {
     static std::uint8_t nothing = 0;
     auto* const first = reinterpret_cast<std::uint8_t*>(memory.get());
     nb::object owner = nb::none();
-    if (first != nullptr) owner = nb::capsule(memory.release(), [](void* data) noexcept { std::free(data); });
+    if (first != nullptr) owner = keeper(std::move(memory));
     out["chunk.data"] =
         nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(first == nullptr ? &nothing : first, {bytes}, owner),
                  nb::rv_policy::reference);
@@ -163,10 +177,8 @@ class Cursor {
         return files_->append(at_, index_, stop_, step_, std::min(kBetweenSignals, most - columns.events.rows()), columns);
       });
     }
-    if (columns.events.rows() == 0 && !more) ended_ = true;
     return to_python(columns);
   }
-  bool ended() const { return ended_; }
 
  private:
   bool find_start() {
@@ -184,7 +196,6 @@ class Cursor {
   std::uint64_t skip_ = 0;
   Place at_;
   bool found_ = false;
-  bool ended_ = false;
 };
 
 nb::object event_or_none(std::shared_ptr<EventParts> parts) {
@@ -273,8 +284,8 @@ void bind_files(nb::module_& module) {
             std::vector<std::string> names;
             names.reserve(paths.size());
             for (const nb::bytes& path : paths) names.emplace_back(path.c_str(), path.size());
-            return std::make_shared<FileSet>(std::move(names), FileOptions{checksums, keep_index, l1id_offset, l1id_bits},
-                                             skip, follow);
+            const FileOptions options{checksums, keep_index, l1id_offset, l1id_bits, &look_for_signals};
+            return std::make_shared<FileSet>(std::move(names), options, skip, follow);
           },
           nb::arg("paths"), nb::kw_only(), nb::arg("checksums"), nb::arg("keep_index"), nb::arg("skip"), nb::arg("follow"),
           nb::arg("l1_id_offset"), nb::arg("l1_id_bits"))
@@ -359,8 +370,7 @@ void bind_files(nb::module_& module) {
              if (!event) throw nb::stop_iteration();
              return *std::move(event);
            })
-      .def("read", &Cursor::read, nb::arg("fields"), nb::arg("most"))
-      .def_prop_ro("ended", &Cursor::ended);
+      .def("read", &Cursor::read, nb::arg("fields"), nb::arg("most"));
 
   nb::class_<Sampler>(module, "Sampler")
       .def(nb::init<const std::string&, const std::string&>(), nb::arg("name"), nb::arg("socket"))
@@ -380,6 +390,7 @@ std::vector<std::string> field_names() {
 }  // namespace
 
 NB_MODULE(_data, module) {
+  nb::set_leak_warnings(false);  // events that a global still holds at the end are no mistake
   data_error = PyErr_NewExceptionWithDoc("rodeo.data.DataError", "A data file that cannot be read, or not to its end.",
                                          PyExc_ValueError, nullptr);
   damaged_event = PyErr_NewExceptionWithDoc("rodeo.data.DamagedEvent", "One event that is not what was written; others are.",

@@ -216,7 +216,9 @@ std::unique_ptr<DataFile> open_block_recording(std::string path, std::shared_ptr
       }
       buffer.clear();
     };
+    std::size_t calls = 0;
     for (std::size_t at = 0; at < blocks.size();) {
+      if (++calls % 1024 == 0) options.between();
       at += decoder.decode(blocks.subspan(at, std::min(kBlocksAtOnce * format->block_bytes, blocks.size() - at)), buffer);
       take();
     }

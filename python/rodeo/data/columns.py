@@ -28,8 +28,8 @@ class Columns(dict):
             return parts[0]
         columns = cls()
         columns.events = sum(part.events for part in parts)
-        for name in parts[0]:
-            arrays = [part[name] for part in parts]
+        for name in dict.fromkeys(name for part in parts for name in part):
+            arrays = [part[name] for part in parts if name in part]  # a part without chunks may be without a decoder's fields
             if name in _OFFSETS or name.endswith("_offsets"):
                 before = np.cumsum([0] + [array[-1] for array in arrays[:-1]])
                 arrays = [arrays[0]] + [array[1:] + start for array, start in zip(arrays[1:], before[1:])]

@@ -81,6 +81,8 @@ def decode_columns(columns, fields, decoders, paths):
         try:
             made = one(chunks)
         except Exception as error:
+            if len(chunks) == 0:
+                continue  # a decoder need not know what to do with nothing
             raise _decoder_error(one, error, chunks, columns, of_event, paths) from error
         for name, value in made.items():
             if isinstance(value, Jagged):

@@ -37,6 +37,8 @@ storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, con
   out.files.free_strings = {std::string(formats::kWholeEventsKey) + "=whole"};
   out.files.provable = formats::ProvableMark::parse(keys.payload);
   out.disk.direct = keys.direct;
+  // There are many of them at a time: none keeps more from the others than it can use.
+  if (keys.max_file_bytes > 0) out.disk.reserve_step = std::min(out.disk.reserve_step, keys.max_file_bytes);
   out.disk.min_free_bytes = keys.min_free_bytes;
   out.buffer_bytes = keys.buffer_bytes;
   out.buffers = keys.buffers;
