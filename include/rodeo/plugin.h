@@ -36,7 +36,7 @@ using BuilderFactory = std::function<std::unique_ptr<FragmentBuilder>(const Para
 using ConsumerFactory = std::function<std::unique_ptr<FragmentConsumer>(const Parameters&)>;
 using ExtractorFactory = std::function<std::unique_ptr<TriggerExtractor>(const Parameters&)>;
 using CheckerFactory = std::function<std::unique_ptr<IntegrityChecker>(const Parameters&)>;
-using WorkFactory = std::function<std::unique_ptr<FragmentWork>(const Parameters&)>;  ///< called once per thread
+using WorkFactory = std::function<std::unique_ptr<FragmentWork>(const Parameters&)>;         ///< called once per thread
 using SelectionFactory = std::function<std::unique_ptr<EventSelection>(const Parameters&)>;  ///< called once per thread
 
 /// Where components are registered. Factories throw std::runtime_error with one complete sentence when they cannot do it.

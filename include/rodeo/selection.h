@@ -61,8 +61,8 @@ struct WholeEvent {
   std::uint16_t scan_step = 0;
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;
-  std::uint32_t step = 0;           ///< from 0: how often the selection has asked for more
-  std::span<const EventRob> robs;   ///< those that are here
+  std::uint32_t step = 0;          ///< from 0: how often the selection has asked for more
+  std::span<const EventRob> robs;  ///< those that are here
 
   /// nullptr: it is not here.
   const EventRob* find(SourceId source_id) const {

@@ -16,8 +16,8 @@ namespace rodeo::base {
 
 enum class ComponentKind : std::uint8_t { input, builder, consumer, extractor, checker, work, restamp, selection };
 
-inline constexpr std::array kComponentKinds = {ComponentKind::input,     ComponentKind::builder, ComponentKind::consumer,
-                                               ComponentKind::extractor, ComponentKind::checker, ComponentKind::work,
+inline constexpr std::array kComponentKinds = {ComponentKind::input,     ComponentKind::builder,  ComponentKind::consumer,
+                                               ComponentKind::extractor, ComponentKind::checker,  ComponentKind::work,
                                                ComponentKind::restamp,   ComponentKind::selection};
 
 /// "input", "builder", ...

@@ -34,7 +34,9 @@ Result<ExitCode> filter(const Options& options) {
        .control_socket = plan.control_socket,
        .configuration_sha256 = plan.configuration_sha256,
        .json_file = options.json_file,
-       .run = {.hold = options.hold, .seconds = options.seconds, .ending = "events that it has are finished, no more are taken"},
+       .run = {.hold = options.hold,
+               .seconds = options.seconds,
+               .ending = "events that it has are finished, no more are taken"},
        .make = [&] { return std::make_unique<farm::NodeProcess>(plan.settings, loaded->library->registry()); },
        .observe = [&](farm::FarmProcess& process) { metrics.show(static_cast<farm::NodeProcess&>(process).shown()); },
        .report_text = farm::node_report_text,
@@ -50,7 +52,8 @@ Result<ExitCode> filter(const Options& options) {
 
 void add_farm_filter(Command& farm) {
   auto options = std::make_shared<Options>();
-  Command& verb = farm.verb("filter", "Build whole events of the fragments that readouts keep, select them, send them to a recorder");
+  Command& verb =
+      farm.verb("filter", "Build whole events of the fragments that readouts keep, select them, send them to a recorder");
   verb.example("rodeo farm filter examples/farm/node.toml", "until Ctrl-C, or the end of the run")
       .example("rodeo farm filter CONFIG --set farm.node.selection.type=python --set farm.node.selection.file=mine.py",
                "with a selection of your own");
@@ -60,10 +63,12 @@ void add_farm_filter(Command& farm) {
   verb.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
   verb.json_file(options->json_file);
   verb.paragraph(
-      "Run, readouts and recorders are told by the supervisor; a node needs to know its name alone. A node that was killed loses nothing: "
+      "Run, readouts and recorders are told by the supervisor; a node needs to know its name alone. A node that was killed "
+      "loses nothing: "
       "its events are assigned again, and built without being selected a second time.");
   verb.paragraph(
-      "Exit status 0: all that it was assigned is decided; 6: events were given up or lost, or decisions were not safe at the end; 1: the "
+      "Exit status 0: all that it was assigned is decided; 6: events were given up or lost, or decisions were not safe at "
+      "the end; 1: the "
       "supervisor has another run or version.");
   verb.run([options] { return filter(*options); });
 }

@@ -59,9 +59,13 @@ void add_farm_record(Command& farm) {
   verb.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
   verb.json_file(options->json_file);
   verb.paragraph(
-      "An event is acknowledged when it is safe on disk (farm.recorder.sync), a second copy of an id only then too, and never written. A recorder "
-      "that was killed is started again with the same run: it recovers the files that it left open, and knows which ids it has.");
-  verb.paragraph("Exit status 0: all that came is in closed files; 6: the disk was full or failed at the end, or files are not at their target yet.");
+      "An event is acknowledged when it is safe on disk (farm.recorder.sync), a second copy of an id only then too, and "
+      "never written. A recorder "
+      "that was killed is started again with the same run: it recovers the files that it left open, and knows which ids it "
+      "has.");
+  verb.paragraph(
+      "Exit status 0: all that came is in closed files; 6: the disk was full or failed at the end, or files are not at "
+      "their target yet.");
   verb.run([options] { return record(*options); });
 }
 

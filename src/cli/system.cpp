@@ -137,12 +137,11 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
 namespace {
 
 /// The configuration of a process of the farm, which has the table [farm.NAME].
-std::expected<settings::Configuration, ConfigurationErrors> load_farm(const ConfigurationSource& source, readout::Library& library,
-                                                                      const std::string& name) {
+std::expected<settings::Configuration, ConfigurationErrors> load_farm(const ConfigurationSource& source,
+                                                                      readout::Library& library, const std::string& name) {
   const std::string path = "farm." + name;
-  const std::unexpected nothing(
-      ConfigurationErrors{{"config.missing_key", fmt::format("there is no [{}] in it", path), source.file.string(),
-                           "begin with it: rodeo explain " + path}});
+  const std::unexpected nothing(ConfigurationErrors{{"config.missing_key", fmt::format("there is no [{}] in it", path),
+                                                     source.file.string(), "begin with it: rodeo explain " + path}});
   const auto raw = read_toml_file(source.file);
   const bool told = std::ranges::any_of(source.overrides, [&](const auto& one) { return one.starts_with(path); });
   const auto* const farm = raw ? raw->find("farm") : nullptr;

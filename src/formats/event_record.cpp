@@ -81,7 +81,8 @@ Decoded<TakenRecordHead> decode_record_head(std::span<const std::byte> bytes) {
   const auto streams = load<std::uint16_t>(bytes, 2);
   if (streams == 0) return decode_error(too_small, 2, "number of streams", streams, 1);
   if (streams > kMostRecordStreams) return decode_error(too_large, 2, "number of streams", streams, kMostRecordStreams);
-  if (const auto reserved = load<std::uint32_t>(bytes, 4); reserved != 0) return decode_error(wrong_value, 4, "reserved", reserved);
+  if (const auto reserved = load<std::uint32_t>(bytes, 4); reserved != 0)
+    return decode_error(wrong_value, 4, "reserved", reserved);
   TakenRecordHead out;
   out.head.global_id = load<std::uint64_t>(bytes, 8);
   std::size_t at = kFixedBytes;
@@ -99,11 +100,13 @@ Decoded<TakenRecordHead> decode_record_head(std::span<const std::byte> bytes) {
     const auto* text = reinterpret_cast<const char*>(bytes.data() + at + kStreamBytes);
     RecordStream stream{
         .type = {text, type}, .name = {text + type, name}, .obeys_lumi_block = (flags & kObeysLumiBlock) != 0};
-    if (!good_stream_text(stream.type, kMostStreamType)) return decode_error(wrong_value, at + kStreamBytes, "stream type", type);
+    if (!good_stream_text(stream.type, kMostStreamType))
+      return decode_error(wrong_value, at + kStreamBytes, "stream type", type);
     if (!good_stream_text(stream.name, kMostStreamName))
       return decode_error(wrong_value, at + kStreamBytes + type, "stream name", name);
     for (std::size_t pad = std::size_t{type} + name; pad < texts; ++pad) {
-      if (text[pad] != 0) return decode_error(wrong_value, at + kStreamBytes + pad, "padding", static_cast<std::uint8_t>(text[pad]));
+      if (text[pad] != 0)
+        return decode_error(wrong_value, at + kStreamBytes + pad, "padding", static_cast<std::uint8_t>(text[pad]));
     }
     const auto same = [&](const RecordStream& other) { return other.type == stream.type && other.name == stream.name; };
     if (std::ranges::any_of(out.head.streams, same)) return decode_error(wrong_value, at, "stream, which is there twice", i);

@@ -80,21 +80,25 @@ Decoded<void> walk_robs(const Pieces& pieces, std::vector<FoundRob>& robs) {
   std::vector<std::byte> header;
   for (std::size_t at = 0; at < pieces.bytes();) {
     const std::size_t left = (pieces.bytes() - at) / kWordBytes;
-    if (left < kGenericHeaderWords) return decode_error(truncated, at, "ROB header", left * kWordBytes, kGenericHeaderWords * kWordBytes);
+    if (left < kGenericHeaderWords)
+      return decode_error(truncated, at, "ROB header", left * kWordBytes, kGenericHeaderWords * kWordBytes);
     std::array<std::uint32_t, kGenericHeaderWords> front;
     pieces.copy(at, std::as_writable_bytes(std::span(front)));
     const std::size_t words = front[1];
     if (front[0] != kRobMarker) return decode_error(wrong_value, at, "ROB marker", front[0], kRobMarker);
     if (words > left) return decode_error(too_large, at + kWordBytes, "ROB size in words", words, left);
-    if (words < kGenericHeaderWords) return decode_error(too_small, at + kWordBytes, "ROB size in words", words, kGenericHeaderWords);
+    if (words < kGenericHeaderWords)
+      return decode_error(too_small, at + kWordBytes, "ROB size in words", words, kGenericHeaderWords);
     const std::size_t status_words = front[5];
     const std::size_t most = std::min(words - kGenericHeaderWords, kMostStatusWords);
-    if (status_words > most) return decode_error(too_large, at + 5 * kWordBytes, "number of ROB status words", status_words, most);
+    if (status_words > most)
+      return decode_error(too_large, at + 5 * kWordBytes, "number of ROB status words", status_words, most);
     const std::size_t header_words = kGenericHeaderWords + status_words;
     if (front[2] != header_words)
       return decode_error(wrong_value, at + 2 * kWordBytes, "ROB header size in words", front[2], header_words);
     const std::uint32_t major = front[3] >> 16;
-    if (major != kEventVersion5 && major != kEventVersion4) return decode_error(unknown, at + 3 * kWordBytes, "ROB version", front[3]);
+    if (major != kEventVersion5 && major != kEventVersion4)
+      return decode_error(unknown, at + 3 * kWordBytes, "ROB version", front[3]);
     header.resize(header_words * kWordBytes);
     pieces.copy(at, header);
     const std::uint32_t checksum = load_word(header.data() + (header_words - 1) * kWordBytes);
@@ -102,7 +106,8 @@ Decoded<void> walk_robs(const Pieces& pieces, std::vector<FoundRob>& robs) {
     const std::size_t trailer = checksum == 0 ? 0 : 1;
     if (words < header_words + trailer)
       return decode_error(too_small, at + kWordBytes, "ROB size in words", words, header_words + trailer);
-    FoundRob rob{.source_id = {front[4]}, .offset = at, .bytes = words * kWordBytes, .status = status_words > 0 ? front[6] : 0};
+    FoundRob rob{
+        .source_id = {front[4]}, .offset = at, .bytes = words * kWordBytes, .status = status_words > 0 ? front[6] : 0};
     rob.sound = read_rod(pieces, at + header_words * kWordBytes, words - header_words - trailer, rob.rod) &&
                 rob.rod.source_id == rob.source_id;
     robs.push_back(rob);

@@ -13,9 +13,10 @@ namespace rodeo::formats {
 
 /// Of the first status word of an event, in the half that is its kind's.
 namespace event_status {
-inline constexpr std::uint32_t kRecovered = 0x800U << 16;           ///< "DCM recovered event": assigned a second time, only built
+inline constexpr std::uint32_t kRecovered = 0x800U << 16;  ///< "DCM recovered event": assigned a second time, only built
 inline constexpr std::uint32_t kProcessingProblem = 0x1000U << 16;  ///< "HLT processing problem": its selection failed
-inline constexpr std::uint32_t kPartial = 0x80000000;               ///< it lacks fragments; ROBs stand for them (kRobLost, fragment_request.h)
+inline constexpr std::uint32_t kPartial =
+    0x80000000;  ///< it lacks fragments; ROBs stand for them (kRobLost, fragment_request.h)
 }  // namespace event_status
 
 /// First of the HLT info words of such an event; the scan step follows, then flags.

@@ -41,7 +41,7 @@ std::unexpected<Error> left_open(const DirectFile& file, const std::string& why)
 struct EventFileSequence::Buffer {
   std::byte* memory = nullptr;
   std::size_t used = 0;
-  std::size_t carried = 0;  // of these, at the front: the end of the buffer before, which was written with it
+  std::size_t carried = 0;                // of these, at the front: the end of the buffer before, which was written with it
   std::vector<std::uint64_t> event_ends;  // offsets in the file
 };
 
@@ -67,7 +67,9 @@ struct EventFileSequence::Job {
 };
 
 EventFileSequence::EventFileSequence(Settings settings)
-    : settings_(std::move(settings)), buffer_bytes_(aligned(settings_.buffer_bytes)), encoder_(settings_.files, settings_.first_file_number) {
+    : settings_(std::move(settings)),
+      buffer_bytes_(aligned(settings_.buffer_bytes)),
+      encoder_(settings_.files, settings_.first_file_number) {
   std::error_code error;
   const auto refuse = [&](const std::string& why, const std::string& next) {
     throw SetupError(Error{"readout.cannot_write", why, settings_.directory.string(), next});

@@ -222,8 +222,8 @@ class HeaderDoubts {
     if (event.header.size() != one.header.size() || event.header.size() != other.header.size()) return;
     for (std::size_t word = kVersion; word < event.header.size(); ++word) {
       const bool own = word == kStatus || word == kNanoseconds || word == kGlobalIdLow ||
-                       (word >= kL1Id && word != kCompression && word <= kUncompressedWords) || (whole_ && word >= kL1Info) ||
-                       (!damaged_ && (word == kSeconds || word == kGlobalIdHigh));
+                       (word >= kL1Id && word != kCompression && word <= kUncompressedWords) ||
+                       (whole_ && word >= kL1Info) || (!damaged_ && (word == kSeconds || word == kGlobalIdHigh));
       if (!own && one.header[word] == other.header[word])
         expect(event.event, event.offset, word, event.header[word], one.header[word]);
     }

@@ -288,6 +288,28 @@ TEST(EventCollector, ARequestThatIsLargerThanAllCreditGoesAlone) {
   EXPECT_FALSE(one.collector.next());
 }
 
+TEST(EventCollector, ARobThatIsDescribedLaterIsOfLaterEvents) {
+  EventCollector collector({.slots = 2}, 2);
+  const SourceId first[] = {{0x100}};
+  const SourceId second[] = {{0x200}, {0x201}};
+  collector.describe(0, first);
+  collector.up(0, false);
+  const Slot before = collector.begin(kDeadline).value();
+  collector.describe(1, second);
+  collector.up(1, false);
+  collector.want_all(before);
+  for (const auto rob : collector.robs_of(1)) {
+    EXPECT_EQ(collector.state(before, rob), RobState::unwanted);
+    EXPECT_EQ(collector.loss(before, rob), RobLoss::none);
+  }
+  const auto ask = collector.next();
+  ASSERT_TRUE(ask);
+  EXPECT_FALSE(collector.next());
+  const Slot after = collector.begin(kDeadline).value();
+  collector.want_all(after);
+  EXPECT_EQ(collector.state(after, collector.robs_of(1)[1]), RobState::wanted);
+}
+
 TEST(EventCollector, SlotsAreBounded) {
   Collecting one(CollectorSettings{.slots = 2});
   one.whole_event();

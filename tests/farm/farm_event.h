@@ -30,8 +30,10 @@ struct FarmEvent {
     header.stream_tags = formats::encode_stream_tags(tags);
     const formats::RodHeader rod{.source_id = {0x510000}, .run_number = run_number, .l1id = header.l1id};
     std::vector<std::byte> data;
-    formats::append_chunk_record(data, ChunkHeader{.link_id = 1}, std::vector<std::byte>(data_bytes, static_cast<std::byte>(id)));
-    return formats::encode_full_event(header, formats::encode_rob({.source_id = {0x510000}}, formats::encode_rod(rod, {}, data)));
+    formats::append_chunk_record(data, ChunkHeader{.link_id = 1},
+                                 std::vector<std::byte>(data_bytes, static_cast<std::byte>(id)));
+    return formats::encode_full_event(header,
+                                      formats::encode_rob({.source_id = {0x510000}}, formats::encode_rod(rod, {}, data)));
   }
 
   /// A RECORD request.

@@ -48,6 +48,7 @@ struct Farm {
   RecorderSettings recorder_settings;
   std::unique_ptr<RecorderServer> recorder;
   NodeSettings settings;
+  bool two_is_there = true;
   Selecting::Function selection = [](const WholeEvent&) { return Selected::accept(); };
   std::vector<SourceId> first;
   std::unique_ptr<FilterNode> node;
@@ -79,7 +80,7 @@ struct Farm {
     while (!done()) {
       supervisor.poll();
       one.poll();
-      two.poll();
+      if (two_is_there) two.poll();
       std::this_thread::sleep_for(std::chrono::microseconds{50});
     }
   }
@@ -115,7 +116,10 @@ struct Farm {
       auto reader = rodeo::storage::EventFileReader::open(bytes);
       for (auto block = reader->next(); block && *block; block = reader->next()) {
         const auto event = rodeo::formats::decode_full_event((*block)->stored);
-        EXPECT_TRUE(events.emplace(event->global_id, Found{{(*block)->stored.begin(), (*block)->stored.end()}, entry.path().filename()}).second)
+        EXPECT_TRUE(events
+                        .emplace(event->global_id,
+                                 Found{{(*block)->stored.begin(), (*block)->stored.end()}, entry.path().filename()})
+                        .second)
             << event->global_id << " is there twice";
       }
     }
@@ -127,7 +131,8 @@ std::vector<std::uint32_t> robs_in(const std::vector<std::byte>& event) {
   std::vector<std::uint32_t> ids;
   const auto view = rodeo::formats::decode_full_event(event);
   std::vector<std::byte> buffer;
-  (void)rodeo::formats::for_each_rob(*view->robs(buffer), [&](const auto& rob, auto) { ids.push_back(rob.source_id.value); });
+  (void)rodeo::formats::for_each_rob(*view->robs(buffer),
+                                     [&](const auto& rob, auto) { ids.push_back(rob.source_id.value); });
   return ids;
 }
 
@@ -210,7 +215,8 @@ TEST(FilterNode, WhatLacksFragmentsIsFlaggedAndGoesToADebugStreamUnseenByTheSele
     EXPECT_EQ(farm.only(id).partial(), partial);
     const auto& found = events.at(id);
     EXPECT_EQ(found.file.find("debug_NodePartial") != std::string::npos, partial) << found.file;
-    EXPECT_EQ(robs_in(found.event), (std::vector<std::uint32_t>{0x510001, 0x510002, 0x520001})) << "one stands for what is missing";
+    EXPECT_EQ(robs_in(found.event), (std::vector<std::uint32_t>{0x510001, 0x510002, 0x520001}))
+        << "one stands for what is missing";
     const auto event = rodeo::formats::decode_full_event(found.event);
     EXPECT_EQ((event->status[0] & rodeo::formats::event_status::kPartial) != 0, partial);
   }
@@ -231,6 +237,24 @@ TEST(FilterNode, AReadoutThatDoesNotAnswerCostsItsFragmentsAndNothingElse) {
   farm.expect_counted("lost_timed_out", 10);
   EXPECT_GT(farm.two.fetches, 10U) << "it was asked again";
   EXPECT_EQ(farm.recorded().size(), 10U);
+}
+
+TEST(FilterNode, WhatWasBegunBeforeAllReadoutsWereKnownIsPartial) {
+  Farm farm;
+  farm.settings.readout_grace = std::chrono::milliseconds{100};
+  farm.two_is_there = false;
+  farm.supervisor.assign(1, 5);
+  farm.start();
+  farm.until_decided(5);
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    EXPECT_EQ(farm.only(id).verdict, Verdict::debug);
+    EXPECT_TRUE(farm.only(id).partial());
+  }
+  const auto events = farm.recorded();
+  ASSERT_EQ(events.size(), 5U);
+  EXPECT_EQ(robs_in(events.at(1).event), (std::vector<std::uint32_t>{0x510001, 0x510002}))
+      << "whose ROBs nobody knows are not named";
+  EXPECT_NE(rodeo::formats::decode_full_event(events.at(1).event)->status[0] & rodeo::formats::event_status::kPartial, 0U);
 }
 
 TEST(FilterNode, WhatNoReadoutHasIsLostAndNothingIsRecorded) {
@@ -288,7 +312,8 @@ TEST(FilterNode, ASelectionThatThrowsOrTalksNonsenseFailsItsEventAlone) {
   const auto events = farm.recorded();
   EXPECT_EQ(events.size(), 60U);
   EXPECT_NE(events.at(60).file.find("debug_NodeSelection"), std::string::npos);
-  EXPECT_EQ(rodeo::formats::decode_full_event(events.at(60).event)->status[0], rodeo::formats::event_status::kProcessingProblem);
+  EXPECT_EQ(rodeo::formats::decode_full_event(events.at(60).event)->status[0],
+            rodeo::formats::event_status::kProcessingProblem);
 }
 
 TEST(FilterNode, InStepsOnlyWhatTheSelectionWantsIsFetchedUntilItAccepts) {
@@ -371,7 +396,8 @@ TEST(FilterNode, AnEventThatIsAssignedAgainWhileItIsSelectedIsBuiltOnly) {
 
 TEST(FilterNode, AnotherRunEndsTheNodeWithAReason) {
   Farm farm;
-  farm.node = std::make_unique<FilterNode>(farm.settings, [&] { return std::make_unique<Selecting>(farm.selection, farm.first); });
+  farm.node =
+      std::make_unique<FilterNode>(farm.settings, [&] { return std::make_unique<Selecting>(farm.selection, farm.first); });
   farm.node->start(kRun + 1);
   farm.until([&] { return farm.node->ended(); });
   EXPECT_NE(farm.node->status().failure.find("run 7"), std::string::npos) << farm.node->status().failure;

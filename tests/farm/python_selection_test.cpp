@@ -28,7 +28,8 @@ class PythonSelectionTest : public testing::Test {
     rodeo::farm::set_python_command({RODEO_TEST_PYTHON, "-B", "-m"});
     ::setenv("PYTHONPATH", RODEO_TEST_PYTHON_PATH, 1);
     const rodeo::formats::RodHeader rod{.source_id = {0x510001}, .run_number = 7, .l1id = {5}};
-    rob_ = rodeo::formats::encode_rob({.source_id = {0x510001}}, rodeo::formats::encode_rod(rod, std::vector<std::uint32_t>{0}, data_));
+    rob_ = rodeo::formats::encode_rob({.source_id = {0x510001}},
+                                      rodeo::formats::encode_rod(rod, std::vector<std::uint32_t>{0}, data_));
   }
 
   std::string file(const std::string& text) {
@@ -47,7 +48,14 @@ class PythonSelectionTest : public testing::Test {
     // In two pieces, as it may come.
     parts_ = {std::span<const std::byte>(rob_).first(20), std::span<const std::byte>(rob_).subspan(20)};
     robs_ = {{.source_id = {0x510001}, .status = 3, .parts = parts_}};
-    return {.global_id = id, .l1id = {5}, .run_number = 7, .lumi_block = 2, .scan_step = 4, .bcid = 6, .trigger_type = 8, .robs = robs_};
+    return {.global_id = id,
+            .l1id = {5},
+            .run_number = 7,
+            .lumi_block = 2,
+            .scan_step = 4,
+            .bcid = 6,
+            .trigger_type = 8,
+            .robs = robs_};
   }
   static std::string error_of(PythonSelection& selection, const WholeEvent& event) {
     try {
@@ -117,7 +125,8 @@ def mine(event):
 )")));
   EXPECT_EQ(selection.select(event()).verdict, Selected::Verdict::rejected);
   data_.resize(4 << 20);
-  rob_ = rodeo::formats::encode_rob({.source_id = {0x510001}}, rodeo::formats::encode_rod({.source_id = {0x510001}}, {}, data_));
+  rob_ = rodeo::formats::encode_rob({.source_id = {0x510001}},
+                                    rodeo::formats::encode_rod({.source_id = {0x510001}}, {}, data_));
   EXPECT_EQ(selection.select(event()).verdict, Selected::Verdict::accepted);
 }
 
@@ -131,7 +140,8 @@ def mine(event):
     if event.global_id == 3: return ["../x"]
     return True
 )")));
-  EXPECT_NE(error_of(selection, event(1)).find("ValueError: out of range (mine.py:5)"), std::string::npos) << error_of(selection, event(1));
+  EXPECT_NE(error_of(selection, event(1)).find("ValueError: out of range (mine.py:5)"), std::string::npos)
+      << error_of(selection, event(1));
   EXPECT_NE(error_of(selection, event(2)).find("3.14"), std::string::npos);
   EXPECT_NE(error_of(selection, event(3)).find("no name of a stream"), std::string::npos);
   EXPECT_EQ(error_of(selection, event(4)), "");

@@ -138,7 +138,8 @@ TEST(Recording, NonsenseIsRefusedAndCounted) {
   std::uint64_t ticket = 0;
   for (const auto& request : {other_id, longer, no_event, std::vector<std::byte>{}, std::vector<std::byte>(3)})
     EXPECT_TRUE(recorder.offer(ticket++, request));
-  for (std::size_t n = 1; n < good.size(); n += 7) EXPECT_TRUE(recorder.offer(ticket++, {good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)}));
+  for (std::size_t n = 1; n < good.size(); n += 7)
+    EXPECT_TRUE(recorder.offer(ticket++, {good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)}));
   EXPECT_TRUE(recorder.offer(ticket, FarmEvent{.run_number = 8}.request()));
   recorder.poll_until(ticket + 1);
   for (std::uint64_t one = 0; one < ticket; ++one) EXPECT_EQ(recorder.only_answer(one), RecordStatus::malformed) << one;
@@ -217,7 +218,8 @@ TEST(Recording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAgain
       // Tells each id that is acknowledged, until it is killed.
       Recorder recorder(keys_in(directory));
       for (std::uint64_t id = 1;; ++id) {
-        const FarmEvent event{.id = id, .lumi_block = static_cast<std::uint32_t>(1 + id / 50), .data_bytes = 100 + 37 * (id % 50)};
+        const FarmEvent event{
+            .id = id, .lumi_block = static_cast<std::uint32_t>(1 + id / 50), .data_bytes = 100 + 37 * (id % 50)};
         while (!recorder.offer(id, event.request())) recorder.poll();
         recorder.poll();
         for (const auto& [ticket, statuses] : recorder.answers) {

@@ -25,7 +25,8 @@ constexpr std::uint32_t kRun = 7;
 
 inline std::vector<std::byte> rob_of(SourceId source_id, L1Id id, std::uint32_t run = kRun, std::size_t bytes = 100) {
   std::vector<std::byte> data;
-  formats::append_chunk_record(data, ChunkHeader{.link_id = source_id.value}, std::vector<std::byte>(bytes, static_cast<std::byte>(id.value)));
+  formats::append_chunk_record(data, ChunkHeader{.link_id = source_id.value},
+                               std::vector<std::byte>(bytes, static_cast<std::byte>(id.value)));
   const formats::RodHeader rod{.source_id = source_id, .run_number = run, .l1id = id, .bcid = 5, .trigger_type = 9};
   return formats::encode_rob({.source_id = source_id}, formats::encode_rod(rod, std::vector<std::uint32_t>{0}, data));
 }
@@ -65,7 +66,8 @@ class ScriptedReadout {
         ++fetches;
         asked.push_back(fetch);
         if (silent) continue;
-        for (const SourceId rob : fetch.robs.empty() ? robs_ : fetch.robs) says(answer, rob, fetch.id, times_[{rob.value, fetch.id.value}]++);
+        for (const SourceId rob : fetch.robs.empty() ? robs_ : fetch.robs)
+          says(answer, rob, fetch.id, times_[{rob.value, fetch.id.value}]++);
       }
       const std::span<const std::byte> part(answer);
       replier_.reply(request.client, request.number, 0, {&part, 1});

@@ -31,7 +31,8 @@ TEST(EventRecord, AHeadComesBackAndTheEventBeginsBehindIt) {
 TEST(EventRecord, TheLargestHeadIsWithinItsBound) {
   RecordHead head;
   for (std::size_t i = 0; i < kMostRecordStreams; ++i)
-    head.streams.push_back({std::string(kMostStreamType, 't'), std::string(kMostStreamName - 2, 'n') + std::to_string(10 + i)});
+    head.streams.push_back(
+        {std::string(kMostStreamType, 't'), std::string(kMostStreamName - 2, 'n') + std::to_string(10 + i)});
   const auto bytes = written(head);
   EXPECT_LE(bytes.size(), kMostRecordHeadBytes);
   EXPECT_TRUE(decode_record_head(bytes));

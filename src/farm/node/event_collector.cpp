@@ -16,8 +16,8 @@ void EventCollector::describe(std::uint32_t readout, std::span<const SourceId> r
   one.known = true;
   one.robs.clear();
   for (const SourceId source_id : robs) {
-    const auto same = std::ranges::find_if(
-        robs_, [&](const Rob& rob) { return rob.readout == readout && rob.source_id == source_id; });
+    const auto same =
+        std::ranges::find_if(robs_, [&](const Rob& rob) { return rob.readout == readout && rob.source_id == source_id; });
     one.robs.push_back(static_cast<RobIndex>(same - robs_.begin()));
     if (same == robs_.end()) robs_.push_back({.source_id = source_id, .readout = readout});
   }
@@ -219,9 +219,7 @@ bool EventCollector::close(AskId id) {
   return true;
 }
 
-void EventCollector::not_sent(AskId id, std::uint64_t now_ns) {
-  failed(id, false, now_ns);
-}
+void EventCollector::not_sent(AskId id, std::uint64_t now_ns) { failed(id, false, now_ns); }
 
 void EventCollector::failed(AskId id, bool for_good, std::uint64_t now_ns) {
   if (!close(id)) return;

@@ -31,9 +31,9 @@
 namespace rodeo::farm {
 
 struct CollectorSettings {
-  std::uint32_t slots = 32;             ///< events at a time
-  std::uint32_t credit_fragments = 0;   ///< asked for at a time; 0: no limit
-  std::uint64_t credit_bytes = 0;       ///< the same, by the sizes that came lately; 0: no limit
+  std::uint32_t slots = 32;            ///< events at a time
+  std::uint32_t credit_fragments = 0;  ///< asked for at a time; 0: no limit
+  std::uint64_t credit_bytes = 0;      ///< the same, by the sizes that came lately; 0: no limit
   std::chrono::nanoseconds pending_retry = std::chrono::milliseconds{1};
   std::chrono::nanoseconds readout_grace = std::chrono::seconds{2};
 };
@@ -100,8 +100,9 @@ class EventCollector {
   /// Wants these besides, where it does not already.
   void want(Slot slot, std::span<const RobIndex> robs);
   void want_all(Slot slot);
-  RobState state(Slot slot, RobIndex rob) const { return events_[slot].robs[rob].state; }
-  RobLoss loss(Slot slot, RobIndex rob) const { return events_[slot].robs[rob].loss; }
+  /// A ROB that was described after the event began is none of its.
+  RobState state(Slot slot, RobIndex rob) const { return of(slot, rob).state; }
+  RobLoss loss(Slot slot, RobIndex rob) const { return of(slot, rob).loss; }
   /// Of those that it wants: how many are lost.
   std::uint32_t lost(Slot slot) const { return events_[slot].lost; }
   /// Lets it go; what is under way for it comes for nobody.
@@ -114,8 +115,8 @@ class EventCollector {
     AskId id = 0;
     Slot slot = 0;
     std::uint32_t readout = 0;
-    bool all = false;                 ///< all ROBs that the readout has
-    std::span<const RobIndex> robs;   ///< valid until the next call
+    bool all = false;                ///< all ROBs that the readout has
+    std::span<const RobIndex> robs;  ///< valid until the next call
   };
   /// The next request that may go now; the caller sends it, or says not_sent().
   std::optional<Ask> next();
@@ -191,6 +192,10 @@ class EventCollector {
     std::vector<RobIndex> robs;
   };
 
+  EventRob of(Slot slot, RobIndex rob) const {
+    const auto& robs = events_[slot].robs;
+    return rob < robs.size() ? robs[rob] : EventRob{};
+  }
   void queue(Slot slot, std::uint32_t readout);
   void queue_later(Slot slot, std::uint32_t readout, std::uint64_t now_ns);
   void lose(Slot slot, RobIndex rob, RobLoss loss);

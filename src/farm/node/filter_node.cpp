@@ -30,10 +30,10 @@ namespace {
 
 constexpr std::uint64_t kShowNs = 50'000'000;
 constexpr std::uint64_t kLookNs = 1'000'000;
-constexpr std::uint64_t kAgainNs = 100'000'000;         // HELLO, DESCRIBE
-constexpr std::uint64_t kRecordAgainNs = 50'000'000;    // the recorder did not answer
-constexpr std::uint64_t kAllRefusedNs = 500'000'000;    // each recorder has refused
-constexpr std::uint64_t kFarewellNs = 10'000'000'000;   // after end(): for decisions to become safe
+constexpr std::uint64_t kAgainNs = 100'000'000;        // HELLO, DESCRIBE
+constexpr std::uint64_t kRecordAgainNs = 50'000'000;   // the recorder did not answer
+constexpr std::uint64_t kAllRefusedNs = 500'000'000;   // each recorder has refused
+constexpr std::uint64_t kFarewellNs = 10'000'000'000;  // after end(): for decisions to become safe
 constexpr std::uint32_t kMostSteps = 64;
 
 const std::vector<RecordStream> kPartialStream{{.type = "debug", .name = "NodePartial", .obeys_lumi_block = false}};
@@ -134,8 +134,8 @@ void FilterNode::run() {
     if (ending && leave_at_ns_ == 0) leave_at_ns_ = now_ns + kFarewellNs;
     const bool nothing_left =
         collector_ == nullptr || (collector_->free_slots() == settings_.slots && session_.unsafe() == 0);
-    const bool last = leaving_.load(std::memory_order_acquire) || !failure_.empty() ||
-                      ((ending || over_) && nothing_left) || (ending && now_ns >= leave_at_ns_);
+    const bool last = leaving_.load(std::memory_order_acquire) || !failure_.empty() || ((ending || over_) && nothing_left) ||
+                      (ending && now_ns >= leave_at_ns_);
     show(now_ns, last);
     if (last) break;
     if (busy) {
@@ -236,13 +236,14 @@ void FilterNode::take_welcome(Requester::Reply& reply, std::uint64_t now_ns) {
   formats::NodeWelcome welcome;
   if (!formats::decode(reply.message.in_one_piece(scratch_), welcome) || welcome.version != formats::kAssignmentsVersion) {
     counters_.add(bad_orders);
-    return fail({"farm.other_version", fmt::format("the answer of the supervisor {} cannot be read", settings_.supervisor), "",
-                 "both must be of the same version of Rodeo"});
+    return fail({"farm.other_version", fmt::format("the answer of the supervisor {} cannot be read", settings_.supervisor),
+                 "", "both must be of the same version of Rodeo"});
   }
   const std::uint32_t wanted = wanted_run_.load(std::memory_order_relaxed);
   const std::uint32_t run = collector_ != nullptr ? context_.run_number : wanted;
   if (run != 0 && welcome.run_number != run)
-    return fail({"farm.other_run", fmt::format("the supervisor {} has run {}, this node {}", settings_.supervisor, welcome.run_number, run),
+    return fail({"farm.other_run",
+                 fmt::format("the supervisor {} has run {}, this node {}", settings_.supervisor, welcome.run_number, run),
                  "", "start both for the same run"});
   event_timeout_ns_ = welcome.event_timeout_ns;
   patience_ns_ = welcome.patience_ns;
@@ -349,7 +350,8 @@ void FilterNode::take_description(std::uint32_t number, Requester::Reply& reply,
   readout.describe_at_ns = now_ns + kAgainNs;
   if (reply.outcome != Outcome::answered) return;
   const auto description = formats::read_describe_reply(reply.message.in_one_piece(scratch_));
-  if (!description) return say(fmt::format("{} describes itself as nobody can read: {}", readout.name, description.error().message()));
+  if (!description)
+    return say(fmt::format("{} describes itself as nobody can read: {}", readout.name, description.error().message()));
   if (description->run_number == 0) return;  // it waits for its run
   if (description->run_number != context_.run_number) {
     readout.describe_at_ns = now_ns + 10 * kAgainNs;
@@ -417,6 +419,7 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
   Event& event = events_[*slot];
   event.state = State::fetching;
   event.dropped = false;
+  event.knew_all = all_described();
   event.assigned = assigned;
   event.assigned_ns = now_ns;
   event.status = assigned.build_only() ? formats::event_status::kRecovered : 0;
@@ -457,7 +460,7 @@ void FilterNode::free_slot(Slot slot) {
 void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
   Event& event = events_[slot];
   if (event.state != State::fetching && event.state != State::completing) return;
-  const bool lacks = collector_->lost(slot) > 0 || !all_described();
+  const bool lacks = lacks_fragments(slot);
   if (event.state == State::fetching && !lacks && !event.assigned.build_only()) return select(slot);
   if (event.state == State::fetching) {
     // It is not shown to the selection: whatever else there is of it is fetched, and recorded.
@@ -471,8 +474,9 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
   if (event.data.empty()) {
     bool timed_out = false;
     for (EventCollector::RobIndex rob = 0; rob < collector_->robs(); ++rob)
-      timed_out = timed_out || collector_->loss(slot, rob) == RobLoss::timed_out || collector_->loss(slot, rob) == RobLoss::bad;
-    if (!timed_out && all_described()) return decide(slot, Verdict::lost, now_ns);
+      timed_out =
+          timed_out || collector_->loss(slot, rob) == RobLoss::timed_out || collector_->loss(slot, rob) == RobLoss::bad;
+    if (!timed_out && event.knew_all) return decide(slot, Verdict::lost, now_ns);
     // Readouts may have it, and cannot be reached from here: another node may.
     counters_.add(given_up);
     return free_slot(slot);
@@ -533,8 +537,9 @@ void FilterNode::keep(Slot slot, Verdict verdict, std::vector<RecordStream> stre
 
 void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
   Event& event = events_[slot];
-  const bool lacks = collector_->lost(slot) > 0 || !all_described();
-  event.data.make({.streams = event.streams, .status = event.status, .partial = lacks}, slot, *collector_, context_, data_counters_);
+  const bool lacks = lacks_fragments(slot);
+  event.data.make({.streams = event.streams, .status = event.status, .partial = lacks}, slot, *collector_, context_,
+                  data_counters_);
   event.state = State::recording;
   ++recording_;
   event.refusals = 0;
@@ -563,8 +568,8 @@ void FilterNode::record(std::uint64_t now_ns) {
       if (asks) {
         have_bytes_.clear();
         formats::append_have(have_bytes_, std::span(&event.assigned.id, 1));
-        event.request = requester_.ask(recorder.service, formats::event_request::kHave, std::span<const std::byte>(have_bytes_),
-                                       settings_.record_timeout);
+        event.request = requester_.ask(recorder.service, formats::event_request::kHave,
+                                       std::span<const std::byte>(have_bytes_), settings_.record_timeout);
       } else {
         event.request = requester_.ask(recorder.service, formats::event_request::kRecord,
                                        transport::MessageParts(event.data.record()), settings_.record_timeout);
@@ -582,7 +587,8 @@ void FilterNode::record(std::uint64_t now_ns) {
       event.recorder_since_ns = now_ns;
       continue;
     }
-    if (count == 1 || now_ns - event.recorder_since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count())) continue;
+    if (count == 1 || now_ns - event.recorder_since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count()))
+      continue;
     if (event.unanswered) counters_.add(recorded_elsewhere);
     event.unanswered = false;
     event.recorder = (event.recorder + 1) % count;
@@ -645,7 +651,7 @@ void FilterNode::take_record_answer(Slot slot, Requester::Reply& reply, std::uin
 void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns) {
   Event& event = events_[slot];
   const bool recorded = event.state == State::recording && !recorders_.empty();
-  const bool lacks = verdict != Verdict::rejected && (collector_->lost(slot) > 0 || !all_described());
+  const bool lacks = verdict != Verdict::rejected && lacks_fragments(slot);
   formats::EventDecision decision{.id = event.assigned.id, .verdict = verdict};
   if (recorded) decision.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(event.data.event_bytes(), 0xffffffff));
   if (lacks) decision.flags |= formats::EventDecision::kPartial;
@@ -683,7 +689,8 @@ void FilterNode::show(std::uint64_t now_ns, bool last) {
   }
   append(base::named_counters(data_counters_, kDataCounters, [](DataCounter) { return true; }));
   append(pool_.counters());
-  for (const NamedCounter& counter : requester_.counters()) status.counters.push_back({"network_" + counter.name, counter.value});
+  for (const NamedCounter& counter : requester_.counters())
+    status.counters.push_back({"network_" + counter.name, counter.value});
   for (const Event& event : events_) {
     status.fetching += event.state == State::fetching || event.state == State::completing ? 1 : 0;
     status.selecting += event.state == State::selecting ? 1 : 0;

@@ -65,14 +65,15 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(NodeCoun
     {"bad_selection", "events", "Events whose selection said what cannot be carried out: to a debug stream."},
     {"record_refused", "requests", "Events that a recorder refused; they are sent to another one, or again."},
     {"record_again", "requests", "Events that were sent to a recorder again, for it did not answer."},
-    {"recorded_elsewhere", "events", "Sent to another recorder although one that stayed away may have them: they may be recorded twice."},
+    {"recorded_elsewhere", "events",
+     "Sent to another recorder although one that stayed away may have them: they may be recorded twice."},
     {"recorded_bytes", "bytes", "Of events that are recorded."},
     {"bad_orders", "replies", "Answers of the supervisor that cannot be read, or whose numbers do not follow."},
 }};
 
 struct NodeStatus {
-  bool connected = false;    ///< to the supervisor
-  bool over = false;         ///< the run has no more events
+  bool connected = false;  ///< to the supervisor
+  bool over = false;       ///< the run has no more events
   std::uint32_t run_number = 0;
   std::string system;
   std::string supervisor_trouble;
@@ -126,7 +127,8 @@ class FilterNode {
   enum class State : std::uint8_t { free, fetching, selecting, completing, recording };
   struct Event {
     State state = State::free;
-    bool dropped = false;  // nobody's any more: ends as soon as nobody works on it
+    bool knew_all = false;  // all readouts were known when it began
+    bool dropped = false;   // nobody's any more: ends as soon as nobody works on it
     formats::AssignedEvent assigned;
     std::uint64_t assigned_ns = 0;
     EventData data;
@@ -136,11 +138,11 @@ class FilterNode {
     std::uint32_t status = 0;
     // Recording
     std::uint32_t recorder = 0;
-    std::uint32_t to_ask = 0;               // recorders that may have it from another node; the one in hand included
-    std::uint32_t refusals = 0;             // one after the other
-    bool unanswered = false;                // the recorder may have it
+    std::uint32_t to_ask = 0;    // recorders that may have it from another node; the one in hand included
+    std::uint32_t refusals = 0;  // one after the other
+    bool unanswered = false;     // the recorder may have it
     std::uint64_t recorder_since_ns = 0;
-    std::uint64_t record_at_ns = 0;         // not before
+    std::uint64_t record_at_ns = 0;  // not before
     std::optional<Requester::Request> request;
   };
   struct Readout {
@@ -195,6 +197,7 @@ class FilterNode {
   void decide(Slot slot, formats::Verdict verdict, std::uint64_t now_ns);
   void free_slot(Slot slot);
   bool all_described() const;
+  bool lacks_fragments(Slot slot) const { return collector_->lost(slot) > 0 || !events_[slot].knew_all; }
   void show(std::uint64_t now_ns, bool last);
   void say(std::string text);
 

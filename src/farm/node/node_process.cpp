@@ -155,9 +155,10 @@ std::string NodeProcess::view_line(double seconds) {
   const NodeStatus before = std::exchange(viewed_, now);
   const double span = seconds - std::exchange(viewed_s_, seconds);
   const double rate = span > 0 ? static_cast<double>(decided(now) - decided(before)) / span : 0;
-  return fmt::format("{}  events {}  accepted {}  rejected {}  debug {}  partial {}  slots {} of {}{}", process::clock_text(seconds),
-                     base::format_quantity(rate, "/s"), now["accepted"], now["rejected"], now["debug"], now["partial"],
-                     now.slots_used, settings_.slots, now.connected ? "" : "  looks for " + settings_.supervisor);
+  return fmt::format("{}  events {}  accepted {}  rejected {}  debug {}  partial {}  slots {} of {}{}",
+                     process::clock_text(seconds), base::format_quantity(rate, "/s"), now["accepted"], now["rejected"],
+                     now["debug"], now["partial"], now.slots_used, settings_.slots,
+                     now.connected ? "" : "  looks for " + settings_.supervisor);
 }
 
 std::string prometheus_text(const NodeStatus& status) {
@@ -182,16 +183,20 @@ std::string prometheus_text(const NodeStatus& status) {
   gauge("fetching", "Of these, events whose fragments are fetched.", status.fetching);
   gauge("selecting", "Of these, events that are selected.", status.selecting);
   gauge("recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
-  gauge("unsafe_decisions", "Decisions that are kept, for the supervisor has not said that they are safe.", status.unsafe_decisions);
+  gauge("unsafe_decisions", "Decisions that are kept, for the supervisor has not said that they are safe.",
+        status.unsafe_decisions);
   gauge("fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
   gauge("bytes_under_way", "Their bytes, as fragments lately were.", status.bytes_under_way);
   gauge("readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
   gauge("recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
-  gauge("building_p50_seconds", "Median of the time from assignment to all fragments.", microseconds(status.building_p50_ns) * 1e-6);
+  gauge("building_p50_seconds", "Median of the time from assignment to all fragments.",
+        microseconds(status.building_p50_ns) * 1e-6);
   gauge("building_p99_seconds", "99th percentile of that time.", microseconds(status.building_p99_ns) * 1e-6);
-  gauge("deciding_p50_seconds", "Median of the time from assignment to decision.", microseconds(status.deciding_p50_ns) * 1e-6);
+  gauge("deciding_p50_seconds", "Median of the time from assignment to decision.",
+        microseconds(status.deciding_p50_ns) * 1e-6);
   gauge("deciding_p99_seconds", "99th percentile of that time.", microseconds(status.deciding_p99_ns) * 1e-6);
-  out.metric("rodeo_node_cpu_seconds_total", "counter", "CPU time of the thread that fetches and builds, and of those that select.");
+  out.metric("rodeo_node_cpu_seconds_total", "counter",
+             "CPU time of the thread that fetches and builds, and of those that select.");
   out.sample(status.cpu_seconds, {{"thread", "node"}});
   out.sample(status.selection_cpu_seconds, {{"thread", "selection"}});
   return out.take();
@@ -203,17 +208,20 @@ std::string node_report_text(const Json& report) {
                                 number("run", "number"), at(report, "run", "name").string(), number("run", "seconds"));
   if (const Json* failure = report.find("failure"); failure != nullptr && !failure->string().empty())
     out += fmt::format("  {}\n", failure->string());
-  out += fmt::format("  {:.0f} events assigned: {:.0f} accepted, {:.0f} rejected, {:.0f} debug, {:.0f} lost; {:.0f} were partial\n",
-                     number("events", "assigned"), number("events", "accepted"), number("events", "rejected"),
-                     number("events", "debug"), number("events", "lost"), number("events", "partial"));
+  out += fmt::format(
+      "  {:.0f} events assigned: {:.0f} accepted, {:.0f} rejected, {:.0f} debug, {:.0f} lost; {:.0f} were partial\n",
+      number("events", "assigned"), number("events", "accepted"), number("events", "rejected"), number("events", "debug"),
+      number("events", "lost"), number("events", "partial"));
   if (number("events", "given_up") + number("events", "let_go") > 0)
-    out += fmt::format("  {:.0f} given up, {:.0f} let go: other nodes have them\n", number("events", "given_up"), number("events", "let_go"));
+    out += fmt::format("  {:.0f} given up, {:.0f} let go: other nodes have them\n", number("events", "given_up"),
+                       number("events", "let_go"));
   if (number("events", "under_way") + number("events", "unsafe") > 0)
     out += fmt::format("  {:.0f} under way and {:.0f} decisions not safe at the end\n", number("events", "under_way"),
                        number("events", "unsafe"));
   out += fmt::format("  {} of fragments, {} recorded; from assignment to decision p50 {:.0f} us, p99 {:.0f} us\n",
-                     base::format_quantity(number("bytes", "fragments"), "B"), base::format_quantity(number("bytes", "recorded"), "B"),
-                     number("latency_us", "deciding_p50"), number("latency_us", "deciding_p99"));
+                     base::format_quantity(number("bytes", "fragments"), "B"),
+                     base::format_quantity(number("bytes", "recorded"), "B"), number("latency_us", "deciding_p50"),
+                     number("latency_us", "deciding_p99"));
   return out;
 }
 

@@ -10,34 +10,45 @@ const Settings<NodeKeys>& node_settings() {
   using base::IdlePolicy;
   constexpr SettingRules kBytes{.unit = Unit::bytes};
   static const Settings<N> settings{
-      setting(&N::name, "name", "Name of the process, none of them twice in a farm: names its control socket, and the node to its supervisor."),
+      setting(
+          &N::name, "name",
+          "Name of the process, none of them twice in a farm: names its control socket, and the node to its supervisor."),
       setting(&N::plugins, "plugins",
-              "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative to this file)."),
+              "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative to this "
+              "file)."),
       setting(&N::plugin_directories, "plugin_directories",
               "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."),
-      setting(&N::supervisor, "supervisor", "Name of the supervisor's service on the bus: farm.supervisor.name of its configuration."),
+      setting(&N::supervisor, "supervisor",
+              "Name of the supervisor's service on the bus: farm.supervisor.name of its configuration."),
       setting(&N::slots, "events", "Events that it has at a time.", {.minimum = 1, .maximum = 4096}),
       setting(&N::building, "building", {{"full", Building::full}, {"steps", Building::steps}},
-              "full: all fragments of an event at once, then its selection. steps: what the selection wants to see, step by step, and the rest once "
+              "full: all fragments of an event at once, then its selection. steps: what the selection wants to see, step by "
+              "step, and the rest once "
               "the event is accepted."),
       setting(&N::workers, "workers", "Threads that run the selection.", {.minimum = 1, .maximum = 256}),
-      setting(&N::credit_fragments, "credit_fragments",
-              "Traffic shaping: most fragments that are asked for at a time; a request that is larger goes alone. 0: no limit."),
+      setting(
+          &N::credit_fragments, "credit_fragments",
+          "Traffic shaping: most fragments that are asked for at a time; a request that is larger goes alone. 0: no limit."),
       setting(&N::credit_bytes, "credit_bytes", "The same by bytes, as fragments lately were. 0: no limit.", kBytes),
-      setting(&N::fetch_wait, "fetch_wait", "How long a readout waits for fragments that have not come yet before it says so."),
+      setting(&N::fetch_wait, "fetch_wait",
+              "How long a readout waits for fragments that have not come yet before it says so."),
       setting(&N::fetch_timeout, "fetch_timeout", "A request that is not answered so long after that is made again."),
       setting(&N::pending_retry, "retry_interval", "Fragments that were not there yet are asked for again after so long."),
-      setting(&N::readout_grace, "readout_grace", "A readout that is away for longer is not waited for: its fragments are missing."),
-      setting(&N::record_timeout, "record_timeout", "An event that a recorder has not answered for so long is sent to it again."),
-      setting(&N::recorder_patience, "recorder_patience",
-              "Where there are several recorders: one that is away for longer is not waited for, the event goes to the next."),
+      setting(&N::readout_grace, "readout_grace",
+              "A readout that is away for longer is not waited for: its fragments are missing."),
+      setting(&N::record_timeout, "record_timeout",
+              "An event that a recorder has not answered for so long is sent to it again."),
+      setting(
+          &N::recorder_patience, "recorder_patience",
+          "Where there are several recorders: one that is away for longer is not waited for, the event goes to the next."),
       setting(&N::most_event_bytes, "max_event_size", "What does not fit into an event of this size is left out, flagged.",
               {.minimum = 4096, .maximum = 0xffff'0000, .unit = Unit::bytes}),
       setting(&N::event_checksum, "event_checksum", "Adler-32 over the payload of each event that is recorded."),
       setting(&N::idle, "idle", {{"sleep", IdlePolicy::sleep}, {"yield", IdlePolicy::yield}, {"spin", IdlePolicy::spin}},
               "What threads do when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
       setting(&N::network, network_keys()),
-      setting(&N::control, "control", "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
+      setting(&N::control, "control",
+              "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
   };
   return settings;
 }

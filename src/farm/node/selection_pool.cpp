@@ -7,8 +7,8 @@
 
 namespace rodeo::farm {
 
-SelectionPool::SelectionPool(std::function<std::unique_ptr<EventSelection>()> make, std::uint32_t threads, std::uint32_t most,
-                             base::IdlePolicy idle)
+SelectionPool::SelectionPool(std::function<std::unique_ptr<EventSelection>()> make, std::uint32_t threads,
+                             std::uint32_t most, base::IdlePolicy idle)
     : make_(std::move(make)), threads_(threads), idle_(idle), waiting_(most), done_(most) {}
 
 SelectionPool::~SelectionPool() {

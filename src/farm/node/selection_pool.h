@@ -23,7 +23,7 @@ struct SelectionJob {
   std::uint32_t slot = 0;
   WholeEvent event = {};
   Selected selected = {};
-  std::string error = {};  ///< what was thrown; empty: nothing
+  std::string error = {};                  ///< what was thrown; empty: nothing
   std::atomic<std::uint64_t> began_ns{0};  ///< steady clock; 0: it waits
 };
 

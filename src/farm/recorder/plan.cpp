@@ -11,17 +11,18 @@ const Settings<RecorderKeys>& recorder_settings() {
   constexpr SettingRules kBytes{.unit = Unit::bytes};
   static const Settings<FileKeys> files{
       setting(&F::directory, "directory",
-              "Where event files go; made if it is not there. Of one recorder alone: what a killed one left open there is recovered."),
+              "Where event files go; made if it is not there. Of one recorder alone: what a killed one left open there is "
+              "recovered."),
       setting(&F::project, "project", "First part of the names of files."),
       setting(&F::max_file_bytes, "max_file_size",
               "A file is closed and the next one begun before it becomes larger; a single event may be. 0: no limit.",
               {.maximum = 1e15, .unit = Unit::bytes}),
       setting(&F::max_file_events, "max_file_events", "The same by number of events. 0: no limit."),
-      setting(&F::min_free_bytes, "min_free", "Space that stays free on the file system: events are refused before it is used.",
-              kBytes),
-      setting(&F::sync, "sync",
-              {{"each", SyncPolicy::each}, {"time", SyncPolicy::by_time}, {"bytes", SyncPolicy::by_bytes}},
-              "When events are flushed to the disk, after which they are acknowledged: each at once (those that come while the disk is busy go "
+      setting(&F::min_free_bytes, "min_free",
+              "Space that stays free on the file system: events are refused before it is used.", kBytes),
+      setting(&F::sync, "sync", {{"each", SyncPolicy::each}, {"time", SyncPolicy::by_time}, {"bytes", SyncPolicy::by_bytes}},
+              "When events are flushed to the disk, after which they are acknowledged: each at once (those that come while "
+              "the disk is busy go "
               "together), after sync_interval, or after sync_bytes or sync_interval."),
       setting(&F::sync_interval, "sync_interval", "How long an event may wait for its flush; not with sync = \"each\"."),
       setting(&F::sync_bytes, "sync_bytes", "How much may wait for a flush, with sync = \"bytes\".", kBytes),
@@ -35,16 +36,19 @@ const Settings<RecorderKeys>& recorder_settings() {
       setting(&F::buffers, "buffers", "Buffers of each file that may wait for the disk.", {.minimum = 2, .maximum = 1024}),
       setting(&F::direct, "direct_io", "Write past the page cache where the file system can."),
       setting(&F::payload, "payload",
-              "How the payload proves itself, as `rodeo data info` shows it of files of the readouts: provable seed=1 crc=0. Empty: it does "
+              "How the payload proves itself, as `rodeo data info` shows it of files of the readouts: provable seed=1 "
+              "crc=0. Empty: it does "
               "not."),
   };
   static const Settings<RecorderKeys> settings{
-      setting(&R::name, "name", "Name of the process: of its service on the bus and its control socket, and in names of files."),
+      setting(&R::name, "name",
+              "Name of the process: of its service on the bus and its control socket, and in names of files."),
       setting(&R::run_number, "run_number", "Run that is recorded, where the recorder is not told (--hold).",
               {.minimum = 1, .maximum = 0x7fffffff}),
       setting(&R::files, files),
       setting(&R::network, network_keys()),
-      setting(&R::control, "control", "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
+      setting(&R::control, "control",
+              "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
   };
   return settings;
 }
@@ -57,12 +61,14 @@ const Settings<TargetKeys>& target_settings() {
               "Program with its arguments that copies a file; {file} is its path, {name} its name: [\"rsync\", \"{file}\", "
               "\"host:/data/{name}\"]. No shell is involved. Empty, and no directory: files stay where they are."),
       setting(&T::checksum_command, "checksum_command",
-              "Program with its arguments that prints the SHA-256 of the copy, first on its line: [\"ssh\", \"host\", \"sha256sum\", "
+              "Program with its arguments that prints the SHA-256 of the copy, first on its line: [\"ssh\", \"host\", "
+              "\"sha256sum\", "
               "\"/data/{name}\"]."),
       setting(&T::remove, "remove", "Remove the file here once its copy has the same checksum."),
       setting(&T::retry_interval, "retry_interval", "A copy that failed is tried again after so long."),
       setting(&T::timeout, "timeout", "A program that has not ended after so long is killed, and the copy has failed."),
-      setting(&T::linger, "linger", "How long the end of a run waits for copies; what is left is copied in the next life of the recorder."),
+      setting(&T::linger, "linger",
+              "How long the end of a run waits for copies; what is left is copied in the next life of the recorder."),
   };
   return settings;
 }

@@ -27,10 +27,12 @@ bool is_of_run(const ReadBack& what, const std::string& name) {
 }
 
 [[noreturn]] void give_up(const Error& error, const fs::path& file, const std::string& what) {
-  throw SetupError(Error{error.code, fmt::format("{}: {}", what, error.what), file.string(),
-                         error.next.empty() ? "look at it with `rodeo data verify`, and move it away if it may be forgotten: ids that are in it "
-                                              "alone would be recorded again"
-                                            : error.next});
+  throw SetupError(
+      Error{error.code, fmt::format("{}: {}", what, error.what), file.string(),
+            error.next.empty()
+                ? "look at it with `rodeo data verify`, and move it away if it may be forgotten: ids that are in it "
+                  "alone would be recorded again"
+                : error.next});
 }
 
 std::uint64_t add_all(IdSet& ids, const std::vector<std::uint64_t>& more) {
@@ -58,7 +60,8 @@ void recover(const ReadBack& what, const fs::path& file, const std::function<voi
                       recovered.filename().string()));
     }
   }
-  if (const auto flushed = storage::flush_directory_of(file.string()); !flushed) give_up(flushed.error(), file, "cannot be recovered");
+  if (const auto flushed = storage::flush_directory_of(file.string()); !flushed)
+    give_up(flushed.error(), file, "cannot be recovered");
   fs::remove(file);
 }
 
@@ -106,9 +109,7 @@ Result<std::vector<std::uint64_t>> ids_of_file(const fs::path& file) {
   return ids;
 }
 
-fs::path remembered_ids_path(const fs::path& file) {
-  return file.parent_path() / ("." + file.filename().string() + ".ids");
-}
+fs::path remembered_ids_path(const fs::path& file) { return file.parent_path() / ("." + file.filename().string() + ".ids"); }
 
 Result<void> remember_ids(const fs::path& file) {
   const auto ids = RODEO_TRY(ids_of_file(file));

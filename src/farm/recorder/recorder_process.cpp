@@ -20,9 +20,7 @@ double seconds_between(std::uint64_t begin_ns, std::uint64_t end_ns) {
   return begin_ns == 0 ? 0 : static_cast<double>(end_ns - begin_ns) * 1e-9;
 }
 
-std::uint64_t refused(const RecorderStatus& status) {
-  return status["refused_disk_full"] + status["refused_write_failed"];
-}
+std::uint64_t refused(const RecorderStatus& status) { return status["refused_disk_full"] + status["refused_write_failed"]; }
 
 const Json& at(const Json& json, std::string_view group, std::string_view key) {
   static const Json nothing;
@@ -88,22 +86,21 @@ Json RecorderProcess::report() const {
                                   {"adler32", fmt::format("{:08x}", file.adler32)}}));
   }
   const std::uint64_t until = ended_ns_ != 0 ? ended_ns_ : base::steady_now_ns();
-  Json report = Json::object(
-      {{"run", Json::object({{"name", settings_.name},
-                             {"number", status.run_number},
-                             {"seconds", seconds_between(began_ns_, until)},
-                             {"condition", process::name_of(condition())}})},
-       {"events", Json::object({{"recorded", status["events_recorded"]},
-                                {"had_already", status["had_already"]},
-                                {"read_back", status["read_back"]},
-                                {"refused", refused(status)},
-                                {"waiting", status.events_waiting + status.requests_waiting}})},
-       {"bytes", Json::object({{"events", status["event_bytes"]}, {"files", written}})},
-       {"clients", status.clients},
-       {"trouble", status.trouble},
-       {"counters", std::move(counters)},
-       {"cpu_seconds", Json::object({{"recorder", status.cpu_seconds}})},
-       {"files", std::move(files)}});
+  Json report = Json::object({{"run", Json::object({{"name", settings_.name},
+                                                    {"number", status.run_number},
+                                                    {"seconds", seconds_between(began_ns_, until)},
+                                                    {"condition", process::name_of(condition())}})},
+                              {"events", Json::object({{"recorded", status["events_recorded"]},
+                                                       {"had_already", status["had_already"]},
+                                                       {"read_back", status["read_back"]},
+                                                       {"refused", refused(status)},
+                                                       {"waiting", status.events_waiting + status.requests_waiting}})},
+                              {"bytes", Json::object({{"events", status["event_bytes"]}, {"files", written}})},
+                              {"clients", status.clients},
+                              {"trouble", status.trouble},
+                              {"counters", std::move(counters)},
+                              {"cpu_seconds", Json::object({{"recorder", status.cpu_seconds}})},
+                              {"files", std::move(files)}});
   if (settings_.target.any())
     report["target"] = Json::object({{"stored_files", shown_.target.stored_files},
                                      {"stored_bytes", shown_.target.stored_bytes},
@@ -162,9 +159,9 @@ std::string RecorderProcess::view_line(double seconds) {
   const RecorderStatus before = std::exchange(viewed_, now);
   const double span = seconds - std::exchange(viewed_s_, seconds);
   const double rate = span > 0 ? static_cast<double>(now["events_recorded"] - before["events_recorded"]) / span : 0;
-  return fmt::format("{}  events {}  recorded {}  had already {}  refused {}  files {}  waiting {}", process::clock_text(seconds),
-                     base::format_quantity(rate, "/s"), now["events_recorded"], now["had_already"], refused(now),
-                     now.files.size(), now.events_waiting + now.requests_waiting);
+  return fmt::format("{}  events {}  recorded {}  had already {}  refused {}  files {}  waiting {}",
+                     process::clock_text(seconds), base::format_quantity(rate, "/s"), now["events_recorded"],
+                     now["had_already"], refused(now), now.files.size(), now.events_waiting + now.requests_waiting);
 }
 
 std::string prometheus_text(const RecorderProcess::Shown& shown) {

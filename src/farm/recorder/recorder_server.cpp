@@ -36,7 +36,9 @@ transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
 std::uint64_t RecorderStatus::operator[](std::string_view counter) const { return base::counter_value(counters, counter); }
 
 RecorderServer::RecorderServer(const RecorderSettings& settings)
-    : settings_(settings), replier_(std::make_unique<transport::Replier>(replier_settings(settings))), thread_([this] { run(); }) {}
+    : settings_(settings),
+      replier_(std::make_unique<transport::Replier>(replier_settings(settings))),
+      thread_([this] { run(); }) {}
 
 RecorderServer::~RecorderServer() {
   leaving_.store(true, std::memory_order_release);
@@ -168,7 +170,8 @@ void RecorderServer::show(std::uint64_t now_ns, bool last) {
     status.trouble = recording_->trouble();
     status.files = files_;
   }
-  for (const NamedCounter& counter : replier_->counters()) status.counters.push_back({"network_" + counter.name, counter.value});
+  for (const NamedCounter& counter : replier_->counters())
+    status.counters.push_back({"network_" + counter.name, counter.value});
   const std::lock_guard lock(mutex_);
   if (next_ != nullptr) recording_ = std::move(next_);
   shown_ = std::move(status);

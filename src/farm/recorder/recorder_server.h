@@ -28,7 +28,7 @@ struct RecorderStatus {
   std::uint64_t ids = 0;
   std::size_t clients = 0;
   double cpu_seconds = 0;
-  std::string trouble;  ///< why nothing is taken at the moment
+  std::string trouble;                        ///< why nothing is taken at the moment
   std::vector<FragmentConsumer::File> files;  ///< closed in this life of the recorder
   std::uint64_t operator[](std::string_view counter) const;
 };

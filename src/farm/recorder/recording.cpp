@@ -72,7 +72,8 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
   }
   const std::size_t event_bytes = bytes - taken->bytes;
   const auto event = formats::decode_event_header(front.subspan(taken->bytes), event_bytes);
-  if (!event || formats::WordView(front.subspan(taken->bytes))[formats::event_word::kSize] * formats::kWordBytes != event_bytes ||
+  if (!event ||
+      formats::WordView(front.subspan(taken->bytes))[formats::event_word::kSize] * formats::kWordBytes != event_bytes ||
       event->global_id != taken->head.global_id) {
     refuse(ticket, RecordStatus::malformed);
     return true;

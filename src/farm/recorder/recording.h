@@ -114,7 +114,8 @@ class Recording {
   /// nullptr: there is none and cannot be one now.
   StreamFile* file_of(const formats::RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns);
   void fail(const Error& error, std::uint64_t now_ns);
-  void take(Ticket ticket, const formats::RecordHead& head, std::uint32_t lumi_block, std::size_t bytes, std::uint64_t now_ns);
+  void take(Ticket ticket, const formats::RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
+            std::uint64_t now_ns);
   void settle(StreamFile::Waiter waiter, bool safe);
   void collect(StreamFile& file, std::uint64_t now_ns);
   void end_what_is_past(std::uint64_t now_ns);

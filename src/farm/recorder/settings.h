@@ -41,13 +41,13 @@ struct FileKeys {
 
 /// Where closed files go.
 struct TargetKeys {
-  std::string directory = {};                       ///< copied there
-  std::vector<std::string> copy_command = {};       ///< or by this, with {file} and {name}
-  std::vector<std::string> checksum_command = {};   ///< prints the SHA-256 of what was copied
-  bool remove = true;                               ///< the local file, once the copy is confirmed
+  std::string directory = {};                      ///< copied there
+  std::vector<std::string> copy_command = {};      ///< or by this, with {file} and {name}
+  std::vector<std::string> checksum_command = {};  ///< prints the SHA-256 of what was copied
+  bool remove = true;                              ///< the local file, once the copy is confirmed
   std::chrono::nanoseconds retry_interval = std::chrono::seconds{10};
-  std::chrono::nanoseconds timeout = std::chrono::minutes{5};   ///< of one command
-  std::chrono::nanoseconds linger = std::chrono::minutes{1};    ///< at the end of a run
+  std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< of one command
+  std::chrono::nanoseconds linger = std::chrono::minutes{1};   ///< at the end of a run
 
   bool any() const { return !directory.empty() || !copy_command.empty(); }
 };

@@ -57,7 +57,8 @@ Result<void> copy_bytes(const fs::path& from, const fs::path& to) {
 
 Error differs(const fs::path& copy, const std::string& here, const std::string& there) {
   return {"farm.target_differs", fmt::format("the copy has SHA-256 {}, the file {}", there.empty() ? "none" : there, here),
-          copy.string(), "look at the copy, and remove it if it is no file of this run; the file stays here until a copy is the same"};
+          copy.string(),
+          "look at the copy, and remove it if it is no file of this run; the file stays here until a copy is the same"};
 }
 
 std::vector<std::string> replaced(const std::vector<std::string>& command, const fs::path& file) {
@@ -104,8 +105,8 @@ Result<std::string> output_of(const std::vector<std::string>& command, std::chro
   }
   read_some();
   if (*status == 0) return text;
-  return std::unexpected(Error{"farm.target_failed", fmt::format("`{}` ended with status {}", in_words(command), *status), "",
-                               "run it by hand; the file is tried again"});
+  return std::unexpected(Error{"farm.target_failed", fmt::format("`{}` ended with status {}", in_words(command), *status),
+                               "", "run it by hand; the file is tried again"});
 }
 
 }  // namespace

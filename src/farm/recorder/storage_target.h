@@ -34,9 +34,9 @@ class StorageTarget {
   struct Status {
     std::uint64_t stored_files = 0;  ///< copied and confirmed
     std::uint64_t stored_bytes = 0;
-    std::uint64_t failures = 0;      ///< tries that failed
-    std::uint64_t files_left = 0;    ///< that are not stored yet, as of the last look
-    std::string trouble;             ///< why the last try failed; empty: it did not
+    std::uint64_t failures = 0;    ///< tries that failed
+    std::uint64_t files_left = 0;  ///< that are not stored yet, as of the last look
+    std::string trouble;           ///< why the last try failed; empty: it did not
   };
 
   StorageTarget(TargetKeys keys, ReadBack files);

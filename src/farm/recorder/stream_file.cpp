@@ -64,8 +64,8 @@ bool StreamFile::append(std::span<const std::span<const std::byte>> pieces, std:
 void StreamFile::keep_up(const FileKeys& keys, std::uint64_t now_ns) {
   if (appended_ == flushed_ || files_.safe_events() < flushed_) return;
   const bool waited = now_ns - oldest_unflushed_ns_ >= static_cast<std::uint64_t>(keys.sync_interval.count());
-  const bool wanted = keys.sync == SyncPolicy::each || waited ||
-                      (keys.sync == SyncPolicy::by_bytes && unflushed_bytes_ >= keys.sync_bytes);
+  const bool wanted =
+      keys.sync == SyncPolicy::each || waited || (keys.sync == SyncPolicy::by_bytes && unflushed_bytes_ >= keys.sync_bytes);
   if (!wanted || !files_.flush()) return;
   flushed_ = appended_;
   unflushed_bytes_ = 0;

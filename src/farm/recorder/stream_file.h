@@ -19,8 +19,9 @@ namespace rodeo::farm {
 std::uint32_t next_file_number(const std::filesystem::path& directory, const std::string& core_name);
 
 /// How a sequence of files is to be written.
-storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, const std::string& recorder, std::uint32_t run_number,
-                                                       const formats::RecordStream& stream, std::uint32_t lumi_block);
+storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, const std::string& recorder,
+                                                       std::uint32_t run_number, const formats::RecordStream& stream,
+                                                       std::uint32_t lumi_block);
 
 /// One thread.
 class StreamFile {

@@ -102,8 +102,9 @@ FarmOutcome run_farm_process(FarmProcess& farm, const process::ProcessIdentity& 
     if (run.seconds && !controlled.held && seconds >= *run.seconds) farm.stop();
     for (const std::string& message : farm.take_messages()) view.say(message);
     if (!controlled.held)
-      (void)view.show(seconds, [&](process::ViewStyle style) { return farm.view_lines(seconds, style); },
-                      [&] { return farm.view_line(seconds); });
+      (void)view.show(
+          seconds, [&](process::ViewStyle style) { return farm.view_lines(seconds, style); },
+          [&] { return farm.view_line(seconds); });
     observe();
     return farm.phase() != Phase::stopped;
   };

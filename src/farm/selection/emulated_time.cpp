@@ -51,10 +51,15 @@ const Settings<EmulatedTime>& emulated_time_settings() {
   using Shape = EmulatedTime::Shape;
   static const Settings<T> settings{
       setting(&T::shape, "time",
-              {{"none", Shape::none}, {"fixed", Shape::fixed}, {"exponential", Shape::exponential}, {"log_normal", Shape::log_normal}},
-              "Processing time that is emulated: none, the same for each event, or drawn from a distribution; for the same event always the same."),
+              {{"none", Shape::none},
+               {"fixed", Shape::fixed},
+               {"exponential", Shape::exponential},
+               {"log_normal", Shape::log_normal}},
+              "Processing time that is emulated: none, the same for each event, or drawn from a distribution; for the same "
+              "event always the same."),
       setting(&T::mean, "mean_time", "Its mean."),
-      setting(&T::sigma, "sigma", "Standard deviation of the logarithm of a log_normal time.", {.minimum = 0, .maximum = 10}),
+      setting(&T::sigma, "sigma", "Standard deviation of the logarithm of a log_normal time.",
+              {.minimum = 0, .maximum = 10}),
       setting(&T::busy, "busy", "Keeps a core busy for that time instead of sleeping."),
       setting(&T::seed, "seed", "Seed of what is drawn."),
   };

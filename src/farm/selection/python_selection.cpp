@@ -61,9 +61,11 @@ struct PythonSelection::Keys {
 
   static const Settings<Keys>& settings() {
     static const Settings<Keys> settings{
-        setting(&Keys::file, "file", "Python file with one function that is decorated with @rodeo.select.", {.required = true}),
+        setting(&Keys::file, "file", "Python file with one function that is decorated with @rodeo.select.",
+                {.required = true}),
         setting(&Keys::timeout, "timeout",
-                "A function that has not answered after so long is given up: its process is started again, the event goes to a debug stream."),
+                "A function that has not answered after so long is given up: its process is started again, the event goes "
+                "to a debug stream."),
         setting(&Keys::start_timeout, "start_timeout", "How long Python may take to read the file."),
     };
     return settings;
@@ -101,10 +103,7 @@ Result<void> PythonSelection::start() {
   command.insert(command.end(), {"rodeo.selection.worker", keys_->file.string(), std::to_string(theirs.get()),
                                  std::to_string(memory_.get())});
   const int kept[] = {theirs.get(), memory_.get()};
-  auto started = base::ChildProcess::start({.command = command,
-                                            .in = nothing.get(),
-                                            .out = STDERR_FILENO,
-                                            .first = [kept] {
+  auto started = base::ChildProcess::start({.command = command, .in = nothing.get(), .out = STDERR_FILENO, .first = [kept] {
                                               return ::fcntl(kept[0], F_SETFD, 0) == 0 && ::fcntl(kept[1], F_SETFD, 0) == 0;
                                             }});
   if (!started) return std::unexpected(started.error());
@@ -114,7 +113,8 @@ Result<void> PythonSelection::start() {
   if (!said || at(*said, "ready").boolean() == false) {
     const std::string why = said ? at(*said, "error").string() : said.error().what;
     stop();
-    return std::unexpected(Error{"farm.python", why, keys_->file.string(), "rodeo explain rodeo.select shows how such a file looks"});
+    return std::unexpected(
+        Error{"farm.python", why, keys_->file.string(), "rodeo explain rodeo.select shows how such a file looks"});
   }
   first_robs_ = source_ids(at(*said, "first_robs"));
   return {};
@@ -137,7 +137,8 @@ Result<Json> PythonSelection::answer(std::chrono::nanoseconds patience) {
     const std::uint64_t now = base::steady_now_ns();
     if (now >= deadline) return std::unexpected(Error{"farm.python_hung", "it did not answer in time"});
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&readable, 1, static_cast<int>(std::min<std::uint64_t>((deadline - now) / 1'000'000 + 1, 1000)));
+    const int ready =
+        ::poll(&readable, 1, static_cast<int>(std::min<std::uint64_t>((deadline - now) / 1'000'000 + 1, 1000)));
     if (ready < 0 && errno != EINTR) return std::unexpected(Error{"farm.python", std::strerror(errno)});
     if (ready <= 0) continue;
     char piece[4096];
@@ -206,7 +207,8 @@ void PythonSelection::start_again(const std::string& why) {
 
 Selected PythonSelection::select(const WholeEvent& event) {
   if (process_.pid() <= 0) {
-    if (const auto started = start(); !started) throw std::runtime_error("it cannot be started again: " + started.error().what);
+    if (const auto started = start(); !started)
+      throw std::runtime_error("it cannot be started again: " + started.error().what);
   }
   put_event(event);
   if (::send(socket_.get(), request_.data(), request_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request_.size())) {

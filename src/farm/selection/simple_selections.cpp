@@ -70,12 +70,12 @@ void register_selections(Registry& registry) {
   registry.add_selection({"accept", "Accepts every event.", accept_settings().keys()}, [](const Parameters& parameters) {
     return std::make_unique<SimpleSelection>(accept_settings().read(parameters));
   });
-  registry.add_selection({"fraction", "Accepts a fraction of the events, by their ids.", fraction_settings().keys()},
-                         [](const Parameters& parameters) {
-                           return std::make_unique<SimpleSelection>(fraction_settings().read(parameters));
-                         });
-  registry.add_selection({"python", "Asks a function in Python, in a process of its own for each worker.", PythonSelection::keys()},
-                         [](const Parameters& parameters) { return std::make_unique<PythonSelection>(parameters); });
+  registry.add_selection(
+      {"fraction", "Accepts a fraction of the events, by their ids.", fraction_settings().keys()},
+      [](const Parameters& parameters) { return std::make_unique<SimpleSelection>(fraction_settings().read(parameters)); });
+  registry.add_selection(
+      {"python", "Asks a function in Python, in a process of its own for each worker.", PythonSelection::keys()},
+      [](const Parameters& parameters) { return std::make_unique<PythonSelection>(parameters); });
 }
 
 }  // namespace rodeo::farm
