@@ -65,7 +65,7 @@ Reception::Outcome Reception::listen_to(Guest& guest, std::uint64_t now_ns, cons
 
 Reception::Outcome Reception::refused(Guest& guest, const Error& why) const {
   if (why.code == "transport.closed") return Outcome::leaves;
-  base::log_warning("publisher {}: {} is turned away: {}", publisher_, guest.socket.peer(), base::in_a_line(why));
+  base::log_warning("{}: {} is turned away: {}", publisher_, guest.socket.peer(), base::in_a_line(why));
   guest.socket.flush();
   return Outcome::turned_away;
 }

@@ -68,6 +68,7 @@ def test_a_limit_on_the_size_of_files_is_not_blamed_on_the_disk(rodeo):
 def test_the_examples_that_write_do_not_fill_a_disk():
     for example in (ROOT / "examples").glob("*.toml"):
         text = example.read_text()
-        ends = 'type = "file"' in text and "\nloop = true" not in text  # a recording that is played once
+        played = 'type = "file"' in text or 'type = "event_file"' in text
+        ends = played and "\nloop = true" not in text  # a recording or event files that are played once
         if 'type = "file_writer"' in text and not ends:
             assert any(key in text for key in ("fraction = ", "max_rate = ", "max_bytes = ")), example.name
