@@ -64,7 +64,8 @@ const Settings<ProcessClassKeys>& process_class_settings() {
           &P::kind, "kind",
           "What its processes are. supervisor, node, recorder: of a farm (`rodeo farm`). program: anything else, run by "
           "`command`; it is started, watched and ended, and asked nothing.",
-          {.required = true, .choices = {"readout", "emulator", "router", "supervisor", "node", "recorder", "program"}}),
+          {.required = true,
+           .choices = {"readout", "emulator", "router", "supervisor", "node", "recorder", "program"}}),
       setting(&P::configuration, "configuration", "Configuration of its processes, relative to this file."),
       setting(&P::command, "command", "Of a program: what is run, with its arguments."),
       setting(&P::count, "count", "How many processes.", {.minimum = 1, .maximum = 4096}),
@@ -207,7 +208,8 @@ class Check {
     check_names(table, one);
     check_what_it_runs(table, one);
     if (one.kind == "supervisor" && (one.count > 1 || std::exchange(supervisor_, true)))
-      wrong(table, one.count > 1 ? "count" : "kind", "a system has one supervisor: it tells nodes which readouts and recorders there are",
+      wrong(table, one.count > 1 ? "count" : "kind",
+            "a system has one supervisor: it tells nodes which readouts and recorders there are",
             "another farm is another system");
     for (const std::string& host : one.hosts) {
       if (known_hosts_.contains(host)) continue;

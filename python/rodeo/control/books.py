@@ -70,7 +70,8 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
 
     `reports`: {readout that took part: its end-of-run report, None if it left none}. `cards_before`, `cards_after`: {emulator: status when the run began,
     when it had ended}, None where it gave none. `routers`: {router: (status before, status after)}. All as sound.checked() left them.
-    `kinds`: {process: kind}, who is not in it is a readout; reports of a farm are among `reports`. `robs`: {readout: number of its ROBs} (1 if not said). `flags`: of the run's row. `aborted`: the run was ended by force.
+    `kinds`: {process: kind}, who is not in it is a readout; reports of a farm are among `reports`. `robs`: {readout: number of its ROBs}
+    (1 if not said). `flags`: of the run's row. `aborted`: the run was ended by force.
     """
     reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
     cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}

@@ -62,7 +62,9 @@ def farm_names(members, system, values):
 
     return FarmNames(
         supervisor=next((full_name(system, one.name) for one in of("supervisor")), ""),
-        readouts=tuple(f"{full_name(system, one.name)}.{server}" for one in of("readout") for server in fragment_servers(values.get(one.process_class.name, {}))),
+        readouts=tuple(
+            f"{full_name(system, one.name)}.{server}" for one in of("readout") for server in fragment_servers(values.get(one.process_class.name, {}))
+        ),
         recorders=tuple(full_name(system, one.name) for one in of("recorder")),
         nodes=len(of("node")))
 

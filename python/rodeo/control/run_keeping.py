@@ -111,7 +111,8 @@ def _events_by_file(record):
 
 async def collect_reports(folders, run, kinds=None):
     """Moves the reports of all lives into the run's folder. Returns {name of a life: checked report or None} and [what is missing, a sentence each].
-    `kinds` {process: kind}; who is not in it is a readout. A life after the first is called NAME#2, NAME#3, ... A report that was moved before, by a controller that died, is found where it is."""
+    `kinds` {process: kind}; who is not in it is a readout. A life after the first is called NAME#2, NAME#3, ... A report that was moved before, by a
+    controller that died, is found where it is."""
     reports, missing = {}, []
     for name, paths in run.lives.items():
         shape = kind_of((kinds or {}).get(name, "readout")).report
@@ -127,7 +128,10 @@ async def collect_reports(folders, run, kinds=None):
 
 def add_events(files, reports):
     """Of files that are a recorder's, it says in its report how many events they have. It knows them by the place that led into the run's folder."""
-    said = {(life.split("#")[0], Path(one["path"]).name): one.get("events") for life, report in reports.items() for one in (report or {}).get("files") or () if isinstance(one, dict)}
+    said = {}
+    for life, report in reports.items():
+        listed = (one for one in (report or {}).get("files") or () if isinstance(one, dict))  # readouts name theirs without more
+        said.update({(life.split("#")[0], Path(one["path"]).name): one.get("events") for one in listed})
     for each in files:
         path = Path(each["path"])
         if each["events"] is None:

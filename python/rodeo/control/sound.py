@@ -219,8 +219,16 @@ _RECORDER = {
     "files?": [{"path": Text, "bytes?": Count, "events?": Count, "adler32?": Text}],
 }
 
-SHAPES = {"readout": _READOUT, "emulator": _EMULATOR, "router": _ROUTER, "report": _REPORT, "router_report": _ROUTER,
-          "supervisor": _SUPERVISOR, "node": _NODE, "recorder": _RECORDER}
+SHAPES = {
+    "readout": _READOUT,
+    "emulator": _EMULATOR,
+    "router": _ROUTER,
+    "supervisor": _SUPERVISOR,
+    "node": _NODE,
+    "recorder": _RECORDER,
+    "report": _REPORT,
+    "router_report": _ROUTER,
+}
 
 
 class _Leaf:
