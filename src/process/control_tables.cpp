@@ -60,12 +60,10 @@ const Settings<ProcessClassKeys>& process_class_settings() {
       setting(&P::name, "name",
               "Name of the class. Its processes are NAME, or NAME-1, NAME-2 and so on if they are several.",
               {.required = true}),
-      setting(
-          &P::kind, "kind",
-          "What its processes are. supervisor, node, recorder: of a farm (`rodeo farm`). program: anything else, run by "
-          "`command`; it is started, watched and ended, and asked nothing.",
-          {.required = true,
-           .choices = {"readout", "emulator", "router", "supervisor", "node", "recorder", "program"}}),
+      setting(&P::kind, "kind",
+              "What its processes are. supervisor, node, recorder: of a farm (`rodeo farm`). program: anything else, run by "
+              "`command`; it is started, watched and ended, and asked nothing.",
+              {.required = true, .choices = {"readout", "emulator", "router", "supervisor", "node", "recorder", "program"}}),
       setting(&P::configuration, "configuration", "Configuration of its processes, relative to this file."),
       setting(&P::command, "command", "Of a program: what is run, with its arguments."),
       setting(&P::count, "count", "How many processes.", {.minimum = 1, .maximum = 4096}),

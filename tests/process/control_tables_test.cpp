@@ -123,8 +123,10 @@ TEST_F(SystemFile, WhatIsWrongWithAClassIsSaid) {
             "control.bad_system: " + scratch_.string() + "/readout.toml has no [emulator]"},
            {"kind = \"node\"\nconfiguration = \"readout.toml\"",
             "control.bad_system: " + scratch_.string() + "/readout.toml has no [farm.node]"},
-           {"kind = \"supervisor\"\nconfiguration = \"farm.toml\"\ncount = 2", "control.bad_system: a system has one supervisor"},
-           {"kind = \"supervisor\"\nconfiguration = \"farm.toml\"\n[[control.process]]\nname = \"s\"\nkind = \"supervisor\"\n"
+           {"kind = \"supervisor\"\nconfiguration = \"farm.toml\"\ncount = 2",
+            "control.bad_system: a system has one supervisor"},
+           {"kind = \"supervisor\"\nconfiguration = \"farm.toml\"\n[[control.process]]\nname = \"s\"\nkind = "
+            "\"supervisor\"\n"
             "configuration = \"farm.toml\"",
             "control.bad_system: a system has one supervisor"},
            {"kind = \"readout\"\nconfiguration = \"nowhere.toml\"", "config.unreadable: control.process[0].configuration"},
