@@ -41,6 +41,12 @@ Rate rate_of(const ListedProcess& one) {
   } else if (one.kind == "router") {
     rate.count = number_at(status, {"chunks", "sent"});
     rate.by = std::max(1.0, number_at(status, {"links"}).value_or(1));
+  } else if (one.kind == "supervisor") {
+    rate.count = number_at(status, {"events", "in"});
+  } else if (one.kind == "node") {
+    rate.count = number_at(status, {"events", "assigned"});
+  } else if (one.kind == "recorder") {
+    rate.count = number_at(status, {"events", "recorded"});
   }
   if (rate.count && seconds_of(status) > 0) rate.mean = *rate.count / rate.by / seconds_of(status);
   return rate;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -59,11 +60,10 @@ const Settings<ProcessClassKeys>& process_class_settings() {
       setting(&P::name, "name",
               "Name of the class. Its processes are NAME, or NAME-1, NAME-2 and so on if they are several.",
               {.required = true}),
-      setting(
-          &P::kind, "kind",
-          "What its processes are. program: anything else, run by `command`; it is started, watched and ended, and asked "
-          "nothing.",
-          {.required = true, .choices = {"readout", "emulator", "router", "program"}}),
+      setting(&P::kind, "kind",
+              "What its processes are. supervisor, node, recorder: of a farm (`rodeo farm`). program: anything else, run by "
+              "`command`; it is started, watched and ended, and asked nothing.",
+              {.required = true, .choices = {"readout", "emulator", "router", "supervisor", "node", "recorder", "program"}}),
       setting(&P::configuration, "configuration", "Configuration of its processes, relative to this file."),
       setting(&P::command, "command", "Of a program: what is run, with its arguments."),
       setting(&P::count, "count", "How many processes.", {.minimum = 1, .maximum = 4096}),
@@ -126,6 +126,21 @@ namespace {
 constexpr std::string_view kThisHost = "local";
 // Of "SYSTEM-CLASS-12", which names processes: sockets lie in directories with long names, and the kernel takes 107 characters.
 constexpr std::size_t kLongestName = 64;
+
+/// The table that a configuration of a kind of process has.
+std::string table_of(const std::string& kind) {
+  const bool farm = kind == "supervisor" || kind == "node" || kind == "recorder";
+  return farm ? "farm." + kind : kind;
+}
+
+bool has_table(const settings::RawValue& file, std::string_view path) {
+  const settings::RawValue* place = &file;
+  for (const auto part : std::views::split(path, '.')) {
+    place = place->find(std::string_view(part.begin(), part.end()));
+    if (place == nullptr) return false;
+  }
+  return true;
+}
 
 class Check {
  public:
@@ -190,6 +205,10 @@ class Check {
     classes_.insert(one.name);
     check_names(table, one);
     check_what_it_runs(table, one);
+    if (one.kind == "supervisor" && (one.count > 1 || std::exchange(supervisor_, true)))
+      wrong(table, one.count > 1 ? "count" : "kind",
+            "a system has one supervisor: it tells nodes which readouts and recorders there are",
+            "another farm is another system");
     for (const std::string& host : one.hosts) {
       if (known_hosts_.contains(host)) continue;
       const std::string near = base::did_you_mean(host, std::vector<std::string>(known_hosts_.begin(), known_hosts_.end()));
@@ -249,8 +268,8 @@ class Check {
            there ? file.error().what
                  : fmt::format("{}.configuration: {}: {}", table.path(), one.configuration.string(), file.error().what),
            there ? file.error().where : where_of(table, "configuration"), file.error().next});
-    } else if (file->find(one.kind) == nullptr) {
-      wrong(table, "configuration", fmt::format("{} has no [{}]", one.configuration.string(), one.kind),
+    } else if (const std::string wanted = table_of(one.kind); !has_table(*file, wanted)) {
+      wrong(table, "configuration", fmt::format("{} has no [{}]", one.configuration.string(), wanted),
             "name the file that has one, or another kind");
     }
   }
@@ -259,6 +278,7 @@ class Check {
   const ControlKeys keys_;
   std::set<std::string> known_hosts_;
   std::set<std::string> classes_;
+  bool supervisor_ = false;
   std::map<std::string, std::string> names_;  // of processes, and where their class stands
   ConfigurationErrors errors_;
 };

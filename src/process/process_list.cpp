@@ -41,6 +41,10 @@ void ask_one(const fs::path& socket, ListedProcess& process, std::chrono::millis
     process.silent = "it answers what is no JSON";
   } else if (const Json* reply = answer->find("reply"); reply != nullptr && reply->is_object()) {
     process.status = *reply;
+    // Processes of the farm have sockets as a readout has them, and say what they are.
+    if (const Json* self = reply->find("process"); self != nullptr && self->is_object()) {
+      if (const std::string kind = text_of(*self, "kind"); !kind.empty()) process.kind = kind;
+    }
   } else {
     process.silent = text_of(*answer, "what");
     if (process.silent.empty()) process.silent = "it answers without a status";

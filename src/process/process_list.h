@@ -16,7 +16,7 @@ namespace rodeo::process {
 
 using settings::Json;
 
-/// A kind of process by the file name of its control socket: NAME.control is a readout.
+/// A kind of process by the file name of its control socket: NAME.control is a readout, or what else its status says that it is.
 struct SocketKind {
   std::string_view extension;
   std::string_view kind;

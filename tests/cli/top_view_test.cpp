@@ -43,6 +43,18 @@ TEST(TopView, TakesRatesAndCpuOfTwoLooksAndMeansOfTheRunOfOne) {
   EXPECT_EQ(two.rows[0].phase, "running");
 }
 
+TEST(TopView, RatesOfAFarmAreWholeEvents) {
+  const auto rate = [](const char* kind, const char* counter) {
+    const auto at = [&](int count) {
+      return R"({"run": {"seconds": 10}, "events": {")" + std::string(counter) + "\": " + std::to_string(count) + "}}";
+    };
+    return top_view({seen(kind, at(1000))}, {seen(kind, at(1400), 0, 2s)}, 10).rows[0].rate_hz.value_or(0);
+  };
+  EXPECT_DOUBLE_EQ(rate("supervisor", "in"), 200);
+  EXPECT_DOUBLE_EQ(rate("node", "assigned"), 200);
+  EXPECT_DOUBLE_EQ(rate("recorder", "recorded"), 200);
+}
+
 TEST(TopView, AnotherLifeOfAProcessIsNoOlderOne) {
   auto before = seen("readout", readout(5000, 0), 90);
   before.pid = 6;

@@ -158,3 +158,38 @@ def test_books_are_true_for_any_counts():
         if books.rest is not None and books.condition != "WRONG":
             assert books.rest == 0 and books.sent == (books.built or 0) + sum(books.lost.values())
         books.as_json()
+
+
+KINDS = {"a": "readout", "s": "supervisor", "n": "node", "r": "recorder"}
+
+
+def farm(accepted=20, rejected=70, debug=10, recorded=30, condition="GOOD", read_back=0):
+    events = {"in": accepted + rejected + debug, "accepted": accepted, "rejected": rejected, "debug": debug, "readout_died": 0, "partial": 0}
+    return {
+        "a": report(100),
+        "s": {"run": {"condition": condition}, "events": events},
+        "n": {"run": {"condition": "GOOD"}, "events": {"assigned": accepted + rejected + debug}},
+        "r": {"run": {"condition": "GOOD"}, "events": {"recorded": recorded, "read_back": read_back}},
+    }
+
+
+def test_the_books_of_a_farm_count_whole_events_beside_chunks():
+    books = balance(farm(), {"x": cards(0)}, {"x": cards(100)}, kinds=KINDS)
+    assert (books.sent, books.built, books.condition, books.reasons) == (100, 100, "GOOD", ("10 events are debug",))
+    assert (books.farm["in"], books.farm["accepted"], books.farm["rejected"], books.farm["recorded"]) == (100, 20, 70, 30)
+    assert books.as_json()["farm"] == books.farm and "farm" not in balance({"a": report(100)}).as_json()
+
+
+def test_an_accepted_event_that_is_in_no_file_is_a_defect():
+    books = balance(farm(recorded=29), kinds=KINDS)
+    assert books.condition == "WRONG" and "30 events were accepted or kept for debugging, and recorders have 29" in books.reasons
+    assert balance(farm(recorded=9, read_back=21), kinds=KINDS).condition == "GOOD", "what it had before it was started again counts"
+
+
+def test_of_a_farm_the_worst_condition_counts_and_who_left_no_report():
+    books = balance(farm(condition="INCOMPLETE"), kinds=KINDS)
+    assert books.condition == "INCOMPLETE" and "s is INCOMPLETE" in books.reasons
+    books = balance({**farm(recorded=3), "r": None}, kinds=KINDS)
+    assert books.condition == "INCOMPLETE" and "r left no report" in books.reasons and books.flags == ("INTERRUPTED",)
+    books = balance({**farm(), "n#2": None}, kinds=KINDS)
+    assert "n#2 left no report" in books.reasons and books.events == 50

@@ -155,3 +155,21 @@ def test_the_worst_links_come_first():
         one["missing"] = 1
     assert len(links_of(Moment(1.0, {"r": readout(links=links)}))["bad"]) == 16
     assert links_of(Moment(1.0, {})) == {"total": None, "active": None, "removed": None, "bad": []}
+
+
+def farm(events, recorded=0, by="nothing"):
+    return {
+        "s": ("supervisor", {"run": {}, "events": {"in": events, "partial": 3}, "limited_by": by}),
+        "n": ("node", {"run": {}, "events": {"assigned": events // 2}}),
+        "r": ("recorder", {"run": {"seconds": 10.0}, "events": {"recorded": recorded}, "bytes": {"events": 1000 * recorded}}),
+    }
+
+
+def test_processes_of_a_farm_have_rates_of_whole_events_and_the_recorder_writes():
+    before, after = Moment(0.0, farm(1000, 100)), Moment(2.0, farm(3000, 300, by="filter nodes"), disk_free_bytes=10**6)
+    assert [of_process(name, before, after)["rate_hz"] for name in "snr"] == [1000, 500, 100]
+    assert of_process("s", before, after)["incomplete"] == 3 and of_process("r", before, after)["events"] == 300
+    all_of_it = numbers(before, after)
+    assert (all_of_it["recording"], all_of_it["bytes_written"], all_of_it["bytes_written_per_second"]) == (True, 300_000, 100_000)
+    assert all_of_it["disk_seconds_left"] == pytest.approx(10**6 / 30_000)
+    assert limited_by(before, after) == {"process": "s", "stage": "filter nodes"} and limited_by(None, before) is None

@@ -28,6 +28,30 @@ def test_the_only_file_writer_gets_the_folder_and_several_get_one_each():
     assert overrides.settings_of(member(), "lab", "/d", two, [])[-2:] == ["readout.consumer[first].directory=/d/first", "readout.consumer[writer].directory=/d/writer"]
 
 
+def test_processes_of_a_farm_are_told_of_each_other():
+    readouts = ProcessClass("readout", "readout", Path("x.toml"), count=2).members()
+    members = [*readouts, member("supervisor", name="boss"), *ProcessClass("node", "node", Path("x.toml"), count=3).members(), member("recorder", name="disk")]
+    values = {"readout": {"readout.consumer[0].type": '"processor"', "readout.consumer[1].type": '"hlt_request_handler"', "readout.consumer[1].name": '"hlt"'}}
+    farm = overrides.farm_names(members, "lab", values)
+    assert farm == overrides.FarmNames("lab-boss", ("lab-readout-1.hlt", "lab-readout-2.hlt"), ("lab-disk",), 3)
+
+    def told(name, values={}):
+        one = next(one for one in members if one.name == name)
+        return overrides.settings_of(one, "lab", "/d", values, [], farm)
+
+    assert told("boss", {"farm.supervisor.decisions": '"kept"'}) == [
+        "farm.supervisor.name=lab-boss", "farm.supervisor.readouts=lab-readout-1.hlt,lab-readout-2.hlt", "farm.supervisor.recorders=lab-disk",
+        "farm.supervisor.nodes=3", "farm.supervisor.decisions=/d/decisions"]
+    assert told("node-2") == ["farm.node.name=lab-node-2", "farm.node.supervisor=lab-boss"]
+    assert told("disk") == ["farm.recorder.name=lab-disk", "farm.recorder.directory=/d"]
+    assert overrides.socket_name("lab", members[-1]) == "lab-disk.control"
+
+
+def test_what_a_system_has_none_of_keeps_the_name_of_its_configuration():
+    assert overrides.settings_of(member("node", name="n"), "lab", "/d", {}, []) == ["farm.node.name=lab-n"]
+    assert overrides.settings_of(member("supervisor", name="s"), "lab", "/d", {}, []) == ["farm.supervisor.name=lab-s"]
+
+
 def test_lines_of_a_command_are_sorted_by_whom_they_are_for():
     lines = ["emulator.trigger.rate=1kHz", "cards:emulator.trigger.wait_for=2", "readout-2:readout.builder.timeout=1s", "readout.x=a:b"]
     assert overrides.split_lines(lines, {"cards", "readout-2"}) == {

@@ -136,6 +136,7 @@ def test_a_setting_knows_whose_it_is_and_other_braces_stay():
         ('hosts = ["local", "far"]', 'hosts = ["moon"]', "there is no host `moon`"),
         ('command = ["watch", "{name}"]', "command = []", "a program needs a command"),
         ('configuration = "cards.toml"', 'configuration = ""', "an emulator needs a configuration"),
+        ('kind = "emulator"', 'kind = "supervisor"\ncount = 2', "a system has one supervisor"),
         ('name = "slow"', 'name = "readout-3"', "two processes would be called `readout-3`"),
         ('disk_stop = "2GiB"', 'disk_stop = "2 buckets"', "expected a size as 3GB, got `2 buckets`"),
     ],

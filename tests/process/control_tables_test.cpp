@@ -22,6 +22,7 @@ class SystemFile : public ::testing::Test {
     scratch_ = ::mkdtemp(pattern.data());
     std::ofstream(scratch_ / "readout.toml") << "[readout]\n";
     std::ofstream(scratch_ / "cards.toml") << "[emulator]\n";
+    std::ofstream(scratch_ / "farm.toml") << "[farm.supervisor]\n[farm.node]\n[farm.recorder]\n";
     std::ofstream(scratch_ / "broken.toml") << "[readout\n";
   }
   ~SystemFile() override { fs::remove_all(scratch_); }
@@ -70,6 +71,20 @@ count = 20
 restart = "in_run"
 set = ["readout.name=x={index}"]
 [[control.process]]
+name = "supervisor"
+kind = "supervisor"
+configuration = "farm.toml"
+[[control.process]]
+name = "node"
+kind = "node"
+configuration = "farm.toml"
+count = 40
+[[control.process]]
+name = "recorder"
+kind = "recorder"
+configuration = "farm.toml"
+count = 2
+[[control.process]]
 name = "notes"
 kind = "program"
 command = ["/bin/sh", "-c", "true"]
@@ -106,6 +121,14 @@ TEST_F(SystemFile, WhatIsWrongWithAClassIsSaid) {
            {"kind = \"radeout\"\nconfiguration = \"readout.toml\"", "config.bad_choice: control.process[0].kind"},
            {"kind = \"emulator\"\nconfiguration = \"readout.toml\"",
             "control.bad_system: " + scratch_.string() + "/readout.toml has no [emulator]"},
+           {"kind = \"node\"\nconfiguration = \"readout.toml\"",
+            "control.bad_system: " + scratch_.string() + "/readout.toml has no [farm.node]"},
+           {"kind = \"supervisor\"\nconfiguration = \"farm.toml\"\ncount = 2",
+            "control.bad_system: a system has one supervisor"},
+           {"kind = \"supervisor\"\nconfiguration = \"farm.toml\"\n[[control.process]]\nname = \"s\"\nkind = "
+            "\"supervisor\"\n"
+            "configuration = \"farm.toml\"",
+            "control.bad_system: a system has one supervisor"},
            {"kind = \"readout\"\nconfiguration = \"nowhere.toml\"", "config.unreadable: control.process[0].configuration"},
            {readout + "command = [\"x\"]", "control.bad_system: what a readout runs is known"},
            {readout + "hosts = [\"nod1\"]", "control.bad_system: there is no host `nod1`"},

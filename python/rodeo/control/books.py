@@ -4,14 +4,16 @@
     routers     sent = published + no_subscriber + not_taken (router_...)
     readouts    sent = built + lost by reason; what did not come over the network is network_lost
     the run     sent by the cards = built + every reason
+    the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
 
 A rest that a process without a report must have taken with it is lost as `not_reported`; where an input found damage, it is lost as `damaged`. Any other
 rest is WRONG: data went where nobody counts. Cards that count frames of heartbeats (CRU, C-RORC) and not what a readout makes of them can differ: then
 nobody knows the rest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from .kinds import FARM
 from .numbers import card_losses, functions_sum, grown, total, value
 
 CONDITIONS = ("GOOD", "INCOMPLETE", "ABORTED", "WRONG")  # the worst last
@@ -36,7 +38,8 @@ _CUT_OFF = ("chunks_cut_off", "frames_cut_off")
 class Books:
     """`sent`: chunks by the sources of this run, what they lost included; `built` into fragments; `lost` {reason: chunks}. None where nobody knows.
     `rest`: sent - built - lost, None if it cannot be known. `condition`: one of CONDITIONS. `flags`: of FLAGS. `reasons`: sentences, why it is not GOOD.
-    `events`: that every readout built."""
+    `events`: that every readout built. `farm`: {what became of whole events: in, accepted, rejected, debug, readout_died, partial, undecided, uncleared and
+    recorded: how many}, empty without a farm."""
 
     sent: int | None
     built: int | None
@@ -46,6 +49,7 @@ class Books:
     flags: tuple
     reasons: tuple
     events: int | None = None
+    farm: dict = field(default_factory=dict)
 
     def as_json(self):
         return {
@@ -57,18 +61,22 @@ class Books:
             "flags": list(self.flags),
             "reasons": list(self.reasons),
             "events": self.events,
+            **({"farm": dict(self.farm)} if self.farm else {}),
         }
 
 
-def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, flags=(), aborted=False):
+def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, flags=(), aborted=False):
     """The Books. Pure.
 
     `reports`: {readout that took part: its end-of-run report, None if it left none}. `cards_before`, `cards_after`: {emulator: status when the run began,
     when it had ended}, None where it gave none. `routers`: {router: (status before, status after)}. All as sound.checked() left them.
-    `robs`: {readout: number of its ROBs} (1 if not said). `flags`: of the run's row. `aborted`: the run was ended by force.
+    `kinds`: {process: kind}, who is not in it is a readout; reports of a farm are among `reports`. `robs`: {readout: number of its ROBs}
+    (1 if not said). `flags`: of the run's row. `aborted`: the run was ended by force.
     """
     reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
     cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}
+    farm = {name: report for name, report in reports.items() if (kinds or {}).get(name.split("#")[0]) in FARM}
+    reports = {name: report for name, report in reports.items() if name not in farm}
     written = {name: report for name, report in reports.items() if report}
     missing = [name for name in reports if not reports[name]]
     lost, received, built = {}, 0, 0
@@ -123,6 +131,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         reasons.append(
             f"{sent} chunks were sent, {built} built and {sum(lost.values())} lost: {abs(rest)} are {'nowhere' if rest > 0 else 'too many'}"
         )
+    of_farm = _farm(farm, kinds or {}, reasons, conditions)
     if lost and "WRONG" not in conditions:
         conditions.append("INCOMPLETE")
     if any(lost.values()):
@@ -132,7 +141,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     if aborted:
         conditions.append("ABORTED")
         reasons.insert(0, "the run was aborted")
-    if aborted or missing:
+    if aborted or missing or not all(farm.values()):
         flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
     events = min(
         (
@@ -142,7 +151,42 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         ),
         default=None,
     )
-    return Books(sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events)
+    return Books(sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events, of_farm)
+
+
+def _farm(reports, kinds, reasons, conditions):
+    """What became of whole events, and whether recorders have what was accepted. A recorder that was started again has read back what it had before."""
+    if not reports:
+        return {}
+    counts, recorded, silent = {}, {}, []
+    for name, report in reports.items():
+        process = name.split("#")[0]
+        if report is None:
+            silent.append(name)
+            continue
+        condition = (report.get("run") or {}).get("condition")
+        if condition != "GOOD":
+            conditions.append(condition if condition in CONDITIONS else "INCOMPLETE")
+            reasons.append(f"{name} is {condition}" + (f": {report['trouble']}" if report.get("trouble") else ""))
+        events = report.get("events") or {}
+        if kinds[process] == "supervisor":
+            for key in ("in", "accepted", "rejected", "debug", "readout_died", "partial", "undecided", "uncleared"):
+                counts[key] = counts.get(key, 0) + (value(events, key) or 0)
+        elif kinds[process] == "recorder":
+            recorded[process] = max(recorded.get(process, 0), (value(events, "recorded") or 0) + (value(events, "read_back") or 0))
+    for name in silent:
+        conditions.append("INCOMPLETE")
+        reasons.append(f"{name} left no report")
+    if recorded:
+        counts["recorded"] = sum(recorded.values())
+    kept = counts.get("accepted", 0) + counts.get("debug", 0)
+    if "in" in counts and recorded and not silent and counts["recorded"] < kept:
+        conditions.append("WRONG")
+        reasons.append(f"{kept} events were accepted or kept for debugging, and recorders have {counts['recorded']}")
+    for key in ("debug", "partial", "readout_died", "undecided", "uncleared"):
+        if counts.get(key):
+            reasons.append(f"{counts[key]} events are {key}")
+    return counts
 
 
 def _cards(before, after, add, reasons, conditions):

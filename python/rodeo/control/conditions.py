@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .alarms import Condition
+from .kinds import kind_of
 from .reactions import MOST_RESTARTS, given_up
 from .rules import DEFAULT, SEVERITIES
 
@@ -111,20 +112,13 @@ def _of_externals(externals):
             yield Condition(f"external:{one.name}", "warning", f"{one.name} ({one.entry.address}) says nothing: {one.problem}", process=one.name)
 
 
-_DO = {
-    "emulator": "look at its log; in a run choose go_on or stop, then recover",
-    "readout": "look at its log; go_on without its links, or stop the run",
-    "router": "look at its log; its readouts get nothing: stop the run, then recover",
-}
-
-
 def _of_processes(derived, looks, run, memory, now_s):
     for look in looks:
         phase, name = derived.phases.get(look.name), look.name
         needed = name in derived.broken
         severity = "alarm" if needed else "warning"
         reason = derived.broken.get(name) or derived.degraded.get(name) or f"is {phase}"
-        do = _DO.get(look.member.kind, "look at its log")
+        do = kind_of(look.member.kind).do
         if phase == "failed":
             core = look.exit.core if look.exit else None
             yield Condition(f"process.failed:{name}", severity, f"{name} {reason}", do=f"core file {core}; {do}" if core else do, process=name)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rodeo.control import overrides
+from rodeo.control.kinds import kind_of
 from rodeo.control.refused import Refused
 from rodeo.control.system import check, replaced
-
-VERB = {"readout": "readout", "router": "route", "emulator": "emulate"}
-HELD = ("readout", "emulator")  # kinds that wait for an order: a readout to start, an emulator to release triggers
 
 # Of the environment of the control room a process gets these, and no more: equal runs begin with equal environments.
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME")
@@ -41,11 +39,11 @@ def command_line(member, rodeo, system, *, settings, report, run_directory):
     """argv of a process. It is told where to leave its report, and waits for orders if its kind can."""
     if member.kind == "program":
         return [replaced(part, member, system, run_directory) for part in member.process_class.command]
-    argv = [str(rodeo), VERB[member.kind], str(member.process_class.configuration)]
+    argv = [str(rodeo), *kind_of(member.kind).verb, str(member.process_class.configuration)]
     for setting in settings:
         argv += ["--set", setting]
     argv += ["--json", str(report)]
-    if member.kind in HELD:
+    if kind_of(member.kind).held:
         argv.append("--hold")
     return argv
 
@@ -65,5 +63,7 @@ async def configured(rodeo, file, settings):
 
 
 def writers_of(member, before):
-    """Names of the file writers of a readout; none of anything else."""
+    """Names of what writes files in a process; a directory for each of them if they are several."""
+    if member.kind == "recorder":
+        return ["recorder"]
     return overrides.file_writers(before.values) if member.kind == "readout" else []

@@ -28,6 +28,7 @@ class Launching:
         self.c = c
         self.lines = {}  # what commands have set: class or process (None: all) -> KEY=VALUE
         self.configured = {}  # class -> Configured of its first process
+        self.before = {}  # class -> the same before what the control room sets over it
         self._checked = {}
 
     # Configuration
@@ -43,7 +44,9 @@ class Launching:
             if member.kind != "program":
                 firsts.setdefault(member.process_class.name, member)
         for name, member in firsts.items():
-            before = await self._check(member, [overrides.replaced(line, member, self.c.system.name, "") for line in self.lines_of(member)])
+            self.before[name] = await self._check(member, [overrides.replaced(line, member, self.c.system.name, "") for line in self.lines_of(member)])
+        for name, member in firsts.items():
+            before = self.before[name]
             writers = launched.writers_of(member, before)
             for each in members:
                 if each.process_class.name == name:
@@ -57,7 +60,11 @@ class Launching:
         return self._settings(member, configured) if configured else []
 
     def _settings(self, member, before):
-        return overrides.settings_of(member, self.c.system.name, self.c.folders.place(member.name), before.values, self.lines_of(member))
+        return overrides.settings_of(member, self.c.system.name, self.c.folders.place(member.name), before.values, self.lines_of(member), self._farm())
+
+    def _farm(self):
+        """Who is who in the farm, by the configurations that were read last."""
+        return overrides.farm_names(self.c.system.members, self.c.system.name, {name: found.values for name, found in self.before.items()})
 
     async def _check(self, member, settings):
         """Remembers what a file that has not changed since has been found to be."""
@@ -88,7 +95,7 @@ class Launching:
                 await host.forget(name)
             each.forget()
             each.launches += 1
-            if member.kind == "readout":
+            if member.per_run:
                 await asyncio.to_thread(folders.hold, name, each.writers)
             each.report, each.settings = str(folders.report(name, each.launches)), settings
             with contextlib.suppress(OSError):

@@ -189,7 +189,7 @@ def _said(look):
         return "draining"
     if said == "prepared":
         return "launching"
-    if look.member.kind == "readout":
+    if look.member.per_run:
         return "lost"  # one that answers what nobody understands cannot be relied upon
     return "running"  # a card or a router that answers serves
 
@@ -209,6 +209,6 @@ def look_at(member, raw_status, **seen):
         problems=problems,
         build=said.get("build"),
         configuration_sha256=said.get("configuration_sha256"),
-        run_number=run.get("number") if phase in ("running", "draining") else None,
+        run_number=(run.get("number") or None) if phase in ("running", "draining") else None,
         **{"pid": said.get("pid"), **seen},
     )

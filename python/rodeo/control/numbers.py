@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .kinds import kind_of
+
 LEAST_SECONDS = 0.5  # a rate needs two looks so far apart
 LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: before, nobody knows how fast they grow
 CARD_LOSSES = (
@@ -78,7 +80,8 @@ def numbers(before, after, *, cards_at_start=None):
     events = min((one for one in map(events_of, readouts.values()) if one is not None), default=None)
     built = total(value(status, "fragments", "built") for status in readouts.values())
     incomplete = total(value(status, "fragments", "incomplete") for status in readouts.values())
-    written = total(value(status, "bytes", "written") for status in readouts.values())
+    recorders = after.of("recorder")
+    written = total([*(value(status, "bytes", "written") for status in readouts.values()), *(value(status, "bytes", "events") for status in recorders.values())])
     return {
         "trigger_rate_hz": rate,
         "offered_rate_hz": max(
@@ -91,11 +94,13 @@ def numbers(before, after, *, cards_at_start=None):
         "incomplete": incomplete,
         "incomplete_ppm": 1e6 * incomplete / built if built and incomplete is not None else None,
         "bytes_in_per_second": total(_rates(before, after, readouts, ("bytes", "in")).values()),
-        "bytes_written_per_second": total(_rates(before, after, readouts, ("bytes", "written")).values()),
+        "bytes_written_per_second": total(
+            [*_rates(before, after, readouts, ("bytes", "written")).values(), *_rates(before, after, recorders, ("bytes", "events")).values()]
+        ),
         "bytes_written": written,
-        "recording": _recording(readouts),
+        "recording": True if recorders else _recording(readouts),
         "disk_free_bytes": after.disk_free_bytes,
-        "disk_seconds_left": _seconds_left(readouts, after.disk_free_bytes),
+        "disk_seconds_left": _seconds_left(readouts, recorders, after.disk_free_bytes),
         "chunks": _chunks(readouts, after, cards_at_start),
     }
 
@@ -124,11 +129,11 @@ def _recording(readouts):
     return any(value(one, "counters", "bytes_written") is not None for consumers in said for one in consumers.values()) if said else None
 
 
-def _seconds_left(readouts, free_bytes):
+def _seconds_left(readouts, recorders, free_bytes):
     """How long the disk lasts at the mean speed of the run so far: files are written in bursts of megabytes."""
     speed = 0.0
-    for status in readouts.values():
-        seconds, written = value(status, "run", "seconds"), value(status, "bytes", "written")
+    for status, counter in [*((one, "written") for one in readouts.values()), *((one, "events") for one in recorders.values())]:
+        seconds, written = value(status, "run", "seconds"), value(status, "bytes", counter)
         if seconds is None or written is None or seconds < LEAST_WRITING_SECONDS:
             continue
         speed += written / seconds
@@ -196,11 +201,17 @@ def of_process(name, before, after):
             one["pages_filled"] / one["page_slots"] for one in status.get("subscribers") or () if one.get("page_slots") and "pages_filled" in one
         ]
         answer.update(rate_hz=rate / links if rate is not None and links else None, fill=min(1.0, max(fills)) if fills else None)
+    elif counted := kind_of(kind).counted:
+        answer.update(rate_hz=_rates(before, after, {name: status}, counted)[name], events=value(status, *counted))
+        answer.update(incomplete=value(status, "events", "partial"))
     return answer
 
 
 def limited_by(before, after):
     """None or {"process", "stage"}: what holds the data up, the first cause: what is furthest down the data's way, for all before it feel it."""
+    for name, status in after.of("supervisor").items():
+        if status.get("limited_by") not in (None, "", "nothing"):
+            return {"process": name, "stage": status["limited_by"]}
     for name, status in after.of("readout").items():
         if status.get("limited_by_now") not in (None, "", "nothing"):
             return {"process": name, "stage": status["limited_by_now"]}

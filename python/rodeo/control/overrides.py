@@ -2,12 +2,20 @@
 
 import json
 import re
+from dataclasses import dataclass
 
+from rodeo.control.kinds import FARM, kind_of
 from rodeo.control.system import replaced
 
-# The key that names a process of a kind, and the ending of its control socket in the runtime directory. A `program` has neither.
-NAMED_BY = {"readout": "readout.name", "router": "router.name", "emulator": "emulator.name"}
-SOCKET_OF = {"readout": ".control", "router": ".router", "emulator": ".emulator"}
+
+@dataclass(frozen=True)
+class FarmNames:
+    """Who the processes of the system's farm are for each other: names of services on the bus, and how many nodes."""
+
+    supervisor: str = ""
+    readouts: tuple = ()
+    recorders: tuple = ()
+    nodes: int = 0
 
 
 def full_name(system, process):
@@ -17,7 +25,8 @@ def full_name(system, process):
 
 def socket_name(system, member):
     """File name of its control socket; empty for what has none."""
-    return full_name(system, member.name) + SOCKET_OF[member.kind] if member.kind in SOCKET_OF else ""
+    socket = kind_of(member.kind).socket
+    return full_name(system, member.name) + socket if socket else ""
 
 
 def plain(value):
@@ -39,6 +48,44 @@ def file_writers(values):
     return names
 
 
+def fragment_servers(values):
+    """Names of the consumers of a readout that keep fragments for a farm."""
+    return [str(plain(values.get(f"readout.consumer[{match[1]}].name", match[1])))
+            for key, value in values.items()
+            if (match := re.fullmatch(r"readout\.consumer\[(\d+)\]\.type", key)) and plain(value) == "hlt_request_handler"]
+
+
+def farm_names(members, system, values):
+    """The FarmNames of a system; `values` {class: effective values of its configuration}."""
+    def of(kind):
+        return [member for member in members if member.kind == kind]
+
+    return FarmNames(
+        supervisor=next((full_name(system, one.name) for one in of("supervisor")), ""),
+        readouts=tuple(
+            f"{full_name(system, one.name)}.{server}" for one in of("readout") for server in fragment_servers(values.get(one.process_class.name, {}))
+        ),
+        recorders=tuple(full_name(system, one.name) for one in of("recorder")),
+        nodes=len(of("node")))
+
+
+def _of_the_farm(member, run_directory, values, farm):
+    """What the processes of a farm are told of each other. Where the system has none of a kind the configuration's own names stay: they may be elsewhere."""
+    if member.kind == "recorder":
+        yield f"farm.recorder.directory={run_directory}"
+    elif member.kind == "node" and farm.supervisor:
+        yield f"farm.node.supervisor={farm.supervisor}"
+    elif member.kind == "supervisor":
+        if farm.readouts:
+            yield f"farm.supervisor.readouts={','.join(farm.readouts)}"
+        if farm.recorders:
+            yield f"farm.supervisor.recorders={','.join(farm.recorders)}"
+        if farm.nodes:
+            yield f"farm.supervisor.nodes={farm.nodes}"
+        if plain(values.get("farm.supervisor.decisions")):
+            yield f"farm.supervisor.decisions={run_directory}/decisions"
+
+
 def directories_of_files(writers, run_directory):
     """Directory of each file writer in the folder that a process has in a run: the folder itself, or one for each of several writers."""
     if len(writers) == 1:
@@ -46,12 +93,14 @@ def directories_of_files(writers, run_directory):
     return {name: f"{run_directory}/{name}" for name in writers}
 
 
-def settings_of(member, system, run_directory, values, lines):
+def settings_of(member, system, run_directory, values, lines, farm=FarmNames()):
     """KEY=VALUE in the order in which they are given to the process: later ones win, and what the control room needs comes last.
-    `values` are the effective ones before any of these; `lines` are the class's `set`, and after them those of a command."""
+    `values` are the effective ones before any of these; `lines` are the class's `set`, and after them those of a command; `farm`: farm_names()."""
     settings = [replaced(line, member, system, run_directory) for line in lines]
-    if member.kind in NAMED_BY:
-        settings.append(f"{NAMED_BY[member.kind]}={full_name(system, member.name)}")
+    if named_by := kind_of(member.kind).named_by:
+        settings.append(f"{named_by}={full_name(system, member.name)}")
+    if member.kind in FARM:
+        settings += _of_the_farm(member, run_directory, values, farm)
     if member.kind == "readout":
         for writer, directory in directories_of_files(file_writers(values), run_directory).items():
             settings.append(f"readout.consumer[{writer}].directory={directory}")

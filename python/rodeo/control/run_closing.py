@@ -55,7 +55,8 @@ class Closing:
     async def join(self, run, each):
         """A further life of a readout enters the run that goes on, with a place of its own for its files."""
         lives = run.lives.setdefault(each.name, [])
-        folder = each.name if not lives else f"{each.name}.{len(lives) + 1}"
+        # A recorder finds what it has recorded before; of a readout each life has files of its own.
+        folder = each.name if not lives or each.member.kind == "recorder" else f"{each.name}.{len(lives) + 1}"
         await asyncio.to_thread(self.c.folders.assign, run.number, each.name, each.writers, folder)
         order = {"command": "start", "run": run.number, "run_type": run.type, "configuration_sha256": each.said_sha256}
         lives.append(each.report)
@@ -84,13 +85,14 @@ class Closing:
     async def close_books(self, act, state, aborted):
         """Of a run whose processes have ended. Returns its summary: run, condition, flags, events, sent, built, lost, reasons, files, bytes."""
         c, run = self.c, self.c.run
-        reports, missing = await run_keeping.collect_reports(c.folders, run)
+        kinds = {member.name: member.kind for member in c.system.members}
+        reports, missing = await run_keeping.collect_reports(c.folders, run, kinds)
         cards_after, routers_after = self._statuses("emulator"), self._statuses("router")
         if len(reports) == 0 and run.lives:
             LOG.warning("run %d has no reports", run.number)
         robs = {each.name: len((each.status or {}).get("robs") or []) or 1 for each in c.observer.members.values() if each.member.kind == "readout"}
-        books = run_keeping.settle(run, reports, cards_after, routers_after, robs=robs, aborted=aborted)
-        files = await self._files(run)
+        books = run_keeping.settle(run, reports, cards_after, routers_after, robs=robs, kinds=kinds, aborted=aborted)
+        files = await self._files(run, reports)
         reason = "; ".join([*([run.reason] if run.reason else []), *books.reasons, *missing])[:2000]
         flags = sorted(set(books.flags) | run.flags)
         stopped_ns, closed_ns = run.stopped_ns or time.time_ns(), time.time_ns()
@@ -113,19 +115,20 @@ class Closing:
             LOG.warning("strangers: %s", c.observer.strangers)
         await c.writer.close_run(run.number, state, books.condition, flags, reason, run.first_event_ns, stopped_ns, closed_ns)
         summary = {"run": run.number, "condition": books.condition, "flags": flags, "events": books.events, "sent": books.sent, "built": books.built,
-                   "lost": books.lost, "reasons": list(books.reasons), "files": len(files), "bytes": sum(each["bytes"] for each in files)}
+                   "lost": books.lost, **({"farm": books.farm} if books.farm else {}), "reasons": list(books.reasons), "files": len(files), "bytes": sum(each["bytes"] for each in files)}
         c.telling.closed(run, books.condition, flags, reason, state)
         await self._leave_run_json(run.number)
         await c.forget_run()
         return summary
 
-    async def _files(self, run):
+    async def _files(self, run, reports):
         folder = self.c.folders.run(run.number)
         try:
             files = await asyncio.to_thread(run_keeping.files_of, folder)
         except OSError as error:
             LOG.warning("files of run %d: %s", run.number, error)
             return []
+        run_keeping.add_events(files, reports)
         host = self.c.hosts.get("local") or next(iter(self.c.hosts.values()))
         return await run_keeping.hashed(host, files)
 
@@ -141,13 +144,14 @@ class Closing:
 
 
 def counters_of(report):
-    """{name: value} of a report: chunks by fate, fragments, bytes, and the input's own counters."""
+    """{name: value} of a report: chunks by fate, fragments, bytes, a farm's events by fate, and the input's own counters."""
     if not report:
         return {}
     found = {"chunks_sent": report["chunks"].get("sent"), "chunks_built": report["chunks"].get("built")} if isinstance(report.get("chunks"), dict) else {}
     found.update({f"lost_{name}": value for name, value in ((report.get("chunks") or {}).get("lost") or {}).items()})
     found.update({f"fragments_{name}": (report.get("fragments") or {}).get(name) for name in ("built", "incomplete")})
     found.update({f"bytes_{name}": value for name, value in (report.get("bytes") or {}).items()})
+    found.update({f"events_{name}": value for name, value in (report.get("events") or {}).items()})
     found.update({f"input_{name}": value for name, value in (report.get("input") or {}).items()})
     return {name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
 

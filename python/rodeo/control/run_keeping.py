@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rodeo.control import books as run_books
 from rodeo.control import sound
+from rodeo.control.kinds import kind_of
 from rodeo.control.looks import RunRow
 from rodeo.control.refused import Refused
 
@@ -33,8 +34,8 @@ class OpenRun:
     stopped_ns: int | None = None
     flags: set = field(default_factory=set)
     reason: str = ""
-    expected: list = field(default_factory=list)  # readouts that take part
-    lives: dict = field(default_factory=dict)  # readout -> reports of its lives in this run, the paths where it leaves them
+    expected: list = field(default_factory=list)  # readouts, and processes of the farm, that take part
+    lives: dict = field(default_factory=dict)  # of these -> reports of its lives in this run, the paths where it leaves them
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
     cards_last: dict = field(default_factory=dict)  # the last that was seen, for those that die
@@ -64,8 +65,8 @@ class OpenRun:
         return cls(**{**known, "flags": set(known["flags"])})
 
 
-def read_report(path):
-    """(a report as sound.checked() left it or None, why not). Blocks."""
+def read_report(path, shape="report"):
+    """(a report of this shape as sound.checked() left it or None, why not). Blocks."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST_REPORT + 1)
@@ -79,7 +80,7 @@ def read_report(path):
         report = json.loads(text)
     except (ValueError, RecursionError) as error:
         return None, f"its report is no JSON: {error}"
-    left, problems = sound.checked("report", report)
+    left, problems = sound.checked(shape, report)
     for problem in problems:
         LOG.warning("%s: %s", path, problem)
     return (left, "") if left else (None, "its report says nothing")
@@ -108,26 +109,40 @@ def _events_by_file(record):
         return {}
 
 
-async def collect_reports(folders, run):
+async def collect_reports(folders, run, kinds=None):
     """Moves the reports of all lives into the run's folder. Returns {name of a life: checked report or None} and [what is missing, a sentence each].
-    A life after the first is called NAME#2, NAME#3, ... A report that was moved before, by a controller that died, is found where it is."""
+    `kinds` {process: kind}; who is not in it is a readout. A life after the first is called NAME#2, NAME#3, ... A report that was moved before, by a
+    controller that died, is found where it is."""
     reports, missing = {}, []
     for name, paths in run.lives.items():
+        shape = kind_of((kinds or {}).get(name, "readout")).report
         for index, path in enumerate(paths):
             life = name if index == 0 else f"{name}#{index + 1}"
             moved = await asyncio.to_thread(folders.collect_report, run.number, life, path)
-            report, why = await asyncio.to_thread(read_report, moved or folders.report_of(run.number, life))
+            report, why = await asyncio.to_thread(read_report, moved or folders.report_of(run.number, life), shape)
             reports[life] = report
             if report is None:
                 missing.append(f"{life}: {why}")
     return reports, missing
 
 
-def settle(run, reports, cards_after, routers_after, *, robs=None, aborted=False):
-    """The Books of a run. A card that died has what was seen of it last."""
+def add_events(files, reports):
+    """Of files that are a recorder's, it says in its report how many events they have. It knows them by the place that led into the run's folder."""
+    said = {}
+    for life, report in reports.items():
+        listed = (one for one in (report or {}).get("files") or () if isinstance(one, dict))  # readouts name theirs without more
+        said.update({(life.split("#")[0], Path(one["path"]).name): one.get("events") for one in listed})
+    for each in files:
+        path = Path(each["path"])
+        if each["events"] is None:
+            each["events"] = said.get((path.parent.name, path.name))
+
+
+def settle(run, reports, cards_after, routers_after, *, robs=None, kinds=None, aborted=False):
+    """The Books of a run; `kinds` as of collect_reports(). A card that died has what was seen of it last."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
-        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, flags=tuple(sorted(run.flags)), aborted=aborted)
+        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds, flags=tuple(sorted(run.flags)), aborted=aborted)
 
 
 async def hashed(host, files):

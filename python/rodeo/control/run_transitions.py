@@ -17,17 +17,17 @@ LOG = logging.getLogger("rodeo.control")
 
 
 async def start(c, act, arguments):
-    """Takes a number, starts the readouts, releases the trigger, and waits until each of them has built an event.
+    """Takes a number, starts readouts and farm, releases the trigger, and waits until each readout has built an event and the supervisor has one.
     Refused(control.not_started): nothing is left of it but a row that says so."""
     await c.trigger.hold()
     await c.look()
-    readouts = [each for each in c.observer.members.values() if each.member.per_run and each.phase == "ready"]
-    if not readouts:
+    taking_part = [each for each in c.observer.members.values() if each.member.per_run and each.phase == "ready"]
+    if not any(each.member.kind == "readout" for each in taking_part):
         raise Refused("control.not_started", "no readout is ready, so nobody would build an event", "launch")
-    run = await c.open_run(act, arguments, readouts)
+    run = await c.open_run(act, arguments, taking_part)
     began_ns = time.time_ns()
     try:
-        await _begin(c, act, run, {each.name for each in readouts})
+        await _begin(c, act, run, {each.name for each in taking_part})
     except (Refused, Late) as error:
         why = error.what if isinstance(error, Refused) else str(error)
         await c.transition(act, "start", "READY", "READY", began_ns, "undone", why)
@@ -52,7 +52,12 @@ def _runs(each):
 
 
 def _has_built(each):
-    return _runs(each) and bool(((each.status or {}).get("fragments") or {}).get("built"))
+    """Whether events have reached it. Not all nodes need to have one, and what a recorder gets is for the selection to say."""
+    status = each.status or {}
+    if each.member.kind in ("node", "recorder"):
+        return _runs(each)
+    came = (status.get("events") or {}).get("in") if each.member.kind == "supervisor" else (status.get("fragments") or {}).get("built")
+    return _runs(each) and bool(came)
 
 
 async def _told_to_start(c, act, run, members):
@@ -178,7 +183,7 @@ async def stop(c, act, arguments):
 
 async def _settle(c, act):
     """Waits until the readouts have built what was accepted, as long as they get on; those that stand still end behind it anyway."""
-    names = [name for name in per_run(c) if c.trigger.reaches(name)]
+    names = [name for name in per_run(c) if c.observer.members[name].member.kind == "readout" and c.trigger.reaches(name)]
     if not c.trigger.authorities() or not names:
         return
     await c.look()

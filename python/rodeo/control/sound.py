@@ -170,7 +170,65 @@ _ROUTER = {
     "input?": Each(Count),
 }
 
-SHAPES = {"readout": _READOUT, "emulator": _EMULATOR, "router": _ROUTER, "report": _REPORT, "router_report": _ROUTER}
+_FARM_RUN = {"name?": Text, "number?": Count, "seconds?": Number, "condition?": Text}
+
+_SUPERVISOR = {
+    "process?": _PROCESS,
+    "phase?": Text,
+    "run": _FARM_RUN,
+    "stage?": Text,
+    "events": {
+        **{key: Count for key in ("in", "accepted", "rejected", "debug", "readout_died", "partial")},
+        **{key + "?": Count for key in ("waiting", "assigned", "undecided", "uncleared", "held_untold", "reassigned")},
+        "adds_up?": Truth,
+    },
+    "lumi_block?": Count,
+    "room?": Count,
+    "limited_by?": Text,
+    "trouble?": Text,
+    "nodes?": [{"name": Text, "connected?": Truth, "events?": Count, "room?": Count, "assigned?": Count, "decisions?": Count}],
+    "readouts?": [{"name": Text, "connected?": Truth, "lives?": Truth, "ended?": Truth, "clears_behind?": Count, "trouble?": Text}],
+    "counters?": Each(Number),
+    "cpu_seconds?": Each(Number),
+}
+
+_NODE = {
+    "process?": _PROCESS,
+    "phase?": Text,
+    "run": _FARM_RUN,
+    "failure?": Text,
+    "events": {
+        **{key: Count for key in ("assigned", "accepted", "rejected", "debug", "lost")},
+        **{key + "?": Count for key in ("partial", "given_up", "let_go", "under_way", "unsafe", "slots")},
+    },
+    "bytes?": Each(Count),
+    "counters?": Each(Number),
+    "cpu_seconds?": Each(Number),
+}
+
+_RECORDER = {
+    "process?": _PROCESS,
+    "phase?": Text,
+    "run": _FARM_RUN,
+    "events": {"recorded": Count, **{key + "?": Count for key in ("had_already", "read_back", "refused", "waiting")}},
+    "bytes?": Each(Count),
+    "clients?": Count,
+    "trouble?": Text,
+    "counters?": Each(Number),
+    "cpu_seconds?": Each(Number),
+    "files?": [{"path": Text, "bytes?": Count, "events?": Count, "adler32?": Text}],
+}
+
+SHAPES = {
+    "readout": _READOUT,
+    "emulator": _EMULATOR,
+    "router": _ROUTER,
+    "supervisor": _SUPERVISOR,
+    "node": _NODE,
+    "recorder": _RECORDER,
+    "report": _REPORT,
+    "router_report": _ROUTER,
+}
 
 
 class _Leaf:
@@ -264,7 +322,7 @@ def checked(kind, status):
     """(what is left of `status`: every value of its declared type, wrong ones left out; problems: a tuple of sentences, at most 16 and how many more).
 
     A table keeps what is right in it; an item of a list that lacks what it needs is left out as a whole.
-    kind: readout | emulator | router | report | router_report | program. Keys that nobody declared are left out. Never raises.
+    kind: of SHAPES, or program. Keys that nobody declared are left out. Never raises.
     """
     shape = _COMPILED.get(kind)
     if not isinstance(status, dict):

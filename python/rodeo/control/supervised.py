@@ -115,7 +115,7 @@ class Supervised:
         process, status = self.process, self.status or {}
         phase_said = process.get("phase") or status.get("phase")
         run = status.get("run") if isinstance(status.get("run"), dict) else {}
-        number = run.get("number") if phase_said in ("running", "draining") else None
+        number = (run.get("number") or None) if phase_said in ("running", "draining") else None  # 0: a node that has not heard of its run yet
 
         def age(since):
             return None if since is None else max(0.0, now_s - since) / self.patience

@@ -8,13 +8,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from .kinds import KINDS, kind_of
 from .refused import Refused
 from .rules import DEFAULT, Rules, rules_of
 
-KINDS = ("readout", "router", "program", "emulator")
 ROLES = ("essential", "at_least", "expendable")
 RESTARTS = ("never", "between_runs", "in_run")
-ORDER_OF_KINDS = {"program": 40, "readout": 30, "router": 20, "emulator": 10}  # sinks first, sources last
 CHECK_LIMIT_S = 60
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "": 1}
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -42,7 +41,7 @@ class ProcessClass:
     @property
     def per_run(self):
         """Its processes live one run: they are launched held, started once, and end with the run."""
-        return self.kind == "readout"
+        return kind_of(self.kind).per_run
 
     @property
     def needed(self):
@@ -57,7 +56,7 @@ class ProcessClass:
     @property
     def start_order(self):
         """Larger starts first."""
-        return self.order or ORDER_OF_KINDS.get(self.kind, 0)
+        return self.order or kind_of(self.kind).order
 
     def members(self):
         hosts = self.hosts or ("local",)
@@ -266,6 +265,8 @@ def problems_of(system):
         problems.append(f"control.process: two processes would be called `{name}`")
     if not system.classes:
         problems.append("control.process: there is no class of processes")
+    if sum(one.count for one in system.classes if one.kind == "supervisor") > 1:
+        problems.append("control.process: a system has one supervisor: it tells nodes which readouts and recorders there are")
     known = {"local"} | {host.name for host in system.hosts}
     for one in system.classes:
         where = f"control.process `{one.name}`"

@@ -1,0 +1,91 @@
+"""examples/systems/farm.toml through the control room: two runs with real cards, router, readouts, supervisor, nodes and recorder, and what is kept of them."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, ROOT
+from running_room import RunningRoom, phases
+
+FARM = ("readout-1", "readout-2", "supervisor", "node-1", "node-2", "recorder")
+
+
+@pytest.fixture(scope="module")
+def room(place):
+    shutil.copytree(ROOT / "examples" / "systems" / "farm", place / "farm")
+    shutil.copy(ROOT / "examples" / "systems" / "farm.toml", place)
+    with RunningRoom(place / "farm.toml") as room:
+        room.command("launch")
+        yield room
+
+
+def accepted(document):
+    """Events that the recorder has."""
+    return next(each["numbers"]["events"] or 0 for each in document["processes"] if each["name"] == "recorder")
+
+
+def run(room, meanwhile=lambda: None):
+    """A run with some recorded events: its number, what the stop returned, its row."""
+    number = room.command("start", run_type="test")["run"]
+    room.until(lambda document: document["run"]["number"] == number and accepted(document) >= 50, "events are recorded")
+    meanwhile()
+    return number, room.command("stop"), room.row(number)
+
+
+def check_files(row, place, farm):
+    """All that was accepted is in files whose checksums are in the database, and every byte of it is proven."""
+    files = row["files"]
+    assert all(each["state"] == "closed" and each["sha256"] and each["path"].startswith(str(place)) for each in files)
+    assert all(Path(each["path"]).parent.name == "recorder" and Path(each["path"]).parent.parent.name == f"{row['number']:06d}" for each in files)
+    assert sum(each["events"] for each in files) == farm["recorded"] == farm["accepted"] + farm["debug"] > 0
+    done = subprocess.run([BUILD / "rodeo", "data", "verify", *(each["path"] for each in files)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "proven byte by byte" in done.stdout
+
+
+def test_two_runs_of_a_farm_are_good_and_their_books_add_up(room, place):
+    before = phases(room.document())
+    assert {name: before[name] for name in FARM} == dict.fromkeys(FARM, "ready")
+    numbers = []
+    for _ in range(2):
+        number, done, row = run(room)
+        numbers.append(number)
+        farm = done["farm"]
+        assert (done["condition"], done["flags"], done["reasons"]) == ("GOOD", [], [])
+        assert farm["in"] == farm["accepted"] + farm["rejected"] == done["events"]
+        assert (farm["debug"], farm["partial"], farm["readout_died"]) == (0, 0, 0)
+        assert done["sent"] == done["built"] == 32 * done["events"] and done["lost"] == {}
+        assert 0 < farm["accepted"] < farm["in"]
+        check_files(row, place, farm)
+        assert {each["name"] for each in row["processes"]} == {"cards", "router", *FARM}
+        counters = {(each["process"], each["name"]): each["value"] for each in row["counters"]}
+        assert counters["supervisor", "events_accepted"] == farm["accepted"] and counters["supervisor", "events_rejected"] == farm["rejected"]
+        assert room.state == "READY" and not room.document()["alarms"]
+    assert numbers[1] == numbers[0] + 1
+
+
+def test_a_run_goes_on_without_a_node_that_was_killed_and_with_its_next_life(room, place):
+    def kill():
+        before = room.pid("node-2")
+        os.kill(before, signal.SIGKILL)
+        room.until(lambda document: room.pid("node-2") not in (None, before) and phases(document)["node-2"] == "running", "node-2 is there again")
+        had = accepted(room.document())
+        room.until(lambda document: accepted(document) > had + 50, "events are recorded again")
+
+    _, done, row = run(room, kill)
+    farm = done["farm"]
+    assert done["condition"] == "INCOMPLETE" and "DEGRADED" in done["flags"]
+    assert any(reason.startswith("node-2 left no report") for reason in done["reasons"])
+    assert farm["in"] == farm["accepted"] + farm["rejected"] + farm["debug"] and farm["partial"] == farm["readout_died"] == 0
+    check_files(row, place, farm)
+
+
+def test_close_leaves_no_process_and_no_socket(room, place):
+    pids = [each["pid"] for each in room.document()["processes"]]
+    room.command("close")
+    assert room.state == "OFF"
+    assert not [pid for pid in pids if pid and os.path.exists(f"/proc/{pid}")]
+    assert sorted(each.name for each in (place / "run").iterdir() if each.name.startswith("farm-")) == []
