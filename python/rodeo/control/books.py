@@ -180,7 +180,9 @@ def _farm(reports, kinds, reasons, conditions):
     if recorded:
         counts["recorded"] = sum(recorded.values())
     kept = counts.get("accepted", 0) + counts.get("debug", 0)
-    if "in" in counts and recorded and not silent and counts["recorded"] < kept:
+    last = {name.split("#")[0]: report for name, report in reports.items()}  # lives stand in their order
+    all_said = all(report is not None for process, report in last.items() if kinds[process] == "recorder")
+    if "in" in counts and recorded and all_said and counts["recorded"] < kept:
         conditions.append("WRONG")
         reasons.append(f"{kept} events were accepted or kept for debugging, and recorders have {counts['recorded']}")
     for key in ("debug", "partial", "readout_died", "undecided", "uncleared"):

@@ -100,7 +100,8 @@ class _Seen:
                     continue
                 if verdict == "waiting" and not without:
                     self.waiting[look.name] = self.phase[look.name]
-                    if members[0].member.role != "essential" and self.run is not None:
+                    # Before the first event it is waited for as all others are, and nothing is missing yet.
+                    if members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
                         self.degraded[look.name] = why(look, self.phase[look.name])
                 elif without or hopeful >= needed:
                     self.degraded[look.name] = "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
