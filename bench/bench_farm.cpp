@@ -38,15 +38,16 @@ Json json_of(const FarmBenchSettings& settings, const FarmBenchResult& result) {
 
 void print(const FarmBenchSettings& settings, const FarmBenchResult& result) {
   const double load = result.cpu_seconds / result.seconds;
-  fmt::print("{} and {}, {} slots each, {} said at once\n", base::counted(settings.nodes, "node"), base::counted(settings.readouts, "readout"),
-             settings.slots, base::counted(settings.at_once, "decision"));
-  fmt::print("  events     {:10.0f} /s assigned, {:.0f} /s decided, {:.0f} /s cleared by all\n", result.assignments / result.seconds,
-             result.decisions / result.seconds, result.clears / result.seconds);
-  fmt::print("  per core   {:10.0f} /s assigned, by {:.2f} of a core of the supervisor\n", result.assignments / result.cpu_seconds, load);
-  fmt::print("  messages   {:10.0f} /s from nodes; {:.0f} /s batches of clears to each readout\n", result.requests / result.seconds,
-             result.batches / result.seconds);
-  fmt::print("  proved     {}, each assigned, decided and cleared on each readout once: {} wrong\n", base::counted(result.events, "event"),
-             result.mismatches());
+  fmt::print("{} and {}, {} slots each, {} said at once\n", base::counted(settings.nodes, "node"),
+             base::counted(settings.readouts, "readout"), settings.slots, base::counted(settings.at_once, "decision"));
+  fmt::print("  events     {:10.0f} /s assigned, {:.0f} /s decided, {:.0f} /s cleared by all\n",
+             result.assignments / result.seconds, result.decisions / result.seconds, result.clears / result.seconds);
+  fmt::print("  per core   {:10.0f} /s assigned, by {:.2f} of a core of the supervisor\n",
+             result.assignments / result.cpu_seconds, load);
+  fmt::print("  messages   {:10.0f} /s from nodes; {:.0f} /s batches of clears to each readout\n",
+             result.requests / result.seconds, result.batches / result.seconds);
+  fmt::print("  proved     {}, each assigned, decided and cleared on each readout once: {} wrong\n",
+             base::counted(result.events, "event"), result.mismatches());
 }
 
 }  // namespace

@@ -95,7 +95,8 @@ class StandIns {
   std::vector<base::ChildProcess> children_;
 };
 
-void prove(const FarmBenchSettings& settings, const FarmMeeting& meeting, const farm::SupervisorStatus& last, FarmBenchResult& result) {
+void prove(const FarmBenchSettings& settings, const FarmMeeting& meeting, const farm::SupervisorStatus& last,
+           FarmBenchResult& result) {
   const std::uint64_t decided = last["accepted"] + last["rejected"];
   result.events = meeting->assigned.load();
   result.assigned_twice = meeting->assigned_twice.load();
@@ -110,7 +111,8 @@ void prove(const FarmBenchSettings& settings, const FarmMeeting& meeting, const 
     if (readout.digest.load() != meeting->readouts[0].digest.load()) ++result.other_batches;
   }
   result.failures = meeting->failures.load() + (last.adds_up ? 0 : 1) + last["late_decisions"] + last["repeated_decisions"] +
-                    last["unknown_decisions"] + last["timed_out"] + last["node_gone"] + (last["cleared"] == result.events ? 0 : 1);
+                    last["unknown_decisions"] + last["timed_out"] + last["node_gone"] +
+                    (last["cleared"] == result.events ? 0 : 1);
 }
 
 }  // namespace
@@ -165,7 +167,9 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
   supervised.network = {.bus = bus, .page_bytes = 2048, .pages = 4};
   farm::Supervisor supervisor(supervised);
   supervisor.start(1);
-  const auto here = [](const auto& all) { return static_cast<std::size_t>(std::ranges::count_if(all, [](const auto& one) { return one.connected; })); };
+  const auto here = [](const auto& all) {
+    return static_cast<std::size_t>(std::ranges::count_if(all, [](const auto& one) { return one.connected; }));
+  };
   others.wait_for("the connection of all nodes and readouts", [&] {
     const auto status = supervisor.status();
     return here(status.nodes) == settings.nodes && here(status.readouts) == settings.readouts;
@@ -183,7 +187,9 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
   std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
   others.wait_for("a clear", [&] { return supervisor.status()["cleared"] > begin.status["cleared"]; });
   const Look end = look();
-  const auto more = [&](std::string_view counter) { return static_cast<double>(end.status[counter] - begin.status[counter]); };
+  const auto more = [&](std::string_view counter) {
+    return static_cast<double>(end.status[counter] - begin.status[counter]);
+  };
   FarmBenchResult result{.seconds = static_cast<double>(end.ns - begin.ns) * 1e-9,
                          .cpu_seconds = end.cpu - begin.cpu,
                          .assignments = more("assignments"),

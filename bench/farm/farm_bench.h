@@ -20,7 +20,7 @@ struct FarmBenchResult {
   // Within `seconds`
   double assignments = 0;
   double decisions = 0;
-  double clears = 0;  ///< of events, by all readouts
+  double clears = 0;    ///< of events, by all readouts
   double requests = 0;  ///< of nodes
   double batches = 0;   ///< of clears, to all readouts
   // At the end, of the whole bench

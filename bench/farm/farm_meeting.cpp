@@ -13,7 +13,8 @@ namespace rodeo::bench {
 namespace {
 
 base::Mapping shared(std::size_t bytes) {
-  base::Mapping memory(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
+  base::Mapping memory(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+                       bytes);
   if (!memory) throw SetupError({"bench.processes", std::string("no shared memory: ") + std::strerror(errno)});
   return memory;
 }

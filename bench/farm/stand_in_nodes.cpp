@@ -44,16 +44,20 @@ void StandInNodes::hello(Node& node) {
   if (!requester_.connected(node.service)) return;
   bytes_.clear();
   encode(formats::NodeHello{.instance = 1, .slots = settings_.slots, .name = node.name}, bytes_);
-  node.asked = requester_.ask(node.service, static_cast<std::uint16_t>(AssignmentKind::hello), std::span<const std::byte>(bytes_), kPatience)
+  node.asked = requester_
+                   .ask(node.service, static_cast<std::uint16_t>(AssignmentKind::hello), std::span<const std::byte>(bytes_),
+                        kPatience)
                    .has_value();
 }
 
 void StandInNodes::work(Node& node) {
-  formats::NodeWork work{.session = node.session, .granted = node.decided + node.decisions.size() + settings_.slots, .first = node.decided + 1};
+  formats::NodeWork work{
+      .session = node.session, .granted = node.decided + node.decisions.size() + settings_.slots, .first = node.decided + 1};
   work.decisions.swap(node.decisions);
   bytes_.clear();
   encode(work, bytes_);
-  if (requester_.ask(node.service, static_cast<std::uint16_t>(AssignmentKind::work), std::span<const std::byte>(bytes_), kPatience)) {
+  if (requester_.ask(node.service, static_cast<std::uint16_t>(AssignmentKind::work), std::span<const std::byte>(bytes_),
+                     kPatience)) {
     ++node.works;
     node.decided += work.decisions.size();
     work.decisions.clear();
@@ -79,7 +83,8 @@ void StandInNodes::take(Node& node, const transport::Requester::Reply& reply) {
 }
 
 void StandInNodes::orders(Node& node) {
-  if (!orders_.events.empty() && orders_.first != node.assigned + 1) meeting_->failures.fetch_add(1, std::memory_order_relaxed);
+  if (!orders_.events.empty() && orders_.first != node.assigned + 1)
+    meeting_->failures.fetch_add(1, std::memory_order_relaxed);
   node.assigned += orders_.events.size();
   std::uint64_t twice = 0;
   for (const formats::AssignedEvent& event : orders_.events) {

@@ -17,8 +17,8 @@ struct StandInNodesSettings {
   std::string supervisor;
   std::uint32_t first = 0;  ///< number of the first
   std::uint32_t nodes = 1;
-  std::uint32_t slots = 32;    ///< of each
-  std::uint32_t at_once = 16;  ///< decisions that one waits for before it says them, while it has other events
+  std::uint32_t slots = 32;        ///< of each
+  std::uint32_t at_once = 16;      ///< decisions that one waits for before it says them, while it has other events
   std::uint32_t accepted_of = 33;  ///< one event in so many is accepted, the others are rejected
 };
 

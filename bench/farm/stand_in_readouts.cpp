@@ -37,13 +37,14 @@ std::string stand_in_readout(std::uint32_t number) { return fmt::format("readout
 StandInReadouts::StandInReadouts(StandInReadoutsSettings settings, const FarmMeeting& meeting)
     : settings_(std::move(settings)), meeting_(meeting) {
   for (std::uint32_t i = 0; i < settings_.readouts; ++i) {
-    services_.push_back(std::make_unique<transport::Replier>(transport::ReplierSettings{.name = stand_in_readout(settings_.first + i),
-                                                                                        .service = "fragments",
-                                                                                        .bus = settings_.bus,
-                                                                                        .providers = {"tcp"},
-                                                                                        .page_bytes = 8192,
-                                                                                        .pages = 16,
-                                                                                        .most_clients = 4}));
+    services_.push_back(
+        std::make_unique<transport::Replier>(transport::ReplierSettings{.name = stand_in_readout(settings_.first + i),
+                                                                        .service = "fragments",
+                                                                        .bus = settings_.bus,
+                                                                        .providers = {"tcp"},
+                                                                        .page_bytes = 8192,
+                                                                        .pages = 16,
+                                                                        .most_clients = 4}));
     meeting_->readouts_here.fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -67,7 +68,9 @@ void StandInReadouts::answer(std::uint32_t index, const transport::Replier::Requ
     case FragmentRequest::clear: clear(settings_.first + index, request.message.in_one_piece(whole_)); break;
     case FragmentRequest::holdings: formats::append_holdings_reply(reply_, {}); break;
     case FragmentRequest::describe: formats::append_describe_reply(reply_, {.run_number = 1}); break;
-    default: return services_[index]->refuse(request.client, request.number, static_cast<std::uint16_t>(formats::FragmentRefusal::unknown_kind));
+    default:
+      return services_[index]->refuse(request.client, request.number,
+                                      static_cast<std::uint16_t>(formats::FragmentRefusal::unknown_kind));
   }
   const std::span<const std::byte> parts[] = {reply_};
   services_[index]->reply(request.client, request.number, 0, parts);
@@ -83,7 +86,8 @@ void StandInReadouts::clear(std::uint32_t number, std::span<const std::byte> byt
   readout.digest.fetch_add(digest_of(bytes), std::memory_order_relaxed);
   if (number != 0) return;
   clear_.for_each_id([&](L1Id id) {
-    if (!meeting_.is_set(FarmMeeting::Bit::assigned, id.value)) meeting_->cleared_early.fetch_add(1, std::memory_order_relaxed);
+    if (!meeting_.is_set(FarmMeeting::Bit::assigned, id.value))
+      meeting_->cleared_early.fetch_add(1, std::memory_order_relaxed);
     if (meeting_.set(FarmMeeting::Bit::cleared, id.value)) readout.twice.fetch_add(1, std::memory_order_relaxed);
   });
 }

@@ -73,8 +73,8 @@ Result<Arena> Arena::create(std::size_t bytes) {
     arena.kind_ = PageKind::transparent;
     arena.data_ = map(arena.mapped_, MAP_POPULATE);
     if (arena.data_ == nullptr)
-      return std::unexpected(Error{"base.memory", fmt::format("cannot map {} B: {}", arena.mapped_, std::strerror(errno)), "",
-                                   "raise the address space limit (ulimit -v), or end other programs"});
+      return std::unexpected(Error{"base.memory", fmt::format("cannot map {} B: {}", arena.mapped_, std::strerror(errno)),
+                                   "", "raise the address space limit (ulimit -v), or end other programs"});
     return arena;
   }
   constexpr int kHuge1g = 30 << 26;  // MAP_HUGE_1GB: log2 of the page size in bits 26 and up

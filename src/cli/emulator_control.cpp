@@ -85,8 +85,8 @@ std::string advance(Emulator& emulator, const Json& request) {
   }
   const auto done = emulator.advance_marks(advance);
   if (!done) return refusal(done.error());
-  return reply(Json::object(
-      {{"sequence", done->sequence}, {"lumi_block", done->lumi_block}, {"scan_step", done->scan_step}}));
+  return reply(
+      Json::object({{"sequence", done->sequence}, {"lumi_block", done->lumi_block}, {"scan_step", done->scan_step}}));
 }
 
 Json marks_json(const trigger::TriggerReport& trigger) {

@@ -60,12 +60,17 @@ void add_farm_supervise(Command& farm) {
   verb.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
   verb.json_file(options->json_file);
   verb.paragraph(
-      "Runs until Ctrl-C (or SIGTERM), a limit, or, without a trigger authority, until all readouts have ended. The first Ctrl-C ends the run in "
-      "order: the trigger is held, what is under way is decided and cleared (farm.supervisor.drain_time), nodes are told, the report prints.");
+      "Runs until Ctrl-C (or SIGTERM), a limit, or, without a trigger authority, until all readouts have ended. The first "
+      "Ctrl-C ends the run in "
+      "order: the trigger is held, what is under way is decided and cleared (farm.supervisor.drain_time), nodes are told, "
+      "the report prints.");
   verb.paragraph(
-      "One that was killed is started again with the same configuration: nodes, readouts and recorders tell it where the run stands, and no event is "
+      "One that was killed is started again with the same configuration: nodes, readouts and recorders tell it where the "
+      "run stands, and no event is "
       "lost.");
-  verb.paragraph("Exit status 0: each event was decided and cleared; 6: some were not, or no readout had them any more; 1: the books do not add up.");
+  verb.paragraph(
+      "Exit status 0: each event was decided and cleared; 6: some were not, or no readout had them any more; 1: the books "
+      "do not add up.");
   verb.run([options] { return supervise(*options); });
 }
 

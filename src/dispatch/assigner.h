@@ -18,7 +18,9 @@ class Assigner {
   /// New nodes have no room.
   void resize(std::uint32_t nodes) { choice_.resize(nodes); }
   /// A node has so many events and takes more, or does not.
-  void set(std::uint32_t node, std::uint32_t load, bool has_room) { choice_.set_load(node, has_room ? load : NodeChoice::kFull); }
+  void set(std::uint32_t node, std::uint32_t load, bool has_room) {
+    choice_.set_load(node, has_room ? load : NodeChoice::kFull);
+  }
   bool any_room() const { return choice_.any(); }
 
   /// From where the next node is looked for; `draw(nodes)` gives a number below that, and is asked by the random policy alone.

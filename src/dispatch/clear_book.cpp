@@ -86,8 +86,8 @@ std::uint32_t ClearBook::living() const {
 }
 
 std::uint64_t ClearBook::behind(std::uint32_t readout) const {
-  return static_cast<std::uint64_t>(
-      std::ranges::count_if(closed_, [&](const Closed& batch) { return batch.missing > 0 && !has_cleared(batch, readout); }));
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      closed_, [&](const Closed& batch) { return batch.missing > 0 && !has_cleared(batch, readout); }));
 }
 
 std::optional<ClearBook::Batch> ClearBook::next(std::uint32_t readout) const {

@@ -24,8 +24,8 @@ namespace rodeo::dispatch {
 class ClearBook {
  public:
   struct Settings {
-    std::uint32_t count = 10'000;          ///< a batch is closed when it has so many
-    std::uint64_t after_ns = 10'000'000;   ///< or so long after its first
+    std::uint32_t count = 10'000;         ///< a batch is closed when it has so many
+    std::uint64_t after_ns = 10'000'000;  ///< or so long after its first
   };
   static constexpr std::uint64_t kNoId = UINT64_MAX;
 

@@ -35,8 +35,9 @@ namespace rodeo::dispatch {
 
 struct DispatcherSettings {
   Policy policy = Policy::least_loaded;
-  std::uint32_t capacity = 1024;   ///< events from offer() to cleared()
-  std::uint32_t reserve = 0;       ///< room besides, for what is adopted: those that say hello are not to be told that there is none
+  std::uint32_t capacity = 1024;  ///< events from offer() to cleared()
+  std::uint32_t reserve =
+      0;  ///< room besides, for what is adopted: those that say hello are not to be told that there is none
   std::uint64_t timeout_ns = 0;    ///< 0: none
   std::uint32_t most_at_once = 1;  ///< events in a row to one node, while many wait: fewer messages
   std::uint64_t seed = 1;          ///< of the random policy

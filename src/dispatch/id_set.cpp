@@ -17,7 +17,8 @@ void make_id_set(std::span<std::uint64_t> ids, IdSet& out) {
     while (run < all.size() && all[run] == first + (run - i) && all[run] < end) ++run;
     std::size_t near = i;
     std::uint64_t bits = 0;
-    for (; near < all.size() && all[near] - first < 64 && all[near] < end; ++near) bits |= std::uint64_t{1} << (all[near] - first);
+    for (; near < all.size() && all[near] - first < 64 && all[near] < end; ++near)
+      bits |= std::uint64_t{1} << (all[near] - first);
     if (run >= near) {
       out.ranges.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(run - i)});
       i = run;

@@ -14,7 +14,8 @@ class IdTable {
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   /// Room for so many; at most half of the entries are taken then. A call is O(1) but for ids that somebody has chosen for their hashes.
-  explicit IdTable(std::uint32_t capacity) : entries_(std::bit_ceil(std::uint64_t{2} * (capacity + 1))), mask_(entries_.size() - 1) {}
+  explicit IdTable(std::uint32_t capacity)
+      : entries_(std::bit_ceil(std::uint64_t{2} * (capacity + 1))), mask_(entries_.size() - 1) {}
 
   std::uint32_t find(std::uint64_t id) const {
     for (std::uint64_t at = home(id); entries_[at].slot != kNone; at = (at + 1) & mask_) {

@@ -27,7 +27,7 @@ struct Slot {
 };
 
 /// A list through slots; which of their two pairs of links it goes through is a parameter.
-template <std::uint32_t Slot::*Previous, std::uint32_t Slot::*Next>
+template <std::uint32_t Slot::* Previous, std::uint32_t Slot::* Next>
 class SlotList {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;

@@ -5,9 +5,10 @@ namespace rodeo::farm {
 const Settings<NetworkKeys>& network_keys() {
   using N = NetworkKeys;
   static const Settings<N> settings{
-      setting(&N::bus, "bus",
-              "Directory in which services say where they are; on a shared file system if some are on other hosts. Empty: one "
-              "of this user on this host."),
+      setting(
+          &N::bus, "bus",
+          "Directory in which services say where they are; on a shared file system if some are on other hosts. Empty: one "
+          "of this user on this host."),
       setting(&N::address, "address",
               "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
       setting(&N::providers, "providers",

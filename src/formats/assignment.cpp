@@ -73,7 +73,8 @@ class Reader {
     at_ += size;
     const auto bad = std::ranges::find_if_not(text, printable);
     if (bad != text.end())
-      fail(DecodeFault::unknown, at_ - static_cast<std::size_t>(text.end() - bad), field, static_cast<unsigned char>(*bad), '?');
+      fail(DecodeFault::unknown, at_ - static_cast<std::size_t>(text.end() - bad), field, static_cast<unsigned char>(*bad),
+           '?');
   }
   void texts(const char* field, std::vector<std::string>& texts) {
     std::uint32_t count = 0;

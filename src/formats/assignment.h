@@ -106,8 +106,8 @@ struct NodeWelcome {
 /// WORK.
 struct NodeWork {
   std::uint64_t session = 0;
-  std::uint64_t granted = 0;                  ///< events that the node takes since HELLO, all in all: assigned + free slots. Never falls
-  std::uint64_t first = 0;                    ///< number of the first decision here
+  std::uint64_t granted = 0;  ///< events that the node takes since HELLO, all in all: assigned + free slots. Never falls
+  std::uint64_t first = 0;    ///< number of the first decision here
   std::vector<EventDecision> decisions = {};  ///< each once, in order
   bool operator==(const NodeWork&) const = default;
 };

@@ -34,7 +34,8 @@ std::array<std::byte, kPieceHeadBytes> encode_piece_head(const PieceHead& head) 
 }
 
 Decoded<Piece> decode_piece(std::span<const std::byte> page) {
-  if (page.size() < kPieceHeadBytes) return decode_error(DecodeFault::truncated, 0, "head of a piece", page.size(), kPieceHeadBytes);
+  if (page.size() < kPieceHeadBytes)
+    return decode_error(DecodeFault::truncated, 0, "head of a piece", page.size(), kPieceHeadBytes);
   const auto type = get<std::uint8_t>(page, 8);
   if (type < static_cast<std::uint8_t>(MessageType::request) || type > static_cast<std::uint8_t>(MessageType::cancel))
     return decode_error(DecodeFault::unknown, 8, "type of a message", type);

@@ -188,17 +188,17 @@ bool ends_at_itself(int socket) {
 
 std::string bus_entry_text(const BusEntry& entry) {
   Json json = Json::object({{"name", entry.name},
-                       {"instance", fmt::format("{:#018x}", entry.instance)},
-                       {"host", entry.host},
-                       {"pid", entry.pid},
-                       {"address", entry.address},
-                       {"port", entry.port},
-                       {"providers", Json::array_of(entry.providers)},
-                       {"page_bytes", entry.page_bytes},
-                       {"program", entry.program},
-                       {"unix_time", entry.unix_time},
-                       {"trigger_list", entry.trigger_list},
-                       {"links", runs_of(entry.links)}});
+                            {"instance", fmt::format("{:#018x}", entry.instance)},
+                            {"host", entry.host},
+                            {"pid", entry.pid},
+                            {"address", entry.address},
+                            {"port", entry.port},
+                            {"providers", Json::array_of(entry.providers)},
+                            {"page_bytes", entry.page_bytes},
+                            {"program", entry.program},
+                            {"unix_time", entry.unix_time},
+                            {"trigger_list", entry.trigger_list},
+                            {"links", runs_of(entry.links)}});
   if (!entry.service.empty()) json["service"] = entry.service;
   return json.dump() + "\n";
 }

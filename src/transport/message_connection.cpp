@@ -179,7 +179,8 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
     has_ = 0;
     const std::size_t per_page = settings_.page_bytes - formats::kPieceHeadBytes;
     const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size();
-    copies_ = (head.message_bytes + per_page - 1) / per_page > settings_.pages / 2 || kept > settings_.pages - settings_.pages / 4;
+    copies_ =
+        (head.message_bytes + per_page - 1) / per_page > settings_.pages / 2 || kept > settings_.pages - settings_.pages / 4;
   } else if (!coming_ || coming_->head.number != head.number || coming_->head.type != head.type ||
              coming_->head.message_bytes != head.message_bytes || has_ != head.offset) {
     return wrong("it sent a piece that continues no message");

@@ -42,7 +42,7 @@ class MessageConnection {
  public:
   struct Settings {
     std::uint32_t page_bytes = 0;
-    std::uint32_t pages = 0;  ///< to receive into; to send from there are as many, but at most 16
+    std::uint32_t pages = 0;     ///< to receive into; to send from there are as many, but at most 16
     std::size_t most_bytes = 0;  ///< of a message that comes
   };
   /// Errors transport.memory, transport.endpoint.

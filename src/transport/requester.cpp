@@ -41,7 +41,9 @@ enum class Counter : std::uint8_t {
 static_assert(kRequesterCounters.size() == static_cast<std::size_t>(Counter::count));
 
 constexpr std::uint16_t place_of(Requester::Request request) { return static_cast<std::uint16_t>(request); }
-constexpr Requester::Service service_of(Requester::Request request) { return static_cast<Requester::Service>(request >> 48U); }
+constexpr Requester::Service service_of(Requester::Request request) {
+  return static_cast<Requester::Service>(request >> 48U);
+}
 
 }  // namespace
 
@@ -111,7 +113,8 @@ struct Requester::Inside {
   void look();
 
   // ---- requests
-  std::optional<Request> ask(Service number, std::uint16_t kind, MessageParts parts, bool copy, std::chrono::nanoseconds patience);
+  std::optional<Request> ask(Service number, std::uint16_t kind, MessageParts parts, bool copy,
+                             std::chrono::nanoseconds patience);
   Result<void> take_reply(AskedService& service, MessageConnection::Incoming incoming);
   void stop(AskedService& service, Pending& pending, Outcome outcome);
   void end(AskedService& service, Pending& pending, Reply reply);
@@ -191,7 +194,8 @@ Result<void> Requester::Inside::take(AskedService& service, const formats::Contr
     RODEO_TRY(taken);
     return service.handshake->done() ? say_call(service) : Result<void>{};
   }
-  if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && service.state == State::called) {
+  if (const auto* accept = std::get_if<formats::ControlAccept>(&message);
+      accept != nullptr && service.state == State::called) {
     if (accept->page_bytes != service.entry->page_bytes)
       return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
     if (accept->pages == 0 || accept->pages > settings.most_requests)
@@ -289,7 +293,8 @@ void Requester::Inside::look() {
     take_done(service);
     if (!all) continue;
     for (Pending& pending : service.pending) {
-      if (pending.state == Pending::State::waiting && now_ns >= pending.deadline_ns) stop(service, pending, Outcome::timed_out);
+      if (pending.state == Pending::State::waiting && now_ns >= pending.deadline_ns)
+        stop(service, pending, Outcome::timed_out);
     }
   }
 }
@@ -438,7 +443,9 @@ void Requester::remove(Service service) {
   of.state = AskedService::State::removed;
 }
 
-bool Requester::connected(Service service) const { return inside_->services[service]->state == AskedService::State::flowing; }
+bool Requester::connected(Service service) const {
+  return inside_->services[service]->state == AskedService::State::flowing;
+}
 std::uint64_t Requester::instance(Service service) const { return inside_->services[service]->instance; }
 std::uint64_t Requester::connections(Service service) const { return inside_->services[service]->connections; }
 const std::string& Requester::trouble(Service service) const { return inside_->services[service]->trouble; }

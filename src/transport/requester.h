@@ -23,12 +23,12 @@ namespace rodeo::transport {
 using MessageParts = std::span<const std::span<const std::byte>>;
 
 struct RequesterSettings {
-  std::string name;                        ///< as services show it
-  std::filesystem::path bus = {};          ///< where services are found; empty: default_bus()
-  std::string provider = "auto";           ///< or one by name
-  std::string secret = {};                 ///< empty: services are believed
-  std::uint32_t pages = 64;                ///< of each connection, for replies: what is under way or kept takes one a piece
-  std::uint32_t most_requests = 1024;      ///< under way with one service, or as many as it takes
+  std::string name;                    ///< as services show it
+  std::filesystem::path bus = {};      ///< where services are found; empty: default_bus()
+  std::string provider = "auto";       ///< or one by name
+  std::string secret = {};             ///< empty: services are believed
+  std::uint32_t pages = 64;            ///< of each connection, for replies: what is under way or kept takes one a piece
+  std::uint32_t most_requests = 1024;  ///< under way with one service, or as many as it takes
   std::size_t most_reply_bytes = std::size_t{64} << 20;  ///< of one reply; a service that sends more is cut off
 };
 

@@ -28,10 +28,11 @@ struct TriggerSettings {
   unsigned wait_for = 1;                         ///< nothing is offered while fewer functions, here and elsewhere, are ready
   bool hold = false;                             ///< nothing is offered before release()
   std::uint64_t seed = 1;
-  std::uint16_t lumi_block = 1;                    ///< of the first trigger
-  std::chrono::nanoseconds lumi_block_period{0};   ///< a block is so long, since the first trigger could have been; 0: until somebody asks
-  std::uint16_t scan_step = 0;                     ///< of the first trigger
-  std::chrono::nanoseconds scan_step_period{0};    ///< the same for steps of a scan
+  std::uint16_t lumi_block = 1;  ///< of the first trigger
+  std::chrono::nanoseconds lumi_block_period{
+      0};                       ///< a block is so long, since the first trigger could have been; 0: until somebody asks
+  std::uint16_t scan_step = 0;  ///< of the first trigger
+  std::chrono::nanoseconds scan_step_period{0};  ///< the same for steps of a scan
 };
 
 class TriggerAuthority final : public TriggerHub {

@@ -47,10 +47,10 @@ struct TriggerReport {
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
   std::vector<TriggerMark> marks = {};  ///< the last changes of both, as far as they are known here
-  bool held = false;               ///< nothing is offered until somebody releases it; where triggers are assigned
-  unsigned wait_for = 0;           ///< functions that must be ready for triggers; where they are assigned
-  unsigned awaited = 0;            ///< functions that must be ready besides those that are, before triggers are offered
-  std::string busy_follower = {};  ///< who held triggers back most; empty: nobody
+  bool held = false;                    ///< nothing is offered until somebody releases it; where triggers are assigned
+  unsigned wait_for = 0;                ///< functions that must be ready for triggers; where they are assigned
+  unsigned awaited = 0;                 ///< functions that must be ready besides those that are, before triggers are offered
+  std::string busy_follower = {};       ///< who held triggers back most; empty: nobody
   std::vector<TriggerFollowerReport> followers = {};
   std::optional<TriggerLinkReport> link = {};                        ///< of a process that follows
   std::vector<std::pair<std::string, std::uint64_t>> counters = {};  ///< oddities, by name; only those that are not 0

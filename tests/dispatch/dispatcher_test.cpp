@@ -24,7 +24,8 @@ struct Given {
 };
 
 struct Farm : Dispatcher {
-  explicit Farm(std::uint32_t nodes, std::uint32_t slots = 8, DispatcherSettings settings = {.capacity = 64, .timeout_ns = 100})
+  explicit Farm(std::uint32_t nodes, std::uint32_t slots = 8,
+                DispatcherSettings settings = {.capacity = 64, .timeout_ns = 100})
       : Dispatcher(settings) {
     for (std::uint32_t node = 0; node < nodes; ++node) set_room(add_node(), slots);
   }
@@ -33,7 +34,8 @@ struct Farm : Dispatcher {
   }
   std::vector<Given> given(std::uint64_t now_ns = 0) {
     std::vector<Given> out;
-    assign(now_ns, [&](std::uint32_t node, const Event& event, bool build_only) { out.push_back({node, event.id, build_only}); });
+    assign(now_ns,
+           [&](std::uint32_t node, const Event& event, bool build_only) { out.push_back({node, event.id, build_only}); });
     return out;
   }
 };
@@ -348,9 +350,8 @@ TEST(Dispatcher, AgreesWithItsSlowTwin) {
             break;
           case 4:
           case 5: {
-            const Dispatcher::Decision decision{.id = some_id,
-                                                .verdict = static_cast<Verdict>(random() % 4),
-                                                .build_only = random() % 2 == 0};
+            const Dispatcher::Decision decision{
+                .id = some_id, .verdict = static_cast<Verdict>(random() % 4), .build_only = random() % 2 == 0};
             ASSERT_EQ(farm.decide(node, decision), twin.decide(node, decision));
             break;
           }

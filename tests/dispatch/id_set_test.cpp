@@ -31,7 +31,9 @@ std::multiset<std::uint32_t> ids_of(const IdSet& set) {
 
 TEST(IdSet, ARunIsARange) { EXPECT_EQ(set_of({3, 1, 2}), (IdSet{{{1, 3}}, {}})); }
 
-TEST(IdSet, WhatLiesCloseByIsABitmap) { EXPECT_EQ(set_of({10, 12, 73}), (IdSet{{}, {{10, 1 | 1U << 2 | std::uint64_t{1} << 63}}})); }
+TEST(IdSet, WhatLiesCloseByIsABitmap) {
+  EXPECT_EQ(set_of({10, 12, 73}), (IdSet{{}, {{10, 1 | 1U << 2 | std::uint64_t{1} << 63}}}));
+}
 
 TEST(IdSet, OneAloneIsARangeOfOne) { EXPECT_EQ(set_of({10, 74}), (IdSet{{{10, 1}, {74, 1}}, {}})); }
 

@@ -32,7 +32,8 @@ using namespace std::chrono_literals;
 class KeepingReadout {
  public:
   KeepingReadout(const std::filesystem::path& bus, std::string name) {
-    replier_.emplace(transport::ReplierSettings{.name = std::move(name), .service = "fragments", .bus = bus, .providers = {"tcp"}, .page_bytes = 4096, .pages = 8});
+    replier_.emplace(transport::ReplierSettings{
+        .name = std::move(name), .service = "fragments", .bus = bus, .providers = {"tcp"}, .page_bytes = 4096, .pages = 8});
   }
   void poll() {
     if (!replier_ || stands_still) return;
@@ -86,7 +87,9 @@ class KeepingReadout {
         formats::append_holdings_reply(reply, holdings);
         break;
       }
-      case formats::FragmentRequest::describe: formats::append_describe_reply(reply, {.run_number = 1, .ended = ended}); break;
+      case formats::FragmentRequest::describe:
+        formats::append_describe_reply(reply, {.run_number = 1, .ended = ended});
+        break;
       default: FAIL();
     }
     const std::span<const std::byte> parts[] = {reply};
@@ -132,7 +135,8 @@ class ToldNode {
     if (!welcome && !hello_) say_hello();
     if (!welcome) return;
     if (decides) {
-      for (const auto& event : events) decide(event, always.value_or(event.id % 3 == 0 ? formats::Verdict::accepted : formats::Verdict::rejected));
+      for (const auto& event : events)
+        decide(event, always.value_or(event.id % 3 == 0 ? formats::Verdict::accepted : formats::Verdict::rejected));
       events.clear();
     }
     if (works_ == 0 || (!unsaid().empty() && works_ < 2)) work();
@@ -275,12 +279,15 @@ class SupervisedFarm : public testing::Test {
   }
   void serve_triggers(std::uint64_t limit) {
     authority_ = std::make_unique<trigger::TriggerAuthority>(trigger::TriggerSettings{.limit = limit, .wait_for = 2});
-    server_ = std::make_unique<trigger::TriggerServer>(trigger::TriggerServerSettings{.address = "127.0.0.1:0", .name = "trigger"}, *authority_);
+    server_ = std::make_unique<trigger::TriggerServer>(
+        trigger::TriggerServerSettings{.address = "127.0.0.1:0", .name = "trigger"}, *authority_);
     address_ = server_->where();
     detector_ = std::make_unique<trigger::TriggerSource>(*authority_, "detector", 1'000'000);
     detector_->set_ready(true);
   }
-  KeepingReadout& readout(const std::string& name) { return *(readouts_[name] = std::make_unique<KeepingReadout>(bus_, name)); }
+  KeepingReadout& readout(const std::string& name) {
+    return *(readouts_[name] = std::make_unique<KeepingReadout>(bus_, name));
+  }
   ToldNode& node(const std::string& name, std::uint32_t slots = 8, std::uint64_t instance = 1) {
     return *nodes_.emplace_back(std::make_unique<ToldNode>(bus_, name, slots, instance));
   }
@@ -346,7 +353,9 @@ class SupervisedFarm : public testing::Test {
     }
     return true;
   }
-  bool over() { return until([&] { return supervisor_->over(); }); }
+  bool over() {
+    return until([&] { return supervisor_->over(); });
+  }
 
   TemporaryDirectory directory_;
   const std::filesystem::path bus_;

@@ -188,7 +188,8 @@ TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce
   EXPECT_EQ(decided.size(), 2000U);
   for (const auto& [id, times] : decided) {
     const auto had = [id = id](const auto& event) { return event.id == id; };
-    EXPECT_EQ(times, 1) << id << " came " << std::ranges::count_if(a.all, had) << " times to a, " << std::ranges::count_if(b.all, had) << " to b";
+    EXPECT_EQ(times, 1) << id << " came " << std::ranges::count_if(a.all, had) << " times to a, "
+                        << std::ranges::count_if(b.all, had) << " to b";
   }
   std::ifstream file(directory_.file("decisions"), std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -365,7 +366,8 @@ TEST_F(SupervisedFarm, NonsenseIsRefusedAndNothingElseHappens) {
   encode(formats::NodeHello{}, no_name);
   std::vector<std::byte> newer;
   encode(formats::NodeHello{.version = 9, .name = "x"}, newer);
-  for (const auto& [kind, bytes] : {std::pair{1, &nonsense}, {2, &nonsense}, {3, &nonsense}, {2, &no_session}, {1, &no_name}, {1, &newer}})
+  for (const auto& [kind, bytes] :
+       {std::pair{1, &nonsense}, {2, &nonsense}, {3, &nonsense}, {2, &no_session}, {1, &no_name}, {1, &newer}})
     ASSERT_TRUE(stranger.ask(service, static_cast<std::uint16_t>(kind), std::span<const std::byte>(*bytes), 20s));
   ASSERT_TRUE(until([&] {
     stranger.poll(base::steady_now_ns(), replies);

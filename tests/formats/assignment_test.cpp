@@ -31,13 +31,14 @@ M read(const std::vector<std::byte>& bytes) {
   return message;
 }
 
-const NodeHello kHello{.instance = 0x0102030405060708,
-                       .slots = 32,
-                       .session = 76,
-                       .first = 5,
-                       .name = "node-1",
-                       .decisions = {{.id = 5, .bytes = 100, .verdict = Verdict::debug, .flags = EventDecision::kPartial}},
-                       .events = {{.id = 0x1'02000003, .lumi_block = 4, .scan_step = 5, .bcid = 6, .trigger_type = 7, .flags = 1}}};
+const NodeHello kHello{
+    .instance = 0x0102030405060708,
+    .slots = 32,
+    .session = 76,
+    .first = 5,
+    .name = "node-1",
+    .decisions = {{.id = 5, .bytes = 100, .verdict = Verdict::debug, .flags = EventDecision::kPartial}},
+    .events = {{.id = 0x1'02000003, .lumi_block = 4, .scan_step = 5, .bcid = 6, .trigger_type = 7, .flags = 1}}};
 const NodeWelcome kWelcome{.run_number = 12,
                            .run_type = 0xf,
                            .session = 77,
@@ -47,7 +48,8 @@ const NodeWelcome kWelcome{.run_number = 12,
                            .readouts = {"readout1.hlt", "readout2.hlt"},
                            .recorders = {"recorder"},
                            .let_go = {5, 6}};
-const NodeWork kWork{.session = 77, .granted = 40, .first = 2, .decisions = {{.id = 9}, {.id = 10, .verdict = Verdict::lost}}};
+const NodeWork kWork{
+    .session = 77, .granted = 40, .first = 2, .decisions = {{.id = 9}, {.id = 10, .verdict = Verdict::lost}}};
 const NodeOrders kOrders{.safe = 3, .first = 8, .flags = NodeOrders::kOver, .events = {{.id = 1}, {.id = 2}}};
 
 TEST(Assignment, IsReadAsItWasWritten) {
@@ -60,8 +62,8 @@ TEST(Assignment, IsReadAsItWasWritten) {
 TEST(Assignment, LiesOnTheWireAsThePageSays) {
   const auto bytes = written(kOrders);
   const unsigned char expected[] = {
-      3, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0,  // safe, first, flags, number of events
-      1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0,                    // id, block, step, BCID, type, flags
+      3, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0,    0,    0, 0, 1, 0, 0, 0, 2, 0, 0, 0,  // safe, first, flags, number of events
+      1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0,                          // id, block, step, BCID, type, flags
       2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0};
   ASSERT_EQ(bytes.size(), sizeof expected);
   EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof expected), 0);

@@ -41,8 +41,7 @@ TEST(RequestPiece, IsAsTheExampleSays) {
 }
 
 TEST(RequestPiece, SaysWhatIsWrong) {
-  EXPECT_EQ(refusal({kExample.begin(), kExample.begin() + 23}),
-            "byte 0: head of a piece needs 24 bytes, 23 are there");
+  EXPECT_EQ(refusal({kExample.begin(), kExample.begin() + 23}), "byte 0: head of a piece needs 24 bytes, 23 are there");
   EXPECT_NE(refusal(with(8, 0)), "none");
   EXPECT_NE(refusal(with(8, 5)), "none");
   EXPECT_NE(refusal(with(9, 1)), "none");

@@ -93,8 +93,9 @@ class Requests : public testing::Test {
   }
   void expect_books() {
     const auto asked = requester_->counters();
-    EXPECT_EQ(counter(asked, "requests"), counter(asked, "replies") + counter(asked, "refused") + counter(asked, "timed_out") +
-                                              counter(asked, "cancelled") + counter(asked, "lost"));
+    EXPECT_EQ(counter(asked, "requests"), counter(asked, "replies") + counter(asked, "refused") +
+                                              counter(asked, "timed_out") + counter(asked, "cancelled") +
+                                              counter(asked, "lost"));
   }
 
   test::TemporaryDirectory bus_;

@@ -346,8 +346,7 @@ TEST(TriggerAuthority, BlocksAndStepsGoOnByTimeWithTheNextTrigger) {
 }
 
 TEST(TriggerAuthority, ABlockThatIsAskedForBeginsWithTheNextTriggerAndItsTimeBeginsAnew) {
-  TriggerAuthority authority(
-      {.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .lumi_block_period = 10us});
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .lumi_block_period = 10us});
   const auto follower = authority.join("card", 1000);
   authority.set_ready(follower, true, kStart);
   take_all(authority, follower, kStart + 5'000);

@@ -79,7 +79,8 @@ void Books::settle(Dispatcher::Said said, std::uint32_t node, std::uint32_t sess
   clears.add({.id = counted ? decision.id : ClearBook::kNoId, .who = node, .session = session}, now_ns);
 }
 
-void Books::decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns) {
+void Books::decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
+                     std::uint64_t now_ns) {
   settle(dispatcher.decide(node, decision_of(decision)), node, session, decision, now_ns);
 }
 

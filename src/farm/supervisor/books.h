@@ -37,9 +37,7 @@ class Books {
     over,    ///< decided and cleared everywhere else
     orphan,  ///< nobody has told of it, so far
   };
-  Held held(std::uint64_t id) const {
-    return dispatcher.knows(id) ? Held::known : is_over(id) ? Held::over : Held::orphan;
-  }
+  Held held(std::uint64_t id) const { return dispatcher.knows(id) ? Held::known : is_over(id) ? Held::over : Held::orphan; }
   /// It is over, and a readout has it nevertheless.
   void clear_again(std::uint64_t id, std::uint64_t now_ns) { clears.add({.id = id, .who = kNobody}, now_ns); }
 
@@ -47,7 +45,8 @@ class Books {
 
   void decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns);
   /// The same in a HELLO, where it may be of before this supervisor began.
-  void decision_of_before(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns);
+  void decision_of_before(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
+                          std::uint64_t now_ns);
   /// An event that a node says it has; false: not any more.
   bool has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns);
 
@@ -57,7 +56,9 @@ class Books {
   /// Whether an id that is not in the books was.
   bool is_over(std::uint64_t id) const;
   /// All that came in has been decided and cleared.
-  bool empty() const { return dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 && clears.entries() == 0; }
+  bool empty() const {
+    return dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 && clears.entries() == 0;
+  }
 
   /// What is cleared everywhere leaves the books: calls safe(node, session) for each decision, in order.
   template <typename Safe>

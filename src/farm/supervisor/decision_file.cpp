@@ -21,7 +21,8 @@ DecisionFile::DecisionFile(const std::filesystem::path& path) : path_(path) {
   struct stat is{};
   if (::fstat(file_.get(), &is) != 0) fail("look at");
   const auto size = static_cast<std::uint64_t>(is.st_size);
-  if (S_ISREG(is.st_mode) && size % kRecordBytes != 0 && ::ftruncate(file_.get(), static_cast<off_t>(size - size % kRecordBytes)) != 0)
+  if (S_ISREG(is.st_mode) && size % kRecordBytes != 0 &&
+      ::ftruncate(file_.get(), static_cast<off_t>(size - size % kRecordBytes)) != 0)
     fail("cut");
 }
 
@@ -38,7 +39,8 @@ Result<void> DecisionFile::flush() {
     const ssize_t written = ::write(file_.get(), waiting_.data(), waiting_.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0)
-      return std::unexpected(Error{"farm.decisions", fmt::format("cannot write the file of decisions: {}", std::strerror(errno)),
+      return std::unexpected(Error{"farm.decisions",
+                                   fmt::format("cannot write the file of decisions: {}", std::strerror(errno)),
                                    path_.string(), "make room; decisions are not safe before they are in it"});
     waiting_.erase(waiting_.begin(), waiting_.begin() + written);
   }

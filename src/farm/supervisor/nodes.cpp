@@ -17,10 +17,10 @@ using formats::AssignmentKind;
 using formats::AssignmentRefusal;
 using C = NodesCounter;
 
-constexpr std::size_t kMostNodes = 65'536;      // names that are remembered
-constexpr std::uint32_t kMostSlots = 65'536;    // of one node
-constexpr std::uint64_t kLookNs = 5'000'000;    // how often is looked who has gone, and who waits too long
-constexpr std::uint64_t kSafeNs = 50'000'000;   // safe decisions alone are told after so long: one answer for many
+constexpr std::size_t kMostNodes = 65'536;     // names that are remembered
+constexpr std::uint32_t kMostSlots = 65'536;   // of one node
+constexpr std::uint64_t kLookNs = 5'000'000;   // how often is looked who has gone, and who waits too long
+constexpr std::uint64_t kSafeNs = 50'000'000;  // safe decisions alone are told after so long: one answer for many
 
 /// A welcome on its way.
 struct SentWelcome final : transport::ReplyOwner {
@@ -106,7 +106,8 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
   counters_.add(C::hellos);
   // Decisions that were safe in the session before, though the node has not heard so, are so at once.
   std::size_t known = 0;
-  if (had.session != 0 && had.session == hello_.session && had.instance == hello_.instance && hello_.first > 0 && hello_.first <= had.safe)
+  if (had.session != 0 && had.session == hello_.session && had.instance == hello_.instance && hello_.first > 0 &&
+      hello_.first <= had.safe)
     known = std::min<std::size_t>(had.safe - hello_.first + 1, hello_.decisions.size());
   std::vector<std::uint64_t> let_go;
   take_back(*number, hello_, let_go, now_ns);
@@ -206,13 +207,14 @@ void Nodes::mark(std::uint32_t number) {
 }
 
 bool Nodes::assign(std::uint64_t now_ns) {
-  const std::uint32_t some = books_.dispatcher.assign(now_ns, [&](std::uint32_t number, const dispatch::Event& event, bool build_only) {
-    Node& node = nodes_[number];
-    node.out.push_back(assigned_event(event, build_only));
-    ++node.assigned;
-    ++node.all_assigned;
-    mark(number);
-  });
+  const std::uint32_t some =
+      books_.dispatcher.assign(now_ns, [&](std::uint32_t number, const dispatch::Event& event, bool build_only) {
+        Node& node = nodes_[number];
+        node.out.push_back(assigned_event(event, build_only));
+        ++node.assigned;
+        ++node.all_assigned;
+        mark(number);
+      });
   for (const std::uint32_t number : dirty_) {
     nodes_[number].dirty = false;
     if (nodes_[number].parked) answer(number);

@@ -12,7 +12,8 @@ constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // so long a recor
 
 }  // namespace
 
-Orphans::Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders, std::uint64_t settle_ns)
+Orphans::Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders,
+                 std::uint64_t settle_ns)
     : books_(books), requester_(requester), settle_ns_(settle_ns) {
   for (const std::string& name : recorders) recorders_.push_back(requester_.add(name));
 }
@@ -21,7 +22,8 @@ void Orphans::found(std::uint64_t id, std::uint64_t now_ns) {
   if (found_.insert(id).second) found_ns_ = now_ns;
 }
 
-void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block) {
+void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks,
+                   std::uint16_t block) {
   if (released && asked_.empty() && !found_.empty() && now_ns - found_ns_ >= settle_ns_) {
     for (const std::uint64_t id : found_) {
       if (books_.held(id) == Books::Held::orphan) asked_.push_back(id);

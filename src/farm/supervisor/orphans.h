@@ -8,8 +8,8 @@
 
 #include "farm/supervisor/books.h"
 #include "formats/event_record.h"
-#include "trigger/range.h"
 #include "transport/requester.h"
+#include "trigger/range.h"
 
 namespace rodeo::farm {
 

@@ -13,15 +13,16 @@ using Outcome = transport::Requester::Outcome;
 using C = ReadoutsCounter;
 
 constexpr std::uint64_t kLookNs = 1'000'000;
-constexpr unsigned kMostClears = 8;              // of one readout, that it has not answered
-constexpr std::uint64_t kAgainNs = 20'000'000;   // a refused clear is told again
+constexpr unsigned kMostClears = 8;             // of one readout, that it has not answered
+constexpr std::uint64_t kAgainNs = 20'000'000;  // a refused clear is told again
 constexpr std::uint64_t kDescribeNs = 50'000'000;
 constexpr std::uint64_t kProbeNs = 500'000'000;  // a readout that is dead and connected is asked, to see whether it is
 constexpr std::uint64_t kBehind = 1 << 16;       // events may come so much later than the newest one
 
 }  // namespace
 
-Readouts::Readouts(const SupervisorSettings& settings, transport::Requester& requester, dispatch::ClearBook& clears, OnHeld held)
+Readouts::Readouts(const SupervisorSettings& settings, transport::Requester& requester, dispatch::ClearBook& clears,
+                   OnHeld held)
     : settings_(settings), requester_(requester), clears_(clears), held_(std::move(held)) {
   for (const std::string& name : settings.readouts)
     readouts_.push_back({.name = name, .service = requester_.add(name), .number = clears_.add_readout(), .from = 0});
@@ -102,8 +103,8 @@ void Readouts::tell_clears(std::uint32_t index, std::uint64_t) {
     if (!batch) return;
     const auto& bytes = bytes_of(*batch);
     const std::span<const std::byte> parts[] = {*bytes};
-    const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::clear), parts,
-                                        settings_.readout_grace);
+    const auto request =
+        requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::clear), parts, settings_.readout_grace);
     if (!request) {
       more_to_tell_ = true;
       return;
@@ -173,7 +174,8 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       break;
     case Asked::holdings:
       readout.asked = false;
-      readout.next_ask_ns = now_ns + (clears_.lives(readout.number) ? static_cast<std::uint64_t>(settings_.poll_holdings.count()) : kProbeNs);
+      readout.next_ask_ns =
+          now_ns + (clears_.lives(readout.number) ? static_cast<std::uint64_t>(settings_.poll_holdings.count()) : kProbeNs);
       if (reply.outcome == Outcome::answered) holdings(readout, reply, now_ns);
       if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) silent(readout);
       break;
@@ -222,7 +224,8 @@ void Readouts::survey(std::uint64_t from) {
 }
 
 bool Readouts::surveyed() const {
-  return std::ranges::all_of(readouts_, [&](const Readout& readout) { return readout.surveyed || !clears_.lives(readout.number); });
+  return std::ranges::all_of(readouts_,
+                             [&](const Readout& readout) { return readout.surveyed || !clears_.lives(readout.number); });
 }
 
 bool Readouts::all_ended() const {

@@ -23,18 +23,27 @@ namespace rodeo::farm {
 struct SupervisedReadout {
   std::string name;
   bool connected = false;
-  bool lives = true;  ///< it is waited for
-  bool ended = false;  ///< it says that no fragment comes any more
+  bool lives = true;         ///< it is waited for
+  bool ended = false;        ///< it says that no fragment comes any more
   std::uint64_t behind = 0;  ///< batches of clears that it has not answered
   std::string trouble = {};  ///< why it is not connected
 };
 
-enum class ReadoutsCounter : std::uint8_t { clears, clears_refused, surveys, readouts_lost, readouts_back, bad_answers, count };
+enum class ReadoutsCounter : std::uint8_t {
+  clears,
+  clears_refused,
+  surveys,
+  readouts_lost,
+  readouts_back,
+  bad_answers,
+  count
+};
 inline constexpr std::array<base::CounterInfo, 6> kReadoutsCounters{{
     {"clears", "requests", "Batches of clears that readouts have answered, once for each readout."},
     {"clears_refused", "requests", "Batches of clears that a readout refused: told again."},
     {"surveys", "surveys", "Times that a readout was asked for all that it holds, and has said it."},
-    {"readouts_lost", "readouts", "Times that a readout was away, or silent, for so long that nothing waits for it any more."},
+    {"readouts_lost", "readouts",
+     "Times that a readout was away, or silent, for so long that nothing waits for it any more."},
     {"readouts_back", "readouts", "Times that such a readout came back."},
     {"bad_answers", "answers", "Answers of readouts that could not be decoded."},
 }};
@@ -73,14 +82,14 @@ class Readouts {
     std::uint32_t number = 0;       // in the book of clears
     std::uint64_t connections = 0;  // seen
     bool connected = false;
-    bool surveyed = false;                    // since it was connected
-    std::uint64_t away_ns = 0;                // since when; while it is not connected
-    std::optional<std::uint64_t> from = {};   // to be asked for what it holds, from this id on
-    bool asked = false;                       // a survey is under way
+    bool surveyed = false;                   // since it was connected
+    std::uint64_t away_ns = 0;               // since when; while it is not connected
+    std::optional<std::uint64_t> from = {};  // to be asked for what it holds, from this id on
+    bool asked = false;                      // a survey is under way
     std::uint64_t next_ask_ns = 0;
     std::uint64_t next_describe_ns = 0;
     std::uint64_t newest = 0;
-    unsigned clears = 0;  // under way
+    unsigned clears = 0;              // under way
     std::uint64_t told_again_ns = 0;  // when a refused clear is told again; 0: none was
     bool ended = false;
   };

@@ -20,7 +20,8 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               {{"least_loaded", Policy::least_loaded}, {"round_robin", Policy::round_robin}, {"random", Policy::random}},
               "Which node with a free slot gets an event: one that has fewest, the next in turn, or any."),
       setting(&S::nodes, "nodes",
-              "How many filter nodes there are: a supervisor that was started anew assigns what nobody has told of as soon as all of them "
+              "How many filter nodes there are: a supervisor that was started anew assigns what nobody has told of as soon "
+              "as all of them "
               "are back, not only after rebuild_time. 0: not known.",
               {.maximum = 65535}),
       setting(&S::most_nodes, "most_nodes", "Nodes that may be connected at a time.", {.minimum = 1, .maximum = 65535}),
@@ -42,17 +43,19 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               "So long a readout may be away, or not answer, before nothing waits for it any more: what it held is lost if "
               "nobody else holds it.",
               kSomeTime),
-      setting(&S::node_grace, "node_grace",
-              "So long a node may be away, or silent, before its events are assigned again.", kSomeTime),
+      setting(&S::node_grace, "node_grace", "So long a node may be away, or silent, before its events are assigned again.",
+              kSomeTime),
       setting(&S::rebuild_time, "rebuild_time",
               "After its start: so long it waits at most for readouts and for the nodes that have events, before it assigns "
               "what nobody has decided.",
               kTime),
       setting(&S::poll_holdings, "poll_holdings",
               "Without a trigger authority: how often readouts are asked for new events.", kSomeTime),
-      setting(&S::work_patience, "work_patience", "A node that nothing can be said to is answered after so long.", kSomeTime),
+      setting(&S::work_patience, "work_patience", "A node that nothing can be said to is answered after so long.",
+              kSomeTime),
       setting(&S::drain_time, "drain_time",
-              "At the end of a run: so long it waits for what is under way; then it ends, and says what was undecided.", kTime),
+              "At the end of a run: so long it waits for what is under way; then it ends, and says what was undecided.",
+              kTime),
       setting(&S::lumi_block, "lumi_block",
               "Without a trigger authority: length of a luminosity block. 0s: all events are of block 1.", kTime),
       setting(&S::decisions, "decisions",
@@ -62,7 +65,8 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               {{"sleep", base::IdlePolicy::sleep}, {"yield", base::IdlePolicy::yield}, {"spin", base::IdlePolicy::spin}},
               "What it does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
       setting(&S::network, network_keys()),
-      setting(&S::control, "control", "Listens on a control socket in the runtime directory, for `rodeo farm status` and the control room."),
+      setting(&S::control, "control",
+              "Listens on a control socket in the runtime directory, for `rodeo farm status` and the control room."),
   };
   return settings;
 }

@@ -15,10 +15,10 @@ namespace rodeo::farm {
 
 struct SupervisorSettings {
   std::string name = "supervisor";
-  std::string trigger = {};  ///< address of the trigger authority; empty: ids are those that the readouts hold
-  std::string system = {};   ///< of the trigger authority
-  std::uint64_t seed = 1;    ///< of provable payload: must be the authority's
-  std::vector<std::string> readouts = {};   ///< names of their services
+  std::string trigger = {};                ///< address of the trigger authority; empty: ids are those that the readouts hold
+  std::string system = {};                 ///< of the trigger authority
+  std::uint64_t seed = 1;                  ///< of provable payload: must be the authority's
+  std::vector<std::string> readouts = {};  ///< names of their services
   std::vector<std::string> recorders = {};  ///< the same
   dispatch::Policy assignment = dispatch::Policy::least_loaded;
   std::uint32_t nodes = 0;  ///< that there are; 0: not known

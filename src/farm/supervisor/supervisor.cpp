@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t kTickNs = 1'000'000;
 constexpr std::uint64_t kShowNs = 50'000'000;
-constexpr std::uint64_t kPartNs = 1'000'000'000;   // so long nodes are waited for that have not heard that the run is over
-constexpr std::uint64_t kSettleNs = 500'000'000;   // a trigger that was accepted is told of within that
+constexpr std::uint64_t kPartNs = 1'000'000'000;  // so long nodes are waited for that have not heard that the run is over
+constexpr std::uint64_t kSettleNs = 500'000'000;  // a trigger that was accepted is told of within that
 
 transport::RequesterSettings requester_settings(const SupervisorSettings& settings) {
   const auto secret = transport::read_secret(settings.network.secret_file);
@@ -144,12 +144,15 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       // Where readouts hold nothing that nobody told of, no node can have anything either.
       const bool nothing = readouts_.surveyed() && orphans_.waiting() == 0 && (!triggers_ || in_stage() >= kSettleNs);
       // Whoever could have something has said what it has.
-      const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() && (!triggers_ || in_stage() >= kSettleNs);
-      if (stop || nothing || all || in_stage() >= static_cast<std::uint64_t>(settings_.rebuild_time.count())) enter(Stage::running, now_ns);
+      const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() &&
+                       (!triggers_ || in_stage() >= kSettleNs);
+      if (stop || nothing || all || in_stage() >= static_cast<std::uint64_t>(settings_.rebuild_time.count()))
+        enter(Stage::running, now_ns);
       return;
     }
     case Stage::running:
-      if (stop || (!triggers_ && readouts_.all_ended() && orphans_.waiting() == 0 && books_.empty())) enter(Stage::holding, now_ns);
+      if (stop || (!triggers_ && readouts_.all_ended() && orphans_.waiting() == 0 && books_.empty()))
+        enter(Stage::holding, now_ns);
       return;
     case Stage::holding:
       if (triggers_ && !triggers_->hold()) return;
@@ -175,22 +178,24 @@ void Supervisor::move_on(std::uint64_t now_ns) {
 void Supervisor::show(std::uint64_t now_ns) {
   shown_ns_ = now_ns;
   using namespace dispatch;
-  SupervisorStatus status{.at_ns = now_ns,
-                          .stage = stage_,
-                          .run_number = run_number_.load(std::memory_order_relaxed),
-                          .seconds = began_ns_ == 0 ? 0 : static_cast<double>((ended_ns_ != 0 ? ended_ns_ : now_ns) - began_ns_) * 1e-9,
-                          .counters = base::named_counters(books_.dispatcher.counters(), kDispatchCounters, [](DispatchCounter) { return true; }),
-                          .waiting = books_.dispatcher.waiting(),
-                          .assigned = books_.dispatcher.assigned(),
-                          .uncleared = books_.dispatcher.decided(),
-                          .orphans = orphans_.waiting(),
-                          .room = books_.dispatcher.room(),
-                          .undecided = undecided_,
-                          .adds_up = books_.dispatcher.adds_up(),
-                          .nodes = nodes_.status(),
-                          .readouts = readouts_.status(),
-                          .trouble = trouble_,
-                          .cpu_seconds = cpu_.seconds()};
+  SupervisorStatus status{
+      .at_ns = now_ns,
+      .stage = stage_,
+      .run_number = run_number_.load(std::memory_order_relaxed),
+      .seconds = began_ns_ == 0 ? 0 : static_cast<double>((ended_ns_ != 0 ? ended_ns_ : now_ns) - began_ns_) * 1e-9,
+      .counters =
+          base::named_counters(books_.dispatcher.counters(), kDispatchCounters, [](DispatchCounter) { return true; }),
+      .waiting = books_.dispatcher.waiting(),
+      .assigned = books_.dispatcher.assigned(),
+      .uncleared = books_.dispatcher.decided(),
+      .orphans = orphans_.waiting(),
+      .room = books_.dispatcher.room(),
+      .undecided = undecided_,
+      .adds_up = books_.dispatcher.adds_up(),
+      .nodes = nodes_.status(),
+      .readouts = readouts_.status(),
+      .trouble = trouble_,
+      .cpu_seconds = cpu_.seconds()};
   for (const auto& more : {nodes_.counters(), readouts_.counters(), requester_.counters()})
     status.counters.insert(status.counters.end(), more.begin(), more.end());
   if (triggers_) {
@@ -203,7 +208,8 @@ void Supervisor::show(std::uint64_t now_ns) {
   }
   const std::lock_guard lock(mutex_);
   shown_ = std::move(status);
-  for (auto& said : {nodes_.take_messages(), readouts_.take_messages()}) messages_.insert(messages_.end(), said.begin(), said.end());
+  for (auto& said : {nodes_.take_messages(), readouts_.take_messages()})
+    messages_.insert(messages_.end(), said.begin(), said.end());
 }
 
 SupervisorStatus Supervisor::status() const {

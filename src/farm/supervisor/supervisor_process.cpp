@@ -19,7 +19,9 @@ std::uint64_t decided(const SupervisorStatus& status) {
   return status["accepted"] + status["rejected"] + status["debug"] + status["readout_died"];
 }
 std::uint64_t came_in(const SupervisorStatus& status) { return status["offered"] + status["adopted"]; }
-std::uint64_t reassigned(const SupervisorStatus& status) { return status["timed_out"] + status["node_gone"] + status["undelivered"]; }
+std::uint64_t reassigned(const SupervisorStatus& status) {
+  return status["timed_out"] + status["node_gone"] + status["undelivered"];
+}
 
 Json nodes_json(const SupervisorStatus& status) {
   Json out = Json::array();
@@ -134,16 +136,19 @@ std::vector<std::string> SupervisorProcess::view_lines(double seconds, process::
   const auto add = [&](const std::string& head, const std::vector<std::string>& parts) {
     process::add_line(lines, head, parts, style.columns);
   };
-  add(fmt::format("{}  run {}  {} {}", paint.bold("rodeo " + name()), now.run_number, stage_name(now.stage), process::clock_text(seconds)),
+  add(fmt::format("{}  run {}  {} {}", paint.bold("rodeo " + name()), now.run_number, stage_name(now.stage),
+                  process::clock_text(seconds)),
       {paint.dim(phase_ == Phase::running ? "   Ctrl-C ends it in order" : "")});
   add(fmt::format("  events     {:>12}", rate(came_in(before), came_in(now))),
       {fmt::format("   decided {}", decided(now)), fmt::format("   accepted {}", now["accepted"]),
        fmt::format("   rejected {}", now["rejected"]), fmt::format("   debug {}", now["debug"]),
        fmt::format("   partial {}", now["partial"])});
   add(fmt::format("  under way  {:>12}", now.waiting + now.assigned + now.uncleared),
-      {fmt::format("   wait {}", now.waiting), fmt::format("   at nodes {}", now.assigned), fmt::format("   to clear {}", now.uncleared),
-       fmt::format("   room {}", now.room)});
-  const auto here = [](const auto& all) { return std::ranges::count_if(all, [](const auto& one) { return one.connected; }); };
+      {fmt::format("   wait {}", now.waiting), fmt::format("   at nodes {}", now.assigned),
+       fmt::format("   to clear {}", now.uncleared), fmt::format("   room {}", now.room)});
+  const auto here = [](const auto& all) {
+    return std::ranges::count_if(all, [](const auto& one) { return one.connected; });
+  };
   add(fmt::format("  nodes      {:>12}", here(now.nodes)),
       {fmt::format("   readouts {} of {}", here(now.readouts), now.readouts.size()),
        reassigned(now) > 0 ? paint.warn(fmt::format("   assigned again {}", reassigned(now))) : "",
@@ -151,7 +156,8 @@ std::vector<std::string> SupervisorProcess::view_lines(double seconds, process::
   if (now.trigger && !now.trigger->link->connected)
     lines.push_back("  " + paint.bad("no trigger authority: " + now.trigger->link->why));
   for (const SupervisedReadout& readout : now.readouts) {
-    if (!readout.connected) lines.push_back("  " + paint.bad(fmt::format("readout {} is away: {}", readout.name, readout.trouble)));
+    if (!readout.connected)
+      lines.push_back("  " + paint.bad(fmt::format("readout {} is away: {}", readout.name, readout.trouble)));
     if (lines.size() > 12) break;
   }
   if (!now.trouble.empty()) lines.push_back("  " + paint.bad(now.trouble));
@@ -164,8 +170,9 @@ std::string SupervisorProcess::view_line(double seconds) {
   const double span = seconds - std::exchange(viewed_s_, seconds);
   const std::uint64_t more = came_in(shown_) - std::min(came_in(shown_), came_in(before));
   return fmt::format("{}  events {}  accepted {}  rejected {}  debug {}  wait {}  at nodes {}  to clear {}  again {}",
-                     process::clock_text(seconds), base::format_quantity(span > 0 ? static_cast<double>(more) / span : 0, "/s"),
-                     shown_["accepted"], shown_["rejected"], shown_["debug"], shown_.waiting, shown_.assigned, shown_.uncleared,
+                     process::clock_text(seconds),
+                     base::format_quantity(span > 0 ? static_cast<double>(more) / span : 0, "/s"), shown_["accepted"],
+                     shown_["rejected"], shown_["debug"], shown_.waiting, shown_.assigned, shown_.uncleared,
                      reassigned(shown_));
 }
 
@@ -193,7 +200,9 @@ std::string prometheus_text(const SupervisorStatus& status) {
   gauge("room", "Events that it has room for, before the trigger is busy.", status.room);
   gauge("lumi_block", "Luminosity block of the newest event.", status.lumi_block);
   gauge("scan_step", "Scan step of the newest event.", status.scan_step);
-  const auto here = [](const auto& all) { return std::ranges::count_if(all, [](const auto& one) { return one.connected; }); };
+  const auto here = [](const auto& all) {
+    return std::ranges::count_if(all, [](const auto& one) { return one.connected; });
+  };
   gauge("connected_nodes", "Filter nodes that are connected.", here(status.nodes));
   gauge("trigger_connected", "1 while the trigger authority is there, or none is needed.",
         !status.trigger || status.trigger->link->connected ? 1 : 0);
@@ -202,9 +211,12 @@ std::string prometheus_text(const SupervisorStatus& status) {
     out.metric(fmt::format("rodeo_supervisor_readout_{}", name), "gauge", help);
     for (const SupervisedReadout& readout : status.readouts) out.sample(value(readout), {{"readout", readout.name}});
   };
-  readouts("connected", "1 while the readout is connected.", [](const SupervisedReadout& one) { return one.connected ? 1 : 0; });
-  readouts("lives", "0: away or silent for so long that nothing waits for it.", [](const SupervisedReadout& one) { return one.lives ? 1 : 0; });
-  readouts("clears_behind", "Batches of clears that the readout has not answered.", [](const SupervisedReadout& one) { return one.behind; });
+  readouts("connected", "1 while the readout is connected.",
+           [](const SupervisedReadout& one) { return one.connected ? 1 : 0; });
+  readouts("lives", "0: away or silent for so long that nothing waits for it.",
+           [](const SupervisedReadout& one) { return one.lives ? 1 : 0; });
+  readouts("clears_behind", "Batches of clears that the readout has not answered.",
+           [](const SupervisedReadout& one) { return one.behind; });
   out.metric("rodeo_supervisor_cpu_seconds_total", "counter", "CPU time of the supervisor's thread.");
   out.sample(status.cpu_seconds);
   return out.take();
@@ -213,11 +225,13 @@ std::string prometheus_text(const SupervisorStatus& status) {
 std::string supervisor_report_text(const Json& report) {
   const auto number = [&](std::string_view group, std::string_view key) { return at(report, group, key).number(); };
   const auto events = [&](std::string_view key) { return number("events", key); };
-  std::string out = fmt::format("{}: run {:.0f} of {} took {:.1f} s\n", at(report, "run", "condition").string(), number("run", "number"),
-                                at(report, "run", "name").string(), number("run", "seconds"));
-  out += fmt::format("  events      {:.0f} in = {:.0f} accepted + {:.0f} rejected + {:.0f} debug + {:.0f} readout_died + {:.0f} undecided{}\n",
-                     events("in"), events("accepted"), events("rejected"), events("debug"), events("readout_died"),
-                     events("waiting") + events("assigned"), at(report, "events", "adds_up").boolean() ? "" : "   THIS DOES NOT ADD UP");
+  std::string out = fmt::format("{}: run {:.0f} of {} took {:.1f} s\n", at(report, "run", "condition").string(),
+                                number("run", "number"), at(report, "run", "name").string(), number("run", "seconds"));
+  out += fmt::format(
+      "  events      {:.0f} in = {:.0f} accepted + {:.0f} rejected + {:.0f} debug + {:.0f} readout_died + {:.0f} "
+      "undecided{}\n",
+      events("in"), events("accepted"), events("rejected"), events("debug"), events("readout_died"),
+      events("waiting") + events("assigned"), at(report, "events", "adds_up").boolean() ? "" : "   THIS DOES NOT ADD UP");
   out += fmt::format("  of these    {:.0f} partial; {:.0f} times assigned again", events("partial"), events("reassigned"));
   if (events("uncleared") > 0) out += fmt::format("; {:.0f} NOT CLEARED by all readouts", events("uncleared"));
   if (events("held_untold") > 0) out += fmt::format("; {:.0f} MORE HELD by readouts", events("held_untold"));

@@ -58,7 +58,8 @@ class Supervisor {
       while (waiting_ > 0) {
         // Of equal events that wait, it does not matter which of two nodes takes the first.
         doubtful_ = slack_ != 0 && !(equal_ && waiting_ > 1) && depends_on_slack(time);
-        const std::uint32_t node = assigner_.from(assigner_.first([&](std::uint32_t nodes) { return choice_.below(nodes); }));
+        const std::uint32_t node =
+            assigner_.from(assigner_.first([&](std::uint32_t nodes) { return choice_.below(nodes); }));
         if (node == dispatch::Assigner::kNone) break;
         assigner_.took(node);
         change(node, 1);
