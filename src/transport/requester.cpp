@@ -91,6 +91,7 @@ struct AskedService {
   std::vector<std::uint16_t> places = {};  // that are free
   std::uint32_t drawn = 0;                 // requests so far, the low 32 bits
   std::size_t under_way = 0;
+  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // of those that wait
 };
 
 struct Requester::Inside {
@@ -116,6 +117,7 @@ struct Requester::Inside {
   std::optional<Request> ask(Service number, std::uint16_t kind, MessageParts parts, bool copy,
                              std::chrono::nanoseconds patience);
   Result<void> take_reply(AskedService& service, MessageConnection::Incoming incoming);
+  void time_out(AskedService& service);
   void stop(AskedService& service, Pending& pending, Outcome outcome);
   void end(AskedService& service, Pending& pending, Reply reply);
   void tell(AskedService& service, Pending& pending);
@@ -291,15 +293,24 @@ void Requester::Inside::look() {
     service.connection->replenish(service.socket);
     service.connection->send();
     take_done(service);
-    if (!all) continue;
-    for (Pending& pending : service.pending) {
-      if (pending.state == Pending::State::waiting && now_ns >= pending.deadline_ns)
-        stop(service, pending, Outcome::timed_out);
-    }
+    if (all && now_ns >= service.no_time_out_before_ns) time_out(service);
   }
 }
 
 // ---- requests
+
+void Requester::Inside::time_out(AskedService& service) {
+  std::uint64_t next_ns = UINT64_MAX;
+  for (Pending& pending : service.pending) {
+    if (pending.state != Pending::State::waiting) continue;
+    if (now_ns >= pending.deadline_ns) {
+      stop(service, pending, Outcome::timed_out);
+    } else {
+      next_ns = std::min(next_ns, pending.deadline_ns);
+    }
+  }
+  service.no_time_out_before_ns = next_ns;
+}
 
 std::optional<Requester::Request> Requester::Inside::ask(Service number, std::uint16_t kind, MessageParts parts, bool copy,
                                                          std::chrono::nanoseconds patience) {
@@ -312,6 +323,7 @@ std::optional<Requester::Request> Requester::Inside::ask(Service number, std::ui
              .keeps_memory = !copy,
              .request = static_cast<Request>(number) << 48U | static_cast<Request>(++service.drawn) << 16U | place,
              .deadline_ns = base::steady_now_ns() + static_cast<std::uint64_t>(std::max<std::int64_t>(patience.count(), 0))};
+  service.no_time_out_before_ns = std::min(service.no_time_out_before_ns, pending.deadline_ns);
   OutgoingMessage& out = service.connection->make();
   std::size_t bytes = 0;
   for (const auto part : parts) bytes += part.size();
