@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::uint32_t kSpins = 64;
 constexpr std::uint32_t kYields = 16;
-constexpr long kFirstSleepNs = 5'000;
-constexpr long kLongestSleepNs = 100'000;
+constexpr std::uint64_t kTimerSlackNs = 50'000;  // a sleep takes so much longer: PR_SET_TIMERSLACK(2const)
 
 double seconds_of(clockid_t clock) {
   timespec now{};
@@ -62,8 +61,9 @@ void Backoff::idle() {
     sched_yield();
     return;
   }
-  const std::uint32_t doublings = std::min<std::uint32_t>((idle_ - kSpins - kYields) / 8, 5);
-  const timespec pause{0, std::min(kFirstSleepNs << doublings, kLongestSleepNs)};
+  const std::uint64_t asleep = pause_ns(waited_ns_);
+  waited_ns_ += asleep + kTimerSlackNs;
+  const timespec pause{0, static_cast<long>(asleep)};
   nanosleep(&pause, nullptr);
 }
 
