@@ -6,6 +6,7 @@
 
 #include "base/sentence.h"
 #include "bench/bench.h"
+#include "bench/proof.h"
 #include "bench/readout/build_bench.h"
 #include "bench/verbs.h"
 #include "readout/defaults.h"
@@ -85,8 +86,8 @@ void print(const BuildBenchSettings& settings, const Retained& retained, const B
                base::counted(settings.retained, "fragment"), per_core(result) / retained.chunks_per_core_second_without,
                retained.chunks_per_core_second_without * 1e-6);
   }
-  fmt::print("  verified   {}; {} wrong, {} incomplete, {} lost\n", base::counted(result.verified_fragments, "fragment"),
-             result.mismatches, result.incomplete, base::counted(result.lost + result.unaccounted, "chunk"));
+  fmt::print("  verified   {}; {}; {} incomplete, {} lost\n", base::counted(result.verified_fragments, "fragment"),
+             mismatches(result.mismatches), result.incomplete, base::counted(result.lost + result.unaccounted, "chunk"));
 }
 
 void add_build(Command& bench) {

@@ -5,6 +5,7 @@
 #include "bench/bench.h"
 #include "bench/farm/farm_bench.h"
 #include "bench/farm/farm_meeting.h"
+#include "bench/proof.h"
 
 namespace rodeo::bench {
 
@@ -33,7 +34,7 @@ Json json_of(const FarmBenchSettings& settings, const FarmBenchResult& result) {
                        {"cleared_early", result.cleared_early},
                        {"other_batches", result.other_batches},
                        {"failures", result.failures},
-                       {"mismatches", result.mismatches()}});
+                       {"mismatches", mismatches(result.mismatches())}});
 }
 
 void print(const FarmBenchSettings& settings, const FarmBenchResult& result) {
@@ -46,8 +47,8 @@ void print(const FarmBenchSettings& settings, const FarmBenchResult& result) {
              result.assignments / result.cpu_seconds, load);
   fmt::print("  messages   {:10.0f} /s from nodes; {:.0f} /s batches of clears to each readout\n",
              result.requests / result.seconds, result.batches / result.seconds);
-  fmt::print("  proved     {}, each assigned, decided and cleared on each readout once: {} wrong\n",
-             base::counted(result.events, "event"), result.mismatches());
+  fmt::print("  proved     {}, each assigned, decided and cleared on each readout once: {}\n",
+             base::counted(result.events, "event"), mismatches(result.mismatches()));
 }
 
 }  // namespace
@@ -80,8 +81,8 @@ void add_bench_farm(Command& bench) {
     const FarmBenchResult result = run_farm_bench(given);
     if (options->json != "-") print(given, result);
     if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(given, result)));
-    if (result.mismatches() == 0) return ExitCode::done;
-    return std::unexpected(not_proven(result.mismatches(), 0, 0));
+    if (mismatches(result.mismatches()) == 0) return ExitCode::done;
+    return std::unexpected(not_proven(mismatches(result.mismatches()), 0, 0));
   });
 }
 

@@ -4,6 +4,7 @@
 #include "base/sentence.h"
 #include "bench/bench.h"
 #include "bench/network/route_bench.h"
+#include "bench/proof.h"
 #include "bench/readout/build_bench.h"
 
 namespace rodeo::bench {
@@ -53,7 +54,8 @@ void print(const RouteBenchSettings& settings, const RouteBenchResult& result) {
                result.unwanted_cost, result.read_chunks_per_core_second * 1e-6);
   fmt::print("  cpu        {:8.2f} of the router's core, {:.2f} of the subscriber's\n",
              result.router_cpu_seconds / result.seconds, result.subscriber_cpu_seconds / result.seconds);
-  fmt::print("  verified   {}; {} wrong, {} lost\n", base::counted(result.chunks, "chunk"), result.mismatches, result.lost);
+  fmt::print("  verified   {}; {}, {} lost\n", base::counted(result.chunks, "chunk"), mismatches(result.mismatches),
+             result.lost);
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ void add_bench_route(Command& bench) {
     if (options->json != "-") print(given, result);
     if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(given, result)));
     if (result.lost + result.mismatches == 0) return ExitCode::done;
-    return std::unexpected(not_proven(result.mismatches, 0, result.lost));
+    return std::unexpected(not_proven(mismatches(result.mismatches), 0, result.lost));
   });
 }
 

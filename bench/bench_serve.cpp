@@ -4,6 +4,7 @@
 #include "base/sentence.h"
 #include "bench/bench.h"
 #include "bench/network/serve_bench.h"
+#include "bench/proof.h"
 #include "bench/readout/build_bench.h"
 
 namespace rodeo::bench {
@@ -53,8 +54,8 @@ void print(const ServeBenchSettings& settings, const ServeBenchResult& result) {
   fmt::print("  events     {:8.1f} k/s\n", result.events_per_second * 1e-3);
   fmt::print("  latency    p50 {:.1f} us    p99 {:.1f} us, from the first request for an event to its last fragment\n",
              result.latency_p50_us, result.latency_p99_us);
-  fmt::print("  verified   {}; {} wrong, {} lost\n", base::counted(result.verified_fragments, "fragment"), result.mismatches,
-             result.lost);
+  fmt::print("  verified   {}; {}, {} lost\n", base::counted(result.verified_fragments, "fragment"),
+             mismatches(result.mismatches), result.lost);
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ void add_bench_serve(Command& bench) {
     if (options->json != "-") print(given, result);
     if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(given, result)));
     if (result.mismatches + result.lost == 0 && result.verified_fragments > 0) return ExitCode::done;
-    return std::unexpected(not_proven(result.mismatches, 0, result.lost));
+    return std::unexpected(not_proven(mismatches(result.mismatches), 0, result.lost));
   });
 }
 

@@ -9,6 +9,7 @@
 #include "base/sentence.h"
 #include "bench/bench.h"
 #include "bench/network/statistics_bench.h"
+#include "bench/proof.h"
 #include "bench/readout/build_bench.h"
 
 namespace rodeo::bench {
@@ -58,8 +59,9 @@ void print(std::uint32_t threads, const StatisticsBenchResult& result) {
     fmt::print("  {:<8} {:>6.1f} M/s   {:>8.3f}   {:>12.1f} %   {:>11.1f} % of one\n", kStatisticsDesigns[i],
                cost.chunks_per_second * 1e-6, cost.relative, cost.cost_upper_limit * 100, cost.statistics_cpu_share * 100);
   }
-  fmt::print("  central/pull {:.3f}; the threads got {:.0f} % of the CPU that they wanted\n  verified {}; {} wrong\n",
-             result.central_to_pull, result.cpu_share * 100, base::counted(result.chunks, "chunk"), result.mismatches);
+  fmt::print("  central/pull {:.3f}; the threads got {:.0f} % of the CPU that they wanted\n  verified {}; {}\n",
+             result.central_to_pull, result.cpu_share * 100, base::counted(result.chunks, "chunk"),
+             mismatches(result.mismatches));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "base/sentence.h"
 #include "bench/bench.h"
 #include "bench/network/transport_bench.h"
+#include "bench/proof.h"
 #include "bench/readout/build_bench.h"
 
 namespace rodeo::bench {
@@ -61,7 +62,8 @@ void print(const TransportBenchSettings& settings, const TransportBenchResult& r
       result.latency_p50_us, result.latency_p99_us, kLatencyChunkBytes, result.latency_of_bare, result.bare_latency_p50_us);
   fmt::print("  cpu        {:8.2f} of the publisher's core, {:.2f} of the subscriber's\n",
              result.publisher_cpu_seconds / result.seconds, result.subscriber_cpu_seconds / result.seconds);
-  fmt::print("  verified   {}; {} wrong, {} lost\n", base::counted(result.chunks, "chunk"), result.mismatches, result.lost);
+  fmt::print("  verified   {}; {}, {} lost\n", base::counted(result.chunks, "chunk"), mismatches(result.mismatches),
+             result.lost);
 }
 
 }  // namespace
@@ -96,7 +98,7 @@ void add_bench_transport(Command& bench) {
     if (options->json != "-") print(given, result);
     if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(given, result)));
     if (result.lost + result.mismatches == 0) return ExitCode::done;
-    return std::unexpected(not_proven(result.mismatches, 0, result.lost));
+    return std::unexpected(not_proven(mismatches(result.mismatches), 0, result.lost));
   });
 }
 
