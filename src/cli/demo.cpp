@@ -11,6 +11,8 @@
 #include "base/named_counters.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "cli/chain_parts.h"
+#include "cli/demo_chain.h"
 #include "cli/demo_parts.h"
 #include "cli/demo_room.h"
 #include "cli/emulator_control.h"
@@ -40,6 +42,26 @@ std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard
     if (!one.starts_with("emulator.") && !one.starts_with("router.")) out.push_back(one);
   }
   return out;
+}
+
+/// What is wrong with the settings of a chain, said before anything starts.
+ConfigurationErrors chain_errors(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
+                                 const std::string& configuration) {
+  ConfigurationErrors all;
+  const auto note = [&](const auto& loaded) {
+    if (!loaded) std::ranges::copy(loaded.error(), std::back_inserter(all));
+  };
+  for (const ChainPart& part : chain_parts(options, card, directory)) {
+    const ConfigurationSource source{.file = configuration, .overrides = part.overrides};
+    if (part.kind == "emulator") note(load_emulator(source));
+    if (part.kind == "router") note(load_router(source));
+    if (part.kind == "readout") note(load_readout(source));
+    if (part.kind == "supervisor") note(load_supervisor(source));
+    if (part.kind == "node") note(load_node(source));
+    if (part.kind == "recorder") note(load_recorder(source));
+    if (!all.empty()) break;  // several processes have the same keys
+  }
+  return all;
 }
 
 std::uint64_t number_of(const Json& object, std::string_view key) {
@@ -210,37 +232,49 @@ Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, con
   });
 }
 
+/// The way of the data, for people.
+const char* way_of(const DemoOptions& options) {
+  if (options.farm()) return "card -> router -> network -> two readouts -> supervisor, two filter nodes -> recorder";
+  return options.chain ? "card -> router -> network -> GBT builder -> verify -> sampler -> file writer"
+                       : "card -> GBT builder -> verify -> sampler -> file writer";
+}
+
 Result<ExitCode> run(const DemoOptions& options) {
   if (options.links < 1 || options.links > DemoCard::kMostLinks) {
     return value_error(fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
                        "run several cards by a configuration: rodeo emulate --help");
   }
   RODEO_TRY(check_seconds(options.seconds, "the demo ends by itself; Ctrl-C ends it earlier"));
-  if (!(options.rate_hz > 0 && options.rate_hz <= kMostRateHz))
+  if (!(options.rate() > 0 && options.rate() <= kMostRateHz))
     return value_error(fmt::format("--rate {}: expected more than 0 and at most {}",
-                                   base::format_quantity(options.rate_hz, "Hz"), base::format_quantity(kMostRateHz, "Hz")),
+                                   base::format_quantity(options.rate(), "Hz"), base::format_quantity(kMostRateHz, "Hz")),
                        "`rodeo bench build` goes as fast as this machine can");
+  if (options.no_farm && !options.chain)
+    return value_error("--no-farm: only the chain has a farm", "rodeo demo --chain --no-farm");
   const DemoDirectory directory(options.keep);
-  const std::string file = options.chain ? "chain.toml" : "demo.toml";
-  const std::filesystem::path configuration = directory.path() / file;
+  const std::string file = options.farm() ? "farm/chain.toml" : options.chain ? "chain.toml" : "demo.toml";
+  const std::filesystem::path configuration = directory.path() / std::filesystem::path(file).filename();
   RODEO_TRY(write_text(configuration, built_in_text(file)));
   const DemoCard card(options.links);
   // What is wrong with its settings is said here, not by a process that ends at once.
   if (const auto settings = load_emulator({.file = configuration.string(), .overrides = card.emulator_overrides(options)});
       !settings)
     return report_errors(settings.error());
-  std::fprintf(
-      stderr, "%s\n",
-      fmt::format("{} of an emulated FELIX card at {} for {:g} s: card -> {}GBT builder -> verify -> sampler -> file "
-                  "writer\nfiles in {} ({})",
-                  base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
-                  options.chain ? "router -> network -> " : "", directory.path().string(),
-                  options.keep ? "kept" : "removed by the next demo; --keep keeps them")
-          .c_str());
+  if (options.farm()) {
+    if (const auto errors = chain_errors(options, card, directory, configuration); !errors.empty())
+      return report_errors(errors);
+  }
+  std::fprintf(stderr, "%s\n",
+               fmt::format("{} of an emulated FELIX card at {} for {:g} s: {}\nfiles in {} ({})",
+                           base::counted(options.links, "link"), base::format_quantity(options.rate(), "Hz"),
+                           options.seconds, way_of(options), directory.path().string(),
+                           options.keep ? "kept" : "removed by the next demo; --keep keeps them")
+                   .c_str());
   if (!options.no_page && options.json_file.empty()) {
     if (const auto ended = RODEO_TRY(run_in_control_room(options, card, directory, configuration))) return *ended;
   }
-  return run_alone(options, card, directory, configuration);
+  return options.farm() ? run_chain(options, card, directory, configuration)
+                        : run_alone(options, card, directory, configuration);
 }
 
 }  // namespace
@@ -250,22 +284,29 @@ void add_demo(Command& root) {
   Command& demo = root.verb("demo", "The whole chain on this machine, verified end to end");
   demo.example("rodeo demo", "192 links at 100 kHz for 10 s")
       .example("rodeo demo --rate 20kHz --seconds 60", "slower and longer")
-      .example("rodeo demo --chain", "card, router, network, readout")
+      .example("rodeo demo --chain",
+               "every process there is: card, router, two readouts, supervisor, two filter nodes, recorder")
+      .example("rodeo demo --chain --no-farm", "card, router, network, readout, at 100 kHz")
       .example("rodeo demo --json -", "the report for programs");
-  demo.rate("--rate", options->rate_hz, "Triggers offered per second");
+  demo.rate("--rate", options->rate_hz,
+            fmt::format("Triggers offered per second; left out: {}, with a farm {}",
+                        base::format_quantity(DemoOptions::kUsualRateHz, "Hz"),
+                        base::format_quantity(DemoOptions::kFarmRateHz, "Hz")));
   demo.option("--links", options->links, "Number of emulated links");
   demo.option("--seconds", options->seconds, "How long").value_name("S");
-  demo.flag("--chain", options->chain, "Through a router and the network as well, each in a process of its own");
+  demo.flag("--chain", options->chain,
+            "Through a router, the network and a farm as well, each part in a process of its own");
+  demo.flag("--no-farm", options->no_farm, "The chain ends in the readout, which writes a share of the fragments to files");
   demo.flag("--no-page", options->no_page, "Without the control room and its page: the readout runs in this process");
   demo.flag("--keep", options->keep, "Keep the files when the next demo runs");
   demo.option("--set", options->settings, "Set a key of the example: KEY=VALUE").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
   demo.paragraph(
-      "It is examples/demo.toml, or examples/chain.toml, with these options set. Every chunk of every fragment is verified "
-      "in passing; a share of "
-      "the fragments, at most about "
-      "1 GB, is written to event files, which are read back and verified at the end. A machine that cannot keep up shows "
-      "dead time, never loss. "
+      "It is examples/demo.toml, with --chain examples/farm/chain.toml, with --no-farm examples/chain.toml, with these "
+      "options set. Every chunk of every fragment is verified in passing; a share of the fragments, or the events that the "
+      "farm accepts, at most about 1 GB, is written to event files, which are read back and verified at the end. With the "
+      "farm the last line says where each trigger is: accepted and in a file, rejected, debug, or lost by its reason. A "
+      "machine that cannot keep up shows dead time, never loss. "
       "It runs in a control room, whose page shows the same live at the address that is printed; with --json or --no-page "
       "it does not. "
       "Exit status 0: all is well; 1: the run failed; 7: something did not verify, or nothing was verified.");

@@ -22,7 +22,7 @@ constexpr double kEventBytes = 300;
 
 double written_fraction(const DemoOptions& options, std::uintmax_t free_bytes) {
   const double event_bytes = static_cast<double>(options.links) * kChunkBytes + kEventBytes;
-  const double all = event_bytes * options.rate_hz * options.seconds;
+  const double all = event_bytes * options.rate() * options.seconds;
   const double most = std::min(kMostDemoBytes, static_cast<double>(free_bytes) / 4);
   return all > 0 ? std::clamp(most / all, 0.0, 1.0) : 1.0;
 }
@@ -42,7 +42,7 @@ std::vector<std::string> DemoCard::emulator_overrides(const DemoOptions& options
                                fmt::format("emulator.card[0].links={}", fibres),
                                fmt::format("emulator.card[0].elinks_per_link={}", elinks_per_fibre),
                                fmt::format("emulator.card[0].elinks={}", links),
-                               fmt::format("emulator.trigger.rate={}", options.rate_hz)};
+                               fmt::format("emulator.trigger.rate={}", options.rate())};
   for (const std::string& one : options.settings) {
     if (one.starts_with("emulator.")) all.push_back(one);
   }

@@ -16,14 +16,22 @@ namespace rodeo::cli {
 using settings::Json;
 
 struct DemoOptions {
-  double rate_hz = 100e3;
+  std::optional<double> rate_hz;  ///< left out: what a laptop can carry
   std::uint64_t links = 192;
   double seconds = 10;
   bool keep = false;
   bool chain = false;
+  bool no_farm = false;
   bool no_page = false;
   std::vector<std::string> settings;
   std::string json_file;
+
+  /// The chain goes on behind the readouts: whole events, selected and recorded.
+  bool farm() const { return chain && !no_farm; }
+  double rate() const { return rate_hz.value_or(farm() ? kFarmRateHz : kUsualRateHz); }
+
+  static constexpr double kUsualRateHz = 100e3;
+  static constexpr double kFarmRateHz = 5e3;  ///< two cores carry every event through all processes
 };
 
 // What a demo leaves on the disk, at most.

@@ -11,6 +11,9 @@
 
 #include "base/sentence.h"
 #include "base/units.h"
+#include "cli/chain_parts.h"
+#include "cli/chain_report.h"
+#include "cli/demo_chain.h"
 #include "cli/python.h"
 #include "cli/verbs.h"
 #include "settings/text_file.h"
@@ -20,11 +23,23 @@ namespace {
 
 /// One [[control.process]]; JSON's texts are TOML's.
 std::string process_table(std::string_view name, std::string_view kind, const std::string& file,
-                          const std::vector<std::string>& settings) {
+                          const std::vector<std::string>& settings, std::string_view more = "") {
   std::vector<std::string> quoted;
   for (const std::string& one : settings) quoted.push_back(Json(one).dump());
-  return fmt::format("\n[[control.process]]\nname = \"{}\"\nkind = \"{}\"\nconfiguration = \"{}\"\nset = [{}]\n", name, kind,
-                     file, fmt::join(quoted, ", "));
+  return fmt::format("\n[[control.process]]\nname = \"{}\"\nkind = \"{}\"\nconfiguration = \"{}\"\n{}set = [{}]\n", name,
+                     kind, file, more, fmt::join(quoted, ", "));
+}
+
+/// All processes of the chain. The farm survives the death of its own: they are started again, and no event is lost.
+std::string chain_tables(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
+                         const std::string& file) {
+  std::string text;
+  for (const ChainPart& part : chain_parts(options, card, directory)) {
+    const bool starts_again = part.kind == "supervisor" || part.kind == "node" || part.kind == "recorder";
+    text += process_table(part.name, part.kind, file, part.overrides,
+                          starts_again ? "role = \"expendable\"\nrestart = \"in_run\"\n" : "");
+  }
+  return text;
 }
 
 /// The card, the router of a chain, the readout. Names of processes and directories of files are the control room's to set.
@@ -37,8 +52,10 @@ std::string system_text(const DemoOptions& options, const DemoCard& card, const 
     return all;
   };
   std::string text = fmt::format(
-      "# What `rodeo demo` has run.\n[control]\nname = \"{}\"\ndirectory = \".\"\ndisk_stop = \"0B\"\ndisk_warn = \"0B\"\n",
+      "# What `rodeo demo` has run.\n[control]\nname = \"{}\"\ndirectory = \".\"\ndisk_stop = \"0B\"\ndisk_warn = "
+      "\"0B\"\nchoose_limit = \"3s\"\n",
       card.name);
+  if (options.farm()) return text + chain_tables(options, card, directory, file);
   text += process_table("card", "emulator", file, card.emulator_overrides(options));
   const std::string bus = directory.bus().string();
   if (options.chain) {
@@ -104,6 +121,40 @@ std::string summary_text(const Json& told, const Json& report) {
       number("verified", "chunks"), number("verified", "mismatches"), base::format_count(number("bytes", "written")));
 }
 
+/// What the processes of the chain reported: those of one run leave it in its folder, what the others had to say was told.
+ChainRun chain_run(const Json& told, const std::vector<ChainPart>& parts, const DemoCard& card) {
+  const std::filesystem::path folder = text_at(told, "directory");
+  ChainRun run{.name = card.name,
+               .processes = {},
+               .decided = {},
+               .failure = text_at(told, "failure"),
+               .limited_by = text_at(told, "limited_by")};
+  for (const ChainPart& part : parts) {
+    Json report = member(member(told, "statuses"), part.name);
+    if (auto left = json_of(folder / (part.name + ".report.json"))) report = std::move(*left);
+    run.processes.push_back({part.name, part.kind, std::move(report)});
+    // Of one that was started again, each life has its own.
+    for (int life = 2; const auto next = json_of(folder / fmt::format("{}#{}.report.json", part.name, life)); ++life)
+      run.processes.push_back({fmt::format("{}#{}", part.name, life), part.kind, *next});
+  }
+  if (auto decided = farm::read_decisions(folder / "supervisor" / "decisions")) run.decided = *decided;
+  return run;
+}
+
+/// What became of a run through the whole chain.
+Result<ExitCode> judged_chain(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
+                              const Json& told) {
+  Json report = chain_report(chain_run(told, chain_parts(options, card, directory), card));
+  Json files = Json::array();
+  // The recorder was told a place that leads to the folder of the run while that is under way.
+  const std::filesystem::path folder = std::filesystem::path(text_at(told, "directory")) / "recorder";
+  for (const Json& file : member(report, "files").elements())
+    files.push_back((folder / std::filesystem::path(file.string()).filename()).string());
+  report["files"] = std::move(files);
+  if (const std::string reason = text_at(told, "reason"); !reason.empty()) std::fprintf(stderr, "%s\n", reason.c_str());
+  return judge_chain(options, std::move(report));
+}
+
 /// What became of a run that has a report.
 Result<ExitCode> judged(const Json& told, const Json& report) {
   std::fprintf(stderr, "%s\n", summary_text(told, report).c_str());
@@ -143,6 +194,8 @@ Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, 
   }
   if (ended != ExitCode::done) return ended;
   const Json told = RODEO_TRY(json_of(result));
+  if (options.farm())
+    return text_at(told, "directory").empty() ? ExitCode::failed : RODEO_TRY(judged_chain(options, card, directory, told));
   const auto report = report_in(told);
   if (!report) return ExitCode::failed;  // no run came about: it has been said why
   return RODEO_TRY(judged(told, *report));

@@ -33,6 +33,8 @@ class PartProcess {
   bool ended(std::chrono::milliseconds patience = {}) { return process_.wait(patience).has_value(); }
   /// Ends it in order; after five seconds by force. Nothing if it has ended.
   void stop();
+  /// Ends it by force, at once.
+  void kill() { process_ = {}; }
   /// The last line that it has said.
   std::string last_said() const;
 

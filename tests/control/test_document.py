@@ -17,7 +17,7 @@ KEYS = {
     "act": "name actor began_ns limit_s",
     "run": "number type state condition flags asked_ns first_event_ns stopped_ns seconds holder comment directory reason choice",
     "numbers": "trigger_rate_hz offered_rate_hz dead_time_fraction events incomplete incomplete_ppm bytes_in_per_second bytes_written_per_second bytes_written recording "
-    "disk_free_bytes disk_seconds_left chunks",
+    "disk_free_bytes disk_seconds_left farm chunks",
     "links": "total active removed bad",
     "lease": "holder fence until_ns asked_by",
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rodeo.control.numbers import Moment, card_losses, limited_by, links_of, numbers, of_process
+from rodeo.control.numbers import Moment, card_losses, farm_of, limited_by, links_of, numbers, of_process
 
 
 def readout(
@@ -173,3 +173,13 @@ def test_processes_of_a_farm_have_rates_of_whole_events_and_the_recorder_writes(
     assert (all_of_it["recording"], all_of_it["bytes_written"], all_of_it["bytes_written_per_second"]) == (True, 300_000, 100_000)
     assert all_of_it["disk_seconds_left"] == pytest.approx(10**6 / 30_000)
     assert limited_by(before, after) == {"process": "s", "stage": "filter nodes"} and limited_by(None, before) is None
+
+
+def test_what_became_of_whole_events_is_of_supervisor_and_recorders():
+    events = {"in": 100, "accepted": 30, "rejected": 50, "debug": 1, "readout_died": 0, "partial": 2, "reassigned": 4, "waiting": 9, "assigned": 10}
+    recorders = {name: ("recorder", {"events": {"recorded": recorded, "read_back": 3}}) for name, recorded in (("a", 10), ("b", 15))}
+    got = farm_of(Moment(1.0, {"s": ("supervisor", {"events": events, "lumi_block": 4}), **recorders}))
+    assert got == {"in": 100, "accepted": 30, "rejected": 50, "debug": 1, "readout_died": 0, "partial": 2, "reassigned": 4, "under_way": 19, "recorded": 31, "lumi_block": 4}
+    assert of({}, {"r": readout(1)})["farm"] is None
+    alone = farm_of(Moment(1.0, {"s": ("supervisor", {"events": {"in": 1}})}))
+    assert alone["recorded"] is None and alone["accepted"] is None and alone["in"] == 1

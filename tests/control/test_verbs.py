@@ -176,6 +176,15 @@ def test_the_text_has_what_a_shifter_looks_at():
         assert part in text, text
 
 
+def test_a_farm_has_a_line_of_its_own():
+    farm = {"in": 1200, "accepted": 300, "rejected": 880, "debug": 0, "readout_died": 0, "partial": 1, "reassigned": 2, "under_way": 20, "recorded": None, "lumi_block": 3}
+    text = status.text({**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": farm}, "time_ns": 10**18})
+    assert "farm: in 1 200 | accepted 300 | rejected 880 | debug 0 | partial 1 | assigned again 2 | under way 20 | recorded - | luminosity block 3" in text
+    assert "farm" not in status.text({**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": None}, "time_ns": 10**18})
+    ended = verbs.said("stop", {"farm": {"in": 2, "accepted": 1, "rejected": 0, "debug": 0, "partial": 0, "readout_died": 1, "recorded": 1}}, {**DOCUMENT, "last_run": RUN})
+    assert "farm: in 2 | accepted 1 | rejected 0 | debug 0 | partial 0 | readout_died 1 | recorded 1" in ended
+
+
 def test_what_nobody_knows_is_no_zero():
     nothing = {name: None for name in NUMBERS} | {"chunks": {"sent": None, "built": None, "lost": {}}}
     assert "0" not in status.numbers(nothing) and status.numbers(nothing).startswith("rate - | dead - | events -")

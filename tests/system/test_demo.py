@@ -33,9 +33,9 @@ def test_a_demo_builds_writes_and_verifies(demo):
     assert "verified" in done.stderr
 
 
-def test_the_chain_goes_through_a_router(demo):
-    report, done = demo("--chain")
-    assert report["run"]["condition"] == "GOOD"
+def test_a_chain_without_a_farm_ends_in_the_readout(demo):
+    report, done = demo("--chain", "--no-farm")
+    assert report["run"]["condition"] == "GOOD" and "farm" not in report
     assert report["chunks"]["sent"] == report["chunks"]["built"] == 8 * report["fragments"]["built"] > 0
     assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
     assert report["files_verified"]["events"] > 0 and report["files_verified"]["mismatches"] == 0
@@ -55,7 +55,7 @@ def routers_of(demo):
 
 
 def test_a_router_that_dies_ends_the_chain(rodeo):
-    with rodeo.start("demo", "--chain", "--rate", "2kHz", "--links", 8, "--seconds", 60, "--json", "-") as demo:
+    with rodeo.start("demo", "--chain", "--no-farm", "--rate", "2kHz", "--links", 8, "--seconds", 60, "--json", "-") as demo:
         routers = []
         deadline = time.monotonic() + scaled(20)
         while not routers and time.monotonic() < deadline:
@@ -167,6 +167,7 @@ def test_what_a_demo_cannot_do_is_said_before_anything_starts(rodeo):
     for seconds in ("nan", "inf", "0", "-1"):
         rodeo("demo", "--seconds", seconds, exit_code=2)
     assert "bench build" in rodeo("demo", "--rate", "0", exit_code=2).stderr
+    assert "only the chain has a farm" in rodeo("demo", "--no-farm", exit_code=2).stderr
     said = rodeo("demo", "--seconds", 1, "--set", "emulator.card[0].lnks=3", exit_code=3).stderr
     assert "error[config.unknown_key]" in said and "links" in said
     assert list(rodeo.directory.glob("*.emulator")) == []

@@ -1,7 +1,7 @@
 // The picture of the data's way, links, log lines and rings: tables.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { wayOf, recording } from '../src/lib/way.js'
+import { farmRows, wayOf, recording } from '../src/lib/way.js'
 import { address, besides, shown } from '../src/lib/logline.js'
 import { linkOf, summary } from '../src/lib/links.js'
 import { pointsOf } from '../src/lib/series.js'
@@ -28,6 +28,24 @@ test('what holds the data up is drawn where it is: at its process, or at the fil
   assert.equal(wayOf(system({ process: 'readout-1', stage: 'file_writer' }, ...chain)).files.limited.process, 'readout-1')
   assert.equal(wayOf(system({ process: 'readout-1', stage: 'processor' }, ...chain)).stages[2].boxes[0].limited.stage, 'processor')
   assert.equal(wayOf(system({ process: 'elsewhere', stage: 'builder' }, ...chain)).strange.process, 'elsewhere')
+})
+
+const farm = [process('supervisor', 'supervisor'), process('node-1', 'node'), process('node-2', 'node'), process('recorder', 'recorder')]
+
+test('a farm stands behind the readouts, and what it says of its nodes is drawn there', () => {
+  const way = wayOf(system({ process: 'supervisor', stage: 'filter nodes' }, ...chain, ...farm))
+  assert.deepEqual(way.stages.map((stage) => stage.kind), ['emulator', 'router', 'readout', 'supervisor', 'node', 'recorder'])
+  assert.deepEqual(way.stages.map((stage) => stage.boxes[0].limited?.stage), [undefined, undefined, undefined, undefined, 'filter nodes', undefined])
+  assert.equal(wayOf(system({ process: 'supervisor', stage: 'readout-1.hlt' }, ...chain, ...farm)).stages[3].boxes[0].limited.stage, 'readout-1.hlt')
+})
+
+test('what became of events stands at its stage; what is not as it should be has a tone', () => {
+  const numbers = { farm: { in: 9, accepted: 2, rejected: 5, debug: 1, partial: 1, reassigned: 0, readout_died: 0, under_way: 1, recorded: null, lumi_block: 4 } }
+  const rows = (kind) => farmRows(kind, { numbers }).map((row) => [row.name, row.value, row.tone])
+  assert.deepEqual(rows('supervisor'), [['accepted', 2, 'quiet'], ['rejected', 5, 'quiet'], ['under way', 1, 'quiet']])
+  assert.deepEqual(rows('node'), [['partial', 1, 'warn'], ['assigned again', 0, 'quiet'], ['debug', 1, 'warn']])
+  assert.deepEqual(rows('recorder'), [['recorded', null, 'quiet'], ['luminosity block', 4, 'quiet']])
+  assert.deepEqual([rows('router'), farmRows('node', { numbers: { farm: null } }), farmRows('node', {})], [[], [], []])
 })
 
 for (const [what, run, numbers, word] of [

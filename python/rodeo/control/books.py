@@ -38,8 +38,8 @@ _CUT_OFF = ("chunks_cut_off", "frames_cut_off")
 class Books:
     """`sent`: chunks by the sources of this run, what they lost included; `built` into fragments; `lost` {reason: chunks}. None where nobody knows.
     `rest`: sent - built - lost, None if it cannot be known. `condition`: one of CONDITIONS. `flags`: of FLAGS. `reasons`: sentences, why it is not GOOD.
-    `events`: that every readout built. `farm`: {what became of whole events: in, accepted, rejected, debug, readout_died, partial, undecided, uncleared and
-    recorded: how many}, empty without a farm."""
+    `events`: that every readout built. `farm`: {what became of whole events: in, accepted, rejected, debug, readout_died, partial, reassigned, undecided,
+    uncleared and recorded: how many}, empty without a farm."""
 
     sent: int | None
     built: int | None
@@ -170,7 +170,7 @@ def _farm(reports, kinds, reasons, conditions):
             reasons.append(f"{name} is {condition}" + (f": {report['trouble']}" if report.get("trouble") else ""))
         events = report.get("events") or {}
         if kinds[process] == "supervisor":
-            for key in ("in", "accepted", "rejected", "debug", "readout_died", "partial", "undecided", "uncleared"):
+            for key in ("in", "accepted", "rejected", "debug", "readout_died", "partial", "reassigned", "undecided", "uncleared"):
                 counts[key] = counts.get(key, 0) + (value(events, key) or 0)
         elif kinds[process] == "recorder":
             recorded[process] = max(recorded.get(process, 0), (value(events, "recorded") or 0) + (value(events, "read_back") or 0))

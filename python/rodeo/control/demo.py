@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from rodeo.control import place, status
@@ -86,8 +87,8 @@ async def shown(room, shown_at, work, also=()):
             each.cancel()
 
 
-async def run_of(controller, room, seconds, view, interrupts):
-    """One run of so many seconds from its start. Returns the summary of stop, or of what was done instead."""
+async def run_of(controller, room, seconds, view, interrupts, limits):
+    """One run of so many seconds from its start. Returns the summary of stop, or of what was done instead. `limits`: a Counter of what held the data up."""
     desk = room.desk
 
     async def do(name, **arguments):
@@ -95,7 +96,7 @@ async def run_of(controller, room, seconds, view, interrupts):
 
     await shown(room, view, do("launch"), ())
     await shown(room, view, do("start", run_type="test", comment="rodeo demo"), ())
-    over = asyncio.ensure_future(_over(controller, seconds))
+    over = asyncio.ensure_future(_over(controller, seconds, limits))
     await shown(room, view, over, (interrupts.asked,))
     over.cancel()
     if interrupts.asked.is_set():
@@ -113,10 +114,12 @@ async def run_of(controller, room, seconds, view, interrupts):
     return summary
 
 
-async def _over(controller, seconds):
+async def _over(controller, seconds, limits):
     """The time of the run is over, or the run is."""
     began_s = time.monotonic()
     while time.monotonic() - began_s < seconds and (controller.document().get("run") is not None):
+        if limited := controller.document().get("limited_by"):
+            limits[f"{limited['process']}: {limited['stage']}"] += 1
         await asyncio.sleep(min(0.1, max(0.0, seconds - (time.monotonic() - began_s))))
 
 
@@ -139,20 +142,22 @@ async def demo(file, seconds):
     system = load(Path(file), place.rodeo_command(), check_classes=False)
     controller = Controller(system, hosts={"local": LocalHost(system.name, system.directory / "agent", end_after_s=END_AFTER_S)})
     room = Room(controller, system.name, listen_address(system.listen), lock=hold_room(system.name))
-    view, interrupts, told = Shown(), Interrupts(), {"run": None, "summary": None, "failure": ""}
+    view, interrupts, told, limits = Shown(), Interrupts(), {"run": None, "summary": None, "failure": ""}, Counter()
     try:
         await controller.open()
         await room.open()
         view.say(f"page: {room.addresses['expert']}")
         try:
-            told["summary"] = await run_of(controller, room, seconds, view, interrupts)
+            told["summary"] = await run_of(controller, room, seconds, view, interrupts, limits)
         except Refused as refused:
             told["failure"] = str(refused)
             told["code"] = refused.code
         last = controller.document().get("last_run") or controller.document().get("run") or {}
         told.update(run=last.get("number"), condition=last.get("condition"), reason=last.get("reason"), directory=last.get("directory"), interrupted=interrupts.count)
         trigger = (controller.observer.members["card"].status or {}).get("trigger") or {}
-        told.update(offered=trigger.get("offered"), accepted=trigger.get("accepted"))
+        told.update(offered=trigger.get("offered"), accepted=trigger.get("accepted"), limited_by=limits.most_common(1)[0][0] if limits else "")
+        # What lives longer than a run leaves no report in its folder.
+        told["statuses"] = {name: each.status for name, each in controller.observer.members.items() if not each.member.per_run and each.status}
         if told["summary"] is None and not told["failure"]:
             told["failure"] = last.get("reason") or "the run was ended"
         await closed(controller, room, view)

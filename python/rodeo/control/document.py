@@ -30,6 +30,7 @@ NUMBERS = (
     "recording",
     "disk_free_bytes",
     "disk_seconds_left",
+    "farm",
 )
 MOST_ALARMS = 100
 

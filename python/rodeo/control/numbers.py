@@ -6,6 +6,7 @@ from .kinds import kind_of
 
 LEAST_SECONDS = 0.5  # a rate needs two looks so far apart
 LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: before, nobody knows how fast they grow
+FARM_EVENTS = ("in", "accepted", "rejected", "debug", "readout_died", "partial", "reassigned")
 CARD_LOSSES = (
     "chunks_dropped",
     "chunks_lost",
@@ -102,7 +103,20 @@ def numbers(before, after, *, cards_at_start=None):
         "disk_free_bytes": after.disk_free_bytes,
         "disk_seconds_left": _seconds_left(readouts, recorders, after.disk_free_bytes),
         "chunks": _chunks(readouts, after, cards_at_start),
+        "farm": farm_of(after),
     }
+
+
+def farm_of(moment):
+    """What became of whole events so far: in = accepted + rejected + debug + readout_died + under_way; of these partial; reassigned: times that an assignment
+    ended without a decision; recorded by all recorders. None without a supervisor that has said anything; of a number that nobody knows None."""
+    said = list(moment.of("supervisor").values())
+    if not said:
+        return None
+    events = {key: total(value(status, "events", key) for status in said) for key in FARM_EVENTS}
+    under_way = total(value(status, "events", key) for status in said for key in ("waiting", "assigned"))
+    recorded = [total([value(status, "events", "recorded"), value(status, "events", "read_back")]) for status in moment.of("recorder").values()]
+    return {**events, "under_way": under_way, "recorded": total(recorded), "lumi_block": max((one.get("lumi_block") or 0 for one in said), default=None)}
 
 
 def _rates(before, after, statuses, path):

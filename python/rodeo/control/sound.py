@@ -165,6 +165,7 @@ _ROUTER = {
     "links?": Count,
     "chunks": {"sent": Count, "published": Count, "no_subscriber?": Count, "not_taken?": Count, "pending?": Count},
     "bytes?": {"in?": Count, "sent?": Count},
+    "cpu_seconds?": Each(Number),
     "limited_by?": Text,
     "subscribers?": [_SUBSCRIBER],
     "input?": Each(Count),

@@ -19,6 +19,7 @@ def text(document: dict, now_ns: int | None = None) -> str:
             lines.append(f"  {run['choice']['process']} is lost: go on without it (rodeo control go-on), or the run is stopped in {left} s")
     if document["state"] not in ("OFF", "LAUNCHING") or run:
         lines.append("  " + numbers(document["numbers"]))
+        lines += [f"  {farm(known)}"] if (known := document["numbers"].get("farm")) else []
     if (limited := document.get("limited_by")) is not None:
         lines.append(f"  limited by {limited['process']}" + (f" ({limited['stage']})" if limited.get("stage") else ""))
     if document["processes"]:
@@ -88,6 +89,17 @@ def numbers(values: dict) -> str:
         lost = ", ".join(f"{reason} {count(number)}" for reason, number in (chunks.get("lost") or {}).items() if number)
         parts.append(f"chunks {count(chunks['sent'])} sent, {count(chunks.get('built'))} built, lost {lost or '0'}")
     return " | ".join(part.strip() for part in parts)
+
+
+FARM = (("in", "in"), ("accepted", "accepted"), ("rejected", "rejected"), ("debug", "debug"), ("partial", "partial"), ("reassigned", "assigned again"),
+        ("under_way", "under way"), ("readout_died", "readout_died"), ("undecided", "undecided"), ("uncleared", "uncleared"), ("recorded", "recorded"))
+RARE = ("under_way", "readout_died", "undecided", "uncleared")  # said if there are any
+
+
+def farm(values: dict) -> str:
+    """What became of whole events, in one line: of a run that goes on, or in the sums of one that has ended."""
+    parts = [f"{name} {count(values[key])}" for key, name in FARM if key in values and (values[key] or key not in RARE)]
+    return "farm: " + " | ".join(parts + ([f"luminosity block {values['lumi_block']}"] if values.get("lumi_block") is not None else []))
 
 
 def log_line(record: dict) -> str:

@@ -77,7 +77,8 @@ def simple(name, verb=None):
 def said(name, result, document):
     """What a command brought, in a line or two."""
     if name == "stop" and document.get("last_run"):
-        return f"{status.ended(document['last_run'])}\n{status.headline(document)}"
+        farm = [f"  {status.farm(result['farm'])}"] if result.get("farm") else []
+        return "\n".join([status.ended(document["last_run"]), *farm, status.headline(document)])
     if name in ("take", "ask") and result.get("seconds"):
         return f"control is yours in {result['seconds']:g} s at most: {document['lease']['holder']} was asked"
     return status.headline(document)

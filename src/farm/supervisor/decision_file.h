@@ -11,6 +11,19 @@
 
 namespace rodeo::farm {
 
+/// What became of the events of a run, whichever life of its supervisor said so.
+struct Decided {
+  std::uint64_t accepted = 0;
+  std::uint64_t rejected = 0;
+  std::uint64_t debug = 0;
+  std::uint64_t lost = 0;  ///< no readout had anything of them
+
+  std::uint64_t all() const { return accepted + rejected + debug + lost; }
+};
+
+/// Counts each event of the file once: its first decision holds. Error farm.decisions: it cannot be read, or has what no supervisor writes.
+Result<Decided> read_decisions(const std::filesystem::path& path);
+
 /// One thread.
 class DecisionFile {
  public:

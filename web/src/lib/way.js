@@ -3,6 +3,9 @@ const STAGES = [
   { kind: 'emulator', title: 'Cards' },
   { kind: 'router', title: 'Router' },
   { kind: 'readout', title: 'Readout' },
+  { kind: 'supervisor', title: 'Supervisor' },
+  { kind: 'node', title: 'Filter nodes' },
+  { kind: 'recorder', title: 'Recorder' },
 ]
 const BAD = ['failed', 'lost']
 const WORKING = { RUNNING: ['running'], PAUSED: ['running'], STOPPING: ['running', 'draining', 'done'], READY: ['ready', 'running'], CLOSING: ['ready', 'running', 'draining', 'done'] }
@@ -19,6 +22,16 @@ function least(values) {
   return known.length ? Math.min(...known) : null
 }
 
+// The supervisor says for all of the farm where its events are when it has no room for more.
+const NODES = 'filter nodes'
+
+function limitedAt(processes, document) {
+  const limited = document.limited_by
+  if (!limited) return null
+  if (limited.stage === NODES && (document.processes ?? []).some((each) => each.kind === 'node')) return processes[0].kind === 'node' ? limited : null
+  return processes.some((each) => each.name === limited.process) ? limited : null
+}
+
 // One box for each class: {name, kind, role, processes, total, good, bad, rate, fill, limited}.
 function box(name, processes, document) {
   const wanted = WORKING[document.state] ?? ['ready', 'running', 'launching', 'draining', 'done', 'absent']
@@ -32,7 +45,7 @@ function box(name, processes, document) {
     bad: processes.filter((each) => BAD.includes(each.phase)),
     rate: { least: least(processes.map((each) => each.numbers?.rate_hz)), most: largest(processes.map((each) => each.numbers?.rate_hz)) },
     fill: largest(processes.map((each) => each.numbers?.fill)),
-    limited: document.limited_by && processes.some((each) => each.name === document.limited_by.process) ? document.limited_by : null,
+    limited: limitedAt(processes, document),
   }
 }
 
@@ -56,6 +69,18 @@ export function wayOf(document) {
     limited: document.limited_by,
     strange,
   }
+}
+
+// What became of whole events, as rows of a stage: [{name, value, tone}]; none where there is no farm, or nobody knows.
+export function farmRows(kind, document) {
+  const farm = document.numbers?.farm
+  if (!farm) return []
+  const row = (name, value, tone = 'quiet') => ({ name, value, tone })
+  const bad = (name, value) => (value ? [row(name, value, 'warn')] : [row(name, value)])
+  if (kind === 'supervisor') return [row('accepted', farm.accepted), row('rejected', farm.rejected), row('under way', farm.under_way), ...(farm.readout_died ? [row('readout died', farm.readout_died, 'bad')] : [])]
+  if (kind === 'node') return [...bad('partial', farm.partial), ...bad('assigned again', farm.reassigned), ...bad('debug', farm.debug)]
+  if (kind === 'recorder') return [row('recorded', farm.recorded), row('luminosity block', farm.lumi_block)]
+  return []
 }
 
 // What the recording is at, in words: {word, tone}. Before files were flushed for the first time there is nothing written *yet*.

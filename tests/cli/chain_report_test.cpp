@@ -1,0 +1,129 @@
+// One report of the processes of a chain: sums over all of them, and what is said when one is missing or does not add up.
+#include "cli/chain_report.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "cli/chain_parts.h"
+#include "cli/output.h"
+#include "formats/temporary_directory.h"
+
+namespace rodeo::cli {
+namespace {
+
+Json parsed(std::string_view text) { return *Json::parse(text); }
+
+Json readout(std::uint64_t chunks) {
+  Json report =
+      parsed(R"({"run": {"condition": "GOOD", "seconds": 2.0}, "links": 4, "fragments": {"built": 10, "incomplete": 0},
+                           "latency_us": {"p50": null}, "cpu_seconds": {"readout": 0.5, "hlt": 0.25}, "verified": {"mismatches": 0},
+                           "limited_by": "nothing", "loss": {"fraction": 0, "allowed": 1, "exceeded": false, "losses": []}})");
+  report["chunks"] = Json::object({{"sent", chunks}, {"built", chunks}, {"lost", Json::object()}});
+  report["verified"]["chunks"] = chunks;
+  return report;
+}
+
+ChainRun good_run() {
+  return {
+      .name = "demo",
+      .processes = {{"card", "emulator",
+                     parsed(R"({"cpu_seconds": 0.5, "trigger": {"offered": 20, "accepted": 10, "offering_seconds": 2.0},
+                                    "functions": [{"chunks": 80, "counters": {"chunks_dropped": 0}}]})")},
+                    {"router", "router", parsed(R"({"run": {"condition": "GOOD"}, "chunks": {"not_taken": 0}})")},
+                    {"readout-1", "readout", readout(40)},
+                    {"readout-2", "readout", readout(40)},
+                    {"supervisor", "supervisor",
+                     parsed(R"({"run": {"condition": "GOOD", "number": 7}, "events": {"partial": 0, "reassigned": 2}})")},
+                    {"node-1", "node", parsed(R"({"run": {"condition": "GOOD"}, "latency_us": {"building_p50": 12.5}})")},
+                    {"recorder", "recorder",
+                     parsed(R"({"run": {"condition": "GOOD"}, "events": {"recorded": 4}, "bytes": {"files": 1000},
+                                    "files": [{"path": "a.data"}]})")}},
+      .decided = farm::Decided{.accepted = 3, .rejected = 6, .debug = 1, .lost = 0},
+      .failure = ""};
+}
+
+std::uint64_t count(const Json& report, std::string_view group, std::string_view key) {
+  return static_cast<std::uint64_t>(member(member(report, group), key).number());
+}
+
+std::string condition(const Json& report) { return member(member(report, "run"), "condition").string(); }
+
+TEST(ChainReport, SumsAllReadoutsAndSaysWhereEachTriggerIs) {
+  const Json report = chain_report(good_run());
+  EXPECT_EQ(condition(report), "GOOD");
+  EXPECT_EQ(count(report, "chunks", "sent"), 80U);
+  EXPECT_EQ(count(report, "chunks", "built"), 80U);
+  EXPECT_EQ(count(report, "fragments", "built"), 20U);
+  EXPECT_EQ(count(report, "farm", "triggers"), 10U);
+  EXPECT_EQ(count(report, "farm", "undecided"), 0U);
+  EXPECT_EQ(member(report, "dead_time_fraction").number(), 0.5);
+  EXPECT_EQ(member(report, "links").unsigned_integer(), 8U);
+  EXPECT_EQ(member(member(report, "cpu_seconds"), "hlt").number(), 0.5);
+  EXPECT_EQ(member(member(report, "cpu_seconds"), "emulator").number(), 0.5);
+  EXPECT_TRUE(chain_sum_holds(report, 4));
+  EXPECT_FALSE(chain_sum_holds(report, 3));
+  EXPECT_NE(chain_sum_text(report, 3).find("DOES NOT HOLD"), std::string::npos);
+}
+
+TEST(ChainReport, ATriggerThatIsNowhereIsUndecidedAndOneTooManyIsWrong) {
+  ChainRun run = good_run();
+  run.decided->rejected = 5;
+  EXPECT_EQ(count(chain_report(run), "farm", "undecided"), 1U);
+  EXPECT_EQ(condition(chain_report(run)), "INCOMPLETE");
+  run.decided->rejected = 7;
+  EXPECT_EQ(condition(chain_report(run)), "WRONG");
+}
+
+TEST(ChainReport, ChunksThatNobodyHasAreWrongUnlessAProcessLeftNoReport) {
+  ChainRun run = good_run();
+  run.processes[3].report = readout(39);
+  EXPECT_EQ(condition(chain_report(run)), "WRONG");
+  run.processes[3].report = Json();
+  const Json report = chain_report(run);
+  EXPECT_EQ(condition(report), "INCOMPLETE");
+  EXPECT_EQ(count(member(report, "chunks"), "lost", "not_reported"), 40U);
+}
+
+TEST(ChainReport, WhatCardsAndRoutersLostIsNamed) {
+  ChainRun run = good_run();
+  run.processes[0].report["functions"] = parsed(R"([{"chunks": 83, "counters": {"chunks_dropped": 2}}])");
+  run.processes[1].report = parsed(R"({"run": {"condition": "INCOMPLETE"}, "chunks": {"not_taken": 3}})");
+  const Json report = chain_report(run);
+  EXPECT_EQ(count(report, "chunks", "sent"), 85U);
+  EXPECT_EQ(count(member(report, "chunks"), "lost", "card_dropped"), 2U);
+  EXPECT_EQ(count(member(report, "chunks"), "lost", "router_not_taken"), 3U);
+  EXPECT_EQ(condition(report), "INCOMPLETE");
+}
+
+TEST(ChainReport, WithoutTheCardsReportNothingIsSaidToBeWrong) {
+  ChainRun run = good_run();
+  run.processes[0].report = Json();
+  run.failure = "card ended before the run";
+  EXPECT_EQ(condition(chain_report(run)), "ABORTED");
+}
+
+TEST(ChainParts, ReadoutsShareTheLinksAlsoOfOneFibre) {
+  const test::TemporaryDirectory cache;
+  ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
+  DemoOptions options;
+  options.chain = true;
+  const DemoDirectory directory(false);
+  const auto links_of = [&](std::uint64_t links) {
+    std::vector<std::string> found;
+    for (const ChainPart& part : chain_parts(options, DemoCard(links), directory)) {
+      for (const std::string& one : part.overrides) {
+        if (one.starts_with("readout.input.links=")) found.push_back(one.substr(one.find('=') + 1));
+      }
+    }
+    return found;
+  };
+  EXPECT_EQ(links_of(1), std::vector<std::string>{"0x1000000000000000+1"});
+  EXPECT_EQ(links_of(5), (std::vector<std::string>{"0x1000000000000000+2", "0x1000000000020000+3"}));
+  EXPECT_EQ(links_of(18), (std::vector<std::string>{"0x1000000000000000+8,0x1000000000400000+1",
+                                                    "0x1000000000410000+7,0x1000000000800000+2"}));
+  ::unsetenv("XDG_CACHE_HOME");
+}
+
+}  // namespace
+}  // namespace rodeo::cli
