@@ -91,6 +91,7 @@ class Rodeo:
         done = subprocess.run(
             [str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, text=True, capture_output=True,
             timeout=scaled(timeout), stdin=subprocess.DEVNULL, **options)
+        assert not re.search(r"\d (warning|info|error) error\[", done.stderr or ""), f"a line of the log says its level twice: {done.stderr}"
         if exit_code is not None:
             assert done.returncode == exit_code, f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

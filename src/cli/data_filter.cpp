@@ -26,6 +26,7 @@ struct Options {
   std::vector<std::string> trigger_types;
   std::optional<std::string> l1id;
   std::optional<std::string> python;
+  std::chrono::nanoseconds hang = std::chrono::seconds(10);
   std::string split = "none";
   std::optional<std::uint64_t> max_size;
   std::optional<std::uint64_t> max_events;
@@ -113,6 +114,8 @@ void print_for_people(const FilterReport& report) {
 }
 
 Result<ExitCode> filter(const Options& options) {
+  if (options.hang < std::chrono::milliseconds(1) || options.hang > std::chrono::hours(24))
+    return value_error("--hang is from 1ms to 24h", "a time for one event: 10s");
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
     return value_error("--max-events is at least 1", "leave it out: no limit");
   const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
@@ -129,7 +132,7 @@ Result<ExitCode> filter(const Options& options) {
   const process::StopSignals signals;
   std::optional<PythonJudge> judge;
   if (options.python) {
-    judge = RODEO_TRY(PythonJudge::start(*options.python, files));
+    judge = RODEO_TRY(PythonJudge::start(*options.python, files, options.hang));
     settings.wants = [&](const WalkedEvent&) { return judge->next(); };
   }
   std::optional<ProgressLine> line(std::in_place, "filtering", bytes);
@@ -141,7 +144,8 @@ Result<ExitCode> filter(const Options& options) {
   if (options.format == OutputFormat::table) print_for_people(*report);
   if (options.format == OutputFormat::json) print(json_of(*report).dump() + "\n");
   if (options.format == OutputFormat::csv) print_csv({json_of(*report)});
-  return report->count(FilterCounter::damaged_events) > 0 ? ExitCode::not_verified : ExitCode::done;
+  if (report->count(FilterCounter::damaged_events) > 0) return ExitCode::not_verified;
+  return report->count(FilterCounter::timed_out) > 0 ? ExitCode::partial : ExitCode::done;
 }
 
 }  // namespace
@@ -169,6 +173,7 @@ void add_data_filter(Command& data) {
   verb.option("--python", options->python,
               "A function of yours: it is given an event of rodeo.data, and says whether it is wanted")
       .value_name("FILE.py[:FUNCTION]");
+  verb.duration("--hang", options->hang, "The function has timed out where it needs longer for one event: that is not in");
   verb.choice("--split", options->split, {"none", "stream"}, "Files of their own for each stream");
   verb.size("--max-size", options->max_size, "Largest size of a new file (default: no limit)").value_name("SIZE");
   verb.option("--max-events", options->max_events, "Most events in a new file (default: no limit)").value_name("N");
@@ -177,7 +182,7 @@ void add_data_filter(Command& data) {
       "All conditions must hold; an event that is not kept is counted by the first that does not. The events are written as "
       "they are, byte for byte. Files that are not whole are refused by name: `rodeo data recover` first. If anything "
       "fails, "
-      "no new file is left. Exit status 7: events were damaged, and left out.");
+      "no new file is left. Exit status 7: events were damaged, and left out; 6: the function has timed out at some.");
   verb.run([options] { return filter(*options); });
 }
 

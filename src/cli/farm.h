@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "farm/run/farm_process.h"
@@ -15,23 +16,53 @@ void add_farm_filter(Command& farm);
 void add_farm_record(Command& farm);
 void add_farm_supervise(Command& farm);
 
+/// What each of them is told.
+struct FarmOptions {
+  std::string file;
+  std::vector<std::string> settings;
+  std::optional<double> seconds;
+  std::string json_file;
+  bool hold = false;
+};
+
+/// Adds a verb with these options; `table` is its part of a configuration.
+Command& add_farm_verb(Command& farm, const std::string& name, const std::string& help, const std::string& table,
+                       Result<ExitCode> (*run)(const FarmOptions&));
+
 /// A process of the farm from its control socket to its report.
+template <typename Process>
 struct FarmAction {
   std::string kind;  ///< "recorder"
   std::string name;
-  bool hold = false;
   bool control_socket = true;
   std::string configuration_sha256;
-  std::string json_file;
-  farm::FarmRun run = {};
+  std::uint32_t run_number = 0;  ///< 0: told when it starts
+  std::string ending;            ///< what a first Ctrl-C does, for people
   /// Made while nobody asks yet; throws SetupError.
-  std::function<std::unique_ptr<farm::FarmProcess>()> make;
+  std::function<std::unique_ptr<Process>()> make;
   /// Called after each step, for metrics.
-  std::function<void(farm::FarmProcess&)> observe;
+  std::function<void(Process&)> observe;
   std::function<std::string(const settings::Json&)> report_text;
-  std::function<ExitCode(farm::FarmProcess&)> exit_code;
+  std::function<ExitCode(Process&)> exit_code;
 };
 
-Result<ExitCode> run_farm_action(const FarmAction& action);
+Result<ExitCode> run_farm_action(const FarmOptions& options, const FarmAction<farm::FarmProcess>& action);
+
+template <typename Process>
+Result<ExitCode> run_farm_action(const FarmOptions& options, FarmAction<Process> action) {
+  const auto mine = [](farm::FarmProcess& process) -> Process& { return static_cast<Process&>(process); };
+  return run_farm_action(options,
+                         FarmAction<farm::FarmProcess>{
+                             .kind = std::move(action.kind),
+                             .name = std::move(action.name),
+                             .control_socket = action.control_socket,
+                             .configuration_sha256 = std::move(action.configuration_sha256),
+                             .run_number = action.run_number,
+                             .ending = std::move(action.ending),
+                             .make = std::move(action.make),
+                             .observe = [&](farm::FarmProcess& process) { action.observe(mine(process)); },
+                             .report_text = std::move(action.report_text),
+                             .exit_code = [&](farm::FarmProcess& process) { return action.exit_code(mine(process)); }});
+}
 
 }  // namespace rodeo::cli

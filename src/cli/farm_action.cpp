@@ -11,12 +11,28 @@
 
 namespace rodeo::cli {
 
-Result<ExitCode> run_farm_action(const FarmAction& action) {
-  if (action.hold && !action.control_socket)
+Command& add_farm_verb(Command& farm, const std::string& name, const std::string& help, const std::string& table,
+                       Result<ExitCode> (*run)(const FarmOptions&)) {
+  auto options = std::make_shared<FarmOptions>();
+  Command& verb = farm.verb(name, help);
+  verb.option("CONFIG", options->file, fmt::format("Configuration with a {} table (TOML)", table)).value_name("CONFIG");
+  verb.option("--seconds", options->seconds, "End after so many seconds").value_name("S");
+  verb.flag("--hold", options->hold, "Get ready, and wait to be told the run");
+  verb.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
+  verb.json_file(options->json_file);
+  verb.run([options, run, name]() -> Result<ExitCode> {
+    if (options->file.empty()) return usage_error("a configuration is missing", fmt::format("rodeo farm {} CONFIG", name));
+    return run(*options);
+  });
+  return verb;
+}
+
+Result<ExitCode> run_farm_action(const FarmOptions& options, const FarmAction<farm::FarmProcess>& action) {
+  if (options.hold && !action.control_socket)
     return std::unexpected(Error{
         "cli.usage", fmt::format("--hold: nobody could tell this {} its run, for it has no control socket", action.kind),
         fmt::format("farm.{}.control", action.kind), "leave `control = false` out, or --hold"});
-  RODEO_TRY(check_seconds(action.run.seconds, "leave it out to run until Ctrl-C"));
+  RODEO_TRY(check_seconds(options.seconds, "leave it out to run until Ctrl-C"));
   std::optional<process::LineServer> control;
   if (action.control_socket) {
     const auto socket = RODEO_TRY(base::runtime_socket(farm::control_socket_name(action.name)));
@@ -25,16 +41,18 @@ Result<ExitCode> run_farm_action(const FarmAction& action) {
   const process::StopSignals until_it_is_reported;
   const process::ProcessIdentity identity{
       .kind = action.kind, .name = action.name, .build = build_text(), .configuration_sha256 = action.configuration_sha256};
-  std::unique_ptr<farm::FarmProcess> process = action.make();
-  const farm::FarmOutcome outcome = farm::run_farm_process(*process, identity, action.run, control ? &*control : nullptr,
-                                                           [&] { action.observe(*process); });
+  const std::unique_ptr<farm::FarmProcess> process = action.make();
+  const farm::FarmRun run{
+      .hold = options.hold, .run_number = action.run_number, .seconds = options.seconds, .ending = action.ending};
+  const farm::FarmOutcome outcome =
+      farm::run_farm_process(*process, identity, run, control ? &*control : nullptr, [&] { action.observe(*process); });
   if (outcome.left) {
     std::fprintf(stderr, "%s has ended; no run was started\n", action.name.c_str());
     return ExitCode::done;
   }
   const settings::Json report = process->report();
   std::fputs(action.report_text(report).c_str(), stderr);
-  const Result<void> written = action.json_file.empty() ? Result<void>{} : write_json(action.json_file, report);
+  const Result<void> written = options.json_file.empty() ? Result<void>{} : write_json(options.json_file, report);
   if (!outcome.finished) {
     // The user would not wait, and threads still work on what is here.
     std::fflush(nullptr);

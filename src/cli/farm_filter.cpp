@@ -11,57 +11,39 @@
 namespace rodeo::cli {
 namespace {
 
-struct Options {
-  std::string file;
-  std::vector<std::string> settings;
-  std::optional<double> seconds;
-  std::string json_file;
-  bool hold = false;
-};
-
-Result<ExitCode> filter(const Options& options) {
-  if (options.file.empty()) return usage_error("a configuration is missing", "rodeo farm filter CONFIG");
+Result<ExitCode> filter(const FarmOptions& options) {
   const auto loaded = load_node({.file = options.file, .overrides = options.settings});
   if (!loaded) return report_errors(loaded.error());
   const farm::NodePlan& plan = loaded->plan;
   if (plan.settings.selection.type == "python") farm::set_python_command(RODEO_TRY(python_words()));
   process::StatusMetrics<farm::NodeStatus> metrics(plan.metrics_listen,
                                                    [](const auto& status) { return farm::prometheus_text(status); });
-  return run_farm_action(
-      {.kind = "node",
-       .name = plan.settings.name,
-       .hold = options.hold,
-       .control_socket = plan.control_socket,
-       .configuration_sha256 = plan.configuration_sha256,
-       .json_file = options.json_file,
-       .run = {.hold = options.hold,
-               .seconds = options.seconds,
-               .ending = "events that it has are finished, no more are taken"},
-       .make = [&] { return std::make_unique<farm::NodeProcess>(plan.settings, loaded->library->registry()); },
-       .observe = [&](farm::FarmProcess& process) { metrics.show(static_cast<farm::NodeProcess&>(process).shown()); },
-       .report_text = farm::node_report_text,
-       .exit_code =
-           [](farm::FarmProcess& process) {
-             const auto condition = static_cast<farm::NodeProcess&>(process).condition();
-             if (condition == process::Condition::aborted) return ExitCode::failed;
-             return condition == process::Condition::good ? ExitCode::done : ExitCode::partial;
-           }});
+  return run_farm_action<farm::NodeProcess>(
+      options, {.kind = "node",
+                .name = plan.settings.name,
+                .control_socket = plan.control_socket,
+                .configuration_sha256 = plan.configuration_sha256,
+                .ending = "events that it has are finished, no more are taken",
+                .make = [&] { return std::make_unique<farm::NodeProcess>(plan.settings, loaded->library->registry()); },
+                .observe = [&](farm::NodeProcess& process) { metrics.show(process.shown()); },
+                .report_text = farm::node_report_text,
+                .exit_code =
+                    [](farm::NodeProcess& process) {
+                      const auto condition = process.condition();
+                      if (condition == process::Condition::aborted) return ExitCode::failed;
+                      return condition == process::Condition::good ? ExitCode::done : ExitCode::partial;
+                    }});
 }
 
 }  // namespace
 
 void add_farm_filter(Command& farm) {
-  auto options = std::make_shared<Options>();
-  Command& verb =
-      farm.verb("filter", "Build whole events of the fragments that readouts keep, select them, send them to a recorder");
+  Command& verb = add_farm_verb(
+      farm, "filter", "Build whole events of the fragments that readouts keep, select them, send them to a recorder",
+      "[farm.node]", filter);
   verb.example("rodeo farm filter examples/farm/node.toml", "until Ctrl-C, or the end of the run")
       .example("rodeo farm filter CONFIG --set farm.node.selection.type=python --set farm.node.selection.file=mine.py",
                "with a selection of your own");
-  verb.option("CONFIG", options->file, "Configuration with a [farm.node] table (TOML)").value_name("CONFIG");
-  verb.option("--seconds", options->seconds, "End after so many seconds").value_name("S");
-  verb.flag("--hold", options->hold, "Get ready, and wait to be told the run");
-  verb.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
-  verb.json_file(options->json_file);
   verb.paragraph(
       "Run, readouts and recorders are told by the supervisor; a node needs to know its name alone. A node that was killed "
       "loses nothing: "
@@ -70,7 +52,6 @@ void add_farm_filter(Command& farm) {
       "Exit status 0: all that it was assigned is decided; 6: events were given up or lost, or decisions were not safe at "
       "the end; 1: the "
       "supervisor has another run or version.");
-  verb.run([options] { return filter(*options); });
 }
 
 }  // namespace rodeo::cli

@@ -1,9 +1,13 @@
 #include "cli/python_judge.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -11,7 +15,16 @@
 
 namespace rodeo::cli {
 
-Result<PythonJudge> PythonJudge::start(const std::string& function, const std::vector<std::string>& files) {
+using storage::Wanted;
+
+namespace {
+
+constexpr std::int64_t kMostPollMs = 1'000'000'000;
+
+}  // namespace
+
+Result<PythonJudge> PythonJudge::start(const std::string& function, const std::vector<std::string>& files,
+                                       std::chrono::nanoseconds hang) {
   const std::string file =
       function.substr(0, function.rfind(".py:") == std::string::npos ? std::string::npos : function.rfind(".py:") + 3);
   if (std::error_code unknown; !std::filesystem::is_regular_file(file, unknown)) {
@@ -24,12 +37,40 @@ Result<PythonJudge> PythonJudge::start(const std::string& function, const std::v
   base::UniqueFd answers(ends[0]);
   const base::UniqueFd said(ends[1]);
   const base::UniqueFd names = RODEO_TRY(names_in_memory(files));
-  auto process = RODEO_TRY(start_python("rodeo.data_tools.judge", {function}, names.get(), said.get()));
-  return PythonJudge(std::move(process), std::move(answers));
+  auto process = RODEO_TRY(start_python("rodeo.data_tools.judge",
+                                        {function, fmt::format("{}", std::chrono::duration<double>(hang).count())},
+                                        names.get(), said.get()));
+  return PythonJudge(std::move(process), std::move(answers), hang);
 }
 
-Result<bool> PythonJudge::next() {
-  while (at_ == end_) {
+Result<Wanted> PythonJudge::next() {
+  for (; at_ == end_ || read_[at_] == 'r'; ++at_) {  // ready: the function is there, and events come
+    if (at_ == end_) RODEO_TRY(read_more());
+    if (read_[at_] != 'r') break;
+    began_ = true;
+  }
+  switch (read_[at_++]) {
+    case '1': return Wanted::yes;
+    case '0': return Wanted::no;
+    default: return Wanted::timed_out;
+  }
+}
+
+Result<void> PythonJudge::read_more() {
+  // Python itself ends what takes too long, and says what it has twice a second. It cannot where the function is in code that is not Python.
+  const auto patience = std::chrono::ceil<std::chrono::milliseconds>(2 * hang_ + std::chrono::seconds(10));
+  while (true) {
+    pollfd waits{.fd = answers_.get(), .events = POLLIN, .revents = 0};
+    const int ready =
+        ::poll(&waits, 1, began_ ? static_cast<int>(std::min<std::int64_t>(patience.count(), kMostPollMs)) : -1);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) {
+      process_.signal(SIGKILL);
+      return std::unexpected(Error{"data.function",
+                                   "the Python function hangs, in code that Python cannot interrupt",
+                                   {},
+                                   "--hang TIME lets it take longer"});
+    }
     const ssize_t n = ::read(answers_.get(), read_.data(), read_.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
@@ -42,8 +83,8 @@ Result<bool> PythonJudge::next() {
     }
     at_ = 0;
     end_ = static_cast<std::size_t>(n);
+    return {};
   }
-  return read_[at_++] == '1';
 }
 
 }  // namespace rodeo::cli

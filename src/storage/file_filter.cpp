@@ -126,6 +126,8 @@ Result<FilterReport> filter_files(const FilterSettings& settings, const Progress
       tell(progress, file.position() - before);
       if (!event) break;
       count(FilterCounter::events_in);
+      // The function is asked about every event, so that it and this loop stay together.
+      const Wanted wanted = settings.wants ? RODEO_TRY(settings.wants(*event)) : Wanted::yes;
       if (!event->whole) {
         count(FilterCounter::damaged_events);
         if (report.named.size() < kNamed)
@@ -136,9 +138,8 @@ Result<FilterReport> filter_files(const FilterSettings& settings, const Progress
       const std::span<const std::byte> bytes = event->bytes(buffer);
       const FullEventView view = *decode_full_event(bytes);
       FilterCounter verdict = counter_of(settings.filter.judge(view));
-      // The function sees every event, so that it and this loop stay together.
-      if (settings.wants && !RODEO_TRY(settings.wants(*event)) && verdict == FilterCounter::kept)
-        verdict = FilterCounter::refused;
+      if (wanted != Wanted::yes && verdict == FilterCounter::kept)
+        verdict = wanted == Wanted::no ? FilterCounter::refused : FilterCounter::timed_out;
       count(verdict);
       if (verdict == FilterCounter::kept) count(FilterCounter::events_out, RODEO_TRY(outputs.append(view, bytes)));
       if (stop()) {

@@ -27,6 +27,7 @@ enum class FilterCounter : std::uint8_t {
   other_trigger_type,
   other_l1id,
   refused,
+  timed_out,
   damaged_events,
   events_out,
   count
@@ -40,10 +41,14 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FilterCo
     {"other_trigger_type", "events", "Events of another trigger type. Not in."},
     {"other_l1id", "events", "Events whose L1 id is outside the range. Not in."},
     {"refused", "events", "Events that the Python function did not want. Not in."},
+    {"timed_out", "events", "Events at which the Python function took longer than it may (--hang). Not in."},
     {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
     {"events_out", "events",
      "Events that were written; those of several streams are in the files of each, if files are split by stream."},
 }};
+
+/// What a function of the user's says of an event.
+enum class Wanted : std::uint8_t { no, yes, timed_out };
 
 struct FilterSettings {
   std::vector<std::string> files;  ///< in this order
@@ -53,8 +58,8 @@ struct FilterSettings {
   std::uint64_t max_bytes = 0;
   std::uint32_t max_events = 0;
   std::string says = {};  ///< what the new files say of the conditions
-  /// Asked about each whole event that is read, in order: what else it must be. May be empty.
-  std::function<Result<bool>(const WalkedEvent&)> wants = {};
+  /// Asked about each event that is read, in order, also about one that is damaged: what else it must be. May be empty.
+  std::function<Result<Wanted>(const WalkedEvent&)> wants = {};
 };
 
 struct FilterReport {

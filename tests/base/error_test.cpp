@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "base/sentence.h"
+
 namespace {
 
 rodeo::Result<std::unique_ptr<int>> number(bool there) {
@@ -28,6 +30,12 @@ rodeo::Result<std::string> text(bool done, bool there, int* contexts) {
 TEST(Error, MessageSaysCodePlaceCauseAndRemedy) {
   const rodeo::Error error{"config.unknown_key", "a is not a known key", "run.toml:1:2", "did you mean `b`?"};
   EXPECT_EQ(error.message(), "error[config.unknown_key]: run.toml:1:2: a is not a known key\n  did you mean `b`?");
+}
+
+TEST(Error, InALineOfTheLogHasNoSecondError) {
+  const rodeo::Error error{"file.open", "permission denied", "run.toml", "see `rodeo doctor`"};
+  EXPECT_EQ(rodeo::base::in_a_line(error), "run.toml: permission denied; see `rodeo doctor`");
+  EXPECT_EQ(rodeo::base::in_a_line({"base.io", "no number"}), "no number");
 }
 
 TEST(Error, ContextGrowsOnTheWayUp) {

@@ -127,27 +127,31 @@ TEST(FileFilter, SplitsByStream) {
 
 TEST(FileFilter, AsksSomebodyElseAboutEveryEvent) {
   const TemporaryDirectory directory;
-  const auto files = make_files(directory.path(), {}, {}, events_of({}, {1, 2, 3, 4}));
+  auto events = events_of({}, {1, 2, 3, 4, 5, 6});
+  events[4].front() ^= std::byte{1};  // damaged when it was written: what was said of it is no other event's answer
+  const auto files = make_files(directory.path(), {}, {}, events);
   std::vector<std::uint32_t> asked;
   const auto report = filter({.files = files,
-                              .filter = {.l1ids = std::pair(L1Id{0x01000001}, L1Id{0x01000003})},
-                              .wants = [&](const WalkedEvent& event) -> rodeo::Result<bool> {
-                                asked.push_back(event.fields.l1id.l1());
-                                return event.fields.l1id.l1() % 2 == 0;
+                              .filter = {.l1ids = std::pair(L1Id{0x01000002}, L1Id{0x01000006})},
+                              .wants = [&](const WalkedEvent& event) -> rodeo::Result<Wanted> {
+                                asked.push_back(event.number);
+                                if (asked.size() == 3) return Wanted::timed_out;
+                                return asked.size() % 2 == 0 ? Wanted::yes : Wanted::no;
                               }},
                              directory);
   ASSERT_TRUE(report);
-  EXPECT_EQ(asked, (std::vector<std::uint32_t>{1, 2, 3, 4}));
-  EXPECT_EQ(report->count(FilterCounter::refused), 2u);
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(report->count(FilterCounter::other_l1id), 1u);
-  EXPECT_EQ(kept(report->files).numbers, (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(report->count(FilterCounter::timed_out), 1u);
+  EXPECT_EQ(report->count(FilterCounter::damaged_events), 1u);
+  EXPECT_EQ(kept(report->files).numbers, (std::vector<std::uint32_t>{2, 4, 6}));
 }
 
 TEST(FileFilter, WhoIsAskedMayFailAndNothingIsLeft) {
   const TemporaryDirectory directory;
   const auto files = make_files(directory.path(), {}, {}, events_of({}, {1, 2}));
   const auto report = filter({.files = files,
-                              .wants = [](const WalkedEvent&) -> rodeo::Result<bool> {
+                              .wants = [](const WalkedEvent&) -> rodeo::Result<Wanted> {
                                 return std::unexpected(rodeo::Error{"data.function", "no"});
                               }},
                              directory);

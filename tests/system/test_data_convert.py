@@ -1,5 +1,6 @@
 """Event files to HDF5 and ROOT and back, pictures of them, and Python functions that choose events."""
 
+import json
 import os
 import resource
 import subprocess
@@ -90,6 +91,20 @@ def test_a_function_chooses_events(rodeo, samples):
     kept = read_event_file(samples / "few._0001.data").events
     assert [event.l1id for event in kept] == [event.l1id for event in events_of(samples, [NAME.format("faulty", 1)]) if len(chunks_of([event])) < 5]
     assert kept and "refused" in done.stdout and "looking at" in done.stderr and "looking at" not in done.stdout
+
+
+def test_a_function_that_hangs_costs_the_events_at_which_it_does(rodeo, samples):
+    (samples / "mine.py").write_text("def keep(event):\n    while event.index == 1:\n        try: pass\n        except Exception: pass\n    return True\n")
+    done = rodeo("data", "filter", NAME.format("sound", 1), "--python", "mine.py", "--hang", "3s", "--output", "few", "--format", "json", exit_code=6)
+    told = json.loads(done.stdout)
+    assert (told["events_in"], told["kept"], told["timed_out"], told["refused"]) == (3, 2, 1, 0)
+    all_of_it = events_of(samples, [NAME.format("sound", 1)])
+    assert f"took longer than 3 s at event 1 (L1 id {all_of_it[1].l1id:#010x})" in done.stderr and "mine.py:" in done.stderr
+    assert [event.l1id for event in read_event_file(samples / "few._0001.data").events] == [all_of_it[0].l1id, all_of_it[2].l1id]
+
+    (samples / "mine.py").write_text("import time\ndef keep(event):\n    time.sleep(1000)\n")
+    done = rodeo("data", "filter", *FILES, "--python", "mine.py", "--hang", "50ms", "--output", "none", exit_code=1)
+    assert "took longer than 0.05 s at 3 events in turn" in done.stderr and "Traceback" not in done.stderr and not list(samples.glob("none*"))
 
 
 @pytest.mark.parametrize(("text", "name", "says"), [

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from conftest import BUILD, ROOT, scaled
 from event_files import read_event_file
+from running_readout import running
 
 if not list((BUILD / "python" / "rodeo").glob("_data*.so")):
     pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
@@ -365,6 +366,23 @@ def test_files_that_are_being_written_are_followed_to_the_end_of_the_run(samples
     unfinished.write_bytes(parts[2][:-40])
     unfinished.rename(unfinished.with_suffix(".writing"))
     assert [event.l1_id for event in data.open(str(directory / "*.data"), follow=True, timeout_s=0.1)] == ids
+
+
+def test_the_files_of_a_running_readout_are_followed_from_file_to_file(rodeo):
+    """The writer's own: space that is reserved and not written yet, blocks of its size, and a new file while the last one is read."""
+    with running(rodeo, "readout.consumer[2].max_file_events=300", "readout.consumer[2].buffer=64KiB") as run:
+        got, during = [], 0
+        for event in data.open(str(rodeo.directory / "files" / "*.data"), follow=True, timeout_s=scaled(60)):
+            assert len(event.fragments[0].chunks) == 8
+            got.append((event.l1_id, bytes(event.raw)))
+            if len(got) == 1000:
+                during = len(list((rodeo.directory / "files").glob("*.writing")))
+                run.process.send_signal(signal.SIGINT)
+        report, _ = run.finish(how=None)
+    assert during == 1, "it was read while it was written"
+    assert len(report["files"]) >= 4 and report["run"]["condition"] == "GOOD"
+    written = [event for name in report["files"] for event in read_event_file(rodeo.directory / name).events]
+    assert got == [(event.l1id, event.raw) for event in written] and len(got) >= 1000
 
 
 def test_a_recording_of_felix_blocks_is_events_of_chunks_with_one_id(rodeo, tmp_path):

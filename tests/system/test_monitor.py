@@ -22,6 +22,7 @@ from rodeo.monitoring import saving  # noqa: E402
 from rodeo.monitoring.drawing import draw  # noqa: E402
 from rodeo.monitoring.errors import MonitorError  # noqa: E402
 from rodeo.monitoring.loading import load  # noqa: E402
+from rodeo.monitoring.page import Page  # noqa: E402
 from rodeo.monitoring.svg import svg  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "monitor.py"
@@ -58,14 +59,15 @@ def test_the_example_fills_histograms_of_a_running_readout_shows_them_on_a_page_
             said = monitor.stderr.readline()
             address = said.removeprefix("page: ").strip()
             assert address.startswith("http://127.0.0.1:"), said + monitor.stderr.read()
-            page = urllib.request.urlopen(address, timeout=scaled(20)).read().decode()
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            page = browser.open(address, timeout=scaled(20))
+            assert page.geturl() == (root := address.partition("?")[0])  # the token does not stay in the address
+            page = page.read().decode()
             assert "http://" not in page and "https://" not in page
             deadline = time.monotonic() + scaled(30)
-            while (now := urllib.request.urlopen(address + "now", timeout=scaled(20)).read().decode()).startswith("<p>0 events"):
+            while (now := browser.open(root + "now", timeout=scaled(20)).read().decode()).startswith("<p>0 events"):
                 assert time.monotonic() < deadline
             assert "chunks/size" in now and "<svg" in now and "bytes in a chunk" in now
-            with pytest.raises(urllib.error.HTTPError):
-                urllib.request.urlopen(urllib.request.Request(address, headers={"Host": "elsewhere.example"}), timeout=scaled(20))
             monitor.send_signal(signal.SIGINT)
             out, err = monitor.communicate(timeout=scaled(60))
             assert monitor.returncode == 0, err
@@ -79,6 +81,34 @@ def test_the_example_fills_histograms_of_a_running_readout_shows_them_on_a_page_
     with uproot.open(rodeo.directory / "m.root") as saved:
         assert (saved["chunks/size"].to_hist().values() == sizes.values()).all()
         assert saved["structure/size_of_bcid"].to_hist().sum(flow=True) == told["events"]
+
+
+@pytest.mark.parametrize("path, headers, code", [
+    ("", {}, "monitor.token"),
+    ("now", {}, "monitor.token"),
+    ("?token=wrong", {}, "monitor.token"),
+    ("now", {"Cookie": "rodeo-monitor-PORT=wrong"}, "monitor.token"),
+    ("?token=TOKEN", {"Host": "elsewhere.example"}, "control.host"),
+    ("?token=TOKEN", {"Host": "127.0.0.1:1"}, "control.host"),
+    ("?token=TOKEN", {"Origin": "http://elsewhere.example"}, "control.origin"),
+], ids=str)
+def test_the_page_opens_to_nobody_who_does_not_have_its_address(monitor_page, path, headers, code):
+    root, token, port = monitor_page
+    headers = {name: value.replace("PORT", port) for name, value in headers.items()}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(root + path.replace("TOKEN", token), headers=headers), timeout=scaled(20))
+    assert refused.value.code == 403 and f"error[{code}]" in refused.value.read().decode()
+
+
+@pytest.fixture(scope="module")
+def monitor_page():
+    page = Page("my.py", 0)
+    try:
+        page.show("7 events", [], [])
+        root, _, token = page.address.partition("?token=")
+        yield root, token, root.rstrip("/").rpartition(":")[2]
+    finally:
+        page.close()
 
 
 def test_a_monitor_that_hangs_costs_no_fragment_and_no_trigger(rodeo):

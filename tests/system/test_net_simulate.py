@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import time
 
@@ -9,8 +10,8 @@ import pytest
 from conftest import ROOT, scaled
 
 
-def simulate(rodeo, *arguments):
-    return json.loads(rodeo("net", "simulate", *arguments, "--json", "-").stdout)
+def simulate(rodeo, *arguments, **options):
+    return json.loads(rodeo("net", "simulate", *arguments, "--json", "-", **options).stdout)
 
 
 def test_the_operating_point_of_the_paper(rodeo):
@@ -27,6 +28,18 @@ def test_the_operating_point_of_the_paper(rodeo):
     assert 0.45 < out["packets"]["ack"] / out["packet_fates"]["data"]["delivered"] <= 0.5
     for fate in out["packet_fates"].values():
         assert fate["sent"] == fate["delivered"] + fate["dropped"] + fate["in_flight"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine, buffer", [("packet", "infinite"), ("packet", "27MB"), ("train", "infinite")])
+def test_the_document_says_what_the_simulator_finds(rodeo, engine, buffer):
+    """A virtual second has the same bits on every machine; the times in the table are of one."""
+    cell = buffer.replace("27MB", "27 MB")
+    (said,) = re.findall(rf"^\| {engine} \| {cell} \| [^|]* \| ([^|]*) \|$", (ROOT / "docs" / "network-simulator.md").read_text(), re.MULTILINE)
+    out = simulate(rodeo, "--event-size", "5MB", "--rate", "12kHz", "--mtu", 1500, "--readouts", 48, "--nodes", 32, "--duration", "1s", "--engine", engine,
+                   "--buffer", buffer, timeout=120)
+    found = f"{out['drops']:,} drops".replace(",", " ") if out["drops"] else f"{out['max_buffer_bytes'] / 1e6:.2f} MB"
+    assert said.startswith(found)
 
 
 def test_a_shallow_switch_loses_and_the_series_tells_when(rodeo):

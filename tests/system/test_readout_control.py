@@ -4,6 +4,7 @@ import json
 import signal
 
 import pytest
+from conftest import Rodeo
 from running_readout import CONFIGURATION, adds_up, running, write_configuration
 from sockets import written_to
 
@@ -19,6 +20,15 @@ def test_a_link_is_removed_and_taken_back_while_running(rodeo):
         report, talk = run.finish()
     assert adds_up(report)
     assert f"link {fid} removed by hand" in talk and f"link {fid} restored by hand" in talk
+
+
+def test_the_runtime_directory_of_whoever_runs_the_tests_is_left_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path / "of somebody else"))
+    with running(Rodeo(tmp_path)) as run:
+        assert run.status()["phase"] == "running"
+        report, _ = run.finish()
+    assert report["run"]["condition"] == "GOOD"
+    assert not (tmp_path / "of somebody else").exists()
 
 
 def test_what_a_readout_cannot_do_is_refused(rodeo):

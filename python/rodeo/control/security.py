@@ -93,9 +93,9 @@ def hosts_of(port: int) -> set[str]:
 def check_addressed(host: str | None, origin: str | None, hosts: set[str]) -> None:
     """A web page elsewhere may make a browser send requests here, under another name (Host) or from there (Origin). Refused(control.host, control.origin)."""
     if host is None or host.lower() not in hosts:
-        raise Refused("control.host", f"the request is for the host `{(host or '')[:80]}`, which this room is not", "open the address as it was printed")
+        raise Refused("control.host", f"the request is for the host `{(host or '')[:80]}`, which this page is not of", "open the address as it was printed")
     if origin is not None and origin.lower() != f"http://{host.lower()}":
-        raise Refused("control.origin", f"the request comes from a page of `{origin[:80]}`, not of this room", "open the address as it was printed")
+        raise Refused("control.origin", f"the request comes from a page of `{origin[:80]}`, not of this one", "open the address as it was printed")
 
 
 def check_csrf(session: Session, sent: str | None) -> None:

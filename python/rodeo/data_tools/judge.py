@@ -1,10 +1,16 @@
-"""A user's function that says of each event whether it is wanted: 1 or 0 for every event on stdout, in order. usage: judge.py FILE.py[:FUNCTION] < NAMES"""
+"""A user's function that says of each event whether it is wanted, on stdout: r when it is ready, then 1, 0 or t for every event, in order; t: it took too long.
+usage: judge.py FILE.py[:FUNCTION] SECONDS < NAMES"""
 
 import importlib.util
 import os
+import signal
 import sys
+import time
 
-from rodeo.data_tools.running import Refused, end, names, run
+from rodeo.data_tools.running import Refused, end, names, run, say
+
+_TOLD_S = 0.5
+_MOST_IN_TURN = 3  # a function that hangs at each event would take for ever, file by file
 
 
 def function_of(text):
@@ -24,37 +30,69 @@ def function_of(text):
 
 
 def failed(error, file, what):
+    return Refused("data.function", f"{what}: {type(error).__name__}: {error}", _place(error, file))
+
+
+def _place(error, file):
     """Where in the user's file it happened."""
     line, trace = None, error.__traceback__
     while trace is not None:
         if os.path.abspath(trace.tb_frame.f_code.co_filename) == os.path.abspath(file):
             line = trace.tb_lineno
         trace = trace.tb_next
-    return Refused("data.function", f"{what}: {type(error).__name__}: {error}", f"{file}:{line}" if line else file)
+    return f"{file}:{line}" if line else file
 
 
-def judge(text, paths):
+class _TooLong(BaseException):
+    """No Exception: what the user's function catches is its own."""
+
+
+def _too_long(_number, _frame):
+    raise _TooLong
+
+
+def judge(text, hang_s, paths):
     from rodeo.data_tools.pieces import open_files
 
     # What the function prints is for people: stdout is for the answers.
     answers = os.fdopen(os.dup(1), "wb", buffering=1 << 12)
     os.dup2(2, 1)
     function, file = function_of(text)
+    signal.signal(signal.SIGALRM, _too_long)
     events = open_files(paths)
+    answers.write(b"r")
+    told, in_turn = 0.0, 0
     for number in range(len(events)):
+        if (now := time.monotonic()) - told >= _TOLD_S:
+            answers.flush()
+            told = now
         try:
             event = events[number]
         except ValueError:  # damaged, which is not for the function
             answers.write(b"0")
             continue
-        try:
-            wanted = bool(function(event))
-        except Exception as error:
+        answer = _answer(function, file, number, event, hang_s)
+        answers.write(answer)
+        in_turn = in_turn + 1 if answer == b"t" else 0
+        if in_turn == _MOST_IN_TURN:
             answers.flush()
-            raise failed(error, file, f"failed at event {number} (L1 id {event.l1_id:#010x})") from error
-        answers.write(b"1" if wanted else b"0")
+            raise Refused("data.function", f"took longer than {hang_s:g} s at {in_turn} events in turn", file, "--hang TIME lets it take longer")
     answers.flush()
 
 
+def _answer(function, file, number, event, hang_s):
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, hang_s)
+            return b"1" if function(event) else b"0"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except _TooLong as late:
+        say(f"{_place(late, file)}: took longer than {hang_s:g} s at event {number} (L1 id {event.l1_id:#010x}), which is left out")
+        return b"t"
+    except Exception as error:
+        raise failed(error, file, f"failed at event {number} (L1 id {event.l1_id:#010x})") from error
+
+
 if __name__ == "__main__":
-    end(run(lambda: judge(sys.argv[1], names())))
+    end(run(lambda: judge(sys.argv[1], float(sys.argv[2]), names())))

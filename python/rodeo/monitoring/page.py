@@ -1,4 +1,4 @@
-"""The page of the histograms: on loopback, read only, and all of it from here."""
+"""The page of the histograms: on loopback, read only, for who has its address, and all of it from here."""
 
 import html
 import socket
@@ -6,15 +6,14 @@ import threading
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
+from rodeo.monitoring.door import Door
 from rodeo.monitoring.errors import MonitorError
 from rodeo.monitoring.svg import svg
 
-_HEADERS = {"Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HEADERS = {"Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 _SHELL = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>__TITLE__</title><meta name="viewport" content="width=device-width">
@@ -37,6 +36,7 @@ const all = document.getElementById("all"), gone = document.getElementById("gone
 async function look() {
   try {
     const answer = await fetch("now");
+    if (answer.status === 403) { all.classList.add("old"); gone.textContent = "another monitor is here now: open the address that it has printed"; return; }
     if (!answer.ok) throw new Error(answer.status);
     all.innerHTML = await answer.text();
     all.classList.remove("old"); gone.textContent = "";
@@ -56,15 +56,16 @@ class Page:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
+            self._socket.listen()  # now: whoever has the address waits for the thread, and is not refused
         except OSError as error:
             self._socket.close()
             raise MonitorError("monitor.port", f"the page cannot listen on 127.0.0.1:{port}: {error.strerror}", "--port names another one, --no-page goes without") from error
-        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
         self._shell = _SHELL.replace("__TITLE__", html.escape(title))
         self._now = ("", [], [])
-        routes = [Route("/", self._show_shell), Route("/now", self._show_now)]
-        application = Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])])
-        self._server = uvicorn.Server(uvicorn.Config(application, log_level="critical", lifespan="off", timeout_graceful_shutdown=1))
+        port = self._socket.getsockname()[1]
+        door = Door(Starlette(routes=[Route("/", self._show_shell), Route("/now", self._show_now)]), port)
+        self.address = f"http://127.0.0.1:{port}/?token={door.token}"
+        self._server = uvicorn.Server(uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True, name="page")
         self._thread.start()
 
