@@ -45,6 +45,7 @@ Result<FabricPort::Connection> LibfabricPort::open(std::span<std::byte> memory, 
     end.region.reset(region);
   }
   RODEO_TRY(prepare(end));
+  ++unsettled_;
   const auto free = std::ranges::find_if(ends_, [](const auto& one) { return one == nullptr; });
   end.number = static_cast<Connection>(free - ends_.begin());
   if (free == ends_.end()) {
@@ -123,9 +124,14 @@ void LibfabricPort::arrived(End& end, Operation& operation, std::size_t bytes) {
   }
 }
 
+void LibfabricPort::settle(End& end) {
+  if (!std::exchange(end.settled, true)) --unsettled_;
+}
+
 void LibfabricPort::lost(End& end) {
   if (end.broken || end.closed) return;
   end.broken = true;
+  settle(end);
   happened(Event::What::broken, end);
 }
 
@@ -134,9 +140,7 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
   const auto fill = [&] {
     for (; filled < events.size() && !events_.empty(); events_.pop_front()) events[filled++] = events_.front();
   };
-  if (++polls_ % kPollsBetweenLooks == 0 ||
-      std::ranges::any_of(ends_, [](const auto& end) { return end && !end->connected && !end->broken; }))
-    look_at_connections();
+  if (++polls_ % kPollsBetweenLooks == 0 || unsettled_ > 0) look_at_connections();
   fill();
   std::array<fi_cq_msg_entry, 32> entries;
   if (filled == events.size()) return filled;
@@ -171,6 +175,7 @@ void LibfabricPort::take_errors() {
 void LibfabricPort::close(Connection number) {
   std::unique_ptr<End> end = std::move(ends_[number]);
   end->closed = true;
+  settle(*end);
   std::erase_if(events_, [&](const Event& event) { return event.connection == number; });
   end->endpoint.reset();
   end->peers.reset();
@@ -207,7 +212,7 @@ Result<Info> find_provider(const std::string& provider, const std::string& liste
   return Info(found);
 }
 
-Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const std::string& listen) {
+Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const std::string& listen, PortSize size) {
   auto info = RODEO_TRY(find_provider(provider, listen));
   auto fabric = RODEO_TRY(made<fid_fabric>("open the fabric of `" + provider + "`", [&](fid_fabric** object) {
     return fi_fabric(info->fabric_attr, object, nullptr);
@@ -219,7 +224,8 @@ Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const
     fi_cq_attr attributes{};
     attributes.size = kCompletions;
     attributes.format = FI_CQ_FORMAT_MSG;
-    attributes.wait_obj = FI_WAIT_NONE;
+    // libfabric 1.17 looks at all sockets of a queue with poll(2) unless it is to have a descriptor to wait for: then it is epoll(7).
+    attributes.wait_obj = provider == "tcp" && size == PortSize::many ? FI_WAIT_FD : FI_WAIT_NONE;
     return fi_cq_open(domain.get(), &attributes, object, nullptr);
   }));
   if (provider == "shm") return open_rdm_port(std::move(info), std::move(fabric), std::move(domain), std::move(completions));
@@ -230,7 +236,7 @@ Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const
 
 /// What open_fabric() looks for.
 extern "C" __attribute__((visibility("default"))) void rodeo_open_fabric(const std::string& provider,
-                                                                         const std::string& listen,
+                                                                         const std::string& listen, PortSize size,
                                                                          Result<std::unique_ptr<FabricPort>>& port) {
-  port = open_port(provider, listen);
+  port = open_port(provider, listen, size);
 }

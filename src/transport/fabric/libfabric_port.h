@@ -76,6 +76,7 @@ class LibfabricPort : public FabricPort {
     std::deque<std::uint32_t> posted;  // slots, in the order in which pages go to them
     std::size_t under_way = 0;
     bool connected = false;
+    bool settled = false;  // connected, broken or closed
     bool broken = false;
     bool closed = false;
 
@@ -97,6 +98,7 @@ class LibfabricPort : public FabricPort {
   End& end(Connection number) { return *ends_[number]; }
   void happened(Event::What what, const End& end) { events_.push_back({what, end.number, 0, 0}); }
   void lost(End& end);
+  void settle(End& end);
   Result<void> bind_completions(End& end);
 
   Info info_;
@@ -114,6 +116,7 @@ class LibfabricPort : public FabricPort {
   std::vector<std::unique_ptr<End>> closed_;  // until the last of their operations has come back
   std::deque<Event> events_;                  // that wait for the next poll()
   std::uint32_t polls_ = 0;
+  std::size_t unsettled_ = 0;  // ends that are not connected yet
 };
 
 /// Of providers whose endpoints connect to each other (tcp, verbs). `listen`: empty where nobody is to connect.

@@ -106,6 +106,7 @@ class MsgPort final : public LibfabricPort {
         for (const auto& end : ends_) {
           if (!end || end->endpoint == nullptr || &end->endpoint->fid != entry->fid) continue;
           end->connected = true;
+          settle(*end);
           happened(Event::What::connected, *end);
         }
       } else if (what == FI_SHUTDOWN) {

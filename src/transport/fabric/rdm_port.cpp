@@ -53,6 +53,7 @@ class RdmPort final : public LibfabricPort {
   Result<void> accept(Connection number, const FabricToken& /*token*/, const FabricAddress& peer) override {
     RODEO_TRY(reach(end(number), peer));
     end(number).connected = true;
+    settle(end(number));
     happened(Event::What::connected, end(number));
     return {};
   }
@@ -62,6 +63,7 @@ class RdmPort final : public LibfabricPort {
     End& of = end(number);
     if (!publisher.empty()) RODEO_TRY(reach(of, publisher));
     of.connected = true;
+    settle(of);
     happened(Event::What::connected, of);
     return {};
   }
