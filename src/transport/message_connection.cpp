@@ -206,9 +206,8 @@ void MessageConnection::replenish(ControlSocket& socket) {
   if (!connected_) return;
   std::vector<std::uint32_t>& free = pages_->free();
   for (; !free.empty() && port_.receive(connection_, free.back()); free.pop_back()) ++posted_;
-  const std::uint64_t untold = posted_ - told_;
-  const std::uint64_t quarter = std::max<std::uint64_t>(settings_.pages / 4, 1);
-  if (untold == 0 || (untold < quarter && told_ - std::min(told_, came_) > quarter)) return;
+  // What goes back says so for nothing. Only who has not half of the pages left is told before something does.
+  if (posted_ == told_ || told_ - std::min(told_, came_) > settings_.pages / 2) return;
   told_ = posted_;
   socket.say(formats::ControlCredit{.pages = told_});
 }

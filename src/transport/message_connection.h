@@ -43,8 +43,8 @@ class MessageConnection {
  public:
   struct Settings {
     std::uint32_t page_bytes = 0;
-    std::uint32_t pages = 0;     ///< to receive into; to send from there are as many, but at most 16
-    std::size_t most_bytes = 0;  ///< of a message that comes
+    std::uint32_t pages = 0;          ///< to receive into; to send from there are as many, but at most 16
+    std::size_t most_bytes = 0;       ///< of a message that comes
     std::function<void()> wake = {};  ///< called when pages are given back, until close(): replenish() is to be called
   };
   /// Errors transport.memory, transport.endpoint.

@@ -139,9 +139,9 @@ struct Requester::Inside {
   FabricPorts ports{{}, PortSize::many};
   ConnectionTable<AskedService> connections;
   SocketWatch watch;
-  ActiveList<AskedService> active;       // those with something to do; nobody looks at the others
-  std::vector<AskedService*> unsettled;  // those that are away, or on their way here
-  bool short_of_credit = false;          // somebody is, and its socket may have some
+  ActiveList<AskedService> active;                      // those with something to do; nobody looks at the others
+  std::vector<AskedService*> unsettled;                 // those that are away, or on their way here
+  bool short_of_credit = false;                         // somebody is, and its socket may have some
   std::vector<std::unique_ptr<AskedService>> services;  // their connections end before the ports
   std::vector<Reply> ended;                             // that poll() has not returned
   std::uint64_t now_ns = base::steady_now_ns();
@@ -238,10 +238,10 @@ Result<void> Requester::Inside::say_call(AskedService& service) {
   if (page_bytes <= formats::kPieceHeadBytes)
     return std::unexpected(Error{"transport.page_bytes", "its pages are too small for a request"});
   FabricPort* const port = RODEO_TRY(ports.of(service.provider));
-  const MessageConnection::Settings memory{.page_bytes = page_bytes,
-                                           .pages = settings.pages,
-                                           .most_bytes = settings.most_reply_bytes,
-                                           .wake = [this, &service] { active.add(service); }};
+  const MessageConnection::Settings memory{
+      .page_bytes = page_bytes, .pages = settings.pages, .most_bytes = settings.most_reply_bytes, .wake = [this, &service] {
+        active.add(service);
+      }};
   service.connection = RODEO_TRY(MessageConnection::open(*port, memory));
   connections.put(*port, service.connection->number(), &service);
   service.state = State::called;

@@ -44,7 +44,7 @@ class FabricPorts {
   /// What has happened at all of them.
   template <typename Take>
   void poll(Take&& take) {
-    FabricPort::Event events[32];
+    FabricPort::Event events[128];
     for (const auto& [name, port] : ports_) {
       const std::size_t count = port->poll(events);
       for (std::size_t i = 0; i < count; ++i) take(*port, events[i]);
