@@ -35,6 +35,7 @@ class StandInReadouts {
   const StandInReadoutsSettings settings_;
   const FarmMeeting& meeting_;
   std::vector<std::unique_ptr<transport::Replier>> services_;
+  std::uint64_t polled_ns_ = 0;
   std::vector<transport::Replier::Request> requests_;
   std::vector<transport::Replier::Dropped> dropped_;
   std::vector<std::byte> whole_;

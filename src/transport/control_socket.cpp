@@ -161,7 +161,7 @@ Result<ControlListener> ControlListener::open(const std::string& address) {
   ControlListener listener;
   listener.socket_ = base::UniqueFd(::socket(at.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener.socket_ || ::bind(listener.socket_.get(), at.get(), at.bytes) != 0 ||
-      ::listen(listener.socket_.get(), 64) != 0)
+      ::listen(listener.socket_.get(), SOMAXCONN) != 0)
     return cannot("listen at", address);
   SocketAddress bound;
   bound.bytes = sizeof bound.storage;

@@ -38,6 +38,8 @@ class ControlSocket {
   /// The peer sees the end of what we say, and may still be heard.
   void say_no_more();
   bool is_open() const { return static_cast<bool>(socket_); }
+  /// -1: closed.
+  int descriptor() const { return socket_.get(); }
   void close() { socket_.reset(); }
   /// The peer will say nothing more, whatever of what it said has not been taken yet.
   bool peer_is_gone() const;

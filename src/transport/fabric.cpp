@@ -10,7 +10,7 @@
 namespace rodeo::transport {
 namespace {
 
-using Open = void (*)(const std::string&, const std::string&, Result<std::unique_ptr<FabricPort>>&);
+using Open = void (*)(const std::string&, const std::string&, PortSize, Result<std::unique_ptr<FabricPort>>&);
 
 /// The library beside this one in a build folder, in rodeo/ where it is installed.
 std::filesystem::path library_path() {
@@ -49,12 +49,12 @@ KeptSignals::~KeptSignals() {
     (void)::sigaction(signal, &actions_[static_cast<std::size_t>(signal)], nullptr);
 }
 
-Result<std::unique_ptr<FabricPort>> open_fabric(const std::string& provider, const std::string& listen) {
+Result<std::unique_ptr<FabricPort>> open_fabric(const std::string& provider, const std::string& listen, PortSize size) {
   const KeptSignals kept;
   static const Result<Open> open = load();
   if (!open) return std::unexpected(open.error());
   Result<std::unique_ptr<FabricPort>> port;
-  (*open)(provider, listen, port);
+  (*open)(provider, listen, size, port);
   return port;
 }
 

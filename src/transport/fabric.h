@@ -69,8 +69,13 @@ class FabricPort {
   virtual void close(Connection end) = 0;
 };
 
+/// How many connections a port is to have. With `many`, poll() asks the kernel once which of thousands have something; with `few` it is faster for a handful
+/// that move large pages.
+enum class PortSize : std::uint8_t { few, many };
+
 /// `provider`: "tcp", "shm" or "verbs". `listen`: the numerical address at which it is reached. Errors transport.no_fabric (the library cannot be
 /// loaded), transport.provider.
-Result<std::unique_ptr<FabricPort>> open_fabric(const std::string& provider, const std::string& listen);
+Result<std::unique_ptr<FabricPort>> open_fabric(const std::string& provider, const std::string& listen,
+                                                PortSize size = PortSize::few);
 
 }  // namespace rodeo::transport

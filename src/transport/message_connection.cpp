@@ -21,10 +21,15 @@ class MessageConnection::Pages final : public PageHome {
   Pages(base::Arena memory, std::uint32_t count) : memory_(std::move(memory)), free_(count) {
     std::iota(free_.begin(), free_.end(), 0U);
   }
-  void give_back(std::uint32_t slot) noexcept override { free_.push_back(slot); }  // there is room for all
+  void give_back(std::uint32_t slot) noexcept override {
+    free_.push_back(slot);  // there is room for all
+    if (wake) wake();
+  }
 
   std::span<std::byte> memory() const { return {memory_.data(), memory_.size()}; }
   std::vector<std::uint32_t>& free() { return free_; }
+
+  std::function<void()> wake;
 
  private:
   base::Arena memory_;
@@ -36,6 +41,7 @@ Result<std::unique_ptr<MessageConnection>> MessageConnection::open(FabricPort& p
   auto memory = RODEO_TRY(base::Arena::create(std::size_t{settings.pages + to_send} * settings.page_bytes));
   std::unique_ptr<MessageConnection> made(new MessageConnection(port, settings));
   made->pages_ = std::make_shared<Pages>(std::move(memory), settings.pages);
+  made->pages_->wake = settings.wake;
   made->of_slot_.resize(to_send);
   for (std::uint32_t i = 0; i < to_send; ++i) made->free_to_send_.push_back(settings.pages + i);
   auto connection = port.open(made->pages_->memory(), settings.page_bytes);
@@ -200,14 +206,18 @@ void MessageConnection::replenish(ControlSocket& socket) {
   if (!connected_) return;
   std::vector<std::uint32_t>& free = pages_->free();
   for (; !free.empty() && port_.receive(connection_, free.back()); free.pop_back()) ++posted_;
-  const std::uint64_t untold = posted_ - told_;
-  const std::uint64_t quarter = std::max<std::uint64_t>(settings_.pages / 4, 1);
-  if (untold == 0 || (untold < quarter && told_ - std::min(told_, came_) > quarter)) return;
+  // What goes back says so for nothing. Only who has not half of the pages left is told before something does.
+  if (posted_ == told_ || told_ - std::min(told_, came_) > settings_.pages / 2) return;
   told_ = posted_;
   socket.say(formats::ControlCredit{.pages = told_});
 }
 
+bool MessageConnection::has_work() const {
+  return connected_ && (!queue_.empty() || !pages_->free().empty() || !done_.empty());
+}
+
 void MessageConnection::close() {
+  pages_->wake = {};
   if (std::exchange(closed_, true)) return;
   connected_ = false;
   port_.close(connection_);

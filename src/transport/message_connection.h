@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,8 +43,9 @@ class MessageConnection {
  public:
   struct Settings {
     std::uint32_t page_bytes = 0;
-    std::uint32_t pages = 0;     ///< to receive into; to send from there are as many, but at most 16
-    std::size_t most_bytes = 0;  ///< of a message that comes
+    std::uint32_t pages = 0;          ///< to receive into; to send from there are as many, but at most 16
+    std::size_t most_bytes = 0;       ///< of a message that comes
+    std::function<void()> wake = {};  ///< called when pages are given back, until close(): replenish() is to be called
   };
   /// Errors transport.memory, transport.endpoint.
   static Result<std::unique_ptr<MessageConnection>> open(FabricPort& port, const Settings& settings);
@@ -85,6 +87,9 @@ class MessageConnection {
   bool short_of_credit() const { return !queue_.empty() && sent_ == credit_; }
   /// Pages that have been given back may be used again, and the other side is told of them by `socket`, unless a page that goes tells it.
   void replenish(ControlSocket& socket);
+
+  /// replenish() or send() have something to do, or will have it without an event of the port that says so.
+  bool has_work() const;
 
   bool connected() const { return connected_; }
   /// Nothing goes any more: all messages are in done().

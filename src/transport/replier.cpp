@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/named_counters.h"
+#include "transport/active_list.h"
 #include "transport/bus.h"
 #include "transport/connection_table.h"
 #include "transport/control_socket.h"
@@ -18,6 +19,7 @@
 #include "transport/publisher.h"
 #include "transport/random.h"
 #include "transport/reception.h"
+#include "transport/socket_watch.h"
 #include "transport/subscriber.h"
 
 namespace rodeo::transport {
@@ -67,13 +69,15 @@ struct AskingClient {
   std::vector<Open> open = {};     // by place
   std::uint64_t copied_bytes = 0;  // counted
   std::uint64_t sent_bytes = 0;
+  bool active = false;  // of ActiveList
+  bool speaks = false;  // there is something to hear on the socket
 };
 
 struct Replier::Inside {
   using Open = AskingClient::Open;
   using State = AskingClient::State;
 
-  explicit Inside(ReplierSettings of) : settings(std::move(of)), ports(settings.address) {
+  explicit Inside(ReplierSettings of) : settings(std::move(of)), ports(settings.address, PortSize::many) {
     const Here here = Here::look();
     if (settings.bus.empty()) settings.bus = default_bus();
     if (settings.providers.empty()) settings.providers = offered_providers(here);
@@ -101,8 +105,9 @@ struct Replier::Inside {
   Result<void> take(AskingClient& client, MessageConnection::Incoming incoming, std::vector<Request>& requests);
   Result<void> take_cancel(AskingClient& client, std::uint64_t number);
   Result<void> listen(AskingClient& client);
-  void look(AskingClient& client, bool all);
-  void move_on(AskingClient& client);
+  void look(bool all);
+  bool move_on(AskingClient& client);
+  void forget_those_gone();
   void end(AskingClient& client, const Error& why);
   void answer(AskingClient& client, std::uint64_t number, formats::MessageType type, std::uint16_t status,
               MessageParts parts, ReplyOwner* owner, std::uint64_t tag);
@@ -115,6 +120,10 @@ struct Replier::Inside {
   std::optional<Advertisement> advertisement;
   FabricPorts ports;
   ConnectionTable<AskingClient> connections;
+  SocketWatch watch;
+  ActiveList<AskingClient> active;      // those with something to do; nobody looks at the others
+  std::vector<AskingClient*> arriving;  // those that are not connected yet
+  bool short_of_credit = false;         // somebody is, and its socket may have some
   std::unordered_map<Client, std::unique_ptr<AskingClient>> clients;  // their connections end before the ports
   std::vector<Client> ending;
   std::vector<Dropped> dropped;  // that poll() has not returned
@@ -139,8 +148,11 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
         Error{"transport.provider", fmt::format("{} does not offer the provider `{}`", settings.name, call.provider)});
   }
   FabricPort* const port = RODEO_TRY(ports.of(call.provider));
-  const MessageConnection::Settings memory{
-      .page_bytes = settings.page_bytes, .pages = settings.pages, .most_bytes = settings.most_request_bytes};
+  auto client = std::make_unique<AskingClient>();
+  const MessageConnection::Settings memory{.page_bytes = settings.page_bytes,
+                                           .pages = settings.pages,
+                                           .most_bytes = settings.most_request_bytes,
+                                           .wake = [this, of = client.get()] { active.add(*of); }};
   auto connection = RODEO_TRY(MessageConnection::open(*port, memory));
   const FabricAddress where_listened = port->listens_at();
   const formats::ControlAccept accept{
@@ -149,14 +161,18 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
       .page_bytes = settings.page_bytes,
       .pages = most_requests};
   RODEO_TRY(port->accept(connection->number(), accept.token, call.address));
-  auto client = std::make_unique<AskingClient>(AskingClient{.id = ++drawn,
-                                                            .name = call.name,
-                                                            .peer = guest.peer(),
-                                                            .socket = std::move(guest),
-                                                            .connection = std::move(connection),
-                                                            .since_ns = now_ns});
+  RODEO_TRY(watch.add(guest, client.get()));
+  *client = {.id = ++drawn,
+             .name = call.name,
+             .peer = guest.peer(),
+             .socket = std::move(guest),
+             .connection = std::move(connection),
+             .since_ns = now_ns};
   client->open.resize(most_requests);
   client->socket.say(accept);
+  client->speaks = true;  // what it said behind its call is in the socket's own memory
+  active.add(*client);
+  arriving.push_back(client.get());
   connections.put(*port, client->connection->number(), client.get());
   clients.emplace(client->id, std::move(client));
   counters.add(Counter::clients);
@@ -167,6 +183,7 @@ void Replier::Inside::take_events(std::vector<Request>& requests) {
   ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
     AskingClient* const client = connections.find(port, event.connection);
     if (client == nullptr || client->state == State::gone) return;
+    active.add(*client);
     auto incoming = client->connection->take(event);
     if (!incoming) return end(*client, incoming.error());
     if (event.what == FabricPort::Event::What::connected) client->state = State::flowing;
@@ -179,28 +196,60 @@ Result<void> Replier::Inside::listen(AskingClient& client) {
   client.socket.flush();
   for (int i = 0; i < kMostMessages; ++i) {
     const auto message = RODEO_TRY(client.socket.next());
-    if (!message) break;
+    if (!message) {
+      client.speaks = false;
+      break;
+    }
     const auto* const credit = std::get_if<formats::ControlCredit>(&*message);
     if (credit == nullptr) return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
     client.connection->credit(credit->pages);
   }
-  if (client.state == State::connecting && now_ns - client.since_ns > kConnectingNs)
-    return std::unexpected(Error{"transport.closed", "it did not connect"});
   return {};
 }
 
-void Replier::Inside::look(AskingClient& client, bool all) {
-  if (client.state == State::gone) return;
-  if (all || client.connection->short_of_credit()) {
-    if (const auto heard = listen(client); !heard) return end(client, heard.error());
+void Replier::Inside::look(bool all) {
+  if (all) {
+    std::erase_if(arriving, [&](AskingClient* client) {
+      if (client->state == State::connecting && now_ns - client->since_ns > kConnectingNs)
+        end(*client, {"transport.closed", "it did not connect"});
+      return client->state != State::connecting;
+    });
   }
-  move_on(client);
+  if (all || short_of_credit) {
+    watch.ready([&](void* whose) {
+      auto& client = *static_cast<AskingClient*>(whose);
+      client.speaks = true;
+      active.add(client);
+    });
+  }
+  short_of_credit = false;
+  active.visit([&](AskingClient& client) { return move_on(client); });
 }
 
-void Replier::Inside::move_on(AskingClient& client) {
+// True if it is to be looked at again though nothing may come for it.
+bool Replier::Inside::move_on(AskingClient& client) {
+  if (client.state == State::gone) return false;
+  if (client.speaks || !client.socket.all_said()) {
+    if (const auto heard = listen(client); !heard) {
+      end(client, heard.error());
+      return false;
+    }
+  }
   client.connection->replenish(client.socket);
   client.connection->send();
   take_done(client);
+  short_of_credit = short_of_credit || client.connection->short_of_credit();
+  return client.speaks || !client.socket.all_said() || client.connection->has_work();
+}
+
+void Replier::Inside::forget_those_gone() {
+  for (const Client id : ending) {
+    const auto client = clients.find(id);
+    active.remove(*client->second);
+    std::erase(arriving, client->second.get());
+    clients.erase(client);
+  }
+  ending.clear();
 }
 
 void Replier::Inside::end(AskingClient& client, const Error& why) {
@@ -220,6 +269,7 @@ void Replier::Inside::end(AskingClient& client, const Error& why) {
     }
     open = {};
   }
+  watch.remove(client.socket);
   client.socket.close();
   ending.push_back(client.id);
 }
@@ -279,6 +329,7 @@ void Replier::Inside::answer(AskingClient& client, std::uint64_t number, formats
   client.connection->queue(out);
   client.connection->send();
   take_done(client);
+  if (client.connection->has_work()) active.add(client);
 }
 
 // Replies whose memory the network has no more of.
@@ -308,7 +359,7 @@ void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::ve
   in.now_ns = now_ns;
   in.take_events(requests);
   const bool all = now_ns - in.looked_ns >= kLookNs;
-  for (const auto& [id, client] : in.clients) in.look(*client, all);
+  in.look(all);
   if (all) {
     in.looked_ns = now_ns;
     in.counters.add(Counter::refused_peers,
@@ -321,8 +372,7 @@ void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::ve
                       return in.admit(guest, *call);
                     }));
   }
-  for (const Client id : in.ending) in.clients.erase(id);
-  in.ending.clear();
+  in.forget_those_gone();
   dropped.insert(dropped.end(), in.dropped.begin(), in.dropped.end());
   in.dropped.clear();
 }

@@ -9,12 +9,14 @@
 #include "base/log.h"
 #include "base/named_counters.h"
 #include "base/sentence.h"
+#include "transport/active_list.h"
 #include "transport/bus.h"
 #include "transport/connection_table.h"
 #include "transport/handshake.h"
 #include "transport/message_connection.h"
 #include "transport/provider_choice.h"
 #include "transport/random.h"
+#include "transport/socket_watch.h"
 #include "transport/subscriber.h"
 
 namespace rodeo::transport {
@@ -92,6 +94,10 @@ struct AskedService {
   std::uint32_t drawn = 0;                 // requests so far, the low 32 bits
   std::size_t under_way = 0;
   std::uint64_t no_time_out_before_ns = UINT64_MAX;  // of those that wait
+
+  bool active = false;     // of ActiveList
+  bool speaks = false;     // there is something to hear on the socket
+  bool unsettled = false;  // in the list of those that are not connected
 };
 
 struct Requester::Inside {
@@ -112,11 +118,14 @@ struct Requester::Inside {
   void flows(AskedService& service);
   void take_events();
   void look();
+  void settle();
+  bool move_on(AskedService& service);
 
   // ---- requests
   std::optional<Request> ask(Service number, std::uint16_t kind, MessageParts parts, bool copy,
                              std::chrono::nanoseconds patience);
   Result<void> take_reply(AskedService& service, MessageConnection::Incoming incoming);
+  void time_out();
   void time_out(AskedService& service);
   void stop(AskedService& service, Pending& pending, Outcome outcome);
   void end(AskedService& service, Pending& pending, Reply reply);
@@ -127,12 +136,17 @@ struct Requester::Inside {
   RequesterSettings settings;
   const Here here = Here::look();
   const std::uint64_t instance = random_number();
-  FabricPorts ports;
+  FabricPorts ports{{}, PortSize::many};
   ConnectionTable<AskedService> connections;
+  SocketWatch watch;
+  ActiveList<AskedService> active;                      // those with something to do; nobody looks at the others
+  std::vector<AskedService*> unsettled;                 // those that are away, or on their way here
+  bool short_of_credit = false;                         // somebody is, and its socket may have some
   std::vector<std::unique_ptr<AskedService>> services;  // their connections end before the ports
   std::vector<Reply> ended;                             // that poll() has not returned
   std::uint64_t now_ns = base::steady_now_ns();
   std::uint64_t looked_ns = 0;
+  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // of all
   base::CounterBlock<Counter> counters;
 };
 
@@ -159,6 +173,10 @@ void Requester::Inside::call(AskedService& service) {
     service.trouble = base::in_a_line(socket.error());
     return;
   }
+  if (const auto watched = watch.add(*socket, &service); !watched) {
+    service.trouble = base::in_a_line(watched.error());
+    return;
+  }
   service.socket = std::move(*socket);
   service.entry = **entry;
   service.handshake.emplace(Handshake::Side::subscriber,
@@ -171,6 +189,7 @@ void Requester::Inside::call(AskedService& service) {
   service.handshake->begin(hello);
   service.socket.say(hello);
   service.state = State::greeting;
+  active.add(service);
   service.trouble = fmt::format("{} does not answer", service.name);
 }
 
@@ -182,8 +201,7 @@ void Requester::Inside::talk(AskedService& service) {
     if (!*message) break;
     if (const auto taken = take(service, **message); !taken) return broken(service, taken.error());
   }
-  if (service.state != State::away && service.state != State::flowing && now_ns - service.called_ns > kGreetingNs)
-    broken(service, {"transport.closed", fmt::format("{} does not answer", service.name)});
+  service.speaks = false;
 }
 
 Result<void> Requester::Inside::take(AskedService& service, const formats::ControlMessage& message) {
@@ -221,7 +239,9 @@ Result<void> Requester::Inside::say_call(AskedService& service) {
     return std::unexpected(Error{"transport.page_bytes", "its pages are too small for a request"});
   FabricPort* const port = RODEO_TRY(ports.of(service.provider));
   const MessageConnection::Settings memory{
-      .page_bytes = page_bytes, .pages = settings.pages, .most_bytes = settings.most_reply_bytes};
+      .page_bytes = page_bytes, .pages = settings.pages, .most_bytes = settings.most_reply_bytes, .wake = [this, &service] {
+        active.add(service);
+      }};
   service.connection = RODEO_TRY(MessageConnection::open(*port, memory));
   connections.put(*port, service.connection->number(), &service);
   service.state = State::called;
@@ -241,8 +261,12 @@ void Requester::Inside::broken(AskedService& service, const Error& why) {
     base::log_warning("{} {} ({}); it is looked for", service.name, flowed ? "is gone" : "cannot be asked", service.trouble);
     service.said = why.code;
   }
+  watch.remove(service.socket);
   service.socket.close();
+  service.speaks = false;
+  service.no_time_out_before_ns = UINT64_MAX;
   service.state = State::away;
+  if (!std::exchange(service.unsettled, true)) unsettled.push_back(&service);
   if (!service.connection) return;
   connections.remove(service.connection->port(), service.connection->number());
   service.connection->close();
@@ -270,6 +294,7 @@ void Requester::Inside::take_events() {
   ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
     AskedService* const service = connections.find(port, event.connection);
     if (service == nullptr) return;
+    active.add(*service);
     auto incoming = service->connection->take(event);
     if (!incoming) return broken(*service, incoming.error());
     if (event.what == FabricPort::Event::What::connected) flows(*service);
@@ -280,24 +305,59 @@ void Requester::Inside::take_events() {
 
 void Requester::Inside::look() {
   const bool all = now_ns - looked_ns >= kLookNs;
-  if (all) looked_ns = now_ns;
-  for (const auto& one : services) {
-    AskedService& service = *one;
-    if (service.state == State::removed) continue;
-    if (service.state == State::away) {
-      if (service.called_ns == 0 || now_ns - service.called_ns >= kCallNs) call(service);
-      continue;
+  if (all) {
+    looked_ns = now_ns;
+    settle();
+    if (now_ns >= no_time_out_before_ns) time_out();
+  }
+  if (all || short_of_credit) {
+    watch.ready([&](void* whose) {
+      auto& service = *static_cast<AskedService*>(whose);
+      service.speaks = true;
+      active.add(service);
+    });
+  }
+  short_of_credit = false;
+  active.visit([&](AskedService& service) { return move_on(service); });
+}
+
+// Those that are away are called, those that take too long to answer are away again.
+void Requester::Inside::settle() {
+  std::erase_if(unsettled, [&](AskedService* service) {
+    if (service->state == State::away) {
+      if (service->called_ns == 0 || now_ns - service->called_ns >= kCallNs) call(*service);
+    } else if (service->state == State::flowing || service->state == State::removed) {
+      service->unsettled = false;
+      return true;
+    } else if (now_ns - service->called_ns > kGreetingNs) {
+      broken(*service, {"transport.closed", fmt::format("{} does not answer", service->name)});
     }
-    if (all || (service.connection && service.connection->short_of_credit())) talk(service);
-    if (!service.connection) continue;
+    return false;
+  });
+}
+
+// True if it is to be looked at again though nothing may come for it.
+bool Requester::Inside::move_on(AskedService& service) {
+  if (service.state == State::away || service.state == State::removed) return false;
+  if (service.speaks || !service.socket.all_said()) talk(service);
+  if (service.connection) {
     service.connection->replenish(service.socket);
     service.connection->send();
     take_done(service);
-    if (all && now_ns >= service.no_time_out_before_ns) time_out(service);
+    short_of_credit = short_of_credit || service.connection->short_of_credit();
   }
+  return !service.socket.all_said() || (service.connection && service.connection->has_work());
 }
 
 // ---- requests
+
+void Requester::Inside::time_out() {
+  no_time_out_before_ns = UINT64_MAX;
+  for (const auto& service : services) {
+    if (service->state == State::flowing && now_ns >= service->no_time_out_before_ns) time_out(*service);
+    no_time_out_before_ns = std::min(no_time_out_before_ns, service->no_time_out_before_ns);
+  }
+}
 
 void Requester::Inside::time_out(AskedService& service) {
   std::uint64_t next_ns = UINT64_MAX;
@@ -324,6 +384,7 @@ std::optional<Requester::Request> Requester::Inside::ask(Service number, std::ui
              .request = static_cast<Request>(number) << 48U | static_cast<Request>(++service.drawn) << 16U | place,
              .deadline_ns = base::steady_now_ns() + static_cast<std::uint64_t>(std::max<std::int64_t>(patience.count(), 0))};
   service.no_time_out_before_ns = std::min(service.no_time_out_before_ns, pending.deadline_ns);
+  no_time_out_before_ns = std::min(no_time_out_before_ns, pending.deadline_ns);
   OutgoingMessage& out = service.connection->make();
   std::size_t bytes = 0;
   for (const auto part : parts) bytes += part.size();
@@ -344,6 +405,7 @@ std::optional<Requester::Request> Requester::Inside::ask(Service number, std::ui
   counters.add(Counter::requests);
   service.connection->queue(out);
   service.connection->send();
+  if (service.connection->has_work()) active.add(service);
   return pending.request;
 }
 
@@ -383,6 +445,7 @@ void Requester::Inside::stop(AskedService& service, Pending& pending, Outcome ou
   OutgoingMessage& cancel = service.connection->make();
   cancel.head = {.number = pending.request, .type = formats::MessageType::cancel};
   service.connection->queue(cancel);
+  active.add(service);
   counters.add(outcome == Outcome::timed_out ? Counter::timed_out : Counter::cancelled);
   pending.state = Pending::State::abandoned;
   pending.end = std::move(reply);
@@ -440,6 +503,8 @@ Requester::Service Requester::add(std::string name) {
   auto service = std::make_unique<AskedService>();
   service->name = std::move(name);
   service->pending.resize(inside_->settings.most_requests);
+  service->unsettled = true;
+  inside_->unsettled.push_back(service.get());
   inside_->services.push_back(std::move(service));
   return static_cast<Service>(inside_->services.size() - 1);
 }

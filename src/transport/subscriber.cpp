@@ -22,7 +22,7 @@ constexpr std::uint64_t kLeavingNs = 2'000'000'000;   // and to send what it sti
 Result<FabricPort*> FabricPorts::of(const std::string& provider) {
   std::unique_ptr<FabricPort>& port = ports_[provider];
   if (!port) {
-    auto opened = open_fabric(provider, listen_);
+    auto opened = open_fabric(provider, listen_, size_);
     if (!opened) {
       ports_.erase(provider);
       return std::unexpected(opened.error());

@@ -38,13 +38,13 @@ struct SubscriberSettings {
 /// The ports of one thread, by provider.
 class FabricPorts {
  public:
-  explicit FabricPorts(std::string listen = {}) : listen_(std::move(listen)) {}
+  explicit FabricPorts(std::string listen = {}, PortSize size = PortSize::few) : listen_(std::move(listen)), size_(size) {}
   Result<FabricPort*> of(const std::string& provider);
 
   /// What has happened at all of them.
   template <typename Take>
   void poll(Take&& take) {
-    FabricPort::Event events[32];
+    FabricPort::Event events[128];
     for (const auto& [name, port] : ports_) {
       const std::size_t count = port->poll(events);
       for (std::size_t i = 0; i < count; ++i) take(*port, events[i]);
@@ -53,6 +53,7 @@ class FabricPorts {
 
  private:
   std::string listen_;
+  PortSize size_;
   std::map<std::string, std::unique_ptr<FabricPort>> ports_;
 };
 

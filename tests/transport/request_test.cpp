@@ -1,14 +1,17 @@
 // Requests and replies between a Requester and a Replier, over tcp, in one thread.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -129,6 +132,84 @@ TEST_F(Requests, EachIsAnsweredOnceWithWhatItSaid) {
     ASSERT_EQ(ended_[i].status, static_cast<std::uint16_t>(i));
     ASSERT_EQ(whole(ended_[i].message), sent[i]) << i;
   }
+  expect_books();
+  ended_.clear();
+}
+
+// More connections than libfabric has in one queue of completions, each with fewer pages than it has requests under way.
+TEST_F(Requests, OfManyConnectionsEachHasItsOwnAnswers) {
+  connect();
+  std::vector<Requester::Service> services;
+  for (int i = 0; i < 70; ++i) services.push_back(requester_->add("echo"));
+  ASSERT_TRUE(until(
+      [&] { return std::ranges::all_of(services, [&](const auto service) { return requester_->connected(service); }); }));
+  constexpr std::size_t kEach = 20;
+  std::map<Requester::Request, Bytes> sent;
+  for (const auto service : services) {
+    for (std::size_t i = 0; i < kEach; ++i) {
+      Bytes bytes = pattern(50 + 200 * i, service);
+      const auto request = requester_->ask(service, 1, bytes, 60s);
+      ASSERT_TRUE(request);
+      sent.emplace(*request, std::move(bytes));
+    }
+  }
+  ASSERT_TRUE(until([&] { return ended_.size() == services.size() * kEach; })) << ended_.size();
+  for (const auto& reply : ended_) {
+    ASSERT_EQ(reply.outcome, Requester::Outcome::answered);
+    ASSERT_EQ(whole(reply.message), sent.at(reply.request)) << reply.service;
+    sent.erase(reply.request);
+  }
+  EXPECT_TRUE(sent.empty());
+  expect_books();
+  ended_.clear();
+}
+
+// Nobody looks at a connection with nothing to do: one that was idle is heard all the same when it asks, is kept waiting, cancels or goes.
+TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
+  const auto service = connect();
+  const auto other = requester_->add("echo");
+  ASSERT_TRUE(until([&] { return requester_->connected(other); }));
+  for (int i = 0; i < 5000; ++i) poll();  // nothing is said
+  ASSERT_TRUE(requester_->ask(other, 1, pattern(10, 1), 60s));
+  ASSERT_TRUE(until([&] { return ended_.size() == 1; }));
+  EXPECT_EQ(ended_[0].service, other);
+  ended_.clear();
+  for (int i = 0; i < 5000; ++i) poll();
+  answers_ = false;
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 1), 2s));
+  ASSERT_TRUE(until([&] { return asked_.size() == 1; }));
+  skipped_ns_ = 3'000'000'000;
+  ASSERT_TRUE(until([&] { return ended_.size() == 1 && dropped_.size() == 1; }));
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::timed_out);
+  EXPECT_EQ(replier_->clients().size(), 2U);
+  requester_->remove(other);
+  EXPECT_TRUE(until([&] { return replier_->clients().size() == 1; }));
+  EXPECT_TRUE(requester_->connected(service));
+  asked_.clear();
+  ended_.clear();
+}
+
+// A page that is let go long after its message came is the other side's again, though nothing else happens on the connection.
+TEST_F(Requests, PagesThatAreLetGoLaterComeBackToWhoSends) {
+  const auto service = connect();
+  answers_ = false;
+  std::size_t sent = 0;
+  // The replier keeps all that comes, until no page is left and the rest is copied.
+  for (; sent < 40; ++sent) ASSERT_TRUE(requester_->ask(service, 1, pattern(3000, static_cast<unsigned>(sent)), 60s));
+  ASSERT_TRUE(until([&] { return asked_.size() == sent; }));
+  for (int i = 0; i < 2000; ++i) poll();
+  std::vector<std::pair<Replier::Client, std::uint64_t>> open;
+  for (const auto& request : asked_) open.emplace_back(request.client, request.number);
+  asked_.clear();  // outside of poll()
+  const Bytes large = pattern(200'000, 5);
+  const std::span<const std::byte> part = large;
+  ASSERT_TRUE(requester_->ask(service, 2, {&part, 1}, 60s));
+  ASSERT_TRUE(until([&] { return asked_.size() == 1; }));
+  EXPECT_EQ(whole(asked_[0].message), large);
+  for (const auto& [client, number] : open) replier_->refuse(client, number, 7);
+  echo(asked_[0]);
+  asked_.clear();
+  ASSERT_TRUE(until([&] { return ended_.size() == sent + 1; }));
   expect_books();
   ended_.clear();
 }

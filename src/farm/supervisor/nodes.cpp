@@ -17,9 +17,11 @@ using formats::AssignmentKind;
 using formats::AssignmentRefusal;
 using C = NodesCounter;
 
-constexpr std::size_t kMostNodes = 65'536;     // names that are remembered
-constexpr std::uint32_t kMostSlots = 65'536;   // of one node
-constexpr std::uint64_t kLookNs = 5'000'000;   // how often is looked who has gone, and who waits too long
+constexpr std::size_t kMostNodes = 65'536;    // names that are remembered
+constexpr std::uint32_t kMostSlots = 65'536;  // of one node
+constexpr std::uint64_t kLookNs =
+    1'000'000;                      // how often is looked who has gone, and who waits too long: at a part of the nodes,
+constexpr std::size_t kLooks = 10;  // since there may be thousands; at each of them after so many looks
 constexpr std::uint64_t kSafeNs = 50'000'000;  // safe decisions alone are told after so long: one answer for many
 
 /// A welcome on its way.
@@ -252,12 +254,14 @@ void Nodes::lose(std::uint32_t number, std::string_view why) {
   node.out.clear();
 }
 
-/// Who has gone, who says nothing, and whom nothing was said to for long.
+/// Who has gone, who says nothing, and whom nothing was said to for long: of the nodes whose turn it is.
 void Nodes::look_after(std::uint64_t now_ns) {
   looked_ns_ = now_ns;
   const auto patience = static_cast<std::uint64_t>(settings_.work_patience.count());
   const auto grace = static_cast<std::uint64_t>(settings_.node_grace.count());
-  for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
+  const auto count = static_cast<std::uint32_t>(nodes_.size());
+  for (std::uint32_t i = 0; i < (count + kLooks - 1) / kLooks; ++i) {
+    const std::uint32_t number = next_look_++ % count;
     Node& node = nodes_[number];
     if (node.client && replier_.client_name(*node.client).empty()) {
       by_client_.erase(*node.client);

@@ -118,6 +118,7 @@ class Nodes {
   std::vector<std::uint32_t> dirty_;  // that may have to be answered
   std::uint64_t sessions_;
   std::uint64_t looked_ns_ = 0;
+  std::uint32_t next_look_ = 0;  // at this node, modulo their number
   bool over_ = false;
   std::vector<std::string> messages_;
   base::CounterBlock<NodesCounter> counters_;

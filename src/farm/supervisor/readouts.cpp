@@ -12,7 +12,7 @@ using formats::FragmentRequest;
 using Outcome = transport::Requester::Outcome;
 using C = ReadoutsCounter;
 
-constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr std::uint64_t kLookNs = 2'000'000;
 constexpr unsigned kMostClears = 8;             // of one readout, that it has not answered
 constexpr std::uint64_t kAgainNs = 20'000'000;  // a refused clear is told again
 constexpr std::uint64_t kDescribeNs = 50'000'000;
@@ -35,12 +35,10 @@ void Readouts::poll(std::uint64_t now_ns) {
       look_after(readouts_[i], now_ns);
       ask_holdings(i, now_ns);
       if (follows_) ask_describe(i, now_ns);
+      if (readouts_[i].more) tell_clears(i, now_ns);
     }
-    more_to_tell_ = true;
   }
-  if (!more_to_tell_ && std::exchange(batches_, clears_.batches_closed()) == clears_.batches_closed()) return;
-  batches_ = clears_.batches_closed();
-  more_to_tell_ = false;
+  if (std::exchange(batches_, clears_.batches_closed()) == clears_.batches_closed()) return;
   for (std::uint32_t i = 0; i < readouts_.size(); ++i) tell_clears(i, now_ns);
 }
 
@@ -61,6 +59,7 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
       messages_.push_back(fmt::format("readout {} is back", readout.name));
     }
     clears_.here(readout.number);
+    readout.more = true;
   } else if (!connected && readout.connected) {
     readout.connected = readout.asked = false;
     readout.away_ns = now_ns;
@@ -72,6 +71,7 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
   if (readout.told_again_ns != 0 && now_ns >= readout.told_again_ns) {
     readout.told_again_ns = 0;
     if (readout.connected && clears_.lives(readout.number)) clears_.here(readout.number);
+    readout.more = true;
   }
 }
 
@@ -98,22 +98,22 @@ const std::shared_ptr<const std::vector<std::byte>>& Readouts::bytes_of(const di
 
 void Readouts::tell_clears(std::uint32_t index, std::uint64_t) {
   Readout& readout = readouts_[index];
+  readout.more = true;
   while (readout.clears < kMostClears) {
     const auto batch = clears_.next(readout.number);
-    if (!batch) return;
+    if (!batch) {
+      readout.more = false;
+      return;
+    }
     const auto& bytes = bytes_of(*batch);
     const std::span<const std::byte> parts[] = {*bytes};
     const auto request =
         requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::clear), parts, settings_.readout_grace);
-    if (!request) {
-      more_to_tell_ = true;
-      return;
-    }
+    if (!request) return;
     clears_.sent(readout.number, batch->sequence);
     pending_[*request] = {.readout = index, .what = Asked::clear, .sequence = batch->sequence, .bytes = bytes};
     ++readout.clears;
   }
-  more_to_tell_ = true;
 }
 
 void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
@@ -154,13 +154,13 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
     counters_.add(C::readouts_back);
     messages_.push_back(fmt::format("readout {} answers again", readout.name));
     clears_.here(readout.number);
+    readout.more = true;
     readout.from = 0;
     readout.surveyed = false;
   }
   switch (pending.what) {
     case Asked::clear:
       if (this_connection && readout.clears > 0) --readout.clears;
-      more_to_tell_ = true;
       if (reply.outcome == Outcome::answered) {
         counters_.add(C::clears);
         clears_.answered(readout.number, pending.sequence);
@@ -171,6 +171,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       } else if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) {
         silent(readout);
       }
+      if (readout.more) tell_clears(pending.readout, now_ns);
       break;
     case Asked::holdings:
       readout.asked = false;

@@ -90,6 +90,7 @@ class Readouts {
     std::uint64_t next_describe_ns = 0;
     std::uint64_t newest = 0;
     unsigned clears = 0;              // under way
+    bool more = false;                // clears, perhaps, that could not be told yet
     std::uint64_t told_again_ns = 0;  // when a refused clear is told again; 0: none was
     bool ended = false;
   };
@@ -120,7 +121,6 @@ class Readouts {
   std::uint64_t looked_ns_ = 0;
   std::uint64_t batches_ = UINT64_MAX;
   bool follows_ = false;
-  bool more_to_tell_ = false;
   std::vector<std::byte> whole_;
   std::vector<std::byte> request_;
   std::vector<std::string> messages_;

@@ -1,7 +1,10 @@
 #include "transport/fabric/libfabric_port.h"
 
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "transport/kept_signals.h"
@@ -9,7 +12,11 @@
 namespace rodeo::transport::fabric {
 namespace {
 
-constexpr std::size_t kCompletions = 8192;
+constexpr std::size_t kCompletions = 8192;  // of a queue
+constexpr std::size_t kCompletionsOfMany = 512;
+// Of one queue, where there are many: libfabric looks at each end of a queue that is read, so that one queue for thousands is slow, and each queue that has
+// something costs a system call.
+constexpr std::size_t kEndsOfMany = 16;
 constexpr std::size_t kMostParts = 8;
 constexpr std::uint32_t kPollsBetweenLooks = 256;  // at connections, which takes a system call
 
@@ -17,6 +24,31 @@ constexpr std::uint32_t kPollsBetweenLooks = 256;  // at connections, which take
 
 Error failure(std::string code, const std::string& doing, long status, std::string next) {
   return {std::move(code), "cannot " + doing + ": " + fi_strerror(static_cast<int>(-status)), {}, std::move(next)};
+}
+
+Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room() {
+  const bool many = size_ == PortSize::many;
+  for (const auto& queue : queues_) {
+    if (!many || queue->ends < kEndsOfMany) return queue.get();
+  }
+  auto made_queue = std::make_unique<Queue>();
+  made_queue->completions = RODEO_TRY(made<fid_cq>("open a completion queue", [&](fid_cq** object) {
+    fi_cq_attr attributes{};
+    attributes.size = many ? kCompletionsOfMany : kCompletions;
+    attributes.format = FI_CQ_FORMAT_MSG;
+    // libfabric 1.17 looks at all sockets of a queue with poll(2), unless it is to have a descriptor to wait for: then it is epoll(7).
+    attributes.wait_obj = many ? FI_WAIT_FD : FI_WAIT_NONE;
+    return fi_cq_open(domain_.get(), &attributes, object, nullptr);
+  }));
+  if (many) {
+    if (!ready_) ready_ = base::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+    int descriptor = -1;
+    int status = fi_control(&made_queue->completions->fid, FI_GETWAIT, &descriptor);
+    epoll_event event{.events = EPOLLIN, .data = {.ptr = made_queue.get()}};
+    if (status == 0 && ::epoll_ctl(ready_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) status = -errno;
+    if (status != 0) return std::unexpected(failure("transport.descriptors", "watch a completion queue", status));
+  }
+  return queues_.emplace_back(std::move(made_queue)).get();
 }
 
 LibfabricPort::~LibfabricPort() {
@@ -28,6 +60,7 @@ Result<FabricPort::Connection> LibfabricPort::open(std::span<std::byte> memory, 
   const KeptSignals kept;
   auto made_end = std::make_unique<End>();
   End& end = *made_end;
+  end.queue = RODEO_TRY(queue_with_room());
   end.memory = memory;
   end.slot_bytes = slot_bytes;
   end.operations.resize(memory.size() / slot_bytes);
@@ -45,6 +78,8 @@ Result<FabricPort::Connection> LibfabricPort::open(std::span<std::byte> memory, 
     end.region.reset(region);
   }
   RODEO_TRY(prepare(end));
+  ++unsettled_;
+  ++end.queue->ends;
   const auto free = std::ranges::find_if(ends_, [](const auto& one) { return one == nullptr; });
   end.number = static_cast<Connection>(free - ends_.begin());
   if (free == ends_.end()) {
@@ -56,13 +91,14 @@ Result<FabricPort::Connection> LibfabricPort::open(std::span<std::byte> memory, 
 }
 
 Result<void> LibfabricPort::bind_completions(End& end) {
-  if (const int status = fi_ep_bind(end.endpoint.get(), &completions_->fid, FI_TRANSMIT | FI_RECV); status != 0)
+  if (const int status = fi_ep_bind(end.endpoint.get(), &end.queue->completions->fid, FI_TRANSMIT | FI_RECV); status != 0)
     return std::unexpected(failure("transport.endpoint", "bind an endpoint", status));
   return {};
 }
 
 // Whether libfabric has it now.
 bool LibfabricPort::begun(End& end, Operation& operation, bool sending, long status) {
+  touch(*end.queue);
   if (status == 0) {
     operation.sending = sending;
     ++end.under_way;
@@ -123,25 +159,60 @@ void LibfabricPort::arrived(End& end, Operation& operation, std::size_t bytes) {
   }
 }
 
+void LibfabricPort::settle(End& end) {
+  if (!std::exchange(end.settled, true)) --unsettled_;
+}
+
 void LibfabricPort::lost(End& end) {
   if (end.broken || end.closed) return;
   end.broken = true;
+  settle(end);
   happened(Event::What::broken, end);
 }
 
+// A queue that has nothing, and that nobody has used, is not read: the kernel says which of them have something.
 std::size_t LibfabricPort::poll(std::span<Event> events) {
   std::size_t filled = 0;
   const auto fill = [&] {
     for (; filled < events.size() && !events_.empty(); events_.pop_front()) events[filled++] = events_.front();
   };
-  if (++polls_ % kPollsBetweenLooks == 0 ||
-      std::ranges::any_of(ends_, [](const auto& end) { return end && !end->connected && !end->broken; }))
-    look_at_connections();
+  if (++polls_ % kPollsBetweenLooks == 0 || unsettled_ > 0) look_at_connections();
   fill();
-  std::array<fi_cq_msg_entry, 32> entries;
   if (filled == events.size()) return filled;
-  const ssize_t count = fi_cq_read(completions_.get(), entries.data(), std::min(entries.size(), events.size() - filled));
-  if (count == -FI_EAVAIL) take_errors();
+  note_ready_queues();
+  read_.swap(hot_);
+  for (Queue* const queue : read_) {
+    queue->hot = false;
+    if (filled == events.size() || read(*queue, events, filled)) touch(*queue);
+  }
+  read_.clear();
+  fill();
+  std::erase_if(closed_, [&](const auto& end) {
+    touch(*end->queue);
+    if (end->under_way > 0) return false;
+    --end->queue->ends;
+    return true;
+  });
+  return filled;
+}
+
+void LibfabricPort::note_ready_queues() {
+  if (size_ == PortSize::few) {
+    for (const auto& queue : queues_) touch(*queue);
+    return;
+  }
+  if (queues_.empty()) return;
+  std::array<epoll_event, 256> ready;
+  const int count = ::epoll_wait(ready_.get(), ready.data(), static_cast<int>(ready.size()), 0);
+  for (int i = 0; i < count; ++i) touch(*static_cast<Queue*>(ready[static_cast<std::size_t>(i)].data.ptr));
+}
+
+// True if there may be more.
+bool LibfabricPort::read(Queue& queue, std::span<Event> events, std::size_t& filled) {
+  std::array<fi_cq_msg_entry, 32> entries;
+  const ssize_t count =
+      fi_cq_read(queue.completions.get(), entries.data(), std::min(entries.size(), events.size() - filled));
+  if (count == -FI_EAVAIL) take_errors(queue);
   for (ssize_t i = 0; i < count; ++i) {
     auto& operation = *static_cast<Operation*>(entries[static_cast<std::size_t>(i)].op_context);
     End& of = *operation.end;
@@ -153,14 +224,12 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
       arrived(of, operation, entries[static_cast<std::size_t>(i)].len);
     }
   }
-  fill();
-  std::erase_if(closed_, [](const auto& end) { return end->under_way == 0; });
-  return filled;
+  return count != -FI_EAGAIN;
 }
 
-void LibfabricPort::take_errors() {
+void LibfabricPort::take_errors(Queue& queue) {
   fi_cq_err_entry entry{};
-  while (fi_cq_readerr(completions_.get(), &entry, 0) > 0) {
+  while (fi_cq_readerr(queue.completions.get(), &entry, 0) > 0) {
     if (entry.op_context == nullptr) continue;
     End& of = *static_cast<Operation*>(entry.op_context)->end;
     --of.under_way;
@@ -171,6 +240,7 @@ void LibfabricPort::take_errors() {
 void LibfabricPort::close(Connection number) {
   std::unique_ptr<End> end = std::move(ends_[number]);
   end->closed = true;
+  settle(*end);
   std::erase_if(events_, [&](const Event& event) { return event.connection == number; });
   end->endpoint.reset();
   end->peers.reset();
@@ -207,7 +277,7 @@ Result<Info> find_provider(const std::string& provider, const std::string& liste
   return Info(found);
 }
 
-Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const std::string& listen) {
+Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const std::string& listen, PortSize size) {
   auto info = RODEO_TRY(find_provider(provider, listen));
   auto fabric = RODEO_TRY(made<fid_fabric>("open the fabric of `" + provider + "`", [&](fid_fabric** object) {
     return fi_fabric(info->fabric_attr, object, nullptr);
@@ -215,22 +285,17 @@ Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const
   auto domain = RODEO_TRY(made<fid_domain>("open the domain of `" + provider + "`", [&](fid_domain** object) {
     return fi_domain(fabric.get(), info.get(), object, nullptr);
   }));
-  auto completions = RODEO_TRY(made<fid_cq>("open a completion queue", [&](fid_cq** object) {
-    fi_cq_attr attributes{};
-    attributes.size = kCompletions;
-    attributes.format = FI_CQ_FORMAT_MSG;
-    attributes.wait_obj = FI_WAIT_NONE;
-    return fi_cq_open(domain.get(), &attributes, object, nullptr);
-  }));
-  if (provider == "shm") return open_rdm_port(std::move(info), std::move(fabric), std::move(domain), std::move(completions));
-  return open_msg_port(std::move(info), std::move(fabric), std::move(domain), std::move(completions), !listen.empty());
+  // Only tcp has sockets, and a descriptor for them.
+  const PortSize of = provider == "tcp" ? size : PortSize::few;
+  if (provider == "shm") return open_rdm_port(std::move(info), std::move(fabric), std::move(domain), of);
+  return open_msg_port(std::move(info), std::move(fabric), std::move(domain), of, !listen.empty());
 }
 
 }  // namespace
 
 /// What open_fabric() looks for.
 extern "C" __attribute__((visibility("default"))) void rodeo_open_fabric(const std::string& provider,
-                                                                         const std::string& listen,
+                                                                         const std::string& listen, PortSize size,
                                                                          Result<std::unique_ptr<FabricPort>>& port) {
-  port = open_port(provider, listen);
+  port = open_port(provider, listen, size);
 }

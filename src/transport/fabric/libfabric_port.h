@@ -11,8 +11,10 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/fd_socket.h"
 #include "transport/fabric.h"
 
 namespace rodeo::transport::fabric {
@@ -64,8 +66,15 @@ class LibfabricPort : public FabricPort {
     bool arrived = false;  // received, after one that has not
     std::uint32_t bytes = 0;
   };
+  /// Completions of some ends.
+  struct Queue {
+    Owned<fid_cq> completions;
+    std::size_t ends = 0;
+    bool hot = false;  // in hot_
+  };
   struct End {
     Connection number = 0;
+    Queue* queue = nullptr;
     std::span<std::byte> memory;
     std::size_t slot_bytes = 0;
     Owned<fid_mr> region;  // where the provider wants memory registered
@@ -76,17 +85,15 @@ class LibfabricPort : public FabricPort {
     std::deque<std::uint32_t> posted;  // slots, in the order in which pages go to them
     std::size_t under_way = 0;
     bool connected = false;
+    bool settled = false;  // connected, broken or closed
     bool broken = false;
     bool closed = false;
 
     void* descriptor() const { return region ? fi_mr_desc(region.get()) : nullptr; }
   };
 
-  LibfabricPort(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain, Owned<fid_cq> completions)
-      : info_(std::move(info)),
-        fabric_(std::move(fabric)),
-        domain_(std::move(domain)),
-        completions_(std::move(completions)) {}
+  LibfabricPort(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain, PortSize size)
+      : info_(std::move(info)), fabric_(std::move(fabric)), domain_(std::move(domain)), size_(size) {}
   ~LibfabricPort() override;
 
   /// What open() does besides.
@@ -97,30 +104,42 @@ class LibfabricPort : public FabricPort {
   End& end(Connection number) { return *ends_[number]; }
   void happened(Event::What what, const End& end) { events_.push_back({what, end.number, 0, 0}); }
   void lost(End& end);
+  void settle(End& end);
   Result<void> bind_completions(End& end);
 
   Info info_;
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
-  Owned<fid_cq> completions_;
+  std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<End>> ends_;  // by number; empty: the number is free
 
  private:
+  Result<Queue*> queue_with_room();
+  void touch(Queue& queue) {
+    if (!std::exchange(queue.hot, true)) hot_.push_back(&queue);
+  }
+  void note_ready_queues();
+  bool read(Queue& queue, std::span<Event> events, std::size_t& filled);
   bool begun(End& end, Operation& operation, bool sending, long status);
   void arrived(End& end, Operation& operation, std::size_t bytes);
-  void take_errors();
+  void take_errors(Queue& queue);
   void free_when_quiet(std::unique_ptr<End>& end);
 
   std::vector<std::unique_ptr<End>> closed_;  // until the last of their operations has come back
   std::deque<Event> events_;                  // that wait for the next poll()
+  const PortSize size_;
+  base::UniqueFd ready_;      // `many`: the queues' descriptors
+  std::vector<Queue*> hot_;   // may have something: to be read by the next poll()
+  std::vector<Queue*> read_;  // by this one
   std::uint32_t polls_ = 0;
+  std::size_t unsettled_ = 0;  // ends that are not connected yet
 };
 
 /// Of providers whose endpoints connect to each other (tcp, verbs). `listen`: empty where nobody is to connect.
 Result<std::unique_ptr<FabricPort>> open_msg_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
-                                                  Owned<fid_cq> completions, bool listens);
+                                                  PortSize size, bool listens);
 /// Of providers whose endpoints reach any other (shm).
 Result<std::unique_ptr<FabricPort>> open_rdm_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
-                                                  Owned<fid_cq> completions);
+                                                  PortSize size);
 
 }  // namespace rodeo::transport::fabric

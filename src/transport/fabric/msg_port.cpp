@@ -12,9 +12,8 @@ namespace {
 class MsgPort final : public LibfabricPort {
  public:
   static Result<std::unique_ptr<FabricPort>> open_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
-                                                       Owned<fid_cq> completions, bool listens) {
-    auto port =
-        std::unique_ptr<MsgPort>(new MsgPort(std::move(info), std::move(fabric), std::move(domain), std::move(completions)));
+                                                       PortSize size, bool listens) {
+    auto port = std::unique_ptr<MsgPort>(new MsgPort(std::move(info), std::move(fabric), std::move(domain), size));
     port->connections_ = RODEO_TRY(made<fid_eq>("open an event queue", [&](fid_eq** object) {
       fi_eq_attr attributes{};
       attributes.wait_obj = FI_WAIT_NONE;
@@ -106,6 +105,7 @@ class MsgPort final : public LibfabricPort {
         for (const auto& end : ends_) {
           if (!end || end->endpoint == nullptr || &end->endpoint->fid != entry->fid) continue;
           end->connected = true;
+          settle(*end);
           happened(Event::What::connected, *end);
         }
       } else if (what == FI_SHUTDOWN) {
@@ -143,8 +143,8 @@ class MsgPort final : public LibfabricPort {
 }  // namespace
 
 Result<std::unique_ptr<FabricPort>> open_msg_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
-                                                  Owned<fid_cq> completions, bool listens) {
-  return MsgPort::open_port(std::move(info), std::move(fabric), std::move(domain), std::move(completions), listens);
+                                                  PortSize size, bool listens) {
+  return MsgPort::open_port(std::move(info), std::move(fabric), std::move(domain), size, listens);
 }
 
 }  // namespace rodeo::transport::fabric

@@ -37,8 +37,8 @@ void remove_what_the_dead_left() {
 
 class RdmPort final : public LibfabricPort {
  public:
-  RdmPort(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain, Owned<fid_cq> completions)
-      : LibfabricPort(std::move(info), std::move(fabric), std::move(domain), std::move(completions)) {}
+  RdmPort(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain, PortSize size)
+      : LibfabricPort(std::move(info), std::move(fabric), std::move(domain), size) {}
   ~RdmPort() override { ends_.clear(); }
 
   FabricAddress address(Connection number) const override {
@@ -53,6 +53,7 @@ class RdmPort final : public LibfabricPort {
   Result<void> accept(Connection number, const FabricToken& /*token*/, const FabricAddress& peer) override {
     RODEO_TRY(reach(end(number), peer));
     end(number).connected = true;
+    settle(end(number));
     happened(Event::What::connected, end(number));
     return {};
   }
@@ -62,6 +63,7 @@ class RdmPort final : public LibfabricPort {
     End& of = end(number);
     if (!publisher.empty()) RODEO_TRY(reach(of, publisher));
     of.connected = true;
+    settle(of);
     happened(Event::What::connected, of);
     return {};
   }
@@ -95,9 +97,9 @@ class RdmPort final : public LibfabricPort {
 }  // namespace
 
 Result<std::unique_ptr<FabricPort>> open_rdm_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
-                                                  Owned<fid_cq> completions) {
+                                                  PortSize size) {
   remove_what_the_dead_left();
-  return std::make_unique<RdmPort>(std::move(info), std::move(fabric), std::move(domain), std::move(completions));
+  return std::make_unique<RdmPort>(std::move(info), std::move(fabric), std::move(domain), size);
 }
 
 }  // namespace rodeo::transport::fabric
