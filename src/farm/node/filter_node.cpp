@@ -379,6 +379,7 @@ void FilterNode::fetch(std::uint64_t now_ns) {
       collector_->not_sent(ask->id, now_ns);
       return;
     }
+    if (events_[ask->slot].asked_ns == 0) events_[ask->slot].asked_ns = now_ns;
     pending_.emplace(*request, Pending{.what = Pending::What::fetch, .number = ask->id, .slot = ask->slot});
   }
 }
@@ -418,10 +419,11 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
   }
   Event& event = events_[*slot];
   event.state = State::fetching;
-  event.dropped = false;
+  event.dropped = event.wants_all = event.built = false;
   event.knew_all = all_described();
   event.assigned = assigned;
   event.assigned_ns = now_ns;
+  event.asked_ns = 0;
   event.status = assigned.build_only() ? formats::event_status::kRecovered : 0;
   event.job.slot = *slot;
   event.job.event.step = 0;
@@ -434,7 +436,12 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
     if (first.size() == pool_.first_robs().size()) return collector_->want(*slot, first);
     // One that nobody has: the selection sees all there is, and says what it makes of that.
   }
-  collector_->want_all(*slot);
+  want_all(*slot);
+}
+
+void FilterNode::want_all(Slot slot) {
+  events_[slot].wants_all = true;
+  collector_->want_all(slot);
 }
 
 void FilterNode::drop(Slot slot) {
@@ -460,6 +467,8 @@ void FilterNode::free_slot(Slot slot) {
 void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
   Event& event = events_[slot];
   if (event.state != State::fetching && event.state != State::completing) return;
+  if (event.asked_ns != 0) collecting_.record(now_ns - std::exchange(event.asked_ns, 0));
+  if (event.wants_all && !std::exchange(event.built, true)) building_.record(now_ns - event.assigned_ns);
   const bool lacks = lacks_fragments(slot);
   if (event.state == State::fetching && !lacks && !event.assigned.build_only()) return select(slot);
   if (event.state == State::fetching) {
@@ -467,10 +476,9 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
     event.state = State::completing;
     event.verdict = Verdict::debug;
     event.streams = event.assigned.build_only() ? kBuildOnlyStream : kPartialStream;
-    collector_->want_all(slot);
+    want_all(slot);
     return;  // complete again at once, if there is nothing more
   }
-  building_.record(now_ns - event.assigned_ns);
   if (event.data.empty()) {
     bool timed_out = false;
     for (EventCollector::RobIndex rob = 0; rob < collector_->robs(); ++rob)
@@ -521,7 +529,7 @@ void FilterNode::selected(SelectionJob& job, std::uint64_t now_ns) {
   }
   event.state = State::fetching;
   if (robs.empty()) {
-    collector_->want_all(slot);
+    want_all(slot);
   } else {
     collector_->want(slot, robs);
   }
@@ -532,7 +540,7 @@ void FilterNode::keep(Slot slot, Verdict verdict, std::vector<RecordStream> stre
   event.verdict = verdict;
   event.streams = std::move(streams);
   event.state = State::completing;
-  collector_->want_all(slot);  // what is not here yet; complete at once if nothing is missing
+  want_all(slot);  // what is not here yet; complete at once if nothing is missing
 }
 
 void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
@@ -703,10 +711,14 @@ void FilterNode::show(std::uint64_t now_ns, bool last) {
     status.recorders.push_back({one.name, requester_.connected(one.service), requester_.trouble(one.service)});
   status.cpu_seconds = cpu_.seconds();
   status.selection_cpu_seconds = pool_.cpu_seconds();
+  base::LatencySummary collecting;
+  collecting_.add_to(collecting);
   base::LatencySummary building;
   building_.add_to(building);
   base::LatencySummary deciding;
   deciding_.add_to(deciding);
+  status.collecting_p50_ns = collecting.percentile_ns(0.5);
+  status.collecting_p99_ns = collecting.percentile_ns(0.99);
   status.building_p50_ns = building.percentile_ns(0.5);
   status.building_p99_ns = building.percentile_ns(0.99);
   status.deciding_p50_ns = deciding.percentile_ns(0.5);

@@ -94,7 +94,10 @@ struct NodeStatus {
   std::vector<Peer> recorders;
   double cpu_seconds = 0;
   double selection_cpu_seconds = 0;
-  std::uint64_t building_p50_ns = 0;  ///< from assignment to all fragments
+  std::uint64_t collecting_p50_ns =
+      0;  ///< from the first request for fragments to the last of those that were wanted at a time
+  std::uint64_t collecting_p99_ns = 0;
+  std::uint64_t building_p50_ns = 0;  ///< from assignment to all fragments: what waits for credit included
   std::uint64_t building_p99_ns = 0;
   std::uint64_t deciding_p50_ns = 0;  ///< from assignment to decision
   std::uint64_t deciding_p99_ns = 0;
@@ -129,8 +132,11 @@ class FilterNode {
     State state = State::free;
     bool knew_all = false;  // all readouts were known when it began
     bool dropped = false;   // nobody's any more: ends as soon as nobody works on it
+    bool wants_all = false;
+    bool built = false;  // it had all, once
     formats::AssignedEvent assigned;
     std::uint64_t assigned_ns = 0;
+    std::uint64_t asked_ns = 0;  // the first request of those that are under way; 0: none yet
     EventData data;
     SelectionJob job;
     std::vector<formats::RecordStream> streams;
@@ -184,6 +190,7 @@ class FilterNode {
 
   // Events
   void begin(const formats::AssignedEvent& assigned, std::uint64_t now_ns);
+  void want_all(Slot slot);
   void drop(Slot slot);
   void fetched(Slot slot, std::uint64_t now_ns);
   void select(Slot slot);
@@ -252,6 +259,7 @@ class FilterNode {
   std::uint32_t recording_ = 0;
   base::CounterBlock<NodeCounter> counters_;
   base::CounterBlock<DataCounter> data_counters_;
+  base::LatencyHistogram collecting_;
   base::LatencyHistogram building_;
   base::LatencyHistogram deciding_;
   base::ThreadCpu cpu_;
