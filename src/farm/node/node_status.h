@@ -1,0 +1,90 @@
+// What a filter node tells of itself: its counters, and how it stands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/named_counters.h"
+
+namespace rodeo::farm {
+
+enum class NodeCounter : std::uint8_t {
+  assigned,
+  accepted,
+  rejected,
+  debug,
+  lost,
+  partial,
+  build_only,
+  given_up,
+  let_go,
+  had_already,
+  selection_failed,
+  bad_selection,
+  record_refused,
+  record_again,
+  recorded_elsewhere,
+  recorded_bytes,
+  bad_orders,
+  count
+};
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(NodeCounter::count)> kNodeCounters{{
+    {"assigned", "events", "Events that the supervisor has assigned."},
+    {"accepted", "events", "Decided: accepted, and safe with a recorder."},
+    {"rejected", "events", "Decided: rejected by the selection."},
+    {"debug", "events", "Decided: recorded to a debug stream, for no selection has decided."},
+    {"lost", "events", "Decided: no readout has anything of them, nothing is recorded."},
+    {"partial", "events", "Events that lack fragments."},
+    {"build_only", "events", "Assigned a second time, only to be built and recorded."},
+    {"given_up", "events", "Neither built nor recorded within their time: left to the supervisor, who assigns them again."},
+    {"let_go", "events", "Dropped, for they are another node's by now, or were assigned here once more."},
+    {"had_already", "events", "Of those recorded: the recorder had them already."},
+    {"selection_failed", "events", "Events whose selection threw, crashed or did not answer: to a debug stream."},
+    {"bad_selection", "events", "Events whose selection said what cannot be carried out: to a debug stream."},
+    {"record_refused", "requests", "Events that a recorder refused; they are sent to another one, or again."},
+    {"record_again", "requests", "Events that were sent to a recorder again, for it did not answer."},
+    {"recorded_elsewhere", "events",
+     "Sent to another recorder although one that stayed away may have them: they may be recorded twice."},
+    {"recorded_bytes", "bytes", "Of events that are recorded."},
+    {"bad_orders", "replies", "Answers of the supervisor that cannot be read, or whose numbers do not follow."},
+}};
+
+struct NodeStatus {
+  bool connected = false;  ///< to the supervisor
+  bool over = false;       ///< the run has no more events
+  std::uint32_t run_number = 0;
+  std::string system;
+  std::string supervisor_trouble;
+  std::vector<NamedCounter> counters;  ///< of node, collector, data, selection, network
+  std::uint32_t slots_used = 0;
+  std::uint32_t fetching = 0;
+  std::uint32_t selecting = 0;
+  std::uint32_t recording = 0;
+  std::uint64_t unsafe_decisions = 0;
+  std::uint64_t fragments_under_way = 0;
+  std::uint64_t bytes_under_way = 0;
+  struct Peer {
+    std::string name;
+    bool connected = false;
+    std::string trouble;
+  };
+  std::vector<Peer> readouts;
+  std::vector<Peer> recorders;
+  double cpu_seconds = 0;
+  double selection_cpu_seconds = 0;
+  std::uint64_t collecting_p50_ns =
+      0;  ///< from the first request for fragments to the last of those that were wanted at a time
+  std::uint64_t collecting_p99_ns = 0;
+  std::uint64_t building_p50_ns = 0;  ///< from assignment to all fragments: what waits for credit included
+  std::uint64_t building_p99_ns = 0;
+  std::uint64_t deciding_p50_ns = 0;  ///< from assignment to decision
+  std::uint64_t deciding_p99_ns = 0;
+  std::string failure;  ///< why the node must end; empty while all is well
+  std::uint64_t operator[](std::string_view counter) const { return base::counter_value(counters, counter); }
+};
+
+}  // namespace rodeo::farm

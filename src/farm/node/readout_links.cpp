@@ -1,0 +1,145 @@
+#include "farm/node/readout_links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "formats/fragment_request.h"
+
+namespace rodeo::farm {
+
+using Outcome = transport::Requester::Outcome;
+
+namespace {
+
+constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr std::uint64_t kAgainNs = 100'000'000;
+
+}  // namespace
+
+ReadoutLinks::ReadoutLinks(const NodeSettings& settings, NodeEvents& events, Requester& requester, EventCollector& collector,
+                           Say say)
+    : settings_(settings), events_(events), requester_(requester), collector_(collector), say_(std::move(say)) {
+  pending_.reserve(4096);
+}
+
+void ReadoutLinks::add(const std::string& name, std::uint64_t now_ns) {
+  collector_.down(static_cast<std::uint32_t>(readouts_.size()), now_ns);
+  readouts_.push_back({.name = name, .service = requester_.add(name)});
+}
+
+bool ReadoutLinks::all_described() const { return std::ranges::all_of(readouts_, &Readout::described); }
+
+void ReadoutLinks::look(std::uint64_t now_ns) {
+  if (now_ns - looked_ns_ < kLookNs) return;
+  looked_ns_ = now_ns;
+  for (std::uint32_t i = 0; i < readouts_.size(); ++i) {
+    Readout& readout = readouts_[i];
+    const bool connected = requester_.connected(readout.service);
+    if (connected && !readout.connected) {
+      const std::uint64_t instance = requester_.instance(readout.service);
+      const bool anew = readout.instance != 0 && instance != readout.instance;
+      if (anew) {
+        say_(readout.name + " was started anew: what it held is lost");
+        readout.described = false;
+      }
+      readout.instance = instance;
+      collector_.up(i, anew);
+    } else if (!connected && readout.connected) {
+      say_(readout.name + " is gone");
+      readout.describing = false;
+      collector_.down(i, now_ns);
+    }
+    readout.connected = connected;
+    if (!connected || readout.described || readout.describing || now_ns < readout.describe_at_ns) continue;
+    readout.describe_at_ns = now_ns + kAgainNs;
+    const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(formats::FragmentRequest::describe),
+                                        std::span<const std::byte>{}, std::chrono::seconds{2});
+    if (!request) continue;
+    readout.describing = true;
+    pending_.emplace(*request, Pending{.describes = true, .number = i});
+  }
+}
+
+void ReadoutLinks::fetch(std::uint64_t now_ns) {
+  while (const auto ask = collector_.next()) {
+    formats::FetchRequest fetch{.id = {events_.slots[ask->slot].assigned.l1id()},
+                                .wait_us = static_cast<std::uint32_t>(settings_.fetch_wait.count() / 1000)};
+    if (!ask->all || ask->robs.size() > formats::kMostFetchRobs) {
+      for (const auto rob : ask->robs.first(std::min(ask->robs.size(), formats::kMostFetchRobs)))
+        fetch.robs.push_back(collector_.source_id(rob));
+    }
+    bytes_.clear();
+    formats::append_fetch_request(bytes_, fetch);
+    const auto request =
+        requester_.ask(readouts_[ask->readout].service, static_cast<std::uint16_t>(formats::FragmentRequest::fetch),
+                       std::span<const std::byte>(bytes_), settings_.fetch_timeout + settings_.fetch_wait);
+    if (!request) {
+      collector_.not_sent(ask->id, now_ns);
+      return;
+    }
+    if (events_.slots[ask->slot].asked_ns == 0) events_.slots[ask->slot].asked_ns = now_ns;
+    pending_.emplace(*request, Pending{.number = ask->id, .slot = ask->slot});
+  }
+}
+
+bool ReadoutLinks::take(Requester::Reply& reply, std::uint64_t now_ns) {
+  const auto found = pending_.find(reply.request);
+  if (found == pending_.end()) return false;
+  const Pending pending = found->second;
+  pending_.erase(found);
+  if (pending.describes) {
+    take_description(pending.number, reply, now_ns);
+  } else {
+    take_fragments(pending.number, pending.slot, reply, now_ns);
+  }
+  return true;
+}
+
+void ReadoutLinks::take_description(std::uint32_t number, Requester::Reply& reply, std::uint64_t now_ns) {
+  Readout& readout = readouts_[number];
+  readout.describing = false;
+  readout.describe_at_ns = now_ns + kAgainNs;
+  if (reply.outcome != Outcome::answered) return;
+  const auto description = formats::read_describe_reply(reply.message.in_one_piece(scratch_));
+  if (!description)
+    return say_(fmt::format("{} describes itself as nobody can read: {}", readout.name, description.error().message()));
+  if (description->run_number == 0) return;  // it waits for its run
+  if (description->run_number != events_.context.run_number) {
+    readout.describe_at_ns = now_ns + 10 * kAgainNs;
+    return say_(fmt::format("{} has run {}, not {}: nothing is asked of it", readout.name, description->run_number,
+                            events_.context.run_number));
+  }
+  readout.described = true;
+  collector_.describe(number, description->robs);
+}
+
+void ReadoutLinks::take_fragments(EventCollector::AskId ask, Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+  const bool answered = reply.outcome == Outcome::answered;
+  if (!answered || !collector_.awaited(ask, slot)) {
+    const auto why = static_cast<formats::FragmentRefusal>(reply.status);
+    const bool for_good = reply.outcome == Outcome::refused && why != formats::FragmentRefusal::busy;
+    collector_.failed(ask, for_good, now_ns);
+    return;
+  }
+  asked_.clear();
+  for (const auto rob : collector_.robs_of_ask(ask)) {
+    if (collector_.state(slot, rob) == RobState::asked) asked_.push_back(rob);
+  }
+  results_.clear();
+  const std::uint64_t bytes = events_.slots[slot].data.take(std::move(reply.message), asked_, collector_, events_.context,
+                                                            results_, events_.data_counters);
+  collector_.answered(ask, results_, bytes, now_ns);
+}
+
+std::vector<NodeStatus::Peer> ReadoutLinks::peers() const {
+  std::vector<NodeStatus::Peer> peers;
+  for (const Readout& one : readouts_)
+    peers.push_back({one.name, requester_.connected(one.service), requester_.trouble(one.service)});
+  return peers;
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,74 @@
+// A filter node's talk with its readouts: which are there, what they describe of themselves, and the fragments that are fetched of them, as its
+// EventCollector says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "farm/node/event_collector.h"
+#include "farm/node/node_events.h"
+#include "farm/node/settings.h"
+#include "transport/requester.h"
+
+namespace rodeo::farm {
+
+/// The node's thread.
+class ReadoutLinks {
+ public:
+  using Requester = transport::Requester;
+  using Slot = EventCollector::Slot;
+  using Say = std::function<void(std::string)>;
+
+  ReadoutLinks(const NodeSettings& settings, NodeEvents& events, Requester& requester, EventCollector& collector, Say say);
+
+  /// In the order of the collector's numbers.
+  void add(const std::string& name, std::uint64_t now_ns);
+  bool all_described() const;
+
+  /// Looks who came and went, now and then, and asks who is new.
+  void look(std::uint64_t now_ns);
+  /// Asks for what the collector wants now.
+  void fetch(std::uint64_t now_ns);
+  /// A reply. False: it was not asked here.
+  bool take(Requester::Reply& reply, std::uint64_t now_ns);
+
+  std::vector<NodeStatus::Peer> peers() const;
+
+ private:
+  struct Readout {
+    std::string name;
+    Requester::Service service = 0;
+    std::uint64_t instance = 0;
+    bool connected = false;
+    bool describing = false;
+    bool described = false;
+    std::uint64_t describe_at_ns = 0;
+  };
+  struct Pending {
+    bool describes = false;
+    std::uint32_t number = 0;  // of the readout, else the ask
+    Slot slot = 0;             // of a fetch
+  };
+
+  void take_description(std::uint32_t number, Requester::Reply& reply, std::uint64_t now_ns);
+  void take_fragments(EventCollector::AskId ask, Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
+
+  const NodeSettings& settings_;
+  NodeEvents& events_;
+  Requester& requester_;
+  EventCollector& collector_;
+  const Say say_;
+  std::vector<Readout> readouts_;
+  std::unordered_map<Requester::Request, Pending> pending_;
+  std::uint64_t looked_ns_ = 0;
+  std::vector<EventCollector::RobIndex> asked_;
+  std::vector<EventCollector::Result> results_;
+  std::vector<std::byte> bytes_;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace rodeo::farm

@@ -1,0 +1,171 @@
+#include "farm/node/recorder_links.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "formats/draw.h"
+#include "formats/event_record.h"
+
+namespace rodeo::farm {
+
+using formats::RecordStatus;
+using Outcome = transport::Requester::Outcome;
+using enum NodeCounter;
+
+namespace {
+
+constexpr std::uint64_t kAgainNs = 50'000'000;        // the recorder did not answer
+constexpr std::uint64_t kAllRefusedNs = 500'000'000;  // each recorder has refused
+
+}  // namespace
+
+RecorderLinks::RecorderLinks(const NodeSettings& settings, NodeEvents& events, Requester& requester, Say say)
+    : settings_(settings), events_(events), requester_(requester), say_(std::move(say)), deliveries_(settings.slots) {}
+
+void RecorderLinks::add(const std::string& name) { recorders_.push_back({.name = name, .service = requester_.add(name)}); }
+
+void RecorderLinks::begin(Slot slot, std::uint64_t now_ns) {
+  ++active_;
+  // One that was another node's may be with a recorder that is not its first: each of the others is asked, the first tells by itself.
+  const bool may_be_recorded = events_.slots[slot].assigned.build_only();
+  deliveries_[slot] = {
+      .active = true, .to_ask = may_be_recorded ? static_cast<std::uint32_t>(recorders_.size() - 1) : 0, .since_ns = now_ns};
+  deliveries_[slot].recorder = recorder_of(slot);
+}
+
+void RecorderLinks::end(Slot slot) {
+  if (!deliveries_[slot].active) return;
+  --active_;
+  deliveries_[slot].active = false;
+}
+
+bool RecorderLinks::cancel(Slot slot) {
+  const Delivery& delivery = deliveries_[slot];
+  if (!delivery.active || !delivery.request) return false;
+  requester_.cancel(*delivery.request);
+  return true;
+}
+
+std::uint32_t RecorderLinks::recorder_of(Slot slot) const {
+  return static_cast<std::uint32_t>((formats::draw::mix(events_.slots[slot].assigned.id) + deliveries_[slot].to_ask) %
+                                    recorders_.size());
+}
+
+void RecorderLinks::go_to(Slot slot, std::uint32_t recorder, std::uint64_t now_ns) {
+  deliveries_[slot].recorder = recorder;
+  deliveries_[slot].since_ns = now_ns;
+}
+
+void RecorderLinks::send(std::uint64_t now_ns) {
+  if (active_ == 0) return;
+  for (Slot slot = 0; slot < deliveries_.size(); ++slot) {
+    const Delivery& delivery = deliveries_[slot];
+    if (delivery.active && !delivery.request && now_ns >= delivery.at_ns) send(slot, now_ns);
+  }
+}
+
+void RecorderLinks::send(Slot slot, std::uint64_t now_ns) {
+  Delivery& delivery = deliveries_[slot];
+  const NodeEvent& event = events_.slots[slot];
+  const Requester::Service service = recorders_[delivery.recorder].service;
+  if (requester_.connected(service)) {
+    const bool asks = delivery.to_ask > 0;
+    if (asks) {
+      have_bytes_.clear();
+      formats::append_have(have_bytes_, std::span(&event.assigned.id, 1));
+      delivery.request = requester_.ask(service, formats::event_request::kHave, std::span<const std::byte>(have_bytes_),
+                                        settings_.record_timeout);
+    } else {
+      delivery.request = requester_.ask(service, formats::event_request::kRecord,
+                                        transport::MessageParts(event.data.record()), settings_.record_timeout);
+    }
+    if (delivery.request) pending_.emplace(*delivery.request, Pending{.asks = asks, .slot = slot});
+    return;
+  }
+  const bool patient = now_ns - delivery.since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count());
+  if (patient) return;
+  if (delivery.to_ask > 0) {
+    // One that does not come back is not asked: what it has may be there twice.
+    events_.counters.add(recorded_elsewhere);
+    --delivery.to_ask;
+    return go_to(slot, recorder_of(slot), now_ns);
+  }
+  const auto count = static_cast<std::uint32_t>(recorders_.size());
+  if (count == 1) return;
+  if (delivery.unanswered) events_.counters.add(recorded_elsewhere);
+  delivery.unanswered = false;
+  go_to(slot, (delivery.recorder + 1) % count, now_ns);
+}
+
+RecorderLinks::Told RecorderLinks::take(Requester::Reply& reply, std::uint64_t now_ns) {
+  const auto found = pending_.find(reply.request);
+  if (found == pending_.end()) return {};
+  const Pending pending = found->second;
+  pending_.erase(found);
+  deliveries_[pending.slot].request.reset();
+  Came what = Came::dropped;
+  if (!events_.slots[pending.slot].dropped) {
+    what = pending.asks ? take_have_answer(pending.slot, reply, now_ns) : take_record_answer(pending.slot, reply, now_ns);
+  }
+  return {.what = what, .slot = pending.slot};
+}
+
+RecorderLinks::Came RecorderLinks::take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+  Delivery& delivery = deliveries_[slot];
+  std::vector<std::byte> whole;
+  const auto have = reply.outcome == Outcome::answered ? formats::decode_have_answer(reply.message.in_one_piece(whole), 1)
+                                                       : std::unexpected(formats::DecodeError{});
+  if (!have) {
+    delivery.at_ns = now_ns + kAgainNs;
+    return Came::nothing;
+  }
+  if (have->front()) {
+    events_.counters.add(had_already);
+    return Came::safe;
+  }
+  --delivery.to_ask;
+  go_to(slot, recorder_of(slot), now_ns);
+  return Came::nothing;
+}
+
+RecorderLinks::Came RecorderLinks::take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+  Delivery& delivery = deliveries_[slot];
+  const NodeEvent& event = events_.slots[slot];
+  if (reply.outcome == Outcome::answered) {
+    if (reply.status == static_cast<std::uint16_t>(RecordStatus::had_already)) events_.counters.add(had_already);
+    events_.counters.add(recorded_bytes, event.data.event_bytes());
+    return Came::safe;
+  }
+  if (reply.outcome != Outcome::refused) {
+    delivery.unanswered = true;
+    delivery.at_ns = now_ns + kAgainNs;
+    events_.counters.add(record_again);
+    return Came::nothing;
+  }
+  events_.counters.add(record_refused);
+  if (events_.counters.read(record_refused) <= 10)
+    say_(fmt::format("{} refuses event {}: {}", recorders_[delivery.recorder].name, event.assigned.id,
+                     formats::record_status_name(reply.status)));
+  const auto why = static_cast<RecordStatus>(reply.status);
+  if (why == RecordStatus::malformed || why == RecordStatus::unknown_request) {
+    events_.counters.add(given_up);
+    return Came::given_up;
+  }
+  // It is not there, for sure: the next may have it.
+  const auto count = static_cast<std::uint32_t>(recorders_.size());
+  go_to(slot, (delivery.recorder + 1) % count, now_ns);
+  delivery.unanswered = false;
+  if (++delivery.refusals % count == 0) delivery.at_ns = now_ns + kAllRefusedNs;
+  return Came::nothing;
+}
+
+std::vector<NodeStatus::Peer> RecorderLinks::peers() const {
+  std::vector<NodeStatus::Peer> peers;
+  for (const Recorder& one : recorders_)
+    peers.push_back({one.name, requester_.connected(one.service), requester_.trouble(one.service)});
+  return peers;
+}
+
+}  // namespace rodeo::farm

@@ -1,0 +1,73 @@
+// A filter node's talk with its supervisor: who says HELLO when, and what is said and heard of work (docs/formats/assignments.md).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "farm/node/assignment_session.h"
+#include "farm/node/node_events.h"
+#include "farm/node/settings.h"
+#include "transport/requester.h"
+
+namespace rodeo::farm {
+
+/// The node's thread.
+class SupervisorLink {
+ public:
+  using Requester = transport::Requester;
+
+  SupervisorLink(const NodeSettings& settings, NodeEvents& events, Requester& requester);
+
+  bool open() const { return session_.open(); }
+  bool connected() const { return session_.open() && requester_.connected(service_); }
+  const std::string& trouble() const { return requester_.trouble(service_); }
+
+  /// Whether HELLO is to be said now: there is no session, or its connection has ended.
+  bool greets(std::uint64_t now_ns);
+  void say_hello(std::uint32_t free_slots, std::uint64_t now_ns);
+  /// Says decisions and room, where there is something new, or nothing that the supervisor could answer.
+  void say_work(std::uint32_t free_slots, std::uint64_t now_ns);
+
+  enum class Heard : std::uint8_t { not_for_it, nothing, welcome, orders };
+  /// Of a reply that was asked here: what it brings. An error: the node must end.
+  Result<Heard> take(Requester::Reply& reply, std::uint64_t now_ns);
+  /// What was heard last. The session is open once the welcome is accepted.
+  const formats::NodeWelcome& welcome() const { return welcome_; }
+  const formats::NodeOrders& orders() const { return orders_; }
+  void accept_welcome();
+
+  void decide(const formats::EventDecision& decision) { session_.decide(decision); }
+  std::size_t unsafe() const { return session_.unsafe(); }
+
+ private:
+  Result<Heard> take_welcome(Requester::Reply& reply, std::uint64_t now_ns);
+  Heard take_orders(Requester::Reply& reply, std::uint64_t now_ns);
+
+  const NodeSettings& settings_;
+  NodeEvents& events_;
+  Requester& requester_;
+  Requester::Service service_ = 0;
+  AssignmentSession session_;
+  std::map<Requester::Request, std::uint32_t> works_;  // that are under way, with the greeting that they follow
+  std::optional<Requester::Request> greeting_;         // that is under way
+  std::uint32_t greetings_ = 0;
+  std::uint32_t works_under_way_ = 0;  // since the last greeting
+  std::uint64_t greeted_connections_ = 0;
+  std::uint64_t hello_at_ns_ = 0;
+  std::chrono::nanoseconds patience_ = std::chrono::milliseconds{500};
+  std::vector<std::byte> hello_;
+  std::vector<std::span<const std::byte>> hello_parts_;
+  std::vector<std::byte> bytes_;
+  std::vector<std::byte> scratch_;
+  formats::NodeWelcome welcome_;
+  formats::NodeOrders orders_;
+};
+
+}  // namespace rodeo::farm
