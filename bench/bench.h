@@ -13,6 +13,7 @@
 
 namespace rodeo::bench {
 
+void add_bench_events(cli::Command& bench);
 void add_bench_farm(cli::Command& bench);
 void add_bench_data(cli::Command& bench);
 void add_bench_latency(cli::Command& bench);

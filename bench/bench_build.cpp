@@ -178,6 +178,7 @@ void add_bench(Command& root) {
   add_bench_scaling(bench);
   add_bench_transport(bench);
   add_bench_farm(bench);
+  add_bench_events(bench);
   add_bench_route(bench);
   add_bench_serve(bench);
   add_bench_statistics(bench);

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -23,7 +24,10 @@ using transport::FabricPort;
 namespace {
 
 constexpr std::uint32_t kSlots = 64;  // as many pages as a subscription has under way
-constexpr transport::FabricToken kToken{std::byte{0xb0}, std::byte{0x0e}};
+/// By which a port knows its connections.
+transport::FabricToken token_of(std::uint32_t connection) {
+  return {std::byte{0xb0}, std::byte{0x0e}, static_cast<std::byte>(connection), static_cast<std::byte>(connection >> 8)};
+}
 constexpr std::uint32_t kPollsBetweenLooks = 256;  // at the socket, for the end
 constexpr std::uint64_t kGone = ~std::uint64_t{0};
 
@@ -48,18 +52,28 @@ void say(int socket, std::span<const std::byte> message) {
 /// One end of a connection: it sends all of its slots in turn, or takes what comes into any of them.
 class BareEnd {
  public:
-  BareEnd(FabricPort& port, std::size_t page_bytes, int socket)
-      : port_(port), page_bytes_(page_bytes), socket_(socket), memory_(need(base::Arena::create(kSlots * page_bytes))) {
+  /// Both ends of a connection have its socket and its number.
+  struct Line {
+    int socket = -1;
+    std::uint32_t number = 0;
+  };
+
+  BareEnd(FabricPort& port, std::size_t page_bytes, Line line)
+      : port_(port),
+        page_bytes_(page_bytes),
+        socket_(line.socket),
+        token_(token_of(line.number)),
+        memory_(need(base::Arena::create(kSlots * page_bytes))) {
     end_ = need(port_.open({memory_.data(), memory_.size()}, page_bytes));
   }
 
   // The two sides say their addresses in this order.
   void begin_receiving() {
     say(socket_, port_.address(end_));
-    need(port_.connect(end_, hear(), kToken));
+    need(port_.connect(end_, hear(), token_));
   }
   void begin_sending() {
-    need(port_.accept(end_, kToken, hear()));
+    need(port_.accept(end_, token_, hear()));
     say(socket_, port_.listens_at());
   }
 
@@ -72,7 +86,10 @@ class BareEnd {
         ++came_;
         free_.push_back(event.slot);
         break;
-      case FabricPort::Event::What::broken: throw SetupError({"bench.processes", "the bare connection broke"});
+      case FabricPort::Event::What::broken:
+        // Who has all of it may go before the others.
+        if (!taken()) throw SetupError({"bench.processes", "the bare connection broke"});
+        break;
     }
     return true;
   }
@@ -113,9 +130,9 @@ class BareEnd {
     say_number(told_);
   }
   std::uint64_t came() const { return came_; }
-  /// The sender has said how many there are, and all have come.
-  bool complete() {
-    if (!total_ && ++polls_ % kPollsBetweenLooks == 0) total_ = heard();
+  /// The sender has said how many there are, and all have come. `ending`: it will say so soon.
+  bool complete(bool ending = false) {
+    if (!total_ && (++polls_ % kPollsBetweenLooks == 0 || ending)) total_ = heard();
     return total_ && came_ == *total_;
   }
   void say_gone() { say_number(kGone); }
@@ -141,6 +158,7 @@ class BareEnd {
   FabricPort& port_;
   const std::size_t page_bytes_;
   const int socket_;
+  const transport::FabricToken token_;
   base::Arena memory_;
   FabricPort::Connection end_ = 0;
   bool connected_ = false;
@@ -152,7 +170,7 @@ class BareEnd {
 };
 
 /// True if something happened.
-bool poll(FabricPort& port, std::initializer_list<BareEnd*> ends) {
+bool poll(FabricPort& port, std::span<BareEnd* const> ends) {
   FabricPort::Event events[32];
   const std::size_t count = port.poll(events);
   for (const FabricPort::Event& event : std::span(events).first(count)) {
@@ -162,51 +180,81 @@ bool poll(FabricPort& port, std::initializer_list<BareEnd*> ends) {
   }
   return count > 0;
 }
+bool poll(FabricPort& port, std::initializer_list<BareEnd*> ends) {
+  return poll(port, std::span<BareEnd* const>(ends.begin(), ends.size()));
+}
+
+/// All ends of one port.
+struct Ends {
+  std::vector<std::unique_ptr<BareEnd>> owned;
+  std::vector<BareEnd*> all;
+
+  Ends(FabricPort& port, std::size_t page_bytes, std::span<const BareEnd::Line> lines) {
+    for (const BareEnd::Line line : lines)
+      all.push_back(owned.emplace_back(std::make_unique<BareEnd>(port, page_bytes, line)).get());
+  }
+};
 
 bool stopped(const Meeting& meeting) { return meeting.stop.load(std::memory_order_relaxed); }
 
-void send_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes, bool filled, int socket) {
+void send_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes, bool filled,
+                std::span<const BareEnd::Line> lines) {
   base::set_thread_name("bare-sender");
   const auto port = need(transport::open_fabric(provider, "127.0.0.1"));
-  BareEnd end(*port, page_bytes, socket);
-  end.begin_sending();
+  const Ends ends(*port, page_bytes, lines);
+  for (BareEnd* end : ends.all) end->begin_sending();
   const base::Arena source = need(base::Arena::create(kSlots * page_bytes));
   std::size_t at = 0;
-  bool ready = false;  // the next page is filled
+  std::vector<bool> ready(ends.all.size());  // the next page is filled
   base::Backoff backoff;
   while (!stopped(meeting)) {
     bool moved = false;
-    while (end.connected()) {
-      // Once for every time that it is sent.
-      if (const std::span<std::byte> page = end.next(); filled && !page.empty() && !ready) {
-        std::memcpy(page.data(), source.data() + at, page.size());
-        at = (at + page.size()) % source.size();
-        ready = true;
+    for (std::size_t i = 0; i < ends.all.size(); ++i) {
+      BareEnd& end = *ends.all[i];
+      while (end.connected()) {
+        // Once for every time that it is sent.
+        if (const std::span<std::byte> page = end.next(); filled && !page.empty() && !ready[i]) {
+          std::memcpy(page.data(), source.data() + at, page.size());
+          at = (at + page.size()) % source.size();
+          ready[i] = true;
+        }
+        if (!end.send(page_bytes)) break;
+        moved = true;
+        ready[i] = false;
       }
-      if (!end.send(page_bytes)) break;
-      moved = true;
-      ready = false;
     }
-    poll(*port, {&end}) || moved ? backoff.reset() : backoff.idle();
+    poll(*port, ends.all) || moved ? backoff.reset() : backoff.idle();
   }
-  while (!end.all_sent()) poll(*port, {&end});
-  end.say_total();
-  while (!end.taken()) poll(*port, {&end});
+  const auto wait_for_all = [&](bool (*condition)(BareEnd*)) {
+    while (!std::ranges::all_of(ends.all, condition)) poll(*port, ends.all) ? backoff.reset() : backoff.idle();
+  };
+  wait_for_all([](BareEnd* end) { return end->all_sent(); });
+  for (BareEnd* end : ends.all) end->say_total();
+  wait_for_all([](BareEnd* end) { return end->taken(); });
 }
 
-void receive_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes, int socket) {
+void receive_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes,
+                   std::span<const BareEnd::Line> lines) {
   base::set_thread_name("bare-receiver");
   const auto port = need(transport::open_fabric(provider, ""));
-  BareEnd end(*port, page_bytes, socket);
-  end.begin_receiving();
+  const Ends ends(*port, page_bytes, lines);
+  for (BareEnd* end : ends.all) end->begin_receiving();
+  std::uint64_t told = 0;
   base::Backoff backoff;
-  while (!end.complete()) {
-    const bool moved = poll(*port, {&end});
-    if (end.connected()) end.give_back();
-    meeting.bytes.store(end.came() * page_bytes, std::memory_order_relaxed);
+  for (bool complete = false; !complete;) {
+    const bool moved = poll(*port, ends.all);
+    std::uint64_t came = 0;
+    complete = true;
+    for (BareEnd* end : ends.all) {
+      if (end->connected()) end->give_back();
+      came += end->came();
+      complete = end->complete(stopped(meeting)) && complete;
+    }
+    meeting.bytes.fetch_add((came - told) * page_bytes, std::memory_order_relaxed);
+    told = came;
     moved ? backoff.reset() : backoff.idle();
   }
-  end.say_gone();
+  for (BareEnd* end : ends.all) end->say_gone();
 }
 
 /// Both sides of the ping-pong have both ends.
@@ -218,8 +266,8 @@ struct Player {
 
   Player(const std::string& provider, std::size_t bytes, int out_socket, int in_socket)
       : port(need(transport::open_fabric(provider, "127.0.0.1"))),
-        out(*port, bytes, out_socket),
-        in(*port, bytes, in_socket) {}
+        out(*port, bytes, {out_socket, 0}),
+        in(*port, bytes, {in_socket, 0}) {}
 
   bool move() {
     const bool moved = poll(*port, {&out, &in});
@@ -287,12 +335,28 @@ SocketPair SocketPair::tcp() {
   return {{std::move(one), std::move(other)}};
 }
 
-Window bare_pages(const std::string& provider, std::size_t page_bytes, bool filled, double seconds) {
+Window bare_pages(const std::string& provider, std::size_t page_bytes, bool filled, double seconds, BareMesh mesh) {
   const SharedMeeting meeting;
-  const SocketPair sockets = SocketPair::messages();
+  std::vector<SocketPair> pairs;
+  for (std::uint32_t i = 0; i < mesh.senders * mesh.receivers; ++i) pairs.push_back(SocketPair::messages());
+  const auto lines_of = [&](std::size_t side, std::uint32_t which) {
+    std::vector<BareEnd::Line> lines;
+    for (std::uint32_t at = 0; at < pairs.size(); ++at) {
+      if ((side == 0 ? at / mesh.receivers : at % mesh.receivers) == which)
+        lines.push_back({pairs[at].ends[side].get(), at});
+    }
+    return lines;
+  };
   return measure(
-      *meeting, seconds, [&] { send_pages(*meeting, provider, page_bytes, filled, sockets.ends[0].get()); },
-      [&] { receive_pages(*meeting, provider, page_bytes, sockets.ends[1].get()); });
+      *meeting, seconds,
+      [&] {
+        in_threads(mesh.senders, *meeting,
+                   [&](std::uint32_t i) { send_pages(*meeting, provider, page_bytes, filled, lines_of(0, i)); });
+      },
+      [&] {
+        in_threads(mesh.receivers, *meeting,
+                   [&](std::uint32_t i) { receive_pages(*meeting, provider, page_bytes, lines_of(1, i)); });
+      });
 }
 
 Window socket_pages(std::size_t page_bytes, double seconds) {

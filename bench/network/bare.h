@@ -18,9 +18,15 @@ struct SocketPair {
   static SocketPair tcp();       ///< over loopback
 };
 
+/// How many ends there are on each side: a thread each, and a connection between every two of them.
+struct BareMesh {
+  std::uint32_t senders = 1;
+  std::uint32_t receivers = 1;
+};
+
 /// Pages over a FabricPort of this provider; credit goes over a plain socket. `filled`: each is copied from other memory before it goes, as data of a card
 /// must be; else the same bytes are sent again and again, which caches like.
-Window bare_pages(const std::string& provider, std::size_t page_bytes, bool filled, double seconds);
+Window bare_pages(const std::string& provider, std::size_t page_bytes, bool filled, double seconds, BareMesh mesh = {});
 /// Writes of a page, reads of a page.
 Window socket_pages(std::size_t page_bytes, double seconds);
 /// One message there, one back. Half of the round trip that half of them do not exceed [ns].

@@ -5,22 +5,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
-#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "bench/network/bare.h"
+#include "bench/network/kept_fragments.h"
 #include "bench/network/two_processes.h"
 #include "bench/readout/scaling.h"
 #include "formats/fragment_request.h"
 #include "formats/rob.h"
-#include "readout/builder/recycle_pool.h"
-#include "readout/consumer/hlt_request_handler.h"
 #include "transport/requester.h"
 
 namespace rodeo::bench {
@@ -28,104 +24,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t kFirstSource = 0x610001;
-constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
-constexpr std::size_t kWord = sizeof(std::uint64_t);
-constexpr std::size_t kStampWords = 2;  // global id, slot: what a fragment begins with
 constexpr std::size_t kClearsAtOnce = 100;
-constexpr std::uint32_t kQueue = 256;
 
 /// All that nodes have under way; one of them may have an eighth of it.
 std::uint32_t sending(const ServeBenchSettings& settings) { return std::max(8U, settings.nodes) * settings.events + 64; }
 
-std::string service_of(std::uint32_t readout) { return fmt::format("bench{}.hlt", readout); }
-
-/// What a fragment has behind its stamp, word by word.
-std::uint64_t first_word(std::uint32_t readout, std::uint64_t slot) { return (slot << 8 | readout) * kStep; }
-
-/// Fragments of one readout: slots in one piece of memory, filled once; a fragment that goes out again has another id in it.
-class Source final : public FragmentOwner {
- public:
-  Source(const ServeBenchSettings& settings, std::uint32_t readout)
-      : bytes_(settings.fragment_bytes), slots_(settings.kept + kQueue + sending(settings) + 16) {
-    const std::size_t stride = (bytes_ + 63) / 64 * 64 + 64;
-    auto arena = base::Arena::create(stride * slots_.size());
-    if (!arena) throw SetupError(arena.error().within("fragments of a readout"));
-    memory_ = std::move(*arena);
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      Slot& slot = slots_[i];
-      std::byte* const data = memory_.data() + i * stride;
-      slot.part = {data, bytes_};
-      slot.source_id = SourceId{kFirstSource + readout};
-      slot.parts = &slot.part;
-      slot.part_count = 1;
-      slot.owner = this;
-      std::uint64_t word = first_word(readout, i);
-      for (std::size_t at = 0; at < bytes_; at += kWord, word += kStep)
-        std::memcpy(data + at, &word, std::min(kWord, bytes_ - at));
-      const std::uint64_t number = i;
-      std::memcpy(data + kWord, &number, kWord);
-      pool_.add(&slot);
-    }
-  }
-
-  /// Inserts one after the other, until `stop`.
-  void run(FragmentConsumer& consumer, const std::atomic<bool>& stop) {
-    base::set_thread_name("builder");
-    pool_.own();
-    for (std::uint64_t id = 0; !stop.load(std::memory_order_relaxed); ++id) {
-      Slot* slot = nullptr;
-      for (base::Backoff backoff; (slot = pool_.take()) == nullptr; backoff.idle()) {
-        if (stop.load(std::memory_order_relaxed)) return;
-      }
-      slot->sequence = slot->global_id = id;
-      slot->l1id = L1Id{static_cast<std::uint32_t>(id)};
-      slot->references.store(1, std::memory_order_relaxed);
-      std::memcpy(slot->part.data, &id, kWord);
-      consumer.insert(FragmentPtr::adopt(slot));
-    }
-  }
-
-  void reclaim(Fragment& fragment) noexcept override { pool_.give(static_cast<Slot*>(&fragment)); }
-
- private:
-  struct Slot : Fragment {
-    FragmentPart part;
-    Slot* next_free = nullptr;
-  };
-
-  std::size_t bytes_;
-  base::Arena memory_;
-  std::vector<Slot> slots_;
-  readout::RecyclePool<Slot> pool_;
-};
-
-/// One readout: what stands for its builder, and the product's own handler.
-class Readout {
- public:
-  Readout(const ServeBenchSettings& settings, const std::filesystem::path& bus, std::uint32_t number)
-      : source_(settings, number),
-        handler_({.name = "hlt",
-                  .retention = {.max_fragments = settings.kept, .queue = kQueue, .sending = sending(settings)},
-                  .service = {.replier = {.name = service_of(number),
-                                          .service = "fragments",
-                                          .bus = bus,
-                                          .providers = {settings.provider},
-                                          .page_bytes = settings.page_bytes},
-                              .robs = {SourceId{kFirstSource + number}},
-                              .most_waiting = 65'536,
-                              .frame = {.run_number = 1}},
-                  .linger = 100ms}) {
-    handler_.start();
-  }
-  void run(const std::atomic<bool>& stop) { source_.run(handler_, stop); }
-  void run_ends() { handler_.run_ends(); }
-  void stop() { handler_.stop(); }
-
- private:
-  Source source_;
-  readout::HltRequestHandler handler_;
-};
+KeptSettings kept(const ServeBenchSettings& settings) {
+  return {.provider = settings.provider,
+          .fragment_bytes = settings.fragment_bytes,
+          .kept = settings.kept,
+          .sending = sending(settings),
+          .page_bytes = settings.page_bytes};
+}
 
 /// One node: takes every so many-th event, proves what comes, and clears.
 class Node {
@@ -143,7 +53,7 @@ class Node {
         next_(number),
         pending_(settings.readouts),
         told_(settings.readouts) {
-    for (std::uint32_t i = 0; i < settings.readouts; ++i) services_.push_back(requester_.add(service_of(i)));
+    for (std::uint32_t i = 0; i < settings.readouts; ++i) services_.push_back(requester_.add(kept_service(i)));
   }
 
   void run() {
@@ -253,29 +163,12 @@ class Node {
     const auto bytes = reply.message.in_one_piece(scratch_);
     const auto rob = formats::decode_rob(bytes);
     const auto rod = rob ? rob->rod() : std::unexpected(rob.error());
-    const bool good = rod && rob->words.bytes().size() == bytes.size() &&
-                      rob->source_id == SourceId{kFirstSource + readout} &&
+    const bool good = rod && rob->words.bytes().size() == bytes.size() && rob->source_id == kept_source(readout) &&
                       rod->header.l1id == L1Id{static_cast<std::uint32_t>(id)} &&
-                      rod->data.bytes().size() == settings_.fragment_bytes && proves(rod->data.bytes(), id, readout);
+                      rod->data.bytes().size() == settings_.fragment_bytes && proves_kept(rod->data.bytes(), id, readout);
     if (!good) meeting_.mismatches.fetch_add(1, std::memory_order_relaxed);
     meeting_.chunks.fetch_add(1, std::memory_order_relaxed);
     meeting_.bytes.fetch_add(settings_.fragment_bytes, std::memory_order_relaxed);
-  }
-
-  static std::uint64_t load(const std::byte* at) {
-    std::uint64_t word;
-    std::memcpy(&word, at, kWord);
-    return word;
-  }
-
-  static bool proves(std::span<const std::byte> data, std::uint64_t id, std::uint32_t readout) {
-    const std::byte* const at = data.data();
-    if (load(at) != id) return false;
-    std::uint64_t word = first_word(readout, load(at + kWord)) + kStampWords * kStep;
-    std::uint64_t difference = 0;
-    std::size_t byte = kStampWords * kWord;
-    for (; byte + kWord <= data.size(); byte += kWord, word += kStep) difference |= load(at + byte) ^ word;
-    return difference == 0 && std::memcmp(at + byte, &word, data.size() - byte) == 0;
   }
 
   const ServeBenchSettings& settings_;
@@ -336,18 +229,7 @@ class Rounds {
 
   Window serve() {
     const SharedMeeting meeting;
-    const auto readouts = [&] {
-      std::vector<std::unique_ptr<Readout>> all;
-      for (std::uint32_t i = 0; i < settings_.readouts; ++i)
-        all.push_back(std::make_unique<Readout>(settings_, folder_.path(), i));
-      std::vector<std::jthread> sources;
-      for (const auto& one : all) sources.emplace_back([&] { one->run(meeting->stop); });
-      while (!meeting->stop.load(std::memory_order_relaxed)) std::this_thread::sleep_for(1ms);
-      // A full book holds back who inserts, and nobody clears any more.
-      for (const auto& one : all) one->run_ends();
-      sources.clear();
-      for (const auto& one : all) one->stop();
-    };
+    const auto readouts = [&] { run_kept_readouts(kept(settings_), folder_.path(), settings_.readouts, meeting->stop); };
     const auto nodes = [&] {
       std::vector<std::jthread> threads;
       for (std::uint32_t i = 0; i < settings_.nodes; ++i)

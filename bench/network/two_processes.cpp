@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/child_process.h"
 #include "base/clock.h"
@@ -83,6 +85,25 @@ BenchFolder::~BenchFolder() {
 }
 
 int rounds_of(double seconds) { return seconds < 0.5 ? 1 : 5; }
+
+void in_threads(std::uint32_t count, Meeting& meeting, const std::function<void(std::uint32_t)>& work) {
+  std::vector<std::exception_ptr> failures(count);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t i = 0; i < count; ++i)
+      threads.emplace_back([&, i] {
+        try {
+          work(i);
+        } catch (...) {
+          failures[i] = std::current_exception();
+          meeting.stop.store(true);
+        }
+      });
+  }
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
 
 Window measure(Meeting& meeting, double seconds, const std::function<void()>& sender,
                const std::function<void()>& receiver) {

@@ -78,6 +78,9 @@ struct Window {
 /// Into how many rounds a measurement of so many seconds is cut, of which medians are taken: a moment is one.
 int rounds_of(double seconds);
 
+/// A thread of one side for each number from 0; what one throws sets `stop`, and comes out when all have ended.
+void in_threads(std::uint32_t count, Meeting& meeting, const std::function<void(std::uint32_t)>& work);
+
 /// Runs both sides, each in a process of its own, and measures for so long, from a moment after the first bytes have come. Then `stop`, and both end.
 /// Throws SetupError: what a side has thrown, or bench.processes.
 Window measure(Meeting& meeting, double seconds, const std::function<void()>& sender, const std::function<void()>& receiver);

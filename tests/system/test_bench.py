@@ -36,7 +36,7 @@ def verbs_of(rodeo, *command):
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
     """Beside those here: test_figures.py, and test_card_bench.py for cards."""
-    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "farm", "statistics", "data", "figures"}
+    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "farm", "events", "statistics", "data", "figures"}
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
     said = rodeo("bench", "build", "--help").stdout
@@ -69,6 +69,8 @@ def test_a_bench_whose_fragments_are_not_whole_is_no_measurement(rodeo):
     ("serve", "--fragment-bytes", 7701), ("serve", "--fragment-bytes", 8), ("serve", "--readouts", 0), ("serve", "--nodes", 0), ("serve", "--kept", 100),
     ("farm", "--nodes", 0), ("farm", "--readouts", 2000), ("farm", "--slots", 0), ("farm", "--at-once", 0), ("farm", "--seconds", "nan"),
     ("serve", "--seconds", "nan"), ("build", "--retain", "1000s"),
+    ("events", "--readouts", 0), ("events", "--nodes", 65), ("events", "--fragment-bytes", 7701), ("events", "--events", 0), ("events", "--workers", 0),
+    ("events", "--kept", 100), ("events", "--pages", 1), ("events", "--credit-bytes", -1), ("events", "--seconds", "nan"),
     ("scaling", "--repeat", 0), ("scaling", "--seconds", "nan"), ("scaling", "--links", 0)])
 def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb, option, value):
     done = rodeo("bench", verb, option, value, exit_code=2)
@@ -124,6 +126,25 @@ def test_what_the_serve_bench_fetches_is_what_was_kept(rodeo, options):
     assert result["events_per_second"] == pytest.approx(result["fragments_per_second"] / result["readouts"])
     assert result["bare_bytes_per_second"] > 0 and result["fragments_per_core_second"] > 0
     assert 0 < result["latency_p50_us"] <= result["latency_p99_us"]
+
+
+@pytest.mark.parametrize("options", [
+    ["--readouts", 3, "--nodes", 2, "--events", 4, "--fragment-bytes", 5000],
+    ["--readouts", 2, "--nodes", 1, "--events", 2, "--fragment-bytes", 150000, "--credit-fragments", 0, "--credit-bytes", 300000],  # fragments in pieces
+    ["--readouts", 1, "--nodes", 2, "--events", 2, "--fragment-bytes", 16, "--credit-fragments", 0],
+], ids=lambda options: " ".join(map(str, options)))
+def test_the_events_bench_builds_whole_events_of_the_right_bytes(rodeo, options):
+    result = bench(rodeo, "events", "--kept", 64, "--pages", 8, *options)
+    assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0], result
+    assert result["events"] > 0 and result["verified_fragments"] == result["events"] * result["readouts"]
+    assert result["connections"] == result["readouts"] * result["nodes"]
+    assert result["bytes_per_second"] == pytest.approx(result["event_bytes"] * result["events_per_second"])
+    for speed in ("transport", "bare"):
+        assert result[f"{speed}_bytes_per_second"] > 0
+    measured = [result] if options[-2:] == ["--credit-fragments", 0] else [result, result["shaped"]]
+    assert (result["shaped"] is None) == (len(measured) == 1)
+    for rates in measured:
+        assert 0 < rates["latency_p50_us"] <= rates["latency_p99_us"] and rates["latency_p50_us"] <= 1.05 * rates["building_p99_us"]
 
 
 def test_what_keeping_fragments_costs_stands_beside_a_run_without(rodeo):

@@ -230,7 +230,8 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
   }
   NodeEvent& event = events_.slots[*slot];
   event.state = State::fetching;
-  event.dropped = false;
+  event.dropped = event.wants_all = event.built = false;
+  event.asked_ns = 0;
   event.knew_all = readouts_->all_described();
   event.assigned = assigned;
   event.assigned_ns = now_ns;
@@ -246,7 +247,12 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
     if (first.size() == pool_.first_robs().size()) return collector_->want(*slot, first);
     // One that nobody has: the selection sees all there is, and says what it makes of that.
   }
-  collector_->want_all(*slot);
+  want_all(*slot);
+}
+
+void FilterNode::want_all(Slot slot) {
+  events_.slots[slot].wants_all = true;
+  collector_->want_all(slot);
 }
 
 void FilterNode::drop(Slot slot) {
@@ -274,6 +280,8 @@ void FilterNode::free_slot(Slot slot) {
 void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
   if (event.state != State::fetching && event.state != State::completing) return;
+  if (event.asked_ns != 0) collecting_.record(now_ns - std::exchange(event.asked_ns, 0));
+  if (event.wants_all && !std::exchange(event.built, true)) building_.record(now_ns - event.assigned_ns);
   const bool lacks = lacks_fragments(slot);
   if (event.state == State::fetching && !lacks && !event.assigned.build_only()) return select(slot);
   if (event.state == State::fetching) {
@@ -281,7 +289,7 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
     event.state = State::completing;
     event.verdict = Verdict::debug;
     event.streams = event.assigned.build_only() ? kBuildOnlyStream : kPartialStream;
-    collector_->want_all(slot);
+    want_all(slot);
     return;  // complete again at once, if there is nothing more
   }
   build(slot, now_ns);
@@ -289,7 +297,6 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
 
 void FilterNode::build(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
-  building_.record(now_ns - event.assigned_ns);
   if (event.data.empty()) {
     bool timed_out = false;
     for (EventCollector::RobIndex rob = 0; rob < collector_->robs(); ++rob)
@@ -340,7 +347,7 @@ void FilterNode::selected(SelectionJob& job, std::uint64_t now_ns) {
   }
   event.state = State::fetching;
   if (robs.empty()) {
-    collector_->want_all(slot);
+    want_all(slot);
   } else {
     collector_->want(slot, robs);
   }
@@ -351,7 +358,7 @@ void FilterNode::keep(Slot slot, Verdict verdict, std::vector<RecordStream> stre
   event.verdict = verdict;
   event.streams = std::move(streams);
   event.state = State::completing;
-  collector_->want_all(slot);  // what is not here yet; complete at once if nothing is missing
+  want_all(slot);  // what is not here yet; complete at once if nothing is missing
 }
 
 void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
@@ -417,10 +424,14 @@ void FilterNode::show(std::uint64_t now_ns, bool last) {
   status.recorders = recorders_.peers();
   status.cpu_seconds = cpu_.seconds();
   status.selection_cpu_seconds = pool_.cpu_seconds();
+  base::LatencySummary collecting;
+  collecting_.add_to(collecting);
   base::LatencySummary building;
   building_.add_to(building);
   base::LatencySummary deciding;
   deciding_.add_to(deciding);
+  status.collecting_p50_ns = collecting.percentile_ns(0.5);
+  status.collecting_p99_ns = collecting.percentile_ns(0.99);
   status.building_p50_ns = building.percentile_ns(0.5);
   status.building_p99_ns = building.percentile_ns(0.99);
   status.deciding_p50_ns = deciding.percentile_ns(0.5);

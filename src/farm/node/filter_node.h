@@ -61,6 +61,7 @@ class FilterNode {
 
   // Events
   void begin(const formats::AssignedEvent& assigned, std::uint64_t now_ns);
+  void want_all(Slot slot);
   void drop(Slot slot);
   void drop_all_of(std::uint64_t id);
   void fetched(Slot slot, std::uint64_t now_ns);
@@ -105,6 +106,7 @@ class FilterNode {
   std::vector<Slot> complete_;
   std::string failure_;
   std::uint64_t shown_ns_ = 0;
+  base::LatencyHistogram collecting_;
   base::LatencyHistogram building_;
   base::LatencyHistogram deciding_;
   base::ThreadCpu cpu_;

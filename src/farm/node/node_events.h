@@ -19,8 +19,11 @@ struct NodeEvent {
   State state = State::free;
   bool knew_all = false;  ///< all readouts were known when it began
   bool dropped = false;
+  bool wants_all = false;
+  bool built = false;  ///< it had all, once
   formats::AssignedEvent assigned = {};
   std::uint64_t assigned_ns = 0;
+  std::uint64_t asked_ns = 0;  ///< the first request of those that are under way; 0: none yet
   EventData data = {};
   SelectionJob job = {};
   std::vector<formats::RecordStream> streams = {};

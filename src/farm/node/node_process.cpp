@@ -111,7 +111,9 @@ Json NodeProcess::report() const {
                                {"fetching", shown_.fetching},
                                {"selecting", shown_.selecting},
                                {"recording", shown_.recording}})},
-       {"latency_us", Json::object({{"building_p50", microseconds(shown_.building_p50_ns)},
+       {"latency_us", Json::object({{"collecting_p50", microseconds(shown_.collecting_p50_ns)},
+                                    {"collecting_p99", microseconds(shown_.collecting_p99_ns)},
+                                    {"building_p50", microseconds(shown_.building_p50_ns)},
                                     {"building_p99", microseconds(shown_.building_p99_ns)},
                                     {"deciding_p50", microseconds(shown_.deciding_p50_ns)},
                                     {"deciding_p99", microseconds(shown_.deciding_p99_ns)}})},
@@ -189,7 +191,10 @@ std::string prometheus_text(const NodeStatus& status) {
   gauge("bytes_under_way", "Their bytes, as fragments lately were.", status.bytes_under_way);
   gauge("readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
   gauge("recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
-  gauge("building_p50_seconds", "Median of the time from assignment to all fragments.",
+  gauge("collecting_p50_seconds", "Median of the time from the first request for fragments of an event to the last of them.",
+        microseconds(status.collecting_p50_ns) * 1e-6);
+  gauge("collecting_p99_seconds", "99th percentile of that time.", microseconds(status.collecting_p99_ns) * 1e-6);
+  gauge("building_p50_seconds", "Median of the time from assignment to all fragments, waiting for credit included.",
         microseconds(status.building_p50_ns) * 1e-6);
   gauge("building_p99_seconds", "99th percentile of that time.", microseconds(status.building_p99_ns) * 1e-6);
   gauge("deciding_p50_seconds", "Median of the time from assignment to decision.",
@@ -218,6 +223,8 @@ std::string node_report_text(const Json& report) {
   if (number("events", "under_way") + number("events", "unsafe") > 0)
     out += fmt::format("  {:.0f} under way and {:.0f} decisions not safe at the end\n", number("events", "under_way"),
                        number("events", "unsafe"));
+  out += fmt::format("  from the first request for an event to its last fragment p50 {:.0f} us, p99 {:.0f} us\n",
+                     number("latency_us", "collecting_p50"), number("latency_us", "collecting_p99"));
   out += fmt::format("  {} of fragments, {} recorded; from assignment to decision p50 {:.0f} us, p99 {:.0f} us\n",
                      base::format_quantity(number("bytes", "fragments"), "B"),
                      base::format_quantity(number("bytes", "recorded"), "B"), number("latency_us", "deciding_p50"),

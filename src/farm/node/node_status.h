@@ -76,7 +76,10 @@ struct NodeStatus {
   std::vector<Peer> recorders;
   double cpu_seconds = 0;
   double selection_cpu_seconds = 0;
-  std::uint64_t building_p50_ns = 0;  ///< from assignment to all fragments
+  std::uint64_t collecting_p50_ns =
+      0;  ///< from the first request for fragments to the last of those that were wanted at a time
+  std::uint64_t collecting_p99_ns = 0;
+  std::uint64_t building_p50_ns = 0;  ///< from assignment to all fragments: what waits for credit included
   std::uint64_t building_p99_ns = 0;
   std::uint64_t deciding_p50_ns = 0;  ///< from assignment to decision
   std::uint64_t deciding_p99_ns = 0;

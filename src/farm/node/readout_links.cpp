@@ -81,6 +81,7 @@ void ReadoutLinks::fetch(std::uint64_t now_ns) {
       collector_.not_sent(ask->id, now_ns);
       return;
     }
+    if (events_.slots[ask->slot].asked_ns == 0) events_.slots[ask->slot].asked_ns = now_ns;
     pending_.emplace(*request, Pending{.number = ask->id, .slot = ask->slot});
   }
 }
