@@ -72,7 +72,10 @@ void StandInReadouts::answer(std::uint32_t index, const transport::Replier::Requ
   reply_.clear();
   switch (static_cast<FragmentRequest>(request.kind)) {
     case FragmentRequest::clear: clear(settings_.first + index, request.message.in_one_piece(whole_)); break;
-    case FragmentRequest::holdings: formats::append_holdings_reply(reply_, {}); break;
+    case FragmentRequest::holdings:
+      // Fragments of all events have come.
+      formats::append_holdings_reply(reply_, {.newest = UINT32_MAX});
+      break;
     case FragmentRequest::describe: formats::append_describe_reply(reply_, {.run_number = 1}); break;
     default:
       return services_[index]->refuse(request.client, request.number,

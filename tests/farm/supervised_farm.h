@@ -43,12 +43,14 @@ class KeepingReadout {
     for (const auto& request : requests) answer(request);
   }
   void hold(std::uint64_t id) {
+    newest = std::max(newest.value_or(0), id);
     // A clear may come before the data.
     if (!cleared.contains(static_cast<std::uint32_t>(id))) held.insert(id);
   }
 
   std::set<std::uint64_t> held;
   std::map<std::uint32_t, int> cleared;  ///< how often
+  std::optional<std::uint64_t> newest = {};
   bool ended = false;
   bool stands_still = false;
   bool refuses = false;
@@ -83,7 +85,7 @@ class KeepingReadout {
             holdings.ranges.push_back({*id, 1});
           }
         }
-        if (!held.empty()) holdings.newest = *held.rbegin();
+        holdings.newest = newest;
         formats::append_holdings_reply(reply, holdings);
         break;
       }

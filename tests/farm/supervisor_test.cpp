@@ -220,6 +220,35 @@ TEST_F(SupervisedFarm, WhatOnlyReadoutsKnowOfIsAssignedAfterAKill) {
   }));
 }
 
+TEST_F(SupervisedFarm, WhatWasNotToldOfAndComesToAReadoutLaterIsAssignedAsWell) {
+  serve_triggers(60);
+  KeepingReadout& one = readout("readout.hlt");
+  // The first twenty are accepted while the supervisor is not there.
+  auto other = std::make_unique<trigger::TriggerSource>(*authority_, "other", 20);
+  other->set_ready(true);
+  std::vector<trigger::TriggerRange> taken;
+  std::uint64_t before = 0;
+  while (before < 20) before += other->take(20, taken);
+  other.reset();
+  ToldNode& a = node("a");
+  auto with = settings();
+  with.rebuild_time = 50ms;
+  one.stands_still = true;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return ids_.size() == 60; }));
+  // All of them are in its builder.
+  one.held.clear();
+  one.newest.reset();
+  one.stands_still = false;
+  ASSERT_TRUE(until([&] { return seen("surveys") >= 3 && supervisor_->status().stage == farm::Stage::running; }));
+  for (const std::uint64_t id : ids_) one.hold(id);
+  ASSERT_TRUE(until([&] { return all_done(60); }));
+  EXPECT_EQ(a.decided.size(), 60U);
+  supervisor_->stop();
+  ASSERT_TRUE(over());
+  EXPECT_EQ(supervisor_->status().undecided, 0U);
+}
+
 // ---- readouts
 
 TEST_F(SupervisedFarm, ADecisionIsSafeOnlyWhenEachReadoutHasClearedTheEvent) {

@@ -17,7 +17,8 @@ constexpr unsigned kMostClears = 8;             // of one readout, that it has n
 constexpr std::uint64_t kAgainNs = 20'000'000;  // a refused clear is told again
 constexpr std::uint64_t kDescribeNs = 50'000'000;
 constexpr std::uint64_t kProbeNs = 500'000'000;  // a readout that is dead and connected is asked, to see whether it is
-constexpr std::uint64_t kBehind = 1 << 16;       // events may come so much later than the newest one
+constexpr std::uint64_t kWatchPolls = 20;   // times poll_holdings: where a trigger tells of events, what it did not tell of
+constexpr std::uint64_t kBehind = 1 << 16;  // events may come so much later than the newest one
 
 }  // namespace
 
@@ -35,11 +36,11 @@ void Readouts::poll(std::uint64_t now_ns) {
       look_after(readouts_[i], now_ns);
       ask_holdings(i, now_ns);
       if (follows_) ask_describe(i, now_ns);
-      if (readouts_[i].more) tell_clears(i, now_ns);
+      if (readouts_[i].more) tell_clears(i);
     }
   }
   if (std::exchange(batches_, clears_.batches_closed()) == clears_.batches_closed()) return;
-  for (std::uint32_t i = 0; i < readouts_.size(); ++i) tell_clears(i, now_ns);
+  for (std::uint32_t i = 0; i < readouts_.size(); ++i) tell_clears(i);
 }
 
 void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
@@ -52,6 +53,7 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
     readout.connected = true;
     readout.surveyed = readout.asked = readout.ended = false;
     readout.from = 0;
+    readout.newest = 0;
     readout.next_ask_ns = 0;
     readout.clears = 0;
     if (!clears_.lives(readout.number)) {
@@ -96,7 +98,7 @@ const std::shared_ptr<const std::vector<std::byte>>& Readouts::bytes_of(const di
   return encoded_;
 }
 
-void Readouts::tell_clears(std::uint32_t index, std::uint64_t) {
+void Readouts::tell_clears(std::uint32_t index) {
   Readout& readout = readouts_[index];
   readout.more = true;
   while (readout.clears < kMostClears) {
@@ -121,8 +123,9 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
   if (!readout.connected || readout.asked || now_ns < readout.next_ask_ns) return;
   const bool dead = !clears_.lives(readout.number);
   if (!readout.from) {
-    if (!follows_ && !dead) return;
-    readout.from = readout.newest > kBehind ? readout.newest - kBehind : 0;
+    const bool watched = now_ns < readout.watch_end_ns;
+    if (!follows_ && !dead && !watched) return;
+    readout.from = watched || readout.newest < kBehind ? 0 : readout.newest - kBehind;
   }
   request_.clear();
   formats::append_holdings_request(request_, {.from = *readout.from});
@@ -130,7 +133,7 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
                                       std::span<const std::byte>(request_), settings_.readout_grace);
   if (!request) return;
   readout.asked = true;
-  pending_[*request] = {.readout = index, .what = Asked::holdings};
+  pending_[*request] = {.readout = index, .what = Asked::holdings, .from = *readout.from};
 }
 
 void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
@@ -175,9 +178,8 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       break;
     case Asked::holdings:
       readout.asked = false;
-      readout.next_ask_ns =
-          now_ns + (clears_.lives(readout.number) ? static_cast<std::uint64_t>(settings_.poll_holdings.count()) : kProbeNs);
-      if (reply.outcome == Outcome::answered) holdings(readout, reply, now_ns);
+      readout.next_ask_ns = now_ns + pause_ns(readout);
+      if (reply.outcome == Outcome::answered) holdings(readout, pending.from, reply, now_ns);
       if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) silent(readout);
       break;
     case Asked::describe:
@@ -194,19 +196,30 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
   return true;
 }
 
-void Readouts::holdings(Readout& readout, const transport::Requester::Reply& reply, std::uint64_t) {
+/// Between two questions for what a readout holds.
+std::uint64_t Readouts::pause_ns(const Readout& readout) const {
+  if (!clears_.lives(readout.number)) return kProbeNs;
+  return static_cast<std::uint64_t>(settings_.poll_holdings.count()) * (follows_ ? 1 : kWatchPolls);
+}
+
+void Readouts::holdings(Readout& readout, std::uint64_t from, const transport::Requester::Reply& reply,
+                        std::uint64_t now_ns) {
   const auto held = formats::read_holdings_reply(reply.message.in_one_piece(whole_));
   if (!held) {
     counters_.add(C::bad_answers);
     return;
   }
-  std::uint64_t last = readout.from.value_or(0);
+  std::uint64_t last = from;
   for (const formats::GlobalIdRange& range : held->ranges) {
     for (std::uint32_t i = 0; i < range.count; ++i) held_(range.first + i);
     last = range.first + range.count;
   }
   if (held->newest) readout.newest = std::max(readout.newest, *held->newest);
-  if (held->more && last > readout.from.value_or(0)) {
+  if (readout.watch_end_ns == UINT64_MAX && held->newest && *held->newest >= readout.watched_below)
+    readout.watch_end_ns = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
+  // What is looked for is lower.
+  const bool enough = readout.surveyed && now_ns < readout.watch_end_ns && last >= readout.watched_below;
+  if (held->more && last > from && !enough) {
     readout.from = last;
     readout.next_ask_ns = 0;
     return;
@@ -214,6 +227,20 @@ void Readouts::holdings(Readout& readout, const transport::Requester::Reply& rep
   readout.from.reset();
   readout.surveyed = true;
   counters_.add(C::surveys);
+}
+
+void Readouts::watch(std::uint64_t below) {
+  for (Readout& readout : readouts_) {
+    if (readout.watched_below == below) continue;
+    readout.watched_below = below;
+    readout.watch_end_ns = UINT64_MAX;
+  }
+}
+
+bool Readouts::watched() const {
+  return std::ranges::all_of(readouts_, [&](const Readout& readout) {
+    return !readout.connected || readout.watch_end_ns != UINT64_MAX || readout.watched_below == UINT64_MAX;
+  });
 }
 
 void Readouts::survey(std::uint64_t from) {

@@ -63,6 +63,11 @@ class Readouts {
 
   /// Every readout that is there is asked for what it holds, from this id on.
   void survey(std::uint64_t from);
+  /// Ids below this one were not told, all of them; UINT64_MAX: none was told since. What comes to a readout only now is found as well: it is asked again and
+  /// again, until it has had events behind them, and for readout_grace more.
+  void watch(std::uint64_t below);
+  /// No readout that is there may have something of them on its way still, as far as it says itself.
+  bool watched() const;
   /// All that are there have answered, and all have been there once or are dead.
   bool surveyed() const;
   /// Asked one after the other for new events: where there is no trigger to tell of them.
@@ -88,7 +93,9 @@ class Readouts {
     bool asked = false;                      // a survey is under way
     std::uint64_t next_ask_ns = 0;
     std::uint64_t next_describe_ns = 0;
-    std::uint64_t newest = 0;
+    std::uint64_t newest = 0;         // that it has told on this connection
+    std::uint64_t watched_below = 0;  // it is asked again and again for lower ids
+    std::uint64_t watch_end_ns = 0;   // until then; UINT64_MAX: it has not had an event behind them
     unsigned clears = 0;              // under way
     bool more = false;                // clears, perhaps, that could not be told yet
     std::uint64_t told_again_ns = 0;  // when a refused clear is told again; 0: none was
@@ -98,15 +105,17 @@ class Readouts {
   struct Pending {
     std::uint32_t readout = 0;
     Asked what = Asked::clear;
-    std::uint64_t sequence = 0;
+    std::uint64_t sequence = 0;  // of clears
+    std::uint64_t from = 0;      // of holdings
     std::shared_ptr<const std::vector<std::byte>> bytes = {};
   };
 
   void look_after(Readout& readout, std::uint64_t now_ns);
-  void tell_clears(std::uint32_t index, std::uint64_t now_ns);
+  void tell_clears(std::uint32_t index);
   void ask_holdings(std::uint32_t index, std::uint64_t now_ns);
   void ask_describe(std::uint32_t index, std::uint64_t now_ns);
-  void holdings(Readout& readout, const transport::Requester::Reply& reply, std::uint64_t now_ns);
+  void holdings(Readout& readout, std::uint64_t from, const transport::Requester::Reply& reply, std::uint64_t now_ns);
+  std::uint64_t pause_ns(const Readout& readout) const;
   void silent(Readout& readout);
   const std::shared_ptr<const std::vector<std::byte>>& bytes_of(const dispatch::ClearBook::Batch& batch);
 

@@ -50,7 +50,9 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               "what nobody has decided.",
               kTime),
       setting(&S::poll_holdings, "poll_holdings",
-              "Without a trigger authority: how often readouts are asked for new events.", kSomeTime),
+              "Without a trigger authority: how often readouts are asked for new events. With one: after triggers that the "
+              "supervisor was not told of, twenty times as long.",
+              kSomeTime),
       setting(&S::work_patience, "work_patience", "A node that nothing can be said to is answered after so long.",
               kSomeTime),
       setting(&S::drain_time, "drain_time",

@@ -133,6 +133,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       marks_ = triggers_->report().marks;
       readouts_.survey(0);
     }
+    if (triggers_) readouts_.watch(triggers_->told_from());
     orphans_.poll(now_ns, stage_ > Stage::rebuilding, marks_, triggers_ ? 0 : block_by_time(now_ns));
   }
   switch (stage_) {
@@ -161,7 +162,9 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       return enter(Stage::draining, now_ns);
     case Stage::draining: {
       books_.clears.flush(now_ns, books_.dispatcher.waiting() + books_.dispatcher.assigned() == 0);
-      const bool all = books_.empty() && readouts_.surveyed() && orphans_.waiting() == 0;
+      // What was not told of may still be on its way through a readout.
+      const bool found = readouts_.watched() || in_stage() >= static_cast<std::uint64_t>(settings_.readout_grace.count());
+      const bool all = found && books_.empty() && readouts_.surveyed() && orphans_.waiting() == 0;
       if (!all && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
       undecided_ = books_.dispatcher.waiting() + books_.dispatcher.assigned() + orphans_.waiting();
       nodes_.say_over(now_ns);

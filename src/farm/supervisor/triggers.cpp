@@ -22,6 +22,7 @@ bool Triggers::poll() {
   const std::uint64_t count = source_->take(room, ranges_);
   for (const trigger::TriggerRange& range : ranges_) {
     if (range.sequence != expected_) books_.trigger_begins(range.id_of(0));
+    if (range.sequence != expected_ || told_from_ == UINT64_MAX) told_from_ = range.id_of(0);
     expected_ = range.sequence + range.count;
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const std::uint64_t id = range.id_of(i);
@@ -51,7 +52,9 @@ bool Triggers::hold() {
 bool Triggers::take_gap() {
   const auto report = follower_->report();
   const std::uint64_t connections = report.link ? report.link->connections : 0;
-  return std::exchange(connections_, connections) != connections;
+  const bool gap = std::exchange(connections_, connections) != connections;
+  if (gap) told_from_ = UINT64_MAX;
+  return gap;
 }
 
 }  // namespace rodeo::farm

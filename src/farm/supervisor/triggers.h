@@ -30,6 +30,8 @@ class Triggers {
 
   /// Triggers may have been accepted since the last time that nobody told us of: the connection was made anew.
   bool take_gap();
+  /// The first id that was told of since then; UINT64_MAX: none was.
+  std::uint64_t told_from() const { return told_from_; }
   trigger::TriggerReport report() const { return follower_->report(); }
   std::optional<Error> refused() const { return follower_->refused(); }
   bool busy() const { return busy_; }
@@ -43,6 +45,7 @@ class Triggers {
   std::vector<trigger::TriggerRange> ranges_;
   std::uint64_t expected_ = UINT64_MAX;  // sequence number
   std::uint64_t connections_ = 0;
+  std::uint64_t told_from_ = UINT64_MAX;
   std::uint64_t under_way_ = 0;  // told of, and in the books
   bool busy_ = false;
 };
