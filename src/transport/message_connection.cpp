@@ -100,7 +100,7 @@ MessageConnection::Filled MessageConnection::fill(const OutgoingMessage& message
     const std::size_t more = (begin != end || copies ? 1 : 0) + (copies ? 0 : 1);
     if (parts.size() + more > most_parts) break;
     if (copies) {
-      std::memcpy(end, rest.data(), bytes);
+      std::ranges::copy(rest.first(bytes), end);  // nothing at all, for an empty part
       end += bytes;
       filled.copied += bytes;
     } else {

@@ -174,7 +174,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       } else if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) {
         silent(readout);
       }
-      if (readout.more) tell_clears(pending.readout, now_ns);
+      if (readout.more) tell_clears(pending.readout);
       break;
     case Asked::holdings:
       readout.asked = false;
