@@ -34,7 +34,7 @@ Json json_of(const FarmBenchSettings& settings, const FarmBenchResult& result) {
                        {"cleared_early", result.cleared_early},
                        {"other_batches", result.other_batches},
                        {"failures", result.failures},
-                       {"mismatches", mismatches(result.mismatches())}});
+                       {"mismatches", result.mismatches()}});
 }
 
 void print(const FarmBenchSettings& settings, const FarmBenchResult& result) {
@@ -81,8 +81,8 @@ void add_bench_farm(Command& bench) {
     const FarmBenchResult result = run_farm_bench(given);
     if (options->json != "-") print(given, result);
     if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(given, result)));
-    if (mismatches(result.mismatches()) == 0) return ExitCode::done;
-    return std::unexpected(not_proven(mismatches(result.mismatches()), 0, 0));
+    if (result.mismatches() == 0) return ExitCode::done;
+    return std::unexpected(not_proven(result.mismatches(), 0, 0));
   });
 }
 
