@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "bench/bench.h"
+#include "bench/figure_chain.h"
 #include "bench/figure_points.h"
 #include "cli/program.h"
 #include "cli/python.h"
@@ -153,8 +154,9 @@ Result<ExitCode> make_figures(const FiguresOptions& options, const Measures& all
   if (failed) return std::unexpected(Error{"cli.output", "cannot make the folder: " + failed.message(), directory.string()});
   for (const std::string& name : options.only) {
     if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.first == name; })) {
-      return std::unexpected(
-          Error{"cli.bad_value", name + " is not one of figure4, figure5, figure6a, figure6b, table2, ablations", "--only"});
+      std::string names;
+      for (const auto& one : all) names += (names.empty() ? "" : ", ") + one.first;
+      return std::unexpected(Error{"cli.bad_value", name + " is not one of " + names, "--only"});
     }
   }
   Json out = Json::object({{"machine", machine()}, {"seconds_per_point", options.settings.seconds}});
@@ -206,6 +208,24 @@ void add_bench_figures(Command& bench) {
                                    {"figure6b", [&] { return measure_figure6b(settings, registry); }},
                                    {"table2", [&] { return measure_table2(settings, registry); }},
                                    {"ablations", [&] { return measure_ablations(settings, options->directory); }}});
+  });
+
+  auto chained = std::make_shared<FiguresOptions>();
+  Command& chain = figures.verb("chain", "Software ROD paper: Figures 4 and 5 over the network, generator to builder");
+  chain.example("rodeo bench figures chain", "a minute on a quiet machine; pictures in ./figures");
+  chain.option("--seconds", chained->settings.seconds, "Length of each point [s]");
+  chain.option("--out", chained->directory,
+               "Folder for figures.json, the pictures (PNG and SVG), and what the processes were told and said");
+  chain.option("--only", chained->only, "chain4 or chain5; may be given twice");
+  chain.flag("--sparse", chained->settings.sparse, "Only the ends of each sweep: a quick look");
+  chain.paragraph(
+      "Generator and router are one process, the readout is another, all on this machine. The lines are the paper's eq. (5) "
+      "for its network, and the same "
+      "equation for what bare pages of the transport carry here, with the bytes that a chunk takes on the wire.");
+  chain.run([chained] {
+    const fs::path directory = chained->directory;
+    return make_figures(*chained, {{"chain4", [&] { return measure_chain4(chained->settings, directory / "chain4"); }},
+                                   {"chain5", [&] { return measure_chain5(chained->settings, directory / "chain5"); }}});
   });
 
   auto designs = std::make_shared<FiguresOptions>();

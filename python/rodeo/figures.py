@@ -118,6 +118,47 @@ def figure5(data, figure):
     page.write("figure5")
 
 
+def chain4(data, figure):
+    page = Page(data, figure)
+    ax = page.axes[0]
+    network = figure["network"]
+    cards = [n / 20 for n in range(20, 121)]
+    line(ax, *of(figure["points"], "cards"), OURS[0], f"Rodeo, {network['provider']}, all processes on {data['machine']['cores']} cores")
+    bits, wire = 8 * network["bare_bytes_per_second"], network["wire_bytes_per_chunk"]
+    ax.plot(cards, [published.link_limit_hz(bits, n, wire) / 1e3 for n in cards], ":", color=OURS[1],
+            label=f"Eq. (5) for {bits / 1e9:.1f} Gb/s of bare pages here, {wire:.1f} B a chunk")
+    ax.plot(cards, [published.network_limit_hz(n) / 1e3 for n in cards], ":", color=PUBLISHED, label="Paper, eq. (5): its 91.3 Gb/s network, 52 B a chunk")
+    ax.plot(cards, [published.network_limit_hz(n, 0) / 1e3 for n in cards], "--", color=PUBLISHED, linewidth=1, label="Paper: the same without NetIO's 12 B a chunk")
+    ax.axhline(published.RUN3_RATE_HZ / 1e3, color="#888888", linewidth=0.8)
+    ax.text(1, published.RUN3_RATE_HZ / 1e3, "Run 3: 100 kHz", fontsize=7.5, color="#666666", va="bottom")
+    ax.set_xlabel("FELIX cards (192 E-links each)")
+    ax.set_ylabel("Trigger rate of every card [kHz]")
+    ax.set_xlim(0.8, 6.2)
+    logarithmic(ax, (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000))
+    ax.legend()
+    page.write("chain4")
+
+
+def chain5(data, figure):
+    page = Page(data, figure)
+    ax = page.axes[0]
+    network = figure["network"]
+    streams = [n / 10 for n in range(10, 241)]
+    line(ax, *of(figure["points"], "streams"), OURS[0], f"Rodeo, {network['provider']}, every byte read, all processes on {data['machine']['cores']} cores")
+    bits, wire = 8 * network["bare_bytes_per_second"], network["wire_bytes_per_chunk"]
+    ax.plot(streams, [bits / (n * wire * 8) / 1e3 for n in streams], ":", color=OURS[1], label=f"{bits / 1e9:.1f} Gb/s of bare pages here, filled")
+    ax.plot(streams, [published.full_mode_network_limit_hz(n) / 1e3 for n in streams], ":", color=PUBLISHED, label="Paper's 91.3 Gb/s network filled with 5000 B chunks")
+    ax.plot([1], [published.ONE_STREAM_RATE_HZ / 1e3], "D", color=PUBLISHED, markerfacecolor="white", markersize=7, label="Paper: 1.76 MHz, one stream over 24 links")
+    ax.axhline(published.RUN3_RATE_HZ / 1e3, color="#888888", linewidth=0.8)
+    ax.text(1, published.RUN3_RATE_HZ / 1e3, "Run 3: 100 kHz", fontsize=7.5, color="#666666", va="bottom")
+    ax.set_xlabel("Independent streams over 24 links")
+    ax.set_ylabel("Fragment rate of each stream [kHz]")
+    ax.set_xticks([1, 2, 3, 4, 6, 8, 12, 24])
+    logarithmic(ax, (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000))
+    ax.legend()
+    page.write("chain5")
+
+
 def run4_line(ax, x):
     ax.axhline(published.RUN4_RATE_HZ / 1e3, color="#888888", linewidth=0.8)
     ax.text(x, published.RUN4_RATE_HZ / 1e3, "Run 4: 1 MHz", fontsize=7.5, color="#666666", va="bottom", ha="right")
@@ -267,7 +308,7 @@ def main(arguments):
     data = json.loads(path.read_text())
     data["directory"] = path.parent
     drawn = []
-    for draw in (figure4, figure5, figure6a, figure6b, table2, ablations, statistics):
+    for draw in (figure4, figure5, figure6a, figure6b, table2, ablations, statistics, chain4, chain5):
         figure = data.get(draw.__name__)
         if figure and figure["points"]:
             draw(data, figure)

@@ -30,7 +30,12 @@ STATISTICS_OF_NONE = 0.15  # of the first design: "~85 % performance hit"
 
 def network_limit_hz(cards, overhead_bytes=NETIO_OVERHEAD_BYTES, chunk_bytes=40):
     """Eq. (5): the trigger rate at which the chunks of so many cards fill the network."""
-    return NETWORK_BITS_PER_SECOND / (LINKS_PER_CARD * cards * (chunk_bytes + overhead_bytes) * 8)
+    return link_limit_hz(NETWORK_BITS_PER_SECOND, cards, chunk_bytes + overhead_bytes)
+
+
+def link_limit_hz(bits_per_second, cards, wire_bytes):
+    """The same equation for another network, and for chunks that take so many bytes on it."""
+    return bits_per_second / (LINKS_PER_CARD * cards * wire_bytes * 8)
 
 
 def full_mode_network_limit_hz(streams, chunk_bytes=5000):

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -152,6 +153,14 @@ class Chain {
     }
     const bool late = seconds_since(stage_began_) > (failure_.empty() ? kStagePatience : kFailedPatience);
     if (late && failure_.empty()) failure_ = fmt::format("the {} did not end within {:g} s", kEnds[stage_], kStagePatience);
+    if (!failure_.empty() && seconds_since(stage_began_) > kOrderlyPatience && !std::exchange(pressed_, true)) {
+      for (const auto& one : running_) {
+        for (int more = 0; more < 2 && is_of_stage(*one) && !one->ended(); ++more) {
+          one->process->tell_to_stop();
+          std::this_thread::sleep_for(50ms);  // two at once are one
+        }
+      }
+    }
     if (late || std::ranges::all_of(running_, [&](auto& one) { return !is_of_stage(*one) || one->ended(); })) {
       do {
         if (++stage_ == std::size(kEnds)) return false;
@@ -173,8 +182,10 @@ class Chain {
 
  private:
   static constexpr double kDataPatience = 20;
-  static constexpr double kStagePatience = 60;
-  static constexpr double kFailedPatience = 8;  // longer than readouts keep what nobody clears
+  static constexpr double kStagePatience = 600;
+  static constexpr double kFailedPatience = 8;
+  static constexpr double kOrderlyPatience =
+      3;  // of a chain that is broken; then its processes are asked not to wait for what will not come
   static constexpr double kLookEvery = 0.25;
   // At the end: what the trigger has accepted is decided and cleared, then links end, then files are closed, then the card goes.
   static constexpr std::string_view kEnds[] = {"supervisor", "router", "readout", "node", "recorder", "emulator"};
@@ -190,6 +201,7 @@ class Chain {
 
   void next_stage() {
     stage_began_ = Clock::now();
+    pressed_ = false;
     // Readouts end by themselves, behind their links, and nodes when they are told that the run is over.
     const bool by_itself = failure_.empty() && (kEnds[stage_] == "readout" || kEnds[stage_] == "node");
     for (const auto& one : running_) {
@@ -251,6 +263,7 @@ class Chain {
   Clock::time_point stage_began_;
   std::optional<Clock::time_point> first_;  ///< the first trigger was seen
   bool ending_ = false;
+  bool pressed_ = false;
   std::size_t stage_ = 0;
   std::string failure_;
   std::map<std::string, int> limits_;

@@ -92,7 +92,8 @@ std::string advance(Emulator& emulator, const Json& request) {
 Json marks_json(const trigger::TriggerReport& trigger) {
   Json json = Json::array();
   for (const trigger::TriggerMark& mark : trigger.marks)
-    json.push_back(Json::object({{"id", mark.id}, {"lumi_block", mark.lumi_block}, {"scan_step", mark.scan_step}}));
+    json.push_back(Json::object(
+        {{"id", mark.id}, {"lumi_block", mark.lumi_block}, {"scan_step", mark.scan_step}, {"sequence", mark.sequence}}));
   return json;
 }
 

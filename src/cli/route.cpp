@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/runtime_dir.h"
@@ -193,12 +194,24 @@ Result<ExitCode> stop(const TalkOptions& options) {
   return ExitCode::done;
 }
 
+/// What an entry is there for, for people; a service that is not one of Rodeo's by its own word.
+std::string purpose_of(const transport::BusEntry& entry) {
+  if (entry.trigger_list) return "publishes the trigger list";
+  if (entry.service.empty()) return "publishes links";
+  for (const auto& [service, does] :
+       {std::pair{"fragments", "serves fragments"}, {"assignments", "assigns events"}, {"events", "records events"}}) {
+    if (entry.service == service) return does;
+  }
+  return "service " + entry.service;
+}
+
 Result<ExitCode> list(const TalkOptions& options) {
   constexpr std::chrono::milliseconds kPatience{500};
   const std::filesystem::path bus = options.bus.empty() ? transport::default_bus() : std::filesystem::path(options.bus);
   const auto reading = RODEO_TRY(transport::read_bus(bus));
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   Table table({{"name", "name"},
+               {"does", "service"},
                {"host", "host"},
                {"process", "pid"},
                {"address", "address"},
@@ -212,14 +225,15 @@ Result<ExitCode> list(const TalkOptions& options) {
     for (const std::string& one : entry.providers) providers += (providers.empty() ? "" : ",") + one;
     const double age = std::max(now - entry.unix_time, 0.0);
     const bool alive = transport::somebody_answers(entry.address, entry.port, kPatience);
-    table.add_row({entry.name, entry.host, entry.pid, fmt::format("{}:{}", entry.address, entry.port),
-                   Cell(entry.links.size(), entry.trigger_list ? "trigger list" : ""),
+    table.add_row({entry.name, Cell(entry.service.empty() ? Json() : Json(entry.service), purpose_of(entry)), entry.host,
+                   entry.pid, fmt::format("{}:{}", entry.address, entry.port),
+                   Cell(entry.links.size(), entry.service.empty() && !entry.trigger_list ? "" : "-"),
                    entry.links.empty() ? Json() : Json(formats::to_text(entry.links.front())), std::move(providers),
                    Cell(age, fmt::format("{:.0f}", age)),
                    Cell(alive, alive ? "yes" : "no", alive ? Style::good : Style::bad)});
   }
   table.print(options.format);
-  if (reading.entries.empty()) std::fprintf(stderr, "nobody publishes on the bus %s\n", bus.c_str());
+  if (reading.entries.empty()) std::fprintf(stderr, "nobody publishes or serves on the bus %s\n", bus.c_str());
   for (const Error& error : reading.unreadable) print_error(error);
   return reading.unreadable.empty() ? ExitCode::done : ExitCode::partial;
 }
@@ -232,7 +246,7 @@ void add_route(Command& root) {
   route.example("rodeo route examples/router.toml", "until Ctrl-C; in another terminal: rodeo readout with input `network`")
       .example("rodeo route run.toml --seconds 10 --json -", "for 10 s; the report as JSON")
       .example("rodeo route send FID --hex \"01 02\"", "a message to a front-end")
-      .example("rodeo route list", "who publishes which links, and whether he answers");
+      .example("rodeo route list", "who publishes which links or serves a farm, and whether he answers");
   route.option("CONFIG", options->file, "Configuration with a [router] table (TOML)").value_name("CONFIG");
   route.option("--seconds", options->seconds, "End the run after so many seconds of its input").value_name("S");
   route.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
@@ -248,7 +262,8 @@ void add_route(Command& root) {
   route.run([options] { return run(*options); });
 
   auto talk = std::make_shared<TalkOptions>();
-  Command& lists = route.verb("list", "What publishers say of themselves on the bus");
+  Command& lists =
+      route.verb("list", "What publishers and services say of themselves on the bus: links, fragments, assignments, events");
   lists.option("--bus", talk->bus, "Directory of the bus; that of this user on this host if left out").value_name("DIR");
   lists.output(talk->format);
   lists.run([talk] { return list(*talk); });

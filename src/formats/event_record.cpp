@@ -19,6 +19,7 @@ constexpr std::size_t kFixedBytes = 16;  // version, streams, reserved, id
 constexpr std::size_t kStreamBytes = 4;  // lengths of both texts, flags, reserved
 constexpr std::uint8_t kObeysLumiBlock = 1;
 constexpr std::size_t kHaveFixedBytes = 4;
+constexpr std::size_t kHaveStreamBytes = 2;  // lengths of both texts
 
 template <typename T>
 T load(std::span<const std::byte> bytes, std::size_t at) {
@@ -119,7 +120,7 @@ Decoded<TakenRecordHead> decode_record_head(std::span<const std::byte> bytes) {
 
 void append_have(std::vector<std::byte>& to, std::span<const std::uint64_t> ids) {
   assert(ids.size() <= kMostHaveIds);
-  add(to, kEventRecordVersion);
+  add(to, kHaveVersion);
   add(to, static_cast<std::uint16_t>(ids.size()));
   append_bytes(to, std::as_bytes(ids));
 }
@@ -127,7 +128,7 @@ void append_have(std::vector<std::byte>& to, std::span<const std::uint64_t> ids)
 Decoded<std::vector<std::uint64_t>> decode_have(std::span<const std::byte> bytes) {
   if (bytes.size() < kHaveFixedBytes) return decode_error(truncated, 0, "request", bytes.size(), kHaveFixedBytes);
   const auto version = load<std::uint16_t>(bytes, 0);
-  if (version != kEventRecordVersion) return decode_error(unknown, 0, "version", version, kEventRecordVersion);
+  if (version != kHaveVersion) return decode_error(unknown, 0, "version", version, kHaveVersion);
   const auto count = load<std::uint16_t>(bytes, 2);
   if (count > kMostHaveIds) return decode_error(too_large, 2, "number of ids", count, kMostHaveIds);
   const std::size_t expected = kHaveFixedBytes + std::size_t{count} * sizeof(std::uint64_t);
@@ -137,20 +138,48 @@ Decoded<std::vector<std::uint64_t>> decode_have(std::span<const std::byte> bytes
   return ids;
 }
 
-void append_have_answer(std::vector<std::byte>& to, const std::vector<bool>& have) {
-  const std::size_t at = to.size();
-  to.resize(at + (have.size() + 7) / 8);
-  for (std::size_t i = 0; i < have.size(); ++i) {
-    if (have[i]) to[at + i / 8] |= static_cast<std::byte>(1U << i % 8);
+void append_have_answer(std::vector<std::byte>& to, const HaveAnswer& answer) {
+  assert(answer.streams.size() <= kMostHaveStreams);
+  add(to, kHaveVersion);
+  add(to, static_cast<std::uint16_t>(answer.streams.size()));
+  for (const HaveAnswer::Stream& stream : answer.streams) {
+    add(to, static_cast<std::uint8_t>(stream.type.size()));
+    add(to, static_cast<std::uint8_t>(stream.name.size()));
+    append_bytes(to, std::as_bytes(std::span(stream.type)));
+    append_bytes(to, std::as_bytes(std::span(stream.name)));
   }
+  append_bytes(to, std::as_bytes(std::span(answer.of)));
 }
 
-Decoded<std::vector<bool>> decode_have_answer(std::span<const std::byte> bytes, std::size_t ids) {
-  const std::size_t expected = (ids + 7) / 8;
-  if (bytes.size() != expected) return decode_error(wrong_value, 0, "size", bytes.size(), expected);
-  std::vector<bool> have(ids);
-  for (std::size_t i = 0; i < ids; ++i) have[i] = (bytes[i / 8] & static_cast<std::byte>(1U << i % 8)) != std::byte{0};
-  return have;
+Decoded<HaveAnswer> decode_have_answer(std::span<const std::byte> bytes, std::size_t ids) {
+  if (bytes.size() < kHaveFixedBytes) return decode_error(truncated, 0, "answer", bytes.size(), kHaveFixedBytes);
+  const auto version = load<std::uint16_t>(bytes, 0);
+  if (version != kHaveVersion) return decode_error(unknown, 0, "version", version, kHaveVersion);
+  const auto count = load<std::uint16_t>(bytes, 2);
+  if (count > kMostHaveStreams) return decode_error(too_large, 2, "number of streams", count, kMostHaveStreams);
+  HaveAnswer answer;
+  std::size_t at = kHaveFixedBytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bytes.size() - at < kHaveStreamBytes)
+      return decode_error(truncated, at, "stream", bytes.size() - at, kHaveStreamBytes);
+    const auto type = load<std::uint8_t>(bytes, at);
+    const auto name = load<std::uint8_t>(bytes, at + 1);
+    at += kHaveStreamBytes;
+    if (bytes.size() - at < std::size_t{type} + name)
+      return decode_error(truncated, at, "names of a stream", bytes.size() - at, std::size_t{type} + name);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + at, std::size_t{type} + name);
+    if (!good_stream_text(text.substr(0, type), kMostStreamType) || !good_stream_text(text.substr(type), kMostStreamName))
+      return decode_error(wrong_value, at, "names of a stream", i);
+    answer.streams.push_back({std::string(text.substr(0, type)), std::string(text.substr(type))});
+    at += text.size();
+  }
+  if (bytes.size() - at != ids) return decode_error(wrong_value, at, "number of ids", bytes.size() - at, ids);
+  for (std::size_t i = 0; i < ids; ++i) {
+    const auto of = load<std::uint8_t>(bytes, at + i);
+    if (of > count) return decode_error(wrong_value, at + i, "stream of an id", of, count);
+    answer.of.push_back(of);
+  }
+  return answer;
 }
 
 }  // namespace rodeo::formats

@@ -12,11 +12,12 @@
 namespace rodeo::formats {
 
 inline constexpr std::uint16_t kEventRecordVersion = 1;
+inline constexpr std::uint16_t kHaveVersion = 2;  ///< of HAVE and its answer
 
 /// Kinds of requests of the service `events`.
 namespace event_request {
 inline constexpr std::uint16_t kRecord = 1;  ///< a RecordHead, then the full event
-inline constexpr std::uint16_t kHave = 2;    ///< ids; answered with a bitmap
+inline constexpr std::uint16_t kHave = 2;    ///< ids; answered with the stream of each that is recorded
 }  // namespace event_request
 
 /// Status of a reply to RECORD. Those from `refused` on are refusals: the event is in no file of this recorder.
@@ -76,8 +77,24 @@ void append_have(std::vector<std::byte>& to, std::span<const std::uint64_t> ids)
 /// Survives any bytes.
 Decoded<std::vector<std::uint64_t>> decode_have(std::span<const std::byte> bytes);
 
-/// The answer to HAVE: bit i % 8 of byte i / 8 is the i-th id's.
-void append_have_answer(std::vector<std::byte>& to, const std::vector<bool>& have);
-Decoded<std::vector<bool>> decode_have_answer(std::span<const std::byte> bytes, std::size_t ids);
+inline constexpr std::size_t kMostHaveStreams = 255;  ///< in one answer
+
+/// The answer to HAVE: which of the ids are recorded, and to which stream.
+struct HaveAnswer {
+  struct Stream {
+    std::string type;
+    std::string name;
+    bool operator==(const Stream&) const = default;
+  };
+  std::vector<Stream> streams = {};   ///< those that `of` needs
+  std::vector<std::uint8_t> of = {};  ///< of each id: 0, it is not recorded; else one more than the place of its stream
+
+  bool has(std::size_t id) const { return of[id] != 0; }
+  const Stream& stream(std::size_t id) const { return streams[of[id] - 1U]; }  ///< of one that is recorded
+  bool operator==(const HaveAnswer&) const = default;
+};
+/// Within its bounds.
+void append_have_answer(std::vector<std::byte>& to, const HaveAnswer& answer);
+Decoded<HaveAnswer> decode_have_answer(std::span<const std::byte> bytes, std::size_t ids);
 
 }  // namespace rodeo::formats

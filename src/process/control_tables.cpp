@@ -49,6 +49,10 @@ const Settings<ControlKeys>& control_settings() {
       setting(&C::patience, "patience",
               "Factor of all times after which silence counts as failure: for slow or crowded machines.",
               {.minimum = 0.1, .maximum = 1000}),
+      setting(&C::lumi_block, "lumi_block",
+              "In a run the luminosity block goes on each so often (emulator.trigger.lumi_block_period of who assigns the "
+              "triggers). 0s: when somebody says so, by `rodeo control advance`.",
+              {.maximum = 8.64e13}),
   };
   return settings;
 }

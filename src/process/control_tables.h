@@ -25,6 +25,7 @@ struct ControlKeys {
   std::chrono::nanoseconds event_limit{std::chrono::seconds{30}};
   std::chrono::nanoseconds choose_limit{std::chrono::seconds{30}};
   double patience = 1;
+  std::chrono::nanoseconds lumi_block{0};
 };
 
 /// [[control.process]]

@@ -88,6 +88,7 @@ TriggerAuthority::Next TriggerAuthority::advance_marks(const Advance& advance, s
   };
   go_on(advance.next_lumi_block, advance.lumi_block, block_since_ns_, lumi_block_);
   go_on(advance.next_scan_step, advance.scan_step, step_since_ns_, scan_step_);
+  mark_next_ = true;
   return {plan_.accepted(), lumi_block_, scan_step_};
 }
 
@@ -109,9 +110,10 @@ void TriggerAuthority::accept(std::uint64_t count, std::uint64_t time_ns) {
                              .epoch = plan_.ecrs() >> 8,
                              .lumi_block = lumi_block_,
                              .scan_step = scan_step_};
-    if (marks_.empty() || marks_.back().lumi_block != lumi_block_ || marks_.back().scan_step != scan_step_) {
+    if (std::exchange(mark_next_, false) || marks_.empty() || marks_.back().lumi_block != lumi_block_ ||
+        marks_.back().scan_step != scan_step_) {
       if (marks_.size() == kMostMarks) marks_.pop_front();
-      marks_.push_back({range.id_of(0), lumi_block_, scan_step_});
+      marks_.push_back({range.id_of(0), lumi_block_, scan_step_, sequence});
     }
     ledger_.append(range);
     count -= here;

@@ -109,6 +109,7 @@ class TriggerAuthority final : public TriggerHub {
   std::uint64_t bucket_at_ns_ = 0;
   std::uint16_t lumi_block_;
   std::uint16_t scan_step_;
+  bool mark_next_ = false;  ///< somebody asked for a block or a step: that it begins is a mark, also if its number stays
   std::uint64_t block_since_ns_ = 0;
   std::uint64_t step_since_ns_ = 0;
   std::deque<TriggerMark> marks_;

@@ -26,6 +26,7 @@ struct TriggerMark {
   std::uint64_t id = 0;  ///< as TriggerRange::id_of()
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
+  std::uint64_t sequence = 0;  ///< of that trigger, where triggers are assigned; not told to who follows
   bool operator==(const TriggerMark&) const = default;
 };
 

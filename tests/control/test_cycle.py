@@ -60,6 +60,33 @@ def test_a_pause_holds_the_trigger_and_nothing_else(room):
     assert room.command("stop")["condition"] == "GOOD"
 
 
+def test_luminosity_blocks_of_a_run_begin_when_somebody_says_so_and_stand_in_its_row(room):
+    number = room.command("start")["run"]
+    assert room.refusal("start") == "control.not_now"
+    room.until(lambda document: events(document) >= 20, "events come")
+    first = room.command("advance")
+    assert (first["run"], first["lumi_block"], first["scan_step"]) == (number, 2, 0)
+    had = events(room.document())
+    room.until(lambda document: events(document) > had + 20, "events of the next block come")
+    second = room.command("advance", scan_step=True)
+    assert (second["lumi_block"], second["scan_step"]) == (3, 1) and second["sequence"] > first["sequence"]
+    had = events(room.document())
+    room.until(lambda document: events(document) > had + 20, "events of the last block come")
+    done = room.command("stop")
+    blocks = room.row(number)["lumi_blocks"]
+    assert [(each["number"], each["scan_step"]) for each in blocks] == [(1, 0), (2, 0), (3, 1)]
+    assert blocks[0]["first_trigger"] == 0 and blocks[2]["first_trigger"] - blocks[1]["first_trigger"] == second["sequence"] - first["sequence"]
+    assert sum(each["triggers"] for each in blocks) == done["events"] and all(each["first_id"] is not None for each in blocks)
+    assert room.refusal("advance") == "control.not_now"
+
+
+def test_the_next_run_begins_with_the_first_luminosity_block_again(room):
+    number = room.command("start")["run"]
+    room.until(lambda document: events(document) >= 20, "events come")
+    done = room.command("stop")
+    assert [(each["number"], each["scan_step"], each["first_trigger"], each["triggers"]) for each in room.row(number)["lumi_blocks"]] == [(1, 0, 0, done["events"])]
+
+
 def test_a_stop_ends_a_run_that_has_no_triggers(room):
     room.command("start")
     room.command("pause")

@@ -72,6 +72,23 @@ def test_two_runs_of_a_farm_are_good_and_their_books_add_up(room, place):
     assert numbers[1] == numbers[0] + 1
 
 
+def test_files_of_the_recorder_and_the_run_database_agree_on_luminosity_blocks(room, place):
+    def next_block():
+        assert room.command("advance")["lumi_block"] == 2
+        had = accepted(room.document())
+        room.until(lambda document: accepted(document) > had + 50, "events of the second block are recorded")
+
+    number, done, row = run(room, next_block)
+    assert done["condition"] == "GOOD", done["reasons"]
+    blocks = row["lumi_blocks"]
+    assert [(each["number"], each["scan_step"]) for each in blocks] == [(1, 0), (2, 0)]
+    assert sum(each["triggers"] for each in blocks) == done["farm"]["in"]
+    for each in blocks:
+        files = [file for file in row["files"] if f"._lb{each['number']:04}." in file["path"]]
+        assert files and sum(file["events"] for file in files) == each["recorded"] > 0
+    assert sum(each["recorded"] for each in blocks) == done["farm"]["recorded"]
+
+
 @pytest.mark.parametrize("name", ["node-2", pytest.param("supervisor", marks=pytest.mark.slow), pytest.param("recorder", marks=pytest.mark.slow)])
 def test_a_run_goes_on_with_the_next_life_of_what_was_killed_and_loses_nothing(room, name):
     def kill():

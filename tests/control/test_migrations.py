@@ -96,11 +96,28 @@ def test_a_database_of_a_newer_version_is_left_alone_and_a_run_goes_on_without_i
     asyncio.run(main())
 
 
+def test_a_database_from_before_luminosity_blocks_gets_their_table_and_keeps_its_runs(tmp_path):
+    path = tmp_path / "runs.db"
+    schema = made(path)
+    engine = schema.engine()
+    with engine.connect() as connection, connection.begin():
+        connection.exec_driver_sql("drop table lumi_block")
+        connection.exec_driver_sql("update alembic_version set version_num = '0001'")
+        connection.exec_driver_sql("insert into run_number values ('lab', 7)")
+    with engine.connect() as connection:
+        schema.bring_up(connection)
+    with engine.connect() as connection:
+        assert version(connection) == HEAD
+        assert connection.exec_driver_sql("select last from run_number").scalar() == 7
+        assert connection.exec_driver_sql("select count(*) from lumi_block").scalar() == 0
+    engine.dispose()
+
+
 SECOND = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0002", "0001"
+revision, down_revision = "0003", "0002"
 
 
 def upgrade():
@@ -112,20 +129,20 @@ def test_an_older_database_is_copied_and_then_brought_up_to_date(tmp_path, monke
     old = made(tmp_path / "runs.db")
     migrations = tmp_path / "migrations"
     shutil.copytree(schema_module.MIGRATIONS, migrations)
-    (migrations / "versions" / "0002_beam.py").write_text(SECOND)
+    (migrations / "versions" / "0003_beam.py").write_text(SECOND)
     monkeypatch.setattr(schema_module, "MIGRATIONS", migrations)
-    monkeypatch.setattr(schema_module, "HEAD", "0002")
+    monkeypatch.setattr(schema_module, "HEAD", "0003")
     engine = old.engine(writes=False)
-    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="has tables 0001"):
+    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="has tables 0002"):
         refuse_other(connection, old)
     engine.dispose()
     made(tmp_path / "runs.db")
     found = {}
-    for name in ("runs.db", "runs.db.before-0002"):
+    for name in ("runs.db", "runs.db.before-0003"):
         with sqlite3.connect(tmp_path / name) as connection:
             found[name] = ("beam" in [each[0] for each in columns(connection)[0]["run"]], connection.execute("select version_num from alembic_version").fetchall())
         connection.close()
-    assert found == {"runs.db": (True, [("0002",)]), "runs.db.before-0002": (False, [("0001",)])}
+    assert found == {"runs.db": (True, [("0003",)]), "runs.db.before-0003": (False, [("0002",)])}
 
 
 def test_a_file_that_is_something_else_is_not_read_as_a_run_database(tmp_path):

@@ -93,3 +93,12 @@ def test_a_report_is_moved_once_and_found_again(tmp_path):
     assert folders.collect_report(3, "readout", report) == folders.report_of(3, "readout")
     assert not report.exists()
     assert folders.collect_report(3, "readout", report) is None and folders.report_of(3, "readout").read_text() == "{}"
+
+
+def test_the_length_of_luminosity_blocks_goes_to_who_assigns_the_triggers():
+    def settings(values):
+        return overrides.settings_of(member("emulator", name="cards"), "lab", "/runs/1", values, (), lumi_block_s=60.0)
+
+    assert "emulator.trigger.lumi_block_period=60s" in settings({})
+    assert not any("lumi_block" in one for one in settings({"emulator.follow": '"main"'}))
+    assert not any("lumi_block" in one for one in overrides.settings_of(member(), "lab", "/runs/1", {}, (), lumi_block_s=60.0))

@@ -25,10 +25,10 @@ TABLE = {
     "READY": (ALL_READY, {"memory": READY}, "start abort close"),
     "STARTING, no row yet": (ALL_READY, {"act": Act("start")}, "stop abort"),
     "STARTING": (("running", "running", "ready"), {"run": row(first_event_ns=None), "act": Act("start")}, "stop abort"),
-    "RUNNING": (RUNNING, {"run": row(), "held": False}, "pause stop abort"),
+    "RUNNING": (RUNNING, {"run": row(), "held": False}, "pause advance stop abort"),
     "RUNNING, pausing": (RUNNING, {"run": row(), "held": False, "act": Act("pause")}, "stop abort"),
     "RUNNING, no trigger authority": (RUNNING, {"run": row()}, "stop abort"),
-    "PAUSED": (RUNNING, {"run": row(), "held": True}, "resume stop abort"),
+    "PAUSED": (RUNNING, {"run": row(), "held": True}, "resume advance stop abort"),
     "PAUSED, a choice": (LOST, {"run": row(), "held": True, "memory": CHOICE}, "go_on stop abort"),
     "a choice, and nothing is left": (("running", "killed", "lost"), {"run": row(), "held": True, "memory": CHOICE}, "stop abort"),
     "every readout failed": (("running", "killed", "killed"), {"run": row(), "held": True, "memory": CHOICE}, "stop abort"),
@@ -107,7 +107,7 @@ def test_a_run_goes_on_and_stops_without_database_and_disk():
     answer = situation(
         RUNNING, run=row(), held=False, database_good=False, disk_free_bytes=0, disk_stop_bytes=1, alarms=(Alarm("a", "alarm", 1, "x"),)
     )
-    assert {"pause", "stop", "abort"} == set(allowed(answer))
+    assert {"pause", "advance", "stop", "abort"} == set(allowed(answer))
 
 
 def test_there_is_always_a_way_out():

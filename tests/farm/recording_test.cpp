@@ -20,6 +20,7 @@
 namespace {
 
 using namespace rodeo::farm;
+namespace formats = rodeo::formats;
 using rodeo::formats::RecordStatus;
 using rodeo::test::FarmEvent;
 using rodeo::test::read_file;
@@ -105,6 +106,29 @@ TEST(Recording, WhatIsAcknowledgedIsInVerifiedFilesOfItsStreams) {
   }
   EXPECT_EQ(recorder.recording.take_closed().size(), 3U);
   EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::events_recorded), 20U);
+}
+
+TEST(Recording, TheStreamOfAnEventIsKnownAlsoInTheNextLife) {
+  const TemporaryDirectory directory;
+  const formats::RecordStream debug{.type = "debug", .name = "NodePartial", .obeys_lumi_block = false};
+  const auto check = [](const Recorder& recorder) {
+    ASSERT_NE(recorder.recording.stream_of(1), nullptr);
+    EXPECT_EQ(*recorder.recording.stream_of(1), (formats::HaveAnswer::Stream{"physics", "Main"}));
+    EXPECT_EQ(*recorder.recording.stream_of(2), (formats::HaveAnswer::Stream{"debug", "NodePartial"}));
+    EXPECT_EQ(*recorder.recording.stream_of(3), (formats::HaveAnswer::Stream{"physics", "Main"}));
+    EXPECT_EQ(recorder.recording.stream_of(4), nullptr);
+    EXPECT_EQ(recorder.recording.ids(), 3U);
+  };
+  {
+    Recorder recorder(keys_in(directory));
+    ASSERT_TRUE(recorder.offer(1, FarmEvent{.id = 1}.request()));
+    ASSERT_TRUE(recorder.offer(2, FarmEvent{.id = 2, .streams = {debug}}.request()));
+    ASSERT_TRUE(recorder.offer(3, FarmEvent{.id = 3, .streams = {debug, {}}}.request()));
+    recorder.poll_until(3);
+    check(recorder);
+    recorder.end();
+  }
+  check(Recorder(keys_in(directory)));
 }
 
 TEST(Recording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {

@@ -66,11 +66,15 @@ TEST(EventRecord, IdsAndTheirAnswerComeBack) {
   EXPECT_EQ(*decode_have(bytes), ids);
   bytes.pop_back();
   EXPECT_FALSE(decode_have(bytes));
-  const std::vector<bool> have{true, false, true, true, false, false, false, false, true};
+  const HaveAnswer have{.streams = {{"physics", "Main"}, {"debug", "NodePartial"}}, .of = {1, 0, 2, 1}};
   bytes.clear();
   append_have_answer(bytes, have);
-  EXPECT_EQ(*decode_have_answer(bytes, have.size()), have);
-  EXPECT_FALSE(decode_have_answer(bytes, 17)) << "the answer to another question";
+  EXPECT_EQ(*decode_have_answer(bytes, 4), have);
+  EXPECT_FALSE(have.has(1));
+  EXPECT_EQ(decode_have_answer(bytes, 4)->stream(2).type, "debug");
+  EXPECT_FALSE(decode_have_answer(bytes, 5)) << "the answer to another question";
+  bytes.back() = std::byte{3};
+  EXPECT_FALSE(decode_have_answer(bytes, 4)) << "a stream that is not there";
 }
 
 TEST(EventRecord, EachStatusHasAName) {

@@ -21,10 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     append_have(written, *ids);
     FUZZ_CHECK(written == exact);
   }
-  if (const auto have = decode_have_answer(exact, 8 * size)) {
+  for (const std::size_t ids : {std::size_t{0}, std::size_t{1}, size / 2, size > 4 ? size - 4 : 0}) {
+    const auto have = decode_have_answer(exact, ids);
+    if (!have) continue;
     std::vector<std::byte> written;
     append_have_answer(written, *have);
-    FUZZ_CHECK(written == exact);
+    FUZZ_CHECK(written == exact && have->of.size() == ids);
   }
   return 0;
 }

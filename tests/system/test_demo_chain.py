@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import scaled
 
-SMALL = ("demo", "--chain", "--rate", "1kHz", "--links", 10)
+SMALL = ("demo", "--chain", "--rate", "300Hz", "--links", 10)
 STAGES = {"emulator", "router", "readout", "processor", "hlt", "supervisor", "node", "recorder"}
 PARTS = ["card", "router", "readout-1", "readout-2", "supervisor", "node-1", "node-2", "recorder"]
 
@@ -40,7 +40,7 @@ def all_parts(demo):
 def wait_for_decisions(rodeo, demo):
     """The farm is at work: some events are decided."""
     deadline = time.monotonic() + scaled(30)
-    while not any(path.stat().st_size >= 9 * 100 for path in rodeo.directory.rglob("decisions") if path.is_file()):
+    while not any(path.stat().st_size >= 9 * 50 for path in rodeo.directory.rglob("decisions") if path.is_file()):
         assert time.monotonic() < deadline and demo.poll() is None, "nothing is decided"
         time.sleep(0.05)
 
@@ -74,10 +74,23 @@ def test_every_trigger_of_a_chain_is_in_a_file_or_accounted_for(rodeo):
     assert f"each trigger is in one place: {farm['triggers']} triggers" in done.stderr
 
 
+def check_what_the_bus_says(rodeo, demo):
+    """`rodeo route list` tells services of a farm from publishers of links."""
+    bus = rodeo.directory / "cache" / "rodeo" / "demo" / f"run-{demo.pid}" / "bus"
+    listed = {one["name"].removeprefix(f"demo-{demo.pid}-"): one for one in json.loads(rodeo("route", "list", "--bus", bus, "-o", "json").stdout)}
+    assert all(one["alive"] for one in listed.values())
+    services = {name: one["service"] for name, one in listed.items() if one["service"]}
+    assert services == {"readout-1.hlt": "fragments", "readout-2.hlt": "fragments", "supervisor": "assignments", "recorder": "events"}
+    assert [one["links"] for one in listed.values() if one["service"] is None and one["links"]] == [10]
+    shown = rodeo("route", "list", "--bus", bus).stdout
+    assert all(words in shown for words in ("serves fragments", "assigns events", "records events", "publishes links"))
+
+
 def test_ctrl_c_ends_a_chain_in_order(rodeo):
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
         all_parts(demo)
         wait_for_decisions(rodeo, demo)
+        check_what_the_bus_says(rodeo, demo)
         demo.send_signal(signal.SIGINT)
         out, error = demo.communicate(timeout=scaled(60))
     assert demo.returncode == 0, error

@@ -114,3 +114,18 @@ def test_a_python_that_cannot_draw_is_named_before_anything_is_measured(rodeo, t
 def test_an_unknown_figure_is_a_usage_error(rodeo, tmp_path):
     rodeo.environment["RODEO_PYTHON"] = sys.executable
     assert "figure7" in rodeo("bench", "figures", "build", "--only", "figure7", "--out", tmp_path / "out", exit_code=2).stderr
+
+
+def test_the_chain_over_the_network_is_drawn_with_the_lines_of_equation_five(rodeo, tmp_path):
+    rodeo.environment["RODEO_PYTHON"] = sys.executable
+    done = rodeo("bench", "figures", "chain", "--out", tmp_path / "out", "--sparse", "--seconds", 0.3, timeout=150)
+    data = json.loads((tmp_path / "out" / "figures.json").read_text())
+    for name, what, ends in (("chain4", "cards", [1, 6]), ("chain5", "streams", [1, 24])):
+        assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG") and f"{name}.png" in done.stdout
+        assert [point[what] for point in data[name]["points"]] == ends
+        assert all(point["rate_hz"] > 0 and point["fragments"] > 0 and point["cpu_seconds"]["router"] > 0 for point in data[name]["points"])
+        assert data[name]["network"]["bare_bytes_per_second"] > 0
+    assert 40 < data["chain4"]["network"]["wire_bytes_per_chunk"] <= 41
+    for point in data["chain4"]["points"]:
+        assert point["chunks_per_second"] == pytest.approx(192 * point["cards"] * point["rate_hz"], rel=0.2)
+    assert published.link_limit_hz(91.3e9, 6, 52) == published.network_limit_hz(6)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -232,3 +233,24 @@ def test_speeds_that_fibres_do_not_have_are_refused(rodeo, settings):
     sets = [argument for one in settings for argument in ("--set", f"emulator.card[0].{one}")]
     done = rodeo("emulate", EXAMPLE / "authority.toml", *sets, exit_code=3)
     assert "error[emulator.bad_card]" in done.stderr and "link_speed" in done.stderr
+
+
+def test_a_luminosity_block_and_a_scan_step_begin_with_the_next_trigger(rodeo):
+    """`rodeo emulate advance`: told in a word, in what the authority has marked, and to who follows."""
+    with two_emulators(rodeo, authority=("emulator.trigger.lumi_block=4",)):
+        with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 60) as readout:
+            until(lambda: status(rodeo, "authority")["trigger"]["accepted"] > 100, "no trigger comes")
+            said = rodeo("emulate", "advance", "--lumi-block", "next", "--scan-step", 7, "--name", "authority").stdout
+            first = int(re.fullmatch(r"from trigger (\d+) on: luminosity block 5, scan step 7\n", said)[1])
+            until(lambda: status(rodeo, "authority")["trigger"]["accepted"] > first, "no trigger comes behind it")
+            rodeo("emulate", "advance", "--lumi-block", 9, "--name", "authority")
+            until(lambda: status(rodeo, "authority")["trigger"]["marks"][-1]["lumi_block"] == 9, "the third block does not begin")
+            marks = status(rodeo, "authority")["trigger"]["marks"]
+            until(lambda: [each["lumi_block"] for each in status(rodeo, "follower")["trigger"]["marks"]][-1:] == [9], "the follower does not learn of it")
+            readout.terminate()
+            readout.communicate(timeout=scaled(30))
+        assert [(each["lumi_block"], each["scan_step"]) for each in marks] == [(4, 0), (5, 7), (9, 7)]
+        assert marks[0]["sequence"] == 0 and marks[1]["sequence"] == first < marks[2]["sequence"]
+        assert [each["id"] for each in marks] == sorted({each["id"] for each in marks})
+        assert "expected next, or a number" in rodeo("emulate", "advance", "--lumi-block", "soon", "--name", "authority", exit_code=2).stderr
+        assert "follows" in rodeo("emulate", "advance", "--lumi-block", "next", "--name", "follower", exit_code=5).stderr

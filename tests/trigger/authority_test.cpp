@@ -342,7 +342,7 @@ TEST(TriggerAuthority, BlocksAndStepsGoOnByTimeWithTheNextTrigger) {
   ASSERT_EQ(marks.size(), 30U);
   for (unsigned i = 0; i < 30; ++i)  // trigger i is accepted i + 1 us after the start
     EXPECT_EQ(marks[i], std::pair(5 + (i + 1) / 10, (i + 1) / 20)) << i;
-  EXPECT_EQ(authority.marks(), (std::vector<TriggerMark>{{0, 5, 0}, {9, 6, 0}, {19, 7, 1}, {29, 8, 1}}));
+  EXPECT_EQ(authority.marks(), (std::vector<TriggerMark>{{0, 5, 0, 0}, {9, 6, 0, 9}, {19, 7, 1, 19}, {29, 8, 1, 29}}));
 }
 
 TEST(TriggerAuthority, ABlockThatIsAskedForBeginsWithTheNextTriggerAndItsTimeBeginsAnew) {
@@ -359,6 +359,16 @@ TEST(TriggerAuthority, ABlockThatIsAskedForBeginsWithTheNextTriggerAndItsTimeBeg
   EXPECT_EQ(marks.front(), std::pair(2U, 9U));
   EXPECT_EQ(marks[8], std::pair(2U, 9U));
   EXPECT_EQ(marks[9], std::pair(3U, 9U));
+}
+
+TEST(TriggerAuthority, ABlockThatIsAskedForIsAMarkAlsoIfItsNumberStays) {
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic});
+  const auto follower = authority.join("card", 1000);
+  authority.set_ready(follower, true, kStart);
+  take_all(authority, follower, kStart + 4'000);
+  authority.advance_marks({.lumi_block = 1}, kStart + 4'000);
+  take_all(authority, follower, kStart + 6'000);
+  EXPECT_EQ(authority.marks(), (std::vector<TriggerMark>{{0, 1, 0, 0}, {4, 1, 0, 4}}));
 }
 
 TEST(TriggerAuthority, WhatIsAskedForTwiceBetweenTwoTriggersIsOneMark) {

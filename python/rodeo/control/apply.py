@@ -112,6 +112,11 @@ def counters(connection, record):
         upsert(connection, tables.counter, key, {"value": value})
 
 
+def lumi_block(connection, record):
+    values = {name: record[name] for name in ("number", "scan_step", "first_id", "seen_ns", "triggers", "recorded")}
+    upsert(connection, tables.lumi_block, {"run": record["run"], "first_trigger": record["first_trigger"]}, values)
+
+
 def alarm(connection, record):
     table = tables.alarm
     key = {"system": record["system"], "cause": record["cause"], "raised_ns": record["raised_ns"]}
@@ -161,7 +166,7 @@ def _insert(table, *names):
 
 
 KINDS = {
-    "open": opened, "close": closed, "process": process, "file": file, "counters": counters, "alarm": alarm, "audit": audit, "remember": remembered,
+    "open": opened, "close": closed, "process": process, "file": file, "counters": counters, "lumi_block": lumi_block, "alarm": alarm, "audit": audit, "remember": remembered,
     "transition": _insert(tables.transition, "run", "name", "from_state", "to_state", "actor", "began_ns", "ended_ns", "outcome", "detail"),
     "note": _insert(tables.note, "run", "author", "written_ns", "text", "replaces"),
     "quality": _insert(tables.quality, "run", "subsystem", "from_ns", "to_ns", "verdict", "by", "verified_by"),

@@ -75,6 +75,10 @@ class Client:
             self.launch(set=set)
         return self.command("start", run_type=run_type, comment=comment)
 
+    def advance(self, scan_step=False):
+        """The next luminosity block, with `scan_step` the next scan step, too, from the next trigger on."""
+        return self.command("advance", scan_step=scan_step)
+
     def pause(self):
         return self.command("pause")
 

@@ -43,6 +43,8 @@ COMMANDS = {
         "comment": Argument("text", "", what="stands in the run's row")}),
     "pause": Command("Holds the trigger; the run stays open"),
     "resume": Command("Releases the trigger"),
+    "advance": Command("The luminosity block goes on with the next trigger: what is under way belongs to the one before", arguments={
+        "scan_step": Argument("flag", False, what="the scan step goes on as well")}),
     "stop": Command("Ends the run in order: trigger, cards, router, readout; then sums and files", control="free", arguments={
         "reason": Argument("text", "", what="stands in the run's row")}),
     "go_on": Command("After an essential process was lost: goes on without its links"),

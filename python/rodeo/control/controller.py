@@ -33,10 +33,10 @@ BACK_OFF_S = (2.0, 10.0, 60.0)  # of a rule that could not do what it had to
 
 BODIES = {
     "launch": transitions.launch, "close": transitions.close, "abort": transitions.abort, "recover": transitions.recover, "start": run_transitions.start,
-    "pause": run_transitions.pause, "resume": run_transitions.resume, "go_on": run_transitions.go_on, "stop": run_transitions.stop,
+    "pause": run_transitions.pause, "resume": run_transitions.resume, "advance": run_transitions.advance, "go_on": run_transitions.go_on, "stop": run_transitions.stop,
 }
 # Which commands may take the place of one that is under way: whoever wants to stop need not wait for what waits itself.
-OVERTAKEN_BY = {"launch": ("abort",), "start": ("stop", "abort"), "stop": ("abort",), "pause": ("stop", "abort"), "resume": ("stop", "abort"),
+OVERTAKEN_BY = {"launch": ("abort",), "start": ("stop", "abort"), "stop": ("abort",), "pause": ("stop", "abort"), "resume": ("stop", "abort"), "advance": ("stop", "abort"),
                 "go_on": ("stop", "abort"), "recover": ("abort",), "close": ("abort",), "abort": ()}
 
 
@@ -122,6 +122,7 @@ class Controller:
                     self.evaluate(changed)
                     await self._react()
                     await self.telling.keep()
+                    await self.closing.keep_blocks()
                     self.publish()
             except Exception:
                 LOG.exception("looking at the processes")
@@ -298,7 +299,7 @@ class Controller:
         """Seconds after which an act is OVERDUE."""
         classes = self.system.classes
         launch_s = max((one.launch_limit_s for one in classes), default=60.0)
-        return {"launch": launch_s, "start": max((one.start_limit_s for one in classes), default=10.0) + self.system.event_limit_s, "pause": 2.0, "resume": 2.0,
+        return {"launch": launch_s, "start": max((one.start_limit_s for one in classes), default=10.0) + self.system.event_limit_s, "pause": 2.0, "resume": 2.0, "advance": 2.0,
                 "go_on": 10.0, "stop": max((one.stop_limit_s for one in classes), default=60.0), "abort": 30.0, "recover": 60.0, "close": 30.0}[name] * self.patience
 
     # What is kept

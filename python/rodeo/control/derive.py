@@ -10,7 +10,7 @@ FLAGS = ("DEGRADED", "OVERDUE", "BLIND")
 _ALIVE = ("launching", "ready", "running", "draining", "lost")
 _GONE = ("absent", "done", "failed")
 # Acts that change nothing until they are done: the state meanwhile is what the processes say.
-_SHORT_ACTS = ("pause", "resume", "go_on")
+_SHORT_ACTS = ("pause", "resume", "advance", "go_on")
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Launching:
         return self._settings(member, configured) if configured else []
 
     def _settings(self, member, before):
-        return overrides.settings_of(member, self.c.system.name, self.c.folders.place(member.name), before.values, self.lines_of(member), self._farm())
+        return overrides.settings_of(member, self.c.system.name, self.c.folders.place(member.name), before.values, self.lines_of(member), self._farm(), self.c.system.lumi_block_s)
 
     def _farm(self):
         """Who is who in the farm, by the configurations that were read last."""

@@ -93,12 +93,15 @@ def directories_of_files(writers, run_directory):
     return {name: f"{run_directory}/{name}" for name in writers}
 
 
-def settings_of(member, system, run_directory, values, lines, farm=FarmNames()):
+def settings_of(member, system, run_directory, values, lines, farm=FarmNames(), lumi_block_s=0.0):
     """KEY=VALUE in the order in which they are given to the process: later ones win, and what the control room needs comes last.
-    `values` are the effective ones before any of these; `lines` are the class's `set`, and after them those of a command; `farm`: farm_names()."""
+    `values` are the effective ones before any of these; `lines` are the class's `set`, and after them those of a command; `farm`: farm_names();
+    `lumi_block_s`: length of a luminosity block, where the system says one."""
     settings = [replaced(line, member, system, run_directory) for line in lines]
     if named_by := kind_of(member.kind).named_by:
         settings.append(f"{named_by}={full_name(system, member.name)}")
+    if member.kind == "emulator" and lumi_block_s > 0 and not plain(values.get("emulator.follow")):
+        settings.append(f"emulator.trigger.lumi_block_period={lumi_block_s:.9g}s")
     if member.kind in FARM:
         settings += _of_the_farm(member, run_directory, values, farm)
     if member.kind == "readout":

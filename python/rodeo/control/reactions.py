@@ -64,7 +64,7 @@ def _about_the_lost(derived, run, act, memory, now_s, reactions):
     """Holds the trigger for an essential process that was lost in a run, asks for a choice, and goes on when it is there again."""
     if run is None:
         return replace(memory, choice=None, held_for=None, without=frozenset())
-    if run.stopping or derived.state not in ("RUNNING", "PAUSED") or (act is not None and act.name not in ("pause", "resume", "go_on")):
+    if run.stopping or derived.state not in ("RUNNING", "PAUSED") or (act is not None and act.name not in ("pause", "resume", "advance", "go_on")):
         return memory
     if derived.broken:
         name = memory.choice.process if memory.choice and memory.choice.process in derived.broken else next(iter(derived.broken))

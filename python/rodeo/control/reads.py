@@ -162,6 +162,7 @@ def run(connection, number):
     return {
         **row, **_totals(connection, [number]).get(number, NOTHING), "transitions": _of_run(connection, tables.transition, number, "id"), "processes": processes,
         "files": _of_run(connection, tables.file, number, "host", "path"), "counters": counters,
+        "lumi_blocks": _of_run(connection, tables.lumi_block, number, "first_trigger"),
         "alarms": [_alarm(each) for each in connection.execute(sa.select(tables.alarm).where(tables.alarm.c.run == number).order_by(tables.alarm.c.raised_ns))],
         "notes": notes(connection, number), "quality": _of_run(connection, tables.quality, number, "id"),
         "configuration": _configuration(connection, row["config_sha256"])}

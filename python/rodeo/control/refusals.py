@@ -1,6 +1,6 @@
 """Why a command is refused now: one table for shell, Python and the page's disabled buttons, so that all of them say the same."""
 
-COMMANDS = ("launch", "start", "pause", "resume", "go_on", "stop", "abort", "recover", "close")
+COMMANDS = ("launch", "start", "pause", "resume", "advance", "go_on", "stop", "abort", "recover", "close")
 
 
 def refusals(
@@ -121,6 +121,16 @@ def _resume(seen):
     return seen.not_in("PAUSED")
 
 
+def _advance(seen):
+    if not seen.run:
+        return "no run is open"
+    if seen.busy:
+        return seen.busy
+    if seen.choice:
+        return f"{seen.choice.process} is lost: go_on without it, or stop"
+    return seen.not_in("RUNNING", "PAUSED") or ("no trigger authority answers that could count luminosity blocks" if seen.derived.held is None else None)
+
+
 def _go_on(seen):
     if not seen.run:
         return "no run is open"
@@ -167,6 +177,7 @@ _RULES = {
     "start": _start,
     "pause": _pause,
     "resume": _resume,
+    "advance": _advance,
     "go_on": _go_on,
     "stop": _stop,
     "abort": _abort,

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import logging
 import time
+from pathlib import Path
 
 from rodeo.control import run_keeping
+from rodeo.control.blocks import Block, blocks_of, with_recorded
 from rodeo.control.overrides import directories_of_files
 from rodeo.control.refused import Refused
 from rodeo.control.run_keeping import OpenRun
@@ -69,6 +71,26 @@ class Closing:
                 await self.c.keep_run()
             raise
 
+    async def keep_blocks(self, *, over=False, files=()):
+        """Luminosity blocks of the open run, as far as its trigger authority has marked them, to the database. `over`: there are no more; `files` say what is
+        recorded of each. With several authorities none counts for the run."""
+        c, run = self.c, self.c.run
+        names = c.trigger.authorities()
+        if run is None or len(names) != 1:
+            return
+        before = ((run.cards_before.get(names[0]) or {}).get("trigger") or {}).get("accepted")
+        if before is None:
+            return
+        known = [block for each in run.blocks if (block := Block.from_json(each))]
+        blocks = blocks_of(known, (c.observer.members[names[0]].status or {}).get("trigger"), before, time.time_ns(), over=over)
+        if over and files:
+            blocks = with_recorded(blocks, files)
+        if changed := [block for block in blocks if block not in known]:
+            with contextlib.suppress(Refused):
+                for block in changed:
+                    await c.writer.lumi_block(run.number, block)
+            await c.keep_run(blocks=[block.as_json() for block in blocks])
+
     def _statuses(self, kind):
         return {each.name: each.status for each in self.c.observer.members.values() if each.member.kind == kind and each.alive and each.status}
 
@@ -93,6 +115,7 @@ class Closing:
         robs = {each.name: len((each.status or {}).get("robs") or []) or 1 for each in c.observer.members.values() if each.member.kind == "readout"}
         books = run_keeping.settle(run, reports, cards_after, routers_after, robs=robs, kinds=kinds, aborted=aborted)
         files = await self._files(run, reports)
+        await self.keep_blocks(over=True, files=[each for each in files if kinds.get(Path(each["path"]).parent.name) == "recorder"])
         reason = "; ".join([*([run.reason] if run.reason else []), *books.reasons, *missing])[:2000]
         flags = sorted(set(books.flags) | run.flags)
         stopped_ns, closed_ns = run.stopped_ns or time.time_ns(), time.time_ns()

@@ -39,6 +39,7 @@ class OpenRun:
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
     cards_last: dict = field(default_factory=dict)  # the last that was seen, for those that die
+    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json()
 
     def row(self):
         """What the deciding modules are given."""
@@ -62,6 +63,7 @@ class OpenRun:
             known[name] = [each for each in known.get(name) or [] if isinstance(each, str)]
         for name in ("lives", "cards_before", "routers_before", "cards_last"):
             known[name] = known.get(name) if isinstance(known.get(name), dict) else {}
+        known["blocks"] = [each for each in known.get("blocks") or [] if isinstance(each, dict)]
         return cls(**{**known, "flags": set(known["flags"])})
 
 

@@ -42,6 +42,7 @@ async def _begin(c, act, run, names):
     for group in c.system.in_start_order():
         members = [c.observer.members[member.name] for member in group if member.name in names]
         await _told_to_start(c, act, run, members)
+    await c.trigger.begin_blocks()
     missing = any(each.phase not in ("ready", "running", "draining") for each in c.observer.members.values() if each.member.kind != "program")
     await c.trigger.release(c.trigger.wait_for(missing))
     await _reached(c, act, names, c.system.event_limit_s * c.patience, _has_built, "no event within {:g} s: {}")
@@ -133,6 +134,12 @@ async def resume(c, act, arguments):
     return {"run": c.run.number} if c.run else {}
 
 
+async def advance(c, act, arguments):
+    """The next luminosity block begins with the next trigger; so does the next scan step, if that is asked for."""
+    begun = await c.trigger.advance(scan_step=arguments.get("scan_step", False))
+    return {**({"run": c.run.number} if c.run else {}), **begun}
+
+
 async def go_on(c, act, arguments):
     """Goes on without the essential processes that were lost: links that only they bring are removed, and the trigger waits for the others only."""
     began_ns = time.time_ns()
@@ -218,4 +225,4 @@ async def relaunch(c, act):
     await launch_missing(c, act, keep=keep)
 
 
-__all__ = ["Overtaken", "close_row", "go_on", "pause", "resume", "run_keeping", "start", "stop", "try_to_hold", "undo"]
+__all__ = ["Overtaken", "advance", "close_row", "go_on", "pause", "resume", "run_keeping", "start", "stop", "try_to_hold", "undo"]

@@ -108,6 +108,8 @@ def show_text(record):
         Cell(each["cause"]), Cell(each["severity"], style="bad" if each["severity"] == "alarm" else "warning"), Cell(utc(each["raised_ns"])), Cell(utc(each["cleared_ns"])),
         Cell(each["acked_by"]), Cell(each["what"])] for each in record["alarms"]])
     parts += _section("notes", ["written (UTC)", "by", "note"], [[Cell(utc(each["written_ns"])), Cell(each["author"]), Cell(each["text"])] for each in record["notes"]])
+    parts += _section("luminosity blocks", ["block", "scan step", "first trigger", "first id", "triggers", "recorded"], [[
+        Cell(each[name]) for name in ("number", "scan_step", "first_trigger", "first_id", "triggers", "recorded")] for each in record.get("lumi_blocks") or ()])
     parts += _section("quality", ["subsystem", "from (UTC)", "to (UTC)", "verdict", "by", "verified by"], [[
         Cell(each["subsystem"]), Cell(utc(each["from_ns"])), Cell(utc(each["to_ns"])), Cell(each["verdict"]), Cell(each["by"]), Cell(each["verified_by"])]
         for each in record["quality"]])
@@ -191,8 +193,8 @@ def _put(connection, record):
     for each in record["processes"]:
         each = {**each, "settings": apply.canonical(each["settings"]), "report": None if each["report"] is None else apply.canonical(each["report"])}
         _insert(connection, tables.process, number_, each)
-    for table_, key in ((tables.transition, "transitions"), (tables.file, "files"), (tables.counter, "counters"), (tables.quality, "quality")):
-        for each in record[key]:
+    for table_, key in ((tables.transition, "transitions"), (tables.file, "files"), (tables.counter, "counters"), (tables.lumi_block, "lumi_blocks"), (tables.quality, "quality")):
+        for each in record.get(key) or ():  # one of an older version has no luminosity blocks
             _insert(connection, table_, number_, each)
     for each in record["notes"]:
         _insert(connection, tables.note, number_, {**each, "replaces": None})

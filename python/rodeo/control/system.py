@@ -123,6 +123,7 @@ class System:
     disk_time_s: float = 600.0
     event_limit_s: float = 30.0
     choose_limit_s: float = 30.0
+    lumi_block_s: float = 0.0  # length of a luminosity block; 0: they go on when somebody says so
     patience: float = 1.0  # factor of all times after which silence counts, for slow machines
     classes: tuple = ()
     hosts: tuple = ()
@@ -242,6 +243,7 @@ def from_values(values, file, text=""):
         event_limit_s=tree.seconds("control.event_limit", 30.0),
         choose_limit_s=tree.seconds("control.choose_limit", 30.0),
         patience=float(tree.number("control.patience", 1.0)),
+        lumi_block_s=tree.seconds("control.lumi_block", 0.0),
         classes=classes,
         hosts=hosts,
         externals=tuple(_external(tree.table(f"control.external[{index}]")) for index in range(tree.count("control.external"))),

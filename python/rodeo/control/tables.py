@@ -6,7 +6,7 @@ from rodeo.control.place import needed
 
 sa = needed("sqlalchemy")
 
-HEAD = "0001"  # the migration that these tables are of
+HEAD = "0002"  # the migration that these tables are of
 OPEN, CLOSED, ABORTED = "OPEN", "CLOSED", "ABORTED"  # states of a run's row
 METADATA = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite gives numbers to a column of this type only
@@ -59,6 +59,11 @@ counter = sa.Table(
     "counter", METADATA, _run(primary_key=True, autoincrement=False), _text("process", primary_key=True), _text("name", primary_key=True),
     _text("labels", primary_key=True), _ns("when_ns", primary_key=True, autoincrement=False), sa.Column("value", sa.Double, nullable=False))
 
+lumi_block = sa.Table(  # one stretch of a run with the same luminosity block and scan step; triggers and recorded are null where nobody knows
+    "lumi_block", METADATA, _run(primary_key=True, autoincrement=False), sa.Column("first_trigger", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger, nullable=False), sa.Column("scan_step", sa.BigInteger, nullable=False), sa.Column("first_id", sa.BigInteger), _ns("seen_ns"),
+    sa.Column("triggers", sa.BigInteger), sa.Column("recorded", sa.BigInteger))
+
 alarm = sa.Table(
     "alarm", METADATA, _text("system", primary_key=True), _text("cause", primary_key=True), _ns("raised_ns", primary_key=True, autoincrement=False), _run(),
     _text("severity", nullable=False), _text("what", nullable=False), _text("value"), _text("limit"), _text("do", nullable=False), _text("process"),
@@ -91,4 +96,4 @@ unusable = sa.Table(  # records of a journal that fit no table: kept as they are
     "unusable", METADATA, _text("journal", primary_key=True), sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
     _text("record", nullable=False), _text("why", nullable=False))
 
-RUN_TABLES = (transition, process, file, counter, note, quality)  # whatever belongs to one run, but alarms
+RUN_TABLES = (transition, process, file, counter, lumi_block, note, quality)  # whatever belongs to one run, but alarms

@@ -1,12 +1,14 @@
 """The trigger of the system: who assigns it, holding and releasing it, and how many triggers a run has had."""
 
 import asyncio
+import logging
 import time
 
 from rodeo.control.looks import phase_of
 from rodeo.control.overrides import plain
 from rodeo.control.refused import Refused
 
+LOG = logging.getLogger("rodeo.control")
 ANSWER_S = 2.0  # an authority says at once that it holds
 
 
@@ -32,6 +34,32 @@ class Trigger:
     async def release(self, wait_for=None):
         """Triggers come from now on. `wait_for` {authority: functions} where it is to be another number than before."""
         return await self._all({"command": "trigger_release"}, "released", wait_for or {})
+
+    async def advance(self, *, scan_step=False):
+        """The luminosity block goes on with the next trigger, and the scan step with it if asked. Returns what that trigger has: sequence, lumi_block, scan_step.
+        Refused(control.trigger) names who did not say so."""
+        return await self._marked({"lumi_block": True, **({"scan_step": True} if scan_step else {})})
+
+    async def begin_blocks(self):
+        """A run begins with the luminosity block and scan step of its configuration, whatever the last run came to."""
+        for name in self.authorities():
+            configured = self.c.launching.configured.get(self.c.observer.members[name].member.process_class.name)
+            values = configured.values if configured else {}
+            first = {key: plain(values.get(f"emulator.trigger.{key}")) for key in ("lumi_block", "scan_step")}
+            try:
+                await self._marked({key: value for key, value in first.items() if isinstance(value, int)} or {"lumi_block": 1, "scan_step": 0}, [name])
+            except Refused as refused:  # no reason not to take data
+                LOG.warning("%s", refused.what)
+
+    async def _marked(self, request, names=None):
+        names = self.authorities() if names is None else names
+        answer = {}
+        for name in names:
+            try:
+                answer = await self.c.observer.host_of(name).ask(name, {"command": "trigger_advance", **request}, ANSWER_S * self.c.patience)
+            except Refused as refused:
+                raise Refused("control.trigger", f"luminosity blocks did not go on: {name}: {refused.what}", "rodeo emulate status says how its authority is doing") from None
+        return {key: answer.get(key) for key in ("sequence", "lumi_block", "scan_step")} if isinstance(answer, dict) else {}
 
     async def _all(self, request, done, wait_for=None):
         names = self.authorities()

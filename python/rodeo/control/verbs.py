@@ -79,6 +79,8 @@ def said(name, result, document):
     if name == "stop" and document.get("last_run"):
         farm = [f"  {status.farm(result['farm'])}"] if result.get("farm") else []
         return "\n".join([status.ended(document["last_run"]), *farm, status.headline(document)])
+    if name == "advance":
+        return f"luminosity block {result.get('lumi_block')}, scan step {result.get('scan_step')}: from trigger {result.get('sequence')} on"
     if name in ("take", "ask") and result.get("seconds"):
         return f"control is yours in {result['seconds']:g} s at most: {document['lease']['holder']} was asked"
     return status.headline(document)
@@ -268,7 +270,7 @@ def run_room(argv):
 
 VERBS = {
     "init": (run_init, "Writes a system file for this machine"), "launch": (simple("launch"), None), "start": (run_start, None), "pause": (simple("pause"), None),
-    "resume": (simple("resume"), None), "stop": (simple("stop"), None), "go-on": (simple("go_on", "go-on"), commands.COMMANDS["go_on"].what), "abort": (simple("abort"), None),
+    "resume": (simple("resume"), None), "advance": (simple("advance"), None), "stop": (simple("stop"), None), "go-on": (simple("go_on", "go-on"), commands.COMMANDS["go_on"].what), "abort": (simple("abort"), None),
     "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "What the system does now; --addresses of its page"),
     "wait": (run_wait, "Waits for a state, for events or for seconds of the run"), "take": (run_take, None), "ask": (simple("ask"), None), "release": (simple("release"), None),
     "ack": (run_ack, None), "shelve": (simple("shelve"), None), "alarms": (run_alarms, "Alarms that stand; --rules, --history"),

@@ -71,6 +71,10 @@ class Writer:
         kept = {str(name): float(value) for name, value in values.items() if isinstance(value, (int, float)) and math.isfinite(value)}
         await self._put("counters", run=run, process=process, values=kept, when_ns=when_ns)
 
+    async def lumi_block(self, run, block):
+        """A luminosity block of a run, as blocks.Block has it, whenever something of it is another."""
+        await self._put("lumi_block", run=run, **block.as_json())
+
     async def alarm(self, alarm, run=None):
         """An alarm as Alarm.as_json() has it, whenever something of it is another: raised, acknowledged, cleared. Its key is cause and raised_ns."""
         text = {name: None if alarm.get(name) is None else _text(alarm[name]) for name in ("process", "acked_by")}

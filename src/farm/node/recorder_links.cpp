@@ -121,7 +121,7 @@ RecorderLinks::Came RecorderLinks::take_have_answer(Slot slot, Requester::Reply&
     delivery.at_ns = now_ns + kAgainNs;
     return Came::nothing;
   }
-  if (have->front()) {
+  if (have->has(0)) {
     events_.counters.add(had_already);
     return Came::safe;
   }

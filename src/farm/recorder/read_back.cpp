@@ -35,10 +35,17 @@ bool is_of_run(const ReadBack& what, const std::string& name) {
                 : error.next});
 }
 
-std::uint64_t add_all(IdSet& ids, const std::vector<std::uint64_t>& more) {
-  std::uint64_t added = 0;
-  for (const std::uint64_t id : more) added += ids.add(id) ? 1 : 0;
-  return added;
+/// Of the stream that the name of their file says: <project>.<run>.<type>_<stream>.daq... Types have no underscore that is not theirs: the first one parts.
+void add_all(RecordedEvents& ids, const std::vector<std::uint64_t>& more, const ReadBack& what, std::string_view file) {
+  file.remove_prefix(std::min(what.project.size() + 1, file.size()));
+  file.remove_prefix(std::min(file.find('.') + 1, file.size()));
+  const std::string_view stream = file.substr(0, file.find('.'));
+  const std::size_t parts = std::min(stream.find('_'), stream.size());
+  const std::string_view name = stream.substr(std::min(parts + 1, stream.size()));
+  const bool named = formats::good_stream_text(stream.substr(0, parts), formats::kMostStreamType) &&
+                     formats::good_stream_text(name, formats::kMostStreamName);
+  const auto number = named ? ids.number_of(stream.substr(0, parts), name) : ids.number_of("physics", "unknown");
+  for (const std::uint64_t id : more) ids.add(id, number);
 }
 
 // A file that a killed recorder left. Recovering may have been cut short as well: what it left is made anew, and what it finished is there.
@@ -122,7 +129,7 @@ Result<void> remember_ids(const fs::path& file) {
   return storage::flush_directory_of(path.string());
 }
 
-void read_back_ids(const ReadBack& what, IdSet& ids, const std::function<void(std::string)>& say) {
+void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::function<void(std::string)>& say) {
   std::error_code error;
   fs::create_directories(what.directory, error);
   if (error)
@@ -139,7 +146,7 @@ void read_back_ids(const ReadBack& what, IdSet& ids, const std::function<void(st
   for (const fs::path& file : files_of_run(what, ".data")) {
     const auto read = ids_of_file(file);
     if (!read) give_up(read.error(), file, "its ids cannot be read");
-    add_all(ids, *read);
+    add_all(ids, *read, what, file.filename().string());
     ++files;
   }
   for (const auto& entry : fs::directory_iterator(what.directory)) {
@@ -147,7 +154,7 @@ void read_back_ids(const ReadBack& what, IdSet& ids, const std::function<void(st
     if (!name.starts_with('.') || !name.ends_with(".data.ids") || !is_of_run(what, name.substr(1))) continue;
     const auto read = read_remembered(entry.path());
     if (!read) give_up(read.error(), entry.path(), "its ids cannot be read");
-    add_all(ids, *read);
+    add_all(ids, *read, what, name.substr(1));
     ++files;
   }
   if (files > 0)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "farm/recorder/id_set.h"
+#include "farm/recorder/recorded_events.h"
 
 namespace rodeo::farm {
 
@@ -20,10 +20,10 @@ struct ReadBack {
   std::uint32_t run_number = 0;
 };
 
-/// Adds the ids of every file of the run, and of files that were moved to a target. A `.writing` file is recovered and then removed, as is one in which
+/// Adds the ids of every file of the run, with the stream that its name says, and of files that were moved to a target. A `.writing` file is recovered and then removed, as is one in which
 /// no event is. Blocks for as long as reading the headers of all events takes. Throws SetupError where an event that may have been acknowledged could be
 /// missed: a file that cannot be read or recovered.
-void read_back_ids(const ReadBack& what, IdSet& ids, const std::function<void(std::string)>& say);
+void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::function<void(std::string)>& say);
 
 /// The ids of the events of a closed file. Error: it is no event file, or is damaged.
 Result<std::vector<std::uint64_t>> ids_of_file(const std::filesystem::path& file);

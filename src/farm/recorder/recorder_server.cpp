@@ -76,8 +76,14 @@ bool RecorderServer::answer_have(const Request& request) {
   }
   // What is on its way to the disk is neither here nor not.
   if (std::ranges::any_of(*ids, [&](std::uint64_t id) { return recording_->is_under_way(id); })) return false;
-  std::vector<bool> have(ids->size());
-  for (std::size_t i = 0; i < have.size(); ++i) have[i] = recording_->has((*ids)[i]);
+  formats::HaveAnswer have;
+  for (const std::uint64_t id : *ids) {
+    const auto* const stream = recording_->stream_of(id);
+    const auto known = stream == nullptr ? have.streams.end() : std::ranges::find(have.streams, *stream);
+    const auto place = static_cast<std::size_t>(known - have.streams.begin());
+    if (stream != nullptr && known == have.streams.end()) have.streams.push_back(*stream);
+    have.of.push_back(stream == nullptr ? 0 : static_cast<std::uint8_t>(place + 1));
+  }
   std::vector<std::byte> answer;
   formats::append_have_answer(answer, have);
   const std::span<const std::byte> part(answer);

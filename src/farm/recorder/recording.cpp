@@ -83,7 +83,7 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
     return true;
   }
   const std::uint64_t id = taken->head.global_id;
-  if (ids_.contains(id)) {
+  if (has(id)) {
     counters_.add(RecorderCounter::had_already);
     answers_.push_back({ticket, RecordStatus::had_already});
     return true;
@@ -127,6 +127,9 @@ void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_b
   event.bytes = bytes;
   event.copies = event.safe = event.lost = 0;
   event.tickets.assign(1, ticket);
+  const auto to_keep = std::ranges::find_if(head.streams, [](const RecordStream& one) { return one.type != "debug"; });
+  const RecordStream& stream_of = to_keep == head.streams.end() ? head.streams.front() : *to_keep;
+  event.stream = ids_.number_of(stream_of.type, stream_of.name);
   for (const RecordStream& stream : head.streams) {
     StreamFile* const file = file_of(stream, lumi_block, now_ns);
     if (file != nullptr && file->append(event_pieces_, bytes, waiter, now_ns)) {
@@ -179,7 +182,7 @@ void Recording::settle(StreamFile::Waiter waiter, bool safe) {
   ++(safe ? event.safe : event.lost);
   if (event.copies > 0) return;
   if (event.safe > 0) {
-    ids_.add(event.id);
+    ids_.add(event.id, event.stream);
     counters_.add(RecorderCounter::events_recorded);
     counters_.add(RecorderCounter::event_bytes, event.bytes);
     counters_.add(RecorderCounter::had_already, event.tickets.size() - 1);

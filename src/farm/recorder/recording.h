@@ -17,7 +17,7 @@
 
 #include "base/counters.h"
 #include "base/error.h"
-#include "farm/recorder/id_set.h"
+#include "farm/recorder/recorded_events.h"
 #include "farm/recorder/settings.h"
 #include "farm/recorder/stream_file.h"
 #include "formats/event_record.h"
@@ -73,7 +73,9 @@ class Recording {
 
   /// It is taken and not safe yet.
   bool is_under_way(std::uint64_t id) const { return under_way_.contains(id); }
-  bool has(std::uint64_t id) const { return ids_.contains(id); }
+  bool has(std::uint64_t id) const { return ids_.find(id) != nullptr; }
+  /// The stream to which it was recorded; one of several, none that is for debugging if there is another. nullptr: it is not recorded.
+  const formats::HaveAnswer::Stream* stream_of(std::uint64_t id) const { return ids_.find(id); }
 
   /// Keeps files flushed, closes those that are over, and appends answers.
   void poll(std::uint64_t now_ns, std::vector<Answer>& answers);
@@ -106,6 +108,7 @@ class Recording {
     std::uint32_t copies = 0;  // in files, of which it is not known yet whether they are safe
     std::uint32_t safe = 0;    // copies that are
     std::uint32_t lost = 0;    // and that will never be
+    RecordedEvents::StreamNumber stream = 0;
     std::vector<Ticket> tickets;
   };
   using FileKey = std::tuple<std::string, std::string, std::uint32_t>;  // type, name, luminosity block
@@ -124,7 +127,7 @@ class Recording {
   const FileKeys keys_;
   const std::string name_;
   const std::uint32_t run_number_;
-  IdSet ids_;
+  RecordedEvents ids_;
   std::map<FileKey, std::unique_ptr<StreamFile>> files_;
   std::vector<std::unique_ptr<StreamFile>> ending_files_;
   std::vector<Event> events_;  // those that wait for the disk, by their number

@@ -95,9 +95,9 @@ bool Books::has(std::uint32_t node, const formats::AssignedEvent& event, std::ui
   return !is_over(event.id) && dispatcher.adopt(event_of(event), node, event.build_only(), now_ns);
 }
 
-void Books::recorded_before(std::uint64_t id, std::uint64_t now_ns) {
+void Books::recorded_before(std::uint64_t id, bool debug, std::uint64_t now_ns) {
   if (dispatcher.knows(id) || is_over(id)) return;
-  const formats::EventDecision decision{.id = id};
+  const formats::EventDecision decision{.id = id, .verdict = debug ? formats::Verdict::debug : formats::Verdict::accepted};
   settle(dispatcher.adopt_decision(kNobody, decision_of(decision)), kNobody, 0, decision, now_ns);
 }
 

@@ -50,8 +50,8 @@ class Books {
   /// An event that a node says it has; false: not any more.
   bool has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns);
 
-  // A recorder: it has an event that nobody has decided.
-  void recorded_before(std::uint64_t id, std::uint64_t now_ns);
+  // A recorder: it has an event that nobody has decided; `debug`: in a stream for debugging.
+  void recorded_before(std::uint64_t id, bool debug, std::uint64_t now_ns);
 
   /// Whether an id that is not in the books was.
   bool is_over(std::uint64_t id) const;

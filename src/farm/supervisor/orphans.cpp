@@ -30,7 +30,7 @@ void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigge
     }
     found_.clear();
     std::ranges::sort(asked_);
-    had_.assign(asked_.size(), false);
+    had_.assign(asked_.size(), Had::nobody);
     asked_of_ = asked_from_ = 0;
     asked_ns_ = now_ns;
   }
@@ -63,8 +63,8 @@ void Orphans::ask(std::uint64_t now_ns) {
     return;
   }
   for (std::size_t i = 0; i < asked_.size(); ++i) {
-    if (had_[i]) {
-      books_.recorded_before(asked_[i], now_ns);
+    if (had_[i] != Had::nobody) {
+      books_.recorded_before(asked_[i], had_[i] == Had::debug, now_ns);
     } else {
       waiting_.push_back(asked_[i]);
     }
@@ -80,7 +80,7 @@ bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_n
     std::vector<std::byte> whole;
     const auto have = formats::decode_have_answer(reply.message.in_one_piece(whole), count);
     for (std::size_t i = 0; have && i < count; ++i) {
-      if ((*have)[i]) had_[asked_from_ + i] = true;
+      if (have->has(i)) had_[asked_from_ + i] = have->stream(i).type == "debug" ? Had::debug : Had::accepted;
     }
   } else if (now_ns - asked_ns_ < kRecorderPatienceNs) {
     return true;  // asked again

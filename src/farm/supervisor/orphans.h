@@ -39,7 +39,8 @@ class Orphans {
   std::size_t asked_from_ = 0;        // for which of them
   std::optional<transport::Requester::Request> request_;
   std::uint64_t asked_ns_ = 0;
-  std::vector<bool> had_;
+  enum class Had : std::uint8_t { nobody, accepted, debug };
+  std::vector<Had> had_;               // by a recorder, of each that is asked of
   std::deque<std::uint64_t> waiting_;  // for room
   std::vector<std::byte> bytes_;
 };
