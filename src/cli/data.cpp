@@ -209,14 +209,15 @@ Result<ExitCode> info(const FileOptions& options) {
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = RODEO_TRY(open_data_file(path));
     if (file.kind == FileKind::block_recording) {
-      const auto recording = inspect_recording(file.bytes());
+      const auto recording = inspect_recording(file.bytes(), ProgressLine("reading " + path, file.bytes().size()).told());
       RODEO_TRY(file.mapped.check());
       if (!recording) return std::unexpected(recording.error().within(path));
       show(describe_recording(file, *recording));
       return ExitCode::done;
     }
     if (file.kind == FileKind::superpage_dump) {
-      const SuperpageDumpInfo dump = inspect_superpage_dump(file.bytes(), 1);
+      const SuperpageDumpInfo dump =
+          inspect_superpage_dump(file.bytes(), 1, ProgressLine("reading " + path, file.bytes().size()).told());
       RODEO_TRY(file.mapped.check());
       show(describe_dump(file, dump));
       return ExitCode::done;
@@ -306,7 +307,9 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
     print_note(fmt::format("{}: no CRC-32 over the whole file holds: nothing proves the headers of its events", file.path));
   EventChecker checker(expectations_of(reader->header(), crc));
   std::vector<std::byte> buffer;
+  ProgressLine line("listing " + file.path, all ? file.bytes().size() : 0);
   for (std::uint64_t listed = 0;; ++listed) {
+    const std::uint64_t before = reader->position();
     const auto block = reader->next();
     if (!block) return std::unexpected(damaged_error("data.damaged", block.error().message(), file));
     if (!*block) return ExitCode::done;
@@ -315,6 +318,7 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
       return ExitCode::done;
     }
     add_event_row(table, file.path, with_file, **block, reader->event(**block, buffer), checker, crc);
+    line.advance(reader->position() - before);
   }
 }
 
@@ -343,7 +347,8 @@ Table page_link_table() {
 }
 
 Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
-  const auto recording = RODEO_TRY_WITHIN(inspect_recording(file.bytes()), file.path);
+  const auto recording = RODEO_TRY_WITHIN(
+      inspect_recording(file.bytes(), ProgressLine("listing " + file.path, file.bytes().size()).told()), file.path);
   if (!recording.sound())
     print_note(file.path + ": not all of it is sound: `rodeo data verify` says what is wrong, and where");
   for (const auto& elink : recording.elinks) {
@@ -368,7 +373,8 @@ Result<ExitCode> list(const ListOptions& options) {
     } else if (file.kind == FileKind::block_recording) {
       listed = list_elinks(file, elinks);
     } else {
-      for (const auto& link : inspect_superpage_dump(file.bytes(), 1).links) {
+      const auto dump = inspect_superpage_dump(file.bytes(), 1, ProgressLine("listing " + path, file.bytes().size()).told());
+      for (const auto& link : dump.links) {
         page_links.add_row({path, link.link, Cell(link.fee_id, fmt::format("{:#x}", link.fee_id)), link.pages,
                             link.payload_bytes, link.heartbeat_frames, link.first_orbit, link.last_orbit});
       }

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "cli/data.h"
 #include "cli/data_file.h"
+#include "cli/data_progress.h"
 #include "formats/event_dump.h"
 #include "formats/full_event.h"
 #include "formats/rdh.h"
@@ -65,22 +67,29 @@ std::optional<L1Id> parse_l1id(const std::string& text) {
 class Shown {
  public:
   explicit Shown(const Options& options)
-      : json_(options.output == "json"), limits_(options.all ? DumpLimits{.chunks = 0, .hex_lines = 0} : DumpLimits{}) {}
+      : line_("searching " + options.file, 0),
+        json_(options.output == "json"),
+        limits_(options.all ? DumpLimits{.chunks = 0, .hex_lines = 0} : DumpLimits{}) {}
 
+  /// `searched`: bytes of the file up to the next event or page.
+  void go_on(std::uint64_t searched) { line_.advance(searched); }
   void add(const DumpNode& root) {
     ++count_;
+    line_.clear();
     if (json_) {
       list_.push_back(dump_json(root));
     } else {
       print(render_dump(root, limits_));
     }
   }
-  void finish() const {
+  void finish() {
+    line_.clear();
     if (json_) print(list_.dump() + "\n");
   }
   std::size_t count() const { return count_; }
 
  private:
+  ProgressLine line_;
   bool json_;
   DumpLimits limits_;
   Json list_ = Json::array();
@@ -91,8 +100,10 @@ Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::o
   const bool first_only = options.events.empty() && !orbit;
   Shown shown(options);
   std::uint64_t number = 0;
+  std::size_t before = 0;
   for_each_page(file.bytes(), [&](std::size_t at) {
     ++number;
+    shown.go_on(at - std::exchange(before, at));
     const bool wanted = first_only || std::ranges::find(options.events, number) != options.events.end() ||
                         (orbit && Rdh::read(file.bytes().data() + at).orbit() == orbit->value);
     if (wanted) shown.add(dump_page(file.bytes(), at, fmt::format("page {} at byte {} of the file", number, at)));
@@ -127,7 +138,9 @@ Result<ExitCode> dump(const Options& options) {
   std::vector<std::byte> buffer;
   std::optional<Error> damaged;
   while (!(first_only && shown.count() == 1)) {
+    const std::uint64_t before = reader->position();
     const auto block = reader->next();
+    shown.go_on(reader->position() - before);
     if (!block) damaged = damaged_error("data.damaged", block.error().message(), file);
     if (!block || !*block) break;
     const EventBlock& found = **block;

@@ -13,6 +13,8 @@
 namespace rodeo::formats {
 namespace {
 
+constexpr std::size_t kToldBytes = 1 << 20;
+
 constexpr std::size_t kProbedBlocks = 64;
 
 /// How many of the first blocks have the format's marker, if they had this size.
@@ -133,7 +135,8 @@ struct ElinkReader {
 
 // Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns those with a longer chunk: nothing is known of them.
 std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std::vector<std::uint16_t> elinks,
-                                          std::uint32_t longest, RecordingInfo& info) {
+                                          std::uint32_t longest, RecordingInfo& info,
+                                          const std::function<void(std::uint64_t)>& worked) {
   std::vector<std::unique_ptr<ElinkReader>> readers(kCardElinks);
   BlockDecoder::Options options{.format = info.format, .max_chunk_bytes = 1};
   DecodeBuffer::Capacity room;
@@ -146,7 +149,9 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     if (needed.carry_bytes > room.carry_bytes) room = needed;
   }
   DecodeBuffer found(room);
+  std::size_t told = 0;
   for (std::size_t at = 0; at < blocks.size(); at += info.format.block_bytes) {
+    if (worked && at - told >= kToldBytes) worked(at - std::exchange(told, at));
     const BlockHeader header = BlockHeader::read(blocks.data() + at);
     ElinkReader* const reader = header.marker() == info.format.marker() ? readers[header.elink()].get() : nullptr;
     if (reader == nullptr) continue;
@@ -156,6 +161,7 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     reader->look();
     add_up(found, reader->elink);
   }
+  if (worked) worked(blocks.size() - told);
   std::erase_if(elinks, [&](std::uint16_t number) {
     ElinkReader& reader = *readers[number];
     if (reader.decoder.counters().read(BlockCounter::oversize) != 0 && longest != UINT32_MAX) {
@@ -175,7 +181,7 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
 
 }  // namespace
 
-Result<RecordingInfo> inspect_recording(std::span<const std::byte> file) {
+Result<RecordingInfo> inspect_recording(std::span<const std::byte> file, const std::function<void(std::uint64_t)>& worked) {
   const auto format = RODEO_TRY(detect_block_format(file));
   RecordingInfo info;
   info.format = format;
@@ -203,7 +209,8 @@ Result<RecordingInfo> inspect_recording(std::span<const std::byte> file) {
   constexpr std::uint32_t kMore = 16;
   for (std::uint32_t longest = kUsuallyLongest; !unread.empty();
        longest = longest > UINT32_MAX / kMore ? UINT32_MAX : longest * kMore) {
-    unread = inspect_elinks(blocks, std::move(unread), longest, info);
+    const bool first = longest == kUsuallyLongest;
+    unread = inspect_elinks(blocks, std::move(unread), longest, info, first ? worked : std::function<void(std::uint64_t)>{});
   }
   info.counters[static_cast<std::size_t>(BlockCounter::blocks)] = info.blocks;
   info.counters[static_cast<std::size_t>(BlockCounter::bad_marker)] = bad_markers;

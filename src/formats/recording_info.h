@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -53,7 +54,9 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file);
 std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const BlockFormat& format);
 
 /// Decodes the whole file and adds up what is in it; a chunk may be as long as what its E-link has in the file. Damage is counted,
-/// not an error; errors are those of detect_block_format(). Reads every byte a few times: put a mapped file behind it.
-Result<RecordingInfo> inspect_recording(std::span<const std::byte> file);
+/// not an error; errors are those of detect_block_format(). Reads every byte a few times: put a mapped file behind it. `worked` is told of the bytes that
+/// have been decoded since it was told last, about once a megabyte, and of all of them in the end; it may be empty.
+Result<RecordingInfo> inspect_recording(std::span<const std::byte> file,
+                                        const std::function<void(std::uint64_t bytes)>& worked = {});
 
 }  // namespace rodeo::formats

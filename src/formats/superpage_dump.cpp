@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "formats/rdh_payload.h"
 #include "formats/words.h"
@@ -108,7 +109,8 @@ void for_each_page(std::span<const std::byte> file, const std::function<bool(std
   }
 }
 
-SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed) {
+SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed,
+                                         const std::function<void(std::uint64_t)>& worked) {
   SuperpageDumpInfo info;
   if (starts_like_internal(file)) {
     info.pattern = PagePattern::cru_internal;
@@ -120,7 +122,9 @@ SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::u
                         .seed = seed,
                         .most_findings = Findings::kListed});
   std::vector<std::size_t> begins;
+  std::size_t told = 0;
   const auto look = [&](std::uint8_t link, std::size_t begin, std::size_t end) {
+    if (worked) worked(begin - std::exchange(told, begin));
     begins.push_back(begin);
     check.check(link, file.subspan(begin, end - begin));
   };
@@ -130,6 +134,7 @@ SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::u
   } else {
     for_each_superpage(file, look);
   }
+  if (worked) worked(file.size() - told);
   for (std::size_t i = 0; i < kSuperpageCounters; ++i)
     info.counters[i] = check.counters().read(static_cast<SuperpageCounter>(i));
   for (const SuperpageFinding& finding : check.findings())

@@ -39,8 +39,10 @@ struct SuperpageDumpInfo {
 /// True if the file begins with an RDH that another follows at its offset, or with what a CRU's internal generator sends.
 bool starts_like_superpages(std::span<const std::byte> file);
 
-/// Checks the whole file with SuperpageCheck, as a bench does. `seed` is that of provable payload.
-SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed);
+/// Checks the whole file with SuperpageCheck, as a bench does. `seed` is that of provable payload. `worked` is told of the bytes that have been checked
+/// since it was told last, at each superpage, and of all of them in the end; it may be empty.
+SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed,
+                                         const std::function<void(std::uint64_t bytes)>& worked = {});
 
 /// Calls visit(offset of the page in the file) for each page with a header that can be one, until it returns false.
 void for_each_page(std::span<const std::byte> file, const std::function<bool(std::size_t)>& visit);

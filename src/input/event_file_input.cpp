@@ -4,11 +4,9 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sentence.h"
-#include "input/paged_stream.h"
 #include "rodeo/settings.h"
 
 namespace rodeo::input {
@@ -30,44 +28,23 @@ std::unique_ptr<DataStream> EventFileInput::open(std::span<const Fid> links) {
   std::vector<std::uint32_t> link_ids;
   for (const std::size_t position : links_.take(links, files_.files().front().path.string()))
     link_ids.push_back(files_.link_ids()[position]);
-  streams_.push_back(std::make_unique<EventStream>(files_, playback_, link_ids));
-  return std::make_unique<StreamHandle>(*streams_.back());
+  return streams_.add(std::make_unique<EventStream>(files_, playback_, link_ids));
 }
 
 std::unique_ptr<DataStream> EventFileInput::open_trigger_list() {
   if (playback_.loop)
     throw std::runtime_error(
         "A loop cannot rewrite the triggers of an event file: play it once, or without the trigger list.");
-  lists_.push_back(std::make_unique<EventStream>(files_, playback_, std::span<const std::uint32_t>{}));
-  return std::make_unique<StreamHandle>(*lists_.back());
+  return streams_.add_list(std::make_unique<EventStream>(files_, playback_, std::span<const std::uint32_t>{}));
 }
 
-void EventFileInput::start() {
-  std::uint64_t not_started = 0;
-  playback_.start_ns.compare_exchange_strong(not_started, base::steady_now_ns(), std::memory_order_release);
-}
-
-std::vector<EventStream*> EventFileInput::all_streams() const {
-  std::vector<EventStream*> all;
-  for (const auto* streams : {&streams_, &lists_}) {
-    for (const auto& stream : *streams) all.push_back(stream.get());
-  }
-  return all;
-}
+void EventFileInput::start() { start_now(playback_.start_ns); }
 
 // Streams go no further than the foremost, then to the last event that any of them has begun.
 void EventFileInput::stop() {
   if (playback_.planned.load()) return;
-  const std::vector<EventStream*> all = all_streams();
-  std::uint64_t hold = 0;
-  for (bool beyond = true; beyond;) {
-    for (const EventStream* stream : all) hold = std::max(hold, stream->claimed_blocks());
-    playback_.hold_at.store(hold);
-    beyond = std::ranges::any_of(all, [&](const EventStream* stream) { return stream->claimed_blocks() > hold; });
-  }
-  std::int64_t last = -1;
-  for (const EventStream* stream : all) last = std::max(last, stream->highest());
-  playback_.last.store(last);
+  streams_.hold(playback_.hold_at);
+  playback_.last.store(streams_.largest(std::int64_t{-1}, &EventStream::highest));
   playback_.planned.store(true, std::memory_order_release);
 }
 
@@ -75,7 +52,7 @@ std::vector<NamedCounter> EventFileInput::counters() const {
   std::uint64_t sent = 0;
   std::uint64_t not_restamped = 0;
   std::uint64_t events = 0;
-  for (const auto& stream : streams_) {
+  for (const auto& stream : streams_.of_links()) {
     sent += stream->counters().chunks;
     not_restamped += stream->not_restamped();
     events = std::max(events, stream->played_events());
@@ -83,10 +60,7 @@ std::vector<NamedCounter> EventFileInput::counters() const {
   return {{"sent", sent}, {"events", events}, {"not_restamped", not_restamped}, {"damaged", files_.damaged()}};
 }
 
-std::string EventFileInput::failure() const {
-  const auto whole = files_.check();
-  return whole ? std::string() : "input: " + whole.error().where + ": " + whole.error().what;
-}
+std::string EventFileInput::failure() const { return failure_of(files_.check()); }
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "input/event_playback.h"
 #include "input/event_stream.h"
 #include "input/offered_links.h"
+#include "input/played_streams.h"
 #include "rodeo/input.h"
 #include "rodeo/plugin.h"
 
@@ -57,13 +58,10 @@ class EventFileInput final : public DataInput {
   std::string failure() const override;
 
  private:
-  std::vector<EventStream*> all_streams() const;
-
   PlayedFiles files_;
   EventPlayback playback_;
   OfferedLinks links_;
-  std::vector<std::unique_ptr<EventStream>> streams_;
-  std::vector<std::unique_ptr<EventStream>> lists_;
+  PlayedStreams<EventStream> streams_;
 };
 
 /// The FID of a link of which an event file says only the link id.

@@ -36,7 +36,7 @@ class EventStream final : public DataStream {
   std::uint64_t not_restamped() const { return not_restamped_.get(); }
   /// Any thread, over all passes: events walked, and blocks that are walked or about to be.
   std::uint64_t played_events() const { return events_.get(); }
-  std::uint64_t claimed_blocks() const { return claimed_.load(); }
+  std::uint64_t claimed() const { return claimed_.load(); }
   /// The highest sequence number among those.
   std::int64_t highest() const { return highest_.load(); }
 

@@ -4,13 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/named_counters.h"
 #include "base/sentence.h"
 #include "formats/fid.h"
-#include "input/paged_stream.h"
 #include "rodeo/settings.h"
 
 namespace rodeo::input {
@@ -47,8 +45,7 @@ std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
     elinks.push_back(recording_.elinks()[position]);
     link_ids.push_back(links_.all()[position].default_link_id());
   }
-  streams_.push_back(std::make_unique<FileStream>(recording_, playback_, elinks, link_ids));
-  return std::make_unique<StreamHandle>(*streams_.back());
+  return streams_.add(std::make_unique<FileStream>(recording_, playback_, elinks, link_ids));
 }
 
 std::unique_ptr<DataStream> FileInput::open_trigger_list() {
@@ -58,30 +55,16 @@ std::unique_ptr<DataStream> FileInput::open_trigger_list() {
     throw std::runtime_error(
         "A loop cannot rewrite the trigger list of a recording: play it once, or without trigger_elink.");
   const std::uint32_t link_id = 0;
-  lists_.push_back(std::make_unique<FileStream>(recording_, playback_, std::span(&*elink, 1), std::span(&link_id, 1), true));
-  return std::make_unique<StreamHandle>(*lists_.back());
+  return streams_.add_list(
+      std::make_unique<FileStream>(recording_, playback_, std::span(&*elink, 1), std::span(&link_id, 1), true));
 }
 
-void FileInput::start() {
-  std::uint64_t not_started = 0;
-  playback_.start_ns.compare_exchange_strong(not_started, base::steady_now_ns(), std::memory_order_release);
-}
+void FileInput::start() { start_now(playback_.start_ns); }
 
 // Streams go no further than the foremost, then to the last event that any link has begun.
 void FileInput::stop() {
   if (playback_.planned.load()) return;
-  std::uint64_t hold = 0;
-  for (bool beyond = true; beyond;) {
-    beyond = false;
-    for (const auto* streams : {&streams_, &lists_}) {
-      for (const auto& stream : *streams) hold = std::max(hold, stream->claimed_bytes());
-    }
-    playback_.hold_at.store(hold);
-    for (const auto* streams : {&streams_, &lists_}) {
-      for (const auto& stream : *streams) beyond = beyond || stream->claimed_bytes() > hold;
-    }
-  }
-  playback_.plan = plan_stop(recording_, hold);
+  playback_.plan = plan_stop(recording_, streams_.hold(playback_.hold_at));
   playback_.planned.store(true, std::memory_order_release);
 }
 
@@ -90,7 +73,7 @@ std::vector<NamedCounter> FileInput::counters() const {
   std::uint64_t not_restamped = 0;
   std::uint64_t foremost = 0;
   std::vector<NamedCounter> anomalies;
-  for (const auto& stream : streams_) {
+  for (const auto& stream : streams_.of_links()) {
     sent += stream->counters().chunks;
     not_restamped += stream->not_restamped();
     foremost = std::max(foremost, stream->played_bytes());
@@ -108,10 +91,7 @@ std::vector<NamedCounter> FileInput::counters() const {
   return all;
 }
 
-std::string FileInput::failure() const {
-  const auto whole = recording_.check();
-  return whole ? std::string() : "input: " + whole.error().where + ": " + whole.error().what;
-}
+std::string FileInput::failure() const { return failure_of(recording_.check()); }
 
 namespace {
 

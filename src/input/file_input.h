@@ -9,6 +9,7 @@
 
 #include "input/file_stream.h"
 #include "input/offered_links.h"
+#include "input/played_streams.h"
 #include "input/recording.h"
 #include "rodeo/input.h"
 #include "rodeo/plugin.h"
@@ -58,8 +59,7 @@ class FileInput final : public DataInput {
   Recording recording_;
   Playback playback_;
   OfferedLinks links_;  // in the order of the recording's E-links
-  std::vector<std::unique_ptr<FileStream>> streams_;
-  std::vector<std::unique_ptr<FileStream>> lists_;
+  PlayedStreams<FileStream> streams_;
 };
 
 }  // namespace rodeo::input

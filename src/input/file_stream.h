@@ -59,7 +59,7 @@ class FileStream final : public DataStream {
   /// Bytes walked, over all passes; any thread.
   std::uint64_t played_bytes() const { return played_.get(); }
   /// Bytes that are walked or about to be; whoever sets hold_at and then finds this not beyond it knows that it never will be.
-  std::uint64_t claimed_bytes() const { return claimed_.load(); }
+  std::uint64_t claimed() const { return claimed_.load(); }
 
  private:
   struct FilePage : Page {

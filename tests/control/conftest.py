@@ -1,5 +1,6 @@
 """What the tests of the control room share: the package of the build, a runtime directory with a short path, and rooms with small systems."""
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -28,22 +29,40 @@ def _short_directory():
     return Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
 
 
+@contextlib.contextmanager
+def _runtime_directory(directory):
+    """That of all processes that are started meanwhile."""
+    before = os.environ.get("RODEO_RUNTIME_DIR")
+    os.environ["RODEO_RUNTIME_DIR"] = str(directory)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("RODEO_RUNTIME_DIR", None)
+        else:
+            os.environ["RODEO_RUNTIME_DIR"] = before
+
+
 @pytest.fixture(scope="module")
 def place():
     """A directory for one module: `run` in it is the runtime directory of all processes, and nothing is left of it afterwards."""
     directory = _short_directory()
     runtime = directory / "run"
     runtime.mkdir(mode=0o700)
-    before = os.environ.get("RODEO_RUNTIME_DIR")
-    os.environ["RODEO_RUNTIME_DIR"] = str(runtime)
     try:
-        yield directory
+        with _runtime_directory(runtime):
+            yield directory
     finally:
-        if before is None:
-            os.environ.pop("RODEO_RUNTIME_DIR", None)
-        else:
-            os.environ["RODEO_RUNTIME_DIR"] = before
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def idle_room(tmp_path_factory):
+    """A room in this process, with nothing to run; the tests of a module share it."""
+    from idle_room import IdleRoom
+
+    with _runtime_directory(tmp_path_factory.mktemp("r")), IdleRoom() as room:
+        yield room
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import re
 import socket
 import threading
@@ -26,16 +25,8 @@ PATIENCE_S = scaled(60)
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory):
-    before = os.environ.get("RODEO_RUNTIME_DIR")
-    os.environ["RODEO_RUNTIME_DIR"] = str(tmp_path_factory.mktemp("r"))
-    try:
-        with IdleRoom() as room:
-            yield room
-    finally:
-        os.environ.pop("RODEO_RUNTIME_DIR")
-        if before is not None:
-            os.environ["RODEO_RUNTIME_DIR"] = before
+def room(idle_room):
+    return idle_room
 
 
 @pytest.fixture(autouse=True)

@@ -52,6 +52,19 @@ TEST(RecordingInfo, SizeIsFoundWhereSomeMarkersAreDamaged) {
   EXPECT_EQ(inspect_recording(file)->counter(BlockCounter::bad_marker), 3U);
 }
 
+TEST(RecordingInfo, WhatIsWorkedThroughIsToldInPiecesAndComesToTheWholeFile) {
+  const Bytes file = recording({BlockFamily::trailer32, 4096}, {1, 2}, 600, 100'000);
+  std::uint64_t told = 0;
+  std::uint64_t most = 0;
+  ASSERT_TRUE(inspect_recording(file, [&](std::uint64_t bytes) {
+    told += bytes;
+    most = std::max(most, bytes);
+  })) << "chunks so long that some E-links are read a second time";
+  ASSERT_GT(file.size(), 4U << 20);
+  EXPECT_EQ(told, file.size());
+  EXPECT_LT(most, 2U << 20);
+}
+
 TEST(RecordingInfo, SoundRecordingIsDescribedByElink) {
   const auto info = inspect_recording(recording({BlockFamily::trailer16, 1024}, {0x7c3, 5, 70}, 42, 40));
   ASSERT_TRUE(info.has_value());

@@ -63,7 +63,9 @@ TEST(SuperpageDump, WhatACardWroteIsSoundAndDescribedByLink) {
     for (const std::uint32_t links : {1U, 3U}) {
       const Bytes file = Card{.pattern = pattern, .links = links}.dump(5);
       EXPECT_EQ(storage::file_kind(file), storage::FileKind::superpage_dump);
-      const SuperpageDumpInfo info = inspect_superpage_dump(file, 1);
+      std::uint64_t told = 0;
+      const SuperpageDumpInfo info = inspect_superpage_dump(file, 1, [&](std::uint64_t bytes) { told += bytes; });
+      EXPECT_EQ(told, file.size());
       EXPECT_TRUE(info.sound()) << info.findings.listed().front().what;
       EXPECT_EQ(info.pattern, pattern);
       EXPECT_EQ(info.time_frame_orbits, 8U);
