@@ -81,6 +81,32 @@ TEST_F(SupervisedFarm, TheTriggerWaitsWhenThereIsNoRoom) {
   ASSERT_TRUE(until([&] { return ids_.size() > 200; }));
 }
 
+TEST_F(SupervisedFarm, WhatWasAcceptedBeforeTheEndIsDecidedThoughThereWasNoRoomForIt) {
+  serve_triggers(1000);
+  detector_->set_ready(false);
+  readout("readout.hlt");
+  ToldNode& a = node("a", 64);
+  a.decides = false;
+  auto with = settings();
+  with.rebuild_time = 50ms;
+  supervise(with);
+  for (std::uint64_t id = 0xf00000; id < 0xf00000 + 64; ++id) happened(id);  // no trigger tells of these
+  ASSERT_TRUE(until([&] { return a.events.size() == 64; }));
+  detector_->set_ready(true);
+  ASSERT_TRUE(until([&] { return ids_.size() == 128; }));
+  supervisor_->stop();
+  ASSERT_TRUE(until([&] { return supervisor_->status().stage != farm::Stage::running; }));
+  for (int i = 0; i < 300; ++i) {
+    poll();
+    std::this_thread::sleep_for(100us);
+  }
+  a.decides = true;
+  ASSERT_TRUE(over());
+  EXPECT_EQ(supervisor_->status()["offered"], ids_.size());
+  EXPECT_EQ(a.decided.size(), ids_.size());
+  EXPECT_EQ(supervisor_->status().undecided, 0U);
+}
+
 TEST_F(SupervisedFarm, WhatANodeThatDiedHadIsOnlyBuiltByAnother) {
   serve_triggers(60);
   readout("readout.hlt");

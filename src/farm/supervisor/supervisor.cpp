@@ -156,7 +156,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
         enter(Stage::holding, now_ns);
       return;
     case Stage::holding:
-      if (triggers_ && !triggers_->hold()) return;
+      if (triggers_ && !triggers_->hold() && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
       if (triggers_) triggers_->end();
       readouts_.survey(0);
       return enter(Stage::draining, now_ns);

@@ -16,8 +16,8 @@ Triggers::Triggers(const SupervisorSettings& settings, Books& books)
 
 bool Triggers::poll() {
   const std::uint64_t room = books_.dispatcher.room();
-  busy_ = room == 0;
-  if (room == 0) return false;
+  full_ = room == 0;
+  if (full_) return false;
   ranges_.clear();
   const std::uint64_t count = source_->take(room, ranges_);
   for (const trigger::TriggerRange& range : ranges_) {
@@ -46,7 +46,7 @@ void Triggers::done(std::uint64_t left_the_books) {
 
 bool Triggers::hold() {
   const bool held = source_->hold();
-  return !poll() && held;
+  return !poll() && held && !full_;
 }
 
 bool Triggers::take_gap() {

@@ -34,7 +34,6 @@ class Triggers {
   std::uint64_t told_from() const { return told_from_; }
   trigger::TriggerReport report() const { return follower_->report(); }
   std::optional<Error> refused() const { return follower_->refused(); }
-  bool busy() const { return busy_; }
 
  private:
   const SupervisorSettings& settings_;
@@ -47,7 +46,7 @@ class Triggers {
   std::uint64_t connections_ = 0;
   std::uint64_t told_from_ = UINT64_MAX;
   std::uint64_t under_way_ = 0;  // told of, and in the books
-  bool busy_ = false;
+  bool full_ = false;  // the books: what has come waits
 };
 
 }  // namespace rodeo::farm
