@@ -88,17 +88,22 @@ Result<ExitCode> run_python(const std::string& module, const std::vector<std::st
   return status_of(*ended, module);
 }
 
-Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names) {
-  base::UniqueFd memory(::memfd_create("names", MFD_CLOEXEC));
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : std::string(1, '\0')) + name;
+Result<base::UniqueFd> text_in_memory(std::string_view text) {
+  base::UniqueFd memory(::memfd_create("text", MFD_CLOEXEC));
   for (std::size_t at = 0; memory && at < text.size();) {
     const ssize_t n = ::write(memory.get(), text.data() + at, text.size() - at);
     if (n <= 0) memory = base::UniqueFd();
     at += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
   }
   if (memory && ::lseek(memory.get(), 0, SEEK_SET) == 0) return memory;
-  return std::unexpected(Error{"cli.python", fmt::format("cannot keep names in memory: {}", std::strerror(errno))});
+  return std::unexpected(
+      Error{"cli.python", fmt::format("cannot keep what Python is to read in memory: {}", std::strerror(errno))});
+}
+
+Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : std::string(1, '\0')) + name;
+  return text_in_memory(text);
 }
 
 Result<ExitCode> run_python_on(const std::vector<std::string>& names, const std::string& module,

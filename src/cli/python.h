@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/child_process.h"
@@ -30,6 +31,9 @@ Result<std::vector<std::string>> python_words();
 /// cli.python.
 Result<base::ChildProcess> start_python(const std::string& module, const std::vector<std::string>& arguments, int in,
                                         int out);
+
+/// A text as the stdin of a Python process; of an empty one, a file that takes what it says. Error cli.python.
+Result<base::UniqueFd> text_in_memory(std::string_view text);
 
 /// Names as the stdin of a Python process, each behind a NUL but the first: there may be more of them than a command line takes. Error cli.python.
 Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names);

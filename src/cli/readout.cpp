@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cli/readout_action.h"
+#include "cli/readout_database.h"
 #include "cli/system.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
@@ -24,6 +25,7 @@ struct RunOptions {
   std::optional<std::uint64_t> events;
   std::optional<std::string> fail_on_loss;
   bool hold = false;
+  std::string database;
   std::string json_file;
 };
 
@@ -38,6 +40,29 @@ struct TalkOptions {
   bool watch = false;
   OutputFormat format = OutputFormat::table;
 };
+
+/// A run whose number and report are a database's.
+Result<ExitCode> run_of_database(readout::ReadoutPlan& plan, const readout::RunLimits& limits, const RunOptions& options) {
+  if (limits.hold)
+    return usage_error("--database with --hold: who starts the run gives its number and keeps it", "leave one of them out");
+  if (!plan.numbered) {
+    return value_error(
+        fmt::format("--database gives the run its number, and so does run.number = {}", plan.settings.run.run_number),
+        "leave run.number out, or --database");
+  }
+  const auto number = RODEO_TRY(number_of_database(options.database, plan.settings.run.run_number));
+  plan.settings.run.run_number = number;
+  plan.numbered = false;
+  Json report;
+  const auto ended = run_to_report(plan, limits, options.json_file, [&](const readout::RunReport&, const Json& json) {
+    report = json;
+    return true;
+  });
+  if (report.is_null()) return ended;
+  const auto recorded = report_to_database(options.database, plan.settings.name, number, report);
+  if (!ended || *ended != ExitCode::done) return ended;
+  return recorded;
+}
 
 Result<ExitCode> run(const RunOptions& options) {
   if (options.file.empty()) {
@@ -58,8 +83,9 @@ Result<ExitCode> run(const RunOptions& options) {
   } else if (options.fail_on_loss) {
     plan->settings.fail_on_loss = 0;
   }
-  return run_to_report(*plan, {.seconds = options.seconds, .fragments = options.events, .hold = options.hold},
-                       options.json_file, {});
+  const readout::RunLimits limits{.seconds = options.seconds, .fragments = options.events, .hold = options.hold};
+  if (!options.database.empty()) return run_of_database(*plan, limits, options);
+  return run_to_report(*plan, limits, options.json_file, {});
 }
 
 /// "late 12, ring_full 3"; the value for programs is the object itself.
@@ -223,12 +249,18 @@ void add_readout(Command& root) {
               "readout.fail_on_loss")
       .value_name("[=FRACTION]");
   readout.flag("--hold", options->hold, "Get ready, open the input, and wait for `rodeo readout start`");
+  readout
+      .option("--database", options->database,
+              "Run database (runs.db of a control room, or a new one) that gives the run its number and keeps its report; "
+              "rodeo runs lists it")
+      .value_name("DATABASE");
   readout.json_file(options->json_file);
   readout.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
       "stops, buffers drain, files close, the report prints. A second one changes nothing, a third aborts.");
   readout.paragraph(
-      "Without run.number the run takes the next number that no file in the directories of its file writers has.");
+      "Without run.number the run takes the next number that no file in the directories of its file writers has; with "
+      "--database one that is not in the database, either.");
   readout.paragraph(
       "Exit status 0: the run ended as it should, whatever was lost, unless --fail-on-loss sets a limit; 6: more than that "
       "was lost; 1: a part failed (disk full, ...); 7: the verifying processor found wrong bytes. The last line of the "

@@ -256,6 +256,7 @@ def test_a_readout_without_a_control_room_takes_a_number_and_its_report_becomes_
     assert {each["name"]: each["value"] for each in row["counters"]}["lost_late"] == 1 and row["processes"][0]["report"]["chunks"]["built"] == 9
     assert "there already" in verb("import", tmp_path / "report.json", "--database", database)[1]
     assert verb("take", "--database", database)[1] == "5\n", "behind the number that came with the report"
+    assert verb("take", "--database", database, "--least", 9)[1] == "9\n" and verb("take", "--database", database, "--least", 3)[1] == "10\n"
     (tmp_path / "other.json").write_text(json.dumps({**REPORT, "run": {**REPORT["run"], "seconds": 1.0}}))
     assert verb("import", tmp_path / "other.json", "--database", database)[0] == 1, "another run has its number"
 

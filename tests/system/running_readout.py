@@ -84,11 +84,11 @@ def write_configuration(rodeo, text=CONFIGURATION, name="run.toml"):
 
 
 @contextlib.contextmanager
-def running(rodeo, *settings, text=CONFIGURATION, name="test"):
+def running(rodeo, *settings, text=CONFIGURATION, name="test", options=()):
     """Starts a readout and waits until it has built something; whatever happens, it is gone afterwards."""
     configuration = write_configuration(rodeo, text)
     arguments = [part for setting in settings for part in ("--set", setting)]
-    process = rodeo.start("readout", configuration, "--json", "-", *arguments)
+    process = rodeo.start("readout", configuration, "--json", "-", *options, *arguments)
     try:
         run = Running(rodeo, process, name)
         deadline = time.monotonic() + scaled(30)

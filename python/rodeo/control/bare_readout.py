@@ -11,16 +11,17 @@ from rodeo.control.tables import sa
 
 SYSTEM = "readout"  # of runs that no control room has made
 LONGEST = 64 * 2**20
+STDIN = Path("/dev/stdin")
 
 
-def take(schema, system=SYSTEM):
-    """The next number of a database, which nobody else gets; the database is made if there is none. Refused(control.database)."""
+def take(schema, system=SYSTEM, least=1):
+    """The next number of a database, at least this, which nobody else gets; the database is made if there is none. Refused(control.database)."""
     engine = schema.engine(create=True)
     try:
         with engine.connect() as connection:
             schema.bring_up(connection)
             with connection.begin():
-                last = [0, *connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars(), connection.execute(sa.select(sa.func.max(tables.run.c.number))).scalar() or 0]
+                last = [least - 1, *connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars(), connection.execute(sa.select(sa.func.max(tables.run.c.number))).scalar() or 0]
                 apply.count(connection, system, max(last) + 1)
                 return max(last) + 1
     except sa.exc.SQLAlchemyError as error:
@@ -52,7 +53,7 @@ def record(path, value, system=None):
     return {
         "number": number, "system": system or SYSTEM, "type": "", "state": tables.ABORTED if condition == "ABORTED" else tables.CLOSED, "condition": condition, "flags": [],
         "asked_ns": begun_ns, "first_event_ns": begun_ns, "stopped_ns": stopped_ns, "closed_ns": stopped_ns, "reason": run.get("failure") or "", "build": "", "holder": "",
-        "comment": f"report {path.name} of a readout without a control room", "configuration": None, "config_sha256": None,
+        "comment": ("report" if path == STDIN else f"report {path.name}") + " of a readout without a control room", "configuration": None, "config_sha256": None,
         "processes": [{"name": name, "class": name, "kind": "readout", "host": socket.gethostname(), "role": "essential", "pid": None, "build": None, "settings": [], "exit": None, "signal": None,
                        "core": None, "report": report}],
         "files": [_file(path, each) for each in dict.fromkeys(report.get("files") or ())], "counters": counters, "transitions": [], "quality": [], "notes": [], "alarms": []}

@@ -210,14 +210,17 @@ def run_export(argv):
 
 def run_import(argv):
     made = parser("import")
-    made.add_argument("paths", nargs="+", metavar="PATH", help="run.json or what export wrote, a run's folder, a system's directory, or the report of a `rodeo readout --json`")
+    made.add_argument("paths", nargs="+", metavar="PATH", help="run.json or what export wrote, a run's folder, a system's directory, or the report of a `rodeo readout --json` (-: it comes on stdin)")
     made.add_argument("--of", metavar="NAME", help="system that runs of such a report are listed under (default: readout)")
     options = made.parse_args(argv)
     schema = schema_of(options)
     from rodeo.control import runs
     from rodeo.control.printed import Cell, table
 
-    results = [{"file": str(path), "number": number, "outcome": outcome} for path, number, outcome in runs.take_in(schema, options.paths, options.of)]
+    from rodeo.control.bare_readout import STDIN
+
+    paths = [STDIN if path == "-" else path for path in options.paths]
+    results = [{"file": str(path), "number": number, "outcome": outcome} for path, number, outcome in runs.take_in(schema, paths, options.of)]
     rows_out(options, ("file", "number", "outcome"), results, lambda rows: "\n".join(table(
         ["run", "file", "outcome"],
         [[Cell(row["number"]), Cell(row["file"]), Cell(row["outcome"], style=None if row["outcome"] in IMPORTED else "bad")] for row in rows])))
@@ -228,11 +231,12 @@ def run_import(argv):
 def run_take(argv):
     made = parser("take", "table json")
     made.add_argument("--of", metavar="NAME", default="readout", help="system that it is taken for (default: readout)")
+    made.add_argument("--least", type=run_number, default=1, metavar="N", help="at least this number (default: 1)")
     options = made.parse_args(argv)
     schema = schema_of(options)
     from rodeo.control import bare_readout
 
-    number = bare_readout.take(schema, options.of)
+    number = bare_readout.take(schema, options.of, options.least)
     say(json.dumps({"run": number}) if options.output == "json" else str(number))
 
 
