@@ -72,7 +72,7 @@ std::optional<std::filesystem::path> python_package() {
 std::string python_interpreter() {
   if (const std::string named = environment("RODEO_PYTHON"); !named.empty()) return named;
   if (const auto found = find_beside({"../.venv/bin/python3", RODEO_VENV "/bin/python3"})) return found->string();
-  return "python3";
+  return RODEO_PYTHON3;
 }
 
 Result<std::vector<std::string>> python_words() {

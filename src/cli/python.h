@@ -17,7 +17,7 @@ namespace rodeo::cli {
 std::optional<std::filesystem::path> python_package();
 
 /// RODEO_PYTHON, else the interpreter of .venv beside the build folder, else that which `rodeo-python-packages` made for an installed
-/// package, else python3.
+/// package, else the distribution's Python 3.11 (python3; of EL9 python3.11).
 std::string python_interpreter();
 
 /// Runs `python -B -m MODULE ARGUMENTS...` to its end, with our package found, our stdout and stderr; its exit status is ours (130 after

@@ -1,5 +1,6 @@
 """Log lines as records: what is read of which line, what is found, in which order, what is folded, and that none of it is without bounds."""
 
+import asyncio
 import json
 import logging
 import os
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from rodeo.control import records, talk
+from rodeo.control.logs import Logs
 from rodeo.control.records import Marks, Wanted, folded, found_in, in_order, record_of
 
 S = 10**9
@@ -41,7 +43,8 @@ def test_a_record_has_all_its_members_whatever_a_line_says(said, member, is_):
     ("wanted", "takes"),
     [({}, True), ({"level": "warning"}, True), ({"level": "error"}, False), ({"audience": "operator"}, False), ({"audience": "expert"}, True),
      ({"search": "DARK"}, True), ({"search": "0x10"}, True), ({"search": "light"}, False), ({"run": 7}, True), ({"run": 8}, False), ({"run": 8, "since_ns": 0}, False),
-     ({"since_ns": 5}, True), ({"since_ns": 6}, False), ({"until_ns": 4}, False)],
+     ({"since_ns": 5}, True), ({"since_ns": 6}, False), ({"until_ns": 4}, False), ({"run": 7, "since_ns": 1, "after_ns": 5}, True),
+     ({"run": 7, "since_ns": 1, "after_ns": 6}, False)],
 )
 def test_what_is_looked_for(wanted, takes):
     said = {**record("link is dark", time_ns=5, level="warning", run=7), "fields": {"fid": "0x10"}}
@@ -54,6 +57,35 @@ def test_a_line_without_a_number_belongs_to_the_run_that_was_open():
     assert not Wanted(run=7).takes(record()), "nobody knows when the run was"
     assert Wanted.from_json({**span.as_json(), "lines": 0}) == Wanted(run=7, since_ns=10, until_ns=20, lines=1)
     assert Wanted.from_json({"level": 5, "run": "7", "lines": "many"}) == Wanted() and Wanted.from_json(None) == Wanted()
+
+
+def test_who_follows_the_log_of_a_run_is_told_each_line_once():
+    said = [record(text, time_ns=time_ns, run=number) for text, time_ns, number in
+            (("its own before", 8, 7), ("somebody's before", 9, None), ("its own", 12, 7), ("somebody's", 13, None), ("its own behind", 25, 7), ("another run's", 26, 8))]
+    asked = []
+
+    class Room(Logs):
+        def __init__(self):
+            pass
+
+        async def lines_of(self, since_ns):
+            return await self.lines(run=7, since_ns=since_ns)
+
+        async def _span_of(self, run):
+            return {"run": run, "since_ns": 10, "until_ns": 20}
+
+        async def _own(self, process, wanted):
+            asked.append(wanted)
+            return [each for each in said if wanted.takes(each)]
+
+        c = type("Controller", (), {"hosts": {}})
+
+    told, since_ns = [], None
+    for _ in range(3):
+        found = asyncio.run(Room().lines_of(since_ns))
+        told += [each["message"] for each in found]
+        since_ns = max([since_ns or 0, *(each["time_ns"] + 1 for each in found)])
+    assert told == ["its own before", "its own", "somebody's", "its own behind"] and Wanted.from_json(asked[-1].as_json()) == asked[-1]
 
 
 def written(directory, structured=(), plain=(), older=()):

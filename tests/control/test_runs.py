@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import os
 import sqlite3
 
 import pytest
@@ -162,6 +163,43 @@ def test_what_cannot_be_imported_is_named_and_the_rest_is(verb, tmp_path):
     assert status == 6 and outcomes[0] == "imported" and len(set(outcomes)) == 6 and "another run has the number 1" in outcomes[1] and all(outcomes)
     assert len(json.loads(verb("list", "-o", "json", "--database", tmp_path / "runs.db")[1])) == 1
     assert verb("import", tmp_path / "torn.json", "--database", tmp_path / "runs.db")[0] == 1
+
+
+def test_an_odd_number_does_not_spoil_a_database(verb, tmp_path):
+    database = tmp_path / "runs.db"
+    verb("export", 1, "--to", tmp_path)
+    whole = json.loads((tmp_path / "run-000001.json").read_text())
+    odd = [0, -3, 2**31, 10**17]
+    for number_ in odd:
+        (tmp_path / f"{number_}.json").write_text(json.dumps({**whole, "number": number_}))
+        (tmp_path / f"report{number_}.json").write_text(json.dumps({**REPORT, "run": {**REPORT["run"], "number": number_}}))
+    status, out, _ = verb("import", *(tmp_path / f"{what}{number_}.json" for what in ("", "report") for number_ in odd), "--database", database, "-o", "json")
+    assert status == 1 and all("number" in row["outcome"] for row in json.loads(out))
+    assert verb("take", "--database", database, "--least", 2**31)[0] == verb("take", "--database", database, "--least", 10**17)[0] == 2
+    assert verb("take", "--database", database)[1] == "1\n"
+    # One that an older version has spoiled goes on.
+    with sqlite3.connect(database) as spoiled:
+        spoiled.execute("insert into run_number (system, last) values ('other', 100000000000000000)")
+    assert verb("take", "--database", database)[1] == "2\n"
+    assert verb("take", "--database", database, "--least", 2**31 - 1)[1] == "2147483647\n"
+    status, _, err = verb("take", "--database", database)
+    assert status == 5 and "the last number" in err
+
+
+def test_what_holds_no_run_is_a_row_among_others_and_a_pipe_is_refused(verb, tmp_path):
+    verb("export", 1, "--to", tmp_path)
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    status, out, _ = verb("import", tmp_path / "empty", tmp_path / "pipe", tmp_path / "run-000001.json", "--database", tmp_path / "runs.db", "-o", "json")
+    assert status == 6 and {row["file"].rsplit("/", 1)[1]: row["outcome"] == "imported" for row in json.loads(out)} == {"empty": False, "pipe": False, "run-000001.json": True}
+    status, _, err = verb("import", tmp_path / "pipe", "--database", tmp_path / "runs.db")
+    assert status == 1 and "no regular file" in err
+
+
+@pytest.mark.parametrize("text", ["99999999999999d", "9999-01-01", "0001-01-01", "1e9d"])
+def test_a_time_that_nobody_can_mean_is_refused(verb, text):
+    status, _, err = verb("list", "--since", text)
+    assert status == 2 and "error[control.argument]" in err
 
 
 def test_folders_of_runs_are_imported_and_records_of_readouts_are_not_taken_for_runs(verb, tmp_path):

@@ -235,6 +235,47 @@ def test_a_damaged_event_is_an_error_of_that_event_alone(damaged):
         skipping[1]
 
 
+SLICES = [slice(*three) for three in [(0, 5), (None, 12, 2), (1, None, 2), (2, 20, 3), (0, None, 5), (3, 4), (1, 2), (None, None, 24), (4, 17, 4)]]
+
+
+@pytest.mark.parametrize("checked", ["one", "several"])
+def test_a_slice_means_the_same_events_whatever_is_damaged(samples, damaged, checked):
+    paths = [damaged] if checked == "one" else sorted(samples.glob("*.data"))
+    skipping, raising = data.open(paths, damaged="skip"), data.open(paths)
+    bad = sum(len(data.open(path)) for path in paths[:paths.index(damaged)]) + 1
+    for which in SLICES:
+        wanted = [number for number in range(len(raising))[which] if number != bad]
+        assert skipping[which].read(["index"])["index"].tolist() == wanted, which
+        ids = [skipping[number].l1_id for number in wanted]
+        assert [event.l1_id for event in skipping[which]] == ids, which
+        assert [event.l1_id for event in every_one(raising[which])] == ids, which
+        assert [event.l1_id for event in every_one(raising[which][::-1])] == ids[::-1], which
+        for decoder in (None, heads):
+            pieces = [piece["index"].tolist() for piece in every_one(raising[which].iterate(["index"], events=2, decoder=decoder))]
+            assert [number for piece in pieces for number in piece] == wanted, which
+
+
+def every_one(iterator):
+    """What an iterator gives, also behind damaged events."""
+    iterator = iter(iterator)
+    while True:
+        try:
+            yield next(iterator)
+        except StopIteration:
+            return
+        except data.DamagedEvent:
+            pass
+
+
+def test_columns_of_events_before_a_damaged_one_come_before_its_error(damaged):
+    for decoder in (None, heads):
+        pieces = data.open(damaged).iterate(["index"], events=10, decoder=decoder)
+        assert next(pieces)["index"].tolist() == [0]
+        with pytest.raises(data.DamagedEvent, match="event 1 "):
+            next(pieces)
+        assert next(pieces)["index"].tolist() == [2] and next(pieces, None) is None
+
+
 def test_of_a_file_that_is_cut_the_good_part_is_read(samples):
     path = samples / NAME.format("sound", 1)
     whole = path.read_bytes()

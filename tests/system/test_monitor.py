@@ -1,6 +1,7 @@
 """`rodeo events monitor`: histograms that a user's Python fills, from a readout that never waits for it, and from files."""
 
 import json
+import os
 import re
 import signal
 import sys
@@ -23,6 +24,7 @@ from rodeo.monitoring.drawing import draw  # noqa: E402
 from rodeo.monitoring.errors import MonitorError  # noqa: E402
 from rodeo.monitoring.loading import load  # noqa: E402
 from rodeo.monitoring.page import Page  # noqa: E402
+from rodeo.monitoring.supervisor import Supervisor  # noqa: E402
 from rodeo.monitoring.svg import svg  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "monitor.py"
@@ -127,6 +129,101 @@ def test_a_monitor_that_hangs_costs_no_fragment_and_no_trigger(rodeo):
     assert monitor.returncode == 6 and told["monitors"]["hangs"]["hung"] >= 1
 
 
+def test_a_process_that_is_killed_between_events_is_begun_anew_and_loses_a_moment(rodeo):
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
+    with running(rodeo, "readout.consumer[1].max_rate=20Hz") as run:
+        with rodeo.start("events", "monitor", name, "--hang", "60s", "--save", "m.h5", "--json", "-") as monitor:
+            root, _, _ = (address := monitor.stderr.readline().removeprefix("page: ").strip()).partition("?")
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            browser.open(address, timeout=scaled(20))
+
+            def shown_when(wanted):
+                deadline = time.monotonic() + scaled(60)
+                while not wanted(now := browser.open(root + "now", timeout=scaled(20)).read().decode()):
+                    assert time.monotonic() < deadline, now
+                return int(re.match(r"<p>([\d,]+) events", now)[1].replace(",", ""))
+
+            before = shown_when(lambda now: now and not now.startswith("<p>0 events"))
+            os.kill(worker_of(monitor.pid), signal.SIGKILL)
+            shown_when(lambda now: "begun anew once" in now)
+            shown_when(lambda now: int(re.match(r"<p>([\d,]+) events", now)[1].replace(",", "")) > before)
+            monitor.send_signal(signal.SIGINT)
+            out, err = monitor.communicate(timeout=scaled(60))
+        run.finish()
+    told = json.loads(out)
+    assert monitor.returncode == 6 and told["restarts"] + told["monitors"]["count"]["hung"] == 1 and "signal SIGKILL" in err, err
+    assert counted(rodeo.directory / "m.h5", "count/n") == told["events"] > before
+
+
+def worker_of(pid):
+    """The process that runs the monitors."""
+    children = [int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()]
+    (worker,) = [one for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    return worker
+
+
+def counted(path, name):
+    import h5py
+    import hist
+    import uhi.io.hdf5
+
+    with h5py.File(path) as saved:
+        return hist.Hist(uhi.io.hdf5.read(saved[name])).sum(flow=True)
+
+
+def test_histograms_are_saved_also_where_the_monitors_cannot_go_on(rodeo, file):
+    name = written(rodeo, """
+import os, time
+
+if os.path.exists("died"):
+    os._exit(7)  # no monitor is at work
+
+@rodeo.monitor(n=one())
+def count(event, n):
+    n.fill(1)
+    if event.index == 19:
+        time.sleep(0.5)  # what is known is sent behind this event
+    if event.index == 21:
+        open("died", "w")
+        os._exit(7)
+""")
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", exit_code=1)
+    assert "monitor.ended" in done.stderr and "exit status 7" in done.stderr and "saved: m.h5" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert counted(rodeo.directory / "m.h5", "count/n") >= 20
+
+
+def test_a_file_that_hangs_while_it_is_loaded_is_named_with_its_line(rodeo):
+    name = rodeo.directory / "my.py"
+    name.write_text("\n\nwhile True: pass\n")
+    monitors = Supervisor(name, {"readout": "", "files": ["none.data"]}, 0.5, False, print, load_s=2)
+    try:
+        monitors.start()
+        deadline = time.monotonic() + scaled(60)
+        with pytest.raises(MonitorError, match=r"monitor.file.*my.py hangs while it is loaded in .*my.py:3 \(`while True: pass`\)") as told:
+            while time.monotonic() < deadline:
+                monitors.poll(0.1)
+        assert told.value.status == 3
+    finally:
+        monitors.close()
+
+
+def test_each_file_is_tried_also_where_another_cannot_be_written(rodeo, file):
+    (rodeo.directory / "full").mkdir()
+    name = written(rodeo, """
+@rodeo.monitor(n=one())
+def count(event, n):
+    n.fill(1)
+    import os
+    if os.path.isdir("full"):
+        os.rmdir("full")
+        open("full", "w")  # no directory any more
+""")
+    done = rodeo("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "full/b.root", "--save", "good.h5", "--json", "-", exit_code=1)
+    assert "error[monitor.save]: full/b.root" in done.stderr and "Traceback" not in done.stderr
+    told = json.loads(done.stdout)
+    assert told["saved"] == ["good.h5"] and counted(rodeo.directory / "good.h5", "count/n") == told["events"]
+
+
 def test_a_monitor_that_throws_is_named_and_counted_and_the_others_go_on(rodeo, file):
     name = written(rodeo, """
 @rodeo.monitor(n=one())
@@ -211,6 +308,26 @@ def test_a_terminal_has_the_histograms_and_gets_its_screen_back(rodeo, file):
     assert "chunks/size" in last and "bytes in a chunk" in last and "█" in last
 
 
+@pytest.mark.parametrize("columns", [0, 1, 9, 11, 120])
+def test_what_is_no_number_is_drawn_and_saved_on_terminals_of_any_width(rodeo, file, columns):
+    name = written(rodeo, """
+def odd():
+    return hist.Hist.new.Reg(10, 0, 10).Weight()
+
+@rodeo.monitor(nan=odd(), inf=odd(), plane=hist.Hist.new.Reg(4, 0, 1).Reg(4, 0, 1).Weight(), endless=hist.Hist.new.Var([0, 1, float("inf")]).Double())
+def odd_ones(event, nan, inf, plane, endless):
+    nan.fill([1, 2], weight=[float("nan"), 1])
+    inf.fill([1, 2], weight=[float("inf"), 1])
+    plane.fill([0.1, 0.6], [0.1, 0.6], weight=[float("nan"), 1])
+    endless.fill([0.5, 7])
+""")
+    text = on_a_terminal(rodeo, "events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", "--save", "m.root", columns=columns)
+    assert "Traceback" not in text and "cannot be drawn" not in text and "Warning" not in text and "saved: m.h5, m.root" in text
+    assert (rodeo.directory / "m.h5").is_file() and (rodeo.directory / "m.root").is_file()
+    if columns == 120:
+        assert "odd_ones/nan   nan inside" in text and "odd_ones/inf   inf inside" in text
+
+
 @pytest.mark.parametrize(("text", "code"), [
     ("@rodeo.monitor(n=one())\ndef a(event): pass", "my.py:7: TypeError: monitor a takes no argument n: def a(event, n)"),
     ("@rodeo.monitor(n=3)\ndef a(event, n): pass", "n of monitor a is int, and no histogram"),
@@ -255,10 +372,15 @@ def test_every_histogram_can_be_drawn_and_what_root_does_not_know_is_told_of(tmp
         "growing": growing, "plane": plane, "empty": empty[0], "empty_plane": empty[1],
         "fine": hist.Hist.new.Reg(3564, 0, 3564).Int64().fill([17]), "below": hist.Hist.new.Reg(4, 0, 1).Weight().fill([0.1], weight=[-3]),
         "one_bin": hist.Hist.new.Bool().Double().fill([True]), "four": hist.Hist.new.Bool().Bool().Bool().Bool().Double(),
+        "nan": hist.Hist.new.Reg(4, 0, 1).Weight().fill([0.1, 0.6], weight=[float("nan"), 2]),
+        "inf": hist.Hist.new.Reg(4, 0, 1).Reg(4, 0, 1).Weight().fill([0.1, 0.6], [0.1, 0.6], weight=[float("inf"), 2]),
+        "endless": hist.Hist.new.Var([0, 1, float("inf")]).Double().fill([0.5, 7]),
         "profile": hist.Hist.new.Reg(4, 0, 1).Mean().fill([0.1, 0.2], sample=[3.0, 5.0])}
     for name, one in all_of.items():
         lines = draw(name, one, 60, 5)
-        assert all(len(line) <= 60 for line in lines) and lines[0].startswith(name)
+        assert all(len(line) <= 60 for line in lines) and lines[0].startswith(name) and "cannot be drawn" not in lines[0]
+        assert "cannot be drawn" not in svg(name, one)
+        assert all(len(line) <= max(wide, 1) for wide in (-3, 0, 1, 5, 12) for line in draw(name, one, wide, 5))
         assert name in svg(name, one) and "<b>" not in svg("x", one).replace("<b>x</b>", "")
     assert draw("growing", growing, 60, 5)[-1].split() == ["5", "a", "<b>", "0x610002"]  # in their order
     assert "2 outside" in draw("x", hist.Hist.new.Reg(4, 0, 1).Double().fill([5, 6, 0.5]), 60, 5)[0]

@@ -124,44 +124,52 @@ bool FileSet::at_event(Place& at) {
   return false;
 }
 
-std::shared_ptr<EventParts> FileSet::next(Place& at) {
-  while (at_event(at)) {
-    const Place here = at;
-    ++at.event;
-    try {
-      return open(here.file)->event(here.event);
-    } catch (const FaultError& error) {
-      if (!error.fault.event) at = {here.file + 1, 0};
-      if (!skip_) throw;
-      note(here.file, error.fault.event, error.fault);
-    }
+// Moves a walk to its next event. False: the end.
+bool FileSet::to_next(Walk& walk) {
+  while (walk.index < walk.stop && at_event(walk.at)) {
+    if (walk.to_pass == 0) return true;
+    --walk.to_pass;
+    ++walk.at.event;
+    ++walk.index;
+  }
+  return false;
+}
+
+// Takes the event at which a walk is, which is behind it then. False: it is damaged, and skipped.
+template <typename Take>
+bool FileSet::take(Walk& walk, Take&& take) {
+  const Place here = walk.at;
+  const std::uint64_t number = walk.index;
+  ++walk.at.event;
+  ++walk.index;
+  walk.to_pass = walk.step - 1;
+  try {
+    take(*open(here.file), here, number);
+    return true;
+  } catch (const FaultError& error) {
+    if (!error.fault.event) walk.at = {here.file + 1, 0};
+    if (!skip_) throw;
+    note(here.file, error.fault.event, error.fault);
+    return false;
+  }
+}
+
+std::shared_ptr<EventParts> FileSet::next(Walk& walk) {
+  std::shared_ptr<EventParts> event;
+  while (to_next(walk)) {
+    if (take(walk, [&](DataFile& file, const Place& here, std::uint64_t) { event = file.event(here.event); })) return event;
   }
   return nullptr;
 }
 
-bool FileSet::append(Place& at, std::uint64_t& index, std::uint64_t stop, std::uint64_t step, std::size_t most,
-                     Columns& columns) {
-  for (std::size_t done = 0; done < most && index < stop; ++done) {
-    if (!at_event(at)) return false;
-    DataFile* const file = open(at.file);
-    const Place here = at;
-    const std::uint64_t number = index;
-    at.event += 1;
-    index += 1;
-    try {
-      file->append(here.event, number, static_cast<std::uint32_t>(here.file), columns);
-    } catch (const FaultError& error) {
-      if (!error.fault.event) at = {here.file + 1, 0};
-      if (!skip_) throw;
-      note(here.file, error.fault.event, error.fault);
-    }
-    for (std::uint64_t skipped = 1; skipped < step && index < stop; ++skipped) {
-      if (!at_event(at)) return false;
-      ++at.event;
-      ++index;
-    }
+bool FileSet::append(Walk& walk, std::size_t most, Columns& columns) {
+  for (std::size_t looked = 0; looked < most; ++looked) {
+    if (!to_next(walk)) return false;
+    take(walk, [&](DataFile& file, const Place& here, std::uint64_t number) {
+      file.append(here.event, number, static_cast<std::uint32_t>(here.file), columns);
+    });
   }
-  return index < stop;
+  return walk.index < walk.stop;
 }
 
 std::vector<Place> FileSet::find(std::uint32_t l1id) {

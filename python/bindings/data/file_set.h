@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -21,6 +22,15 @@ namespace rodeo::python::data {
 struct Place {
   std::size_t file = 0;
   std::size_t event = 0;
+};
+
+/// Who walks along the events [index, stop) in steps. Places are counted, of damaged events too, so that a walk meets the same events whatever is damaged.
+struct Walk {
+  std::uint64_t index = 0;  ///< of the event at which `at` is
+  std::uint64_t stop = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t step = 1;
+  Place at{};
+  std::uint64_t to_pass = 0;  ///< places to step over before the next event; kept here, for an error may come between
 };
 
 /// Any thread, one at a time: whoever calls holds `mutex`, and does not wait for it with Python's lock in hand.
@@ -55,12 +65,12 @@ class FileSet {
   /// An event by its place: throws FaultError, whatever is done with damage elsewhere. Nothing: there is none.
   std::shared_ptr<EventParts> event(const Place& place);
 
-  /// The next event for who walks along: `at` is where to look, and then behind what was found, so that after an error the walk can go on. Nothing: the end.
+  /// The next event of a walk, which goes on behind it, also after an error. Nothing: the end. What is stepped over is not looked into.
   /// Where damage is skipped it is noted; else it is thrown, each once on the way.
-  std::shared_ptr<EventParts> next(Place& at);
+  std::shared_ptr<EventParts> next(Walk& walk);
 
-  /// Appends up to `most` events from `at` on to columns, in steps of `step`, and moves `at`. False: the end. Throws as next() does.
-  bool append(Place& at, std::uint64_t& index, std::uint64_t stop, std::uint64_t step, std::size_t most, Columns& columns);
+  /// Looks at up to `most` events of a walk and appends them to columns. False: the end. Throws as next() does; what was appended before stays.
+  bool append(Walk& walk, std::size_t most, Columns& columns);
 
   std::vector<Place> find(std::uint32_t l1id);
 
@@ -71,6 +81,9 @@ class FileSet {
  private:
   void note(std::size_t file, std::optional<std::size_t> event, const Fault& fault);
   bool at_event(Place& at);
+  bool to_next(Walk& walk);
+  template <typename Take>
+  bool take(Walk& walk, Take&& take);
 
   static constexpr std::size_t kMostOpen = 8;
   static constexpr std::size_t kMostErrors = 10'000;

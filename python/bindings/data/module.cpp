@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../errors.h"
@@ -143,39 +144,35 @@ class Cursor {
  public:
   Cursor(std::shared_ptr<FileSet> files, std::uint64_t start, std::optional<std::uint64_t> stop, std::uint64_t step)
       : files_(std::move(files)),
-        index_(start),
-        stop_(stop.value_or(std::numeric_limits<std::uint64_t>::max())),
-        step_(step) {}
+        walk_{.index = start, .stop = stop.value_or(std::numeric_limits<std::uint64_t>::max()), .step = step} {}
 
   std::optional<PyEvent> next() {
     const Locked locked(*files_);
-    if (!find_start() || index_ >= stop_) return std::nullopt;
-    for (std::uint64_t skipped = 0; skipped < skip_; ++skipped) {
-      if (!files_->next(at_)) return std::nullopt;
-      ++index_;
-    }
-    skip_ = 0;
-    if (index_ >= stop_) return std::nullopt;
-    ++index_;
-    skip_ = step_ - 1;
-    auto parts = files_->next(at_);
+    if (!find_start()) return std::nullopt;
+    auto parts = files_->next(walk_);
     if (!parts) return std::nullopt;
     return PyEvent{std::move(parts)};
   }
 
-  /// Columns of up to `most` events; None at the end.
-  nb::object read(const std::vector<std::string>& fields, std::uint64_t most) {
+  /// Columns of up to `most` events; of none at the end. `hold`: what was read before an error comes first, and the error at the next call.
+  nb::object read(const std::vector<std::string>& fields, std::uint64_t most, bool hold) {
     WantedColumns wanted;
     for (const std::string& name : fields) {
       if (!wanted.add(name)) throw nb::value_error(("there is no field " + name).c_str());
     }
+    if (held_) throw FaultError(*std::exchange(held_, std::nullopt));
     Columns columns(wanted);
-    bool more = apart(*files_, [&] { return find_start(); });
-    while (more && columns.events.rows() < most) {
-      constexpr std::uint64_t kBetweenSignals = 2048;
-      more = apart(*files_, [&] {
-        return files_->append(at_, index_, stop_, step_, std::min(kBetweenSignals, most - columns.events.rows()), columns);
-      });
+    try {
+      bool more = apart(*files_, [&] { return find_start(); });
+      while (more && columns.events.rows() < most) {
+        constexpr std::uint64_t kBetweenSignals = 2048;
+        more = apart(*files_, [&] {
+          return files_->append(walk_, std::min(kBetweenSignals, most - columns.events.rows()), columns);
+        });
+      }
+    } catch (const FaultError& error) {
+      if (!hold || columns.events.rows() == 0) throw;
+      held_ = error.fault;
     }
     return to_python(columns);
   }
@@ -183,18 +180,15 @@ class Cursor {
  private:
   bool find_start() {
     if (found_) return true;
-    if (index_ == 0) return found_ = true;
-    const auto place = files_->place(index_);
-    if (place) at_ = *place;
+    if (walk_.index == 0) return found_ = true;
+    const auto place = files_->place(walk_.index);
+    if (place) walk_.at = *place;
     return found_ = place.has_value();
   }
 
   std::shared_ptr<FileSet> files_;
-  std::uint64_t index_;
-  std::uint64_t stop_;
-  std::uint64_t step_;
-  std::uint64_t skip_ = 0;
-  Place at_;
+  Walk walk_;
+  std::optional<Fault> held_;
   bool found_ = false;
 };
 
@@ -370,7 +364,7 @@ void bind_files(nb::module_& module) {
              if (!event) throw nb::stop_iteration();
              return *std::move(event);
            })
-      .def("read", &Cursor::read, nb::arg("fields"), nb::arg("most"));
+      .def("read", &Cursor::read, nb::arg("fields"), nb::arg("most"), nb::arg("hold") = false);
 
   nb::class_<Sampler>(module, "Sampler")
       .def(nb::init<const std::string&, const std::string&>(), nb::arg("name"), nb::arg("socket"))

@@ -7,23 +7,28 @@ from pathlib import Path
 from rodeo.control import apply, sound, tables
 from rodeo.control.refused import Refused
 from rodeo.control.run_closing import counters_of
+from rodeo.control.run_json import STDIN
 from rodeo.control.tables import sa
 
 SYSTEM = "readout"  # of runs that no control room has made
 LONGEST = 64 * 2**20
-STDIN = Path("/dev/stdin")
 
 
 def take(schema, system=SYSTEM, least=1):
-    """The next number of a database, at least this, which nobody else gets; the database is made if there is none. Refused(control.database)."""
+    """The next number of a database, at least this, which nobody else gets; the database is made if there is none. Numbers that no run can have, of an older
+    import, do not count. Refused(control.database)."""
     engine = schema.engine(create=True)
     try:
         with engine.connect() as connection:
             schema.bring_up(connection)
             with connection.begin():
-                last = [least - 1, *connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars(), connection.execute(sa.select(sa.func.max(tables.run.c.number))).scalar() or 0]
-                apply.count(connection, system, max(last) + 1)
-                return max(last) + 1
+                given = [*connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars()]
+                newest = connection.execute(sa.select(sa.func.max(tables.run.c.number)).where(tables.run.c.number <= tables.LARGEST_RUN)).scalar() or 0
+                number = max([least - 1, newest, *(each for each in given if each <= tables.LARGEST_RUN)]) + 1
+                if number > tables.LARGEST_RUN:
+                    raise Refused("control.database", f"the run database has given the last number that a run can have, {tables.LARGEST_RUN}", "begin another database")
+                apply.count(connection, system, number)
+                return number
     except sa.exc.SQLAlchemyError as error:
         from rodeo.control.schema import why
 

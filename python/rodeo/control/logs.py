@@ -33,7 +33,7 @@ class Logs:
             raise Refused("control.no_process", f"there is no process `{process}`", f"one of: {', '.join(self.names())[:300]}")
         wanted = records.Wanted(search=search, level=level, audience=audience, since_ns=since_ns, lines=lines, fold=fold)
         if run is not None:
-            wanted = replace(wanted, **await self._span_of(run))
+            wanted = replace(wanted, after_ns=since_ns, **await self._span_of(run))
         found = await asyncio.gather(*(self._of_host(name, host, process, wanted) for name, host in self.c.hosts.items()), self._own(process, wanted))
         together = records.in_order(record for each in found for record in each)
         together = (records.folded(together) if fold else together)[-lines:]

@@ -27,7 +27,7 @@ NUMBERS = re.compile(r"\d+(\.\d+)?")
 @dataclass(frozen=True)
 class Wanted:
     """What is looked for. `level`: so bad or worse; `audience`: whose lines, of the audiences before it too; `since_ns`, `until_ns`: UTC, None: no end.
-    `run`: lines that say this number, and those that say none from `since_ns` to `until_ns`. `fold`: repeats of a process are
+    `run`: lines that say this number, and those that say none from `since_ns` to `until_ns`; `after_ns`: of all these, those from then on. `fold`: repeats of a process are
     folded before so many `lines` are taken, so that one that repeats itself hides nobody."""
 
     search: str = ""
@@ -36,6 +36,7 @@ class Wanted:
     run: int | None = None
     since_ns: int | None = None
     until_ns: int | None = None
+    after_ns: int | None = None
     lines: int = 100
     fold: bool = False
 
@@ -46,7 +47,7 @@ class Wanted:
     def from_json(value):
         """What as_json wrote; what is no such value is left as it is by default."""
         value = value if isinstance(value, dict) else {}
-        numbers = {name: value[name] for name in ("run", "since_ns", "until_ns") if type(value.get(name)) is int}
+        numbers = {name: value[name] for name in ("run", "since_ns", "until_ns", "after_ns") if type(value.get(name)) is int}
         lines = value.get("lines")
         return Wanted(
             search=str(value.get("search") or "")[:200], level=value.get("level") if value.get("level") in LEVELS else "debug",
@@ -59,9 +60,11 @@ class Wanted:
             return False
         if self.search and self.search.lower() not in f"{record['message']} {' '.join(record['fields'].values())}".lower():
             return False
+        time_ns = record["time_ns"]
+        if self.after_ns is not None and (time_ns is None or time_ns < self.after_ns):
+            return False
         if self.run is not None and record["run"] is not None:
             return record["run"] == self.run
-        time_ns = record["time_ns"]
         if self.since_ns is not None and (time_ns is None or time_ns < self.since_ns):
             return False
         if self.until_ns is not None and (time_ns is None or time_ns > self.until_ns):
@@ -185,6 +188,7 @@ def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
 
 def _of_json(file, process, wanted, budget):
     left, search = wanted.lines, wanted.search.lower().encode()
+    first_ns = max(wanted.since_ns or 0, wanted.after_ns or 0)
     search = search if search.isascii() and b'"' not in search and b"\\" not in search else b""  # else it may be written otherwise in JSON
     for each in (file, Path(f"{file}.1")):
         for line, _ in lines_backwards(each, budget):
@@ -194,7 +198,7 @@ def _of_json(file, process, wanted, budget):
             record = record_of(line, process)
             if record is None:
                 continue
-            if wanted.since_ns is not None and record["time_ns"] is not None and record["time_ns"] < wanted.since_ns - DISORDER_NS:
+            if first_ns and record["time_ns"] is not None and record["time_ns"] < first_ns - DISORDER_NS:
                 return
             if wanted.takes(record):
                 yield record

@@ -9,6 +9,7 @@ from pathlib import Path
 from rodeo.control.refused import Refused
 
 NAME = "run.json"
+STDIN = Path("/dev/stdin")
 FORMAT = "rodeo-run"
 VERSION = 1
 LONGEST = 256 * 2**20  # bytes that are read
@@ -78,6 +79,8 @@ def found(paths):
             if not here:
                 raise Refused("control.run_json", f"no run.json of a run is in {path}", "name a run's folder, `runs`, or the directory of a system")
             files += here
+        elif path.exists() and not path.is_file() and path != STDIN:
+            raise Refused("control.run_json", f"{path} is no regular file", "what comes through a pipe is read from standard input: rodeo runs import -")
         else:
             files.append(path)
     return list(dict.fromkeys(files))

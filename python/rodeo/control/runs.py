@@ -169,6 +169,8 @@ def put(connection, record):
 
     try:
         number_ = int(record["number"])
+        if not 1 <= number_ <= tables.LARGEST_RUN:  # the next one would be larger still, for ever
+            raise Refused("control.run_json", f"{str(record['number'])[:40]} is no number of a run, which is 1 to {tables.LARGEST_RUN}", "")
         there = connection.execute(sa.select(tables.run.c.asked_ns, tables.run.c.system).where(tables.run.c.number == number_)).first()
         if there is not None:
             if (there.asked_ns, there.system) == (record["asked_ns"], record["system"]):
@@ -207,10 +209,22 @@ def _insert(connection, table_, number_, values):
     connection.execute(table_.insert().values(run=number_, **known))
 
 
+def _found(paths):
+    """The files of runs, and results of paths that hold none. Refused(control.run_json): the only path is such a one."""
+    files, results = [], []
+    for path in paths:
+        try:
+            files += run_json.found([path])
+        except Refused as refused:
+            if len(paths) == 1:
+                raise
+            results.append((Path(path), None, refused.what))
+    return list(dict.fromkeys(files)), results
+
+
 def take_in(schema, paths, system=None):
     """Reads run.json, and reports of readouts (of `system`), of `paths` into the database. Returns [(path, number or None, "imported" | "there already" | why not)]."""
-    files = run_json.found(paths)
-    results = []
+    files, results = _found(paths)
     engine = schema.engine(create=True)
     try:
         with engine.connect() as connection:

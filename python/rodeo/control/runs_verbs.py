@@ -16,6 +16,7 @@ EXITS = {  # as src/cli/explain/error_codes.md has them, where it is not 5 (refu
     "control.run_json": 1, "control.no_config": 1, "control.check": 1, "control.command": 1, "control.gone": 4, "base.runtime_dir": 1}
 EPILOGUE = help_text.EXITS.format(partial="some were not imported", seven="the audit was tampered with")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+LONGEST_AGO_S = 100 * 366 * 86400  # the database counts ns in 64 bits
 
 
 def parser(verb, formats="table json csv"):
@@ -51,8 +52,8 @@ def read(options, function, *arguments):
 
 def run_number(text):
     """A run: 12, 000012 or run 12."""
-    if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"`{text[:40]}` is no number of a run")
+    if not re.fullmatch(r"[0-9]{1,18}", text) or not 1 <= int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"`{text[:40]}` is no number of a run, which is 1 to 2147483647")
     return int(text)
 
 
@@ -66,12 +67,17 @@ def count(text):
 def moment(text):
     """UTC ns of 2026-11-24, 2026-11-24T12:00, or 2h: so long ago."""
     if match := re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|min|h|d)", text):
+        if float(match[1]) * SECONDS[match[2]] > LONGEST_AGO_S:
+            raise argparse.ArgumentTypeError(f"`{text[:40]}` is longer ago than 100 years")
         return int(datetime.datetime.now(datetime.timezone.utc).timestamp() * 10**9 - float(match[1]) * SECONDS[match[2]] * 10**9)
     try:
         when = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"`{text[:40]}` is no time; 2026-11-24, 2026-11-24T12:00 (UTC), or 2h for so long ago") from None
-    return int((when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)).timestamp()) * 10**9
+    seconds = (when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)).timestamp()
+    if abs(seconds) >= 2**63 // 10**9:
+        raise argparse.ArgumentTypeError(f"`{text[:40]}` is out of the years that are known, 1678 to 2261")
+    return int(seconds) * 10**9
 
 
 def say(text):

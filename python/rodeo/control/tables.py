@@ -29,6 +29,8 @@ def _run(**options):
     return sa.Column("run", sa.BigInteger, **options)
 
 
+LARGEST_RUN = 2**31 - 1  # 31 bits, as headers of RODs have them
+
 run_number = sa.Table("run_number", METADATA, _text("system", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False))
 
 config = sa.Table("config", METADATA, _text("sha256", primary_key=True), _text("content", nullable=False))  # canonical JSON, and its checksum

@@ -24,11 +24,9 @@ class Events:
         return self._files.count() if self._numbers is None else len(self._numbers)
 
     def __iter__(self):
-        if self._numbers is None:
-            return module.Cursor(self._files, 0, None, 1)
-        if self._numbers.step > 0:
-            return module.Cursor(self._files, self._numbers.start, self._numbers.stop, self._numbers.step)
-        return self._backwards()
+        if self._numbers is None or self._numbers.step > 0:
+            return self._cursor()
+        return _Backwards(self._files, self._numbers, self._skip)
 
     def __getitem__(self, which):
         if isinstance(which, slice):
@@ -47,16 +45,6 @@ class Events:
         what = f"{len(self._paths)} files" if len(self._paths) != 1 else self.files[0]
         return f"<Events of {what}>" if self._numbers is None else f"<Events {self._numbers} of {what}>"
 
-    def _backwards(self):
-        for number in self._numbers:
-            try:
-                event = self._files.event(number)
-            except DataError:
-                if not self._skip:
-                    raise
-                continue
-            yield event
-
     def find(self, l1_id):
         """Numbers of the events with this extended L1 id (ECR counter << 24 | L1 id): several if files are of several writers, or the ECR counter wrapped."""
         numbers = self._files.find(operator.index(l1_id))
@@ -72,15 +60,16 @@ class Events:
     def read(self, fields=None, library="np", decoder=None):
         """Columns of all events: `fields` are names of rodeo.data.FIELDS (all that an event itself has, if left out); what a `decoder` (or each of a list)
         makes of the chunks comes besides. "np": Columns, a dictionary of arrays; "ak": one awkward array. Events that are damaged raise or are left out."""
-        return next(self._read(fields, library, decoder, None))
+        return self._pieces(fields, library, decoder, None).read()
 
     def iterate(self, fields=None, events=10_000, library="np", decoder=None):
-        """The same in pieces of so many events, for files that do not fit into memory."""
+        """The same in pieces of so many events, for files that do not fit into memory. A damaged event raises behind the piece of those before it, and the
+        iterator goes on with those behind it."""
         if events < 1:
             raise ValueError(f"a piece has at least 1 event, not {events}")
-        return self._read(fields, library, decoder, events)
+        return self._pieces(fields, library, decoder, events)
 
-    def _read(self, fields, library, decoder, piece):
+    def _pieces(self, fields, library, decoder, piece):
         decoders = decoders_of(decoder)
         fields = [fields] if isinstance(fields, str) else list(fields if fields is not None else ("l1_id",) if decoders else _EVENT_FIELDS)
         for name in fields:
@@ -92,36 +81,12 @@ class Events:
             awkward()
         if self._numbers is not None and self._numbers.step < 0:
             raise ValueError("columns are read forwards: turn the arrays instead")
-        return self._pieces(fields, library, decoders, piece)
+        return _Pieces(self._cursor(), self._paths, fields, library, decoders, piece)
 
-    def _pieces(self, fields, library, decoders, piece):
-        numbers = self._numbers
-        cursor = module.Cursor(self._files, 0, None, 1) if numbers is None else module.Cursor(self._files, numbers.start, numbers.stop, numbers.step)
-        while True:
-            if decoders:
-                columns = self._decoded(cursor, fields, decoders, piece)
-            else:
-                columns = Columns.of(cursor.read(fields, piece or _MOST))
-            if piece and columns.events == 0:
-                return
-            yield columns.to_awkward() if library == "ak" else columns
-            if not piece:
-                return
-
-    def _decoded(self, cursor, fields, decoders, piece):
-        """Decoders see chunks of some MB at a time, so that they are fast and memory stays flat."""
-        parts, done, step = [], 0, 16
-        while True:
-            part = Columns.of(cursor.read(fields_for_decoders(fields), min(step, (piece or _MOST) - done)))
-            if part.events == 0 and parts:
-                break
-            bytes_of_event = len(part["chunk.data"]) // max(part.events, 1) + 1
-            step = max(1, min(2 * step, (16 << 20) // bytes_of_event))
-            parts.append(decode_columns(part, fields, decoders, self._paths))
-            done += part.events
-            if part.events == 0 or done == piece:
-                break
-        return Columns.joined(parts)
+    def _cursor(self):
+        if self._numbers is None:
+            return module.Cursor(self._files, 0, None, 1)
+        return module.Cursor(self._files, self._numbers.start, self._numbers.stop, self._numbers.step)
 
     @property
     def errors(self):
@@ -141,3 +106,70 @@ class Events:
     def info(self, file=0):
         """What the records of a file say: kind, run number, free strings, end, and so on, as a dictionary."""
         return self._files.info(file)
+
+
+class _Backwards:
+    """Events by their numbers; it goes on behind a damaged one, which a generator could not."""
+
+    def __init__(self, files, numbers, skip):
+        self._files, self._numbers, self._skip = files, iter(numbers), skip
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        while True:
+            number = next(self._numbers)
+            try:
+                return self._files.event(number)
+            except DataError:
+                if not self._skip:
+                    raise
+
+
+class _Pieces:
+    """Columns of so many events at a time, or of all. What was read before a damaged event is handed out before its error is raised."""
+
+    def __init__(self, cursor, paths, fields, library, decoders, events):
+        self._cursor, self._paths, self._fields, self._library, self._decoders, self._events = cursor, paths, fields, library, decoders, events
+        self._error = None  # of the events behind the piece that was handed out last
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        columns = self._decoded() if self._decoders else Columns.of(self._cursor.read(self._fields, self._events, hold=True))
+        if columns.events == 0:
+            raise StopIteration
+        return self._in_library(columns)
+
+    def read(self):
+        """All at once."""
+        return self._in_library(self._decoded() if self._decoders else Columns.of(self._cursor.read(self._fields, _MOST)))
+
+    def _in_library(self, columns):
+        return columns.to_awkward() if self._library == "ak" else columns
+
+    def _decoded(self):
+        """Decoders see chunks of some MB at a time, so that they are fast and memory stays flat."""
+        parts, done, step, most = [], 0, 16, self._events or _MOST
+        while True:
+            try:
+                part = Columns.of(self._cursor.read(fields_for_decoders(self._fields), min(step, most - done), hold=self._events is not None))
+            except DataError as error:
+                if not parts or self._events is None:
+                    raise
+                self._error = error
+                break
+            if part.events == 0 and parts:
+                break
+            bytes_of_event = len(part["chunk.data"]) // max(part.events, 1) + 1
+            step = max(1, min(2 * step, (16 << 20) // bytes_of_event))
+            parts.append(decode_columns(part, self._fields, self._decoders, self._paths))
+            done += part.events
+            if part.events == 0 or done == most:
+                break
+        return Columns.joined(parts)

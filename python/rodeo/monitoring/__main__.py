@@ -43,19 +43,43 @@ def run(arguments):
     page = None if arguments.no_page else Page(os.path.basename(arguments.file), arguments.port)
     terminal = Terminal(page.address if page is not None else "", arguments.json == "-")
     monitors = Supervisor(arguments.file, source, arguments.hang, arguments.debug, terminal.tell)
+    failures = []
     try:
-        monitors.start()
-        _watch(monitors, page, terminal, stop, arguments.events)
-        monitors.end()
+        try:
+            monitors.start()
+            _watch(monitors, page, terminal, stop, arguments.events)
+            monitors.end()
+        except (MonitorError, OSError) as error:
+            if not monitors.histograms:
+                raise
+            failures.append(error)
         terminal.close()
-        saved = [str(saving.save(path, monitors.histograms, terminal.tell)) for path in paths if monitors.histograms]
+        saved = _save(paths if monitors.histograms else [], monitors, terminal, failures)
     finally:
         terminal.close()
         monitors.close()
         if page is not None:
             page.close()
     terminal.print_last(_blocks(monitors))
-    return _report(monitors, saved, arguments)
+    status = _report(monitors, saved, arguments)
+    for error in failures[:-1]:
+        print(error, file=sys.stderr)
+    if failures:
+        raise failures[-1]
+    return status
+
+
+def _save(paths, monitors, terminal, failures):
+    """Each file is tried, whatever became of the others."""
+    from rodeo.monitoring import saving
+
+    saved = []
+    for path in paths:
+        try:
+            saved.append(str(saving.save(path, monitors.histograms, terminal.tell)))
+        except MonitorError as error:
+            failures.append(error)
+    return saved
 
 
 def _watch(monitors, page, terminal, stop, most):
@@ -82,6 +106,8 @@ def _state(monitors):
         parts.append(f"{monitors.missed:,} left out (not taken in time)")
     if monitors.damaged:
         parts.append(f"{monitors.damaged:,} damaged")
+    if monitors.deaths:
+        parts.append(f"all begun anew {_times(monitors.deaths)}")
     for name, count in monitors.counts.items():
         if count.threw:
             parts.append(f"{name} threw {_times(count.threw)}")
@@ -100,14 +126,14 @@ def _report(monitors, saved, arguments):
     print(f"{_state(monitors)}; saved: {', '.join(saved) or 'nothing'}", file=sys.stderr)
     if arguments.json:
         text = json.dumps(
-            {"events": monitors.events, "missed": monitors.missed, "damaged": monitors.damaged, "saved": saved,
+            {"events": monitors.events, "missed": monitors.missed, "damaged": monitors.damaged, "restarts": monitors.deaths, "saved": saved,
              "monitors": {name: {"threw": one.threw, "hung": one.hung, "left_out": one.left_out} for name, one in monitors.counts.items()}}, indent=2) + "\n"
         if arguments.json == "-":
             sys.stdout.write(text)
         else:
             with open(arguments.json, "w") as file:
                 file.write(text)
-    return PARTIAL if monitors.damaged or any(one.threw or one.hung or one.left_out for one in monitors.counts.values()) else DONE
+    return PARTIAL if monitors.damaged or monitors.deaths or any(one.threw or one.hung or one.left_out for one in monitors.counts.values()) else DONE
 
 
 def main():

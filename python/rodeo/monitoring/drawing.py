@@ -10,23 +10,32 @@ _LABEL = 9  # columns for what stands at the vertical axis
 
 
 def draw(name, histogram, width, height):
-    """Lines of at most `width` columns: a title, `height` rows, an axis, its numbers."""
+    """Lines of at most `width` columns: a title, `height` rows, an axis, its numbers. What cannot be drawn says so in its place: the run goes on."""
+    width = max(width, 1)
+    try:
+        lines = _drawn(name, histogram, width, height)
+    except Exception as error:
+        lines = [f"{name}   cannot be drawn: {type(error).__name__}: {error}"]
+    return [line[:width] for line in lines]
+
+
+def _drawn(name, histogram, width, height):
     title = f"{name}   {summary(histogram)}"
-    wide = width - _LABEL - 1
+    wide = max(width - _LABEL - 1, 1)
     axes = histogram.axes
     if len(axes) == 0 or 0 in histogram.shape:
-        return [title[:width], " " * _LABEL + " nothing yet"]
+        return [title, " " * _LABEL + " nothing yet"]
     if len(axes) == 2:
         rows = _map(histogram, wide, height)
         labels = [edge_text(axes[1], top=True), *[""] * (height - 2), edge_text(axes[1], top=False)] if height > 1 else [""]
     else:
-        values = column_heights(flat(histogram), max(wide, 1))
+        values = column_heights(flat(histogram), wide)
         top = float(values.max()) if len(values) else 0.0
         rows = _columns(values, top, height)
         labels = [number(top), *[""] * (height - 2), "0"] if height > 1 else [number(top)]
     lines = [f"{label:>{_LABEL}} {row}" for label, row in zip(labels, rows)]
     used = len(rows[0])
-    return [title[:width], *lines, " " * _LABEL + "└" + "─" * used, " " * (_LABEL + 1) + _below(axes[0], used)]
+    return [title, *lines, " " * _LABEL + "└" + "─" * used, " " * (_LABEL + 1) + _below(axes[0], used)]
 
 
 def summary(histogram):
@@ -37,16 +46,21 @@ def summary(histogram):
     if everything.sum() > inside.sum():
         parts.append(f"{number(everything.sum() - inside.sum())} outside")
     axis = histogram.axes[0] if len(histogram.axes) else None
-    if len(histogram.axes) == 1 and inside.sum() > 0 and not is_category(axis):
-        parts.append(f"mean {number(float(np.average(axis.centers, weights=np.clip(inside, 0, None))))}")
+    if len(histogram.axes) == 1 and 0 < inside.sum() < np.inf and not is_category(axis):
+        filled = inside > 0  # a bin that reaches to infinity has no centre
+        parts.append(f"mean {number(float(np.average(np.asarray(axis.centers)[filled], weights=inside[filled])))}")
     return ", ".join(parts)
 
 
 def flat(histogram):
-    """Values along the first axis; other axes are summed over."""
-    values = np.asarray(histogram.values(), float)
+    """Values along the first axis; other axes are summed over. What is no number, or has no end, has no height."""
+    values = finite(histogram)
     values = values.sum(axis=tuple(range(1, values.ndim)))
     return values[order(histogram.axes[0])]
+
+
+def finite(histogram):
+    return np.nan_to_num(np.asarray(histogram.values(), float), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def order(axis):
@@ -80,7 +94,7 @@ def _map(histogram, width, height):
 
 def rebinned(histogram, wide, high):
     """At most so many cells of a histogram with two axes."""
-    out = np.asarray(histogram.values(), float)[np.ix_(order(histogram.axes[0]), order(histogram.axes[1]))]
+    out = finite(histogram)[np.ix_(order(histogram.axes[0]), order(histogram.axes[1]))]
     for axis, most in ((0, wide), (1, high)):
         together = math.ceil(out.shape[axis] / most)
         out = np.add.reduceat(out, np.arange(0, out.shape[axis], together), axis=axis)
@@ -113,7 +127,7 @@ def category_text(value):
 def number(value):
     """Up to five digits, thousands as a person writes them."""
     value = float(value)
-    if value == int(value) and abs(value) < 1e7:
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e7:
         return f"{int(value):,}"
     return f"{value:.4g}"
 
@@ -121,7 +135,7 @@ def number(value):
 def screen(blocks, columns, rows, height=6):
     """Blocks beside and below each other, as many as there is room for; and how many there was none for."""
     across = max(1, columns // 66)
-    width = columns // across - 2
+    width = max(columns // across - 2, 1)
     each = height + 4
     most = max(1, rows // each) * across
     drawn = [draw(name, one, width, height) for name, one in blocks[:most]]

@@ -1,5 +1,6 @@
 """Histograms in files: ROOT (uproot), and HDF5 in the layout of the Unified Histogram Interface (h5py, uhi)."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -35,10 +36,11 @@ def save(path, histograms, tell):
                     except (TypeError, ValueError, NotImplementedError) as error:
                         tell(f"{path}: {monitor}/{name} is not in it: {error}")
         half.rename(path)
-    except OSError as error:
-        raise MonitorError("monitor.save", f"{path}: {error}", "--save elsewhere") from error
+    except Exception as error:  # of the system, or of a package that writes
+        raise MonitorError("monitor.save", f"{path}: {error or type(error).__name__}", "--save elsewhere") from error
     finally:
-        half.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            half.unlink()
     return path
 
 

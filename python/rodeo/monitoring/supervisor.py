@@ -1,5 +1,6 @@
 """Runs the process of the monitors: takes its histograms, finds out when it hangs, and starts it again."""
 
+import math
 import multiprocessing
 import os
 import re
@@ -9,10 +10,12 @@ import time
 from pathlib import Path
 
 from rodeo.monitoring import worker
-from rodeo.monitoring.errors import FAILED, UNREACHABLE, MonitorError
+from rodeo.monitoring.errors import FAILED, INVALID, UNREACHABLE, MonitorError
 from rodeo.monitoring.loading import code_at, is_same
 
 _MOST_HANGS = 3  # after which a monitor of a running readout is left out; one of files at once, for it would meet the same event again
+_MOST_DEATHS = 3  # one after the other, without an event between them, while no monitor was at work
+_LOAD_S = 60.0  # for the file of the monitors and all that it imports
 _END_S = 5.0
 _MOST_LINES = 200
 
@@ -29,11 +32,14 @@ class Count:
 class Supervisor:
     """One thread. `tell` is called with a line for people whenever something happened that they should know."""
 
-    def __init__(self, path, source, hang_s, debug, tell):
+    def __init__(self, path, source, hang_s, debug, tell, load_s=_LOAD_S):
         self.path, self.source, self.hang_s, self.debug, self.tell = Path(path), source, hang_s, debug, tell
+        self.load_s = max(load_s, hang_s)
         self.histograms, self.counts = {}, {}
         self.events = self.missed = self.damaged = 0
         self.ended = False
+        self.deaths = 0
+        self._deaths_since_event, self._events_at_death = 0, 0
         self._directory = tempfile.TemporaryDirectory(prefix="rodeo-monitor-")
         self._context = multiprocessing.get_context("spawn")
         self._process = None
@@ -42,7 +48,7 @@ class Supervisor:
         here, there = self._context.Pipe()
         said, output = self._context.Pipe(duplex=False)
         os.set_blocking(said.fileno(), False)
-        self._state = self._context.RawArray("d", [worker.NOBODY, 0, self.events, self.missed, 0])
+        self._state = self._context.RawArray("d", [worker.LOADING, math.inf, self.events, self.missed, 0])
         self._trace = Path(self._directory.name) / "where"
         carry_on = {"histograms": self.histograms, "events": self.events, "missed": self.missed, "left_out": [name for name, one in self.counts.items() if one.left_out]}
         self._process = self._context.Process(
@@ -53,7 +59,7 @@ class Supervisor:
         self._connection, self._output, self._line = here, said, b""
 
     def poll(self, seconds):
-        """Takes what the process says, for up to so long. MonitorError if it cannot begin."""
+        """Takes what the process says, for up to so long. MonitorError if it cannot begin, or not again: the histograms are those that it had."""
         if self._connection.poll(seconds):
             self._take_messages()
         self._take_output()
@@ -64,6 +70,8 @@ class Supervisor:
             self._take_output()
             if not self.ended:
                 self._died()
+        elif self._state[worker.CURRENT] == worker.LOADING:
+            self._check_loading()
         elif (name := self._hangs()) is not None:
             self._end_hanging(name)
 
@@ -148,6 +156,13 @@ class Supervisor:
         name = self._name(self._state[worker.CURRENT])
         return name if name is not None and time.monotonic() - self._state[worker.SINCE] > self.hang_s else None
 
+    def _check_loading(self):
+        if time.monotonic() - self._state[worker.SINCE] <= self.load_s:
+            return
+        line = self._line_where_it_is()
+        raise MonitorError(
+            "monitor.file", f"{self.path} hangs while it is loaded{line}: nothing for {self.load_s:g} s", "what needs long belongs into a monitor, or before it", INVALID)
+
     def _end_hanging(self, name):
         line = self._line_where_it_is()
         self._process.kill()
@@ -163,15 +178,28 @@ class Supervisor:
         code = self._process.exitcode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         if name is None:
-            raise MonitorError("monitor.ended", f"the process of the monitors ended with {how}", "`--log debug` says more", FAILED)
+            return self._died_idle(how)
         self.counts[name].hung += 1
         self.tell(f"monitor {name} ended its process ({how}); it is begun anew, with the histograms of a moment ago")
         self._begin_again(name, self.counts[name])
+
+    def _died_idle(self, how):
+        """No monitor was at work: somebody killed it, or memory ran out. Of a process that never began, or does not come to an event any more, there is no use."""
+        self._deaths_since_event = self._deaths_since_event + 1 if self.events == self._events_at_death else 1
+        self._events_at_death = self.events
+        if not self.counts or self._deaths_since_event >= _MOST_DEATHS:
+            raise MonitorError("monitor.ended", f"the process of the monitors ended with {how}", "`--log debug` says more", FAILED)
+        self.deaths += 1
+        self.tell(f"the process of the monitors ended ({how}) while none was at work; it is begun anew, with the histograms of a moment ago")
+        self._start_again()
 
     def _begin_again(self, name, count):
         most = 1 if self.source["files"] else _MOST_HANGS
         if count.hung >= most:
             self._leave_out(name, f"it did so {count.hung} times" if most > 1 else "it would meet the same event again")
+        self._start_again()
+
+    def _start_again(self):
         self._connection.close()
         self._output.close()
         self.start()

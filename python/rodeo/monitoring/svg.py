@@ -14,7 +14,14 @@ _CHARACTER = 6.5
 
 
 def svg(name, histogram):
-    """A figure with title, axes and numbers."""
+    """A figure with title, axes and numbers. What cannot be drawn says so in its place."""
+    try:
+        return _figure(name, histogram)
+    except Exception as error:
+        return f"<figure><figcaption><b>{html.escape(name)}</b></figcaption><p>cannot be drawn: {html.escape(f'{type(error).__name__}: {error}')}</p></figure>"
+
+
+def _figure(name, histogram):
     title = f'<figcaption><b>{html.escape(name)}</b> <span>{html.escape(summary(histogram))}</span></figcaption>'
     axes = histogram.axes
     if len(axes) == 0 or 0 in histogram.shape:

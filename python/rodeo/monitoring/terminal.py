@@ -27,7 +27,7 @@ class Terminal:
             return
         self._begun = True
         if self.address:
-            print(f"page: {self.address}", file=sys.stderr, flush=True)
+            _say(f"page: {self.address}")
         self.drawing = not self.quiet and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         if self.drawing:
             sys.stdout.write(_ENTER)
@@ -40,25 +40,28 @@ class Terminal:
         if self.drawing:
             self._all = [*self._all, stamped][-200:]
         else:
-            print(line, file=sys.stderr, flush=True)
+            _say(line)
 
     def show(self, state, blocks):
         if self.drawing:
             self._draw(state, blocks)
         elif time.monotonic() - self._plain_at >= _PLAIN_S:
             if self._plain_at:
-                print(state, file=sys.stderr, flush=True)
+                _say(state)
             self._plain_at = time.monotonic()
 
     def close(self):
         """Gives the screen back; what was said on it stays to be read."""
         if not self.drawing:
             return
-        sys.stdout.write(_LEAVE)
-        sys.stdout.flush()
         self.drawing = False
+        try:
+            sys.stdout.write(_LEAVE)
+            sys.stdout.flush()
+        except OSError:
+            pass
         for line in self._all:
-            print(line, file=sys.stderr)
+            _say(line)
 
     def print_last(self, blocks):
         """The histograms as they were at the end."""
@@ -81,8 +84,18 @@ class Terminal:
         sys.stdout.flush()
 
 
-def _size():
+def _say(line):
+    """Nobody who listens is no reason to lose histograms."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno())
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
+def _size():
+    """A terminal that does not know its size says 0."""
+    try:
+        size = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):
-        return os.terminal_size((100, 40))
+        size = (0, 0)
+    return os.terminal_size((max(size[0] or 100, 2), size[1] or 40))

@@ -16,7 +16,7 @@ from rodeo.monitoring.monitor import TooLarge
 
 # What the supervisor reads without asking.
 CURRENT, SINCE, EVENTS, MISSED, STATES = range(5)
-NOBODY = -1
+NOBODY, LOADING = -1, -2  # CURRENT, if no monitor is at work
 
 _SNAPSHOT_S = 0.2
 _PATIENCE_S = 0.1
@@ -33,8 +33,11 @@ def work(path, source, carry_on, state, connection, trace, output, debug):
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     faulthandler.register(signal.SIGUSR1, file=open(trace, "w"), all_threads=False)
+    state[SINCE] = time.monotonic()
     try:
-        _Worker(load(path), path, source, carry_on, state, connection, debug).run()
+        monitors = load(path)
+        state[CURRENT] = NOBODY
+        _Worker(monitors, path, source, carry_on, state, connection, debug).run()
     except MonitorError as error:
         if debug:
             traceback.print_exc()
