@@ -4,6 +4,7 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "bench/bench.h"
+#include "bench/proof.h"
 #include "bench/farm/event_bench.h"
 #include "bench/readout/build_bench.h"
 
@@ -85,8 +86,8 @@ void print(const EventBenchSettings& settings, const EventBenchResult& result) {
                                    : base::format_quantity(static_cast<double>(settings.credit_bytes), "B"),
         result.shaped.waits_for_credit);
   }
-  fmt::print("  verified   {}, {} of them; {} wrong, {} lost\n", base::counted(result.events, "event"),
-             base::counted(result.verified_fragments, "fragment"), result.mismatches, result.lost);
+  fmt::print("  verified   {}, {} of them; {}, {} lost\n", base::counted(result.events, "event"),
+             base::counted(result.verified_fragments, "fragment"), mismatches(result.mismatches), result.lost);
 }
 
 }  // namespace
