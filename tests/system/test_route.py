@@ -86,7 +86,7 @@ def test_six_cards_of_192_links_go_to_one_readout(rodeo, sides, seconds):
 
 
 def test_a_router_without_subscribers_counts_what_nobody_wants(rodeo, sides):
-    report, said = router(sides, "router.input.events=1000").finish(how=None)
+    report, said = sides("route", "felix", ROUTER, "router.input.events=1000").finish(how=None)
     assert report["chunks"] == {"sent": 24000, "published": 0, "no_subscriber": 24000, "not_taken": 0, "pending": 0}
     assert report["run"]["condition"] == "GOOD" and report["limited_by"] == "nothing"
     assert "24000 sent = 0 published + 24000 no_subscriber" in said
