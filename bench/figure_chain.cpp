@@ -67,7 +67,9 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
   const fs::path report_file = place / "readout.json";
   if (const auto written = write_text(configuration, configuration_of(point, bus)); !written)
     throw SetupError(written.error());
-  PartProcess router({.command = {"route", "--json", (place / "router.json").string(), configuration.string()},
+  // Its time begins when the readout has subscribed to all links; the readout ends when they do.
+  PartProcess router({.command = {"route", "--seconds", fmt::format("{:.3f}", settings.seconds), "--json",
+                                  (place / "router.json").string(), configuration.string()},
                       .log = place / "router.log",
                       .there =
                           [&] {
@@ -75,12 +77,9 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
                             return reading && !reading->entries.empty();
                           },
                       .lack = "no router"});
-  const auto ended = run_program({command_path(), "readout", configuration.string(), "--seconds",
-                                  fmt::format("{:.3f}", settings.seconds), "--json", report_file.string()},
-                                 true);
+  const auto ended = run_program({command_path(), "readout", configuration.string(), "--json", report_file.string()}, true);
   if (!ended) throw SetupError(ended.error());
-  router.tell_to_stop();
-  if (!router.ended(std::chrono::seconds{20})) throw SetupError({"cli.part", "the router did not end", place.string()});
+  if (!router.ended(std::chrono::seconds{60})) throw SetupError({"cli.part", "the router did not end", place.string()});
   if (*ended != 0)
     throw SetupError({"cli.part", fmt::format("the readout ended with {}", *ended), configuration.string(),
                       "`rodeo route` and `rodeo readout` with this file say why"});
@@ -89,7 +88,7 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
   const auto number = [&](std::string_view group, std::string_view key) {
     return member(member(report, group), key).number();
   };
-  const double seconds = number("run", "seconds");
+  const double seconds = member(member(routed, "run"), "seconds").number();
   const double fragments = number("fragments", "built");
   const double lost = number("chunks", "sent") - number("chunks", "built");
   if (lost != 0 || fragments == 0)
