@@ -110,22 +110,28 @@ void add_net_plot(Command& net) {
     std::string x;
     std::string y;
     std::vector<std::string> by;
+    std::vector<std::string> beside;
     std::string out;
   };
   auto options = std::make_shared<Options>();
   Command& verb = net.verb("plot", "Results of a sweep as a picture");
   verb.example("rodeo net plot sweep", "what the sweep searched for, against its first axis; sweep/results.png")
       .example("rodeo net plot sweep --x rate --y max_buffer_bytes --by arrivals --out buffer.svg",
-               "other columns, other format");
+               "other columns, other format")
+      .example("rodeo net plot simulation --beside laboratory --beside farm",
+               "sweeps by several methods in one picture, and as a table");
   verb.option("RESULTS", options->results, "Folder of a sweep, or a Parquet file").required();
   verb.option("--x", options->x, "Column of the horizontal axis");
   verb.option("--y", options->y, "Column of the vertical axis");
   verb.option("--by", options->by, "A line for each value of this column; may be given several times");
+  verb.option("--beside", options->beside,
+              "Results of another sweep of the same axes, in the same picture; may be given several times");
   verb.option("--out", options->out, "Picture: PNG, SVG or PDF by its ending");
   verb.run([options] {
     std::vector<std::string> arguments{"plot", options->results, "--x",   options->x,
                                        "--y",  options->y,       "--out", options->out};
     for (const std::string& column : options->by) arguments.insert(arguments.end(), {"--by", column});
+    for (const std::string& other : options->beside) arguments.insert(arguments.end(), {"--beside", other});
     return run_python(kModule, arguments);
   });
 }

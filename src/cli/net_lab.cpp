@@ -7,6 +7,7 @@
 #include "cli/net.h"
 #include "cli/net_lab_report.h"
 #include "cli/program.h"
+#include "cli/python.h"
 #include "network/laboratory/agent.h"
 #include "network/laboratory/leftovers.h"
 #include "network/laboratory/linux_switch.h"
@@ -29,6 +30,7 @@ struct Options {
   bool clean = false;
   std::string hosts;
   std::string agent;
+  std::string load;
   std::string driver;
   std::vector<std::string> driver_options;
   std::string prometheus;
@@ -74,6 +76,7 @@ constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
                                                              {"size_sigma", ""},
                                                              {"size_spread", ""},
                                                              {"events_in_flight", "--in-flight"},
+                                                             {"request_credits", ""},
                                                              {"duration", ""},
                                                              {"seed", ""}};
 
@@ -187,6 +190,16 @@ Result<std::unique_ptr<Laboratory>> open_laboratory(const Options& options, LabR
   return Laboratory::on_hosts(report.settings, hosts, agent, driver, stop);
 }
 
+/// `farm`: ours; else a program.
+Result<LineProcess> start_load(const std::string& load) {
+  std::vector<std::string> command{load};
+  if (load == "farm") {
+    command = RODEO_TRY(python_words());
+    command.emplace_back("rodeo.network.farm_load");
+  }
+  return LineProcess::start(fmt::format("the load {}", load), "network.load", command);
+}
+
 Result<void> add_metrics(const Options& options, LabReport& report) {
   if (options.prometheus.empty()) return {};
   std::vector<Run> runs = report.point.runs;
@@ -219,6 +232,8 @@ Result<ExitCode> run_lab(const Options& options) {
   if (!options.driver.empty() && options.hosts.empty())
     return std::unexpected(
         Error{"cli.bad_value", "the network in namespaces has a switch of its own", "--driver", "add --hosts FILE"});
+  if (!options.load.empty() && !options.hosts.empty())
+    return value_error("--load and --hosts do not go together", "start a load on hosts of your own there");
   if (options.prometheus.empty() != options.queries.empty())
     return value_error("--prometheus and --query go together",
                        "give both: --prometheus http://monitor:9090 --query 'sum(switch_drops_total)'");
@@ -228,8 +243,14 @@ Result<ExitCode> run_lab(const Options& options) {
   auto laboratory = RODEO_TRY(open_laboratory(options, report, driver.get(), stop));
   report.switch_description = "not driven: buffers as they are, drops unknown";
   if (laboratory->driver() != nullptr) report.switch_description = RODEO_TRY(laboratory->driver()->describe());
-  report.point = RODEO_TRY(laboratory->measure(report.settings, report.rule, stop,
-                                               [](const Run& run) { fmt::print(stderr, "{}\n", run_line(run)); }));
+  const auto progress = [](const Run& run) { fmt::print(stderr, "{}\n", run_line(run)); };
+  if (options.load.empty()) {
+    report.point = RODEO_TRY(laboratory->measure(report.settings, report.rule, stop, progress));
+  } else {
+    auto load = RODEO_TRY(start_load(options.load));
+    report.load = options.load;
+    report.point = RODEO_TRY(laboratory->measure(report.settings, load, report.rule, stop, progress));
+  }
   RODEO_TRY(add_metrics(options, report));
   fmt::print(stderr, "{}", scaling_text(report));
   if (!options.json.empty()) RODEO_TRY(write_json(options.json, json_of(report)));
@@ -275,6 +296,10 @@ void add_net_lab(Command& net) {
   lab.option("--repeats", options->defaults.repeats, "Runs that count");
   lab.option("--hosts", options->hosts, "List of real hosts instead of namespaces").value_name("FILE");
   lab.option("--agent", options->agent, "The rodeo command on the hosts").value_name("PATH");
+  lab.option(
+         "--load", options->load,
+         "Whose load: a program (docs/network-laboratory.md), or `farm`: readouts, supervisor and filter nodes as they are")
+      .value_name("PROGRAM");
   lab.option("--driver", options->driver, "Who sets the switch's buffer: linux, or a program (docs/network-laboratory.md)")
       .value_name("NAME");
   lab.option("--driver-option", options->driver_options, "KEY=VALUE for the driver; repeatable");

@@ -97,6 +97,7 @@ const std::vector<RunColumn>& columns() {
       {"ended_unix_seconds", &Run::ended_unix_seconds},
       {"vetoed", [](const Run& run) { return !run.veto_reasons.empty(); }},
       {"veto_reasons", [](const Run& run) { return Json::array_of(run.veto_reasons); }},
+      {"load", [](const Run& run) { return run.load; }},
       {"ports",
        [](const Run& run) {
          Json ports = Json::array();
@@ -228,6 +229,8 @@ Json json_of(const LabReport& report) {
                            {"seed", settings.seed},
                            {"where", report.where},
                            {"switch", report.switch_description},
+                           {"load", report.load},
+                           {"request_credits", settings.traffic.request_credits},
                            {"exact_periodic_bytes", or_null(exact_bytes(settings))}});
   for (const char* key : {"max_buffer_bytes", "max_buffer_cell_bytes", "drops", "retransmits", "timeouts",
                           "events_completed", "rate_hz", "latency_p50_us", "latency_p99_us"})

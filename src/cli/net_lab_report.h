@@ -17,6 +17,7 @@ struct LabReport {
   std::string real_name;  ///< "lab-2023", "25 Gb/s node links"
   std::string where;      ///< "namespaces" or "hosts"
   std::string switch_description;
+  std::string load = "emulators";  ///< or the program that --load has named
   network::laboratory::VetoRule rule;
   network::laboratory::Point point;
   Json metrics = Json::array();  ///< of time series, if asked for

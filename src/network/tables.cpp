@@ -71,7 +71,11 @@ const Settings<Executor> kExecutor{
 
 const Settings<Sweep>& sweep_settings() {
   static const Settings<Sweep> settings{
-      setting(&Sweep::method, "method", "What a run is.", {.choices = {"formula", "simulation", "laboratory"}}),
+      setting(&Sweep::method, "method",
+              "What a run is: farm is the laboratory with readouts, supervisor and filter nodes as they are; without root "
+              "on loopback, where no "
+              "switch is.",
+              {.choices = {"formula", "simulation", "laboratory", "farm"}}),
       setting(&Sweep::repeats, "repeats", "Runs or searches of each point, with seeds that follow `seed`.",
               {.minimum = 1, .maximum = 100000}),
       setting(&Sweep::seed, "seed", "Seed of the first repeat.", {.maximum = 1e15}),

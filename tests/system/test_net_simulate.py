@@ -146,3 +146,12 @@ def test_an_interrupted_run_says_how_far_it_came(rodeo):
     assert "largest buffer" in talk
     out = json.loads((rodeo.directory / "out.json").read_text())
     assert out["complete"] is False and 0 < out["virtual_seconds"] < 10000
+
+
+def test_the_example_of_the_whole_system_with_fewer_racks(rodeo):
+    """As examples/network/hl-lhc.toml has it, but for three of its 83 racks and a third of its time: each event goes through the farm's own dispatch."""
+    example = ("--topology", ROOT / "examples" / "network" / "hl-lhc.toml", "--nodes", 96, "--racks", 3, "--duration", "3ms")
+    free, shaped = simulate(rodeo, *example), simulate(rodeo, *example, "--request-credits", 16)
+    for out in (free, shaped):
+        assert out["drops"] == 0 and out["events_completed"] > 0 and out["packets"]["request"] > 600 * out["events_completed"]
+    assert shaped["max_buffer_bytes"] < free["max_buffer_bytes"] / 4  # what credits are for

@@ -137,12 +137,14 @@ def plot(arguments):
     from . import plots, scenario, units
     from .journal import read_parquet
 
-    path = Path(arguments.results)
-    path = path / "results.parquet" if path.is_dir() else path
-    if not path.is_file():
-        complain("cli.bad_value", "there are no results", str(path), "name the folder of a sweep, or its results.parquet")
-        return USAGE
-    rows = read_parquet(path)
+    rows = []
+    for results in (arguments.results, *arguments.beside):
+        path = Path(results)
+        path = path / "results.parquet" if path.is_dir() else path
+        if not path.is_file():
+            complain("cli.bad_value", "there are no results", str(path), "name the folder of a sweep, or its results.parquet")
+            return USAGE
+        rows += read_parquet(path)
     columns = set().union(*rows) if rows else set()
     y = arguments.y or next((name for name in ("buffer_bytes", "rate_hz", "max_buffer_bytes") if name in columns), None)
     x = arguments.x or next((name for name in ("event_size", "rate", "mtu", "readouts") if name in columns), None)
@@ -156,7 +158,7 @@ def plot(arguments):
             row[x] = readers.get(x, float)(row[x])
     names = {"event_size": ("event size [MB]", 1e-6), "rate": ("event rate [kHz]", 1e-3), "rate_hz": ("highest rate without drops [kHz]", 1e-3),
              "buffer_bytes": ("smallest buffer without drops [MB]", 1e-6), "max_buffer_bytes": ("largest occupancy [MB]", 1e-6)}
-    by = arguments.by or [name for name in ("event_size", "rate", "arrivals", "assignment", "mtu", "readouts") if name in columns and name != x]
+    by = arguments.by or [name for name in (*(("method",) if arguments.beside else ()), "event_size", "rate", "arrivals", "assignment", "mtu", "readouts") if name in columns and name != x]
     figure, (ax,) = plots.canvas()
     (x_name, x_scale), (y_name, y_scale) = names.get(x, (x, 1)), names.get(y, (y, 1))
 
@@ -179,8 +181,20 @@ def plot(arguments):
     ax.set_ylim(bottom=0)
     out = arguments.out or str(path.with_suffix(".png"))
     plots.save(figure, out)
+    if arguments.beside:
+        write_table(beside_each_other(rows, x, y, by), "table")
     print(out)
     return DONE
+
+
+def beside_each_other(rows, x, y, by):
+    """A row for each x, a column for each line of the picture: means over the repeats."""
+    points = {}
+    for row in rows:
+        if row.get(y) is not None:
+            points.setdefault(row[x], {}).setdefault(" ".join(str(row.get(name)) for name in by), []).append(row[y])
+    names = list(dict.fromkeys(name for point in points.values() for name in point))
+    return [{x: value, **{name: sum(found[name]) / len(found[name]) if name in found else None for name in names}} for value, found in sorted(points.items())]
 
 
 def occupancy(arguments):
@@ -280,6 +294,7 @@ def parser():
             verb.add_argument("--x", default="")
             verb.add_argument("--y", default="")
             verb.add_argument("--by", action="append", default=[])
+            verb.add_argument("--beside", action="append", default=[])
         if name == "figures":
             verb.add_argument("--methods", default="formula,simulation,laboratory")
             verb.add_argument("--quick", action="store_true")

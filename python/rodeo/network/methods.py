@@ -7,7 +7,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-METHODS = ("formula", "simulation", "laboratory")
+METHODS = ("formula", "simulation", "laboratory", "farm")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Overload(Exception):
 
 def run(task):
     """The numbers of one run. ValueError: impossible settings; Overload: more than the links carry."""
-    return {"formula": by_formula, "simulation": by_simulation, "laboratory": by_laboratory}[task.method](task.settings)
+    return {"formula": by_formula, "simulation": by_simulation, "laboratory": by_laboratory, "farm": by_farm}[task.method](task.settings)
 
 
 def timed(task):
@@ -72,12 +72,41 @@ def by_simulation(settings):
 RATE_SCALE, SIZE_SCALE = 0.001, 0.1
 
 
-def by_laboratory(settings):
+def seconds_of(settings):
+    """Of real time, where that is what a run takes: two, unless it is said."""
+    from . import scenario
+
+    return float(scenario.complete({"duration": settings["duration"]})["duration"]) if "duration" in settings else 2.0
+
+
+def by_farm(settings):
+    """The laboratory with the farm itself as its load; without root on loopback: rate and latency, and no switch between."""
+    if os.geteuid() == 0:
+        return by_laboratory(settings, load="farm")
+    from . import farm_load, scenario
+
+    if settings.get("only_drops") or settings.get("buffer", "infinite") != "infinite":
+        raise ValueError("on loopback there is no switch that could drop: the method farm needs root for that")
+    seconds = seconds_of(settings)
+    whole = dict(scenario.complete(settings))
+    whole |= {"rate": str(float(whole["rate"]) * RATE_SCALE / SIZE_SCALE), "event_size": str(round(float(whole["event_size"]) * SIZE_SCALE))}
+    found = farm_load.run_here(whole, seconds)
+    return {"laboratory_rate_hz": float(whole["rate"]), **farm_figures(found)}
+
+
+def farm_figures(found):
+    """Of what the farm says of a run; its times are those of the slow network."""
+    return {"events_completed": found["events_completed"], "farm_rate_hz": found["rate_hz"], "latency_p50_us": found["latency_p50_us"],
+            "latency_p99_us": found["latency_p99_us"], "building_p50_us": found["building_p50_us"], "building_p99_us": found["building_p99_us"],
+            "waits_for_credit": found["waits_for_credit"]}
+
+
+def by_laboratory(settings, load=""):
     """`rodeo net lab` in namespaces of this machine (root), scaled down; what it finds is scaled up again. Vetoed: {"failed": why}."""
-    from . import scenario, units
+    from . import scenario
 
     settings = dict(settings)
-    duration = units.duration(settings.pop("duration", "2s"))
+    duration = seconds_of(settings)
     # Whether anything drops does not depend on time-outs; how deep a collapse is does, and waiting for it takes a hundred times as long.
     rto = 0.2 if settings.pop("only_drops", False) else 0.2 * SIZE_SCALE / RATE_SCALE
     whole = scenario.complete(settings)
@@ -96,6 +125,8 @@ def by_laboratory(settings):
              "cell": f"{whole['cell']}B", "cell-metadata": f"{whole['cell_metadata']}B", "dedicated": scaled_down("dedicated") if whole["buffer"] != "infinite" else 0,
              "dynamic-threshold": whole["dynamic_threshold"] if whole["buffer"] != "infinite" else 0,
              "rto-min": f"{rto:g}s", "duration": f"{duration:g}s"}
+    if load:
+        flags |= {"load": load, "request-credits": whole["request_credits"], "in-flight": whole["events_in_flight"]}
     if whole["port_limit"] != "none":
         flags["port-limit"] = scaled_down("port_limit")
     if whole["virtual_output_queues"] == "true":
@@ -115,4 +146,4 @@ def by_laboratory(settings):
 
     return {"max_buffer_bytes": scaled_up("max_buffer_bytes"), "max_buffer_cell_bytes": scaled_up("max_buffer_cell_bytes"), "drops": found["drops"],
             "retransmits": found["retransmits"], "timeouts": found["timeouts"], "events_completed": found["events_completed"], "vetoes": found["vetoes"],
-            "laboratory_rate_hz": rate}
+            "laboratory_rate_hz": rate, **(farm_figures(found["runs"][-1]["load"]) if load else {})}

@@ -13,6 +13,7 @@
 #include "network/laboratory/leftovers.h"
 #include "network/laboratory/run_order.h"
 #include "network/laboratory/sockets.h"
+#include "network/scenario_settings.h"
 
 namespace rodeo::network::laboratory {
 
@@ -21,8 +22,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kClockQuestions = 16;
-constexpr std::chrono::seconds kPatience{20};  // with an agent that has nothing to wait for
-constexpr double kHeadStart = 0.15;            // s, from the order to the first request
+constexpr std::chrono::seconds kPatience{20};           // with an agent that has nothing to wait for
+constexpr std::chrono::seconds kPatienceWithLoad{120};  // it starts and ends programs
+constexpr double kHeadStart = 0.15;                     // s, from the order to the first request
 
 double unix_now() {
   timespec now{};
@@ -143,13 +145,24 @@ Result<void> Laboratory::compare_clocks(const Stop& stop) {
 
 Result<Point> Laboratory::measure(const Settings& settings, const VetoRule& rule, const Stop& stop,
                                   const Progress& progress) {
+  return repeat(settings, [&] { return run_once(settings, stop); }, rule, progress);
+}
+
+Result<Point> Laboratory::measure(const Settings& settings, LineProcess& load, const VetoRule& rule, const Stop& stop,
+                                  const Progress& progress) {
+  if (!network_) return std::unexpected(Error{"network.unsupported", "a load of one's own needs namespaces", "", ""});
+  return repeat(settings, [&] { return run_load(settings, load, stop); }, rule, progress);
+}
+
+Result<Point> Laboratory::repeat(const Settings& settings, const std::function<Result<Run>()>& once, const VetoRule& rule,
+                                 const Progress& progress) {
   RODEO_TRY(check(settings));
   if (settings.topology.readouts != readouts_.size() || settings.topology.nodes != nodes_.size())
     return std::unexpected(Error{"network.unsupported", "the laboratory has another number of hosts", "", ""});
   if (driver_ != nullptr) RODEO_TRY(driver_->set_buffer(settings.buffer));
   Point point;
   for (unsigned in_a_row = 0; point.runs.size() < settings.repeats;) {
-    auto run = run_once(settings, stop);
+    auto run = once();
     if (!run && run.error().code == "network.interrupted" && !(point.runs.empty() && point.vetoed.empty())) {
       point.interrupted = true;
       break;
@@ -185,13 +198,7 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
                                       .drain_ns = static_cast<std::uint64_t>(drain_seconds * 1e9)})));
   RODEO_TRY(wait_until(start_ns, stop));
   SwitchCounters before;
-  if (driver_ != nullptr) {
-    before = RODEO_TRY(driver_->counters());
-    RODEO_TRY(driver_->start());
-  }
-  run.started_unix_seconds = unix_now();
-  for (LineProcess& readout : readouts_) RODEO_TRY(readout.ask(Json::object({{"do", "mark"}}), kPatience, stop));
-  run.disturbance.counting_lateness_seconds = static_cast<double>(base::steady_now_ns() - start_ns) * 1e-9;
+  RODEO_TRY(mark(start_ns, run, before, stop));
   RODEO_TRY(collect_nodes(run, drain_seconds, stop));
   run.ended_unix_seconds = unix_now();
   RODEO_TRY(collect_readouts(run, stop));
@@ -202,6 +209,57 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
     RODEO_TRY(wait_for_empty_switch(settings, run));
   }
   run.disturbance.clock_error_seconds = clock_error_seconds_;
+  return run;
+}
+
+Result<void> Laboratory::mark(std::uint64_t start_ns, Run& run, SwitchCounters& before, const Stop& stop) {
+  if (driver_ != nullptr) {
+    before = RODEO_TRY(driver_->counters());
+    RODEO_TRY(driver_->start());
+  }
+  run.started_unix_seconds = unix_now();
+  for (LineProcess& readout : readouts_) RODEO_TRY(readout.ask(Json::object({{"do", "mark"}}), kPatience, stop));
+  run.disturbance.counting_lateness_seconds = static_cast<double>(base::steady_now_ns() - start_ns) * 1e-9;
+  return {};
+}
+
+Result<Run> Laboratory::run_load(const Settings& settings, LineProcess& load, const Stop& stop) {
+  Run run;
+  run.seconds = static_cast<double>(settings.duration_ns) * 1e-9;
+  run.real_time = false;
+  const auto places = [&](bool readouts, std::uint32_t count) {
+    Json list = Json::array();
+    for (std::uint32_t i = 0; i < count; ++i)
+      list.push_back(Json::object({{"address", KernelNetwork::address(readouts, i)},
+                                   {"namespace", (readouts ? network_->readout(i) : network_->node(i)).path()}}));
+    return list;
+  };
+  Json scenario = Json::object();
+  for (const ScenarioSetting& one : scenario_settings()) scenario[one.key.name] = one.text(settings);
+  const std::uint64_t lost_before = network_->drops_before_the_switch().value_or(0);
+  const std::uint64_t machine_before = machine_drops();
+  RODEO_TRY(load.ask(Json::object({{"do", "start"},
+                                   {"readouts", places(true, settings.topology.readouts)},
+                                   {"nodes", places(false, settings.topology.nodes)},
+                                   {"settings", std::move(scenario)}}),
+                     kPatienceWithLoad, stop));
+  SwitchCounters before;
+  RODEO_TRY(mark(base::steady_now_ns(), run, before, stop));
+  const milliseconds patience = kPatienceWithLoad + milliseconds(static_cast<std::int64_t>(run.seconds * 1e3));
+  run.load = RODEO_TRY(load.ask(Json::object({{"do", "measure"}, {"seconds", run.seconds}}), patience, stop));
+  run.ended_unix_seconds = unix_now();
+  run.seconds = member_of(run.load, "seconds").number();
+  run.rate_hz = member_of(run.load, "rate_hz").number();
+  run.events_scheduled = run.events_requested = member_of(run.load, "events_requested").unsigned_integer();
+  run.events_completed = member_of(run.load, "events_completed").unsigned_integer();
+  run.latency_p50_us = member_of(run.load, "latency_p50_us").number();
+  run.latency_p99_us = member_of(run.load, "latency_p99_us").number();
+  RODEO_TRY(collect_readouts(run, stop));
+  run.at_switch = since(before, RODEO_TRY(driver_->counters()));
+  RODEO_TRY(load.ask(Json::object({{"do", "stop"}}), kPatienceWithLoad, stop));
+  run.disturbance.machine_drops = machine_drops() - machine_before;
+  run.disturbance.link_drops = network_->drops_before_the_switch().value_or(0) - lost_before;
+  RODEO_TRY(wait_for_empty_switch(settings, run));
   return run;
 }
 

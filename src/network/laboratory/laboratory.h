@@ -34,6 +34,7 @@ struct Run {
   std::uint64_t loss_probes = 0;
   std::uint64_t smallest_round_trip_ns = 0;
   std::optional<SwitchCounters> at_switch;  ///< while counting; nothing without a driver
+  Json load;                                ///< what a load of one's own said of the run; null: the emulators
   double started_unix_seconds = 0;          ///< counting, for time series
   double ended_unix_seconds = 0;
   Disturbance disturbance;
@@ -65,6 +66,10 @@ class Laboratory {
   /// the laboratory was made with. Errors: network.agent, network.agent_silent, network.driver, network.interrupted (no run has ended), ...; vetoes are no errors.
   Result<Point> measure(const Settings& settings, const VetoRule& rule, const Stop& stop, const Progress& progress);
 
+  /// The same with a load of one's own in place of the emulators (docs/network-laboratory.md, "A load of your own"). Namespaces only.
+  Result<Point> measure(const Settings& settings, LineProcess& load, const VetoRule& rule, const Stop& stop,
+                        const Progress& progress);
+
   SwitchDriver* driver() { return driver_; }
 
  private:
@@ -72,7 +77,11 @@ class Laboratory {
   Result<void> add(const Host& host, const std::vector<std::string>& agent, int network_namespace);
   Result<void> begin(const Settings& settings, const Stop& stop);
   Result<void> compare_clocks(const Stop& stop);
+  Result<Point> repeat(const Settings& settings, const std::function<Result<Run>()>& once, const VetoRule& rule,
+                       const Progress& progress);
   Result<Run> run_once(const Settings& settings, const Stop& stop);
+  Result<Run> run_load(const Settings& settings, LineProcess& load, const Stop& stop);
+  Result<void> mark(std::uint64_t start_ns, Run& run, SwitchCounters& before, const Stop& stop);
   Result<void> collect_nodes(Run& run, double drain_seconds, const Stop& stop);
   Result<void> collect_readouts(Run& run, const Stop& stop);
   Result<void> wait_for_empty_switch(const Settings& settings, Run& run);
