@@ -195,6 +195,23 @@ TEST(EventCollector, AReadoutThatWasStartedAnewHasNothingOfWhatWasThere) {
   EXPECT_EQ(one.complete(10 * kMs), std::vector<Slot>{next});
 }
 
+TEST(EventCollector, AReadoutThatWasStartedAnewIsAskedForWhatBeganWhileItWasAway) {
+  Collecting one;
+  const Slot before = one.whole_event();
+  one.answer(one.asks().at(0), What::had);
+  one.collector.down(1, 10 * kMs);
+  const Slot since = one.whole_event();  // its trigger may have come when the readout was there again
+  one.answer(one.asks().at(0), What::had);
+  one.collector.up(1, true);
+  EXPECT_EQ(one.complete(20 * kMs), std::vector<Slot>{before});
+  const auto asks = one.asks();
+  ASSERT_EQ(asks.size(), 1U);
+  EXPECT_EQ(asks.at(1).slot, since);
+  one.answer(asks.at(1), What::had, 20 * kMs);
+  EXPECT_EQ(one.complete(20 * kMs), std::vector<Slot>{since});
+  EXPECT_EQ(one.collector.lost(since), 0U);
+}
+
 TEST(EventCollector, AReadoutThatStaysAwayIsGivenUpUntilItComes) {
   Collecting one(CollectorSettings{.slots = 4, .readout_grace = std::chrono::milliseconds{50}});
   const Slot slot = one.whole_event();
@@ -204,6 +221,9 @@ TEST(EventCollector, AReadoutThatStaysAwayIsGivenUpUntilItComes) {
   EXPECT_TRUE(one.complete(59 * kMs).empty());
   EXPECT_EQ(one.complete(60 * kMs), std::vector<Slot>{slot});
   EXPECT_EQ(one.collector.lost(slot), 2U);
+  EXPECT_TRUE(one.collector.lost_by(slot, RobLoss::readout_away)) << "it may be there for others";
+  EXPECT_FALSE(one.collector.lost_by(slot, RobLoss::readout_died));
+  EXPECT_EQ(one.count(CollectorCounter::lost_readout_away), 2U);
   const Slot next = one.whole_event();  // nobody waits for it again
   asks = one.asks();
   ASSERT_EQ(asks.size(), 1U);
@@ -308,6 +328,44 @@ TEST(EventCollector, ARobThatIsDescribedLaterIsOfLaterEvents) {
   const Slot after = collector.begin(kDeadline).value();
   collector.want_all(after);
   EXPECT_EQ(collector.state(after, collector.robs_of(1)[1]), RobState::wanted);
+}
+
+TEST(EventCollector, ALongListIsAskedForInPartsAndAllWithoutAList) {
+  constexpr std::uint32_t kRobs = 2500;
+  EventCollector collector(CollectorSettings{.slots = 2}, 1);
+  std::vector<SourceId> robs;
+  for (std::uint32_t i = 0; i < kRobs; ++i) robs.push_back({i});
+  collector.describe(0, robs);
+  collector.up(0, false);
+  const Slot whole = collector.begin(kDeadline).value();
+  collector.want_all(whole);
+  const auto all = collector.next();
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(all->all);
+  EXPECT_EQ(all->robs.size(), kRobs);
+  const Slot slot = collector.begin(kDeadline).value();
+  collector.want(slot, std::vector<EventCollector::RobIndex>{7});
+  std::uint64_t now = 0;
+  std::vector<std::size_t> sizes;
+  std::vector<Slot> complete;
+  for (bool rest = false; complete.empty() || !rest; now += 2 * kMs) {
+    if (!complete.empty()) {
+      complete.clear();
+      rest = true;
+      collector.want_all(slot);
+    }
+    if (const auto ask = collector.next()) {
+      EXPECT_FALSE(ask->all);
+      sizes.push_back(ask->robs.size());
+      std::vector<Result> results;
+      for (const auto rob : ask->robs) results.push_back({rob, What::had});
+      EXPECT_TRUE(collector.answered(ask->id, results, 1, now));
+    }
+    collector.poll(now, complete);
+    ASSERT_LT(now, kDeadline);
+  }
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{1, 1024, 1024, kRobs - 1 - 2048}));
+  EXPECT_EQ(collector.lost(slot), 0U);
 }
 
 TEST(EventCollector, SlotsAreBounded) {

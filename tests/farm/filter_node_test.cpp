@@ -87,6 +87,18 @@ struct Farm {
   void until_decided(std::size_t events) {
     until([&] { return supervisor.decisions.size() >= events; });
   }
+  /// Until an event has come with all its fragments; nothing is under way or decided then. However slow this host is: the grace of readouts may be short.
+  void until_it_knows_all() {
+    std::uint64_t id = 1'000'000;
+    until([&] {
+      const bool whole =
+          std::ranges::any_of(supervisor.decisions, [](const auto& said) { return !said.second.front().partial(); });
+      if (!whole && supervisor.events.empty()) supervisor.assign(id++, 1);
+      return whole && supervisor.events.empty() && node->status().slots_used == 0 && node->status().unsafe_decisions == 0 &&
+             node->status()["assigned"] == id - 1'000'000;
+    });
+    supervisor.decisions.clear();
+  }
   EventDecision only(std::uint64_t id) {
     const auto& said = supervisor.decisions[id];
     EXPECT_EQ(said.size(), 1U) << id;
@@ -270,6 +282,60 @@ TEST(FilterNode, WhatNoReadoutHasIsLostAndNothingIsRecorded) {
   EXPECT_TRUE(farm.recorded().empty());
 }
 
+TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
+  Farm farm;
+  farm.settings.readout_grace = std::chrono::milliseconds{100};
+  farm.start();
+  farm.until_it_knows_all();
+  const std::uint64_t before = farm.node->status()["given_up"];
+  const std::uint64_t fetches = farm.one.fetches;
+  farm.one.silent = farm.two.silent = true;
+  farm.supervisor.assign(1, 5);
+  farm.until([&] { return farm.one.fetches >= fetches + 5; });
+  farm.one.cut();
+  farm.two.cut();
+  farm.until([&] { return farm.node->status()["given_up"] >= before + 5; });
+  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "who decides that it is lost has readouts clear it";
+  EXPECT_GE(farm.node->status()["lost_readout_away"], 15U);
+}
+
+TEST(FilterNode, WhileNoReadoutCanBeReachedANodeOffersNoRoom) {
+  Farm farm;
+  farm.settings.readout_grace = std::chrono::milliseconds{100};
+  farm.start();
+  farm.until_it_knows_all();
+  const std::uint64_t before = farm.node->status()["assigned"];
+  farm.one.cut();
+  farm.two.cut();
+  farm.until([&] { return std::ranges::none_of(farm.node->status().readouts, &NodeStatus::Peer::connected); });
+  farm.supervisor.assign(2, 1000);
+  // Room that it has offered before is used; what it says of these is that it gives them up.
+  farm.until([&] { return farm.node->status()["assigned"] > before && farm.node->status().slots_used == 0; });
+  EXPECT_LE(farm.node->status()["assigned"], before + farm.settings.slots);
+  EXPECT_GE(farm.supervisor.events.size(), 1000U - farm.settings.slots);
+}
+
+TEST(FilterNode, AnEventOfWhichNothingCanBeTakenEndsAtItsSecondAssignment) {
+  Farm farm;
+  for (ScriptedReadout* readout : {&farm.one, &farm.two})
+    readout->says = [](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t) {
+      rodeo::formats::append_bytes(answer, rob_of(rob, id, kRun + 1));
+    };
+  farm.supervisor.assign(1, 3);
+  farm.start();
+  farm.until([&] { return farm.node->status()["given_up"] >= 3; });
+  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "another node may do better";
+  farm.supervisor.assign(1, 3, AssignedEvent::kBuildOnly);
+  farm.until_decided(3);
+  const auto events = farm.recorded();
+  ASSERT_EQ(events.size(), 3U);
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    EXPECT_EQ(farm.only(id).verdict, Verdict::debug);
+    EXPECT_TRUE(farm.only(id).partial());
+    EXPECT_EQ(robs_in(events.at(id).event).size(), 3U) << "one stands for each that is missing";
+  }
+}
+
 TEST(FilterNode, WhatIsAssignedASecondTimeIsBuiltAndNotSelected) {
   Farm farm;
   std::atomic<bool> seen{false};
@@ -370,6 +436,46 @@ TEST(FilterNode, ARecorderThatIsStartedAnewGetsWhatItHasNotAcknowledged) {
   farm.start_recorder();
   farm.until_decided(8);
   EXPECT_EQ(farm.recorded().size(), 8U);
+}
+
+// It was killed before it answered, and is there again before it has read back what it has.
+TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther) {
+  using rodeo::formats::RecordStatus;
+  Farm farm;
+  farm.supervisor.recorders = {"first", "second"};
+  farm.settings.record_timeout = std::chrono::milliseconds{50};
+  ScriptedRecorder first(farm.bus, "first");
+  ScriptedRecorder second(farm.bus, "second");
+  for (ScriptedRecorder* recorder : {&first, &second})
+    recorder->script = {std::nullopt, RecordStatus::not_ready, RecordStatus::not_ready, RecordStatus::had_already};
+  farm.supervisor.assign(1, 1);
+  farm.start();
+  farm.until([&] {
+    first.poll();
+    second.poll();
+    return !farm.supervisor.decisions.empty();
+  });
+  EXPECT_EQ(farm.only(1).verdict, Verdict::accepted);
+  EXPECT_EQ(std::max(first.asked.size(), second.asked.size()), 4U);
+  EXPECT_EQ(std::min(first.asked.size(), second.asked.size()), 0U) << "it would be recorded twice";
+  farm.expect_counted("had_already", 1);
+}
+
+TEST(FilterNode, ARecorderThatIsNotReadyAndCannotHaveTheEventIsPassedOver) {
+  using rodeo::formats::RecordStatus;
+  Farm farm;
+  farm.supervisor.recorders = {"first", "second"};
+  ScriptedRecorder first(farm.bus, "first");
+  ScriptedRecorder second(farm.bus, "second");
+  first.script.assign(100, RecordStatus::not_ready);
+  farm.supervisor.assign(1, 20);
+  farm.start();
+  farm.until([&] {
+    first.poll();
+    second.poll();
+    return farm.supervisor.decisions.size() == 20;
+  });
+  EXPECT_EQ(second.asked.size(), 20U);
 }
 
 TEST(FilterNode, AnEventThatIsAssignedAgainWhileItIsSelectedIsBuiltOnly) {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "base/clock.h"
 #include "formats/assignment.h"
 #include "formats/encode_event.h"
+#include "formats/event_record.h"
 #include "formats/fragment_request.h"
 #include "formats/rob_frame.h"
 #include "formats/rod_data.h"
@@ -42,7 +45,12 @@ class ScriptedReadout {
   using Says = std::function<void(std::vector<std::byte>& answer, SourceId rob, L1Id id, std::uint32_t times)>;
 
   ScriptedReadout(const std::string& bus, std::string name, std::vector<SourceId> robs)
-      : robs_(std::move(robs)), replier_({.name = std::move(name), .service = "fragments", .bus = bus}) {}
+      : robs_(std::move(robs)),
+        replier_(std::make_unique<transport::Replier>(
+            transport::ReplierSettings{.name = std::move(name), .service = "fragments", .bus = bus})) {}
+
+  /// Nobody reaches it any more.
+  void cut() { replier_.reset(); }
 
   Says says = [](std::vector<std::byte>& answer, SourceId rob, L1Id id, std::uint32_t) {
     formats::append_bytes(answer, rob_of(rob, id));
@@ -54,7 +62,8 @@ class ScriptedReadout {
   void poll() {
     std::vector<transport::Replier::Request> requests;
     std::vector<transport::Replier::Dropped> dropped;
-    replier_.poll(base::steady_now_ns(), requests, dropped);
+    if (replier_ == nullptr) return;
+    replier_->poll(base::steady_now_ns(), requests, dropped);
     for (auto& request : requests) {
       std::vector<std::byte> scratch;
       std::vector<std::byte> answer;
@@ -70,25 +79,62 @@ class ScriptedReadout {
           says(answer, rob, fetch.id, times_[{rob.value, fetch.id.value}]++);
       }
       const std::span<const std::byte> part(answer);
-      replier_.reply(request.client, request.number, 0, {&part, 1});
+      replier_->reply(request.client, request.number, 0, {&part, 1});
     }
   }
 
  private:
   std::vector<SourceId> robs_;
-  transport::Replier replier_;
+  std::unique_ptr<transport::Replier> replier_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> times_;
+};
+
+/// One thread, as a Replier. Answers each RECORD as its script says, in order, and then as recorded; nothing in the script: it says nothing.
+class ScriptedRecorder {
+ public:
+  ScriptedRecorder(const std::string& bus, std::string name)
+      : replier_({.name = std::move(name), .service = "events", .bus = bus}) {}
+
+  std::deque<std::optional<formats::RecordStatus>> script;
+  std::vector<std::uint64_t> asked;  ///< ids of RECORD, as they came
+
+  void poll() {
+    std::vector<transport::Replier::Request> requests;
+    std::vector<transport::Replier::Dropped> dropped;
+    replier_.poll(base::steady_now_ns(), requests, dropped);
+    for (auto& request : requests) {
+      std::vector<std::byte> scratch;
+      if (request.kind != formats::event_request::kRecord) throw std::runtime_error("no RECORD");
+      asked.push_back(formats::decode_record_head(request.message.in_one_piece(scratch))->head.global_id);
+      std::optional<formats::RecordStatus> says = formats::RecordStatus::recorded;
+      if (!script.empty()) {
+        says = script.front();
+        script.pop_front();
+      }
+      if (!says) continue;
+      const auto status = static_cast<std::uint16_t>(*says);
+      if (status >= formats::kFirstRefusal) {
+        replier_.refuse(request.client, request.number, status);
+      } else {
+        replier_.reply(request.client, request.number, status, {});
+      }
+    }
+  }
+
+ private:
+  transport::Replier replier_;
 };
 
 /// One thread, as a Replier. Gives the events of `events` as the node has room, and keeps what it says of them.
 class ScriptedSupervisor {
  public:
-  ScriptedSupervisor(const std::string& bus, std::vector<std::string> readouts, std::vector<std::string> recorders)
-      : readouts_(std::move(readouts)),
-        recorders_(std::move(recorders)),
+  ScriptedSupervisor(const std::string& bus, std::vector<std::string> readouts, std::vector<std::string> first_recorders)
+      : recorders(std::move(first_recorders)),
+        readouts_(std::move(readouts)),
         replier_(std::make_unique<transport::Replier>(settings(bus))),
         bus_(bus) {}
 
+  std::vector<std::string> recorders;          ///< said in the welcome
   std::vector<formats::AssignedEvent> events;  ///< to be assigned, in this order
   std::map<std::uint64_t, std::vector<formats::EventDecision>> decisions;
   std::vector<formats::NodeHello> hellos;
@@ -134,7 +180,7 @@ class ScriptedSupervisor {
                                      .patience_ns = 200'000'000,
                                      .system = "test",
                                      .readouts = readouts_,
-                                     .recorders = recorders_,
+                                     .recorders = recorders,
                                      .let_go = {let_go.begin(), let_go.end()}};
         let_go.clear();
         answer(request, [&](auto& out) { formats::encode(welcome, out); });
@@ -194,7 +240,6 @@ class ScriptedSupervisor {
   }
 
   std::vector<std::string> readouts_;
-  std::vector<std::string> recorders_;
   std::unique_ptr<transport::Replier> replier_;
   std::string bus_;
   std::vector<Waiting> waiting_;

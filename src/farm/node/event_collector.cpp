@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "formats/fragment_request.h"
+
 namespace rodeo::farm {
 
 using enum CollectorCounter;
@@ -37,14 +39,18 @@ std::optional<EventCollector::RobIndex> EventCollector::find(SourceId source_id)
 
 void EventCollector::up(std::uint32_t readout, bool anew) {
   Readout& one = readouts_[readout];
-  if (anew && one.known) lose_all_of(readout);
+  // Its triggers may have come before the connection: what began while there was none is asked for, and answered as lost if it is older.
+  if (anew && one.known) lose_all_of(readout, RobLoss::readout_died, one.begun_before);
   one.up = true;
   one.given_up = false;
 }
 
 void EventCollector::down(std::uint32_t readout, std::uint64_t now_ns) {
   Readout& one = readouts_[readout];
-  if (one.up || one.down_since_ns == 0) one.down_since_ns = now_ns;
+  if (one.up || one.down_since_ns == 0) {
+    one.down_since_ns = now_ns;
+    one.begun_before = begun_;
+  }
   one.up = false;
 }
 
@@ -55,6 +61,7 @@ std::optional<EventCollector::Slot> EventCollector::begin(std::uint64_t deadline
   Event& event = events_[slot];
   event.active = true;
   event.armed = false;
+  event.begun = ++begun_;
   event.deadline_ns = deadline_ns;
   event.open = event.lost = 0;
   event.robs.assign(robs_.size(), {});
@@ -73,7 +80,7 @@ void EventCollector::want(Slot slot, std::span<const RobIndex> robs) {
     ++event.open;
     ++event.work[readout].wanted;
     if (readouts_[readout].given_up) {
-      lose(slot, rob, RobLoss::readout_died);
+      lose(slot, rob, RobLoss::readout_away);
     } else {
       queue(slot, readout);
     }
@@ -124,18 +131,19 @@ void EventCollector::lose(Slot slot, RobIndex rob, RobLoss loss) {
     case RobLoss::by_readout: counters_.add(lost_by_readout); break;
     case RobLoss::bad: counters_.add(lost_bad); break;
     case RobLoss::readout_died: counters_.add(lost_readout_died); break;
+    case RobLoss::readout_away: counters_.add(lost_readout_away); break;
     case RobLoss::timed_out: counters_.add(lost_timed_out); break;
   }
 }
 
-void EventCollector::lose_all_of(std::uint32_t readout) {
+void EventCollector::lose_all_of(std::uint32_t readout, RobLoss loss, std::uint64_t begun_up_to) {
   for (Slot slot = 0; slot < events_.size(); ++slot) {
     Event& event = events_[slot];
-    if (!event.active || event.open == 0) continue;
+    if (!event.active || event.open == 0 || event.begun > begun_up_to) continue;
     for (const RobIndex rob : readouts_[readout].robs) {
       if (rob >= event.robs.size()) continue;
       const RobState state = event.robs[rob].state;
-      if (state == RobState::wanted || state == RobState::asked) lose(slot, rob, RobLoss::readout_died);
+      if (state == RobState::wanted || state == RobState::asked) lose(slot, rob, loss);
     }
     if (event.open == 0 && event.armed) complete_.push_back(slot);
   }
@@ -164,8 +172,11 @@ std::optional<EventCollector::Ask> EventCollector::next() {
       later_.push_back(item);
       continue;
     }
-    const auto bytes = static_cast<std::uint64_t>(readout.fragment_bytes * work.wanted);
-    if (!credit_for(work.wanted, bytes)) {
+    // All are asked for without a list; of a list there is a largest, and the rest goes with the next.
+    const bool all = work.wanted == readout.robs.size();
+    const auto count = all ? work.wanted : std::min<std::uint32_t>(work.wanted, formats::kMostFetchRobs);
+    const auto bytes = static_cast<std::uint64_t>(readout.fragment_bytes * count);
+    if (!credit_for(count, bytes)) {
       if (!waited_for_credit_) counters_.add(waits_for_credit);
       waited_for_credit_ = true;
       return std::nullopt;
@@ -181,6 +192,7 @@ std::optional<EventCollector::Ask> EventCollector::next() {
     OpenAsk& ask = asks_[id];
     ask.robs.clear();
     for (const RobIndex rob : readout.robs) {
+      if (ask.robs.size() == count) break;
       if (rob >= event.robs.size() || event.robs[rob].state != RobState::wanted) continue;
       event.robs[rob].state = RobState::asked;
       ask.robs.push_back(rob);
@@ -189,19 +201,15 @@ std::optional<EventCollector::Ask> EventCollector::next() {
     ask.slot = item.slot;
     ask.number = item.number;
     ask.readout = item.readout;
-    ask.fragments = work.wanted;
+    ask.fragments = static_cast<std::uint32_t>(ask.robs.size());
     ask.bytes = bytes;
-    work.wanted = 0;
+    work.wanted -= ask.fragments;
     work.queued = false;
     work.asked = true;
     fragments_under_way_ += ask.fragments;
     bytes_under_way_ += ask.bytes;
     counters_.add(requests);
-    return Ask{.id = id,
-               .slot = item.slot,
-               .readout = item.readout,
-               .all = ask.robs.size() == readout.robs.size(),
-               .robs = ask.robs};
+    return Ask{.id = id, .slot = item.slot, .readout = item.readout, .all = all, .robs = ask.robs};
   }
   return std::nullopt;
 }
@@ -230,7 +238,7 @@ void EventCollector::failed(AskId id, bool for_good, std::uint64_t now_ns) {
   for (const RobIndex rob : ask.robs) {
     if (event.robs[rob].state != RobState::asked) continue;
     if (for_good || gone) {
-      lose(ask.slot, rob, for_good ? RobLoss::bad : RobLoss::readout_died);
+      lose(ask.slot, rob, for_good ? RobLoss::bad : RobLoss::readout_away);
     } else {
       event.robs[rob].state = RobState::wanted;
       ++event.work[ask.readout].wanted;
@@ -298,7 +306,7 @@ void EventCollector::poll(std::uint64_t now_ns, std::vector<Slot>& complete) {
     if (readout.up || readout.given_up || readout.down_since_ns == 0) continue;
     if (now_ns - readout.down_since_ns < static_cast<std::uint64_t>(settings_.readout_grace.count())) continue;
     readout.given_up = true;
-    lose_all_of(i);
+    lose_all_of(i, RobLoss::readout_away, begun_);
   }
   for (Slot slot = 0; slot < events_.size(); ++slot) {
     Event& event = events_[slot];

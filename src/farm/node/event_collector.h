@@ -9,14 +9,17 @@
 //     another event's, no ROB, or not in the answer       lost, `bad`: the answer to the same question would be the same
 //     the readout is busy, or does not answer in time     asked for again
 //     the connection ends                                 asked for again, once there is one
-//     ... to a readout that was started anew              lost, `readout_died`: what it held went with it
-//     ... and there is none for `readout_grace`           lost, `readout_died`, also for events that come later, until there is one
+//     ... to a readout that was started anew              lost, `readout_died`, if its event began before the connection ended: what the readout held
+//                                                         went with it; of events that began since, it is asked
+//     ... and there is none for `readout_grace`           lost, `readout_away`, also for events that come later, until there is one: the readout may
+//                                                         be there for others, and hold it
 //     the time of the event is over                       lost, `timed_out`
 //
 // An event is complete when each ROB that it wants is had or lost. Then it may want more (partial requests, then the rest), or is let go.
 // With credits, requests wait in the order in which they were wanted until those under way leave room; one always goes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -39,7 +42,7 @@ struct CollectorSettings {
 };
 
 enum class RobState : std::uint8_t { unwanted, wanted, asked, had, lost };
-enum class RobLoss : std::uint8_t { none, by_readout, bad, readout_died, timed_out };
+enum class RobLoss : std::uint8_t { none, by_readout, bad, readout_died, readout_away, timed_out };
 
 enum class CollectorCounter : std::uint8_t {
   requests,
@@ -50,6 +53,7 @@ enum class CollectorCounter : std::uint8_t {
   lost_by_readout,
   lost_bad,
   lost_readout_died,
+  lost_readout_away,
   lost_timed_out,
   waits_for_credit,
   count
@@ -62,7 +66,9 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Collecto
     {"asked_again", "requests", "Requests that were busy, timed out or lost with their connection, and are made again."},
     {"lost_by_readout", "fragments", "Fragments that never will be, as their readout says."},
     {"lost_bad", "fragments", "Fragments of another event, no fragments, or missing in the answer."},
-    {"lost_readout_died", "fragments", "Fragments of a readout that is gone, or was started anew."},
+    {"lost_readout_died", "fragments", "Fragments of a readout that was started anew since their event was assigned."},
+    {"lost_readout_away", "fragments",
+     "Fragments of a readout that could not be reached for farm.node.readout_grace; it may have them still."},
     {"lost_timed_out", "fragments", "Fragments that had not come when the time of their event was over."},
     {"waits_for_credit", "waits", "Times that a request had to wait for credit (shaping)."},
 }};
@@ -81,9 +87,10 @@ class EventCollector {
   /// It has these ROBs, and is there. Again with others: of events that begin from now on.
   void describe(std::uint32_t readout, std::span<const SourceId> robs);
   bool described(std::uint32_t readout) const { return readouts_[readout].known; }
-  /// There is a connection. `anew`: to a process that was started since the last.
+  /// There is a connection. `anew`: to a process that was started since the last; of events that began before down() it has nothing.
   void up(std::uint32_t readout, bool anew);
   void down(std::uint32_t readout, std::uint64_t now_ns);
+  bool any_up() const { return std::ranges::any_of(readouts_, &Readout::up); }
   std::span<const RobIndex> robs_of(std::uint32_t readout) const { return readouts_[readout].robs; }
   std::uint32_t readouts() const { return static_cast<std::uint32_t>(readouts_.size()); }
   std::size_t robs() const { return robs_.size(); }
@@ -105,6 +112,10 @@ class EventCollector {
   RobLoss loss(Slot slot, RobIndex rob) const { return of(slot, rob).loss; }
   /// Of those that it wants: how many are lost.
   std::uint32_t lost(Slot slot) const { return events_[slot].lost; }
+  /// Whether one of them is lost in this way.
+  bool lost_by(Slot slot, RobLoss loss) const {
+    return std::ranges::any_of(events_[slot].robs, [loss](const EventRob& rob) { return rob.loss == loss; });
+  }
   /// Lets it go; what is under way for it comes for nobody.
   void end(Slot slot);
   std::uint32_t free_slots() const { return static_cast<std::uint32_t>(free_.size()); }
@@ -154,6 +165,7 @@ class EventCollector {
     bool up = false;
     bool given_up = false;
     std::uint64_t down_since_ns = 0;
+    std::uint64_t begun_before = 0;  // events, when it went down
     std::vector<RobIndex> robs;
     double fragment_bytes = 0;  // lately, on average
   };
@@ -170,6 +182,7 @@ class EventCollector {
     bool active = false;
     bool armed = false;  // it wants something, and completion was not told yet
     std::uint32_t number = 0;
+    std::uint64_t begun = 0;  // so many events had begun with it
     std::uint64_t deadline_ns = 0;
     std::uint32_t open = 0;  // wanted or asked
     std::uint32_t lost = 0;
@@ -199,7 +212,7 @@ class EventCollector {
   void queue(Slot slot, std::uint32_t readout);
   void queue_later(Slot slot, std::uint32_t readout, std::uint64_t now_ns);
   void lose(Slot slot, RobIndex rob, RobLoss loss);
-  void lose_all_of(std::uint32_t readout);
+  void lose_all_of(std::uint32_t readout, RobLoss loss, std::uint64_t begun_up_to);
   bool close(AskId ask);  // true: its event waits for it still
   bool credit_for(std::uint32_t fragments, std::uint64_t bytes) const;
 
@@ -209,6 +222,7 @@ class EventCollector {
   std::vector<RobIndex> order_;
   std::vector<Event> events_;
   std::vector<Slot> free_;
+  std::uint64_t begun_ = 0;
   std::deque<Item> ready_;
   std::deque<Item> later_;  // all wait equally long: in order
   std::vector<OpenAsk> asks_;

@@ -102,6 +102,8 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
       results.push_back({*at, Result::What::had});
     }
   }
+  // Nothing of it was taken: its pages go back, others wait for them.
+  if (taken == 0) messages_.pop_back();
   return taken;
 }
 
@@ -147,7 +149,8 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
     if (rob >= parts_.size() || parts_[rob].here) continue;
     partial = true;
     std::uint32_t status = formats::kRobLost | parts_[rob].why_not;
-    if (collector.loss(slot, rob) == RobLoss::timed_out) status |= fragment_status::kTimeout;
+    if (const RobLoss loss = collector.loss(slot, rob); loss == RobLoss::timed_out || loss == RobLoss::readout_away)
+      status |= fragment_status::kTimeout;
     status_ |= status & kGeneric;
     const std::size_t at = stubs_.size();
     formats::append_absent_rob(stubs_, frame, collector.source_id(rob), {assigned_.l1id()}, status);

@@ -212,6 +212,7 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
 
 std::uint32_t FilterNode::slots_free() const {
   if (collector_ == nullptr || ending_.load(std::memory_order_relaxed) || over_) return 0;
+  if (!collector_->any_up()) return 0;  // it could only give events up
   if (!readouts_->all_described() && base::steady_now_ns() < described_by_ns_) return 0;
   return collector_->free_slots();
 }
@@ -298,14 +299,18 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
 void FilterNode::build(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
   if (event.data.empty()) {
-    bool timed_out = false;
-    for (EventCollector::RobIndex rob = 0; rob < collector_->robs(); ++rob)
-      timed_out =
-          timed_out || collector_->loss(slot, rob) == RobLoss::timed_out || collector_->loss(slot, rob) == RobLoss::bad;
-    if (!timed_out && event.knew_all) return decide(slot, Verdict::lost, now_ns);
     // Readouts may have it, and cannot be reached from here: another node may.
-    events_.counters.add(given_up);
-    return free_slot(slot);
+    const bool may_be_there =
+        !event.knew_all || collector_->lost_by(slot, RobLoss::timed_out) || collector_->lost_by(slot, RobLoss::readout_away);
+    const bool bad = collector_->lost_by(slot, RobLoss::bad);
+    // Each readout has said that it has nothing, or was started anew since.
+    if (!may_be_there && !bad) return decide(slot, Verdict::lost, now_ns);
+    // Two nodes could take nothing of what there is: a third will not, and the event is recorded as one that lacks all.
+    const bool last = !may_be_there && event.assigned.build_only();
+    if (!last) {
+      events_.counters.add(given_up);
+      return free_slot(slot);
+    }
   }
   make_record(slot, now_ns);
 }

@@ -68,9 +68,8 @@ void ReadoutLinks::fetch(std::uint64_t now_ns) {
   while (const auto ask = collector_.next()) {
     formats::FetchRequest fetch{.id = {events_.slots[ask->slot].assigned.l1id()},
                                 .wait_us = static_cast<std::uint32_t>(settings_.fetch_wait.count() / 1000)};
-    if (!ask->all || ask->robs.size() > formats::kMostFetchRobs) {
-      for (const auto rob : ask->robs.first(std::min(ask->robs.size(), formats::kMostFetchRobs)))
-        fetch.robs.push_back(collector_.source_id(rob));
+    if (!ask->all) {
+      for (const auto rob : ask->robs) fetch.robs.push_back(collector_.source_id(rob));
     }
     bytes_.clear();
     formats::append_fetch_request(bytes_, fetch);

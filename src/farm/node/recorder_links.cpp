@@ -84,8 +84,16 @@ void RecorderLinks::send(Slot slot, std::uint64_t now_ns) {
     if (delivery.request) pending_.emplace(*delivery.request, Pending{.asks = asks, .slot = slot});
     return;
   }
-  const bool patient = now_ns - delivery.since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count());
-  if (patient) return;
+  if (!patient(delivery, now_ns)) go_without(slot, now_ns);
+}
+
+bool RecorderLinks::patient(const Delivery& delivery, std::uint64_t now_ns) const {
+  return now_ns - delivery.since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count());
+}
+
+// The recorder in hand does not come to say what it has.
+void RecorderLinks::go_without(Slot slot, std::uint64_t now_ns) {
+  Delivery& delivery = deliveries_[slot];
   if (delivery.to_ask > 0) {
     // One that does not come back is not asked: what it has may be there twice.
     events_.counters.add(recorded_elsewhere);
@@ -94,7 +102,7 @@ void RecorderLinks::send(Slot slot, std::uint64_t now_ns) {
   }
   const auto count = static_cast<std::uint32_t>(recorders_.size());
   if (count == 1) return;
-  if (delivery.unanswered) events_.counters.add(recorded_elsewhere);
+  if (delivery.unanswered || events_.slots[slot].assigned.build_only()) events_.counters.add(recorded_elsewhere);
   delivery.unanswered = false;
   go_to(slot, (delivery.recorder + 1) % count, now_ns);
 }
@@ -119,6 +127,7 @@ RecorderLinks::Came RecorderLinks::take_have_answer(Slot slot, Requester::Reply&
                                                        : std::unexpected(formats::DecodeError{});
   if (!have) {
     delivery.at_ns = now_ns + kAgainNs;
+    if (reply.outcome == Outcome::refused && !patient(delivery, now_ns)) go_without(slot, now_ns);
     return Came::nothing;
   }
   if (have->has(0)) {
@@ -152,6 +161,12 @@ RecorderLinks::Came RecorderLinks::take_record_answer(Slot slot, Requester::Repl
   if (why == RecordStatus::malformed || why == RecordStatus::unknown_request) {
     events_.counters.add(given_up);
     return Came::given_up;
+  }
+  if (why == RecordStatus::not_ready && (delivery.unanswered || event.assigned.build_only())) {
+    // It has not read back what it has: the event may be there.
+    delivery.at_ns = now_ns + kAgainNs;
+    if (!patient(delivery, now_ns)) go_without(slot, now_ns);
+    return Came::nothing;
   }
   // It is not there, for sure: the next may have it.
   const auto count = static_cast<std::uint32_t>(recorders_.size());

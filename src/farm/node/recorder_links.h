@@ -4,8 +4,9 @@
 //     answered                                    safe
 //     no answer                                   sent again, to the same: it may have it, and tells
 //     refused                                     the next one; after all of them, again a while later
+//     ... as not ready, where it may be there     sent again, to the same: a recorder that is started again has not read back yet what it has
 //     ... because nobody could take it            given up
-//     not connected for `recorder_patience`       the next one; counted where the event may be recorded twice by that
+//     not there, not ready for recorder_patience  the next one; counted where the event may be recorded twice by that
 #pragma once
 
 #include <cstddef>
@@ -73,6 +74,8 @@ class RecorderLinks {
   };
 
   void send(Slot slot, std::uint64_t now_ns);
+  bool patient(const Delivery& delivery, std::uint64_t now_ns) const;
+  void go_without(Slot slot, std::uint64_t now_ns);
   std::uint32_t recorder_of(Slot slot) const;
   void go_to(Slot slot, std::uint32_t recorder, std::uint64_t now_ns);
   Came take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);

@@ -60,10 +60,6 @@ RecordStatus Recording::refusal() const {
 
 bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes,
                       std::uint64_t now_ns) {
-  if (ending_) {
-    refuse(ticket, RecordStatus::not_ready);
-    return true;
-  }
   const std::span<const std::byte> front = front_of(pieces, front_);
   const auto taken = formats::decode_record_head(front);
   if (!taken) {
@@ -90,6 +86,10 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
   }
   if (const auto twin = under_way_.find(id); twin != under_way_.end()) {
     events_[twin->second].tickets.push_back(ticket);
+    return true;
+  }
+  if (ending_) {
+    refuse(ticket, RecordStatus::not_ready);
     return true;
   }
   if (trouble_until_ns_ > now_ns) {

@@ -42,7 +42,11 @@ class RequestWriter {
 
 std::vector<SourceId> source_ids(const Json& list) {
   std::vector<SourceId> ids;
-  for (const Json& one : list.elements()) ids.push_back({static_cast<std::uint32_t>(one.number())});
+  for (const Json& one : list.elements()) {
+    const bool possible = one.is_number() && one.number() >= 0 && one.number() <= 0xffffffff;
+    if (!possible) throw std::runtime_error("it asks for a ROB whose number is none of 32 bits");
+    ids.push_back({static_cast<std::uint32_t>(one.number())});
+  }
   return ids;
 }
 
