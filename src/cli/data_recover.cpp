@@ -9,6 +9,7 @@
 #include "cli/data.h"
 #include "cli/data_file.h"
 #include "cli/data_progress.h"
+#include "process/stop_signals.h"
 #include "storage/file_recover.h"
 
 namespace rodeo::cli {
@@ -23,7 +24,9 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-Result<ExitCode> recover_one(const std::string& path, const Options& options, Table& table) {
+Result<ExitCode> recover_one(const std::string& path, const Options& options, Table& table, bool& stopped) {
+  if (stopped)
+    return std::unexpected(Error{"data.interrupted", "was not looked at: interrupted", path, "name it once more"});
   const auto file = RODEO_TRY(open_any_file(path));
   if (file.kind == FileKind::empty) return std::unexpected(no_data_error(file));
   if (file.kind == FileKind::block_recording || file.kind == FileKind::superpage_dump) {
@@ -42,10 +45,17 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   std::string directory = options.directory.empty() ? name.parent_path().string() : options.directory;
   if (directory.empty()) directory = ".";
   line.emplace("recovering " + path, file.bytes().size(), 2);
-  const auto result = recover_events(file.bytes(), directory, name.stem().string(), line->told());
+  // Before this nothing is written, and the signal ends the command.
+  const process::StopSignals signals;
+  auto result = recover_events(file.bytes(), directory, name.stem().string(), line->told(),
+                               [&] { return stopped = stopped || signals.stop_requested(); });
   line.reset();
   RODEO_TRY(file.mapped.check());
-  if (!result) return std::unexpected(result.error());
+  if (!result) {
+    Error error = result.error();
+    if (error.where.empty()) error.where = path;
+    return std::unexpected(std::move(error));
+  }
   const ScanTotals& scan = result->scan;
   if (!result->written) {
     const auto marker = find_event_marker(file.bytes());
@@ -81,7 +91,9 @@ Result<ExitCode> recover(const Options& options) {
                {"bytes left out", "bytes_left_out"},
                {"saved to", "saved_to"},
                {"Adler-32", "adler32"}});
-  auto outcome = for_each_file(options.files, [&](const std::string& path) { return recover_one(path, options, table); });
+  bool stopped = false;
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  auto outcome = for_each_file(files, [&](const std::string& path) { return recover_one(path, options, table, stopped); });
   if (table.rows() > 0 || options.format != OutputFormat::table) table.print(options.format);
   return outcome;
 }

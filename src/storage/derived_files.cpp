@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "formats/event_file_records.h"
@@ -73,15 +74,18 @@ DerivedFiles::~DerivedFiles() {
 
 void DerivedFiles::remove_all() {
   sequence_->close();
-  sequence_.reset();
   std::error_code ignored;
-  std::vector<std::filesystem::path> ours;
-  for (const auto& entry : std::filesystem::directory_iterator(target_.directory, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(target_.name + "._") && (name.ends_with(".data") || name.ends_with(".writing")))
-      ours.push_back(entry.path());
-  }
-  for (const std::filesystem::path& path : ours) std::filesystem::remove(path, ignored);
+  for (const auto& file : sequence_->status().files) std::filesystem::remove(file.path, ignored);
+  const std::set<std::string> given_up = [&] {
+    std::set<std::string> paths(sequence_->made().begin(), sequence_->made().end());
+    // The name of one that was closed is free again: what has it now is not ours.
+    for (const auto& file : sequence_->status().files) {
+      paths.erase(std::filesystem::path(file.path).replace_extension(".writing").string());
+    }
+    return paths;
+  }();
+  for (const std::string& path : given_up) std::filesystem::remove(path, ignored);
+  sequence_.reset();
 }
 
 Result<void> DerivedFiles::append(std::span<const std::byte> event) {
@@ -96,14 +100,18 @@ Result<void> DerivedFiles::append(std::span<const std::byte> event) {
       status.code == "file.size_limit" ? "raise the limit: ulimit -f" : "free space there, or name another directory"});
 }
 
-Result<std::vector<FragmentConsumer::File>> DerivedFiles::keep() {
+Result<void> DerivedFiles::close() {
   sequence_->close();
+  const EventFileSequence::Status status = sequence_->status();
+  if (status.failure.empty()) return {};
+  remove_all();
+  return std::unexpected(Error{"file.write", status.cause + "; what was written was removed again",
+                               target_.directory.string(), "free space there, or name another directory"});
+}
+
+Result<std::vector<FragmentConsumer::File>> DerivedFiles::keep() {
+  RODEO_TRY(close());
   EventFileSequence::Status status = sequence_->status();
-  if (!status.failure.empty()) {
-    remove_all();
-    return std::unexpected(Error{"file.write", status.cause + "; what was written was removed again",
-                                 target_.directory.string(), "free space there, or name another directory"});
-  }
   sequence_.reset();
   return std::move(status.files);
 }

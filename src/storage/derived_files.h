@@ -29,7 +29,8 @@ struct DerivedTarget {
   static DerivedTarget of(const std::filesystem::path& output);
 };
 
-/// A sequence of such files. Unless keep() was called, its end removes what was written: the events are still where they came from. One thread.
+/// A sequence of such files. Unless keep() was called, its end removes what it wrote, and nothing else: the events are still where they came from. One
+/// thread.
 class DerivedFiles {
  public:
   /// Error file.exists if one of these files is there already; readout.cannot_write, readout.disk_full.
@@ -41,6 +42,9 @@ class DerivedFiles {
 
   /// Appends an event. Error file.write: the disk is full or fails.
   Result<void> append(std::span<const std::byte> event);
+
+  /// Closes the files, which may stay: who writes several sequences closes all before one of them stays. Error file.write.
+  Result<void> close();
 
   /// Closes the files, which stay. Error file.write, and then none is left.
   Result<std::vector<FragmentConsumer::File>> keep();

@@ -128,6 +128,7 @@ Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
         settings_.directory.string(), "free space there, or name another directory"});
   }
   close_file(false);
+  made_.push_back(made.path());
   encoder_ = std::move(next);
   file_ = std::make_shared<OpenFile>(OpenFile{.file = std::move(made),
                                               .closed_path = path_of(encoder_.file_name()),

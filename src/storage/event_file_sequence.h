@@ -80,6 +80,10 @@ class EventFileSequence {
   /// Closes the last file and ends the thread. Every event taken is on disk then, or counted as lost. Again is harmless.
   void close();
 
+  /// The files that it has made, as they were called while they were written. After close(), one that Status::files does not name (as .data) was given up:
+  /// it lies there still, or nowhere. Of the thread that appends.
+  const std::vector<std::string>& made() const { return made_; }
+
   struct Status {
     std::vector<FragmentConsumer::File> files;
     std::uint64_t events = 0;         ///< taken
@@ -124,6 +128,7 @@ class EventFileSequence {
   std::vector<std::unique_ptr<Buffer>> buffers_;
 
   // Of the thread that appends
+  std::vector<std::string> made_;
   std::shared_ptr<OpenFile> file_;
   Buffer* filling_ = nullptr;
   std::uint64_t event_bytes_ = 0;

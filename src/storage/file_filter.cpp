@@ -56,7 +56,9 @@ class Outputs {
     return streams.size();
   }
 
+  // All streams, or none.
   Result<std::vector<FragmentConsumer::File>> keep() {
+    for (auto& [stream, files] : files_) RODEO_TRY(files.close());
     std::vector<FragmentConsumer::File> all;
     for (auto& [stream, files] : files_) {
       const auto kept = RODEO_TRY(files.keep());

@@ -60,8 +60,8 @@ class MarkerSearch {
 class Scanner {
  public:
   Scanner(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
-          const Progress& progress)
-      : file_(file), found_(found), progress_(progress), search_(file) {}
+          const Progress& progress, const std::function<bool()>& stop)
+      : file_(file), found_(found), progress_(progress), stop_(stop), search_(file) {}
 
   Result<ScanTotals> run() {
     std::size_t at = start();
@@ -76,6 +76,9 @@ class Scanner {
       if (next != 0) known_up_to_ = next;
       const std::size_t before = std::exchange(at, next != 0 ? next : skip_to(at, search_.next(at + 1)));
       tell(progress_, at - before);
+      if (stop_ && stop_())
+        return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again", "",
+                                     "the file that was read is as it was"});
     }
     totals_.closed = end.has_value();
     numbers_.finish(end, at, at - known_up_to_);
@@ -163,6 +166,7 @@ class Scanner {
   std::span<const std::byte> file_;
   const std::function<Result<void>(const FoundEvent&)>& found_;
   const Progress& progress_;
+  const std::function<bool()>& stop_;
   MarkerSearch search_;
   EventChecker checker_{EventExpectations{}};
   ScanTotals totals_;
@@ -274,7 +278,6 @@ std::vector<std::byte> marked_event(std::span<const std::byte> event) {
 EventFileSettings settings_of(const RecoverResult& result, const std::string& name, std::uint32_t run_number) {
   const ScanTotals& scan = result.scan;
   EventFileSettings settings = scan.header ? settings_like(*scan.header) : EventFileSettings{};
-  settings.simple_name = name + ".recovered";
   if (!scan.header) settings.run.run_number = run_number;
   settings.free_strings.push_back(
       fmt::format("{}={} whole events of {}, {} missing, {} damaged places, {} bytes left out, {} events marked{}",
@@ -286,8 +289,8 @@ EventFileSettings settings_of(const RecoverResult& result, const std::string& na
 }  // namespace
 
 Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
-                               const Progress& progress) {
-  return Scanner(file, found, progress).run();
+                               const Progress& progress, const std::function<bool()>& stop) {
+  return Scanner(file, found, progress, stop).run();
 }
 
 std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file) {
@@ -296,7 +299,7 @@ std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file) 
 }
 
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name,
-                                     const Progress& progress) {
+                                     const Progress& progress, const std::function<bool()>& stop) {
   const Decoded<DecodedFileHeader> header = decode_file_header(file);
   const bool ours = header && header->free_string(kFormatKey) == "1";
   const FileCrc crc = header ? check_file_crc(file, *header) : FileCrc::foreign;
@@ -313,7 +316,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
         ++events;
         return {};
       },
-      progress);
+      progress, stop);
   if (!scan) return std::unexpected(scan.error());
   doubts.finish();
   RecoverResult result{.scan = std::move(*scan), .written = std::nullopt};
@@ -339,43 +342,25 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
         "header of any event, so all are marked");
   }
 
-  const EventFileSettings settings = settings_of(result, name, run_number);
   const bool compressed = result.scan.header && result.scan.header->compressed_blocks();
-  EventFileSequence::Status status;
-  try {
-    // Nothing is reserved: a file that cannot be written to its end is removed.
-    EventFileSequence writer(
-        {.directory = directory, .files = settings, .disk = {.reserve_step = 0}, .buffer_bytes = 1 << 20, .buffers = 2});
-    writer.start();
-    std::uint64_t number = 0;
-    (void)scan_events(
-        file,
-        [&](const FoundEvent& event) -> Result<void> {
-          std::vector<std::byte> changed;
-          std::span<const std::byte> bytes = event.stored;
-          if (mark_all || marked.contains(number++)) {
-            changed = compressed ? zlib_compress(marked_event(zlib_decompress_all(bytes, kLargestEventBytes)), 1)
-                                 : marked_event(bytes);
-            bytes = changed;
-          }
-          if (writer.append({&bytes, 1}, bytes.size()) == EventFileSequence::Outcome::taken) return {};
-          return std::unexpected(Error{"file.write", "the disk is full, or failed"});
-        },
-        progress);
-    writer.close();
-    status = writer.status();
-  } catch (const SetupError& failure) {
-    return std::unexpected(failure.error());
-  }
-  if (!status.failure.empty()) {
-    std::error_code ignored;
-    for (const char* ending : {".data", ".writing"})
-      std::filesystem::remove(std::filesystem::path(directory) / (core_file_name(settings) + "._0001" + ending), ignored);
-    return std::unexpected(Error{
-        "file.write", status.cause, directory,
-        status.code == "file.size_limit" ? "raise the limit: ulimit -f" : "free space there, or name another directory"});
-  }
-  result.written = status.files.front();
+  const DerivedTarget target{directory, name + ".recovered"};
+  DerivedFiles written = RODEO_TRY(DerivedFiles::create(target, settings_of(result, name, run_number)));
+  std::uint64_t number = 0;
+  const auto again = scan_events(
+      file,
+      [&](const FoundEvent& event) -> Result<void> {
+        std::vector<std::byte> changed;
+        std::span<const std::byte> bytes = event.stored;
+        if (mark_all || marked.contains(number++)) {
+          changed = compressed ? zlib_compress(marked_event(zlib_decompress_all(bytes, kLargestEventBytes)), 1)
+                               : marked_event(bytes);
+          bytes = changed;
+        }
+        return written.append(bytes);
+      },
+      progress, stop);
+  if (!again) return std::unexpected(again.error());
+  result.written = RODEO_TRY(written.keep()).front();
   return result;
 }
 

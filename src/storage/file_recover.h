@@ -34,8 +34,9 @@ struct ScanTotals {
 
 /// Calls found() for every whole event of the file, in order, until it fails. A whole event decodes, fills its data block, and its
 /// checksums hold. After damage the scan goes on at the next separator or event that is whole. Survives any bytes.
+/// `stop` is asked at every step; where it says so the error is data.interrupted.
 Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
-                               const Progress& progress = {});
+                               const Progress& progress = {}, const std::function<bool()>& stop = {});
 
 /// Where the first thing begins that looks like an event or the record in front of one; nothing: there is nothing to recover.
 std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file);
@@ -52,9 +53,9 @@ struct RecoverResult {
 /// those of the damaged file as far as they could be read. Nothing but the CRC-32 over the whole file protects the header of an event. So where a
 /// header contradicts its ROD or the events around it, that event is marked; and where the CRC says that there is damage, but nothing
 /// was left out and what is contradicted does not explain it, all events are. `name` is the damaged file's, without directory and ending.
-/// A file that cannot be written to its end (a full disk) is removed again: its events are still in the damaged one.
-/// `progress` is told of every byte of the file twice.
+/// A file that cannot be written to its end (a full disk) is removed again, and so it is if `stop`, which is asked now and then, says so (error
+/// data.interrupted): its events are still in the damaged one. `progress` is told of every byte of the file twice.
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name,
-                                     const Progress& progress = {});
+                                     const Progress& progress = {}, const std::function<bool()>& stop = {});
 
 }  // namespace rodeo::storage

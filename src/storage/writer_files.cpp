@@ -11,9 +11,21 @@
 
 namespace rodeo::storage {
 
+namespace {
+
+// "x", "./x" and "../here/x" are in one directory.
+std::string directory_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  const std::filesystem::path found = std::filesystem::weakly_canonical(directory, error);
+  return (error ? directory.lexically_normal() : found).string();
+}
+
+}  // namespace
+
 FileOrigin FileOrigin::of(const std::string& path, const formats::EventFileHeader& header, std::uint64_t bytes) {
   return {.path = path,
-          .directory = std::filesystem::path(path).parent_path().lexically_normal().string(),
+          .directory = directory_of(path),
           .core_name = header.core_name,
           .guid = std::string(header.free_string("GUID")),
           .file_number = header.file_number,
@@ -48,7 +60,8 @@ Result<std::vector<WriterFiles>> by_writer(std::vector<FileOrigin> files) {
   }
   std::vector<WriterFiles> all;
   for (auto& [key, writer] : writers) {
-    writer.name = names[key.first] == 1 || key.second.empty() ? key.first : key.second + "/" + key.first;
+    const std::filesystem::path named = std::filesystem::path(writer.files.front().path).parent_path();
+    writer.name = names[key.first] == 1 || named.empty() ? key.first : (named / key.first).lexically_normal().string();
     std::ranges::stable_sort(writer.files, {}, &FileOrigin::file_number);
     for (std::size_t i = 1; i < writer.files.size(); ++i) {
       const FileOrigin& before = writer.files[i - 1];

@@ -17,7 +17,7 @@ namespace rodeo::storage {
 /// What a file says of itself, as far as it decides on that.
 struct FileOrigin {
   std::string path;
-  std::string directory;
+  std::string directory;  ///< the one that it is in, however it was named
   std::string core_name;  ///< without number and ending
   std::string guid;
   std::uint32_t file_number = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/mapped_file.h"
 #include "storage/event_file_reader.h"
@@ -159,6 +160,51 @@ TEST(FileFilter, WhoIsAskedMayFailAndNothingIsLeft) {
   EXPECT_EQ(report.error().code, "data.function");
   EXPECT_FALSE(std::filesystem::exists(directory.file("kept._0001.data")));
   EXPECT_FALSE(std::filesystem::exists(directory.file("kept._0001.writing")));
+}
+
+TEST(FileFilter, WhatIsNotItsOwnStaysWhereItFails) {
+  const TemporaryDirectory directory;
+  const auto files = make_files(directory.path(), {}, {}, events_of({}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  const std::vector<std::string> others = {directory.file("kept._0007.data"), directory.file("kept._0009.writing"),
+                                           directory.file("kept._0001.writing.data")};
+  const auto report = filter({.files = files,
+                              .max_events = 2,
+                              .wants = [&](const WalkedEvent& event) -> rodeo::Result<Wanted> {
+                                if (event.number < 7) return Wanted::yes;
+                                for (const std::string& path : others) std::ofstream(path) << "of somebody else";
+                                return std::unexpected(rodeo::Error{"data.function", "no"});
+                              }},
+                             directory);
+  ASSERT_FALSE(report);
+  for (const std::string& path : others) EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  for (const std::string number : {"1", "2", "3", "4"}) {
+    EXPECT_FALSE(std::filesystem::exists(directory.file("kept._000" + number + ".data")));
+    EXPECT_FALSE(std::filesystem::exists(directory.file("kept._000" + number + ".writing")));
+  }
+}
+
+TEST(FileFilter, AllStreamsAreThereOrNone) {
+  const TemporaryDirectory directory;
+  const SampleSettings other{.stream = "Other"};
+  auto events = events_of({}, {1, 2});
+  events.push_back(rodeo::test::sample_event(other, 3));
+  const auto files = make_files(directory.path(), {}, {}, events);
+  // The name of the last stream's file is taken when it shall be closed.
+  const std::string taken = directory.file("kept.physics_Other._0001.data");
+  FilterSettings settings{.files = files, .output = {directory.path(), "kept"}, .by_stream = true};
+  const auto report = filter_files(settings, {}, [&] {
+    if (std::filesystem::exists(directory.file("kept.physics_Other._0001.writing")))
+      std::ofstream(taken) << "of somebody else";
+    return false;
+  });
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, "file.write");
+  EXPECT_TRUE(std::filesystem::exists(taken));
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    if (entry.path().filename().string().starts_with("kept")) left.push_back(entry.path().string());
+  }
+  EXPECT_EQ(left, std::vector<std::string>{taken});
 }
 
 }  // namespace

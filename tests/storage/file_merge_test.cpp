@@ -266,4 +266,33 @@ TEST(FileMerge, WhatIsThereIsNotWrittenOver) {
   EXPECT_EQ(left_over(directory), std::vector<std::string>{"merged._0001.data"});
 }
 
+// Back in the working directory at the end.
+class Within {
+ public:
+  explicit Within(const std::string& directory) : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(directory);
+  }
+  ~Within() { std::filesystem::current_path(before_); }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  std::filesystem::path before_;
+};
+
+TEST(FileMerge, OneDirectoryIsOneHoweverItIsNamed) {
+  const TemporaryDirectory directory;
+  const auto one =
+      make_files(directory.path(), {.application = "one", .max_blocks = 3}, kOne, events_of(kOne, numbers(1, 9)));
+  const auto two = make_files(directory.path(), {.application = "two"}, kTwo, events_of(kTwo, numbers(1, 9)));
+  const Within within(directory.path());
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  const auto report =
+      merge(directory, {name(one[0]), "./" + name(one[1]), one[2], "../" + name(directory.path()) + "/" + name(two[0])});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->writers.size(), 2u);
+  EXPECT_EQ(report->count(MergeCounter::complete_events), 9u);
+  EXPECT_EQ(report->count(MergeCounter::incomplete_events), 0u);
+}
+
 }  // namespace

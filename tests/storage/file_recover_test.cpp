@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "formats/random_event.h"
 #include "formats/temporary_directory.h"
 #include "formats/zlib_stream.h"
@@ -196,6 +198,22 @@ TEST(EventNumbers, AFirstNumberThatIsTooHighHidesNoGap) {
   EXPECT_EQ(missing({11, 4, 13, 14}), 0U) << "the second number is damaged";
   EXPECT_EQ(missing({11, 4, 13, 15, 16}), 1U);
   EXPECT_EQ(missing({11, 12, 3, 14, 16, 17}), 1U);
+}
+
+TEST(FileRecover, LeavesNothingWhereItIsStoppedAndCanBeTriedAgain) {
+  const Sample sample({.events = 50});
+  const auto cut = std::span(sample.file).first(sample.end_of(40) + 20);
+  for (const int steps : {1, 20, 60}) {  // in the first pass, and in the second, which writes
+    TemporaryDirectory directory;
+    int asked = 0;
+    const auto stopped = recover_events(cut, directory.path(), "cut", {}, [&] { return ++asked == steps; });
+    ASSERT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().code, "data.interrupted");
+    EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+    const auto again = recover_events(cut, directory.path(), "cut");
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(again->written->events, 41u);
+  }
 }
 
 TEST(FileRecover, WritesAClosedFileThatVerifies) {
