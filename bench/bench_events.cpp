@@ -4,8 +4,8 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "bench/bench.h"
-#include "bench/proof.h"
 #include "bench/farm/event_bench.h"
+#include "bench/proof.h"
 #include "bench/readout/build_bench.h"
 
 namespace rodeo::bench {
