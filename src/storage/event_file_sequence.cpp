@@ -90,11 +90,14 @@ EventFileSequence::EventFileSequence(Settings settings)
            "`directory`");
   }
   if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
-  // A file is really made, since permissions, read-only mounts and quotas speak only then.
-  const std::string probe = path_of(fmt::format(".{}.{}.probe", core, ::getpid()));
-  Result<DirectFile> made = DirectFile::create(probe, settings_.disk);
-  if (!made) throw SetupError(made.error());
-  ::unlink(probe.c_str());
+  // A file is really made, since permissions, read-only mounts and quotas speak only then: one without a name, which nobody's end leaves behind, or, where
+  // the file system knows none or has an objection, one with a name.
+  if (!base::UniqueFd(::open(settings_.directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600))) {
+    const std::string probe = path_of(fmt::format(".{}.{}.probe", core, ::getpid()));
+    Result<DirectFile> made = DirectFile::create(probe, settings_.disk);
+    if (!made) throw SetupError(made.error());
+    ::unlink(probe.c_str());
+  }
 
   Result<base::Arena> arena = base::Arena::create(buffer_bytes_ * settings_.buffers);
   if (!arena) throw SetupError(arena.error().within("cannot have file buffers"));
