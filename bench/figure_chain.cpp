@@ -32,6 +32,7 @@ constexpr std::uint32_t kMostCards = 6;
 struct ChainPoint {
   const char* what;  ///< "cards"
   std::uint32_t value = 0;
+  std::uint32_t links = 0;
   std::string input;          ///< lines of [router.input]
   std::string builder;        ///< lines of [readout.builder]
   std::string robs;           ///< [[readout.rob]] tables
@@ -74,15 +75,18 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
                       .there =
                           [&] {
                             const auto reading = transport::read_bus(bus);
-                            return reading && !reading->entries.empty();
+                            std::size_t links = 0;
+                            for (const auto& entry : reading ? reading->entries : std::vector<transport::BusEntry>{})
+                              links += entry.trigger_list ? 0 : entry.links.size();
+                            return links == point.links;
                           },
                       .lack = "no router"});
   const auto ended = run_program({command_path(), "readout", configuration.string(), "--json", report_file.string()}, true);
   if (!ended) throw SetupError(ended.error());
-  if (!router.ended(std::chrono::seconds{60})) throw SetupError({"cli.part", "the router did not end", place.string()});
   if (*ended != 0)
     throw SetupError({"cli.part", fmt::format("the readout ended with {}", *ended), configuration.string(),
                       "`rodeo route` and `rodeo readout` with this file say why"});
+  if (!router.ended(std::chrono::seconds{60})) throw SetupError({"cli.part", "the router did not end", place.string()});
   const Json report = json_in(report_file);
   const Json routed = json_in(place / "router.json");
   const auto number = [&](std::string_view group, std::string_view key) {
@@ -146,6 +150,7 @@ Json measure_chain4(const FigureSettings& settings, const fs::path& directory) {
     robs += fmt::format("[[readout.rob]]\nsource_id = \"{:#010x}\"\nlinks = [{}]\n", 0x610001 + card, links);
     points.push_back({.what = "cards",
                       .value = card + 1,
+                      .links = kFibres * kElinks * (card + 1),
                       .input = fmt::format("links = {}\nchunk_bytes = 40\n", kFibres * kElinks * (card + 1)),
                       .builder = "type = \"gbt\"\nchunk_size = 40\nwindow = 2048\ntimeout = \"1s\"\n",
                       .robs = robs,
@@ -162,6 +167,7 @@ Json measure_chain5(const FigureSettings& settings, const fs::path& directory) {
     points.push_back(
         {.what = "streams",
          .value = streams,
+         .links = kFibres,
          .input = fmt::format("format = \"full\"\nlinks = {}\ngroups = {}\nchunk_bytes = 5000\n", kFibres, streams),
          .builder = "type = \"full\"\n",
          .robs = fmt::format("[[readout.rob]]\nsource_id = \"0x00610100\"\nlinks_per_group = {}\n", kFibres / streams),
