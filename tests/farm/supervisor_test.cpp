@@ -275,6 +275,21 @@ TEST_F(SupervisedFarm, WhatWasNotToldOfAndComesToAReadoutLaterIsAssignedAsWell) 
   EXPECT_EQ(supervisor_->status().undecided, 0U);
 }
 
+TEST_F(SupervisedFarm, TriggersOfEventsThatReadoutsHadToldOfBeforeTakeNoRoom) {
+  KeepingReadout& ahead = readout("readout.hlt");
+  for (std::uint64_t id = 0; id < 200; ++id) happened(id);
+  serve_triggers(10'000);
+  authority_->hold_run(base::steady_now_ns());
+  node("a");
+  auto with = settings();
+  with.rebuild_time = 0s;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return ahead.held.empty(); }));
+  authority_->release({}, base::steady_now_ns());
+  EXPECT_TRUE(
+      until([&] { return ids_.size() > 1000; }));  // more than the room for those that were over when their trigger came
+}
+
 // ---- readouts
 
 TEST_F(SupervisedFarm, ADecisionIsSafeOnlyWhenEachReadoutHasClearedTheEvent) {

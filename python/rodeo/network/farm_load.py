@@ -23,6 +23,7 @@ LINKS = 8  # of a readout: a chunk each makes its fragment
 CHUNK_HEADER_BYTES = 8
 FRAGMENT_HEADER_BYTES = 84  # ROB and ROD around the chunks
 KEPT_BYTES = 64 << 20  # of a readout, at most
+AHEAD = 2  # times the trigger's rate: what readouts make until their memory is full
 WARM_UP = 0.4  # s, at least
 PATIENCE = 60  # for processes to come and to go
 CONGESTION_CONTROL = "reno"  # what a namespace may choose; a library's sockets take the namespace's own
@@ -62,11 +63,11 @@ class FarmLoad:
             if place.get("namespace"):
                 subprocess.run([*entered(place), "sh", "-c", f"echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control"], check=True)
         self._begin("trigger", None, ["emulate", self._write("trigger", self._trigger())])
+        self._begin("supervisor", self.readouts[0],
+                    ["farm", "supervise", self._write("supervisor", self._supervisor(self.readouts[0]["address"])), "--json", "supervisor.json"])
         for number, place in enumerate(self.readouts):
             name = f"readout{number}"
             self._begin(name, place, ["readout", self._write(name, self._readout(name, number, place["address"])), "--json", f"{name}.json"])
-        self._begin("supervisor", self.readouts[0],
-                    ["farm", "supervise", self._write("supervisor", self._supervisor(self.readouts[0]["address"])), "--json", "supervisor.json"])
         for number, place in enumerate(self.nodes):
             name = f"node{number}"
             self._begin(name, place, ["farm", "filter", self._write(name, self._node(name, place["address"])), "--json", f"{name}.json"])
@@ -76,6 +77,7 @@ class FarmLoad:
         released = subprocess.run([self.rodeo, "emulate", "release"], env=self.environment, cwd=self.folder, capture_output=True, text=True)
         if released.returncode != 0:
             raise LoadFailed(f"the trigger cannot be released: {released.stderr.strip()}")
+        self._until(self._follows_the_trigger, "events come with the trigger")
         # As long as the emulators: windows open, and what came at once at the beginning has gone.
         end = time.monotonic() + max(WARM_UP, 12 * len(self.nodes) / float(self.settings["rate"]))
         self._until(lambda: time.monotonic() > end and all(self._decided(status) > 0 for status in self._nodes()), "every node has decided events")
@@ -161,6 +163,11 @@ class FarmLoad:
             return json.loads(client.makefile().readline())["reply"]
         return None
 
+    def _follows_the_trigger(self):
+        """A supervisor that starts has all events built that it finds at the readouts; these come before their triggers, and at once."""
+        status = self._status("supervisor")
+        return status is not None and (status["trigger"] or {}).get("received", 0) >= status["counters"]["offered"] > 0
+
     def _nodes(self):
         return [self._status(f"node{number}") for number in range(len(self.nodes))]
 
@@ -223,7 +230,7 @@ name = "{name}"
 type = "generator"
 links = {LINKS}
 first_card = {number}
-rate = "0Hz"
+rate = "{AHEAD * float(self.settings["rate"]):.6g}Hz"
 chunk_bytes = "{bytes}B"
 page_bytes = "{max(64 << 10, 4 * (bytes + 64)) // 4096 * 4096 + 4096}B"
 memory = "16MiB"

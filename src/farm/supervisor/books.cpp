@@ -54,10 +54,11 @@ Books::Books(const SupervisorSettings& settings)
       decisions(settings.decisions),
       lately_(kLately) {}
 
-void Books::trigger(const dispatch::Event& event) {
+bool Books::trigger(const dispatch::Event& event) {
   told_.back().second = event.id;
-  // A readout may have told of it first.
-  if (!lately_.has(event.id)) (void)dispatcher.offer(event);
+  if (lately_.has(event.id)) return false;
+  (void)dispatcher.offer(event);
+  return true;
 }
 
 bool Books::told(std::uint64_t id) const {

@@ -20,6 +20,7 @@ bool Triggers::poll() {
   if (full_) return false;
   ranges_.clear();
   const std::uint64_t count = source_->take(room, ranges_);
+  std::uint64_t over = 0;  // nothing of them will leave the books any more
   for (const trigger::TriggerRange& range : ranges_) {
     if (range.sequence != expected_) books_.trigger_begins(range.id_of(0));
     if (range.sequence != expected_ || told_from_ == UINT64_MAX) told_from_ = range.id_of(0);
@@ -27,14 +28,16 @@ bool Triggers::poll() {
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const std::uint64_t id = range.id_of(i);
       const auto of = provable_.trigger(L1Id{range.l1id_of(i)});
-      books_.trigger({.id = id,
-                      .lumi_block = range.lumi_block,
-                      .scan_step = range.scan_step,
-                      .bcid = of.bcid,
-                      .trigger_type = of.trigger_type});
+      const bool here = books_.trigger({.id = id,
+                                        .lumi_block = range.lumi_block,
+                                        .scan_step = range.scan_step,
+                                        .bcid = of.bcid,
+                                        .trigger_type = of.trigger_type});
+      over += here ? 0 : 1;
     }
   }
-  under_way_ += count;
+  if (over > 0) source_->done(over);
+  under_way_ += count - over;
   return count > 0;
 }
 
