@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -29,6 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 120s;  // for all to come, and to end
+constexpr auto kGrace = 60s;      // until somebody who is silent is given up
 constexpr auto kWarmUp = 200ms;
 // Batches of clears are to be full, as they are after 10 ms at a million events a second: what a batch costs does not depend on what is in it.
 constexpr auto kClearAfter = 100ms;
@@ -83,11 +85,15 @@ class StandIns {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (!condition()) {
       check();
+      if (silent_) silent_();
       if (std::chrono::steady_clock::now() > end) fail(fmt::format("{} did not happen within {} s", what, kPatience / 1s));
       std::this_thread::sleep_for(2ms);
     }
   }
+  /// Looked at wherever is waited.
+  void give_up_if(std::function<void()> silent) { silent_ = std::move(silent); }
   void end() {
+    silent_ = {};
     meeting_->stop.store(true);
     for (auto& child : children_) (void)child.wait(10s);
     children_.clear();
@@ -96,6 +102,7 @@ class StandIns {
  private:
   const FarmMeeting& meeting_;
   std::vector<base::ChildProcess> children_;
+  std::function<void()> silent_;
 };
 
 void prove(const FarmBenchSettings& settings, const FarmMeeting& meeting, const farm::SupervisorStatus& last,
@@ -160,10 +167,10 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
                                       .trigger = trigger,
                                       .most_nodes = settings.nodes + 16,
                                       .events_in_flight = std::max(settings.nodes * settings.slots * 4, 1U << 17),
-                                      .event_timeout = 60s,
+                                      .event_timeout = kGrace,
                                       .clear_after = kClearAfter,
-                                      .readout_grace = 60s,
-                                      .node_grace = 60s,
+                                      .readout_grace = kGrace,
+                                      .node_grace = kGrace,
                                       .rebuild_time = 0s,
                                       .drain_time = 60s};
   for (std::uint32_t i = 0; i < settings.readouts; ++i) supervised.readouts.push_back(stand_in_readout(i));
@@ -174,6 +181,13 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
   const auto here = [](const auto& all) {
     return static_cast<std::size_t>(std::ranges::count_if(all, [](const auto& one) { return one.connected; }));
   };
+  // Whoever is given up is not told what is decided meanwhile, and told twice what it had not answered: nothing can be proved then.
+  others.give_up_if([&] {
+    const auto status = supervisor->status();
+    if (const auto lost = status["readouts_lost"] + status["nodes_lost"]; lost > 0)
+      fail(fmt::format("{} nodes or readouts were not heard for {} s: this machine is too busy, or too small, for so many",
+                       lost, kGrace / 1s));
+  });
   others.wait_for("the connection of all nodes and readouts", [&] {
     const auto status = supervisor->status();
     return here(status.nodes) == settings.nodes && here(status.readouts) == settings.readouts;
@@ -203,7 +217,14 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
                          .batches = more("clears") / settings.readouts};
   supervisor->stop();
   others.wait_for("the end of the run", [&] { return supervisor->over(); });
-  prove(settings, meeting, supervisor->status(), result);
+  const auto last = supervisor->status();
+  if (last.undecided + last.uncleared > 0)
+    fail(
+        fmt::format("{} events were not decided and {} not cleared {} s after the end: this machine is too busy, or too "
+                    "small, for so many",
+                    last.undecided, last.uncleared, supervised.drain_time / 1s));
+  prove(settings, meeting, last, result);
+  others.give_up_if({});
   supervisor.reset();  // before the others: it would look for each of them
   others.end();
   return result;

@@ -124,6 +124,7 @@ struct Replier::Inside {
   ActiveList<AskingClient> active;      // those with something to do; nobody looks at the others
   std::vector<AskingClient*> arriving;  // those that are not connected yet
   bool short_of_credit = false;         // somebody is, and its socket may have some
+  bool heard_all = true;
   std::unordered_map<Client, std::unique_ptr<AskingClient>> clients;  // their connections end before the ports
   std::vector<Client> ending;
   std::vector<Dropped> dropped;  // that poll() has not returned
@@ -180,7 +181,7 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
 }
 
 void Replier::Inside::take_events(std::vector<Request>& requests) {
-  ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
+  heard_all = ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
     AskingClient* const client = connections.find(port, event.connection);
     if (client == nullptr || client->state == State::gone) return;
     active.add(*client);
@@ -208,7 +209,7 @@ Result<void> Replier::Inside::listen(AskingClient& client) {
 }
 
 void Replier::Inside::look(bool all) {
-  if (all) {
+  if (all && heard_all) {
     std::erase_if(arriving, [&](AskingClient* client) {
       if (client->state == State::connecting && now_ns - client->since_ns > kConnectingNs)
         end(*client, {"transport.closed", "it did not connect"});
@@ -399,6 +400,8 @@ void Replier::cut_off(Client client, const std::string& why) {
   const auto found = inside_->clients.find(client);
   if (found != inside_->clients.end()) inside_->end(*found->second, {"transport.too_slow", why});
 }
+
+bool Replier::heard_all() const { return inside_->heard_all; }
 
 std::string_view Replier::client_name(Client client) const {
   const auto found = inside_->clients.find(client);

@@ -82,6 +82,9 @@ class Replier {
   };
   void poll(std::uint64_t now_ns, std::vector<Request>& requests, std::vector<Dropped>& dropped);
 
+  /// The last poll() has returned all that had come: who has not asked by now is silent. False: there may be more.
+  bool heard_all() const;
+
   /// Answers it, from the memory of the parts (not the list of them), which stays until owner->sent(tag). `owner` null: at most 32 KiB, copied.
   void reply(Client client, std::uint64_t number, std::uint16_t status, MessageParts parts, ReplyOwner* owner = nullptr,
              std::uint64_t tag = 0);

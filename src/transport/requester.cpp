@@ -24,8 +24,10 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;          // between two looks at sockets and time-outs
 constexpr std::uint64_t kCallNs = 200'000'000;        // between two looks at the bus
-constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a service may take until requests can go
+constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a service may be silent until requests can go
 constexpr std::size_t kMostCopied = 32U << 10;
+constexpr int kMostCalls = 16;  // at one look: who has just been called is to be heard before the next hundreds are
+constexpr std::uint32_t kMostUnheard = 1000;  // looks in a row at which time-outs wait for what has come and was not heard
 
 /// In the order of kRequesterCounters.
 enum class Counter : std::uint8_t {
@@ -119,6 +121,7 @@ struct Requester::Inside {
   void take_events();
   void look();
   void settle();
+  void call_those_away();
   bool move_on(AskedService& service);
 
   // ---- requests
@@ -142,6 +145,7 @@ struct Requester::Inside {
   ActiveList<AskedService> active;                      // those with something to do; nobody looks at the others
   std::vector<AskedService*> unsettled;                 // those that are away, or on their way here
   bool short_of_credit = false;                         // somebody is, and its socket may have some
+  std::uint32_t unheard = 0;                            // looks since all that had come was heard
   std::vector<std::unique_ptr<AskedService>> services;  // their connections end before the ports
   std::vector<Reply> ended;                             // that poll() has not returned
   std::uint64_t now_ns = base::steady_now_ns();
@@ -199,6 +203,7 @@ void Requester::Inside::talk(AskedService& service) {
     auto message = service.socket.next();
     if (!message) return broken(service, message.error());
     if (!*message) break;
+    if (service.state != State::flowing) service.called_ns = now_ns;
     if (const auto taken = take(service, **message); !taken) return broken(service, taken.error());
   }
   service.speaks = false;
@@ -291,7 +296,7 @@ void Requester::Inside::flows(AskedService& service) {
 }
 
 void Requester::Inside::take_events() {
-  ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
+  const bool all = ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
     AskedService* const service = connections.find(port, event.connection);
     if (service == nullptr) return;
     active.add(*service);
@@ -301,39 +306,52 @@ void Requester::Inside::take_events() {
     if (!*incoming) return;
     if (const auto taken = take_reply(*service, *std::move(*incoming)); !taken) broken(*service, taken.error());
   });
+  unheard = all ? 0 : unheard + 1;
 }
 
 void Requester::Inside::look() {
   const bool all = now_ns - looked_ns >= kLookNs;
-  if (all) {
-    looked_ns = now_ns;
-    settle();
-    if (now_ns >= no_time_out_before_ns) time_out();
-  }
+  bool heard = unheard == 0;
   if (all || short_of_credit) {
-    watch.ready([&](void* whose) {
+    const bool no_more = watch.ready([&](void* whose) {
       auto& service = *static_cast<AskedService*>(whose);
       service.speaks = true;
       active.add(service);
     });
+    heard = heard && no_more;
   }
   short_of_credit = false;
   active.visit([&](AskedService& service) { return move_on(service); });
+  if (!all) return;
+  looked_ns = now_ns;
+  // Only after what has come was heard is somebody late: where this thread stood still, all their answers may be here.
+  if (heard || unheard > kMostUnheard) {
+    settle();
+    if (now_ns >= no_time_out_before_ns) time_out();
+  }
+  call_those_away();
 }
 
-// Those that are away are called, those that take too long to answer are away again.
+// Those who take too long to answer are away again.
 void Requester::Inside::settle() {
   std::erase_if(unsettled, [&](AskedService* service) {
-    if (service->state == State::away) {
-      if (service->called_ns == 0 || now_ns - service->called_ns >= kCallNs) call(*service);
-    } else if (service->state == State::flowing || service->state == State::removed) {
+    const bool settled = service->state == State::flowing || service->state == State::removed;
+    if (settled) {
       service->unsettled = false;
-      return true;
-    } else if (now_ns - service->called_ns > kGreetingNs) {
+    } else if (service->state != State::away && now_ns - service->called_ns > kGreetingNs) {
       broken(*service, {"transport.closed", fmt::format("{} does not answer", service->name)});
     }
-    return false;
+    return settled;
   });
+}
+
+void Requester::Inside::call_those_away() {
+  int calls = 0;
+  for (AskedService* const service : unsettled) {
+    if (service->state != State::away || (service->called_ns != 0 && now_ns - service->called_ns < kCallNs)) continue;
+    call(*service);
+    if (++calls == kMostCalls) return;
+  }
 }
 
 // True if it is to be looked at again though nothing may come for it.

@@ -18,10 +18,12 @@ class SocketWatch {
 
   /// Calls visit(whose) for each of which next() would return something: a message, part of one, or the end. Where there are very many some of them come the
   /// next time; those that are not taken come again.
+  /// False: there may be such.
   template <typename Visit>
-  void ready(Visit&& visit) {
+  bool ready(Visit&& visit) {
     const std::size_t count = wait();
     for (std::size_t i = 0; i < count; ++i) visit(some_[i]);
+    return count < some_.size();
   }
 
  private:

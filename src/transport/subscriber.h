@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,14 +42,17 @@ class FabricPorts {
   explicit FabricPorts(std::string listen = {}, PortSize size = PortSize::few) : listen_(std::move(listen)), size_(size) {}
   Result<FabricPort*> of(const std::string& provider);
 
-  /// What has happened at all of them.
+  /// What has happened at all of them. False: there may be more.
   template <typename Take>
-  void poll(Take&& take) {
+  bool poll(Take&& take) {
     FabricPort::Event events[128];
+    bool all = true;
     for (const auto& [name, port] : ports_) {
       const std::size_t count = port->poll(events);
       for (std::size_t i = 0; i < count; ++i) take(*port, events[i]);
+      all = all && count < std::size(events);
     }
+    return all;
   }
 
  private:

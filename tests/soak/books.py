@@ -29,6 +29,20 @@ def name_some(ids):
     return f"{len(ids)}: {shown}{' ...' if len(ids) > 5 else ''}"
 
 
+def told_at_the_end(triggered, decided, most):
+    """Ids of the list of an authority that was killed: it may have told others of the last ones, and not us. These follow the list without a gap."""
+    last = triggered.max() if len(triggered) else numpy.uint64(0)
+    more = numpy.unique(decided[(decided > last) & (decided <= last + numpy.uint64(most))])
+    follows = more == last + numpy.arange(1, len(more) + 1, dtype=numpy.uint64)
+    return numpy.concatenate([triggered, more[follows]])
+
+
+def lost_before(triggered, lost, most):
+    """What is lost with the cards may only be the last that was under way."""
+    early = lost[lost + numpy.uint64(most) <= triggered.max()] if len(triggered) else lost
+    return [f"events are lost that were not under way when the authority died, {name_some(early)}"] if len(early) else []
+
+
 def settle(triggered, recorded, debug, rejected, lost):
     """`triggered`: ids of the list. `recorded`, `debug`: ids in files of ordinary and of debug streams. `rejected`: ids that were decided so. `lost`: by reason, the ids
     that somebody has counted as lost. Repetitions within `rejected` and `lost` are the same said again; within files they are wrong."""

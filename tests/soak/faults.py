@@ -35,7 +35,7 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
         turns = draw.sample(targets, len(targets))
         wanted += [(kind, turns[i % len(turns)]) for i in range(count)]
     draw.shuffle(wanted)
-    step = max(room - LONGEST, 0.0) / len(wanted)
+    step = max(room - LONGEST, 0.0) / max(len(wanted), 1)
     for i in range(len(wanted)):
         at = FIRST + step * (i + draw.random() * 0.5)
         # The first in turn whose process is well; there are more turns than processes, so that some is.

@@ -28,10 +28,12 @@ VERDICTS = ["accepted", "rejected", "debug", "lost"]
 DISK_BYTES = 192 << 20
 BACK_AFTER = 0.7  # seconds that a killed process is gone
 MOST_MEMORY_GROWTH = 1.25
+UNDER_WAY = 300  # events at most, as events_in_flight of the supervisor (configurations.py) at 1 kHz
 
 
 class Soak:
-    def __init__(self, seconds, seed, rate_hz, directory, build=BUILD, say=print, kinds=None, python=True):
+    def __init__(self, seconds, seed, rate_hz, directory, build=BUILD, say=print, kinds=None, python=True, authority_dies=False):
+        self.authority_dies = authority_dies
         self.seconds, self.seed, self.directory, self.build, self.say = seconds, seed, Path(directory), Path(build), say
         self.findings, self.counts, self.memory = [], {}, {}
         self.disks = [self.directory / f"disk{i}" for i in (1, 2)]
@@ -40,7 +42,7 @@ class Soak:
             disk.mkdir()
         self.full_possible = self._mount()
         self.farm = Farm(self.build / "rodeo", self.directory, configurations.configurations(self.directory, self.disks, rate_hz, python))
-        kinds = [kind for kind in kinds or plans.KINDS if self._possible(kind) and (python or kind != plans.HANG)]
+        kinds = [kind for kind in (plans.KINDS if kinds is None else kinds) if self._possible(kind) and (python or kind != plans.HANG)]
         self.faults = plans.schedule(seconds, seed, configurations.PROCESSES, configurations.RECORDERS, ["node2"], kinds)
         self.triggers = None
 
@@ -190,6 +192,9 @@ class Soak:
         for name in self.farm.parts:
             if not self.farm.alive(name):
                 self.farm.start(name)
+        if self.authority_dies:
+            self._lose_the_authority()
+            return
         self._ask("emulator", {"command": "trigger_hold"})
         said = "nothing"
 
@@ -202,6 +207,21 @@ class Soak:
             for name in ["supervisor", *configurations.NODES]:
                 self.say(f"{name}: {json.dumps(self._status(name))}")
         self.triggers.close()
+        self._end_in_order()
+
+    def _lose_the_authority(self):
+        """The trigger and the cards are one process, and essential: the run ends with what readouts hold. They end by themselves, for no card answers."""
+        time.sleep(1)  # without faults, so that all are at work
+        self.farm.kill("emulator")
+        gone = lambda: not any(self.farm.alive(name) for name in configurations.READOUTS)
+        if not wait_until(gone, 60):
+            self.findings.append("a minute after its card was gone a readout has not ended")
+        self.triggers.close()
+        if "has ended" in (self.triggers.error or ""):
+            self.triggers.error = None
+        self._end_in_order()
+
+    def _end_in_order(self):
         for name in ["supervisor", *configurations.NODES, *configurations.RECORDERS, *configurations.READOUTS, "emulator"]:
             code = self.farm.end(name, 40)
             if code is None:
@@ -242,9 +262,13 @@ class Soak:
         first = numpy.unique(ids, return_index=True)[1]  # the first counts
         ids, verdicts = ids[first], verdicts[first]
         recorded, debug, files = self._recorded()
-        books = accounts.settle(accounts.ids_of(self.triggers.ranges), recorded, debug, ids[verdicts == 1], {"readout_died": ids[verdicts == 3]})
+        triggered = accounts.ids_of(self.triggers.ranges)
+        if self.authority_dies:
+            triggered = accounts.told_at_the_end(triggered, ids, UNDER_WAY)
+            self.findings += accounts.lost_before(triggered, ids[verdicts == 3], UNDER_WAY)
+        books = accounts.settle(triggered, recorded, debug, ids[verdicts == 1], {"readout_died": ids[verdicts == 3]})
         self.findings += books.wrong
-        if books.lost and not any(self.farm.parts[name].kills for name in configurations.READOUTS):
+        if books.lost and not self.authority_dies and not any(self.farm.parts[name].kills for name in configurations.READOUTS):
             self.findings.append(f"events are lost, and no readout was killed: {books.lost}")
         self._judge_memory()
         total = max(self.triggers.accepted, 1)
@@ -284,11 +308,13 @@ def main():
     parser.add_argument("seconds", nargs="?", type=float, default=600)
     parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
     parser.add_argument("--rate", type=float, default=1000, help="triggers a second [Hz]")
+    parser.add_argument("--authority-dies", action="store_true", help="at the end the emulator is killed, with trigger and cards")
     parser.add_argument("--keep", action="store_true", help="keep logs and files")
     arguments = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="rodeo-soak-"))
     print(f"soak of {arguments.seconds:g} s, seed {arguments.seed}: logs in {directory}", flush=True)
-    soak = Soak(arguments.seconds, arguments.seed, arguments.rate, directory, say=lambda line: print(line, flush=True))
+    soak = Soak(arguments.seconds, arguments.seed, arguments.rate, directory, say=lambda line: print(line, flush=True),
+                authority_dies=arguments.authority_dies)
     good = soak.run()
     for finding in soak.findings:
         print(f"WRONG: {finding}")

@@ -79,6 +79,21 @@ def test_a_farm_under_faults_loses_nothing(tmp_path):
     soak(tmp_path, 10, 1)
 
 
+def test_what_an_authority_that_died_told_others_alone_follows_its_list():
+    assert books.told_at_the_end(ids(5, 6), ids(5, 6, 7, 8, 10), 10).tolist() == [5, 6, 7, 8]
+    assert books.told_at_the_end(ids(5, 6), ids(8), 10).tolist() == [5, 6]
+
+
+def test_only_the_last_events_may_be_lost_with_an_authority():
+    assert not books.lost_before(ids(*range(100)), ids(95, 99), 10)
+    assert "0x3" in books.lost_before(ids(*range(100)), ids(3, 99), 10)[0]
+
+
+def test_a_farm_whose_trigger_and_cards_die_ends_with_what_it_holds(tmp_path):
+    run = soak(tmp_path, 5, 3, kinds=[], python=False, authority_dies=True)
+    assert run.triggers.accepted > 0
+
+
 @pytest.mark.slow
 @of_data_files
 def test_a_farm_under_faults_for_a_minute_loses_nothing(tmp_path):

@@ -164,6 +164,34 @@ TEST_F(Requests, OfManyConnectionsEachHasItsOwnAnswers) {
   ended_.clear();
 }
 
+// A process that is stopped, or a machine that is busy, makes nobody late whose answer is here.
+TEST_F(Requests, NobodyIsLateWhoseAnswerHasComeWhileTheRequesterStoodStill) {
+  connect();
+  std::vector<Requester::Service> services;
+  for (int i = 0; i < 70; ++i) services.push_back(requester_->add("echo"));
+  ASSERT_TRUE(until(
+      [&] { return std::ranges::all_of(services, [&](const auto service) { return requester_->connected(service); }); }));
+  const std::uint64_t clients = replier_->clients().size();
+  EXPECT_EQ(clients, services.size() + 1);
+  for (int i = 0; i < 1000; ++i) poll();  // credit has come
+  std::uint64_t asked = 0;
+  for (const auto service : services) {
+    for (int i = 0; i < 4; ++i) asked += requester_->ask(service, 1, pattern(20, 1), 30s) ? 1U : 0U;
+  }
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (counter(replier_->counters(), "replies") < asked && std::chrono::steady_clock::now() < end) {
+    replier_->poll(base::steady_now_ns(), asked_, dropped_);
+    for (const auto& request : asked_) echo(request);
+    asked_.clear();
+  }
+  skipped_ns_ = 100'000'000'000;
+  ASSERT_TRUE(until([&] { return ended_.size() == asked; }));
+  EXPECT_TRUE(std::ranges::all_of(
+      ended_, [](const Requester::Reply& reply) { return reply.outcome == Requester::Outcome::answered; }));
+  EXPECT_EQ(counter(requester_->counters(), "timed_out"), 0U);
+  ended_.clear();
+}
+
 // Nobody looks at a connection with nothing to do: one that was idle is heard all the same when it asks, is kept waiting, cancels or goes.
 TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
   const auto service = connect();

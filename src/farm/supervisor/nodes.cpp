@@ -260,6 +260,7 @@ void Nodes::look_after(std::uint64_t now_ns) {
   const auto patience = static_cast<std::uint64_t>(settings_.work_patience.count());
   const auto grace = static_cast<std::uint64_t>(settings_.node_grace.count());
   const auto count = static_cast<std::uint32_t>(nodes_.size());
+  const bool heard_all = replier_.heard_all();  // else somebody may have spoken long ago, while this thread stood still
   for (std::uint32_t i = 0; i < (count + kLooks - 1) / kLooks; ++i) {
     const std::uint32_t number = next_look_++ % count;
     Node& node = nodes_[number];
@@ -274,7 +275,7 @@ void Nodes::look_after(std::uint64_t now_ns) {
       node.heard_ns = now_ns;
       const std::uint64_t waited = now_ns - node.parked->since_ns;
       if (waited >= patience || (node.safe > node.told_safe && waited >= kSafeNs)) answer(number);
-    } else if (!node.lost && now_ns - node.heard_ns > grace) {
+    } else if (!node.lost && heard_all && now_ns - node.heard_ns > grace) {
       if (node.client || books_.dispatcher.events_of(number) > 0) lose(number, node.client ? "says nothing" : "has gone");
       node.lost = true;
     }

@@ -207,24 +207,29 @@ void LibfabricPort::note_ready_queues() {
   for (int i = 0; i < count; ++i) touch(*static_cast<Queue*>(ready[static_cast<std::size_t>(i)].data.ptr));
 }
 
-// True if there may be more.
+// True if there may be more. Of many it is read until it has nothing, so that a poll() that is not full has told all.
 bool LibfabricPort::read(Queue& queue, std::span<Event> events, std::size_t& filled) {
   std::array<fi_cq_msg_entry, 32> entries;
-  const ssize_t count =
-      fi_cq_read(queue.completions.get(), entries.data(), std::min(entries.size(), events.size() - filled));
-  if (count == -FI_EAVAIL) take_errors(queue);
-  for (ssize_t i = 0; i < count; ++i) {
-    auto& operation = *static_cast<Operation*>(entries[static_cast<std::size_t>(i)].op_context);
-    End& of = *operation.end;
-    --of.under_way;
-    if (of.closed) continue;
-    if (operation.sending) {
-      events[filled++] = {Event::What::sent, of.number, operation.slot, 0};
-    } else {
-      arrived(of, operation, entries[static_cast<std::size_t>(i)].len);
+  while (filled + events_.size() < events.size()) {
+    const std::size_t most = std::min(entries.size(), events.size() - filled);
+    const ssize_t count = fi_cq_read(queue.completions.get(), entries.data(), most);
+    if (count == -FI_EAGAIN) return false;
+    if (count == -FI_EAVAIL) take_errors(queue);
+    if (count <= 0) return true;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      auto& operation = *static_cast<Operation*>(entries[i].op_context);
+      End& of = *operation.end;
+      --of.under_way;
+      if (of.closed) continue;
+      if (operation.sending) {
+        events[filled++] = {Event::What::sent, of.number, operation.slot, 0};
+      } else {
+        arrived(of, operation, entries[i].len);
+      }
     }
+    if (size_ == PortSize::few && static_cast<std::size_t>(count) < most) return true;
   }
-  return count != -FI_EAGAIN;
+  return true;
 }
 
 void LibfabricPort::take_errors(Queue& queue) {
