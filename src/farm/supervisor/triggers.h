@@ -46,7 +46,7 @@ class Triggers {
   std::uint64_t connections_ = 0;
   std::uint64_t told_from_ = UINT64_MAX;
   std::uint64_t under_way_ = 0;  // told of, and in the books
-  bool full_ = false;  // the books: what has come waits
+  bool full_ = false;            // the books: what has come waits
 };
 
 }  // namespace rodeo::farm
