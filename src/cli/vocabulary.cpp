@@ -11,6 +11,7 @@
 #include "farm/node/node_status.h"
 #include "farm/recorder/recording.h"
 #include "farm/supervisor/nodes.h"
+#include "farm/supervisor/orphans.h"
 #include "farm/supervisor/readouts.h"
 #include "formats/block_counters.h"
 #include "formats/rdh_frame_decoder.h"
@@ -63,6 +64,7 @@ std::vector<Word> vocabulary() {
   add(dispatch::kDispatchCounters, "counter of a supervisor");
   add(farm::kNodesCounters, "counter of a supervisor's nodes");
   add(farm::kReadoutsCounters, "counter of a supervisor's readouts");
+  add(farm::kOrphansCounters, "counter of a supervisor");
   add(readout::kRetentionInfo, "counter of an hlt_request_handler");
   add(readout::kServiceInfo, "counter of an hlt_request_handler");
   add(transport::kReplierCounters, "counter of a service");

@@ -34,7 +34,7 @@ std::uint32_t Dispatcher::take_slot(const Event& event) {
   return slot;
 }
 
-Dispatcher::Offered Dispatcher::offer(const Event& event) {
+Dispatcher::Offered Dispatcher::offer(const Event& event, bool build_only) {
   if (knows(event.id)) {
     counters_.add(C::repeated_offers);
     return Offered::repeated;
@@ -42,6 +42,7 @@ Dispatcher::Offered Dispatcher::offer(const Event& event) {
   if (room() == 0) return Offered::full;
   const std::uint32_t slot = take_slot(event);
   slots_[slot].state = State::waiting;
+  slots_[slot].build_only = build_only;
   waiting_.push_back(slots_, slot);
   counters_.add(C::offered);
   return Offered::taken;
@@ -61,6 +62,8 @@ bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, 
     if (stronger) {
       take_from_node(slot);
       timed_.remove(slots_, slot);
+    } else if (had.state == State::again && had.node != node && had.build_only && !build_only) {
+      return false;  // that other may have recorded it
     } else if (had.state == State::waiting || had.state == State::again) {
       leave_queue(slot);
     } else {
@@ -102,9 +105,9 @@ void Dispatcher::node_gone(std::uint32_t node) {
   set(node);
 }
 
-void Dispatcher::undelivered(std::uint64_t id) {
+void Dispatcher::undelivered(std::uint32_t node, std::uint64_t id) {
   const std::uint32_t slot = table_.find(id);
-  if (slot == IdTable::kNone || slots_[slot].state != State::assigned) return;
+  if (slot == IdTable::kNone || slots_[slot].state != State::assigned || slots_[slot].node != node) return;
   counters_.add(C::undelivered);
   wait_again(slot, slots_[slot].build_only);
 }

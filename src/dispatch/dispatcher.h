@@ -94,8 +94,9 @@ class Dispatcher {
   // Events.
 
   enum class Offered : std::uint8_t { taken, full, repeated };
-  Offered offer(const Event& event);
-  /// A node has the event, as it says; nobody else has decided it. False: it is not the node's (another has it, it is decided, there is no room).
+  /// `build_only`: it may have been recorded before.
+  Offered offer(const Event& event, bool build_only = false);
+  /// A node has the event, as it says; nobody else has decided it. False: it is not the node's (another has it or had it since, it is decided, there is no room).
   bool adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns);
   bool knows(std::uint64_t id) const { return table_.find(id) != IdTable::kNone; }
   /// Events that can still come in.
@@ -119,8 +120,8 @@ class Dispatcher {
     for (std::uint32_t at = nodes_[node].slots.front(); at != NodeSlots::kNone; at = slots_[at].node_next)
       visit(slots_[at].event, slots_[at].build_only);
   }
-  /// Case 10.
-  void undelivered(std::uint64_t id);
+  /// Case 10. Not if another has it.
+  void undelivered(std::uint32_t node, std::uint64_t id);
 
   /// Assigns what waits, as far as nodes have room: calls assigned(node, const Event&, build_only). Returns how many.
   template <typename Assigned>

@@ -190,6 +190,7 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
   if (const auto whole = has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"); !whole)
     return std::unexpected(whole.error());
   std::uint64_t end = 0;
+  std::uint64_t ids = 0;
   for (std::uint32_t i = 0; i < ranges; ++i) {
     const std::size_t at = fields.at();
     const GlobalIdRange range{fields.take<std::uint64_t>(), fields.take<std::uint32_t>()};
@@ -198,7 +199,12 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
     if (range.count > std::numeric_limits<std::uint64_t>::max() - range.first)
       return decode_error(too_large, at + 8, "ids of a range", range.count,
                           std::numeric_limits<std::uint64_t>::max() - range.first);
+    ids += range.count;
+    if (ids > kMostHoldingsIds)
+      return decode_error(too_large, at + 8, "ids in the ranges of a HOLDINGS reply", ids, kMostHoldingsIds);
     end = range.first + range.count;
+    if (!reply.newest || end - 1 > newest)
+      return decode_error(too_large, at, "last id of a range, behind the newest", end - 1, newest);
     reply.ranges.push_back(range);
   }
   return reply;

@@ -39,7 +39,8 @@ inline constexpr std::uint32_t kMostFetchWaitUs = 60'000'000;
 inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges, and bitmaps, of one CLEAR
 inline constexpr std::uint64_t kMostClearIds = 1U << 20;    ///< that its ranges name in all
 inline constexpr std::size_t kMostDescribedRobs = 4096;
-inline constexpr std::size_t kMostHoldingsRanges = 2048;  ///< of one answer
+inline constexpr std::size_t kMostHoldingsRanges = 2048;     ///< of one answer
+inline constexpr std::uint64_t kMostHoldingsIds = 1U << 20;  ///< the same, in all of its ranges
 
 struct DescribeReply {
   std::uint32_t run_number = 0;
@@ -104,7 +105,8 @@ struct HoldingsRequest {
 struct HoldingsReply {
   bool more = false;                         ///< behind the last range: ask from there on
   std::optional<std::uint64_t> newest = {};  ///< global id of the newest event that has come, kept or not
-  std::vector<GlobalIdRange> ranges = {};    ///< kept of at least one ROB; in order, apart from each other
+  std::vector<GlobalIdRange> ranges =
+      {};  ///< kept of at least one ROB; in order, apart from each other, none behind `newest`
   bool operator==(const HoldingsReply&) const = default;
 };
 

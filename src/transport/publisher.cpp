@@ -358,8 +358,10 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
 
 Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool resumed) {
   const formats::ControlSubscribe& wish = client.subscription.wish();
-  client.port = RODEO_TRY(port_of(wish.provider));
-  client.connection = RODEO_TRY(client.port->open({client.memory.data(), client.memory.size()}, settings.page_bytes));
+  FabricPort* const port = RODEO_TRY(port_of(wish.provider));
+  // Only then: the number that it had may be another's by now.
+  client.connection = RODEO_TRY(port->open({client.memory.data(), client.memory.size()}, settings.page_bytes));
+  client.port = port;
   formats::ControlAccept accept{.resumed = resumed,
                                 .token = random_bytes<16>(),
                                 .address = client.port->listens_at(),

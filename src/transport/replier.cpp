@@ -57,6 +57,8 @@ struct AskingClient {
   struct Open {
     bool asked = false;  ///< reply() is to come
     std::uint64_t number = 0;
+    const OutgoingMessage* answer =
+        nullptr;  ///< it waits, or has gone in part: nobody can have it, and ask again in this place
   };
 
   Replier::Client id = 0;
@@ -287,7 +289,9 @@ Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Inco
   if (incoming.head.type != formats::MessageType::request)
     return std::unexpected(Error{"transport.protocol", "it answered, and was not asked"});
   if (client.open[place].asked) return std::unexpected(Error{"transport.protocol", "it asks in a place that is taken"});
-  client.open[place] = {true, number};
+  if (client.open[place].answer != nullptr && !client.open[place].answer->given)
+    return std::unexpected(Error{"transport.protocol", "it asks in a place whose answer has not gone yet"});
+  client.open[place] = {.asked = true, .number = number};
   counters.add(Counter::requests);
   requests.push_back({client.id, number, incoming.head.code, std::move(incoming.message)});
   return {};
@@ -296,7 +300,6 @@ Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Inco
 Result<void> Replier::Inside::take_cancel(AskingClient& client, std::uint64_t number) {
   Open& open = client.open[static_cast<std::uint16_t>(number)];
   if (!open.asked || open.number != number) return {};  // its reply is on the way
-  open = {};
   dropped.push_back({client.id, number});
   counters.add(Counter::unwanted_replies);
   answer(client, number, formats::MessageType::refusal, kCancelled, {}, nullptr, 0);
@@ -327,6 +330,7 @@ void Replier::Inside::answer(AskingClient& client, std::uint64_t number, formats
     out.tag = tag;
   }
   out.head = {.number = number, .type = type, .code = status, .message_bytes = static_cast<std::uint32_t>(bytes)};
+  client.open[static_cast<std::uint16_t>(number)] = {.number = number, .answer = &out};
   client.connection->queue(out);
   client.connection->send();
   take_done(client);
@@ -339,6 +343,8 @@ void Replier::Inside::take_done(AskingClient& client) {
     const bool whole = out.head.offset == out.head.message_bytes && out.begun;
     const bool cancelled = out.head.type == formats::MessageType::refusal && out.head.code == kCancelled;
     if (!cancelled) counters.add(whole ? Counter::replies : Counter::unwanted_replies);
+    Open& open = client.open[static_cast<std::uint16_t>(out.head.number)];
+    if (open.answer == &out) open.answer = nullptr;
     if (out.owner != nullptr) out.owner->sent(out.tag);
   });
   counters.add(Counter::reply_bytes, client.connection->sent_bytes() - client.sent_bytes);
@@ -385,14 +391,12 @@ void Replier::reply(Client client, std::uint64_t number, std::uint16_t status, M
     if (owner != nullptr) owner->sent(tag);
     return;
   }
-  asked->open[static_cast<std::uint16_t>(number)] = {};
   inside_->answer(*asked, number, formats::MessageType::reply, status, parts, owner, tag);
 }
 
 void Replier::refuse(Client client, std::uint64_t number, std::uint16_t status) {
   AskingClient* const asked = inside_->asked_by(client, number);
   if (asked == nullptr) return;
-  asked->open[static_cast<std::uint16_t>(number)] = {};
   inside_->answer(*asked, number, formats::MessageType::refusal, status, {}, nullptr, 0);
 }
 

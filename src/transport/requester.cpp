@@ -439,7 +439,12 @@ Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnect
     return std::unexpected(Error{"transport.protocol", "it answered before it had the request"});
   if (pending.state == Pending::State::abandoned) {
     if (incoming.head.type == MessageType::reply) counters.add(Counter::late_replies);
-    free(service, pending);
+    if (pending.out != nullptr && pending.end.request != 0) {
+      pending.state =
+          Pending::State::ended;  // it has answered before the last of the request was out of the network's hands
+    } else {
+      free(service, pending);
+    }
     return {};
   }
   Reply reply{.request = pending.request,

@@ -244,7 +244,9 @@ TEST(Dispatcher, WhatNeverCameToItsNodeIsProcessedAsAtFirst) {
   Farm farm(2);
   farm.offer_ids(0, 1);
   farm.given();
-  farm.undelivered(0);
+  farm.undelivered(1, 0);  // who does not have it says nothing of it
+  EXPECT_EQ(farm.counter(C::undelivered), 0U);
+  farm.undelivered(0, 0);
   EXPECT_EQ(farm.given(), (std::vector<Given>{{1, 0, false}}));
   EXPECT_EQ(farm.counter(C::undelivered), 1U);
 }
@@ -269,6 +271,24 @@ TEST(Dispatcher, OfTwoThatHaveAnEventWhoOnlyBuildsItGotItLater) {
   EXPECT_EQ(farm.events_of(0), 0U);
   EXPECT_EQ(farm.counter(C::adopted), 1U);
   EXPECT_TRUE(farm.adds_up());
+}
+
+TEST(Dispatcher, AnEventThatWaitsForAnotherIsNotWhoseItWasBeforeTheLast) {
+  Farm farm(2, 1);
+  farm.offer_ids(0, 1);
+  farm.given();
+  farm.expire(100);
+  EXPECT_EQ(farm.given(100), (std::vector<Given>{{1, 0, true}}));
+  farm.expire(200);
+  EXPECT_FALSE(farm.adopt({.id = 0}, 0, false, 200)) << "node 1 may have recorded it";
+  EXPECT_TRUE(farm.adopt({.id = 0}, 1, true, 200));
+  EXPECT_TRUE(farm.adds_up());
+}
+
+TEST(Dispatcher, WhatMayHaveBeenRecordedIsOnlyBuiltFromTheBegin) {
+  Farm farm(1);
+  EXPECT_EQ(farm.offer({.id = 4}, true), Offered::taken);
+  EXPECT_EQ(farm.given(), (std::vector<Given>{{0, 4, true}}));
 }
 
 TEST(Dispatcher, AnEventThatWaitsIsWhoseNodeSaysItHasIt) {

@@ -66,6 +66,30 @@ TEST(AssignmentSession, AHelloBeginsAnewWithWhatIsNotSafe) {
   EXPECT_EQ(session.unsafe(), 0U);
 }
 
+TEST(AssignmentSession, AHelloSaysWhichNumbersItsDecisionsHadInTheSessionBefore) {
+  AssignmentSession session("node", 9);
+  const auto first = session.hello(4, {});
+  EXPECT_EQ(first.session, 0U) << "there was none";
+  EXPECT_EQ(first.first, 0U);
+  session.welcome({.session = 5});
+  ASSERT_TRUE(session.orders({.first = 1, .events = {{.id = 1}, {.id = 2}, {.id = 3}}}));
+  session.decide({.id = 1});
+  session.decide({.id = 2});
+  (void)session.work(3);
+  ASSERT_TRUE(session.orders({.safe = 1}));
+  session.close();
+  session.decide({.id = 3});
+  for (int lost = 0; lost < 2; ++lost) {  // nothing comes of the first
+    const auto hello = session.hello(4, {});
+    EXPECT_EQ(hello.session, 5U);
+    EXPECT_EQ(hello.first, 2U);
+    EXPECT_EQ(hello.decisions.size(), 2U);
+  }
+  session.welcome({.session = 6});
+  EXPECT_TRUE(session.orders({.safe = 2}));
+  EXPECT_EQ(session.unsafe(), 0U);
+}
+
 TEST(AssignmentSession, NumbersThatDoNotFollowCloseIt) {
   for (const NodeOrders& orders : {NodeOrders{.first = 2, .events = {{.id = 1}}}, NodeOrders{.safe = 1},
                                    NodeOrders{.first = 1, .events = std::vector<AssignedEvent>(5)}}) {

@@ -54,8 +54,23 @@ class KeepingReadout {
   bool ended = false;
   bool stands_still = false;
   bool refuses = false;
+  bool keeps_holdings = false;  ///< makes the answer, and does not send it
+  void send_holdings() {
+    for (const Kept& one : std::exchange(kept_, {})) send(one.client, one.number, one.reply);
+    keeps_holdings = false;
+  }
+  std::size_t kept() const { return kept_.size(); }
 
  private:
+  struct Kept {
+    transport::Replier::Client client;
+    std::uint64_t number;
+    std::vector<std::byte> reply;
+  };
+  void send(transport::Replier::Client client, std::uint64_t number, const std::vector<std::byte>& reply) {
+    const std::span<const std::byte> parts[] = {reply};
+    replier_->reply(client, number, 0, parts);
+  }
   void answer(const transport::Replier::Request& request) {
     std::vector<std::byte> whole, reply;
     const auto bytes = request.message.in_one_piece(whole);
@@ -87,6 +102,7 @@ class KeepingReadout {
         }
         holdings.newest = newest;
         formats::append_holdings_reply(reply, holdings);
+        if (keeps_holdings) return kept_.push_back({request.client, request.number, reply});
         break;
       }
       case formats::FragmentRequest::describe:
@@ -94,10 +110,10 @@ class KeepingReadout {
         break;
       default: FAIL();
     }
-    const std::span<const std::byte> parts[] = {reply};
-    replier_->reply(request.client, request.number, 0, parts);
+    send(request.client, request.number, reply);
   }
 
+  std::vector<Kept> kept_;
   std::optional<transport::Replier> replier_;
 };
 

@@ -182,6 +182,75 @@ TEST_F(SupervisedFarm, ANodeWhoseConnectionBreaksGoesOnWithWhatItHas) {
   EXPECT_EQ(counter("debug"), 0U);
 }
 
+TEST_F(SupervisedFarm, WhatWasAssignedAnewAndNeverCameIsAssignedOnceMore) {
+  serve_triggers(1);
+  readout("readout.hlt");
+  ToldNode& a = node("a");
+  a.decides = false;
+  auto with = settings();
+  with.event_timeout = 300ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return a.events.size() == 1; }));
+  const std::uint64_t id = a.events[0].id;
+  // Its time may be out once more before the node is back: then it is the node's again, as it says.
+  for (int i = 0; i < 20 && a.let_go.empty(); ++i) {
+    const std::uint64_t before = counter("assignments");
+    a.stands_still = true;  // what it is sent is lost
+    ASSERT_TRUE(until([&] { return seen("assignments") > before; }));
+    a.stands_still = false;
+    a.reconnect();  // it says that it has the event, of the first time
+    ASSERT_TRUE(until([&] { return a.welcome.has_value(); }));
+  }
+  EXPECT_EQ(a.let_go, std::vector<std::uint64_t>{id});
+  ASSERT_TRUE(until([&] { return a.events.size() == 1 && a.events[0].build_only(); }));
+  EXPECT_GE(counter("undelivered"), 1U);
+  a.decides = true;
+  ASSERT_TRUE(until([&] { return all_done(1); }));
+  EXPECT_EQ(counter("debug"), 1U);
+}
+
+TEST_F(SupervisedFarm, ADecisionOfTheFirstTimeCountsWhereTheSecondNeverCame) {
+  serve_triggers(1);
+  readout("readout.hlt");
+  ToldNode& a = node("a");
+  a.decides = false;
+  auto with = settings();
+  with.event_timeout = 200ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return a.events.size() == 1; }));
+  a.stands_still = true;
+  ASSERT_TRUE(until([&] { return seen("assignments") >= 2; }));
+  a.decide(a.events[0], Verdict::rejected);
+  a.events.clear();
+  a.stands_still = false;
+  a.reconnect();
+  ASSERT_TRUE(until([&] { return all_done(1); }));
+  EXPECT_EQ(counter("rejected"), 1U);
+  EXPECT_EQ(counter("late_decisions"), 0U);
+}
+
+TEST_F(SupervisedFarm, WhatWasNeverSentToANodeThatIsLostIsProcessedByAnother) {
+  serve_triggers(20);
+  detector_->set_ready(false);
+  readout("readout.hlt");
+  ToldNode& a = node("a");
+  auto with = settings();
+  with.node_grace = 2s;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return a.welcome && seen("works") > 0; }));
+  a.stands_still = true;
+  int still = 0;  // every request that it made has been answered
+  ASSERT_TRUE(until([&] { return seen("works") == seen("orders") && ++still > 1000; }));
+  detector_->set_ready(true);
+  ASSERT_TRUE(until([&] { return seen("assignments") >= 8; }));
+  ToldNode& b = node("b");
+  ASSERT_TRUE(until([&] { return all_done(20); }));
+  EXPECT_EQ(b.decided.size(), 20U);
+  EXPECT_GE(counter("undelivered"), 8U);
+  EXPECT_EQ(counter("node_gone"), 0U);
+  EXPECT_EQ(counter("debug"), 0U);
+}
+
 // ---- a supervisor that was killed
 
 TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce) {
@@ -290,7 +359,68 @@ TEST_F(SupervisedFarm, TriggersOfEventsThatReadoutsHadToldOfBeforeTakeNoRoom) {
       until([&] { return ids_.size() > 1000; }));  // more than the room for those that were over when their trigger came
 }
 
+/// A recorder that is asked what it has, and answers nonsense.
+class ConfusedRecorder {
+ public:
+  explicit ConfusedRecorder(const std::filesystem::path& bus)
+      : replier_(
+            {.name = "recorder", .service = "events", .bus = bus, .providers = {"tcp"}, .page_bytes = 4096, .pages = 8}) {}
+  void poll() {
+    std::vector<transport::Replier::Request> requests;
+    std::vector<transport::Replier::Dropped> dropped;
+    replier_.poll(base::steady_now_ns(), requests, dropped);
+    const std::vector<std::byte> nonsense(1000, std::byte{0xee});
+    const std::span<const std::byte> parts[] = {nonsense};
+    for (const auto& request : requests) replier_.reply(request.client, request.number, 0, parts);
+  }
+
+ private:
+  transport::Replier replier_;
+};
+
+TEST_F(SupervisedFarm, WhatARecorderDoesNotSpeakOfIsOnlyBuilt) {
+  readout("readout.hlt");
+  serve_triggers(1);
+  detector_->set_ready(false);
+  ConfusedRecorder recorder(bus_);
+  ToldNode& a = node("a");
+  auto with = settings();
+  with.recorders = {"recorder"};
+  with.rebuild_time = 50ms;
+  supervise(with);
+  for (std::uint64_t id = 0xf00000; id < 0xf00000 + 30; ++id) happened(id);
+  ASSERT_TRUE(until([&] {
+    recorder.poll();
+    return all_done(30);
+  }));
+  EXPECT_EQ(counter("debug"), 30U);
+  EXPECT_EQ(counter("untold"), 30U);
+  EXPECT_EQ(counter("unasked"), 30U);
+  EXPECT_TRUE(std::ranges::all_of(a.all, [](const auto& event) { return event.build_only(); }));
+}
+
 // ---- readouts
+
+TEST_F(SupervisedFarm, WhatAReadoutSaidItHeldBeforeTheEndIsNotWhatItHoldsThen) {
+  readout("other.hlt");
+  KeepingReadout& one = readout("readout.hlt");
+  serve_triggers(1);
+  ToldNode& a = node("a");
+  auto with = settings();
+  with.rebuild_time = 50ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return all_done(1) && supervisor_->status().stage == farm::Stage::running; }));
+  one.keeps_holdings = true;
+  ASSERT_TRUE(until([&] { return one.kept() > 0; }));
+  happened(0xf00000);
+  supervisor_->stop();
+  ASSERT_TRUE(until([&] { return supervisor_->status().stage == farm::Stage::draining; }));
+  readouts_["other.hlt"]->held.clear();  // nobody else speaks of it
+  one.send_holdings();
+  ASSERT_TRUE(over());
+  EXPECT_EQ(a.decided.count(0xf00000), 1U);
+  EXPECT_EQ(supervisor_->status().undecided, 0U);
+}
 
 TEST_F(SupervisedFarm, ADecisionIsSafeOnlyWhenEachReadoutHasClearedTheEvent) {
   serve_triggers(10);
@@ -415,6 +545,45 @@ TEST_F(SupervisedFarm, ANameBelongsToOneNodeAndOneThatWasStartedAnewHoldsNothing
   nodes_[0].reset();
   ASSERT_TRUE(until([&] { return all_done(30); }));
   EXPECT_EQ(counter("debug"), 8U);
+}
+
+TEST_F(SupervisedFarm, OneConnectionIsOneNodeThoughItSaysTwoNames) {
+  serve_triggers(50);
+  detector_->set_ready(false);
+  readout("readout.hlt");
+  supervise(settings());
+  transport::Requester stranger({.name = "stranger", .bus = bus_, .pages = 8});
+  const auto service = stranger.add("supervisor");
+  std::vector<transport::Requester::Reply> replies;
+  const auto answered = [&](std::size_t count) {
+    return until([&] {
+      stranger.poll(base::steady_now_ns(), replies);
+      return stranger.connected(service) && replies.size() == count;
+    });
+  };
+  const auto ask = [&](int kind, const auto& message) {
+    std::vector<std::byte> bytes;
+    encode(message, bytes);
+    return stranger.ask(service, static_cast<std::uint16_t>(kind), std::span<const std::byte>(bytes), 20s).has_value();
+  };
+  ASSERT_TRUE(answered(0));
+  ASSERT_TRUE(ask(1, formats::NodeHello{.instance = 5, .slots = 4, .name = "x"}));
+  ASSERT_TRUE(answered(1));
+  std::vector<std::byte> whole;
+  formats::NodeWelcome welcome;
+  ASSERT_TRUE(decode(replies[0].message.in_one_piece(whole), welcome));
+  replies.clear();
+  ASSERT_TRUE(ask(2, formats::NodeWork{.session = welcome.session, .granted = 4}));
+  ASSERT_TRUE(ask(1, formats::NodeHello{.instance = 6, .slots = 0, .name = "y"}));
+  ASSERT_TRUE(answered(2));
+  EXPECT_EQ(replies[0].status, static_cast<std::uint16_t>(formats::AssignmentRefusal::say_hello));
+  EXPECT_EQ(replies[1].outcome, transport::Requester::Outcome::answered);
+  replies.clear();
+  detector_->set_ready(true);
+  ToldNode& a = node("a");
+  ASSERT_TRUE(until([&] { return all_done(50); }));
+  EXPECT_EQ(a.decided.size(), 50U);
+  EXPECT_EQ(counter("debug"), 0U);
 }
 
 TEST_F(SupervisedFarm, NonsenseIsRefusedAndNothingElseHappens) {

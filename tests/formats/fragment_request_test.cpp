@@ -50,7 +50,7 @@ TEST(FragmentRequest, AnswersAreReadAsTheyWereWritten) {
   EXPECT_EQ(read_describe_reply(written(append_describe_reply, description)), description);
   const HoldingsRequest asked{.from = 1ULL << 40, .most_ranges = 7};
   EXPECT_EQ(read_holdings_request(written(append_holdings_request, asked)), asked);
-  const HoldingsReply held{.more = true, .newest = 99, .ranges = {{3, 4}, {8, 1}, {1ULL << 33, 5}}};
+  const HoldingsReply held{.more = true, .newest = 1ULL << 34, .ranges = {{3, 4}, {8, 1}, {1ULL << 33, 5}}};
   EXPECT_EQ(read_holdings_reply(written(append_holdings_reply, held)), held);
   EXPECT_EQ(read_holdings_reply(written(append_holdings_reply, HoldingsReply{})), HoldingsReply{});
 }
@@ -99,6 +99,16 @@ TEST(FragmentRequest, RangesOfHoldingsAreApartAndInOrder) {
   EXPECT_FALSE(read({{5, 1}, {2, 1}}));
   EXPECT_FALSE(read({{5, 0}}));
   EXPECT_FALSE(read({{~0ULL, 2}})) << "ids wrap";
+  EXPECT_TRUE(read({{9, 1}}));
+  EXPECT_FALSE(read({{9, 2}})) << "behind the newest";
+  const auto most = static_cast<std::uint32_t>(kMostHoldingsIds);
+  const auto many = [](std::vector<GlobalIdRange> ranges) {
+    return bool(
+        read_holdings_reply(written(append_holdings_reply, HoldingsReply{.newest = ~0ULL, .ranges = std::move(ranges)})));
+  };
+  EXPECT_TRUE(many({{1, most}}));
+  EXPECT_FALSE(many({{1, most - 1}, {1ULL << 40, 2}}));
+  EXPECT_FALSE(many({{1, ~0U}}));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/named_counters.h"
 #include "formats/temporary_directory.h"
+#include "transport/raw_requests.h"
 #include "transport/replier.h"
 #include "transport/requester.h"
 
@@ -416,6 +417,60 @@ TEST_F(Requests, AMessageThatIsTooLargeEndsTheConnectionAndHarmsNobodyElse) {
   ASSERT_TRUE(requester_->ask(service, 1, pattern(1000, 0), 60s));
   ASSERT_TRUE(until([&] { return !ended_.empty(); }));
   EXPECT_EQ(ended_[0].outcome, Requester::Outcome::answered);
+}
+
+TEST_F(Requests, WhoTakesNoAnswersCannotAskWithoutAnEnd) {
+  replier_.reset();
+  start({.name = {}, .service = {}, .bus = {}, .most_requests = 4});
+  test::CreditlessRequester peer(bus_.file("bus"), "echo");
+  const auto both = [&](const std::function<bool()>& done) {
+    return until([&] {
+      peer.poll();
+      return done();
+    });
+  };
+  ASSERT_TRUE(both([&] { return peer.connected(); }));
+  // One in each place, all of them answered: that may be.
+  for (std::uint64_t place = 0; place < 4; ++place) peer.ask(1ULL << 16 | place);
+  ASSERT_TRUE(both([&] { return counter(replier_->counters(), "requests") == 4; }));
+  EXPECT_EQ(counter(replier_->counters(), "refused_peers"), 0U);
+  for (std::uint64_t again = 2; again < 7; ++again) peer.ask(again << 16 | 3);
+  ASSERT_TRUE(both([&] { return peer.gone; }));
+  EXPECT_EQ(counter(replier_->counters(), "refused_peers"), 1U);
+  EXPECT_EQ(counter(replier_->counters(), "requests"), 4U);
+  EXPECT_EQ(counter(replier_->counters(), "unwanted_replies"), 4U);
+}
+
+TEST_F(Requests, MemoryOfARequestIsTheNetworksThoughItWasAnsweredTooSoon) {
+  constexpr std::uint32_t kPageBytes = 1U << 20;
+  test::HastyReplier hasty(bus_.file("bus"), kPageBytes);
+  requester_.emplace(RequesterSettings{.name = "asker", .bus = bus_.file("bus"), .pages = test::HastyReplier::kPages});
+  const auto service = requester_->add("hasty");
+  const auto both = [&](const std::function<bool()>& done) {
+    return until([&] {
+      hasty.poll(base::steady_now_ns());
+      return done();
+    });
+  };
+  ASSERT_TRUE(both([&] { return requester_->connected(service); })) << requester_->trouble(service);
+  // More than sockets hold, all of it the network's at once.
+  const Bytes memory(test::HastyReplier::kPages * (kPageBytes - formats::kPieceHeadBytes));
+  const std::span<const std::byte> part = memory;
+  std::optional<Requester::Request> request;
+  ASSERT_TRUE(both(
+      [&] { return hasty.pieces == 1 || (!request && (request = requester_->ask(service, 1, {&part, 1}, 60s), false)); }));
+  ASSERT_TRUE(request);
+  requester_->cancel(*request);
+  hasty.reply();
+  ASSERT_TRUE(both([&] { return counter(requester_->counters(), "late_replies") == 1; }));
+  EXPECT_TRUE(ended_.empty());
+  hasty.drains = true;
+  ASSERT_TRUE(both([&] { return !ended_.empty(); }));
+  EXPECT_GT(hasty.pieces, 1U);
+  ASSERT_EQ(ended_.size(), 1U);
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::cancelled);
+  EXPECT_EQ(requester_->under_way(service), 0U);
+  expect_books();
 }
 
 TEST_F(Requests, OneThatIsNotAskedAnyMoreIsNotCalledAgain) {

@@ -5,20 +5,28 @@
 namespace rodeo::farm {
 
 formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<formats::AssignedEvent> undecided) {
-  session_ = 0;
-  // Numbers begin anew, with what is held.
-  first_ = 1;
-  said_ = decisions_.size();
-  assigned_ = 0;
-  granted_ = slots;
+  open_ = false;
+  greeted_decisions_ = decisions_.size();
+  greeted_slots_ = slots;
+  // By their numbers in the session before the supervisor knows those that are safe already.
   return {.instance = instance_,
           .slots = slots,
+          .session = session_,
+          .first = session_ == 0 ? 0 : first_,
           .name = node_,
           .decisions = {decisions_.begin(), decisions_.end()},
           .events = std::move(undecided)};
 }
 
-void AssignmentSession::welcome(const formats::NodeWelcome& welcome) { session_ = welcome.session; }
+/// Numbers begin anew, with what HELLO said.
+void AssignmentSession::welcome(const formats::NodeWelcome& welcome) {
+  session_ = welcome.session;
+  open_ = true;
+  first_ = 1;
+  said_ = greeted_decisions_;
+  assigned_ = 0;
+  granted_ = greeted_slots_;
+}
 
 bool AssignmentSession::news(std::uint32_t slots) const {
   return first_ + decisions_.size() - 1 > said_ || assigned_ + slots > granted_;

@@ -17,9 +17,9 @@ class AssignmentSession {
  public:
   AssignmentSession(std::string node, std::uint64_t instance) : node_(std::move(node)), instance_(instance) {}
 
-  bool open() const { return session_ != 0; }
+  bool open() const { return open_; }
   /// The supervisor has gone, or numbers do not follow: HELLO is next.
-  void close() { session_ = 0; }
+  void close() { open_ = false; }
 
   /// What is held, and room for more besides.
   formats::NodeHello hello(std::uint32_t slots, std::vector<formats::AssignedEvent> undecided);
@@ -40,12 +40,15 @@ class AssignmentSession {
  private:
   std::string node_;
   std::uint64_t instance_;
-  std::uint64_t session_ = 0;
+  std::uint64_t session_ = 0;  // the last that there was
+  bool open_ = false;
   std::deque<formats::EventDecision> decisions_;  // that are not safe
   std::uint64_t first_ = 1;                       // number of the first of them in this session
   std::uint64_t said_ = 0;                        // number of the last that was said
   std::uint64_t assigned_ = 0;                    // events since HELLO
   std::uint64_t granted_ = 0;
+  std::uint64_t greeted_decisions_ = 0;  // that the last HELLO had
+  std::uint64_t greeted_slots_ = 0;
 };
 
 }  // namespace rodeo::farm

@@ -27,8 +27,6 @@ class Books {
   void trigger_begins(std::uint64_t id) { told_.emplace_back(id, id); }
   /// It has told us of this event. There must be room. False: a readout had told of it first, and it has left the books by now.
   bool trigger(const dispatch::Event& event);
-  /// Ids up to this one were told by the trigger, if it came so far; 0 if none was.
-  std::uint64_t told_up_to() const { return told_.empty() ? 0 : told_.back().second; }
 
   // Readouts.
 

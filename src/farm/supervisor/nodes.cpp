@@ -149,24 +149,33 @@ void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std
     if (books_.dispatcher.events_of(number) > 0) lose(number, "was started anew");
     node.instance = hello.instance;
   }
-  std::unordered_set<std::uint64_t> held;
-  for (const formats::AssignedEvent& event : hello.events) held.insert(event.id);
-  for (const formats::EventDecision& decision : hello.decisions) held.insert(decision.id);
+  // It has what it says as the books have it. What it was assigned anew, to build it only, may not have come to it: then it speaks of the first time.
+  std::unordered_set<std::uint64_t> held[2];
+  for (const formats::AssignedEvent& event : hello.events) held[event.build_only()].insert(event.id);
+  for (const formats::EventDecision& decision : hello.decisions) held[decision.build_only()].insert(decision.id);
   std::vector<std::uint64_t> undelivered;
-  books_.dispatcher.for_each_event_of(number, [&](const dispatch::Event& event, bool) {
-    if (!held.contains(event.id)) undelivered.push_back(event.id);
+  std::unordered_set<std::uint64_t> anew;
+  books_.dispatcher.for_each_event_of(number, [&](const dispatch::Event& event, bool build_only) {
+    if (held[build_only].contains(event.id)) return;
+    undelivered.push_back(event.id);
+    if (build_only) anew.insert(event.id);
   });
-  for (const std::uint64_t id : undelivered) books_.dispatcher.undelivered(id);
+  for (const std::uint64_t id : undelivered) books_.dispatcher.undelivered(number, id);
   for (const formats::AssignedEvent& event : hello.events) {
-    if (!books_.has(number, event, now_ns)) let_go.push_back(event.id);
+    if ((!event.build_only() && anew.contains(event.id)) || !books_.has(number, event, now_ns)) let_go.push_back(event.id);
   }
 }
 
 void Nodes::begin_session(std::uint32_t number, Client client, std::uint64_t now_ns) {
   Node& node = nodes_[number];
   if (node.client) by_client_.erase(*node.client);
-  // One client is one node.
-  if (const auto was = by_client_.find(client); was != by_client_.end()) nodes_[was->second].client.reset();
+  // One client is one node: of the name that it said before it has no more.
+  if (const auto was = by_client_.find(client); was != by_client_.end()) {
+    const auto& parked = nodes_[was->second].parked;
+    if (parked) replier_.refuse(client, parked->number, static_cast<std::uint16_t>(AssignmentRefusal::say_hello));
+    take_out(was->second);
+    leave(was->second, now_ns);
+  }
   by_client_[client] = number;
   node.client = client;
   node.session = ++sessions_;
@@ -249,9 +258,25 @@ void Nodes::lose(std::uint32_t number, std::string_view why) {
   const std::uint32_t events = books_.dispatcher.events_of(number);
   counters_.add(C::nodes_lost);
   messages_.push_back(fmt::format("node {} {}: {} of its events are assigned again", node.name, why, events));
+  take_out(number);
   books_.dispatcher.node_gone(number);
   node.lost = true;
-  node.out.clear();
+}
+
+/// It is not connected any more; it may come back, and say what came to it.
+void Nodes::leave(std::uint32_t number, std::uint64_t now_ns) {
+  Node& node = nodes_[number];
+  by_client_.erase(*node.client);
+  node.client.reset();
+  node.parked.reset();
+  node.heard_ns = now_ns;
+  books_.dispatcher.set_room(number, 0);
+}
+
+/// What was not sent yet no selection has seen: others process it.
+void Nodes::take_out(std::uint32_t number) {
+  for (const formats::AssignedEvent& event : std::exchange(nodes_[number].out, {}))
+    books_.dispatcher.undelivered(number, event.id);
 }
 
 /// Who has gone, who says nothing, and whom nothing was said to for long: of the nodes whose turn it is.
@@ -264,13 +289,7 @@ void Nodes::look_after(std::uint64_t now_ns) {
   for (std::uint32_t i = 0; i < (count + kLooks - 1) / kLooks; ++i) {
     const std::uint32_t number = next_look_++ % count;
     Node& node = nodes_[number];
-    if (node.client && replier_.client_name(*node.client).empty()) {
-      by_client_.erase(*node.client);
-      node.client.reset();
-      node.parked.reset();
-      node.heard_ns = now_ns;
-      books_.dispatcher.set_room(number, 0);
-    }
+    if (node.client && replier_.client_name(*node.client).empty()) leave(number, now_ns);
     if (node.parked) {
       node.heard_ns = now_ns;
       const std::uint64_t waited = now_ns - node.parked->since_ns;
@@ -282,7 +301,7 @@ void Nodes::look_after(std::uint64_t now_ns) {
   }
 }
 
-void Nodes::say_over(std::uint64_t) {
+void Nodes::say_over() {
   over_ = true;
   for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
     books_.dispatcher.set_room(number, 0);

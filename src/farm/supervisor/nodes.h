@@ -60,7 +60,7 @@ class Nodes {
     if (of.tag() == session) ++of.safe;
   }
   /// Nobody gets events any more, and everybody is told that the run is over.
-  void say_over(std::uint64_t now_ns);
+  void say_over();
   bool all_told() const;
 
   std::vector<SupervisedNode> status() const;
@@ -106,6 +106,8 @@ class Nodes {
   void refuse(const transport::Replier::Request& request, formats::AssignmentRefusal why);
   void look_after(std::uint64_t now_ns);
   void lose(std::uint32_t number, std::string_view why);
+  void leave(std::uint32_t number, std::uint64_t now_ns);
+  void take_out(std::uint32_t number);
   void mark(std::uint32_t number);
 
   const SupervisorSettings& settings_;

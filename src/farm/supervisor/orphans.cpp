@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 namespace rodeo::farm {
 namespace {
 
 using Outcome = transport::Requester::Outcome;
 
-constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // so long a recorder may be away before it has nothing
+constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // so long a recorder may be away, or not answer
 
 }  // namespace
 
@@ -30,13 +31,13 @@ void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigge
     }
     found_.clear();
     std::ranges::sort(asked_);
-    had_.assign(asked_.size(), Had::nobody);
+    recorded_.assign(asked_.size(), Recorded::no);
     asked_of_ = asked_from_ = 0;
     asked_ns_ = now_ns;
   }
   if (!asked_.empty() && !request_) ask(now_ns);
   for (; !waiting_.empty() && books_.dispatcher.room() > 0; waiting_.pop_front()) {
-    const std::uint64_t id = waiting_.front();
+    const std::uint64_t id = waiting_.front().id;
     if (books_.held(id) != Books::Held::orphan) continue;
     dispatch::Event event{.id = id, .lumi_block = block};
     const auto behind = std::ranges::upper_bound(marks, id, {}, &trigger::TriggerMark::id);
@@ -44,7 +45,7 @@ void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigge
       event.lumi_block = std::prev(behind)->lumi_block;
       event.scan_step = std::prev(behind)->scan_step;
     }
-    (void)books_.dispatcher.offer(event);
+    (void)books_.dispatcher.offer(event, waiting_.front().build_only);
   }
 }
 
@@ -57,19 +58,27 @@ void Orphans::ask(std::uint64_t now_ns) {
     request_ = requester_.ask(recorders_[asked_of_], formats::event_request::kHave, std::span<const std::byte>(bytes_),
                               std::chrono::nanoseconds(kRecorderPatienceNs));
     if (request_ || now_ns - asked_ns_ < kRecorderPatienceNs) return;
+    not_said(asked_from_, asked_.size() - asked_from_);
     ++asked_of_;
     asked_from_ = 0;
     asked_ns_ = now_ns;
     return;
   }
   for (std::size_t i = 0; i < asked_.size(); ++i) {
-    if (had_[i] != Had::nobody) {
-      books_.recorded_before(asked_[i], had_[i] == Had::debug, now_ns);
+    if (recorded_[i] > Recorded::unknown) {
+      books_.recorded_before(asked_[i], recorded_[i] == Recorded::debug, now_ns);
     } else {
-      waiting_.push_back(asked_[i]);
+      const bool unknown = recorded_[i] == Recorded::unknown;
+      counters_.add(OrphansCounter::untold);
+      if (unknown) counters_.add(OrphansCounter::unasked);
+      waiting_.push_back({asked_[i], unknown});
     }
   }
   asked_.clear();
+}
+
+void Orphans::not_said(std::size_t from, std::size_t count) {
+  for (Recorded& one : std::span(recorded_).subspan(from, count)) one = std::max(one, Recorded::unknown);
 }
 
 bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_ns) {
@@ -79,11 +88,15 @@ bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_n
   if (reply.outcome == Outcome::answered) {
     std::vector<std::byte> whole;
     const auto have = formats::decode_have_answer(reply.message.in_one_piece(whole), count);
+    if (!have) not_said(asked_from_, count);
     for (std::size_t i = 0; have && i < count; ++i) {
-      if (have->has(i)) had_[asked_from_ + i] = have->stream(i).type == "debug" ? Had::debug : Had::accepted;
+      if (have->has(i))
+        recorded_[asked_from_ + i] = have->stream(i).type == "debug" ? Recorded::debug : Recorded::accepted;
     }
   } else if (now_ns - asked_ns_ < kRecorderPatienceNs) {
     return true;  // asked again
+  } else {
+    not_said(asked_from_, count);
   }
   asked_from_ += count;
   asked_ns_ = now_ns;
@@ -91,6 +104,10 @@ bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_n
   asked_from_ = 0;
   ++asked_of_;
   return true;
+}
+
+std::vector<NamedCounter> Orphans::counters() const {
+  return base::named_counters(counters_, kOrphansCounters, [](OrphansCounter) { return true; });
 }
 
 }  // namespace rodeo::farm

@@ -1,17 +1,27 @@
 // Ids that readouts hold and nobody has told of: after a restart, after a gap in the triggers, or where no trigger tells of events at all.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <unordered_set>
 #include <vector>
 
+#include "base/counters.h"
+#include "base/named_counters.h"
 #include "farm/supervisor/books.h"
 #include "formats/event_record.h"
 #include "transport/requester.h"
 #include "trigger/range.h"
 
 namespace rodeo::farm {
+
+enum class OrphansCounter : std::uint8_t { untold, unasked, count };
+inline constexpr std::array<base::CounterInfo, 2> kOrphansCounters{{
+    {"untold", "events", "Events that readouts held, and that nobody had told of."},
+    {"unasked", "events",
+     "Of these, those that some recorder did not say whether it has them: assigned to be built and recorded only."},
+}};
 
 /// Found ids wait here until it is known that no node and no trigger tells of them, then whether a recorder has them, then for room. One thread.
 class Orphans {
@@ -24,9 +34,17 @@ class Orphans {
   void poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block);
   bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
   std::uint64_t waiting() const { return found_.size() + asked_.size() + waiting_.size(); }
+  std::vector<NamedCounter> counters() const;
 
  private:
+  /// What the recorders said of an id. One that a recorder does not speak of may be in its files.
+  enum class Recorded : std::uint8_t { no, unknown, accepted, debug };
+  struct Waiting {
+    std::uint64_t id = 0;
+    bool build_only = false;
+  };
   void ask(std::uint64_t now_ns);
+  void not_said(std::size_t from, std::size_t count);
 
   Books& books_;
   transport::Requester& requester_;
@@ -39,9 +57,9 @@ class Orphans {
   std::size_t asked_from_ = 0;        // for which of them
   std::optional<transport::Requester::Request> request_;
   std::uint64_t asked_ns_ = 0;
-  enum class Had : std::uint8_t { nobody, accepted, debug };
-  std::vector<Had> had_;               // by a recorder, of each that is asked of
-  std::deque<std::uint64_t> waiting_;  // for room
+  std::vector<Recorded> recorded_;
+  std::deque<Waiting> waiting_;  // for room
+  base::CounterBlock<OrphansCounter> counters_;
   std::vector<std::byte> bytes_;
 };
 

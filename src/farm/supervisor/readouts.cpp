@@ -17,8 +17,9 @@ constexpr unsigned kMostClears = 8;             // of one readout, that it has n
 constexpr std::uint64_t kAgainNs = 20'000'000;  // a refused clear is told again
 constexpr std::uint64_t kDescribeNs = 50'000'000;
 constexpr std::uint64_t kProbeNs = 500'000'000;  // a readout that is dead and connected is asked, to see whether it is
-constexpr std::uint64_t kWatchPolls = 20;   // times poll_holdings: where a trigger tells of events, what it did not tell of
-constexpr std::uint64_t kBehind = 1 << 16;  // events may come so much later than the newest one
+constexpr std::uint64_t kWatchPolls = 20;  // times poll_holdings: where a trigger tells of events, what it did not tell of
+constexpr std::uint64_t kMostNamed = 1 << 24;  // ids in one survey: more than a readout has memory for
+constexpr std::uint64_t kBehind = 1 << 16;     // events may come so much later than the newest one
 
 }  // namespace
 
@@ -51,14 +52,14 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
     // It may be another process by now, and hold what nobody cleared there.
     readout.connections = connections;
     readout.connected = true;
-    readout.surveyed = readout.asked = readout.ended = false;
-    readout.from = 0;
+    readout.asked = readout.ended = false;
     readout.newest = 0;
-    readout.next_ask_ns = 0;
     readout.clears = 0;
+    begin_survey(readout, 0);
     if (!clears_.lives(readout.number)) {
       counters_.add(C::readouts_back);
       messages_.push_back(fmt::format("readout {} is back", readout.name));
+      watch_on(readout, now_ns);
     }
     clears_.here(readout.number);
     readout.more = true;
@@ -133,7 +134,7 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
                                       std::span<const std::byte>(request_), settings_.readout_grace);
   if (!request) return;
   readout.asked = true;
-  pending_[*request] = {.readout = index, .what = Asked::holdings, .from = *readout.from};
+  pending_[*request] = {.readout = index, .what = Asked::holdings, .from = *readout.from, .survey = readout.survey};
 }
 
 void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
@@ -158,8 +159,8 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
     messages_.push_back(fmt::format("readout {} answers again", readout.name));
     clears_.here(readout.number);
     readout.more = true;
-    readout.from = 0;
-    readout.surveyed = false;
+    begin_survey(readout, 0);
+    watch_on(readout, now_ns);
   }
   switch (pending.what) {
     case Asked::clear:
@@ -178,8 +179,8 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       break;
     case Asked::holdings:
       readout.asked = false;
-      readout.next_ask_ns = now_ns + pause_ns(readout);
-      if (reply.outcome == Outcome::answered) holdings(readout, pending.from, reply, now_ns);
+      if (pending.survey == readout.survey) readout.next_ask_ns = now_ns + pause_ns(readout);
+      if (reply.outcome == Outcome::answered) holdings(readout, pending, reply, now_ns);
       if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) silent(readout);
       break;
     case Asked::describe:
@@ -188,8 +189,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
         counters_.add(C::bad_answers);
       } else if (described->ended && !readout.ended) {
         readout.ended = true;
-        readout.from = 0;  // the last time
-        readout.surveyed = false;
+        begin_survey(readout, 0);  // the last time
       }
       break;
   }
@@ -202,29 +202,34 @@ std::uint64_t Readouts::pause_ns(const Readout& readout) const {
   return static_cast<std::uint64_t>(settings_.poll_holdings.count()) * (follows_ ? 1 : kWatchPolls);
 }
 
-void Readouts::holdings(Readout& readout, std::uint64_t from, const transport::Requester::Reply& reply,
+void Readouts::holdings(Readout& readout, const Pending& asked, const transport::Requester::Reply& reply,
                         std::uint64_t now_ns) {
   const auto held = formats::read_holdings_reply(reply.message.in_one_piece(whole_));
   if (!held) {
     counters_.add(C::bad_answers);
     return;
   }
-  std::uint64_t last = from;
+  std::uint64_t last = asked.from;
   for (const formats::GlobalIdRange& range : held->ranges) {
     for (std::uint32_t i = 0; i < range.count; ++i) held_(range.first + i);
     last = range.first + range.count;
+    readout.named += range.count;
   }
-  if (held->newest) readout.newest = std::max(readout.newest, *held->newest);
+  if (asked.survey != readout.survey) return;  // it said what it held before
+  readout.newest = held->newest.value_or(0);
   if (readout.watch_end_ns == UINT64_MAX && held->newest && *held->newest >= readout.watched_below)
     readout.watch_end_ns = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
   // What is looked for is lower.
   const bool enough = readout.surveyed && now_ns < readout.watch_end_ns && last >= readout.watched_below;
-  if (held->more && last > from && !enough) {
+  const bool too_many = readout.named > kMostNamed;
+  if (too_many) counters_.add(C::bad_answers);
+  if (held->more && last > asked.from && !enough && !too_many) {
     readout.from = last;
     readout.next_ask_ns = 0;
     return;
   }
   readout.from.reset();
+  readout.named = 0;
   readout.surveyed = true;
   counters_.add(C::surveys);
 }
@@ -237,6 +242,13 @@ void Readouts::watch(std::uint64_t below) {
   }
 }
 
+/// For so much longer. What is over without it may still be on its way through it, too.
+void Readouts::watch_on(Readout& readout, std::uint64_t now_ns) const {
+  if (follows_) return;  // it is asked all the time
+  const std::uint64_t end_ns = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
+  readout.watch_end_ns = std::max(readout.watch_end_ns, end_ns);
+}
+
 bool Readouts::watched() const {
   return std::ranges::all_of(readouts_, [&](const Readout& readout) {
     return !readout.connected || readout.watch_end_ns != UINT64_MAX || readout.watched_below == UINT64_MAX;
@@ -244,11 +256,16 @@ bool Readouts::watched() const {
 }
 
 void Readouts::survey(std::uint64_t from) {
-  for (Readout& readout : readouts_) {
-    readout.from = from;
-    readout.surveyed = false;
-    readout.next_ask_ns = 0;
-  }
+  for (Readout& readout : readouts_) begin_survey(readout, from);
+}
+
+/// What it was asked before, and has not answered, is of a survey before this one.
+void Readouts::begin_survey(Readout& readout, std::uint64_t from) {
+  readout.from = from;
+  readout.surveyed = false;
+  readout.next_ask_ns = 0;
+  readout.named = 0;
+  ++readout.survey;
 }
 
 bool Readouts::surveyed() const {

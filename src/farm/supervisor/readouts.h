@@ -45,7 +45,7 @@ inline constexpr std::array<base::CounterInfo, 6> kReadoutsCounters{{
     {"readouts_lost", "readouts",
      "Times that a readout was away, or silent, for so long that nothing waits for it any more."},
     {"readouts_back", "readouts", "Times that such a readout came back."},
-    {"bad_answers", "answers", "Answers of readouts that could not be decoded."},
+    {"bad_answers", "answers", "Answers of readouts that could not be decoded, or named more than a readout can hold."},
 }};
 
 /// One thread, that of the Requester. Time is an argument.
@@ -87,7 +87,9 @@ class Readouts {
     std::uint32_t number = 0;       // in the book of clears
     std::uint64_t connections = 0;  // seen
     bool connected = false;
-    bool surveyed = false;                   // since it was connected
+    bool surveyed = false;                   // since begin_survey()
+    std::uint64_t survey = 0;                // which it is
+    std::uint64_t named = 0;                 // ids, in the answers of one survey
     std::uint64_t away_ns = 0;               // since when; while it is not connected
     std::optional<std::uint64_t> from = {};  // to be asked for what it holds, from this id on
     bool asked = false;                      // a survey is under way
@@ -107,6 +109,7 @@ class Readouts {
     Asked what = Asked::clear;
     std::uint64_t sequence = 0;  // of clears
     std::uint64_t from = 0;      // of holdings
+    std::uint64_t survey = 0;    // the same
     std::shared_ptr<const std::vector<std::byte>> bytes = {};
   };
 
@@ -114,7 +117,9 @@ class Readouts {
   void tell_clears(std::uint32_t index);
   void ask_holdings(std::uint32_t index, std::uint64_t now_ns);
   void ask_describe(std::uint32_t index, std::uint64_t now_ns);
-  void holdings(Readout& readout, std::uint64_t from, const transport::Requester::Reply& reply, std::uint64_t now_ns);
+  void watch_on(Readout& readout, std::uint64_t now_ns) const;
+  void begin_survey(Readout& readout, std::uint64_t from);
+  void holdings(Readout& readout, const Pending& asked, const transport::Requester::Reply& reply, std::uint64_t now_ns);
   std::uint64_t pause_ns(const Readout& readout) const;
   void silent(Readout& readout);
   const std::shared_ptr<const std::vector<std::byte>>& bytes_of(const dispatch::ClearBook::Batch& batch);

@@ -167,7 +167,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       const bool all = found && books_.empty() && readouts_.surveyed() && orphans_.waiting() == 0;
       if (!all && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
       undecided_ = books_.dispatcher.waiting() + books_.dispatcher.assigned() + orphans_.waiting();
-      nodes_.say_over(now_ns);
+      nodes_.say_over();
       return enter(Stage::parting, now_ns);
     }
     case Stage::parting:
@@ -199,7 +199,7 @@ void Supervisor::show(std::uint64_t now_ns) {
       .readouts = readouts_.status(),
       .trouble = trouble_,
       .cpu_seconds = cpu_.seconds()};
-  for (const auto& more : {nodes_.counters(), readouts_.counters(), requester_.counters()})
+  for (const auto& more : {nodes_.counters(), readouts_.counters(), orphans_.counters(), requester_.counters()})
     status.counters.insert(status.counters.end(), more.begin(), more.end());
   if (triggers_) {
     status.trigger = triggers_->report();

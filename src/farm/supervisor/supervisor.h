@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/latency_histogram.h"
 #include "base/thread.h"
 #include "farm/supervisor/books.h"
 #include "farm/supervisor/nodes.h"
@@ -38,15 +37,16 @@ struct SupervisorStatus {
   std::uint64_t at_ns = 0;  ///< steady clock: at most 50 ms ago
   Stage stage = Stage::idle;
   std::uint32_t run_number = 0;
-  double seconds = 0;                  ///< of the run
-  std::vector<NamedCounter> counters;  ///< kDispatchCounters, kNodesCounters, kReadoutsCounters, those of the network
-  std::uint64_t waiting = 0;           ///< events for a node
-  std::uint64_t assigned = 0;          ///< events that nodes have
-  std::uint64_t uncleared = 0;         ///< decided events that some readout has not cleared
-  std::uint64_t orphans = 0;           ///< held by readouts, told by nobody, not in the books yet
-  std::uint64_t room = 0;              ///< for so many events more
-  std::uint64_t undecided = 0;         ///< at the end of the run: given up
-  bool adds_up = true;                 ///< as Dispatcher::adds_up()
+  double seconds = 0;  ///< of the run
+  std::vector<NamedCounter>
+      counters;  ///< kDispatchCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters, those of the network
+  std::uint64_t waiting = 0;    ///< events for a node
+  std::uint64_t assigned = 0;   ///< events that nodes have
+  std::uint64_t uncleared = 0;  ///< decided events that some readout has not cleared
+  std::uint64_t orphans = 0;    ///< held by readouts, told by nobody, not in the books yet
+  std::uint64_t room = 0;       ///< for so many events more
+  std::uint64_t undecided = 0;  ///< at the end of the run: given up
+  bool adds_up = true;          ///< as Dispatcher::adds_up()
   std::uint32_t lumi_block = 0;
   std::uint32_t scan_step = 0;
   std::vector<SupervisedNode> nodes;

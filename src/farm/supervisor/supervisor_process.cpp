@@ -187,6 +187,7 @@ std::string prometheus_text(const SupervisorStatus& status) {
   counters(dispatch::kDispatchCounters, "");
   counters(kNodesCounters, "");
   counters(kReadoutsCounters, "");
+  counters(kOrphansCounters, "");
   counters(transport::kReplierCounters, "network_");
   const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
     out.metric(fmt::format("rodeo_supervisor_{}", name), "gauge", help);

@@ -50,18 +50,26 @@ formats::HoldingsReply Retention::holdings(std::uint64_t from, std::size_t most)
     });
   }
   std::ranges::sort(pieces, {}, &GlobalIdRange::first);
+  std::uint64_t ids = 0;
   for (const GlobalIdRange& piece : pieces) {
     const std::uint64_t end = reply.ranges.empty() ? 0 : reply.ranges.back().first + reply.ranges.back().count;
-    if (!reply.ranges.empty() && piece.first <= end) {
-      const std::uint64_t longer = std::max(end, piece.first + piece.count) - reply.ranges.back().first;
-      reply.ranges.back().count = static_cast<std::uint32_t>(longer);
-      continue;
-    }
-    if (reply.ranges.size() == most) {
+    const bool joins = !reply.ranges.empty() && piece.first <= end;
+    const std::uint64_t from_here = joins ? end : piece.first;
+    const std::uint64_t wanted = std::max(from_here, piece.first + piece.count) - from_here;
+    const auto count = static_cast<std::uint32_t>(std::min(wanted, formats::kMostHoldingsIds - ids));
+    if (joins) {
+      reply.ranges.back().count += count;
+    } else if (count > 0 && reply.ranges.size() < most) {
+      reply.ranges.push_back({piece.first, count});
+    } else {
       reply.more = true;
       break;
     }
-    reply.ranges.push_back(piece);
+    ids += count;
+    if (count < wanted) {
+      reply.more = true;
+      break;
+    }
   }
   return reply;
 }
