@@ -206,7 +206,8 @@ Result<ExitCode> info(const FileOptions& options) {
     if (!std::exchange(first, false)) print("\n");
     properties.print(OutputFormat::table);
   };
-  auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  auto outcome = for_each_file(files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = RODEO_TRY(open_data_file(path));
     if (file.kind == FileKind::block_recording) {
       const auto recording = inspect_recording(file.bytes(), ProgressLine("reading " + path, file.bytes().size()).told());
@@ -361,11 +362,12 @@ Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
 }
 
 Result<ExitCode> list(const ListOptions& options) {
-  const bool with_file = options.files.size() > 1 || options.format != OutputFormat::table;
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  const bool with_file = files.size() > 1 || options.format != OutputFormat::table;
   Table events = event_table(with_file);
   Table elinks = elink_table();
   Table page_links = page_link_table();
-  auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
+  auto outcome = for_each_file(files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = RODEO_TRY(open_data_file(path));
     Result<ExitCode> listed = ExitCode::done;
     if (file.kind == FileKind::event_file) {

@@ -15,11 +15,13 @@
 #include "cli/data.h"
 #include "cli/data_file.h"
 #include "cli/python.h"
+#include "formats/event_check.h"
 #include "formats/event_file_records.h"
 #include "formats/words.h"
 #include "process/stop_signals.h"
 #include "storage/derived_files.h"
 #include "storage/event_file_walk.h"
+#include "storage/joined_records.h"
 
 namespace rodeo::cli {
 namespace {
@@ -83,24 +85,42 @@ std::unexpected<Error> ended_early(const std::string& file) {
                                "what Python said stands above"});
 }
 
-// Events of an HDF5 file, as they were before.
+// What the new file says of its run: what the records of all files say that the HDF5 file was made of.
+Result<EventFileSettings> settings_of_records(const std::string& file, Blocks& blocks) {
+  const auto count = blocks.size();
+  if (!count || *count == 0) return ended_early(file);
+  JoinedRecords records;
+  for (std::uint32_t i = 0; i < *count; ++i) {
+    const auto size = blocks.size();
+    if (!size || *size > (64U << 20)) return ended_early(file);
+    std::vector<std::byte> bytes(*size);
+    if (!blocks.fill(bytes)) return ended_early(file);
+    const auto header = formats::decode_file_header(bytes);
+    if (!header) {
+      return std::unexpected(Error{
+          "data.header", fmt::format("/file/{}: the records cannot be read: {}", i, header.error().message()), file, ""});
+    }
+    if (i > 0 && header->run.run_number != records.settings().run.run_number) {
+      return std::unexpected(Error{"data.other_run",
+                                   fmt::format("/file/{} is of run {}, /file/0 of run {}", i, header->run.run_number,
+                                               records.settings().run.run_number),
+                                   file, "an event file is of one run: convert the files of one run at a time"});
+    }
+    records.add(*header);
+  }
+  return records.settings();
+}
+
+// Events of an HDF5 file, as they were before. Their new file has checksums of its own, which say nothing of what was wrong before: so each is looked into.
 Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file, const std::string& output,
                                                          int descriptor) {
   Blocks blocks(descriptor);
-  const auto records_size = blocks.size();
-  if (!records_size || *records_size > (64U << 20)) return ended_early(file);
-  std::vector<std::byte> bytes(*records_size);
-  if (!blocks.fill(bytes)) return ended_early(file);
-  const auto header = formats::decode_file_header(bytes);
-  if (!header) {
-    return std::unexpected(
-        Error{"data.header", "the records of the event file in it cannot be read: " + header.error().message(), file, ""});
-  }
-  EventFileSettings settings = settings_like(*header);
-  std::erase_if(settings.free_strings, [](const std::string& text) { return text.starts_with("Compression="); });
+  const EventFileSettings settings = RODEO_TRY(settings_of_records(file, blocks));
+  formats::EventChecker checker({.ours = !settings.foreign_events, .run_number = settings.run.run_number, .provable = {}});
   auto files = RODEO_TRY(DerivedFiles::create(DerivedTarget::of(output), settings));
   const process::StopSignals signals;
-  while (true) {
+  std::vector<std::byte> bytes;
+  for (std::uint64_t at = 0, number = 0;; at += bytes.size(), ++number) {
     const auto size = blocks.size();
     if (signals.stop_requested()) {
       return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again", output,
@@ -111,25 +131,34 @@ Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file
     if (*size > kLargestEventBytes) return ended_early(file);
     bytes.resize(*size);
     if (!blocks.fill(bytes)) return ended_early(file);
+    formats::Findings findings;
+    if (!checker.check(bytes, at, fmt::format("event {}", number), findings)) {
+      return std::unexpected(
+          Error{"data.damaged",
+                fmt::format("byte {} of /bytes: {}", findings.listed().front().offset, findings.listed().front().what), file,
+                "nothing is left of what was written; convert the event files once more"});
+    }
     RODEO_TRY(files.append(bytes));
   }
 }
 
 Result<ExitCode> back(const Options& options) {
-  if (options.files.size() != 1) return value_error("one HDF5 file is converted at a time", "name one");
-  RODEO_TRY(open_any_file(options.files.front()));
+  const std::vector<std::string> names = RODEO_TRY(expanded(options.files));
+  if (names.size() != 1) return value_error("one HDF5 file is converted at a time", "name one");
+  const std::string& name = names.front();
+  RODEO_TRY(open_any_file(name));
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return std::unexpected(Error{"cli.python", std::string("cannot make a pipe: ") + std::strerror(errno)});
   base::UniqueFd from(ends[0]);
   base::UniqueFd to(ends[1]);
-  auto python = RODEO_TRY(start_python("rodeo.data_tools.hdf5", {"--back", options.files.front()}, -1, to.get()));
+  auto python = RODEO_TRY(start_python("rodeo.data_tools.hdf5", {"--back", name}, -1, to.get()));
   to = base::UniqueFd();
-  const auto files = write_events(options.files.front(), options.output, from.get());
+  const auto files = write_events(name, options.output, from.get());
   from = base::UniqueFd();
   const int status = python.wait();
   if (!files) return std::unexpected(files.error());
-  if (status != 0) return ended_early(options.files.front());
+  if (status != 0) return ended_early(name);
   if (options.format == OutputFormat::table) print_files(*files);
   if (options.format == OutputFormat::json) print(files_json(*files).dump() + "\n");
   return ExitCode::done;

@@ -54,6 +54,88 @@ def test_hdf5_holds_every_chunk_and_comes_back(rodeo, samples):
     assert "sound" in rodeo("data", "verify", "again._0001.data").stdout
 
 
+def made_by(rodeo, samples, number, run, source):
+    """An event file of a run, by a readout of its own."""
+    text = f"""
+[run]
+number = {run}
+[readout]
+name = "reads{number}"
+[readout.input]
+type = "generator"
+links = 4
+rate = "2kHz"
+[readout.builder]
+type = "gbt"
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "{source}"
+[[readout.consumer]]
+type = "file_writer"
+directory = "of{number}"
+"""
+    (samples / f"{number}.toml").write_text(text)
+    (written,) = json.loads(rodeo("readout", f"{number}.toml", "--events", 20, "--json", "-").stdout)["files"]
+    return written
+
+
+def test_files_of_two_runs_are_refused_and_two_readouts_of_one_run_come_back(rodeo, samples):
+    one, two = made_by(rodeo, samples, 1, 7, "0x00610001"), made_by(rodeo, samples, 2, 7, "0x00610002")
+    other = made_by(rodeo, samples, 3, 8, "0x00610001")
+    done = rodeo("data", "convert", one, other, "--output", "x.h5", exit_code=2)
+    assert "error[data.other_run]" in done.stderr and "Traceback" not in done.stderr and not list(samples.glob("x*"))
+    rodeo("data", "convert", one, two, "--output", "both.h5")
+    rodeo("data", "convert", "both.h5", "--output", "both")
+    assert "sound" in rodeo("data", "verify", "both._0001.data").stdout
+    raws = lambda path: [event.raw for event in read_event_file(path).events]
+    assert raws(samples / "both._0001.data") == raws(samples / one) + raws(samples / two)
+    text = rodeo("data", "info", "both._0001.data", "-o", "json").stdout
+    assert "610001" in text and "610002" in text  # the links of both
+
+
+def test_an_hdf5_file_whose_bytes_are_no_events_is_refused(rodeo, samples):
+    rodeo("data", "convert", FILES[2], "--output", "sound.h5", "--compression", 0)
+
+    def flipped(file):
+        file["bytes"][len(file["bytes"]) // 2] ^= 4
+
+    def other_type(file):
+        data = file["bytes"][:]
+        del file["bytes"]
+        file["bytes"] = data.astype(np.float64)
+
+    def moved(file):
+        file["event/byte_offsets"][...] = file["event/byte_offsets"][:] + np.uint64(8)
+
+    def without(file):
+        del file["bytes"]
+
+    for change in (flipped, other_type, moved, without):
+        (samples / "x.h5").write_bytes((samples / "sound.h5").read_bytes())
+        with h5py.File(samples / "x.h5", "r+") as file:
+            change(file)
+        done = rodeo("data", "convert", "x.h5", "--output", "again", exit_code=1)
+        assert "error[data.damaged]" in done.stderr and "Traceback" not in done.stderr, change
+        assert not list(samples.glob("again*")), change
+
+
+def test_a_tree_of_no_events_is_as_one_of_some(rodeo, samples):
+    rodeo("data", "filter", FILES[0], "--l1id", "0", "--output", "none")
+    rodeo("data", "convert", "none._0001.data", "--output", "none.root")
+    rodeo("data", "convert", FILES[0], "--output", "some.root")
+    with uproot.open(samples / "none.root") as none, uproot.open(samples / "some.root") as some:
+        assert none["events"].num_entries == 0 and some["events"].num_entries > 0
+        assert none["events"].typenames() == some["events"].typenames()
+
+
+def test_patterns_in_quotation_marks_mean_files_for_each_verb(rodeo, samples):
+    for verb in ("info", "list", "recover"):
+        done = rodeo("data", verb, "sound.*.data", "-o", "json")
+        assert NAME.format("sound", 1) in done.stdout + done.stderr and NAME.format("sound", 2) in done.stdout + done.stderr
+        assert "data.no_files" in rodeo("data", verb, "none*.data", exit_code=1).stderr
+
+
 def test_uncompressed_events_come_back_as_they_were(rodeo, samples):
     rodeo("data", "convert", FILES[2], "--output", "one.hdf5", "--compression", 0)
     rodeo("data", "convert", "one.hdf5", "--output", "one")
@@ -112,12 +194,20 @@ def test_a_function_that_hangs_costs_the_events_at_which_it_does(rodeo, samples)
     ("def other(event):\n    return True\n", "", "has no function `keep`"),
     ("import no_such_module\n", "", "mine.py:1: cannot be run: ModuleNotFoundError"),
     ("def f(event:\n", ":f", "SyntaxError"),
+    ("import sys\ndef keep(event):\n    sys.exit()\n", "", "mine.py:3: failed at event 0"),
+    ("import sys\nsys.exit(0)\n", "", "mine.py:2: cannot be run: SystemExit"),
 ])
 def test_a_function_that_fails_says_where(rodeo, samples, text, name, says):
     (samples / "mine.py").write_text(text)
     done = rodeo("data", "filter", FILES[0], "--python", f"mine.py{name}", "--output", "new", exit_code=1)
     assert says in done.stderr and "error[data.function]" in done.stderr and "Traceback" not in done.stderr
     assert not list(samples.glob("new*"))
+
+
+def test_a_function_is_in_a_python_file(rodeo, samples):
+    (samples / "keep.txt").write_text("def keep(event):\n    return True\n")
+    done = rodeo("data", "filter", FILES[0], "--python", "keep.txt", "--output", "new", exit_code=1)
+    assert "error[data.function]: keep.txt: is no Python file" in done.stderr and "AttributeError" not in done.stderr
 
 
 def test_bad_files_are_refused_by_name(rodeo, samples):
@@ -142,8 +232,10 @@ def test_a_full_disk_and_a_missing_package_have_words(rodeo, samples):
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 
-    done = rodeo("data", "convert", FILES[0], "--output", "x.h5", exit_code=1, preexec_fn=small)
-    assert "Traceback" not in done.stderr and "error[file.write]" in done.stderr and not list(samples.glob("x*")), done.stderr
+    for verb, output in (("convert", "x.h5"), ("convert", "x.root"), ("plot", "x.png")):
+        done = rodeo("data", verb, FILES[0], "--output", output, exit_code=1, preexec_fn=small)
+        assert f"error[file.write]: {output}: " in done.stderr and "\n  free space" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr and ".part" not in done.stderr and not list(samples.glob("x*")), done.stderr
     (samples / "h5py.py").write_text("raise ImportError('not here')\n")
     rodeo.environment["PYTHONPATH"] = str(samples)
     done = rodeo("data", "convert", FILES[0], "--output", "x.h5", exit_code=1)

@@ -92,6 +92,7 @@ class Columns:
 def convert(paths, output, level=4):
     h5py = needed("h5py", "converting to HDF5")
     events = open_files(paths)
+    refuse_other_runs(events, paths)
     chunks = holds_chunk_records(events)
     progress = Progress(f"converting to {output}", len(events))
     with new_file(output) as part, contextlib.closing(Written(part)) as written:
@@ -105,6 +106,14 @@ def convert(paths, output, level=4):
     return told(events)
 
 
+def refuse_other_runs(events, paths):
+    """What is made of the file again is one event file, which is of one run."""
+    runs = [(path, number) for path, number in ((path, events.info(i).get("run_number")) for i, path in enumerate(paths)) if number is not None]
+    for path, number in runs:
+        if number != runs[0][1]:
+            raise Refused("data.other_run", f"is of run {number}, {os.fsdecode(runs[0][0])} is of run {runs[0][1]}", path, "convert the files of one run at a time")
+
+
 def told(events):
     """Damaged events are named; the exit status."""
     for error in list(events.errors)[:20]:
@@ -115,13 +124,13 @@ def told(events):
 
 
 def holds_chunk_records(events):
-    """Files of others have events whose data are no chunk records."""
+    """Files of others have events whose data are no chunk records; of a file without events its records say whose it is."""
     try:
         for columns in events[:1].iterate(["chunk.size"], events=1):
             return columns.events > 0
     except ValueError:
         return False
-    return len(events) > 0
+    return len(events) > 0 or "Rodeo-Format=1" in events.info(0).get("free_strings", [])
 
 
 def describe(file, events, paths):
@@ -168,9 +177,9 @@ def fill(out, events, paths, chunks, progress, check):
 
 
 def back(path):
-    """The records of the first file and every event on stdout, each behind its size, for whoever writes event files."""
+    """The records of all files and every event on stdout, each behind its size, for whoever writes event files and looks into the events: how many
+    records there are, these, the events, END."""
     h5py = needed("h5py", "converting from HDF5")
-    out = sys.stdout.buffer
     try:
         file = h5py.File(path, "r")
     except OSError as error:
@@ -178,28 +187,48 @@ def back(path):
     with file:
         if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
             raise Refused("data.unknown_kind", "is an HDF5 file, but not one that `rodeo data convert` made", path, "its attribute `format` is to be rodeo-events, `version` 1")
-        if "file/0" not in file or "event/byte_offsets" not in file:
+        records = [f"file/{number}" for number in range(max(1, int(file.attrs.get("files", 1))))]
+        if "event/byte_offsets" not in file or not all(name in file for name in records):
             raise Refused("data.damaged", "the HDF5 file lacks what it should have", path)
-        records = file["file/0"][:].tobytes()
-        out.write(struct.pack("<I", len(records)) + records)
-        sizes = np.diff(file["event/byte_offsets"][:].astype(np.int64))
-        if (sizes < 0).any() or (sizes >= END).any() or ("bytes" in file and sizes.sum() != file["bytes"].shape[0]):
-            raise Refused("data.damaged", "the offsets of events do not fit their bytes", path)
-        progress, done, at = Progress(f"converting {path}", len(sizes)), 0, 0
-        while done < len(sizes):
-            count = max(1, int(np.searchsorted(np.cumsum(sizes[done:done + 100_000]), 8 * SLAB)))
-            total = int(sizes[done:done + count].sum())
-            slab, place = file["bytes"][at:at + total].tobytes(), 0
-            for size in sizes[done:done + count].tolist():
-                out.write(struct.pack("<I", size))
-                out.write(slab[place:place + size])
-                place += size
-            at, done = at + total, done + count
-            progress(done)
+        out = sys.stdout.buffer
+        out.write(struct.pack("<I", len(records)))
+        for name in records:
+            one = _read(file, name, np.uint8, path).tobytes()
+            out.write(struct.pack("<I", len(one)) + one)
+        _send_events(file, path, out)
         out.write(struct.pack("<I", END))
         out.flush()
-        progress.finish()
     return 0
+
+
+def _read(file, name, kind, path, where=slice(None)):
+    """Of one kind alone: other numbers would become bytes that no event has."""
+    if not np.issubdtype(file[name].dtype, kind) or file[name].ndim != 1:
+        raise Refused("data.damaged", f"/{name} is {file[name].dtype}, and not what `rodeo data convert` writes there", path)
+    try:
+        return file[name][where]
+    except OSError as error:
+        raise Refused("data.damaged", f"/{name} cannot be read ({error})", path) from None
+
+
+def _send_events(file, path, out):
+    offsets = _read(file, "event/byte_offsets", np.integer, path).astype(np.int64)
+    sizes = np.diff(offsets)
+    there = file["bytes"].shape[0] if "bytes" in file and file["bytes"].ndim == 1 else 0
+    if len(offsets) == 0 or offsets[0] != 0 or (sizes < 0).any() or (sizes >= END).any() or offsets[-1] != there:
+        raise Refused("data.damaged", "the offsets of events do not fit their bytes", path)
+    progress, done, at = Progress(f"converting {path}", len(sizes)), 0, 0
+    while done < len(sizes):
+        count = max(1, int(np.searchsorted(np.cumsum(sizes[done:done + 100_000]), 8 * SLAB)))
+        total = int(sizes[done:done + count].sum())
+        slab, place = _read(file, "bytes", np.uint8, path, slice(at, at + total)).tobytes() if total else b"", 0
+        for size in sizes[done:done + count].tolist():
+            out.write(struct.pack("<I", size))
+            out.write(slab[place:place + size])
+            place += size
+        at, done = at + total, done + count
+        progress(done)
+    progress.finish()
 
 
 if __name__ == "__main__":

@@ -17,11 +17,13 @@ def function_of(text):
     file, _, name = text.rpartition(".py:")
     file, name = (file + ".py", name) if file else (text, "keep")
     spec = importlib.util.spec_from_file_location("rodeo_users_filter", file)
+    if spec is None or spec.loader is None:
+        raise Refused("data.function", "is no Python file: its name does not end in .py", file, "--python FILE.py[:FUNCTION]; without a name, the function is `keep`")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # who ends the process is not done with the events
         raise failed(error, file, "cannot be run") from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -90,7 +92,7 @@ def _answer(function, file, number, event, hang_s):
     except _TooLong as late:
         say(f"{_place(late, file)}: took longer than {hang_s:g} s at event {number} (L1 id {event.l1_id:#010x}), which is left out")
         return b"t"
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise failed(error, file, f"failed at event {number} (L1 id {event.l1_id:#010x})") from error
 
 

@@ -14,22 +14,26 @@ def convert(paths, output):
     progress = Progress(f"converting to {output}", len(events))
     with new_file(output) as part:
         with uproot.recreate(part) as file:
-            tree, done = None, 0
-            for columns in events.iterate([*EVENT_FIELDS, *(name for fields in groups.values() for name in fields)], events=piece_of(events, paths)):
-                branches = {name: columns[name] for name in EVENT_FIELDS}
-                for group, fields in groups.items():
-                    offsets = ak.index.Index64(columns[f"{group}.offsets"])
-                    record = ak.contents.RecordArray([ak.contents.NumpyArray(columns[name]) for name in fields], [name.partition(".")[2] for name in fields])
-                    branches[group] = ak.Array(ak.contents.ListOffsetArray(offsets, record))
-                if tree is None:
-                    tree = file.mktree("events", {name: array.dtype if name in EVENT_FIELDS else array.type.content for name, array in branches.items()})
-                tree.extend(branches)
+            fields = [*EVENT_FIELDS, *(name for fields in groups.values() for name in fields)]
+            # By the columns of no event: the tree is the same whether events come or not.
+            none = branches(ak, events[:0].read(fields), groups)
+            tree, done = file.mktree("events", {name: array.dtype if name in EVENT_FIELDS else array.type.content for name, array in none.items()}), 0
+            for columns in events.iterate(fields, events=piece_of(events, paths)):
+                tree.extend(branches(ak, columns, groups))
                 done += columns.events
                 progress(done)
-            if tree is None:
-                file.mktree("events", {name: "uint64" for name in EVENT_FIELDS})
     progress.finish()
     return told(events)
+
+
+def branches(ak, columns, groups):
+    """By their names: arrays of the events, and lists of records of their fragments and chunks."""
+    out = {name: columns[name] for name in EVENT_FIELDS}
+    for group, fields in groups.items():
+        offsets = ak.index.Index64(columns[f"{group}.offsets"])
+        record = ak.contents.RecordArray([ak.contents.NumpyArray(columns[name]) for name in fields], [name.partition(".")[2] for name in fields])
+        out[group] = ak.Array(ak.contents.ListOffsetArray(offsets, record))
+    return out
 
 
 if __name__ == "__main__":

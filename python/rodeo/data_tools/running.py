@@ -9,7 +9,7 @@ import time
 DONE, FAILED, USAGE, REFUSED, NOT_VERIFIED = 0, 1, 2, 5, 7
 
 # Exit status of the error codes that are not plain failures.
-_STATUS = {"file.exists": REFUSED, "cli.bad_value": USAGE, "cli.usage": USAGE, "data.recording": USAGE}
+_STATUS = {"file.exists": REFUSED, "cli.bad_value": USAGE, "cli.usage": USAGE, "data.recording": USAGE, "data.other_run": USAGE}
 
 
 class Refused(Exception):
@@ -143,6 +143,12 @@ def new_file(path):
             if os.path.lexists(path):
                 raise Refused("file.exists", "is there already", path, "it came while this was written: name another file") from None
             os.rename(part, path)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # people know the name that they gave, and not that of the part
+        if error.filename is not None and os.fspath(error.filename) != part:
+            raise
+        raise Refused("file.write", error.strerror or str(error), path, "free space there, raise the limit (ulimit -f), or name another file") from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(part)
