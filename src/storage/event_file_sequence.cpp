@@ -1,5 +1,6 @@
 #include "storage/event_file_sequence.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <algorithm>
 #include <csignal>
