@@ -18,7 +18,8 @@ Result<ReplierSettings> ReplierKeys::replier(std::string name, std::string servi
                          .providers = providers,
                          .secret = secret,
                          .page_bytes = page_bytes,
-                         .pages = pages};
+                         .pages = pages,
+                         .most_clients = most_clients};
 }
 
 const Settings<ReplierKeys>& replier_keys() {
@@ -41,6 +42,9 @@ const Settings<ReplierKeys>& replier_keys() {
       setting(&R::pages, "pages",
               "Pages that a connection may have under way, of each direction; their memory is taken when it begins.",
               {.minimum = 2, .maximum = 65535}),
+      setting(&R::most_clients, "most_clients",
+              "Clients that may be connected at a time: each filter node of a farm is one, and its supervisor.",
+              {.minimum = 1, .maximum = 65535}),
   };
   return settings;
 }

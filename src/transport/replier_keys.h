@@ -19,6 +19,7 @@ struct ReplierKeys {
   std::filesystem::path secret_file = {};
   std::uint32_t page_bytes = 64U << 10;
   std::uint32_t pages = 64;
+  std::uint32_t most_clients = 4096;  ///< at a time
 
   /// Those of a replier of this name and service. Errors transport.secret_file, transport.no_secret.
   Result<ReplierSettings> replier(std::string name, std::string service) const;

@@ -47,6 +47,8 @@ const Settings<RecorderKeys>& recorder_settings() {
               {.minimum = 1, .maximum = 0x7fffffff}),
       setting(&R::files, files),
       setting(&R::network, network_keys()),
+      setting(&R::most_clients, "most_clients", "Filter nodes and supervisors that may be connected at a time.",
+              {.minimum = 1, .maximum = 65535}),
       setting(&R::control, "control",
               "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
   };

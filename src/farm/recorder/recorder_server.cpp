@@ -28,7 +28,8 @@ transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
           .providers = settings.network.providers,
           .secret = *secret,
           .page_bytes = settings.network.page_bytes,
-          .pages = settings.network.pages};
+          .pages = settings.network.pages,
+          .most_clients = settings.most_clients};
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ struct RecorderSettings {
   FileKeys files = {};
   TargetKeys target = {};
   NetworkKeys network = {};
+  std::uint32_t most_clients = 4096;  ///< at a time
 };
 
 }  // namespace rodeo::farm
