@@ -67,7 +67,9 @@ struct Recorder {
 };
 
 std::vector<std::uint64_t> ids_in(const std::string& file) {
-  auto ids = ids_of_file(file).value();
+  std::vector<std::uint64_t> ids;
+  const auto copies = copies_in_file(file).value();
+  for (const auto& copy : copies) ids.push_back(copy.id);
   std::ranges::sort(ids);
   return ids;
 }
@@ -206,6 +208,63 @@ TEST(Recording, AnotherRunKnowsNothingOfThisOne) {
   EXPECT_FALSE(same.said.empty());
   const Recorder other(keys_in(directory), 8);
   EXPECT_FALSE(other.recording.has(5));
+}
+
+// It was killed between the flushes of two files.
+TEST(Recording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComesAgain) {
+  for (const bool moved : {false, true}) {
+    const TemporaryDirectory directory;
+    const std::string main = directory.file("rodeo.00000007.physics_Main.daq.RAW._lb0001._recorder._0001.data");
+    const std::string other = directory.file("rodeo.00000007.physics_Other.daq.RAW._lb0001._recorder._0001.data");
+    const FarmEvent event{.id = 5, .streams = {{}, {.name = "Other"}}};
+    {
+      Recorder recorder(keys_in(directory));
+      ASSERT_TRUE(recorder.offer(1, event.request()));
+      ASSERT_TRUE(recorder.offer(2, FarmEvent{.id = 6}.request()));
+      recorder.end();
+    }
+    std::filesystem::remove(other);
+    if (moved) {
+      ASSERT_TRUE(remember_ids(main));
+      std::filesystem::remove(main);
+    }
+    {
+      Recorder again(keys_in(directory));
+      EXPECT_TRUE(again.recording.has(5));
+      EXPECT_EQ(again.recording.ids(), 2U);
+      ASSERT_TRUE(again.offer(1, event.request()));
+      ASSERT_TRUE(again.offer(2, FarmEvent{.id = 6}.request()));
+      again.poll_until(2);
+      EXPECT_EQ(again.only_answer(1), RecordStatus::recorded);
+      EXPECT_EQ(again.only_answer(2), RecordStatus::had_already);
+      ASSERT_TRUE(again.offer(3, event.request()));
+      again.poll_until(3);
+      EXPECT_EQ(again.only_answer(3), RecordStatus::had_already);
+      again.end();
+      EXPECT_EQ(again.recording.counters().read(RecorderCounter::copies_lost), 0U);
+    }
+    EXPECT_EQ(ids_in(other), std::vector<std::uint64_t>{5});
+    EXPECT_EQ(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".data").size(), moved ? 1U : 2U)
+        << "the copy that was there is not written again";
+  }
+}
+
+TEST(Recording, AnEventInOneOfItsStreamsThatAnotherNodeDecidedIsThereAndItsCopyCounted) {
+  const TemporaryDirectory directory;
+  {
+    Recorder recorder(keys_in(directory));
+    ASSERT_TRUE(recorder.offer(1, FarmEvent{.id = 5, .streams = {{}, {.name = "Other"}}}.request()));
+    recorder.end();
+  }
+  std::filesystem::remove(directory.file("rodeo.00000007.physics_Other.daq.RAW._lb0001._recorder._0001.data"));
+  Recorder again(keys_in(directory));
+  const FarmEvent built{.id = 5, .streams = {{.type = "debug", .name = "NodeBuildOnly", .obeys_lumi_block = false}}};
+  ASSERT_TRUE(again.offer(1, built.request()));
+  again.poll_until(1);
+  EXPECT_EQ(again.only_answer(1), RecordStatus::had_already);
+  again.end();
+  EXPECT_EQ(again.recording.counters().read(RecorderCounter::copies_lost), 1U);
+  EXPECT_EQ(names_in(directory).size(), 1U);
 }
 
 TEST(Recording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAgain) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -20,13 +21,30 @@ struct ReadBack {
   std::uint32_t run_number = 0;
 };
 
+/// What a recorder has. One thread.
+struct RecordedIds {
+  IdSet whole;  ///< in all their streams
+  /// Killed between the flushes of two files, it has an event in some of its streams alone: those, as "type_name".
+  std::unordered_map<std::uint64_t, std::vector<std::string>> partly;
+
+  /// One of `copies` is in a file of this stream.
+  void add(std::uint64_t id, std::uint64_t copies, const std::string& stream);
+  bool has(std::uint64_t id) const { return whole.contains(id) || partly.contains(id); }
+  std::uint64_t size() const { return whole.size() + partly.size(); }
+};
+
 /// Adds the ids of every file of the run, and of files that were moved to a target. A `.writing` file is recovered and then removed, as is one in which
 /// no event is. Blocks for as long as reading the headers of all events takes. Throws SetupError where an event that may have been acknowledged could be
 /// missed: a file that cannot be read or recovered.
-void read_back_ids(const ReadBack& what, IdSet& ids, const std::function<void(std::string)>& say);
+void read_back_ids(const ReadBack& what, RecordedIds& ids, const std::function<void(std::string)>& say);
 
-/// The ids of the events of a closed file. Error: it is no event file, or is damaged.
-Result<std::vector<std::uint64_t>> ids_of_file(const std::filesystem::path& file);
+/// An event of a file, and how many streams it has, each with a copy.
+struct RecordedCopy {
+  std::uint64_t id = 0;
+  std::uint64_t copies = 1;
+};
+/// The events of a closed file. Error: it is no event file, or is damaged.
+Result<std::vector<RecordedCopy>> copies_in_file(const std::filesystem::path& file);
 
 /// Where the ids of a file are remembered once it has been moved away.
 std::filesystem::path remembered_ids_path(const std::filesystem::path& file);

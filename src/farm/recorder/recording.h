@@ -17,7 +17,7 @@
 
 #include "base/counters.h"
 #include "base/error.h"
-#include "farm/recorder/id_set.h"
+#include "farm/recorder/read_back.h"
 #include "farm/recorder/settings.h"
 #include "farm/recorder/stream_file.h"
 #include "formats/event_record.h"
@@ -47,7 +47,8 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Recorder
     {"other_run", "events", "Events of another run than the recorder's: refused."},
     {"refused_disk_full", "events", "Refused, for the disk is full."},
     {"refused_write_failed", "events", "Refused, for the disk failed."},
-    {"copies_lost", "events", "Events that are safe in one of their streams, and could not be written to another."},
+    {"copies_lost", "events",
+     "Events that are safe in one of their streams, and could not be written to another, or never came again for that."},
     {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, for the disk was busy."},
 }};
 
@@ -73,7 +74,7 @@ class Recording {
 
   /// It is taken and not safe yet.
   bool is_under_way(std::uint64_t id) const { return under_way_.contains(id); }
-  bool has(std::uint64_t id) const { return ids_.contains(id); }
+  bool has(std::uint64_t id) const { return ids_.has(id); }
 
   /// Keeps files flushed, closes those that are over, and appends answers.
   void poll(std::uint64_t now_ns, std::vector<Answer>& answers);
@@ -111,6 +112,7 @@ class Recording {
   using FileKey = std::tuple<std::string, std::string, std::uint32_t>;  // type, name, luminosity block
 
   void refuse(Ticket ticket, formats::RecordStatus status);
+  bool has_another_decision(std::uint64_t id, std::vector<formats::RecordStream>& streams);
   /// nullptr: there is none and cannot be one now.
   StreamFile* file_of(const formats::RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns);
   void fail(const Error& error, std::uint64_t now_ns);
@@ -124,7 +126,7 @@ class Recording {
   const FileKeys keys_;
   const std::string name_;
   const std::uint32_t run_number_;
-  IdSet ids_;
+  RecordedIds ids_;
   std::map<FileKey, std::unique_ptr<StreamFile>> files_;
   std::vector<std::unique_ptr<StreamFile>> ending_files_;
   std::vector<Event> events_;  // those that wait for the disk, by their number
