@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <map>
 #include <thread>
@@ -16,6 +19,19 @@
 #include "farm/recorder/read_back.h"
 #include "formats/temporary_directory.h"
 #include "storage/file_verify.h"
+
+namespace {
+
+std::atomic<bool> disk_fails{false};
+
+}  // namespace
+
+// Stands before that of the C library, for the writers of files, too.
+extern "C" __attribute__((visibility("default"))) int fdatasync(int file) {
+  if (!disk_fails) return static_cast<int>(::syscall(SYS_fdatasync, file));
+  errno = EIO;
+  return -1;
+}
 
 namespace {
 
@@ -194,6 +210,37 @@ TEST(Recording, AWriteThatFailsIsNoAcknowledgement) {
   ASSERT_EQ(names_in(directory).size(), 2U);
   EXPECT_EQ(ids_in(directory.file(names_in(directory)[0])), std::vector<std::uint64_t>{1});
   EXPECT_EQ(ids_in(directory.file(names_in(directory)[1])), std::vector<std::uint64_t>{2});
+}
+
+// The node has them recorded elsewhere meanwhile.
+TEST(Recording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
+  const TemporaryDirectory directory;
+  {
+    Recorder recorder(keys_in(directory));
+    for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(recorder.offer(id, FarmEvent{.id = id}.request()));
+    recorder.poll_until(3);
+    disk_fails = true;
+    for (std::uint64_t id = 4; id <= 6; ++id) ASSERT_TRUE(recorder.offer(id, FarmEvent{.id = id}.request()));
+    recorder.poll_until(6);
+    disk_fails = false;
+    for (std::uint64_t id = 1; id <= 6; ++id)
+      EXPECT_EQ(recorder.only_answer(id), id <= 3 ? RecordStatus::recorded : RecordStatus::write_failed) << id;
+    recorder.end();
+  }
+  Recorder again(keys_in(directory));
+  for (std::uint64_t id = 1; id <= 6; ++id) {
+    EXPECT_EQ(again.recording.has(id), id <= 3) << id;
+    ASSERT_TRUE(again.offer(id, FarmEvent{.id = id}.request()));
+  }
+  again.end();
+  std::vector<std::uint64_t> all;
+  for (const std::string& name : names_in(directory)) {
+    EXPECT_TRUE(rodeo::storage::verify_event_file(read_file(directory.file(name))).sound()) << name;
+    const auto ids = ids_in(directory.file(name));
+    all.insert(all.end(), ids.begin(), ids.end());
+  }
+  std::ranges::sort(all);
+  EXPECT_EQ(all, (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(Recording, AnotherRunKnowsNothingOfThisOne) {
