@@ -57,6 +57,8 @@ struct EventFileSequence::OpenFile {
   formats::FileDigest digest;
   std::uint64_t ends_seen = 0;
   std::vector<std::uint64_t> last_ends;
+  std::uint64_t safe_bytes = 0;  // up to the end of the last event that is safe; 0: none is
+  bool sealed = false;
 };
 
 struct EventFileSequence::Job {
@@ -142,7 +144,9 @@ Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
                                               .bytes_before = event_bytes_,
                                               .digest = {},
                                               .ends_seen = 0,
-                                              .last_ends = {}});
+                                              .last_ends = {},
+                                              .safe_bytes = 0,
+                                              .sealed = false});
   file_->last_ends.reserve(2 * kEndsKept);
   direct_.store(file_->file.direct(), std::memory_order_relaxed);
   put(header);
@@ -356,7 +360,8 @@ void EventFileSequence::write(Job& job) {
   if (!sealed || job.why) fail(job, job.why, sealed);
 }
 
-void EventFileSequence::make_safe(const OpenFile& file) {
+void EventFileSequence::make_safe(OpenFile& file) {
+  if (!file.last_ends.empty()) file.safe_bytes = file.last_ends.back();
   safe_events_.store(file.events_before + file.ends_seen, std::memory_order_release);
 }
 
@@ -365,6 +370,7 @@ Result<std::string> EventFileSequence::seal(OpenFile& file, const formats::FileD
     return left_open(file.file, fmt::format("cannot close {}: {}", file.file.path(), std::strerror(error)));
   if (const auto sealed = seal_event_file(file.file, file.closed_path, file.crc_offset, digest.crc32()); !sealed)
     return left_open(file.file, base::in_a_line(sealed.error()));
+  file.sealed = true;
   events_kept_.fetch_add(events, std::memory_order_relaxed);
   safe_events_.store(file.events_before + events, std::memory_order_release);
   {
@@ -428,6 +434,10 @@ Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& fai
 void EventFileSequence::fail(const Job& job, std::optional<Error> why, const Result<std::string>& outcome) {
   failed_file_ = job.file;
   std::string end = outcome ? *outcome : base::in_a_line(outcome.error());
+  if (OpenFile& file = *job.file; settings_.keep_only_safe && !outcome && !file.sealed) {
+    const auto bytes = static_cast<off_t>(std::max<std::uint64_t>(file.safe_bytes, file.header_bytes));
+    if (::ftruncate(file.file.descriptor(), bytes) == 0) end += "; what was not safe is cut off";
+  }
   if (std::error_code unknown;
       std::filesystem::status(settings_.directory, unknown).type() == std::filesystem::file_type::not_found) {
     why = Error{"file.directory_gone", "the directory was removed or renamed while files were written to it",

@@ -38,6 +38,8 @@ class EventFileSequence {
     std::string when_full = {};  ///< what Status::failure says of a full disk besides: what to do
     /// Of its first file. Another than 1: files of the sequence with smaller numbers may be there.
     std::uint32_t first_file_number = 1;
+    /// What is not safe when the disk fails is cut off a file that stays open: whoever was told that it is refused has put it somewhere else.
+    bool keep_only_safe = false;
   };
 
   /// Makes the directory if it is not there and checks that it can be written to and holds no file of this sequence yet;
@@ -111,7 +113,7 @@ class EventFileSequence {
   void put(std::span<const std::byte> bytes);
   Buffer* take_buffer();
   void hand_over(Job job);
-  void make_safe(const OpenFile& file);
+  void make_safe(OpenFile& file);
   std::string path_of(const std::string& name) const { return (settings_.directory / name).string(); }
 
   void run();

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <map>
 #include <thread>
@@ -16,6 +19,19 @@
 #include "farm/recorder/read_back.h"
 #include "formats/temporary_directory.h"
 #include "storage/file_verify.h"
+
+namespace {
+
+std::atomic<bool> disk_fails{false};
+
+}  // namespace
+
+// Stands before that of the C library, for the writers of files, too.
+extern "C" __attribute__((visibility("default"))) int fdatasync(int file) {
+  if (!disk_fails) return static_cast<int>(::syscall(SYS_fdatasync, file));
+  errno = EIO;
+  return -1;
+}
 
 namespace {
 
@@ -68,7 +84,9 @@ struct Recorder {
 };
 
 std::vector<std::uint64_t> ids_in(const std::string& file) {
-  auto ids = ids_of_file(file).value();
+  std::vector<std::uint64_t> ids;
+  const auto copies = copies_in_file(file).value();
+  for (const auto& copy : copies) ids.push_back(copy.id);
   std::ranges::sort(ids);
   return ids;
 }
@@ -218,6 +236,37 @@ TEST(Recording, AWriteThatFailsIsNoAcknowledgement) {
   EXPECT_EQ(ids_in(directory.file(names_in(directory)[1])), std::vector<std::uint64_t>{2});
 }
 
+// The node has them recorded elsewhere meanwhile.
+TEST(Recording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
+  const TemporaryDirectory directory;
+  {
+    Recorder recorder(keys_in(directory));
+    for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(recorder.offer(id, FarmEvent{.id = id}.request()));
+    recorder.poll_until(3);
+    disk_fails = true;
+    for (std::uint64_t id = 4; id <= 6; ++id) ASSERT_TRUE(recorder.offer(id, FarmEvent{.id = id}.request()));
+    recorder.poll_until(6);
+    disk_fails = false;
+    for (std::uint64_t id = 1; id <= 6; ++id)
+      EXPECT_EQ(recorder.only_answer(id), id <= 3 ? RecordStatus::recorded : RecordStatus::write_failed) << id;
+    recorder.end();
+  }
+  Recorder again(keys_in(directory));
+  for (std::uint64_t id = 1; id <= 6; ++id) {
+    EXPECT_EQ(again.recording.has(id), id <= 3) << id;
+    ASSERT_TRUE(again.offer(id, FarmEvent{.id = id}.request()));
+  }
+  again.end();
+  std::vector<std::uint64_t> all;
+  for (const std::string& name : names_in(directory)) {
+    EXPECT_TRUE(rodeo::storage::verify_event_file(read_file(directory.file(name))).sound()) << name;
+    const auto ids = ids_in(directory.file(name));
+    all.insert(all.end(), ids.begin(), ids.end());
+  }
+  std::ranges::sort(all);
+  EXPECT_EQ(all, (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
+}
+
 TEST(Recording, AnotherRunKnowsNothingOfThisOne) {
   const TemporaryDirectory directory;
   {
@@ -230,6 +279,63 @@ TEST(Recording, AnotherRunKnowsNothingOfThisOne) {
   EXPECT_FALSE(same.said.empty());
   const Recorder other(keys_in(directory), 8);
   EXPECT_FALSE(other.recording.has(5));
+}
+
+// It was killed between the flushes of two files.
+TEST(Recording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComesAgain) {
+  for (const bool moved : {false, true}) {
+    const TemporaryDirectory directory;
+    const std::string main = directory.file("rodeo.00000007.physics_Main.daq.RAW._lb0001._recorder._0001.data");
+    const std::string other = directory.file("rodeo.00000007.physics_Other.daq.RAW._lb0001._recorder._0001.data");
+    const FarmEvent event{.id = 5, .streams = {{}, {.name = "Other"}}};
+    {
+      Recorder recorder(keys_in(directory));
+      ASSERT_TRUE(recorder.offer(1, event.request()));
+      ASSERT_TRUE(recorder.offer(2, FarmEvent{.id = 6}.request()));
+      recorder.end();
+    }
+    std::filesystem::remove(other);
+    if (moved) {
+      ASSERT_TRUE(remember_ids(main));
+      std::filesystem::remove(main);
+    }
+    {
+      Recorder again(keys_in(directory));
+      EXPECT_TRUE(again.recording.has(5));
+      EXPECT_EQ(again.recording.ids(), 2U);
+      ASSERT_TRUE(again.offer(1, event.request()));
+      ASSERT_TRUE(again.offer(2, FarmEvent{.id = 6}.request()));
+      again.poll_until(2);
+      EXPECT_EQ(again.only_answer(1), RecordStatus::recorded);
+      EXPECT_EQ(again.only_answer(2), RecordStatus::had_already);
+      ASSERT_TRUE(again.offer(3, event.request()));
+      again.poll_until(3);
+      EXPECT_EQ(again.only_answer(3), RecordStatus::had_already);
+      again.end();
+      EXPECT_EQ(again.recording.counters().read(RecorderCounter::copies_lost), 0U);
+    }
+    EXPECT_EQ(ids_in(other), std::vector<std::uint64_t>{5});
+    EXPECT_EQ(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".data").size(), moved ? 1U : 2U)
+        << "the copy that was there is not written again";
+  }
+}
+
+TEST(Recording, AnEventInOneOfItsStreamsThatAnotherNodeDecidedIsThereAndItsCopyCounted) {
+  const TemporaryDirectory directory;
+  {
+    Recorder recorder(keys_in(directory));
+    ASSERT_TRUE(recorder.offer(1, FarmEvent{.id = 5, .streams = {{}, {.name = "Other"}}}.request()));
+    recorder.end();
+  }
+  std::filesystem::remove(directory.file("rodeo.00000007.physics_Other.daq.RAW._lb0001._recorder._0001.data"));
+  Recorder again(keys_in(directory));
+  const FarmEvent built{.id = 5, .streams = {{.type = "debug", .name = "NodeBuildOnly", .obeys_lumi_block = false}}};
+  ASSERT_TRUE(again.offer(1, built.request()));
+  again.poll_until(1);
+  EXPECT_EQ(again.only_answer(1), RecordStatus::had_already);
+  again.end();
+  EXPECT_EQ(again.recording.counters().read(RecorderCounter::copies_lost), 1U);
+  EXPECT_EQ(names_in(directory).size(), 1U);
 }
 
 TEST(Recording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAgain) {

@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "base/sentence.h"
 #include "formats/full_event.h"
+#include "formats/stream_tags.h"
 #include "storage/event_file_encoder.h"
 #include "storage/event_file_reader.h"
 #include "storage/file_recover.h"
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRecovered = ".recovered._";
+constexpr std::uint64_t kIdsMark = 0x0001'5344'4945'4452;  // first in a file of remembered ids: "RDEIDS", version 1
 
 // "data26.00431493.physics_Main.daq.RAW._lb0525._recorder._0001.data", and the same with ".recovered._0001" before its ending.
 bool is_of_run(const ReadBack& what, const std::string& name) {
@@ -36,7 +38,7 @@ bool is_of_run(const ReadBack& what, const std::string& name) {
 }
 
 /// Of the stream that the name of their file says: <project>.<run>.<type>_<stream>.daq... Types have no underscore that is not theirs: the first one parts.
-void add_all(RecordedEvents& ids, const std::vector<std::uint64_t>& more, const ReadBack& what, std::string_view file) {
+void add_all(RecordedEvents& ids, const std::vector<RecordedCopy>& more, const ReadBack& what, std::string_view file) {
   file.remove_prefix(std::min(what.project.size() + 1, file.size()));
   file.remove_prefix(std::min(file.find('.') + 1, file.size()));
   const std::string_view stream = file.substr(0, file.find('.'));
@@ -45,7 +47,7 @@ void add_all(RecordedEvents& ids, const std::vector<std::uint64_t>& more, const 
   const bool named = formats::good_stream_text(stream.substr(0, parts), formats::kMostStreamType) &&
                      formats::good_stream_text(name, formats::kMostStreamName);
   const auto number = named ? ids.number_of(stream.substr(0, parts), name) : ids.number_of("physics", "unknown");
-  for (const std::uint64_t id : more) ids.add(id, number);
+  for (const RecordedCopy& one : more) ids.add_copy(one.id, number, one.copies);
 }
 
 // A file that a killed recorder left. Recovering may have been cut short as well: what it left is made anew, and what it finished is there.
@@ -72,15 +74,21 @@ void recover(const ReadBack& what, const fs::path& file, const std::function<voi
   fs::remove(file);
 }
 
-Result<std::vector<std::uint64_t>> read_remembered(const fs::path& path) {
+Result<std::vector<RecordedCopy>> read_remembered(const fs::path& path) {
   const auto mapped = RODEO_TRY(base::MappedFile::open(path.string()));
   const auto bytes = mapped.bytes();
-  if (bytes.size() % sizeof(std::uint64_t) != 0)
-    return std::unexpected(Error{"farm.bad_ids", "is no list of ids", path.string()});
-  std::vector<std::uint64_t> ids(bytes.size() / sizeof(std::uint64_t));
-  if (!ids.empty()) std::memcpy(ids.data(), bytes.data(), bytes.size());
+  std::vector<RecordedCopy> copies;
+  std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
+  if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
   RODEO_TRY(mapped.check());
-  return ids;
+  const std::size_t listed = words.size() < 2 ? 0 : words.size() - 2;
+  if (bytes.size() % sizeof(std::uint64_t) != 0 || words.size() < 2 || words[0] != kIdsMark || words[1] > listed ||
+      (listed - words[1]) % 2 != 0)
+    return std::unexpected(Error{"farm.bad_ids", "is no list of ids", path.string()});
+  const std::size_t pairs = 2 + static_cast<std::size_t>(words[1]);
+  for (std::size_t i = 2; i < pairs; ++i) copies.push_back({words[i], 1});
+  for (std::size_t i = pairs; i < words.size(); i += 2) copies.push_back({words[i], words[i + 1]});
+  return copies;
 }
 
 }  // namespace
@@ -96,33 +104,42 @@ std::vector<fs::path> files_of_run(const ReadBack& what, const std::string& endi
   return files;
 }
 
-Result<std::vector<std::uint64_t>> ids_of_file(const fs::path& file) {
+Result<std::vector<RecordedCopy>> copies_in_file(const fs::path& file) {
   const auto mapped = RODEO_TRY(base::MappedFile::open(file.string(), base::MappedFile::Access::random));
   const auto damaged = [&](const formats::DecodeError& error) {
     return std::unexpected(Error{"farm.bad_file", error.message(), file.string()});
   };
   auto reader = storage::EventFileReader::open(mapped.bytes());
   if (!reader) return damaged(reader.error());
-  std::vector<std::uint64_t> ids;
+  std::vector<RecordedCopy> copies;
   for (;;) {
     const auto block = reader->next();
     if (!block) return damaged(block.error());
     if (!*block) break;
     const auto event = formats::decode_event_header((*block)->stored, (*block)->stored.size());
     if (!event) return damaged(event.error().from((*block)->offset));
-    ids.push_back(event->global_id);
+    const auto tags = formats::decode_stream_tags(formats::stream_tag_text(event->stream_tags));
+    copies.push_back({event->global_id, std::max<std::uint64_t>(tags.size(), 1)});
   }
   RODEO_TRY(mapped.check());
-  return ids;
+  return copies;
 }
 
 fs::path remembered_ids_path(const fs::path& file) { return file.parent_path() / ("." + file.filename().string() + ".ids"); }
 
 Result<void> remember_ids(const fs::path& file) {
-  const auto ids = RODEO_TRY(ids_of_file(file));
+  const auto copies = RODEO_TRY(copies_in_file(file));
+  std::vector<std::uint64_t> words{kIdsMark, 0};
+  for (const RecordedCopy& one : copies) {
+    if (one.copies == 1) words.push_back(one.id);
+  }
+  words[1] = words.size() - 2;
+  for (const RecordedCopy& one : copies) {
+    if (one.copies > 1) words.insert(words.end(), {one.id, one.copies});
+  }
   const fs::path path = remembered_ids_path(file);
   const std::string part = path.string() + ".part";
-  RODEO_TRY(storage::write_file(part, std::as_bytes(std::span(ids))));
+  RODEO_TRY(storage::write_file(part, std::as_bytes(std::span(words))));
   std::error_code error;
   fs::rename(part, path, error);
   if (error) return std::unexpected(Error{"file.write", "cannot rename: " + error.message(), part});
@@ -144,7 +161,7 @@ void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::functio
   }
   std::uint64_t files = 0;
   for (const fs::path& file : files_of_run(what, ".data")) {
-    const auto read = ids_of_file(file);
+    const auto read = copies_in_file(file);
     if (!read) give_up(read.error(), file, "its ids cannot be read");
     add_all(ids, *read, what, file.filename().string());
     ++files;
@@ -160,6 +177,9 @@ void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::functio
   if (files > 0)
     say(fmt::format("run {} has {} here: {} are recorded already", what.run_number, base::counted(files, "file"),
                     base::counted(ids.size(), "id")));
+  if (const std::uint64_t partly = ids.partly_there(); partly > 0)
+    say(fmt::format("{} not in all their streams: what is missing is written when they come again",
+                    partly == 1 ? "1 of them is" : fmt::format("{} of them are", partly)));
 }
 
 }  // namespace rodeo::farm

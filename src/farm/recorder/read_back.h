@@ -25,8 +25,13 @@ struct ReadBack {
 /// missed: a file that cannot be read or recovered.
 void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::function<void(std::string)>& say);
 
-/// The ids of the events of a closed file. Error: it is no event file, or is damaged.
-Result<std::vector<std::uint64_t>> ids_of_file(const std::filesystem::path& file);
+/// An event of a file, and how many streams it has, each with a copy.
+struct RecordedCopy {
+  std::uint64_t id = 0;
+  std::uint64_t copies = 1;
+};
+/// The events of a closed file. Error: it is no event file, or is damaged.
+Result<std::vector<RecordedCopy>> copies_in_file(const std::filesystem::path& file);
 
 /// Where the ids of a file are remembered once it has been moved away.
 std::filesystem::path remembered_ids_path(const std::filesystem::path& file);

@@ -1,8 +1,11 @@
 // Which events a recorder has, and to which stream each was recorded.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "farm/recorder/id_set.h"
@@ -33,6 +36,26 @@ class RecordedEvents {
     return before == nullptr;
   }
 
+  /// One of `copies` is in a file of this stream: killed between the flushes of two files, a recorder has an event in some of its streams alone.
+  void add_copy(std::uint64_t id, StreamNumber stream, std::uint64_t copies) {
+    if (copies > 1) {
+      if (find(id) != nullptr && !partly_.contains(id)) return;
+      auto& streams = partly_[id];
+      if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
+      if (streams.size() >= copies) partly_.erase(id);
+    }
+    add(id, stream);
+  }
+
+  /// Of an event that is in some of its streams alone: those. nullptr: it is in all of them, or not there.
+  const std::vector<StreamNumber>* partly(std::uint64_t id) const {
+    const auto found = partly_.find(id);
+    return found == partly_.end() ? nullptr : &found->second;
+  }
+  std::uint64_t partly_there() const { return partly_.size(); }
+  /// It is in all of its streams now.
+  void complete(std::uint64_t id) { partly_.erase(id); }
+
   /// nullptr: it is not there. Valid until the next new stream.
   const Stream* find(std::uint64_t id) const {
     const Stream* found = nullptr;
@@ -53,6 +76,7 @@ class RecordedEvents {
   };
 
   std::vector<OfStream> streams_;
+  std::unordered_map<std::uint64_t, std::vector<StreamNumber>> partly_;
   std::uint64_t size_ = 0;
 };
 

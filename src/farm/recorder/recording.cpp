@@ -61,7 +61,7 @@ RecordStatus Recording::refusal() const {
 bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes,
                       std::uint64_t now_ns) {
   const std::span<const std::byte> front = front_of(pieces, front_);
-  const auto taken = formats::decode_record_head(front);
+  auto taken = formats::decode_record_head(front);
   if (!taken) {
     refuse(ticket, RecordStatus::malformed);
     return true;
@@ -79,15 +79,19 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
     return true;
   }
   const std::uint64_t id = taken->head.global_id;
-  if (has(id)) {
+  const auto had = [&] {
     counters_.add(RecorderCounter::had_already);
     answers_.push_back({ticket, RecordStatus::had_already});
     return true;
-  }
+  };
+  const bool partly = ids_.partly(id) != nullptr;
+  if (has(id) && !partly) return had();
   if (const auto twin = under_way_.find(id); twin != under_way_.end()) {
     events_[twin->second].tickets.push_back(ticket);
     return true;
   }
+  // What is safe in one stream is not refused, wherever else it should be: the next recorder would write it a second time.
+  if (partly && (ending_ || trouble_until_ns_ > now_ns || has_another_decision(id, taken->head.streams))) return had();
   if (ending_) {
     refuse(ticket, RecordStatus::not_ready);
     return true;
@@ -115,6 +119,16 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
   return true;
 }
 
+// Of an event that is there in some of its streams: leaves those that are missing. True: none of those that it should go to has it, or all have; a node
+// that has it now does not know what the one before decided.
+bool Recording::has_another_decision(std::uint64_t id, std::vector<RecordStream>& streams) {
+  const auto& there = *ids_.partly(id);
+  const auto erased = std::erase_if(streams, [&](const RecordStream& stream) {
+    return std::ranges::find(there, ids_.number_of(stream.type, stream.name)) != there.end();
+  });
+  return erased == 0 || streams.empty();
+}
+
 void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
                      std::uint64_t now_ns) {
   if (free_events_.empty()) {
@@ -125,7 +139,8 @@ void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_b
   Event& event = events_[waiter];
   event.id = head.global_id;
   event.bytes = bytes;
-  event.copies = event.safe = event.lost = 0;
+  event.copies = event.lost = 0;
+  event.safe = ids_.partly(head.global_id) != nullptr ? 1 : 0;
   event.tickets.assign(1, ticket);
   const auto to_keep = std::ranges::find_if(head.streams, [](const RecordStream& one) { return one.type != "debug"; });
   const RecordStream& stream_of = to_keep == head.streams.end() ? head.streams.front() : *to_keep;
@@ -138,6 +153,11 @@ void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_b
       if (file != nullptr) fail({file->status().code, file->status().failure}, now_ns);
       ++event.lost;
     }
+  }
+  if (event.copies == 0 && event.safe > 0) {
+    counters_.add(RecorderCounter::had_already);
+    answers_.push_back({ticket, RecordStatus::had_already});
+    return;
   }
   if (event.copies == 0) {
     refuse(ticket, refusal());
@@ -183,6 +203,7 @@ void Recording::settle(StreamFile::Waiter waiter, bool safe) {
   if (event.copies > 0) return;
   if (event.safe > 0) {
     ids_.add(event.id, event.stream);
+    ids_.complete(event.id);
     counters_.add(RecorderCounter::events_recorded);
     counters_.add(RecorderCounter::event_bytes, event.bytes);
     counters_.add(RecorderCounter::had_already, event.tickets.size() - 1);
@@ -248,7 +269,10 @@ void Recording::end_what_is_past(std::uint64_t now_ns) {
     end(std::ranges::min_element(files_, {}, [](const auto& one) { return one.second->last_append_ns(); }));
 }
 
-void Recording::end() { ending_ = true; }
+void Recording::end() {
+  if (std::exchange(ending_, true)) return;
+  counters_.add(RecorderCounter::copies_lost, ids_.partly_there());
+}
 
 void Recording::slow_down(std::chrono::nanoseconds each_write) {
   delay_ = each_write;

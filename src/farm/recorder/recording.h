@@ -47,7 +47,8 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Recorder
     {"other_run", "events", "Events of another run than the recorder's: refused."},
     {"refused_disk_full", "events", "Refused, for the disk is full."},
     {"refused_write_failed", "events", "Refused, for the disk failed."},
-    {"copies_lost", "events", "Events that are safe in one of their streams, and could not be written to another."},
+    {"copies_lost", "events", 
+     "Events that are safe in one of their streams, and could not be written to another, or never came again for that."},
     {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, for the disk was busy."},
 }};
 
@@ -114,6 +115,7 @@ class Recording {
   using FileKey = std::tuple<std::string, std::string, std::uint32_t>;  // type, name, luminosity block
 
   void refuse(Ticket ticket, formats::RecordStatus status);
+  bool has_another_decision(std::uint64_t id, std::vector<formats::RecordStream>& streams);
   /// nullptr: there is none and cannot be one now.
   StreamFile* file_of(const formats::RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns);
   void fail(const Error& error, std::uint64_t now_ns);

@@ -44,6 +44,7 @@ storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, con
   out.buffers = keys.buffers;
   out.thread_name = "record-io";
   out.when_full = "free space there, or give the recorder another `directory` or a smaller `min_free`";
+  out.keep_only_safe = true;  // the node has another recorder write the rest, or this one again
   out.first_file_number = next_file_number(keys.directory, storage::core_file_name(out.files));
   return out;
 }
