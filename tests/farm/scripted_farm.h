@@ -38,6 +38,13 @@ inline void append_absent(std::vector<std::byte>& to, SourceId source_id, L1Id i
   formats::append_absent_rob(to, {.run_number = kRun}, source_id, id, status);
 }
 
+/// An answer on its way.
+struct SentAnswer final : transport::ReplyOwner {
+  explicit SentAnswer(std::vector<std::byte> of) : bytes(std::move(of)) {}
+  void sent(std::uint64_t) noexcept override { delete this; }
+  std::vector<std::byte> bytes;
+};
+
 /// One thread, as a Replier.
 class ScriptedReadout {
  public:
@@ -78,8 +85,9 @@ class ScriptedReadout {
         for (const SourceId rob : fetch.robs.empty() ? robs_ : fetch.robs)
           says(answer, rob, fetch.id, times_[{rob.value, fetch.id.value}]++);
       }
-      const std::span<const std::byte> part(answer);
-      replier_->reply(request.client, request.number, 0, {&part, 1});
+      auto* const sent = new SentAnswer{std::move(answer)};
+      const std::span<const std::byte> part(sent->bytes);
+      replier_->reply(request.client, request.number, 0, {&part, 1}, sent);
     }
   }
 

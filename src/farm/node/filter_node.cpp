@@ -38,11 +38,14 @@ std::uint64_t utc_now_ns() {
 transport::RequesterSettings requester_settings(const NodeSettings& settings) {
   const auto secret = transport::read_secret(settings.network.secret_file);
   if (!secret) throw SetupError(secret.error());
-  return {.name = settings.name,
-          .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
-          .provider = settings.network.providers.empty() ? "auto" : settings.network.providers.front(),
-          .secret = *secret,
-          .pages = settings.network.pages};
+  return {
+      .name = settings.name,
+      .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
+      .provider = settings.network.providers.empty() ? "auto" : settings.network.providers.front(),
+      .secret = *secret,
+      .pages = settings.network.pages,
+      // Whatever a message can have: what is too large for an event is left out and counted, one ROB at a time, and costs no connection.
+      .most_reply_bytes = 0xffff'ffff};
 }
 
 // The streams of a verdict that can be carried out; nothing: it cannot.

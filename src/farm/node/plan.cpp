@@ -42,7 +42,7 @@ const Settings<NodeKeys>& node_settings() {
           &N::recorder_patience, "recorder_patience",
           "Where there are several recorders: one that is away for longer is not waited for, the event goes to the next."),
       setting(&N::most_event_bytes, "max_event_size", "What does not fit into an event of this size is left out, flagged.",
-              {.minimum = 4096, .maximum = 0xffff'0000, .unit = Unit::bytes}),
+              {.minimum = 4096, .maximum = 0xf000'0000, .unit = Unit::bytes}),
       setting(&N::event_checksum, "event_checksum", "Adler-32 over the payload of each event that is recorded."),
       setting(&N::idle, "idle", {{"sleep", IdlePolicy::sleep}, {"yield", IdlePolicy::yield}, {"spin", IdlePolicy::spin}},
               "What threads do when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),

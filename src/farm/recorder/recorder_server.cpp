@@ -21,15 +21,18 @@ constexpr std::uint64_t kFarewellNs = 200'000'000;
 transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
   const auto secret = transport::read_secret(settings.network.secret_file);
   if (!secret) throw SetupError(secret.error());
-  return {.name = settings.name,
-          .service = "events",
-          .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
-          .address = settings.network.address,
-          .providers = settings.network.providers,
-          .secret = *secret,
-          .page_bytes = settings.network.page_bytes,
-          .pages = settings.network.pages,
-          .most_clients = settings.most_clients};
+  return {
+      .name = settings.name,
+      .service = "events",
+      .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
+      .address = settings.network.address,
+      .providers = settings.network.providers,
+      .secret = *secret,
+      .page_bytes = settings.network.page_bytes,
+      .pages = settings.network.pages,
+      // Whatever a message can have: how large an event may be is for nodes (farm.node.max_event_size), and what they build is taken.
+      .most_clients = settings.most_clients,
+      .most_request_bytes = 0xffff'ffff};
 }
 
 }  // namespace
