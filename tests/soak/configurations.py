@@ -92,7 +92,7 @@ type = "hlt_request_handler"
 name = "hlt"
 rate = "{rate_hz}Hz"
 retention = "20s"
-garbage_age = "600s"
+garbage_age = "60s"
 linger = "5s"
 """)
     parts["supervisor"] = (["farm", "supervise"], f"""

@@ -9,6 +9,7 @@ KINDS = [KILL, STOP, CUT, SLOW_DISK, FULL_DISK, HANG]
 FIRST = 1.0  # seconds without faults at the begin, and at the end
 LAST = 3.0
 LONGEST = 2.5
+LONG_CUT = (3.0, 30.0)  # of connections that are cut all the time: up to three times the supervisor's readout_grace
 RECOVERY = 1.2  # seconds that a process is left alone after one
 
 
@@ -42,6 +43,8 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
         kind, target = wanted.pop(min(range(len(wanted)), key=lambda j: max(free_from.get(wanted[j][1], 0.0) - at, 0.0)))
         at = max(at, free_from.get(target, 0.0))
         lasts = 0.0 if kind in (KILL, CUT) else draw.uniform(0.3, LONGEST)
+        if kind == CUT and room > 4 * LONG_CUT[1] and draw.random() < 0.4:
+            lasts = draw.uniform(*LONG_CUT)
         lasts = min(lasts, seconds - LAST - at)
         if lasts < 0:
             continue

@@ -31,6 +31,17 @@ MOST_MEMORY_GROWTH = 1.25
 UNDER_WAY = 300  # events at most, as events_in_flight of the supervisor (configurations.py) at 1 kHz
 
 
+def numbers_named(tree, name):
+    """The sum of all numbers of this name in a status."""
+    if isinstance(tree, list):
+        return sum(numbers_named(one, name) for one in tree)
+    if not isinstance(tree, dict):
+        return 0
+    own = sum(value for key, value in tree.items() if key == name and isinstance(value, int))
+    named = tree.get("value", 0) if tree.get("name") == name and isinstance(tree.get("value", 0), int) else 0
+    return own + named + sum(numbers_named(value, name) for value in tree.values())
+
+
 class Soak:
     def __init__(self, seconds, seed, rate_hz, directory, build=BUILD, say=print, kinds=None, python=True, authority_dies=False):
         self.authority_dies = authority_dies
@@ -38,6 +49,7 @@ class Soak:
         self.findings, self.counts, self.memory = [], {}, {}
         self.disks = [self.directory / f"disk{i}" for i in (1, 2)]
         self.mounted = []
+        self.cut = set()  # processes whose connections do not last
         for disk in self.disks:
             disk.mkdir()
         self.full_possible = self._mount()
@@ -135,6 +147,8 @@ class Soak:
                 if not self.farm.alive(name) and not any(getattr(undo, "name", None) == name for _, undo in back):
                     self.findings.append(f"{name} ended by itself:\n{self.farm.last_words(name)}")
                     self.farm.start(name)
+            for name in self.cut:
+                self._cut(name)
             self._look_at_memory(now)
             time.sleep(0.05)
         for _, undo in back:
@@ -150,7 +164,10 @@ class Soak:
             return Undo(lambda: self.farm.stop(target, False))
         if fault.kind == plans.CUT:
             self._cut(target)
-            return None
+            if not fault.lasts:
+                return None
+            self.cut.add(target)
+            return Undo(lambda: self.cut.discard(target))
         if fault.kind == plans.SLOW_DISK:
             self._slow(target, 0.05)
             return Undo(lambda: self._slow(target, 0))
@@ -206,6 +223,9 @@ class Soak:
             self.findings.append(f"a minute after the last trigger {said}")
             for name in ["supervisor", *configurations.NODES]:
                 self.say(f"{name}: {json.dumps(self._status(name))}")
+        for name in configurations.READOUTS:
+            if garbage := numbers_named(self._status(name), "garbage"):
+                self.findings.append(f"{name} let {garbage} fragments go that no clear has named: their events have no verdict")
         self.triggers.close()
         self._end_in_order()
 

@@ -47,7 +47,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Recorder
     {"other_run", "events", "Events of another run than the recorder's: refused."},
     {"refused_disk_full", "events", "Refused, for the disk is full."},
     {"refused_write_failed", "events", "Refused, for the disk failed."},
-    {"copies_lost", "events", 
+    {"copies_lost", "events",
      "Events that are safe in one of their streams, and could not be written to another, or never came again for that."},
     {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, for the disk was busy."},
 }};

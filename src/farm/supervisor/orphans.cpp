@@ -90,8 +90,7 @@ bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_n
     const auto have = formats::decode_have_answer(reply.message.in_one_piece(whole), count);
     if (!have) not_said(asked_from_, count);
     for (std::size_t i = 0; have && i < count; ++i) {
-      if (have->has(i))
-        recorded_[asked_from_ + i] = have->stream(i).type == "debug" ? Recorded::debug : Recorded::accepted;
+      if (have->has(i)) recorded_[asked_from_ + i] = have->stream(i).type == "debug" ? Recorded::debug : Recorded::accepted;
     }
   } else if (now_ns - asked_ns_ < kRecorderPatienceNs) {
     return true;  // asked again
