@@ -33,8 +33,7 @@ void SelectionPool::submit(SelectionJob& job) {
   job.error.clear();
   job.selected = {};
   job.began_ns.store(0, std::memory_order_relaxed);
-  SelectionJob* pointer = &job;
-  while (!waiting_.try_push(std::move(pointer))) base::cpu_relax();
+  while (!waiting_.try_push(&job)) base::cpu_relax();
 }
 
 SelectionJob* SelectionPool::take() {
@@ -76,7 +75,7 @@ void SelectionPool::run(Worker& worker) {
     } catch (...) {
       job->error = "something was thrown that is no std::exception";
     }
-    while (!done_.try_push(std::move(job))) base::cpu_relax();
+    while (!done_.try_push(auto(job))) base::cpu_relax();
   }
   // What Python runs for this thread ends with it.
   {

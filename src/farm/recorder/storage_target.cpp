@@ -113,7 +113,7 @@ Result<std::string> output_of(const std::vector<std::string>& command, std::chro
 
 Result<std::string> sha256_of_file(const fs::path& file) {
   const auto mapped = RODEO_TRY(base::MappedFile::open(file.string()));
-  const std::string digest = base::sha256_hex(mapped.bytes());
+  std::string digest = base::sha256_hex(mapped.bytes());
   RODEO_TRY(mapped.check());
   return digest;
 }
