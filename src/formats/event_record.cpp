@@ -40,6 +40,7 @@ const char* record_status_name(std::uint16_t status) {
   switch (static_cast<RecordStatus>(status)) {
     case RecordStatus::recorded: return "recorded";
     case RecordStatus::had_already: return "had_already";
+    case RecordStatus::had_already_debug: return "had_already_debug";
     case RecordStatus::malformed: return "malformed";
     case RecordStatus::other_run: return "other_run";
     case RecordStatus::not_ready: return "not_ready";

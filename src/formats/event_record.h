@@ -22,11 +22,12 @@ inline constexpr std::uint16_t kHave = 2;    ///< ids; answered with the stream 
 
 /// Status of a reply to RECORD. Those from kFirstRefusal on are refusals: this request has put the event into no file.
 enum class RecordStatus : std::uint16_t {
-  recorded = 0,     ///< safe on disk, by the policy of the recorder
-  had_already = 1,  ///< the same: a copy of this id came before
-  malformed = 16,   ///< cannot be read, or is no event: never send it again
-  other_run = 17,   ///< of another run than the recorder's
-  not_ready = 18,   ///< the recorder has not read back the files of its run, which may have the event, or ends
+  recorded = 0,           ///< safe on disk, by the policy of the recorder
+  had_already = 1,        ///< the same: a copy of this id came before
+  had_already_debug = 2,  ///< the same, and that copy is in streams for debugging alone
+  malformed = 16,         ///< cannot be read, or is no event: never send it again
+  other_run = 17,         ///< of another run than the recorder's
+  not_ready = 18,         ///< the recorder has not read back the files of its run, which may have the event, or ends
   disk_full = 19,
   write_failed = 20,
   unknown_request = 21,  ///< of a kind that it does not know

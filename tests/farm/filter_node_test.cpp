@@ -481,6 +481,29 @@ TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther)
   farm.expect_counted("had_already", 1);
 }
 
+// A node before this one had it recorded and died: its decision is lost, what it came to stands in the file.
+TEST(FilterNode, AnEventThatARecorderHasAlreadyIsWhatThatCopyWasRecordedAs) {
+  using rodeo::formats::RecordStatus;
+  Farm farm;
+  farm.supervisor.recorders = {"first"};
+  ScriptedRecorder first(farm.bus, "first");
+  first.script = {RecordStatus::had_already, RecordStatus::had_already_debug};
+  farm.supervisor.assign(1, 1, AssignedEvent::kBuildOnly);
+  farm.start();
+  const auto until_decided = [&](std::size_t events) {
+    farm.until([&] {
+      first.poll();
+      return farm.supervisor.decisions.size() == events;
+    });
+  };
+  until_decided(1);
+  EXPECT_EQ(farm.only(1).verdict, Verdict::accepted) << "it built it only, and somebody accepted it";
+  farm.supervisor.assign(2, 1);
+  until_decided(2);
+  EXPECT_EQ(farm.only(2).verdict, Verdict::debug) << "it would accept it, and the file says otherwise";
+  farm.expect_counted("had_already", 2);
+}
+
 TEST(FilterNode, ARecorderThatIsNotReadyAndCannotHaveTheEventIsPassedOver) {
   using rodeo::formats::RecordStatus;
   Farm farm;
@@ -518,6 +541,31 @@ TEST(FilterNode, AnEventThatIsAssignedAgainWhileItIsSelectedIsBuiltOnly) {
   go = true;
   farm.until([&] { return farm.node->status().slots_used == 0; });
   EXPECT_EQ(farm.only(1).verdict, Verdict::debug) << "what the first one came to is nobody's";
+}
+
+TEST(FilterNode, SelectionsThatDoNotComeBackAreSaidAndSoIsThatTheyDid) {
+  Farm farm;
+  farm.settings.workers = 2;
+  farm.supervisor.event_timeout = std::chrono::milliseconds{100};
+  std::atomic<int> shown{0};
+  std::atomic<bool> go{false};
+  farm.selection = [&](const WholeEvent&) {
+    ++shown;
+    while (!go) std::this_thread::yield();
+    return Selected::reject();
+  };
+  farm.supervisor.assign(1, 1);
+  farm.start();
+  farm.until([&] { return farm.node->status().hanging == 1; });
+  farm.supervisor.assign(2, 1);
+  farm.until([&] { return shown == 2; });
+  farm.until([&] { return farm.node->status().hanging == 2; });
+  EXPECT_NE(farm.node->take_messages().back().find("does not come back"), std::string::npos);
+  EXPECT_GE(farm.node->status().selecting_longest_ns, 100'000'000U);
+  go = true;
+  farm.until([&] { return farm.node->status().hanging == 0; });
+  farm.until_decided(2);
+  EXPECT_NE(farm.node->take_messages().back().find("come back"), std::string::npos);
 }
 
 TEST(FilterNode, AnotherRunEndsTheNodeWithAReason) {

@@ -167,6 +167,30 @@ TEST(Recording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
   EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::had_already), 2U);
 }
 
+// Whoever sends a second copy learns from the answer what the event is by the first.
+TEST(Recording, ASecondCopyIsToldWhetherTheFirstIsInStreamsForDebuggingAlone) {
+  const TemporaryDirectory directory;
+  Recorder recorder(keys_in(directory));
+  const rodeo::formats::RecordStream debug{.type = "debug", .name = "NodeBuildOnly", .obeys_lumi_block = false};
+  const FarmEvent physics{.id = 3};
+  const FarmEvent both{.id = 4, .streams = {debug, {}}};
+  const FarmEvent build_only{.id = 5, .streams = {debug}};
+  std::uint64_t ticket = 0;
+  for (const FarmEvent& first : {physics, both, build_only}) ASSERT_TRUE(recorder.offer(++ticket, first.request()));
+  // One comes before the first is safe, the other after it.
+  for (int round = 0; round < 2; ++round) {
+    for (const std::uint64_t id : {3, 4})
+      ASSERT_TRUE(recorder.offer(++ticket, FarmEvent{.id = id, .streams = {debug}}.request()));
+    ASSERT_TRUE(recorder.offer(++ticket, FarmEvent{.id = 5}.request()));
+    recorder.poll_until(ticket);
+    EXPECT_EQ(recorder.only_answer(ticket - 2), RecordStatus::had_already);
+    EXPECT_EQ(recorder.only_answer(ticket - 1), RecordStatus::had_already);
+    EXPECT_EQ(recorder.only_answer(ticket), RecordStatus::had_already_debug);
+  }
+  recorder.end();
+  EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::had_already), 6U);
+}
+
 TEST(Recording, NonsenseIsRefusedAndCounted) {
   const TemporaryDirectory directory;
   Recorder recorder(keys_in(directory));

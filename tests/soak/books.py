@@ -43,6 +43,12 @@ def lost_before(triggered, lost, most):
     return [f"events are lost that were not under way when the authority died, {name_some(early)}"] if len(early) else []
 
 
+def decided_otherwise(decided, placed, name):
+    """Decisions that the files do not bear out: `decided` and `placed` are ids of one verdict, as the supervisor counts it and as files have it."""
+    wrong = numpy.setdiff1d(decided, placed)
+    return [f"events that count as {name} and are in no {name} file, {name_some(wrong)}"] if len(wrong) else []
+
+
 def settle(triggered, recorded, debug, rejected, lost):
     """`triggered`: ids of the list. `recorded`, `debug`: ids in files of ordinary and of debug streams. `rejected`: ids that were decided so. `lost`: by reason, the ids
     that somebody has counted as lost. Repetitions within `rejected` and `lost` are the same said again; within files they are wrong."""

@@ -288,6 +288,7 @@ class Soak:
             self.findings += accounts.lost_before(triggered, ids[verdicts == 3], UNDER_WAY)
         books = accounts.settle(triggered, recorded, debug, ids[verdicts == 1], {"readout_died": ids[verdicts == 3]})
         self.findings += books.wrong
+        self.findings += accounts.decided_otherwise(ids[verdicts == 0], recorded, "accepted") + accounts.decided_otherwise(ids[verdicts == 2], debug, "debug")
         if books.lost and not self.authority_dies and not any(self.farm.parts[name].kills for name in configurations.READOUTS):
             self.findings.append(f"events are lost, and no readout was killed: {books.lost}")
         self._judge_memory()

@@ -47,6 +47,11 @@ def test_each_kind_of_fault_occurs_three_times_and_none_overlaps(seed):
         assert all(a.at + a.lasts < b.at for a, b in zip(mine, mine[1:]))
 
 
+def test_what_is_counted_and_what_files_have_is_compared():
+    assert not books.decided_otherwise(ids(1, 2), ids(1, 2, 3), "debug")
+    assert books.decided_otherwise(ids(1, 2), ids(2, 3), "debug") == ["events that count as debug and are in no debug file, 1: 0x1"]
+
+
 def test_events_in_one_place_each_are_well():
     found = settled([1, 2, 3, 4], recorded=[1], debug=[2], rejected=[3, 3], died=[4])
     assert not found.wrong

@@ -163,11 +163,11 @@ bool FilterNode::turn(std::uint64_t now_ns) {
 void FilterNode::take_reply(Requester::Reply& reply, std::uint64_t now_ns) {
   if (readouts_ != nullptr && readouts_->take(reply, now_ns)) return;
   using Came = RecorderLinks::Came;
-  const auto [what, slot] = recorders_.take(reply, now_ns);
+  const auto [what, slot, copy] = recorders_.take(reply, now_ns);
   switch (what) {
     case Came::not_for_it: break;
     case Came::nothing: return;
-    case Came::safe: return decide(slot, events_.slots[slot].verdict, now_ns);
+    case Came::safe: return decide(slot, copy.value_or(events_.slots[slot].verdict), now_ns, copy.has_value());
     case Came::given_up:
     case Came::dropped: return free_slot(slot);
   }
@@ -215,6 +215,7 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
 
 std::uint32_t FilterNode::slots_free() const {
   if (collector_ == nullptr || ending_.load(std::memory_order_relaxed) || over_) return 0;
+  if (all_hang_) return 0;
   if (!collector_->any_up()) return 0;  // it could only give events up
   if (!readouts_->all_described() && base::steady_now_ns() < described_by_ns_) return 0;
   return collector_->free_slots();
@@ -342,7 +343,9 @@ void FilterNode::selected(SelectionJob& job, std::uint64_t now_ns) {
     case Selected::Verdict::accepted: {
       auto streams = streams_of(job.selected);
       if (!streams) return to_debug(bad_selection, "its streams are none, too many, or have names that cannot be");
-      return keep(slot, Verdict::accepted, std::move(*streams));
+      // Its verdict is what its files say: another node may have to tell from these alone.
+      const bool debug = std::ranges::all_of(*streams, [](const RecordStream& one) { return one.type == "debug"; });
+      return keep(slot, debug ? Verdict::debug : Verdict::accepted, std::move(*streams));
     }
     case Selected::Verdict::more: break;
   }
@@ -379,10 +382,10 @@ void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
   recorders_.begin(slot, now_ns);
 }
 
-void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns) {
+void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns, bool another_copy) {
   NodeEvent& event = events_.slots[slot];
   const bool recorded = event.state == State::recording && !recorders_.none();
-  const bool lacks = verdict != Verdict::rejected && lacks_fragments(slot);
+  const bool lacks = verdict != Verdict::rejected && !another_copy && lacks_fragments(slot);
   formats::EventDecision decision{.id = event.assigned.id, .verdict = verdict};
   if (recorded) decision.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(event.data.event_bytes(), 0xffffffff));
   if (lacks) decision.flags |= formats::EventDecision::kPartial;
@@ -397,6 +400,24 @@ void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns) {
   if (lacks) events_.counters.add(partial);
   deciding_.record(now_ns - event.assigned_ns);
   free_slot(slot);
+}
+
+// A thread that does not come back from user's code cannot be ended. What can be done: take no events that nobody would select, and say so.
+void FilterNode::look_at_selections(std::uint64_t now_ns, NodeStatus& status) {
+  for (const NodeEvent& event : events_.slots) {
+    const std::uint64_t began_ns = event.state == State::selecting ? event.job.began_ns.load(std::memory_order_relaxed) : 0;
+    if (began_ns == 0 || began_ns > now_ns) continue;
+    status.selecting_longest_ns = std::max(status.selecting_longest_ns, now_ns - began_ns);
+    status.hanging += now_ns - began_ns > event_timeout_ns_ ? 1 : 0;
+  }
+  const bool all = status.hanging >= settings_.workers;
+  if (all && !all_hang_)
+    say(
+        fmt::format("the selection {} does not come back: {} of {} threads are at an event for more than event_timeout; no "
+                    "event is taken",
+                    settings_.selection.type, status.hanging, settings_.workers));
+  if (!all && all_hang_) say("the selection has come back: events are taken again");
+  all_hang_ = all;
 }
 
 void FilterNode::show(std::uint64_t now_ns, bool last) {
@@ -427,6 +448,7 @@ void FilterNode::show(std::uint64_t now_ns, bool last) {
     status.selecting += event.state == State::selecting ? 1 : 0;
     status.recording += event.state == State::recording ? 1 : 0;
   }
+  look_at_selections(now_ns, status);
   status.unsafe_decisions = supervisor_.unsafe();
   if (readouts_ != nullptr) status.readouts = readouts_->peers();
   status.recorders = recorders_.peers();

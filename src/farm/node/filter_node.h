@@ -57,6 +57,7 @@ class FilterNode {
   void take_reply(Requester::Reply& reply, std::uint64_t now_ns);
   void take_welcome(std::uint64_t now_ns);
   std::uint32_t slots_free() const;
+  void look_at_selections(std::uint64_t now_ns, NodeStatus& status);
   void fail(const Error& error);
 
   // Events
@@ -70,7 +71,8 @@ class FilterNode {
   void selected(SelectionJob& job, std::uint64_t now_ns);
   void keep(Slot slot, formats::Verdict verdict, std::vector<formats::RecordStream> streams);
   void make_record(Slot slot, std::uint64_t now_ns);
-  void decide(Slot slot, formats::Verdict verdict, std::uint64_t now_ns);
+  /// `another_copy`: what is recorded of it is not what this node has built.
+  void decide(Slot slot, formats::Verdict verdict, std::uint64_t now_ns, bool another_copy = false);
   void free_slot(Slot slot);
   bool lacks_fragments(Slot slot) const { return collector_->lost(slot) > 0 || !events_.slots[slot].knew_all; }
   void show(std::uint64_t now_ns, bool last);
@@ -102,6 +104,7 @@ class FilterNode {
   std::uint64_t described_by_ns_ = 0;          // then readouts that nobody knows are not waited for
   std::uint64_t leave_at_ns_ = 0;
   bool over_ = false;
+  bool all_hang_ = false;  // each thread that selects is at an event whose time is over
   std::vector<Requester::Reply> replies_;
   std::vector<Slot> complete_;
   std::string failure_;

@@ -45,30 +45,35 @@ std::size_t connected(const std::vector<NodeStatus::Peer>& peers) {
 }  // namespace
 
 NodeProcess::NodeProcess(NodeSettings settings, const base::ComponentRegistry& registry)
-    : settings_(std::move(settings)), node_(settings_, [this, &registry] {
+    : settings_(std::move(settings)), node_(std::make_unique<FilterNode>(settings_, [this, &registry] {
         auto made = registry.make_selection(settings_.selection.type, settings_.selection.parameters);
         if (made) return std::move(*made);
         Error error = made.error();
         if (error.where.empty()) error.where = settings_.selection.where;
         throw SetupError(error);
-      }) {}
+      })) {}
+
+NodeProcess::~NodeProcess() {
+  // A selection that hangs still looks at an event of the node: both stay until the process has gone.
+  if (node_->ended() && node_->status().hanging > 0) static_cast<void>(node_.release());
+}
 
 void NodeProcess::start(std::uint32_t run_number) {
-  node_.start(run_number);
+  node_->start(run_number);
   began_ns_ = base::steady_now_ns();
   phase_ = Phase::running;
 }
 
 void NodeProcess::stop() {
   if (phase_ == Phase::stopped || phase_ == Phase::draining) return;
-  node_.end();
+  node_->end();
   phase_ = Phase::draining;
 }
 
 void NodeProcess::step() {
-  shown_ = node_.status();
-  if (!node_.ended() || phase_ == Phase::stopped) return;
-  shown_ = node_.status();
+  shown_ = node_->status();
+  if (!node_->ended() || phase_ == Phase::stopped) return;
+  shown_ = node_->status();
   ended_ns_ = base::steady_now_ns();
   phase_ = Phase::stopped;
 }
@@ -110,6 +115,7 @@ Json NodeProcess::report() const {
        {"slots", Json::object({{"events", settings_.slots},
                                {"fetching", shown_.fetching},
                                {"selecting", shown_.selecting},
+                               {"hanging", shown_.hanging},
                                {"recording", shown_.recording}})},
        {"latency_us", Json::object({{"collecting_p50", microseconds(shown_.collecting_p50_ns)},
                                     {"collecting_p99", microseconds(shown_.collecting_p99_ns)},
@@ -184,6 +190,9 @@ std::string prometheus_text(const NodeStatus& status) {
   gauge("slots_used", "Events that it has.", status.slots_used);
   gauge("fetching", "Of these, events whose fragments are fetched.", status.fetching);
   gauge("selecting", "Of these, events that are selected.", status.selecting);
+  gauge("selections_hanging", "Threads that are at one event for longer than event_timeout.", status.hanging);
+  gauge("selecting_longest_seconds", "How long the selection has been at one event.",
+        microseconds(status.selecting_longest_ns) * 1e-6);
   gauge("recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
   gauge("unsafe_decisions", "Decisions that are kept, for the supervisor has not said that they are safe.",
         status.unsafe_decisions);
@@ -229,6 +238,8 @@ std::string node_report_text(const Json& report) {
                      base::format_quantity(number("bytes", "fragments"), "B"),
                      base::format_quantity(number("bytes", "recorded"), "B"), number("latency_us", "deciding_p50"),
                      number("latency_us", "deciding_p99"));
+  if (number("slots", "hanging") > 0)
+    out += fmt::format("  {:.0f} selections did not come back\n", number("slots", "hanging"));
   return out;
 }
 

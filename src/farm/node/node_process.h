@@ -1,6 +1,7 @@
 // A filter node as a process: the node, its report and view.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ class NodeProcess final : public FarmProcess {
  public:
   /// Makes the selection, of a registry that outlives this. Throws SetupError.
   NodeProcess(NodeSettings settings, const base::ComponentRegistry& registry);
+  ~NodeProcess() override;
 
   std::string name() const override { return settings_.name; }
   /// 0: of whichever run the supervisor has.
@@ -22,7 +24,7 @@ class NodeProcess final : public FarmProcess {
   void step() override;
   Phase phase() const override { return phase_; }
   Json report() const override;
-  std::vector<std::string> take_messages() override { return node_.take_messages(); }
+  std::vector<std::string> take_messages() override { return node_->take_messages(); }
   std::vector<std::string> view_lines(double seconds, process::ViewStyle style) override;
   std::string view_line(double seconds) override;
 
@@ -31,7 +33,7 @@ class NodeProcess final : public FarmProcess {
 
  private:
   const NodeSettings settings_;
-  FilterNode node_;
+  std::unique_ptr<FilterNode> node_;
   Phase phase_ = Phase::prepared;
   std::uint64_t began_ns_ = 0;
   std::uint64_t ended_ns_ = 0;

@@ -63,6 +63,7 @@ struct NodeStatus {
   std::uint32_t slots_used = 0;
   std::uint32_t fetching = 0;
   std::uint32_t selecting = 0;
+  std::uint32_t hanging = 0;  ///< of these, at the selection for longer than event_timeout
   std::uint32_t recording = 0;
   std::uint64_t unsafe_decisions = 0;
   std::uint64_t fragments_under_way = 0;
@@ -76,6 +77,7 @@ struct NodeStatus {
   std::vector<Peer> recorders;
   double cpu_seconds = 0;
   double selection_cpu_seconds = 0;
+  std::uint64_t selecting_longest_ns = 0;
   std::uint64_t collecting_p50_ns =
       0;  ///< from the first request for fragments to the last of those that were wanted at a time
   std::uint64_t collecting_p99_ns = 0;

@@ -113,14 +113,11 @@ RecorderLinks::Told RecorderLinks::take(Requester::Reply& reply, std::uint64_t n
   const Pending pending = found->second;
   pending_.erase(found);
   deliveries_[pending.slot].request.reset();
-  Came what = Came::dropped;
-  if (!events_.slots[pending.slot].dropped) {
-    what = pending.asks ? take_have_answer(pending.slot, reply, now_ns) : take_record_answer(pending.slot, reply, now_ns);
-  }
-  return {.what = what, .slot = pending.slot};
+  if (events_.slots[pending.slot].dropped) return {.what = Came::dropped, .slot = pending.slot};
+  return pending.asks ? take_have_answer(pending.slot, reply, now_ns) : take_record_answer(pending.slot, reply, now_ns);
 }
 
-RecorderLinks::Came RecorderLinks::take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+RecorderLinks::Told RecorderLinks::take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
   Delivery& delivery = deliveries_[slot];
   std::vector<std::byte> whole;
   const auto have = reply.outcome == Outcome::answered ? formats::decode_have_answer(reply.message.in_one_piece(whole), 1)
@@ -128,30 +125,34 @@ RecorderLinks::Came RecorderLinks::take_have_answer(Slot slot, Requester::Reply&
   if (!have) {
     delivery.at_ns = now_ns + kAgainNs;
     if (reply.outcome == Outcome::refused && !patient(delivery, now_ns)) go_without(slot, now_ns);
-    return Came::nothing;
+    return {.what = Came::nothing, .slot = slot};
   }
   if (have->has(0)) {
     events_.counters.add(had_already);
-    return Came::safe;
+    const bool debug = have->stream(0).type == "debug";
+    return {.what = Came::safe, .slot = slot, .copy = debug ? formats::Verdict::debug : formats::Verdict::accepted};
   }
   --delivery.to_ask;
   go_to(slot, recorder_of(slot), now_ns);
-  return Came::nothing;
+  return {.what = Came::nothing, .slot = slot};
 }
 
-RecorderLinks::Came RecorderLinks::take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
   Delivery& delivery = deliveries_[slot];
   const NodeEvent& event = events_.slots[slot];
   if (reply.outcome == Outcome::answered) {
-    if (reply.status == static_cast<std::uint16_t>(RecordStatus::had_already)) events_.counters.add(had_already);
+    Told safe{.what = Came::safe, .slot = slot};
+    if (reply.status == static_cast<std::uint16_t>(RecordStatus::had_already)) safe.copy = formats::Verdict::accepted;
+    if (reply.status == static_cast<std::uint16_t>(RecordStatus::had_already_debug)) safe.copy = formats::Verdict::debug;
+    if (safe.copy) events_.counters.add(had_already);
     events_.counters.add(recorded_bytes, event.data.event_bytes());
-    return Came::safe;
+    return safe;
   }
   if (reply.outcome != Outcome::refused) {
     delivery.unanswered = true;
     delivery.at_ns = now_ns + kAgainNs;
     events_.counters.add(record_again);
-    return Came::nothing;
+    return {.what = Came::nothing, .slot = slot};
   }
   events_.counters.add(record_refused);
   if (events_.counters.read(record_refused) <= 10)
@@ -160,20 +161,20 @@ RecorderLinks::Came RecorderLinks::take_record_answer(Slot slot, Requester::Repl
   const auto why = static_cast<RecordStatus>(reply.status);
   if (why == RecordStatus::malformed || why == RecordStatus::unknown_request) {
     events_.counters.add(given_up);
-    return Came::given_up;
+    return {.what = Came::given_up, .slot = slot};
   }
   if (why == RecordStatus::not_ready && (delivery.unanswered || event.assigned.build_only())) {
     // It has not read back what it has: the event may be there.
     delivery.at_ns = now_ns + kAgainNs;
     if (!patient(delivery, now_ns)) go_without(slot, now_ns);
-    return Came::nothing;
+    return {.what = Came::nothing, .slot = slot};
   }
   // It is not there, for sure: the next may have it.
   const auto count = static_cast<std::uint32_t>(recorders_.size());
   go_to(slot, (delivery.recorder + 1) % count, now_ns);
   delivery.unanswered = false;
   if (++delivery.refusals % count == 0) delivery.at_ns = now_ns + kAllRefusedNs;
-  return Came::nothing;
+  return {.what = Came::nothing, .slot = slot};
 }
 
 std::vector<NodeStatus::Peer> RecorderLinks::peers() const {

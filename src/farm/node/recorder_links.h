@@ -1,7 +1,7 @@
 // A filter node's talk with its recorders: which of them is sent an event, who is asked whether it has the event already, and when it is safe.
 //
 //     the first recorder of an event follows from its id; one that was another node's is asked for at all others before
-//     answered                                    safe
+//     answered                                    safe; where a copy was there before, the event is what that one was recorded as
 //     no answer                                   sent again, to the same: it may have it, and tells
 //     refused                                     the next one; after all of them, again a while later
 //     ... as not ready, where it may be there     sent again, to the same: a recorder that is started again has not read back yet what it has
@@ -20,6 +20,7 @@
 #include "farm/node/event_collector.h"
 #include "farm/node/node_events.h"
 #include "farm/node/settings.h"
+#include "formats/assignment.h"
 #include "transport/requester.h"
 
 namespace rodeo::farm {
@@ -48,6 +49,7 @@ class RecorderLinks {
   struct Told {
     Came what = Came::not_for_it;
     Slot slot = 0;
+    std::optional<formats::Verdict> copy = {};  ///< safe, as another's copy, that was recorded with this verdict
   };
   Told take(Requester::Reply& reply, std::uint64_t now_ns);
 
@@ -78,8 +80,8 @@ class RecorderLinks {
   void go_without(Slot slot, std::uint64_t now_ns);
   std::uint32_t recorder_of(Slot slot) const;
   void go_to(Slot slot, std::uint32_t recorder, std::uint64_t now_ns);
-  Came take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
-  Came take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
+  Told take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
+  Told take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
 
   const NodeSettings& settings_;
   NodeEvents& events_;

@@ -54,6 +54,12 @@ void Recording::refuse(Ticket ticket, RecordStatus status) {
   answers_.push_back({ticket, status});
 }
 
+void Recording::had_already(Ticket ticket, const RecordedEvents::Stream& stream) {
+  counters_.add(RecorderCounter::had_already);
+  answers_.push_back(
+      {ticket, RecordedEvents::is_debug(stream) ? RecordStatus::had_already_debug : RecordStatus::had_already});
+}
+
 RecordStatus Recording::refusal() const {
   return trouble_code_.ends_with("disk_full") ? RecordStatus::disk_full : RecordStatus::write_failed;
 }
@@ -80,8 +86,7 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
   }
   const std::uint64_t id = taken->head.global_id;
   const auto had = [&] {
-    counters_.add(RecorderCounter::had_already);
-    answers_.push_back({ticket, RecordStatus::had_already});
+    had_already(ticket, *stream_of(id));
     return true;
   };
   const bool partly = ids_.partly(id) != nullptr;
@@ -143,8 +148,8 @@ void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_b
   event.safe = ids_.partly(head.global_id) != nullptr ? 1 : 0;
   event.tickets.assign(1, ticket);
   const auto to_keep = std::ranges::find_if(head.streams, [](const RecordStream& one) { return one.type != "debug"; });
-  const RecordStream& stream_of = to_keep == head.streams.end() ? head.streams.front() : *to_keep;
-  event.stream = ids_.number_of(stream_of.type, stream_of.name);
+  const RecordStream& counts_as = to_keep == head.streams.end() ? head.streams.front() : *to_keep;
+  event.stream = ids_.number_of(counts_as.type, counts_as.name);
   for (const RecordStream& stream : head.streams) {
     StreamFile* const file = file_of(stream, lumi_block, now_ns);
     if (file != nullptr && file->append(event_pieces_, bytes, waiter, now_ns)) {
@@ -155,8 +160,7 @@ void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_b
     }
   }
   if (event.copies == 0 && event.safe > 0) {
-    counters_.add(RecorderCounter::had_already);
-    answers_.push_back({ticket, RecordStatus::had_already});
+    had_already(ticket, *stream_of(head.global_id));
     return;
   }
   if (event.copies == 0) {
@@ -206,14 +210,15 @@ void Recording::settle(StreamFile::Waiter waiter, bool safe) {
     ids_.complete(event.id);
     counters_.add(RecorderCounter::events_recorded);
     counters_.add(RecorderCounter::event_bytes, event.bytes);
-    counters_.add(RecorderCounter::had_already, event.tickets.size() - 1);
     if (event.lost > 0) counters_.add(RecorderCounter::copies_lost);
   }
   for (std::size_t i = 0; i < event.tickets.size(); ++i) {
     if (event.safe == 0) {
       refuse(event.tickets[i], refusal());
+    } else if (i == 0) {
+      answers_.push_back({event.tickets[i], RecordStatus::recorded});
     } else {
-      answers_.push_back({event.tickets[i], i == 0 ? RecordStatus::recorded : RecordStatus::had_already});
+      had_already(event.tickets[i], *stream_of(event.id));
     }
   }
   under_way_.erase(event.id);

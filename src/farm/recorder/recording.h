@@ -115,6 +115,8 @@ class Recording {
   using FileKey = std::tuple<std::string, std::string, std::uint32_t>;  // type, name, luminosity block
 
   void refuse(Ticket ticket, formats::RecordStatus status);
+  /// What a node is told whose copy is not needed: by the stream of the one that is there.
+  void had_already(Ticket ticket, const RecordedEvents::Stream& stream);
   bool has_another_decision(std::uint64_t id, std::vector<formats::RecordStream>& streams);
   /// nullptr: there is none and cannot be one now.
   StreamFile* file_of(const formats::RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns);
