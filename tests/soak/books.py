@@ -43,6 +43,12 @@ def lost_before(triggered, lost, most):
     return [f"events are lost that were not under way when the authority died, {name_some(early)}"] if len(early) else []
 
 
+def gone_with(triggered, known, most):
+    """Ids of the list of an authority that was killed which it told us alone: nobody else knows them. They may be among its last alone."""
+    unknown = numpy.setdiff1d(triggered, known)
+    return unknown[unknown + numpy.uint64(most) > triggered.max()] if len(unknown) else unknown
+
+
 def decided_otherwise(decided, placed, name):
     """Decisions that the files do not bear out: `decided` and `placed` are ids of one verdict, as the supervisor counts it and as files have it."""
     wrong = numpy.setdiff1d(decided, placed)

@@ -286,7 +286,11 @@ class Soak:
         if self.authority_dies:
             triggered = accounts.told_at_the_end(triggered, ids, UNDER_WAY)
             self.findings += accounts.lost_before(triggered, ids[verdicts == 3], UNDER_WAY)
-        books = accounts.settle(triggered, recorded, debug, ids[verdicts == 1], {"readout_died": ids[verdicts == 3]})
+        lost = {"readout_died": ids[verdicts == 3]}
+        if self.authority_dies:
+            # What a readout had of one of these would be its garbage, and said.
+            lost["authority_died"] = accounts.gone_with(triggered, numpy.concatenate([ids, recorded, debug]), UNDER_WAY)
+        books = accounts.settle(triggered, recorded, debug, ids[verdicts == 1], lost)
         self.findings += books.wrong
         self.findings += accounts.decided_otherwise(ids[verdicts == 0], recorded, "accepted") + accounts.decided_otherwise(ids[verdicts == 2], debug, "debug")
         if books.lost and not self.authority_dies and not any(self.farm.parts[name].kills for name in configurations.READOUTS):

@@ -89,6 +89,12 @@ def test_what_an_authority_that_died_told_others_alone_follows_its_list():
     assert books.told_at_the_end(ids(5, 6), ids(8), 10).tolist() == [5, 6]
 
 
+def test_what_an_authority_that_died_told_the_checker_alone_is_gone_with_it():
+    assert books.gone_with(ids(*range(100)), ids(*range(97), 98), 10).tolist() == [97, 99]
+    assert books.gone_with(ids(*range(100)), ids(*range(3), *range(4, 99)), 10).tolist() == [99], "3 was not under way"
+    assert not len(books.gone_with(ids(1, 2), ids(1, 2), 10))
+
+
 def test_only_the_last_events_may_be_lost_with_an_authority():
     assert not books.lost_before(ids(*range(100)), ids(95, 99), 10)
     assert "0x3" in books.lost_before(ids(*range(100)), ids(3, 99), 10)[0]
