@@ -224,10 +224,13 @@ class Soak:
             for name in ["supervisor", *configurations.NODES]:
                 self.say(f"{name}: {json.dumps(self._status(name))}")
         for name in configurations.READOUTS:
-            if garbage := numbers_named(self._status(name), "garbage"):
-                self.findings.append(f"{name} let {garbage} fragments go that no clear has named: their events have no verdict")
+            self._judge_garbage(name, self._status(name))
         self.triggers.close()
         self._end_in_order()
+
+    def _judge_garbage(self, name, said):
+        if garbage := numbers_named(said, "garbage"):
+            self.findings.append(f"{name} let {garbage} fragments go that no clear has named: their events have no verdict")
 
     def _lose_the_authority(self):
         """The trigger and the cards are one process, and essential: the run ends with what readouts hold. They end by themselves, for no card answers."""
@@ -236,6 +239,9 @@ class Soak:
         gone = lambda: not any(self.farm.alive(name) for name in configurations.READOUTS)
         if not wait_until(gone, 60):
             self.findings.append("a minute after its card was gone a readout has not ended")
+        for name in configurations.READOUTS:
+            report = self.directory / f"{name}.{self.farm.parts[name].lives}.json"
+            self._judge_garbage(name, json.loads(report.read_text()) if report.exists() else {})
         self.triggers.close()
         if "has ended" in (self.triggers.error or ""):
             self.triggers.error = None
