@@ -58,7 +58,8 @@ void Subscriber::progress(std::uint64_t now_ns) {
     broken({"transport.closed", fmt::format("publisher {} does not answer", publisher_)});
 }
 
-// Whom the bus names for these links, if he answers.
+// One of those whom the bus names for these links. An entry is no proof that its publisher lives: after each that came to nothing it is the next one's
+// turn. Where a connection broke, the publisher that was left is asked first.
 void Subscriber::call(std::uint64_t now_ns) {
   called_ns_ = now_ns;
   const auto bus = read_bus(settings_.bus);
@@ -67,40 +68,55 @@ void Subscriber::call(std::uint64_t now_ns) {
     return;
   }
   trouble_ = fmt::format("no publisher on the bus {} has its links", settings_.bus.string());
+  std::vector<const BusEntry*> candidates;
   for (const BusEntry& entry : bus->entries) {
     const bool has_all =
         std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
     if (!has_all || entry.trigger_list != settings_.trigger_list) continue;
-    if (!settings_.publisher.empty() && entry.name != settings_.publisher) continue;
-    publisher_ = entry.name;
-    const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
-    if (choice.empty()) {
-      trouble_ = fmt::format("publisher {} offers no network that can be had here", publisher_);
-      continue;
-    }
-    provider_ = choice[failures_ % choice.size()];
-    choices_ = choice.size();
-    asked_provider_ = false;
-    auto socket = ControlSocket::call(entry.address, entry.port);
-    if (!socket) {
-      trouble_ = base::in_a_line(socket.error());
-      continue;
-    }
-    socket_ = std::move(*socket);
-    entry_ = entry;
-    handshake_.emplace(Handshake::Side::subscriber,
-                       formats::ControlHello{.secret_required = !settings_.secret.empty(),
-                                             .nonce = random_bytes<32>(),
-                                             .instance = session_,
-                                             .program = "rodeo"},
-                       settings_.secret);
-    std::vector<std::byte> hello;
-    handshake_->begin(hello);
-    socket_.say(hello);
-    state_ = State::greeting;
-    trouble_ = fmt::format("publisher {} does not answer", publisher_);
-    return;
+    if (settings_.publisher.empty() || entry.name == settings_.publisher) candidates.push_back(&entry);
   }
+  std::ranges::stable_partition(candidates, [&](const BusEntry* entry) { return entry->instance == instance_; });
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (greet(*candidates[attempts_ % candidates.size()])) return;
+    next_publisher();
+  }
+}
+
+// False: it cannot be called from here.
+bool Subscriber::greet(const BusEntry& entry) {
+  publisher_ = entry.name;
+  const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
+  if (choice.empty()) {
+    trouble_ = fmt::format("publisher {} offers no network that can be had here", publisher_);
+    return false;
+  }
+  provider_ = choice[failures_ % choice.size()];
+  choices_ = choice.size();
+  asked_provider_ = false;
+  auto socket = ControlSocket::call(entry.address, entry.port);
+  if (!socket) {
+    trouble_ = base::in_a_line(socket.error());
+    return false;
+  }
+  socket_ = std::move(*socket);
+  entry_ = entry;
+  handshake_.emplace(Handshake::Side::subscriber,
+                     formats::ControlHello{.secret_required = !settings_.secret.empty(),
+                                           .nonce = random_bytes<32>(),
+                                           .instance = session_,
+                                           .program = "rodeo"},
+                     settings_.secret);
+  std::vector<std::byte> hello;
+  handshake_->begin(hello);
+  socket_.say(hello);
+  state_ = State::greeting;
+  trouble_ = fmt::format("publisher {} does not answer", publisher_);
+  return true;
+}
+
+void Subscriber::next_publisher() {
+  ++attempts_;
+  failures_ = 0;
 }
 
 void Subscriber::talk(std::uint64_t /*now_ns*/) {
@@ -200,6 +216,8 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
       trouble_.clear();
       last_end_.reset();
+      said_.clear();
+      attempts_ = 0;
       give_credit(quarter());
       break;
     case FabricPort::Event::What::received:
@@ -261,12 +279,13 @@ void Subscriber::leave() {
 void Subscriber::broken(Error why) {
   // It may be the provider: the next is tried before anything is said.
   const bool tries_next = asked_provider_ && state_ != State::flowing && ++failures_ % choices_ != 0;
+  if (!tries_next && state_ != State::flowing) next_publisher();
   trouble_ = base::in_a_line(why);
   if (state_ == State::flowing) {
     base::log_warning("publisher {} is gone ({}); it is looked for", publisher_, trouble_);
   } else if (tries_next) {
     base::log_info("publisher {}: {}; another network is tried", publisher_, trouble_);
-  } else if (!last_end_ || last_end_->code != why.code) {  // it may go on like this
+  } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // it may go on like this
     base::log_warning("publisher {}: {}; it is asked again", publisher_, trouble_);
   }
   if (!tries_next) last_end_ = std::move(why);

@@ -126,6 +126,8 @@ class Subscriber {
   };
 
   void call(std::uint64_t now_ns);
+  bool greet(const BusEntry& entry);
+  void next_publisher();
   void talk(std::uint64_t now_ns);
   Result<void> take(const formats::ControlMessage& message);
   Result<void> subscribe();
@@ -144,6 +146,8 @@ class Subscriber {
   std::size_t choices_ = 1;   // providers that there are to try
   std::size_t failures_ = 0;  // of providers: the next attempt is with the next
   bool asked_provider_ = false;
+  std::size_t attempts_ = 0;                 // at publishers since one of them flowed: the next is at the next of them
+  std::map<std::string, std::string> said_;  // of each of these: the code that the log has
 
   State state_ = State::away;
   std::uint64_t session_;

@@ -80,6 +80,14 @@ class Subscribers : public testing::Test {
     }
     return formats::ControlLeave{};
   }
+  /// The file of a publisher that was killed, with the same links.
+  void leave_entry_of_the_dead(const std::string& name, std::uint16_t port) const {
+    BusEntry dead = read_bus(bus_)->entries.front();
+    dead.name = name;
+    dead.instance += 1;
+    dead.port = port;
+    std::ofstream(bus_ / (name + ".json")) << bus_entry_text(dead);
+  }
   void publish(std::uint32_t count) {
     static const std::vector<std::byte> data(400);
     const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = count};
@@ -310,6 +318,37 @@ TEST_F(Subscribers, OneThatNamesItsPublisherHasThatOneThoughAnotherHasTheSameLin
   ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
   EXPECT_EQ(subscriber_->publisher(), "test.0");
   EXPECT_FALSE(other_->wanted(0));
+}
+
+TEST_F(Subscribers, WhatADeadPublisherLeftOnTheBusHidesNoneThatLives) {
+  publisher_.emplace(publisher(), links_);
+  leave_entry_of_the_dead("a.0", 1);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+}
+
+TEST_F(Subscribers, OneThatRefusesHidesNoneThatDoesNot) {
+  PublisherSettings first = publisher();
+  first.name = "a.0";
+  first.secret = "another's";
+  other_.emplace(first, links_);
+  publisher_.emplace(publisher(), links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+}
+
+TEST_F(Subscribers, AfterABreakThePublisherThatHasTheSessionIsAskedFirst) {
+  start();
+  PublisherSettings first = publisher();
+  first.name = "a.0";
+  other_.emplace(first, links_);
+  subscriber_->refuse("the test wants it so");
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+  EXPECT_EQ(subscriber_->connections(), 2U);
+  EXPECT_EQ(subscriber_->sessions(), 1U);
 }
 
 TEST_F(Subscribers, OnlySubscribersOfDataAreWaitedFor) {
