@@ -138,8 +138,9 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
     const auto taken = handshake_->take(message, reply);
     socket_.say(reply);
     RODEO_TRY(taken);
-    if (handshake_->done()) return subscribe();
-    return {};
+    if (!handshake_->done()) return {};
+    RODEO_TRY(check_instance(*entry_, handshake_->peer().instance));
+    return subscribe();
   }
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && state_ == State::subscribed)
     return accepted(*accept);

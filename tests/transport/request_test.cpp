@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -351,6 +352,18 @@ TEST_F(Requests, ThoseOfAServiceThatGoesAreLostAndTheNextIsFound) {
   ASSERT_TRUE(until([&] { return !ended_.empty(); }));
   EXPECT_EQ(whole(ended_[0].message), pattern(10, 5));
   expect_books();
+}
+
+TEST_F(Requests, WhoHasThePortOfADeadServiceByNowIsNotAskedForIt) {
+  BusEntry dead = look_up(bus_.file("bus"), "echo")->value();
+  dead.name = "dead";
+  dead.instance += 1;
+  std::ofstream(bus_.file("bus/dead.json")) << bus_entry_text(dead);
+  (void)connect();
+  const auto service = requester_->add("dead");
+  ASSERT_TRUE(until([&] { return requester_->trouble(service).contains("another process"); })) << requester_->trouble(service);
+  EXPECT_FALSE(requester_->connected(service));
+  EXPECT_EQ(requester_->instance(service), 0U);
 }
 
 TEST_F(Requests, ThoseOfARequesterThatGoesAreDropped) {

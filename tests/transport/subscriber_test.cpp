@@ -328,6 +328,21 @@ TEST_F(Subscribers, WhatADeadPublisherLeftOnTheBusHidesNoneThatLives) {
   EXPECT_EQ(subscriber_->publisher(), "test.0");
 }
 
+TEST_F(Subscribers, OneThatHasTheDeadOnesPortByNowIsNotTakenForIt) {
+  publisher_.emplace(publisher(), links_);
+  PublisherSettings another = publisher();
+  another.name = "z.0";
+  other_.emplace(another, links_);
+  leave_entry_of_the_dead("a.0", look_up(bus_, "z.0")->value().port);
+  SubscriberSettings settings = subscriber();
+  settings.publisher = "a.0";
+  subscriber_.emplace(settings, links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->last_end().has_value(); }));
+  EXPECT_EQ(subscriber_->last_end()->code, "transport.closed");
+  EXPECT_TRUE(subscriber_->trouble().contains("another process")) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->connections(), 0U);
+}
+
 TEST_F(Subscribers, OneThatRefusesHidesNoneThatDoesNot) {
   PublisherSettings first = publisher();
   first.name = "a.0";
