@@ -104,7 +104,10 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
   bool took = false;
   for (std::size_t rob = 0; rob < queues_.size(); ++rob) {
     FragmentPtr& fragment = first_[rob];
-    for (int i = 0; i < kBatch && (fragment || queues_[rob]->try_pop(fragment)); ++i) {
+    bool emptied = false;
+    for (int i = 0; i < kBatch; ++i) {
+      emptied = !fragment && !queues_[rob]->try_pop(fragment);
+      if (emptied) break;
       if (given_up_) {
         fragment.reset();
         ++not_kept_;
@@ -113,6 +116,7 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
       }
       took = true;
     }
+    service_.retention().book(rob).wait_outside(!emptied);
   }
   return took;
 }
