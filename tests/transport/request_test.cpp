@@ -63,7 +63,7 @@ class Requests : public testing::Test {
   Requester::Service connect(RequesterSettings settings = {}) {
     settings.name = "asker";
     settings.bus = bus_.file("bus");
-    settings.pages = 8;
+    if (settings.pages == 64) settings.pages = 8;
     requester_.emplace(std::move(settings));
     const auto service = requester_->add("echo");
     EXPECT_TRUE(until([&] { return requester_->connected(service); })) << requester_->trouble(service);
@@ -292,6 +292,22 @@ TEST_F(Requests, WhatIsKeptStopsNothing) {
     ended_.clear();
   }
   for (unsigned i = 0; i < 40; ++i) EXPECT_EQ(whole(kept[i].message), pattern(3000, i)) << i;
+}
+
+TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
+  for (const std::uint32_t pages : {2U, 3U, 4U, 8U}) {
+    const auto service = connect({.pages = pages});
+    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // as many pages as are kept in one piece
+    std::vector<Requester::Reply> kept;
+    for (unsigned i = 0; i < 10; ++i) {
+      ASSERT_TRUE(requester_->ask(service, 1, pattern(bytes, i), 10s));
+      ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+      ASSERT_EQ(ended_[0].outcome, Requester::Outcome::answered) << i << " with " << pages;
+      kept.push_back(std::move(ended_[0]));
+      ended_.clear();
+    }
+    for (unsigned i = 0; i < 10; ++i) EXPECT_EQ(whole(kept[i].message), pattern(bytes, i)) << i;
+  }
 }
 
 TEST_F(Requests, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
