@@ -81,6 +81,10 @@ bool brings_detector_data(Fid link) { return !link.is_virtual() && !link.to_fron
 NetworkInput::NetworkInput(NetworkInputSettings settings)
     : settings_(std::move(settings)), secret_(need(transport::read_secret(settings_.secret_file))) {
   if (settings_.bus.empty()) settings_.bus = transport::default_bus();
+  if (const auto out = std::ranges::find_if(settings_.links, &Fid::to_frontend); out != settings_.links.end())
+    throw SetupError({"readout.unknown_link",
+                      fmt::format("link {} goes to a front-end: nothing comes from it", formats::to_text(*out)),
+                      "readout.input.links", "name the link that comes from there: the FID without the direction bit"});
   const std::uint64_t begin = base::steady_now_ns();
   for (;;) {
     entries_ = living(settings_.bus);

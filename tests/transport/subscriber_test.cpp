@@ -343,6 +343,23 @@ TEST_F(Subscribers, OneThatHasTheDeadOnesPortByNowIsNotTakenForIt) {
   EXPECT_EQ(subscriber_->connections(), 0U);
 }
 
+TEST_F(Subscribers, AnEntryWithoutPagesIsRefusedAndHidesNobody) {
+  publisher_.emplace(publisher(), links_);
+  PublisherSettings small = publisher();
+  small.name = "a.0";
+  other_.emplace(small, links_);
+  for (const std::uint32_t bytes : {0U, 255U}) {
+    BusEntry entry = look_up(bus_, "a.0")->value();  // as the way to front-ends has one
+    entry.page_bytes = bytes;
+    std::ofstream(bus_ / "a.0.json") << bus_entry_text(entry);
+    subscriber_.emplace(subscriber(), links_, ports_);
+    ASSERT_TRUE(until([&] { return subscriber_->last_end().has_value(); }));
+    EXPECT_EQ(subscriber_->last_end()->code, "transport.page_bytes");
+    ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+    EXPECT_EQ(subscriber_->publisher(), "test.0");
+  }
+}
+
 TEST_F(Subscribers, OneThatRefusesHidesNoneThatDoesNot) {
   PublisherSettings first = publisher();
   first.name = "a.0";
