@@ -145,12 +145,11 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
   }
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && state_ == State::subscribed)
     return accepted(*accept);
-  if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && state_ == State::flowing) {
+  // The publisher may have nothing, and say so before we have seen that the fabric's connection is there.
+  const bool may_end = state_ == State::connecting || state_ == State::flowing;
+  if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && may_end) {
     last_ = end->pages;
-    if (came_ >= *last_) {
-      close();
-      state_ = State::ended;
-    }
+    end_once_all_came();
     return {};
   }
   return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
@@ -224,6 +223,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       said_.clear();
       attempts_ = 0;
       give_credit(quarter());
+      end_once_all_came();
       break;
     case FabricPort::Event::What::received:
       slots_[event.slot] = Slot::taken;
@@ -231,10 +231,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       heard_ns_ = now_ns_;
       ++came_;
       ++taken_;
-      if (last_ && came_ >= *last_) {
-        close();
-        state_ = State::ended;
-      }
+      end_once_all_came();
       break;
     case FabricPort::Event::What::broken:
       talk(now_ns_);  // the publisher may have said the end before
@@ -243,6 +240,12 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
     case FabricPort::Event::What::sent: break;
   }
   return true;
+}
+
+void Subscriber::end_once_all_came() {
+  if (state_ != State::flowing || !last_ || came_ < *last_) return;
+  close();
+  state_ = State::ended;
 }
 
 std::optional<Subscriber::Received> Subscriber::next() {

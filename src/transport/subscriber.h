@@ -135,6 +135,7 @@ class Subscriber {
   std::uint64_t quarter() const { return window_ < 8 ? 1 : window_ / 4; }
   void give_credit(std::uint64_t step);
   void say_what_came();
+  void end_once_all_came();
   void broken(Error why);
   void close();
 

@@ -162,6 +162,24 @@ TEST_F(Subscribers, AnEndThatWasSaidBeforeTheConnectionBrokeIsTheEnd) {
   EXPECT_TRUE(subscriber_->ended()) << subscriber_->trouble();
 }
 
+TEST_F(Subscribers, AnEndThatIsHeardBeforeTheConnectionIsSeenIsTheEnd) {
+  publisher_.emplace(publisher(), links_);
+  publisher_->end();
+  subscriber_.emplace(subscriber(), links_, ports_);
+  std::vector<std::pair<const FabricPort*, FabricPort::Event>> seen_late;
+  for (int more = 100; more > 0 && now_ < 1004 * kSecond; more -= seen_late.empty() ? 0 : 1) {
+    publisher_->progress(now_ += 1'000'000, 0);
+    subscriber_->progress(now_);
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { seen_late.emplace_back(&port, event); });
+  }
+  ASSERT_EQ(seen_late.size(), 1U) << subscriber_->trouble();
+  EXPECT_FALSE(subscriber_->ended());
+  subscriber_->take(*seen_late[0].first, seen_late[0].second);
+  EXPECT_TRUE(subscriber_->ended()) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->connections(), 1U);
+  EXPECT_TRUE(until([&] { return publisher_->ended(); }));
+}
+
 TEST_F(Subscribers, WhatCannotBeHadWithOneNetworkIsTriedWithTheNext) {
   auto settings = publisher();
   settings.providers = {"tcp"};
