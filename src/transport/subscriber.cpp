@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 200'000'000;        // between two looks at the bus
 constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a publisher may take to accept
-constexpr std::uint64_t kLeavingNs = 2'000'000'000;   // and to send what it still has
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;   // and to send nothing while it still has something
 
 }  // namespace
 
@@ -40,10 +40,11 @@ Subscriber::~Subscriber() { close(); }
 
 void Subscriber::progress(std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  if (heard_ns_ == 0) heard_ns_ = now_ns;
+  // By this clock, not by the one of when it came: that is old where this thread stood still.
+  if (std::exchange(heard_, false) || heard_ns_ == 0) heard_ns_ = now_ns;
   if (state_ == State::ended) return;
   if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
-  if (leaving_ && (state_ != State::flowing || now_ns - left_ns_ > kLeavingNs)) {
+  if (leaving_ && (state_ != State::flowing || now_ns - std::max(left_ns_, heard_ns_) > kLeavingNs)) {
     close();
     state_ = State::ended;
     return;
@@ -215,7 +216,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
   switch (event.what) {
     case FabricPort::Event::What::connected:
       state_ = State::flowing;
-      heard_ns_ = now_ns_;
+      heard_ = true;
       ++connections_;
       if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
       trouble_.clear();
@@ -228,7 +229,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
     case FabricPort::Event::What::received:
       slots_[event.slot] = Slot::taken;
       received_.push_back({event.slot, {memory_.data() + std::size_t{event.slot} * page_bytes_, event.bytes}, sessions_});
-      heard_ns_ = now_ns_;
+      heard_ = true;
       ++came_;
       ++taken_;
       end_once_all_came();

@@ -95,7 +95,7 @@ class Subscriber {
   /// What has come is no page: the connection is made anew.
   void refuse(const std::string& why);
 
-  /// Asks the publisher for what it still has, then for the end.
+  /// Asks the publisher for what it still has, then for the end; one that sends nothing for two seconds is not waited for.
   void leave();
 
   /// The publisher has said that no more comes, or nobody is to come; and all has been taken.
@@ -108,6 +108,7 @@ class Subscriber {
   /// Slots of the memory; 0 before the first session.
   std::uint32_t pages() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t page_bytes() const { return page_bytes_; }
+  /// As progress() saw it: what has come since is not in it.
   std::uint64_t last_heard_ns() const { return heard_ns_; }
   const std::string& publisher() const { return publisher_; }
   /// Why there is no connection now, for people; empty while there is one.
@@ -177,6 +178,7 @@ class Subscriber {
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t heard_ns_ = 0;
+  bool heard_ = false;  // since progress()
   bool held_ = false;
   bool leaving_ = false;
   std::uint64_t left_ns_ = 0;

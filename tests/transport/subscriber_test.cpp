@@ -251,6 +251,38 @@ TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "no_subscriber"), 7);
 }
 
+TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
+  start();
+  std::vector<std::uint32_t> kept;  // slots: no credit is given but for those that go back
+  std::size_t pages = 0;
+  const auto keep = [&](std::uint64_t by = 1'000'000) {
+    publisher_->progress(now_ += by, 0);
+    subscriber_->progress(now_);
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    for (; const auto page = subscriber_->next(); ++pages) kept.push_back(page->slot);
+  };
+  const std::vector<std::byte> data(40 * 1450);  // 100 in a page
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 1450};
+  bool published = false;
+  for (int i = 0; i < 100'000 && !(published && kept.size() == 8); ++i) {
+    published = published || publisher_->publish({&run, 1});
+    keep();
+  }
+  ASSERT_TRUE(published);
+  subscriber_->leave();
+  for (int second = 0; second < 20 && !subscriber_->ended(); ++second) {
+    const std::size_t before = pages;
+    if (!kept.empty()) subscriber_->give_back(kept.back());
+    if (!kept.empty()) kept.pop_back();
+    for (int i = 0; i < 500 && pages == before && !subscriber_->ended(); ++i) keep();
+    if (!subscriber_->ended()) keep(kSecond);
+  }
+  EXPECT_TRUE(subscriber_->ended());
+  EXPECT_GE(pages, 15U);
+  ASSERT_TRUE(until([&] { return publisher_->subscribers().front().gone; }));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
+}
+
 TEST_F(Subscribers, WhatIsInPagesOfOneThatLeavesInTheMiddleOfARunIsItsAndTheRestIsNobodys) {
   start();
   const std::vector<std::byte> data(40 * 20'000);
