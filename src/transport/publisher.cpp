@@ -142,6 +142,7 @@ struct Publisher::Inside {
   // ---- runs
 
   bool publish(std::span<const ChunkRun> runs);
+  const Client* waits_for() const;
 
   // ---- what comes and goes
 
@@ -243,6 +244,15 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   at_run = 0;
   count();
   return true;
+}
+
+// The first who has not all of the run in hand; the others are told the time meanwhile, and take it.
+const Client* Publisher::Inside::waits_for() const {
+  if (!in_hand) return nullptr;
+  const auto slow = std::ranges::find_if(targets[in_hand->link], [&](const Target& target) {
+    return target.client->had_run != run_number && target.client->state != Client::State::gone;
+  });
+  return slow == targets[in_hand->link].end() ? nullptr : slow->client;
 }
 
 // Pages that are full go, as far as there is credit.
@@ -626,11 +636,13 @@ void Publisher::end() { inside_->ending = true; }
 bool Publisher::ended() const { return inside_->ending && inside_->clients.empty(); }
 
 std::uint64_t Publisher::pages_taken() const {
+  const auto taken_by = [](const Client& client) {
+    const PageRing& ring = client.subscription.ring();
+    return ring.closed() - ring.filled();
+  };
+  if (const Client* const slow = inside_->waits_for()) return taken_by(*slow);
   std::uint64_t sum = 0;
-  for (const auto& client : inside_->clients) {
-    const PageRing& ring = client->subscription.ring();
-    sum += ring.closed() - ring.filled();
-  }
+  for (const auto& client : inside_->clients) sum += taken_by(*client);
   return sum;
 }
 

@@ -90,7 +90,7 @@ class Publisher {
   /// Everything has been sent, or has nobody to go to.
   bool ended() const;
 
-  /// Pages that those who subscribe now have taken: while it stands still, nothing goes on.
+  /// Pages that have been taken by whom publish() waits for, or, where it waits for nobody, by all who subscribe now: while it stands still, nothing goes on.
   std::uint64_t pages_taken() const;
 
   /// kPublisherCounters, by name. Any thread.

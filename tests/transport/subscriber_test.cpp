@@ -324,6 +324,35 @@ TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 3) << "for the one that did not come back";
 }
 
+TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
+  start();
+  FabricPorts ports;
+  Subscriber quick(subscriber(), links_, ports);
+  const auto step_quick = [&] {
+    publisher_->progress(now_ += 1'000'000, now_);
+    quick.progress(now_);
+    ports.poll([&](const FabricPort& port, const FabricPort::Event& event) { quick.take(port, event); });
+    while (const auto page = quick.next()) quick.give_back(page->slot);
+  };
+  for (int i = 0; i < 100'000 && !quick.flowing(); ++i) step_quick();
+  const std::vector<std::byte> data(40 * 2000);
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 2000};
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_FALSE(publisher_->publish({&run, 1})) << "the first takes nothing";
+    step_quick();
+  }
+  const std::uint64_t taken = publisher_->pages_taken();
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_FALSE(publisher_->publish({&run, 1}));
+    step_quick();
+  }
+  EXPECT_EQ(publisher_->pages_taken(), taken) << "though the other is told the time";
+  ASSERT_TRUE(until([&] {
+    (void)publisher_->publish({&run, 1});
+    return publisher_->pages_taken() > taken;
+  }));
+}
+
 TEST_F(Subscribers, PagesThatTellTheClockTakeNoRoomOfChunksFromOneThatStandsStill) {
   start();
   const auto sent = [&] { return base::counter_value(publisher_->counters(), "pages_of_clock"); };
