@@ -195,7 +195,7 @@ TEST_F(HltRequestHandlerTest, ARequestThatWaitsIsToldWhenTheFragmentIsLost) {
 TEST_F(HltRequestHandlerTest, WhatWaitsInTheQueueOfAFullBookIsNotLostWhenThereIsRoomAgain) {
   auto of = settings();
   of.retention = {.max_fragments = 200, .queue = 256, .sending = 32};
-  of.service.book = {.reorder_fragments = 256, .reorder_ns = 20'000'000};
+  of.service.book = {.reorder_fragments = 1024, .reorder_ns = 20'000'000};
   start(of);
   insert(2, 201);
   wait_until("kept", 200);
