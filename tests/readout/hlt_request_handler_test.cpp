@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "formats/event_frame.h"
@@ -354,6 +355,28 @@ TEST_F(HltRequestHandlerTest, AtTheEndNobodyWaitsBeyondLingerAndTheRestIsUnclear
   handler_->stop();
   EXPECT_EQ(count("uncleared"), 10u);
   EXPECT_EQ(count("kept"), 0u);
+}
+
+TEST_F(HltRequestHandlerTest, AtTheEndWhoOnlyLooksAtWhatIsKeptHoldsNobodyUp) {
+  start(settings());
+  FragmentsClient supervisor = client("supervisor");
+  insert(1, 10);
+  EXPECT_EQ(supervisor.holdings().ranges.size(), 1U);
+  std::atomic<bool> stopped{false};
+  std::jthread stopper([&] {
+    handler_->stop();
+    stopped = true;
+  });
+  std::vector<std::byte> request;
+  formats::append_holdings_request(request, {});
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!stopped && std::chrono::steady_clock::now() < end) {
+    (void)supervisor.requester().ask(supervisor.service(), static_cast<std::uint16_t>(FragmentRequest::holdings), request, 60s);
+    supervisor.poll();
+  }
+  EXPECT_TRUE(stopped);
+  stopper.join();
+  EXPECT_EQ(count("uncleared"), 10u);
 }
 
 TEST_F(HltRequestHandlerTest, ARunThatEndsIsNotHeldBackByAFullBook) {

@@ -57,7 +57,7 @@ bool FragmentService::serve(std::uint64_t now_ns) {
     }
   }
   for (Request& request : requests_) handle(request, now_ns);
-  if (!requests_.empty()) asked_ns_ = now_ns;
+  was_asked_ = was_asked_ || !requests_.empty();
   requests_.clear();
   if (now_ns >= look_ns_) look(now_ns);
   return moved;
@@ -72,9 +72,10 @@ void FragmentService::end() {
 void FragmentService::handle(Request& request, std::uint64_t now_ns) {
   switch (static_cast<FragmentRequest>(request.kind)) {
     case FragmentRequest::describe: return describe(request);
-    case FragmentRequest::clear: return clear(request, now_ns);
+    case FragmentRequest::clear: used_ns_ = now_ns; return clear(request, now_ns);
     case FragmentRequest::holdings: return holdings(request);
     case FragmentRequest::fetch:
+      used_ns_ = now_ns;
       if (may_send(request.client)) return fetch(request, now_ns);
       // It keeps its pages, so who asks without taking the answers comes to an end.
       counters_.add(ServiceCounter::held_back);

@@ -89,9 +89,9 @@ class FragmentService final : private transport::ReplyOwner {
   Retention& retention() { return retention_; }
   const Retention& retention() const { return retention_; }
   /// Somebody has asked something, ever.
-  bool was_asked() const { return asked_ns_ != 0; }
-  /// When somebody last asked; 0: never.
-  std::uint64_t asked_ns() const { return asked_ns_; }
+  bool was_asked() const { return was_asked_; }
+  /// When somebody last fetched or cleared something; 0: never. A supervisor that only looks what there is does so for ever.
+  std::uint64_t used_ns() const { return used_ns_; }
   std::size_t sending() const { return sending_; }
   std::size_t waiting() const { return waiting_.size(); }
 
@@ -132,7 +132,8 @@ class FragmentService final : private transport::ReplyOwner {
   std::size_t sending_ = 0;
   bool room_again_ = false;  // something has been sent since
   bool ended_ = false;
-  std::uint64_t asked_ns_ = 0;
+  bool was_asked_ = false;
+  std::uint64_t used_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t look_ns_ = 0;
   base::CounterBlock<ServiceCounter> counters_;
