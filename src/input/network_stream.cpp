@@ -129,7 +129,8 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
   if (received.session != source.session) {
     source.session = received.session;
     source.next_page = 0;
-    source.clock_base_ns = source.clock_ns;
+    // The clock may have gone on without it.
+    source.clock_base_ns = std::max(source.clock_ns, clock_ns_ + source.clock_lead_ns);
     for (std::size_t i = 0; i < source.links.size(); ++i) {
       if (source.links[i].in_chunk) cut(source, page, i);
       source.links[i] = {};

@@ -110,6 +110,24 @@ TEST_F(NetworkFaults, TheClockGoesOnWithoutAPublisherWhoHasBeenSilentForLong) {
   EXPECT_GT(base::steady_now_ns() - begin, kSilenceNs / 3) << "it was waited for";
 }
 
+TEST_F(NetworkFaults, TheClockDoesNotWaitForOneThatIsThereAgainToMakeUpForItsAbsence) {
+  start(2);
+  std::uint64_t told = 0;
+  const auto tell = [&](std::uint64_t ms) { publisher(0).send_clock(told++, ms * kMs); };
+  tell(1000);
+  tell(1010);
+  ASSERT_TRUE(until([&] { return publisher(0).taken() == 2 && stream_->clock_ns() > 0; })) << "without the silent one";
+  publishers_.pop_back();
+  publishers_.push_back(std::make_unique<ScriptedPublisher>(bus_, "test.1", std::vector{Fid::of(1, 0, 0, 1)}));
+  ASSERT_TRUE(until([&] { return publisher(1).flowing(); }));
+  const std::uint64_t before = stream_->clock_ns();
+  publisher(1).send_clock(0, 1);  // it has just begun
+  tell(2000);
+  ASSERT_TRUE(until([&] { return publisher(0).taken() == 3 && publisher(1).taken() == 1; }));
+  for (int i = 0; i < 3; ++i) step();
+  EXPECT_GT(stream_->clock_ns(), before);
+}
+
 TEST_F(NetworkFaults, AnEndBeforeTheLastPageWaitsForIt) {
   start(1);
   publisher().send_chunk(0, 0, 0);
