@@ -384,6 +384,11 @@ void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::ve
   in.dropped.clear();
 }
 
+bool Replier::was_dropped(const Request& request, const std::vector<Dropped>& dropped) {
+  return std::ranges::any_of(
+      dropped, [&](const Dropped& one) { return one.client == request.client && one.number == request.number; });
+}
+
 void Replier::reply(Client client, std::uint64_t number, std::uint16_t status, MessageParts parts, ReplyOwner* owner,
                     std::uint64_t tag) {
   AskingClient* const asked = inside_->asked_by(client, number);

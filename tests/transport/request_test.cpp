@@ -515,5 +515,13 @@ TEST_F(Requests, OneThatIsNotAskedAnyMoreIsNotCalledAgain) {
   EXPECT_FALSE(requester_->connected(service));
 }
 
+TEST(ReplierRequests, OneIsDroppedByItsClientAndNumber) {
+  const std::vector<Replier::Dropped> dropped{{7, 1}, {8, 2}};
+  EXPECT_TRUE(Replier::was_dropped({.client = 8, .number = 2}, dropped));
+  EXPECT_FALSE(Replier::was_dropped({.client = 7, .number = 2}, dropped));
+  EXPECT_FALSE(Replier::was_dropped({.client = 9, .number = 1}, dropped));
+  EXPECT_FALSE(Replier::was_dropped({.client = 7, .number = 1}, {}));
+}
+
 }  // namespace
 }  // namespace rodeo::transport

@@ -44,6 +44,10 @@ bool FragmentService::serve(std::uint64_t now_ns) {
   dropped_.clear();
   replier_->poll(now_ns, requests_, dropped_);
   for (const auto& one : dropped_) drop(one);
+  if (!dropped_.empty())
+    counters_.add(ServiceCounter::dropped, std::erase_if(requests_, [&](const Request& request) {
+                    return transport::Replier::was_dropped(request, dropped_);
+                  }));
   const bool moved = !requests_.empty() || room_again_;
   if (std::exchange(room_again_, false) && !held_back_.empty()) {
     // In their order; those of a client that has enough under way wait on.
