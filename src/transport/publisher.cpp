@@ -30,6 +30,7 @@ namespace {
 constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at sockets
 constexpr std::uint64_t kClockPageNs = 2'000'000;  // of a publisher that has nothing to send
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
+constexpr std::uint64_t kConnectingNs = 10'000'000'000;  // that the fabric's connection may take
 constexpr std::size_t kMostDeparted = 16;
 constexpr std::string_view kFabricIsGone = "the fabric's connection is gone";
 constexpr int kMostMessages = 64;  // of one subscriber at a time: who talks much keeps nobody else waiting
@@ -77,7 +78,9 @@ struct Client {
   std::uint64_t under_way = 0;
   std::uint64_t opened_ns = 0;  // the page that is being filled
   std::uint64_t last_page_ns = 0;
-  std::uint64_t held_since_ns = 0;  // 0: not looked at since the connection ended
+  std::uint64_t connecting_since_ns = 0;
+  std::uint64_t away_since_ns = 0;  // 0: flowing, or not looked at since
+  bool flowed = false;              // in this session
   std::uint64_t bytes = 0;
   bool leaves = false;  // the subscriber asked for the end
   std::uint64_t waits = 0;
@@ -285,7 +288,10 @@ void Publisher::Inside::take_events() {
       Client& client = **of;
       switch (event.what) {
         case FabricPort::Event::What::connected:
-          if (client.state == Client::State::connecting) client.state = Client::State::flowing;
+          if (client.state != Client::State::connecting) break;
+          client.state = Client::State::flowing;
+          client.flowed = true;
+          client.away_since_ns = 0;
           break;
         case FabricPort::Event::What::sent:
           client.subscription.ring().sent(event.slot);
@@ -358,7 +364,6 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     guest = std::move(client->socket);
     // One that came back may come once more, with another network; what is kept for it is kept on.
     client->state = resumed ? Client::State::held : Client::State::gone;
-    client->held_since_ns = 0;
     retarget();
     return connected;
   }
@@ -383,6 +388,7 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
     return accepted;
   }
   client.state = Client::State::connecting;
+  client.connecting_since_ns = now;
   client.credit = client.sent = client.under_way = 0;
   client.leaves = false;
   client.last_page_ns = now;
@@ -391,14 +397,15 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
 }
 
 void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
-  // From the first look on: when the connection ended, now_ns may have been old.
-  const bool away = client.state == Client::State::held || client.state == Client::State::cut;
-  if (away && client.held_since_ns == 0) client.held_since_ns = now;
-  const bool over = away && now - client.held_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
+  // From the first look on: when the connection ended, now_ns may have been old. One that comes back and back, and never flows, is away all the time.
+  const bool away = client.state == Client::State::held || client.state == Client::State::cut ||
+                    client.state == Client::State::connecting;
+  if (away && client.away_since_ns == 0) client.away_since_ns = now;
+  const bool over = away && now - client.away_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
   if (client.state == Client::State::held) {
     if (over) {
-      base::log_warning("publisher {}: subscriber {} has not come back; what it wanted is nobody's", settings.name,
-                        client.subscription.wish().name);
+      base::log_warning("publisher {}: subscriber {} {}; what it wanted is nobody's", settings.name,
+                        client.subscription.wish().name, client.flowed ? "has not come back" : "did not connect");
       client.state = Client::State::gone;
     }
     return;
@@ -409,6 +416,8 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
     disconnect(client);
     client.state = Client::State::held;
   }
+  if (client.state == Client::State::connecting && now - client.connecting_since_ns > kConnectingNs)
+    broken(client, "the fabric's connection does not come");
   if (client.state != Client::State::flowing) return;
   const bool old =
       client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
@@ -478,7 +487,6 @@ void Publisher::Inside::cut(Client& client) {
   if (client.state != Client::State::flowing) return broken(client, kFabricIsGone);
   close_fabric(client);
   client.socket.say_no_more();
-  client.held_since_ns = 0;
   client.state = Client::State::cut;
 }
 
@@ -488,7 +496,6 @@ void Publisher::Inside::broken(Client& client, std::string_view why) {
   if (was_cut) why = kFabricIsGone;
   const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor;
   disconnect(client);
-  if (!was_cut) client.held_since_ns = 0;
   client.state = over ? Client::State::gone : Client::State::held;
   // One that could not be made may be tried many times.
   if (!over && flowed) {

@@ -63,8 +63,13 @@ class Subscribers : public testing::Test {
   }
   /// What the publisher answers to a subscriber of session 1 that asks for this network, and then goes.
   formats::ControlMessage ask(const std::string& provider) {
+    ControlSocket socket;
+    return ask(provider, socket);
+  }
+  /// One that stays as long as the socket does, and does not connect.
+  formats::ControlMessage ask(const std::string& provider, ControlSocket& socket) {
     const BusEntry entry = read_bus(bus_)->entries.front();
-    ControlSocket socket = ControlSocket::call(entry.address, entry.port).value();
+    socket = ControlSocket::call(entry.address, entry.port).value();
     Handshake handshake(Handshake::Side::subscriber, {.nonce = random_bytes<32>(), .instance = 1, .program = "test"}, "");
     std::vector<std::byte> hello;
     handshake.begin(hello);
@@ -222,6 +227,33 @@ TEST_F(Subscribers, WhatIsKeptForOneThatComesBackIsKeptThoughItAsksForANetworkTh
   ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(last));
   EXPECT_TRUE(std::get<formats::ControlAccept>(last).resumed);
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
+}
+
+TEST_F(Subscribers, OneThatComesBackAndBackAndNeverConnectsIsHeldForNoLongerThanGrace) {
+  publisher_.emplace(publisher(), links_);
+  ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(ask("tcp")));
+  publish(5);
+  bool resumed = true;
+  for (int second = 0; second < 8 && resumed; ++second) {
+    for (int i = 0; i < 10; ++i) publisher_->progress(now_ += kSecond / 10, 0);
+    const auto answer = ask("tcp");
+    ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(answer));
+    resumed = std::get<formats::ControlAccept>(answer).resumed;
+  }
+  EXPECT_FALSE(resumed);
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 5U);
+}
+
+TEST_F(Subscribers, OneThatStaysAndNeverConnectsIsGivenUp) {
+  publisher_.emplace(publisher(), links_);
+  ControlSocket socket;
+  ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(ask("tcp", socket)));
+  publish(5);
+  for (int i = 0; i < 90; ++i) publisher_->progress(now_ += kSecond / 10, 0);
+  EXPECT_TRUE(publisher_->wanted(0));
+  for (int i = 0; i < 80; ++i) publisher_->progress(now_ += kSecond / 10, 0);
+  EXPECT_FALSE(publisher_->wanted(0));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 5U);
 }
 
 TEST_F(Subscribers, APublisherTakesNoMoreThanItHasMemoryFor) {
