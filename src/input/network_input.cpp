@@ -167,17 +167,21 @@ bool NetworkInput::connected() const {
 
 std::vector<NamedCounter> NetworkInput::counters() const {
   std::vector<NamedCounter> all;
-  for (const auto& stream : streams_) {
-    const NetworkCounts& counts = stream->counts();
-    for (const auto& [name, value] : {std::pair{"sent", stream->counters().chunks},
-                                      {"network_lost", counts.lost_chunks.get()},
+  const auto add = [&](const std::string& prefix, const NetworkStream& stream) {
+    const NetworkCounts& counts = stream.counts();
+    for (const auto& [name, value] : {std::pair{"network_lost", counts.lost_chunks.get()},
                                       {"network_cut_chunks", counts.cut_chunks.get()},
                                       {"network_lost_pages", counts.lost_pages.get()},
                                       {"network_repeated_pages", counts.repeated_pages.get()},
                                       {"network_bad_pages", counts.bad_pages.get()},
                                       {"network_connections", counts.connections.get()}})
-      base::add_counter(all, {name, value});
+      base::add_counter(all, {prefix + name, value});
+  };
+  for (const auto& stream : streams_) {
+    base::add_counter(all, {"sent", stream->counters().chunks});
+    add("", *stream);
   }
+  for (const auto& list : lists_) add("list_", *list);
   return all;
 }
 

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/named_counters.h"
+#include "input/losses.h"
+#include "input/network_input.h"
 #include "input/network_stream.h"
 #include "scripted_publisher.h"
 
@@ -80,6 +83,28 @@ TEST_F(NetworkFaults, PagesThatDoNotComeAreCountedWithTheirChunks) {
   ASSERT_TRUE(until([&] { return came_.size() == 2; }));
   EXPECT_EQ(counts().lost_pages.get(), 2U);
   EXPECT_EQ(counts().lost_chunks.get(), 4U);
+}
+
+TEST_F(NetworkFaults, WhatIsLostOfTheTriggersListIsCountedAsLossesOfTheList) {
+  const ScriptedPublisher data(bus_, "test.0", {Fid::of(1, 0, 0, 0)});
+  ScriptedPublisher list(bus_, "list", {Fid::of(1, 0, 0, 1)}, true);
+  NetworkInput input({.bus = bus_, .provider = "tcp"});
+  const auto stream = input.open_trigger_list();
+  const auto poll_until = [&](const auto& condition) {
+    for (const auto begin = base::steady_now_ns(); !condition() && base::steady_now_ns() - begin < 10'000 * kMs;) {
+      list.progress(base::steady_now_ns());
+      if (Page* page = nullptr; stream->poll(page) == PollStatus::page) page->drop();
+    }
+    return condition();
+  };
+  ASSERT_TRUE(poll_until([&] { return list.flowing(); }));
+  list.send_chunk(0, 0, 0);
+  list.send_chunk(3, 5, 0);
+  const auto count = [&](const char* name) { return base::counter_value(input.counters(), name, 999); };
+  ASSERT_TRUE(poll_until([&] { return count("list_network_lost") == 4; }));
+  EXPECT_EQ(count("list_network_lost_pages"), 2U);
+  EXPECT_EQ(count("network_lost"), 999U) << "of the links nothing is";
+  EXPECT_TRUE(is_loss("list_network_lost"));
 }
 
 TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
