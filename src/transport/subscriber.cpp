@@ -277,7 +277,9 @@ void Subscriber::say_what_came() {
   socket_.say(formats::ControlCredit{.pages = told_, .taken = told_taken_});
 }
 
-void Subscriber::refuse(const std::string& why) { broken({"transport.protocol", why}); }
+void Subscriber::refuse(const std::string& why) {
+  if (state_ == State::flowing) broken({"transport.protocol", why});  // otherwise the connection that it came on is no more
+}
 
 void Subscriber::leave() {
   if (leaving_) return;

@@ -92,7 +92,7 @@ class Subscriber {
   /// While held no credit is given: the publisher waits.
   void hold(bool held) { held_ = held; }
 
-  /// What has come is no page: the connection is made anew.
+  /// What has come is no page: the connection is made anew, if it is there still.
   void refuse(const std::string& why);
 
   /// Asks the publisher for what it still has, then for the end; one that sends nothing for two seconds is not waited for.

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -160,6 +162,20 @@ TEST_F(NetworkFaults, AnEndBeforeTheLastPageWaitsForIt) {
   publisher().end();
   ASSERT_TRUE(until([&] { return stream_->source_ended(0); }));
   EXPECT_EQ(came_.size(), 2U);
+}
+
+TEST_F(NetworkFaults, WhatIsNoPageAndTheLastThatComesMakesNobodyLookForMore) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_garbage();
+  publisher().end();
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    publisher().progress(base::steady_now_ns());  // all of it is there when the stream looks
+  }
+  ASSERT_TRUE(until([&] { return stream_->source_ended(0); }));
+  EXPECT_EQ(counts().bad_pages.get(), 1U);
+  EXPECT_EQ(publisher().subscriptions(), 1);
 }
 
 }  // namespace
