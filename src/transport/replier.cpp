@@ -425,6 +425,11 @@ std::vector<Replier::Client> Replier::clients() const {
   return all;
 }
 
+std::uint64_t Replier::sent_bytes(Client client) const {
+  const auto found = inside_->clients.find(client);
+  return found == inside_->clients.end() ? 0 : found->second->connection->sent_bytes();
+}
+
 std::vector<NamedCounter> Replier::counters() const {
   return base::named_counters(inside_->counters, kReplierCounters, [](Counter) { return true; });
 }

@@ -99,6 +99,8 @@ class Replier {
   /// As the client calls itself; empty: it is gone.
   std::string_view client_name(Client client) const;
   std::vector<Client> clients() const;
+  /// Bytes of replies that it has had room for so far; 0: it is gone.
+  std::uint64_t sent_bytes(Client client) const;
 
   /// kReplierCounters, by name. Any thread.
   std::vector<NamedCounter> counters() const;

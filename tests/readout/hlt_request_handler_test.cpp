@@ -141,8 +141,10 @@ TEST_F(HltRequestHandlerTest, SeveralRobsComeInTheOrderThatIsAskedFor) {
   const auto unknown = node.fetch(5, 0, {SourceId{1}});
   EXPECT_EQ(unknown.outcome, Outcome::refused);
   EXPECT_EQ(unknown.status, static_cast<std::uint16_t>(FragmentRefusal::unknown_rob));
-  EXPECT_EQ(node.fetch(5, 0, {kRob, kRob, kRob}).outcome, Outcome::refused);
+  EXPECT_EQ(node.fetch(5, 0, {kRob, kRob}).outcome, Outcome::refused);
   EXPECT_EQ(count("refused_unknown_rob"), 2u);
+  EXPECT_EQ(node.fetch(5, 0, {kRob}).status, 0) << "named once in each";
+  EXPECT_EQ(node.fetch(5, 0, {kRob}).status, 0);
 }
 
 TEST_F(HltRequestHandlerTest, WhatIsNotThereIsARobOfItsOwnThatSaysWhy) {

@@ -25,7 +25,7 @@ struct FragmentServiceSettings {
   std::vector<SourceId> robs = {};
   FragmentBook::Settings book = {};
   std::size_t most_waiting = 4096;  ///< requests for what has not come
-  std::size_t most_sending = 1024;  ///< fragments in replies that are not sent yet; a client has an eighth of them
+  std::size_t most_sending = 1024;  ///< ROBs in replies that are not sent yet; a client has an eighth of them
   std::uint64_t patience_ns = 10'000'000'000;  ///< a client that takes nothing of its replies for so long is cut off
   formats::RobFrame frame = {};
 };
@@ -101,19 +101,21 @@ class FragmentService final : private transport::ReplyOwner {
  private:
   using Request = transport::Replier::Request;
   struct Client {
-    std::size_t sending = 0;                        ///< fragments
-    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or some were sent
+    std::size_t sending = 0;                        ///< ROBs
+    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or something was sent
+    std::uint64_t sent_bytes = 0;                   ///< by then
     std::optional<std::uint64_t> clear_sequence{};  ///< of its last
   };
   struct Sending {
     FragmentReply reply;
+    std::size_t robs = 0;
     transport::Replier::Client client = 0;
   };
 
   void sent(std::uint64_t tag) noexcept override;
   void handle(Request& request, std::uint64_t now_ns);
   bool may_send(transport::Replier::Client client) const;
-  void fetch(Request& request, std::uint64_t now_ns);
+  void fetch(Request& request, std::uint64_t came_ns);
   bool answer(const WaitingRequest& request, bool now);
   void clear(const Request& request, std::uint64_t now_ns);
   void describe(const Request& request);
@@ -126,7 +128,11 @@ class FragmentService final : private transport::ReplyOwner {
   Retention retention_;
   WaitingRequests waiting_;
   std::unordered_map<transport::Replier::Client, Client> clients_;
-  std::deque<Request> held_back_;
+  struct HeldBack {
+    Request request;
+    std::uint64_t came_ns = 0;
+  };
+  std::deque<HeldBack> held_back_;
   std::vector<std::unique_ptr<Sending>> replies_;  // by tag
   std::vector<std::uint64_t> free_replies_;
   std::size_t sending_ = 0;
@@ -145,6 +151,8 @@ class FragmentService final : private transport::ReplyOwner {
   std::vector<std::byte> scratch_;
   std::vector<std::byte> answer_;
   std::vector<std::span<const std::byte>> list_;
+  std::vector<std::uint64_t> named_in_;  // of each ROB: the last FETCH that named it
+  std::uint64_t fetch_ = 0;
   formats::FetchRequest fetch_request_;
   formats::ClearRequest clear_request_;
   WaitingRequest asked_;

@@ -78,7 +78,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Retentio
     {"cleared_again", "ids", "Ids cleared of which nothing was kept any more, or never came."},
     {"early_forgotten", "ids", "Clears of ids that had not come, and were forgotten: too many, or for too long."},
     {"requests_waiting", "requests", "Requests that wait now for fragments which have not come."},
-    {"fragments_sending", "fragments", "Fragments in replies that are on their way now."},
+    {"fragments_sending", "fragments", "Fragments in replies that are on their way now, those that are not there included."},
     {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they go on."},
 }};
 
