@@ -231,8 +231,8 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
         }
       }
       if (opens) client.opened_ns = now_ns;
-      // One that has left meanwhile has the part that is in its pages.
-      in_pages = std::max(in_pages, client.subscription.wants(target.position) ? run.count : client.place.chunk);
+      // One that has left meanwhile, or is a monitor without room, has the part that is in its pages.
+      in_pages = std::max(in_pages, client.place.chunk);
       client.had_run = run_number;
       client.place = {};
     }

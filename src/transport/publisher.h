@@ -37,7 +37,7 @@ Result<void> refuse_open_address(const PublisherSettings& settings);
 inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
-    {"no_subscriber", "chunks", "Chunks that no subscriber wanted."},
+    {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or only monitors without room."},
     {"undelivered", "chunks", "Chunks in pages for subscribers of data who did not come back for them."},
     {"monitor_chunks_dropped", "chunks", "Chunks that a monitor had no room for."},
     {"pages_sent", "pages", "Pages sent to subscribers."},
@@ -49,7 +49,8 @@ inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
     {"bytes_sent", "bytes", "Bytes of the pages sent, headers included."},
     {"waits", "times", "Times that a subscriber of data had no room, so that the reader had to wait."},
     {"refused_peers", "peers",
-     "Peers whose connection was closed: no secret, another version, messages that cannot be read."},
+     "Peers that were turned away or cut off: no secret, another version, links or networks that there are not, another's session, too many "
+     "subscribers, messages that cannot be read."},
 }};
 
 /// All functions by one thread, that which reads the stream, but for counters() and subscribers().

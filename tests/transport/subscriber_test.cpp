@@ -494,6 +494,23 @@ TEST_F(Subscribers, AfterABreakThePublisherThatHasTheSessionIsAskedFirst) {
   EXPECT_EQ(subscriber_->sessions(), 1U);
 }
 
+TEST_F(Subscribers, WhatAMonitorHasNoRoomForIsInNoPages) {
+  publisher_.emplace(publisher(), links_);
+  SubscriberSettings settings = subscriber();
+  settings.monitor = true;
+  subscriber_.emplace(settings, links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing() && publisher_->wanted(0); }));
+  const std::vector<std::byte> data(40 * 5000);
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 5000};
+  ASSERT_TRUE(publisher_->publish({&run, 1}));
+  publisher_->progress(now_ += kSecond, 0);
+  const auto counters = publisher_->counters();
+  const std::uint64_t dropped = base::counter_value(counters, "monitor_chunks_dropped");
+  EXPECT_GT(dropped, 0U);
+  EXPECT_EQ(base::counter_value(counters, "chunks_wanted"), base::counter_value(counters, "chunks_published"));
+  EXPECT_EQ(base::counter_value(counters, "no_subscriber"), dropped);
+}
+
 TEST_F(Subscribers, OnlySubscribersOfDataAreWaitedFor) {
   publisher_.emplace(publisher(), links_);
   SubscriberSettings settings = subscriber();
