@@ -154,6 +154,7 @@ struct Publisher::Inside {
   Result<FabricPort*> port_of(const std::string& provider);
   Result<void> connect(Client& client, std::uint64_t now_ns, bool resumed);
   void look_at(Client& client, std::uint64_t now_ns);
+  bool is_old(const Client& client, std::uint64_t now_ns) const;
   void listen_to(Client& client);
   void send(Client& client, std::uint64_t now_ns);
   void finish(Client& client);
@@ -166,6 +167,7 @@ struct Publisher::Inside {
   void take_snapshot();
 
   PublisherSettings settings;
+  const bool flushes_between_looks = settings.flush < std::chrono::nanoseconds{kLookNs};
   const bool trigger_list;
   const std::uint64_t instance;
   std::vector<Fid> links;
@@ -419,8 +421,7 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   if (client.state == Client::State::connecting && now - client.connecting_since_ns > kConnectingNs)
     broken(client, "the fabric's connection does not come");
   if (client.state != Client::State::flowing) return;
-  const bool old =
-      client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
+  const bool old = is_old(client, now);
   // Not on top of pages that tell it already: they would take the room of chunks.
   const bool silent = now - client.last_page_ns >= kClockPageNs && client.subscription.ring().filled() == 0;
   if (old || silent || ending || client.leaves) {
@@ -429,6 +430,11 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
     send(client, now);
   }
   if ((ending || client.leaves) && client.state == Client::State::flowing) finish(client);
+}
+
+// The page that is being filled.
+bool Publisher::Inside::is_old(const Client& client, std::uint64_t now) const {
+  return client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
 }
 
 // Says the end once the subscriber has all.
@@ -602,7 +608,8 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
     // Credit is asked for when it runs short, as are slots, not by the clock alone.
     const PageRing& ring = client->subscription.ring();
     const bool short_of = client->credit - client->sent < ring.slots() / 2 || ring.filled() > ring.slots() / 2;
-    if (look || (client->state == Client::State::flowing && short_of)) in.look_at(*client, now_ns);
+    const bool old = in.flushes_between_looks && in.is_old(*client, now_ns);
+    if (look || (client->state == Client::State::flowing && (short_of || old))) in.look_at(*client, now_ns);
     in.send(*client, now_ns);
     gone = gone || client->state == Client::State::gone;
   }

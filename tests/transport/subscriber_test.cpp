@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "base/named_counters.h"
@@ -146,6 +148,21 @@ TEST_F(Subscribers, EveryPageIsClosedForAReasonThatIsCounted) {
   ASSERT_EQ(gone.size(), 1U);
   EXPECT_EQ(gone[0].pages_filled, 0);
   EXPECT_EQ(gone[0].page_slots, 8);
+}
+
+TEST_F(Subscribers, WhereAPageIsToGoAtOnceNoTimeHasToGoBy) {
+  auto settings = publisher();
+  settings.flush = std::chrono::nanoseconds{0};
+  publisher_.emplace(settings, links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing() && publisher_->all_links_subscribed(); }));
+  for (int i = 0; i < 100; ++i) step();  // credit has come
+  publish(1);
+  for (int i = 0; i < 900 && chunks_ == 0; ++i) {
+    step(1000);
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+  EXPECT_EQ(chunks_, 1U);
 }
 
 TEST_F(Subscribers, AnEndThatWasSaidBeforeTheConnectionBrokeIsTheEnd) {
