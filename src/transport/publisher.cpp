@@ -580,11 +580,18 @@ void Publisher::Inside::take_snapshot() {
 // ---- what others call
 
 Result<void> refuse_open_address(const PublisherSettings& settings) {
-  if (is_loopback(settings.address) || !settings.secret.empty()) return {};
-  return std::unexpected(Error{"transport.no_secret",
-                               fmt::format("{} is reached from other hosts, and there is no secret", settings.address),
-                               {},
-                               "set secret_file, for both sides, or listen at 127.0.0.1"});
+  if (is_loopback(settings.address)) return {};
+  if (settings.secret.empty())
+    return std::unexpected(Error{"transport.no_secret",
+                                 fmt::format("{} is reached from other hosts, and there is no secret", settings.address),
+                                 {},
+                                 "set secret_file, for both sides, or listen at 127.0.0.1"});
+  if (is_wildcard(settings.address))
+    return std::unexpected(Error{"transport.address",
+                                 fmt::format("{} is all addresses of this host, and none to connect to", settings.address),
+                                 {},
+                                 "name the one by which others reach it; `ip address` shows them"});
+  return {};
 }
 
 Publisher::Publisher(PublisherSettings settings, std::span<const Fid> links, bool trigger_list)

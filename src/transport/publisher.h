@@ -30,7 +30,7 @@ struct PublisherSettings {
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
 };
 
-/// Error transport.no_secret: other hosts reach it, and anybody there could.
+/// Errors transport.no_secret: other hosts reach it, and anybody there could; transport.address: it is no address to connect to, as 0.0.0.0.
 Result<void> refuse_open_address(const PublisherSettings& settings);
 
 /// What counters() has. A chunk in parts counts with its last. All chunks given to publish() are wanted or without a subscriber.

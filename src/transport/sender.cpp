@@ -60,7 +60,8 @@ Result<void> Sender::begin() {
 
 // False: it is another process than that of the entry.
 Result<bool> Sender::greet(const BusEntry& entry) {
-  socket_ = RODEO_TRY(ControlSocket::call(entry.address, entry.port));
+  // A router that may send only so much reads no more.
+  socket_ = RODEO_TRY(ControlSocket::call(entry.address, entry.port, ControlSocket::Peer::may_not_read));
   Handshake handshake(Handshake::Side::subscriber,
                       {.secret_required = !settings_.secret.empty(),
                        .nonce = random_bytes<32>(),

@@ -2,6 +2,9 @@
 #include "transport/subscriber.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -557,6 +560,32 @@ TEST_F(Subscribers, WhoeverIsRefusedKnowsWhy) {
   ASSERT_TRUE(until([&] { return subscriber_->last_end().has_value(); }));
   EXPECT_EQ(subscriber_->last_end()->code, "transport.secret");
   EXPECT_EQ(subscriber_->connections(), 0);
+}
+
+TEST(PublisherAddress, IsOneThatOthersCanConnectTo) {
+  const auto code = [](const char* address, const char* secret) {
+    const auto refused = refuse_open_address({.address = address, .secret = secret});
+    return refused ? std::string() : refused.error().code;
+  };
+  for (const char* wildcard : {"0.0.0.0", "::", "0:0::0:0"}) {
+    EXPECT_EQ(code(wildcard, "secret"), "transport.address") << wildcard;
+    EXPECT_EQ(code(wildcard, ""), "transport.no_secret") << wildcard;
+  }
+  for (const char* good : {"127.0.0.1", "::1"}) EXPECT_EQ(code(good, ""), "") << good;
+  EXPECT_EQ(code("10.0.0.5", "secret"), "");
+}
+
+TEST(ControlSockets, OnlyWhoMustReadIsTakenForGoneWhenHeDoesNot) {
+  const ControlListener listener = ControlListener::open("127.0.0.1").value();
+  const auto time_out_ms = [&](ControlSocket::Peer peer) {
+    const ControlSocket socket = ControlSocket::call("127.0.0.1", listener.port(), peer).value();
+    unsigned value = 1;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(time_out_ms(ControlSocket::Peer::reads), 15'000U);
+  EXPECT_EQ(time_out_ms(ControlSocket::Peer::may_not_read), 0U);
 }
 
 }  // namespace
