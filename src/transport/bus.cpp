@@ -187,16 +187,14 @@ bool ends_at_itself(int socket) {
 }
 
 // Nothing: nobody accepts connections there, or not in time.
-base::UniqueFd connected_to(const std::string& address, std::uint16_t port,
-                            std::chrono::steady_clock::time_point deadline) {
+base::UniqueFd connected_to(const std::string& address, std::uint16_t port, std::chrono::steady_clock::time_point deadline) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (port == 0 || ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return {};
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  base::UniqueFd socket(
-      ::socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, found->ai_protocol));
+  base::UniqueFd socket(::socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, found->ai_protocol));
   if (!socket) return {};
   if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0) {
     if (errno != EINPROGRESS || !base::wait_for(socket.get(), POLLOUT, deadline)) return {};

@@ -187,8 +187,8 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
     const std::size_t needed = (head.message_bytes + per_page - 1) / per_page;
     const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size() - 1;  // without this one
     // Where all of it is kept, some pages must be left for others to come.
-    copies_ = needed > settings_.pages / 2 ||
-              kept + needed > settings_.pages - std::max<std::size_t>(settings_.pages / 4, 1);
+    copies_ =
+        needed > settings_.pages / 2 || kept + needed > settings_.pages - std::max<std::size_t>(settings_.pages / 4, 1);
   } else if (!coming_ || coming_->head.number != head.number || coming_->head.type != head.type ||
              coming_->head.message_bytes != head.message_bytes || has_ != head.offset) {
     return wrong("it sent a piece that continues no message");

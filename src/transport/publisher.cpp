@@ -400,8 +400,8 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
 
 void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   // From the first look on: when the connection ended, now_ns may have been old. One that comes back and back, and never flows, is away all the time.
-  const bool away = client.state == Client::State::held || client.state == Client::State::cut ||
-                    client.state == Client::State::connecting;
+  const bool away =
+      client.state == Client::State::held || client.state == Client::State::cut || client.state == Client::State::connecting;
   if (away && client.away_since_ns == 0) client.away_since_ns = now;
   const bool over = away && now - client.away_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
   if (client.state == Client::State::held) {
@@ -434,7 +434,8 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
 
 // The page that is being filled.
 bool Publisher::Inside::is_old(const Client& client, std::uint64_t now) const {
-  return client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
+  return client.subscription.ring().has_runs() &&
+         now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
 }
 
 // Says the end once the subscriber has all.

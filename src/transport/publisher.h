@@ -49,7 +49,8 @@ inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
     {"bytes_sent", "bytes", "Bytes of the pages sent, headers included."},
     {"waits", "times", "Times that a subscriber of data had no room, so that the reader had to wait."},
     {"refused_peers", "peers",
-     "Peers that were turned away or cut off: no secret, another version, links or networks that there are not, another's session, too many "
+     "Peers that were turned away or cut off: no secret, another version, links or networks that there are not, another's "
+     "session, too many "
      "subscribers, messages that cannot be read."},
 }};
 

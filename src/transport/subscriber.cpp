@@ -158,8 +158,8 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
 
 Result<void> Subscriber::subscribe() {
   if (entry_->page_bytes < formats::NetworkPageWriter::kLeastBytes)
-    return std::unexpected(Error{"transport.page_bytes", fmt::format("its pages have {} bytes: nothing comes from there",
-                                                                     entry_->page_bytes)});
+    return std::unexpected(
+        Error{"transport.page_bytes", fmt::format("its pages have {} bytes: nothing comes from there", entry_->page_bytes)});
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(provider_));
   // Another publisher, or the same begun anew, knows nothing of what this one has taken.

@@ -420,8 +420,11 @@ INSTANTIATE_TEST_SUITE_P(Provider, BrokenStreams, testing::Values("tcp"),
                          [](const auto& of) { return std::string(of.param); });
 
 TEST(NetworkInput, RefusesALinkThatGoesToAFrontEnd) {
+  NetworkInputSettings settings;
+  settings.bus = "/nowhere";
+  settings.links = {formats::to_front_end(Fid::of(1, 0, 0, 0))};
   try {
-    const NetworkInput input({.bus = "/nowhere", .links = {formats::to_front_end(Fid::of(1, 0, 0, 0))}});
+    const NetworkInput input(settings);
     ADD_FAILURE() << "it was taken";
   } catch (const SetupError& error) {
     EXPECT_EQ(error.error().code, "readout.unknown_link");

@@ -373,7 +373,8 @@ TEST_F(HltRequestHandlerTest, AtTheEndWhoOnlyLooksAtWhatIsKeptHoldsNobodyUp) {
   formats::append_holdings_request(request, {});
   const auto end = std::chrono::steady_clock::now() + 20s;
   while (!stopped && std::chrono::steady_clock::now() < end) {
-    (void)supervisor.requester().ask(supervisor.service(), static_cast<std::uint16_t>(FragmentRequest::holdings), request, 60s);
+    (void)supervisor.requester().ask(supervisor.service(), static_cast<std::uint16_t>(FragmentRequest::holdings), request,
+                                     60s);
     supervisor.poll();
   }
   EXPECT_TRUE(stopped);

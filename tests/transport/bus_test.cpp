@@ -55,10 +55,12 @@ class Port {
 // Says HELLO to whoever calls.
 class Greeter {
  public:
-  explicit Greeter(std::uint64_t instance) : reception_(ControlListener::open("127.0.0.1").value(), instance, "", "greeter") {
+  explicit Greeter(std::uint64_t instance)
+      : reception_(ControlListener::open("127.0.0.1").value(), instance, "", "greeter") {
     thread_ = std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
-        (void)reception_.greet(base::steady_now_ns(), [](ControlSocket&, const formats::ControlMessage&) { return Result<void>{}; });
+        (void)reception_.greet(base::steady_now_ns(),
+                               [](ControlSocket&, const formats::ControlMessage&) { return Result<void>{}; });
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
       }
     });

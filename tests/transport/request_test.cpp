@@ -296,7 +296,7 @@ TEST_F(Requests, WhatIsKeptStopsNothing) {
 
 TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
   for (const std::uint32_t pages : {2U, 3U, 4U, 8U}) {
-    const auto service = connect({.pages = pages});
+    const auto service = connect({.name = "asker", .pages = pages});
     const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // as many pages as are kept in one piece
     std::vector<Requester::Reply> kept;
     for (unsigned i = 0; i < 10; ++i) {
@@ -377,7 +377,8 @@ TEST_F(Requests, WhoHasThePortOfADeadServiceByNowIsNotAskedForIt) {
   std::ofstream(bus_.file("bus/dead.json")) << bus_entry_text(dead);
   (void)connect();
   const auto service = requester_->add("dead");
-  ASSERT_TRUE(until([&] { return requester_->trouble(service).contains("another process"); })) << requester_->trouble(service);
+  ASSERT_TRUE(until([&] { return requester_->trouble(service).contains("another process"); }))
+      << requester_->trouble(service);
   EXPECT_FALSE(requester_->connected(service));
   EXPECT_EQ(requester_->instance(service), 0U);
 }

@@ -313,8 +313,8 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
     ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
     for (; const auto page = subscriber_->next(); ++pages) kept.push_back(page->slot);
   };
-  const std::vector<std::byte> data(40 * 1450);  // 100 in a page
-  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 1450};
+  const std::vector<std::byte> data(40 * 1250);  // 100 in a page
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 1250};
   bool published = false;
   for (int i = 0; i < 100'000 && !(published && kept.size() == 8); ++i) {
     published = published || publisher_->publish({&run, 1});
@@ -330,7 +330,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
     if (!subscriber_->ended()) keep(kSecond);
   }
   EXPECT_TRUE(subscriber_->ended());
-  EXPECT_GE(pages, 15U);
+  EXPECT_GE(pages, 13U);
   ASSERT_TRUE(until([&] { return publisher_->subscribers().front().gone; }));
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
@@ -381,7 +381,8 @@ TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
   FabricPorts ports;
   Subscriber quick(subscriber(), links_, ports);
   const auto step_quick = [&] {
-    publisher_->progress(now_ += 1'000'000, now_);
+    now_ += 1'000'000;
+    publisher_->progress(now_, now_);
     quick.progress(now_);
     ports.poll([&](const FabricPort& port, const FabricPort::Event& event) { quick.take(port, event); });
     while (const auto page = quick.next()) quick.give_back(page->slot);
@@ -564,7 +565,7 @@ TEST_F(Subscribers, WhoeverIsRefusedKnowsWhy) {
 
 TEST(PublisherAddress, IsOneThatOthersCanConnectTo) {
   const auto code = [](const char* address, const char* secret) {
-    const auto refused = refuse_open_address({.address = address, .secret = secret});
+    const auto refused = refuse_open_address({.name = "test", .bus = {}, .address = address, .secret = secret});
     return refused ? std::string() : refused.error().code;
   };
   for (const char* wildcard : {"0.0.0.0", "::", "0:0::0:0"}) {

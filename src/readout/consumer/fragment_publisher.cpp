@@ -47,7 +47,8 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     waits_for_somebody_ = false;
     // What goes to nobody need not be made.
     make_runs(*fragment, publisher_.wanted(0));
-    if (!wait([&] { return publisher_.publish(runs_); }, [&] { return publisher_.pages_taken(); })) of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
+    if (!wait([&] { return publisher_.publish(runs_); }, [&] { return publisher_.pages_taken(); }))
+      of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
     unseen_bytes_ += fragment->payload_bytes();
     if (unseen_bytes_ >= of_.settings_.publisher.page_bytes) progress();
     of_.pass_on(std::move(fragment));

@@ -241,12 +241,11 @@ void FragmentService::look(std::uint64_t now_ns) {
 
 void FragmentService::drop(const transport::Replier::Dropped& dropped) {
   bool waited = waiting_.size() != 0 && waiting_.drop(dropped.client, dropped.number);
-  waited =
-      std::erase_if(held_back_,
-                    [&](const HeldBack& one) {
-                      return one.request.client == dropped.client && one.request.number == dropped.number;
-                    }) != 0 ||
-      waited;
+  waited = std::erase_if(held_back_,
+                         [&](const HeldBack& one) {
+                           return one.request.client == dropped.client && one.request.number == dropped.number;
+                         }) != 0 ||
+           waited;
   if (waited) counters_.add(ServiceCounter::dropped);
 }
 

@@ -24,8 +24,8 @@ struct FragmentServiceSettings {
   transport::ReplierSettings replier = {};
   std::vector<SourceId> robs = {};
   FragmentBook::Settings book = {};
-  std::size_t most_waiting = 4096;  ///< requests for what has not come
-  std::size_t most_sending = 1024;  ///< ROBs in replies that are not sent yet; a client has an eighth of them
+  std::size_t most_waiting = 4096;             ///< requests for what has not come
+  std::size_t most_sending = 1024;             ///< ROBs in replies that are not sent yet; a client has an eighth of them
   std::uint64_t patience_ns = 10'000'000'000;  ///< a client that takes nothing of its replies for so long is cut off
   formats::RobFrame frame = {};
 };

@@ -88,9 +88,7 @@ void FragmentBook::advance(std::uint64_t now_ns) {
   if (some_outside_ || free_ == IdTable::kNone) {
     held_up_ns_ = now_ns;
   } else {
-    const auto over = [&](const Moment& one) {
-      return std::max(one.at_ns, held_up_ns_) + settings_.reorder_ns <= now_ns;
-    };
+    const auto over = [&](const Moment& one) { return std::max(one.at_ns, held_up_ns_) + settings_.reorder_ns <= now_ns; };
     while (!recent_.empty() && over(recent_.front())) move_line();
     while (!gone_.empty() && over(gone_.front())) forget_gone();
   }
