@@ -40,7 +40,7 @@ Subscriber::~Subscriber() { close(); }
 
 void Subscriber::progress(std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  // By this clock, not by the one of when it came: that is old where this thread stood still.
+  // What came since the last time: where this thread stood still, that is long ago.
   if (std::exchange(heard_, false) || heard_ns_ == 0) heard_ns_ = now_ns;
   if (state_ == State::ended) return;
   if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
@@ -216,7 +216,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
   switch (event.what) {
     case FabricPort::Event::What::connected:
       state_ = State::flowing;
-      heard_ = true;
+      hear();
       ++connections_;
       if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
       trouble_.clear();
@@ -229,7 +229,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
     case FabricPort::Event::What::received:
       slots_[event.slot] = Slot::taken;
       received_.push_back({event.slot, {memory_.data() + std::size_t{event.slot} * page_bytes_, event.bytes}, sessions_});
-      heard_ = true;
+      hear();
       ++came_;
       ++taken_;
       end_once_all_came();

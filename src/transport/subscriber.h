@@ -108,7 +108,7 @@ class Subscriber {
   /// Slots of the memory; 0 before the first session.
   std::uint32_t pages() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t page_bytes() const { return page_bytes_; }
-  /// As progress() saw it: what has come since is not in it.
+  /// By the clock of progress().
   std::uint64_t last_heard_ns() const { return heard_ns_; }
   const std::string& publisher() const { return publisher_; }
   /// Why there is no connection now, for people; empty while there is one.
@@ -136,6 +136,10 @@ class Subscriber {
   std::uint64_t quarter() const { return window_ < 8 ? 1 : window_ / 4; }
   void give_credit(std::uint64_t step);
   void say_what_came();
+  void hear() {
+    heard_ns_ = now_ns_;
+    heard_ = true;
+  }
   void end_once_all_came();
   void broken(Error why);
   void close();
