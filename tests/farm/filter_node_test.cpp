@@ -54,7 +54,7 @@ struct Farm {
   std::vector<SourceId> first;
   std::unique_ptr<FilterNode> node;
 
-  static const std::string& made(const std::string& path) {
+  static std::string made(const std::string& path) {
     std::filesystem::create_directories(path);
     return path;
   }
