@@ -224,7 +224,7 @@ Result<ExitCode> list(const TalkOptions& options) {
     std::string providers;
     for (const std::string& one : entry.providers) providers += (providers.empty() ? "" : ",") + one;
     const double age = std::max(now - entry.unix_time, 0.0);
-    const bool alive = transport::somebody_answers(entry.address, entry.port, kPatience);
+    const bool alive = transport::lives(entry, kPatience);
     table.add_row({entry.name, Cell(entry.service.empty() ? Json() : Json(entry.service), purpose_of(entry)), entry.host,
                    entry.pid, fmt::format("{}:{}", entry.address, entry.port),
                    Cell(entry.links.size(), entry.service.empty() && !entry.trigger_list ? "" : "-"),

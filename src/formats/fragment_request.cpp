@@ -138,12 +138,16 @@ Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest&
     const L1Id first{fields.take<std::uint32_t>()};
     const auto count = fields.take<std::uint32_t>();
     ids += count;
-    if (ids > kMostClearIds) return decode_error(too_large, at + 4, "ids in the ranges of a CLEAR", ids, kMostClearIds);
+    if (ids > kMostClearIds) return decode_error(too_large, at + 4, "ids in a CLEAR", ids, kMostClearIds);
     request.ranges.push_back({first, count});
   }
   for (std::uint32_t i = 0; i < bitmaps; ++i) {
+    const std::size_t at = fields.at();
     const L1Id first{fields.take<std::uint32_t>()};
-    request.bitmaps.push_back({first, fields.take<std::uint64_t>()});
+    const auto bits = fields.take<std::uint64_t>();
+    ids += static_cast<std::uint64_t>(std::popcount(bits));
+    if (ids > kMostClearIds) return decode_error(too_large, at + 4, "ids in a CLEAR", ids, kMostClearIds);
+    request.bitmaps.push_back({first, bits});
   }
   return {};
 }

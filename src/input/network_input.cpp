@@ -81,6 +81,10 @@ bool brings_detector_data(Fid link) { return !link.is_virtual() && !link.to_fron
 NetworkInput::NetworkInput(NetworkInputSettings settings)
     : settings_(std::move(settings)), secret_(need(transport::read_secret(settings_.secret_file))) {
   if (settings_.bus.empty()) settings_.bus = transport::default_bus();
+  if (const auto out = std::ranges::find_if(settings_.links, &Fid::to_frontend); out != settings_.links.end())
+    throw SetupError({"readout.unknown_link",
+                      fmt::format("link {} goes to a front-end: nothing comes from it", formats::to_text(*out)),
+                      "readout.input.links", "name the link that comes from there: the FID without the direction bit"});
   const std::uint64_t begin = base::steady_now_ns();
   for (;;) {
     entries_ = living(settings_.bus);
@@ -163,17 +167,21 @@ bool NetworkInput::connected() const {
 
 std::vector<NamedCounter> NetworkInput::counters() const {
   std::vector<NamedCounter> all;
-  for (const auto& stream : streams_) {
-    const NetworkCounts& counts = stream->counts();
-    for (const auto& [name, value] : {std::pair{"sent", stream->counters().chunks},
-                                      {"network_lost", counts.lost_chunks.get()},
+  const auto add = [&](const std::string& prefix, const NetworkStream& stream) {
+    const NetworkCounts& counts = stream.counts();
+    for (const auto& [name, value] : {std::pair{"network_lost", counts.lost_chunks.get()},
                                       {"network_cut_chunks", counts.cut_chunks.get()},
                                       {"network_lost_pages", counts.lost_pages.get()},
                                       {"network_repeated_pages", counts.repeated_pages.get()},
                                       {"network_bad_pages", counts.bad_pages.get()},
                                       {"network_connections", counts.connections.get()}})
-      base::add_counter(all, {name, value});
+      base::add_counter(all, {prefix + name, value});
+  };
+  for (const auto& stream : streams_) {
+    base::add_counter(all, {"sent", stream->counters().chunks});
+    add("", *stream);
   }
+  for (const auto& list : lists_) add("list_", *list);
   return all;
 }
 

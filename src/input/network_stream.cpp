@@ -91,6 +91,7 @@ bool NetworkStream::deliver(Source& source, Page*& out) {
     }
     while (source.pages.size() < subscriber.pages())
       source.pages.emplace_back(*this, source, source.links.size(), subscriber.page_bytes());
+    source.slots.set(static_cast<std::uint32_t>(source.pages.size()));
     NetworkPage& page = source.pages[received->slot];
     page.slot = received->slot;
     if (!read(source, page, *received)) {
@@ -129,7 +130,8 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
   if (received.session != source.session) {
     source.session = received.session;
     source.next_page = 0;
-    source.clock_base_ns = source.clock_ns;
+    // The clock may have gone on without it.
+    source.clock_base_ns = std::max(source.clock_ns, clock_ns_ + source.clock_lead_ns);
     for (std::size_t i = 0; i < source.links.size(); ++i) {
       if (source.links[i].in_chunk) cut(source, page, i);
       source.links[i] = {};
@@ -207,8 +209,8 @@ void NetworkStream::advance_clock(std::uint64_t now_ns) {
 double NetworkStream::memory_fill() const {
   double fill = 0;
   for (const auto& source : sources_) {
-    if (const std::size_t pages = source->pages.size(); pages > 0)
-      fill = std::max(fill, static_cast<double>(source->out.get()) / static_cast<double>(pages));
+    if (const std::uint32_t slots = source->slots.get(); slots > 0)
+      fill = std::max(fill, static_cast<double>(source->out.get()) / static_cast<double>(slots));
   }
   return fill;
 }

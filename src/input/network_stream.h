@@ -84,8 +84,9 @@ class NetworkStream final : public DataStream {
     std::uint64_t next_page = 0;
     std::uint64_t clock_base_ns = 0;
     std::uint64_t clock_ns = 0;
-    std::uint64_t clock_lead_ns = 0;  // that does not count: gained while it was held
-    base::Gauge<std::uint32_t> out;   // pages that somebody has
+    std::uint64_t clock_lead_ns = 0;   // that does not count: gained while it was held
+    base::Gauge<std::uint32_t> out;    // pages that somebody has
+    base::Gauge<std::uint32_t> slots;  // of which there are so many; memory_fill() is any thread's
     bool held = false;
     bool ended = false;
   };

@@ -110,8 +110,10 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
     refused_since_ns_ = 0;
     return true;
   }
-  // Time counts from when the run began to end.
-  if (refused_since_ns_ == 0 || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
+  // Time counts from when the run began to end, or something was taken last: a page of the input may be many of the publisher's.
+  const std::uint64_t taken = publisher_.pages_taken();
+  if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
+  taken_ = taken;
   if (now_ns - refused_since_ns_ <= grace_ns_) return false;
   given_up_ = true;
   counters_.add(ReaderCounter::not_taken, link_counters_.sum().chunks - given());

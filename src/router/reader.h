@@ -70,6 +70,7 @@ class Reader {
   LinkCounters link_counters_;
   std::optional<std::uint64_t> told_changes_;  ///< of the publisher's demand, as the stream knows it
   std::uint64_t refused_since_ns_ = 0;         ///< the page at hand; 0: it was not refused yet
+  std::uint64_t taken_ = 0;                    ///< pages_taken() when it was refused last
   bool given_up_ = false;                      ///< on a subscriber that takes nothing: what comes now goes to nobody
   std::atomic<bool> ending_{false};
   std::atomic<bool> waits_;

@@ -16,12 +16,14 @@
 #include <optional>
 #include <string_view>
 #include <unordered_set>
+#include <variant>
 
 #include "base/fd_socket.h"
 #include "base/runtime_dir.h"
 #include "settings/fid_text.h"
 #include "settings/json.h"
 #include "settings/text_file.h"
+#include "transport/control_socket.h"
 
 namespace rodeo::transport {
 namespace {
@@ -184,6 +186,26 @@ bool ends_at_itself(int socket) {
          std::memcmp(&own, &peer, own_size) == 0;
 }
 
+// Nothing: nobody accepts connections there, or not in time.
+base::UniqueFd connected_to(const std::string& address, std::uint16_t port, std::chrono::steady_clock::time_point deadline) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (port == 0 || ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return {};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+  base::UniqueFd socket(::socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, found->ai_protocol));
+  if (!socket) return {};
+  if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0) {
+    if (errno != EINPROGRESS || !base::wait_for(socket.get(), POLLOUT, deadline)) return {};
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return {};
+  }
+  // A free port of this host may be given to our own end.
+  return ends_at_itself(socket.get()) ? base::UniqueFd() : std::move(socket);
+}
+
 }  // namespace
 
 std::string bus_entry_text(const BusEntry& entry) {
@@ -244,7 +266,7 @@ Result<Advertisement> Advertisement::put(const std::filesystem::path& bus, BusEn
   if (::mkdir(bus.c_str(), 0700) != 0 && errno != EEXIST)
     return no_bus(bus, fmt::format("cannot make the bus: {}", std::strerror(errno)));
   const auto there = read_entry(file);
-  if (there && !is_ours(*there, entry) && somebody_answers(there->address, there->port, kPatience)) {
+  if (there && !is_ours(*there, entry) && lives(*there, kPatience)) {
     return std::unexpected(
         Error{"transport.name_taken",
               fmt::format("another publisher has the name {}: {}, process {} on {}, answers at {} port {}", entry.name,
@@ -311,23 +333,33 @@ Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const 
 }
 
 bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (port == 0 || ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return false;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  const base::UniqueFd socket(
-      ::socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, found->ai_protocol));
-  if (!socket) return false;
-  if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0) {
-    if (errno != EINPROGRESS || !base::wait_for(socket.get(), POLLOUT, std::chrono::steady_clock::now() + patience))
-      return false;
-    int error = 0;
-    socklen_t size = sizeof error;
-    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return false;
+  return static_cast<bool>(connected_to(address, port, std::chrono::steady_clock::now() + patience));
+}
+
+bool lives(const BusEntry& entry, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  base::UniqueFd connected = connected_to(entry.address, entry.port, deadline);
+  if (!connected) return false;
+  ControlSocket socket(std::move(connected));
+  for (;;) {
+    const auto message = socket.next();
+    if (!message) return message.error().code == "transport.closed";  // otherwise it is another program
+    if (*message) {
+      const auto* const hello = std::get_if<formats::ControlHello>(&**message);
+      // Of another version nothing else is known.
+      return hello == nullptr || hello->version != formats::kControlVersion || hello->instance == entry.instance;
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return true;
+    socket.wait(left);
   }
-  return !ends_at_itself(socket.get());  // a free port of this host may be given to our own end
+}
+
+Result<void> check_instance(const BusEntry& entry, std::uint64_t instance) {
+  if (instance == entry.instance) return {};
+  return std::unexpected(
+      Error{"transport.closed", fmt::format("another process answers at {} port {}: {} has gone, and its file was left",
+                                            entry.address, entry.port, entry.name)});
 }
 
 }  // namespace rodeo::transport

@@ -46,8 +46,8 @@ std::filesystem::path default_bus();
 class Advertisement {
  public:
   /// The publisher listens already. The directory is made with mode 0700 if it is not there. What a crash left under the name is replaced; blocks for
-  /// up to a second to see whether it lives. Errors: transport.name_taken (by another instance, whose address answers), transport.bus (the
-  /// directory cannot be used), transport.bus_entry (an entry that nobody could read).
+  /// up to a second to see whether it lives. Errors: transport.name_taken (by another instance, which lives), transport.bus (the directory cannot be used),
+  /// transport.bus_entry (an entry that nobody could read).
   static Result<Advertisement> put(const std::filesystem::path& bus, BusEntry entry);
 
   Advertisement(Advertisement&& other) noexcept : file_(std::exchange(other.file_, {})), instance_(other.instance_) {}
@@ -82,5 +82,12 @@ Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const 
 
 /// Whether somebody accepts connections at this numerical address. Blocks for up to `patience`.
 bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience);
+
+/// Whether the process of an entry lives: somebody accepts connections there, and does not say that he is another. Who says nothing has other things to do,
+/// and lives. Blocks for up to `patience`.
+bool lives(const BusEntry& entry, std::chrono::milliseconds patience);
+
+/// Of who was called at the address of an entry, and said of itself in its HELLO which instance it is. Error transport.closed: it is another.
+Result<void> check_instance(const BusEntry& entry, std::uint64_t instance);
 
 }  // namespace rodeo::transport

@@ -52,8 +52,9 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& addres
                                "`ip address` shows the addresses of this host"});
 }
 
-/// Sends at once, and notices within a quarter of a minute that the other host is gone without a word, whether or not it owes us an acknowledgement.
-void prepare(int socket) {
+/// Sends at once, and notices within a quarter of a minute that the other host is gone without a word, whether or not it owes us an acknowledgement. That
+/// ends a connection as well whose other side reads nothing for so long, by tcp(7); where it may, only keepalive notices.
+void prepare(int socket, ControlSocket::Peer peer) {
   const auto set = [&](int level, int option, int value) {
     (void)::setsockopt(socket, level, option, &value, sizeof value);
   };
@@ -62,7 +63,7 @@ void prepare(int socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 3);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);  // ms
+  if (peer == ControlSocket::Peer::reads) set(IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);  // ms
 }
 
 std::string text_of(const SocketAddress& address) {
@@ -79,11 +80,11 @@ std::string text_of(const SocketAddress& address) {
 
 }  // namespace
 
-Result<ControlSocket> ControlSocket::call(const std::string& address, std::uint16_t port) {
+Result<ControlSocket> ControlSocket::call(const std::string& address, std::uint16_t port, Peer peer) {
   const auto to = RODEO_TRY(address_of(address, port));
   base::UniqueFd socket(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return cannot("open a socket to", address);
-  prepare(socket.get());
+  prepare(socket.get(), peer);
   if (::connect(socket.get(), to.get(), to.bytes) != 0 && errno != EINPROGRESS) return cannot("connect to", address);
   return ControlSocket(std::move(socket));
 }
@@ -175,8 +176,15 @@ Result<ControlListener> ControlListener::open(const std::string& address) {
 std::optional<ControlSocket> ControlListener::accept() const {
   base::UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return std::nullopt;
-  prepare(socket.get());
+  prepare(socket.get(), ControlSocket::Peer::reads);
   return ControlSocket(std::move(socket));
+}
+
+bool is_wildcard(const std::string& address) {
+  in_addr v4{};
+  in6_addr v6{};
+  return (::inet_pton(AF_INET, address.c_str(), &v4) == 1 && v4.s_addr == INADDR_ANY) ||
+         (::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6));
 }
 
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }

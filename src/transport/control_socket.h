@@ -21,8 +21,10 @@ class ControlSocket {
   /// A connected socket, or one that connects.
   explicit ControlSocket(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
+  /// Whether the other side reads what we say: one that leaves it unread for a quarter of a minute is gone, but for one that may.
+  enum class Peer : std::uint8_t { reads, may_not_read };
   /// To a numerical address; the connection is there when something has been received. Error transport.address.
-  static Result<ControlSocket> call(const std::string& address, std::uint16_t port);
+  static Result<ControlSocket> call(const std::string& address, std::uint16_t port, Peer peer = Peer::reads);
 
   /// The next message; nothing: none has come. Errors transport.closed (the peer is gone), transport.protocol (what came is no message).
   Result<std::optional<formats::ControlMessage>> next();
@@ -71,5 +73,7 @@ class ControlListener {
 
 /// Of 127.0.0.0/8 and ::1.
 bool is_loopback(const std::string& address);
+/// 0.0.0.0 or ::, however it is written.
+bool is_wildcard(const std::string& address);
 
 }  // namespace rodeo::transport

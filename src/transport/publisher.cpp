@@ -30,6 +30,7 @@ namespace {
 constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at sockets
 constexpr std::uint64_t kClockPageNs = 2'000'000;  // of a publisher that has nothing to send
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
+constexpr std::uint64_t kConnectingNs = 10'000'000'000;  // that the fabric's connection may take
 constexpr std::size_t kMostDeparted = 16;
 constexpr std::string_view kFabricIsGone = "the fabric's connection is gone";
 constexpr int kMostMessages = 64;  // of one subscriber at a time: who talks much keeps nobody else waiting
@@ -77,7 +78,9 @@ struct Client {
   std::uint64_t under_way = 0;
   std::uint64_t opened_ns = 0;  // the page that is being filled
   std::uint64_t last_page_ns = 0;
-  std::uint64_t held_since_ns = 0;  // 0: not looked at since the connection ended
+  std::uint64_t connecting_since_ns = 0;
+  std::uint64_t away_since_ns = 0;  // 0: flowing, or not looked at since
+  bool flowed = false;              // in this session
   std::uint64_t bytes = 0;
   bool leaves = false;  // the subscriber asked for the end
   std::uint64_t waits = 0;
@@ -142,6 +145,7 @@ struct Publisher::Inside {
   // ---- runs
 
   bool publish(std::span<const ChunkRun> runs);
+  const Client* waits_for() const;
 
   // ---- what comes and goes
 
@@ -150,6 +154,7 @@ struct Publisher::Inside {
   Result<FabricPort*> port_of(const std::string& provider);
   Result<void> connect(Client& client, std::uint64_t now_ns, bool resumed);
   void look_at(Client& client, std::uint64_t now_ns);
+  bool is_old(const Client& client, std::uint64_t now_ns) const;
   void listen_to(Client& client);
   void send(Client& client, std::uint64_t now_ns);
   void finish(Client& client);
@@ -162,6 +167,7 @@ struct Publisher::Inside {
   void take_snapshot();
 
   PublisherSettings settings;
+  const bool flushes_between_looks = settings.flush < std::chrono::nanoseconds{kLookNs};
   const bool trigger_list;
   const std::uint64_t instance;
   std::vector<Fid> links;
@@ -227,8 +233,8 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
         }
       }
       if (opens) client.opened_ns = now_ns;
-      // One that has left meanwhile has the part that is in its pages.
-      in_pages = std::max(in_pages, client.subscription.wants(target.position) ? run.count : client.place.chunk);
+      // One that has left meanwhile, or is a monitor without room, has the part that is in its pages.
+      in_pages = std::max(in_pages, client.place.chunk);
       client.had_run = run_number;
       client.place = {};
     }
@@ -243,6 +249,15 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   at_run = 0;
   count();
   return true;
+}
+
+// The first who has not all of the run in hand; the others are told the time meanwhile, and take it.
+const Client* Publisher::Inside::waits_for() const {
+  if (!in_hand) return nullptr;
+  const auto slow = std::ranges::find_if(targets[in_hand->link], [&](const Target& target) {
+    return target.client->had_run != run_number && target.client->state != Client::State::gone;
+  });
+  return slow == targets[in_hand->link].end() ? nullptr : slow->client;
 }
 
 // Pages that are full go, as far as there is credit.
@@ -275,7 +290,10 @@ void Publisher::Inside::take_events() {
       Client& client = **of;
       switch (event.what) {
         case FabricPort::Event::What::connected:
-          if (client.state == Client::State::connecting) client.state = Client::State::flowing;
+          if (client.state != Client::State::connecting) break;
+          client.state = Client::State::flowing;
+          client.flowed = true;
+          client.away_since_ns = 0;
           break;
         case FabricPort::Event::What::sent:
           client.subscription.ring().sent(event.slot);
@@ -348,7 +366,6 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     guest = std::move(client->socket);
     // One that came back may come once more, with another network; what is kept for it is kept on.
     client->state = resumed ? Client::State::held : Client::State::gone;
-    client->held_since_ns = 0;
     retarget();
     return connected;
   }
@@ -373,6 +390,7 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
     return accepted;
   }
   client.state = Client::State::connecting;
+  client.connecting_since_ns = now;
   client.credit = client.sent = client.under_way = 0;
   client.leaves = false;
   client.last_page_ns = now;
@@ -381,14 +399,15 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
 }
 
 void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
-  // From the first look on: when the connection ended, now_ns may have been old.
-  const bool away = client.state == Client::State::held || client.state == Client::State::cut;
-  if (away && client.held_since_ns == 0) client.held_since_ns = now;
-  const bool over = away && now - client.held_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
+  // From the first look on: when the connection ended, now_ns may have been old. One that comes back and back, and never flows, is away all the time.
+  const bool away =
+      client.state == Client::State::held || client.state == Client::State::cut || client.state == Client::State::connecting;
+  if (away && client.away_since_ns == 0) client.away_since_ns = now;
+  const bool over = away && now - client.away_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
   if (client.state == Client::State::held) {
     if (over) {
-      base::log_warning("publisher {}: subscriber {} has not come back; what it wanted is nobody's", settings.name,
-                        client.subscription.wish().name);
+      base::log_warning("publisher {}: subscriber {} {}; what it wanted is nobody's", settings.name,
+                        client.subscription.wish().name, client.flowed ? "has not come back" : "did not connect");
       client.state = Client::State::gone;
     }
     return;
@@ -399,9 +418,10 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
     disconnect(client);
     client.state = Client::State::held;
   }
+  if (client.state == Client::State::connecting && now - client.connecting_since_ns > kConnectingNs)
+    broken(client, "the fabric's connection does not come");
   if (client.state != Client::State::flowing) return;
-  const bool old =
-      client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
+  const bool old = is_old(client, now);
   // Not on top of pages that tell it already: they would take the room of chunks.
   const bool silent = now - client.last_page_ns >= kClockPageNs && client.subscription.ring().filled() == 0;
   if (old || silent || ending || client.leaves) {
@@ -410,6 +430,12 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
     send(client, now);
   }
   if ((ending || client.leaves) && client.state == Client::State::flowing) finish(client);
+}
+
+// The page that is being filled.
+bool Publisher::Inside::is_old(const Client& client, std::uint64_t now) const {
+  return client.subscription.ring().has_runs() &&
+         now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
 }
 
 // Says the end once the subscriber has all.
@@ -468,7 +494,6 @@ void Publisher::Inside::cut(Client& client) {
   if (client.state != Client::State::flowing) return broken(client, kFabricIsGone);
   close_fabric(client);
   client.socket.say_no_more();
-  client.held_since_ns = 0;
   client.state = Client::State::cut;
 }
 
@@ -478,7 +503,6 @@ void Publisher::Inside::broken(Client& client, std::string_view why) {
   if (was_cut) why = kFabricIsGone;
   const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor;
   disconnect(client);
-  if (!was_cut) client.held_since_ns = 0;
   client.state = over ? Client::State::gone : Client::State::held;
   // One that could not be made may be tried many times.
   if (!over && flowed) {
@@ -557,11 +581,18 @@ void Publisher::Inside::take_snapshot() {
 // ---- what others call
 
 Result<void> refuse_open_address(const PublisherSettings& settings) {
-  if (is_loopback(settings.address) || !settings.secret.empty()) return {};
-  return std::unexpected(Error{"transport.no_secret",
-                               fmt::format("{} is reached from other hosts, and there is no secret", settings.address),
-                               {},
-                               "set secret_file, for both sides, or listen at 127.0.0.1"});
+  if (is_loopback(settings.address)) return {};
+  if (settings.secret.empty())
+    return std::unexpected(Error{"transport.no_secret",
+                                 fmt::format("{} is reached from other hosts, and there is no secret", settings.address),
+                                 {},
+                                 "set secret_file, for both sides, or listen at 127.0.0.1"});
+  if (is_wildcard(settings.address))
+    return std::unexpected(Error{"transport.address",
+                                 fmt::format("{} is all addresses of this host, and none to connect to", settings.address),
+                                 {},
+                                 "name the one by which others reach it; `ip address` shows them"});
+  return {};
 }
 
 Publisher::Publisher(PublisherSettings settings, std::span<const Fid> links, bool trigger_list)
@@ -585,7 +616,8 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
     // Credit is asked for when it runs short, as are slots, not by the clock alone.
     const PageRing& ring = client->subscription.ring();
     const bool short_of = client->credit - client->sent < ring.slots() / 2 || ring.filled() > ring.slots() / 2;
-    if (look || (client->state == Client::State::flowing && short_of)) in.look_at(*client, now_ns);
+    const bool old = in.flushes_between_looks && in.is_old(*client, now_ns);
+    if (look || (client->state == Client::State::flowing && (short_of || old))) in.look_at(*client, now_ns);
     in.send(*client, now_ns);
     gone = gone || client->state == Client::State::gone;
   }
@@ -626,11 +658,13 @@ void Publisher::end() { inside_->ending = true; }
 bool Publisher::ended() const { return inside_->ending && inside_->clients.empty(); }
 
 std::uint64_t Publisher::pages_taken() const {
+  const auto taken_by = [](const Client& client) {
+    const PageRing& ring = client.subscription.ring();
+    return ring.closed() - ring.filled();
+  };
+  if (const Client* const slow = inside_->waits_for()) return taken_by(*slow);
   std::uint64_t sum = 0;
-  for (const auto& client : inside_->clients) {
-    const PageRing& ring = client->subscription.ring();
-    sum += ring.closed() - ring.filled();
-  }
+  for (const auto& client : inside_->clients) sum += taken_by(*client);
   return sum;
 }
 

@@ -30,14 +30,14 @@ struct PublisherSettings {
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
 };
 
-/// Error transport.no_secret: other hosts reach it, and anybody there could.
+/// Errors transport.no_secret: other hosts reach it, and anybody there could; transport.address: it is no address to connect to, as 0.0.0.0.
 Result<void> refuse_open_address(const PublisherSettings& settings);
 
 /// What counters() has. A chunk in parts counts with its last. All chunks given to publish() are wanted or without a subscriber.
 inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
-    {"no_subscriber", "chunks", "Chunks that no subscriber wanted."},
+    {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or only monitors without room."},
     {"undelivered", "chunks", "Chunks in pages for subscribers of data who did not come back for them."},
     {"monitor_chunks_dropped", "chunks", "Chunks that a monitor had no room for."},
     {"pages_sent", "pages", "Pages sent to subscribers."},
@@ -49,7 +49,9 @@ inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
     {"bytes_sent", "bytes", "Bytes of the pages sent, headers included."},
     {"waits", "times", "Times that a subscriber of data had no room, so that the reader had to wait."},
     {"refused_peers", "peers",
-     "Peers whose connection was closed: no secret, another version, messages that cannot be read."},
+     "Peers that were turned away or cut off: no secret, another version, links or networks that there are not, another's "
+     "session, too many "
+     "subscribers, messages that cannot be read."},
 }};
 
 /// All functions by one thread, that which reads the stream, but for counters() and subscribers().
@@ -90,7 +92,7 @@ class Publisher {
   /// Everything has been sent, or has nobody to go to.
   bool ended() const;
 
-  /// Pages that those who subscribe now have taken: while it stands still, nothing goes on.
+  /// Pages that have been taken by whom publish() waits for, or, where it waits for nobody, by all who subscribe now: while it stands still, nothing goes on.
   std::uint64_t pages_taken() const;
 
   /// kPublisherCounters, by name. Any thread.

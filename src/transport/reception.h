@@ -22,7 +22,7 @@ class Reception {
   std::uint16_t port() const { return listener_.port(); }
 
   /// Lets in who is there, at most so many at a time, and listens to each. Returns how many were turned away: another version, no secret, what cannot be
-  /// read, or silence for five seconds. Does not block.
+  /// read, or silence for ten seconds. Does not block.
   std::uint64_t greet(std::uint64_t now_ns, const Admit& admit);
 
  private:

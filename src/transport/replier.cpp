@@ -384,6 +384,11 @@ void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::ve
   in.dropped.clear();
 }
 
+bool Replier::was_dropped(const Request& request, const std::vector<Dropped>& dropped) {
+  return std::ranges::any_of(
+      dropped, [&](const Dropped& one) { return one.client == request.client && one.number == request.number; });
+}
+
 void Replier::reply(Client client, std::uint64_t number, std::uint16_t status, MessageParts parts, ReplyOwner* owner,
                     std::uint64_t tag) {
   AskingClient* const asked = inside_->asked_by(client, number);
@@ -418,6 +423,11 @@ std::vector<Replier::Client> Replier::clients() const {
     if (client->state == AskingClient::State::flowing) all.push_back(id);
   }
   return all;
+}
+
+std::uint64_t Replier::sent_bytes(Client client) const {
+  const auto found = inside_->clients.find(client);
+  return found == inside_->clients.end() ? 0 : found->second->connection->sent_bytes();
 }
 
 std::vector<NamedCounter> Replier::counters() const {

@@ -81,6 +81,8 @@ class Replier {
     std::uint64_t number = 0;
   };
   void poll(std::uint64_t now_ns, std::vector<Request>& requests, std::vector<Dropped>& dropped);
+  /// A request may come and be dropped in one poll().
+  static bool was_dropped(const Request& request, const std::vector<Dropped>& dropped);
 
   /// The last poll() has returned all that had come: who has not asked by now is silent. False: there may be more.
   bool heard_all() const;
@@ -97,6 +99,8 @@ class Replier {
   /// As the client calls itself; empty: it is gone.
   std::string_view client_name(Client client) const;
   std::vector<Client> clients() const;
+  /// Bytes of replies that it has had room for so far; 0: it is gone.
+  std::uint64_t sent_bytes(Client client) const;
 
   /// kReplierCounters, by name. Any thread.
   std::vector<NamedCounter> counters() const;

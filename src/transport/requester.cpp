@@ -217,7 +217,9 @@ Result<void> Requester::Inside::take(AskedService& service, const formats::Contr
     const auto taken = service.handshake->take(message, reply);
     service.socket.say(reply);
     RODEO_TRY(taken);
-    return service.handshake->done() ? say_call(service) : Result<void>{};
+    if (!service.handshake->done()) return {};
+    RODEO_TRY(check_instance(*service.entry, service.handshake->peer().instance));
+    return say_call(service);
   }
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message);
       accept != nullptr && service.state == State::called) {

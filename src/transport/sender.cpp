@@ -8,7 +8,6 @@
 #include "base/sentence.h"
 #include "formats/fid.h"
 #include "formats/front_end_link.h"
-#include "transport/bus.h"
 #include "transport/handshake.h"
 #include "transport/random.h"
 
@@ -36,21 +35,33 @@ Result<Sender> Sender::claim(SenderSettings settings, std::span<const Fid> links
 Result<void> Sender::begin() {
   const std::filesystem::path bus = settings_.bus.empty() ? default_bus() : settings_.bus;
   const auto reading = RODEO_TRY(read_bus(bus));
-  // An entry is no proof that its router lives.
   const auto has_all = [&](const BusEntry& entry) {
-    return std::ranges::all_of(links_,
-                               [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); }) &&
-           somebody_answers(entry.address, entry.port, kAnswerPatience);
+    return std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
   };
-  const auto entry = std::ranges::find_if(reading.entries, has_all);
-  if (links_.empty() || entry == reading.entries.end())
+  // An entry is no proof that its router lives.
+  bool greeted = false;
+  for (const BusEntry& entry : reading.entries) {
+    if (links_.empty() || !has_all(entry) || !somebody_answers(entry.address, entry.port, kAnswerPatience)) continue;
+    greeted = RODEO_TRY(greet(entry));
+    if (greeted) break;
+  }
+  if (!greeted)
     return std::unexpected(
         Error{"transport.no_front_end",
               links_.empty() ? "no link to a front-end was named"
                              : fmt::format("nobody on the bus has a way to {}{}", formats::to_text(links_.front()),
                                            links_.size() > 1 ? " and the other links, all of them" : ""),
               bus.string(), "start a router with router.front_ends.enabled = true; `rodeo route list` shows who is there"});
-  socket_ = RODEO_TRY(ControlSocket::call(entry->address, entry->port));
+  socket_.say(formats::ControlClaim{.name = settings_.name, .links = links_});
+  const auto said = RODEO_TRY(receive());
+  if (std::holds_alternative<formats::ControlClaimed>(said)) return {};
+  return std::unexpected(Error{"transport.protocol", "the router answers a claim with something else"});
+}
+
+// False: it is another process than that of the entry.
+Result<bool> Sender::greet(const BusEntry& entry) {
+  // A router that may send only so much reads no more.
+  socket_ = RODEO_TRY(ControlSocket::call(entry.address, entry.port, ControlSocket::Peer::may_not_read));
   Handshake handshake(Handshake::Side::subscriber,
                       {.secret_required = !settings_.secret.empty(),
                        .nonce = random_bytes<32>(),
@@ -66,10 +77,7 @@ Result<void> Sender::begin() {
     socket_.say(reply);
     RODEO_TRY(taken);
   }
-  socket_.say(formats::ControlClaim{.name = settings_.name, .links = links_});
-  const auto said = RODEO_TRY(receive());
-  if (std::holds_alternative<formats::ControlClaimed>(said)) return {};
-  return std::unexpected(Error{"transport.protocol", "the router answers a claim with something else"});
+  return check_instance(entry, handshake.peer().instance).has_value();
 }
 
 Result<formats::ControlMessage> Sender::receive() {

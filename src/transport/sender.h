@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "rodeo/ids.h"
+#include "transport/bus.h"
 #include "transport/control_socket.h"
 
 namespace rodeo::transport {
@@ -53,6 +54,7 @@ class Sender {
   Sender(SenderSettings settings, std::vector<Fid> links) : settings_(std::move(settings)), links_(std::move(links)) {}
 
   Result<void> begin();
+  Result<bool> greet(const BusEntry& entry);
   Result<formats::ControlMessage> receive();
   Result<void> take_answer();
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/sentence.h"
+#include "formats/network_page.h"
 #include "transport/random.h"
 
 namespace rodeo::transport {
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 200'000'000;        // between two looks at the bus
 constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a publisher may take to accept
-constexpr std::uint64_t kLeavingNs = 2'000'000'000;   // and to send what it still has
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;   // and to send nothing while it still has something
 
 }  // namespace
 
@@ -39,10 +40,11 @@ Subscriber::~Subscriber() { close(); }
 
 void Subscriber::progress(std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  if (heard_ns_ == 0) heard_ns_ = now_ns;
+  // What came since the last time: where this thread stood still, that is long ago.
+  if (std::exchange(heard_, false) || heard_ns_ == 0) heard_ns_ = now_ns;
   if (state_ == State::ended) return;
   if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
-  if (leaving_ && (state_ != State::flowing || now_ns - left_ns_ > kLeavingNs)) {
+  if (leaving_ && (state_ != State::flowing || now_ns - std::max(left_ns_, heard_ns_) > kLeavingNs)) {
     close();
     state_ = State::ended;
     return;
@@ -58,7 +60,8 @@ void Subscriber::progress(std::uint64_t now_ns) {
     broken({"transport.closed", fmt::format("publisher {} does not answer", publisher_)});
 }
 
-// Whom the bus names for these links, if he answers.
+// One of those whom the bus names for these links. An entry is no proof that its publisher lives: after each that came to nothing it is the next one's
+// turn. Where a connection broke, the publisher that was left is asked first.
 void Subscriber::call(std::uint64_t now_ns) {
   called_ns_ = now_ns;
   const auto bus = read_bus(settings_.bus);
@@ -67,40 +70,55 @@ void Subscriber::call(std::uint64_t now_ns) {
     return;
   }
   trouble_ = fmt::format("no publisher on the bus {} has its links", settings_.bus.string());
+  std::vector<const BusEntry*> candidates;
   for (const BusEntry& entry : bus->entries) {
     const bool has_all =
         std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
     if (!has_all || entry.trigger_list != settings_.trigger_list) continue;
-    if (!settings_.publisher.empty() && entry.name != settings_.publisher) continue;
-    publisher_ = entry.name;
-    const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
-    if (choice.empty()) {
-      trouble_ = fmt::format("publisher {} offers no network that can be had here", publisher_);
-      continue;
-    }
-    provider_ = choice[failures_ % choice.size()];
-    choices_ = choice.size();
-    asked_provider_ = false;
-    auto socket = ControlSocket::call(entry.address, entry.port);
-    if (!socket) {
-      trouble_ = base::in_a_line(socket.error());
-      continue;
-    }
-    socket_ = std::move(*socket);
-    entry_ = entry;
-    handshake_.emplace(Handshake::Side::subscriber,
-                       formats::ControlHello{.secret_required = !settings_.secret.empty(),
-                                             .nonce = random_bytes<32>(),
-                                             .instance = session_,
-                                             .program = "rodeo"},
-                       settings_.secret);
-    std::vector<std::byte> hello;
-    handshake_->begin(hello);
-    socket_.say(hello);
-    state_ = State::greeting;
-    trouble_ = fmt::format("publisher {} does not answer", publisher_);
-    return;
+    if (settings_.publisher.empty() || entry.name == settings_.publisher) candidates.push_back(&entry);
   }
+  std::ranges::stable_partition(candidates, [&](const BusEntry* entry) { return entry->instance == instance_; });
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (greet(*candidates[attempts_ % candidates.size()])) return;
+    next_publisher();
+  }
+}
+
+// False: it cannot be called from here.
+bool Subscriber::greet(const BusEntry& entry) {
+  publisher_ = entry.name;
+  const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
+  if (choice.empty()) {
+    trouble_ = fmt::format("publisher {} offers no network that can be had here", publisher_);
+    return false;
+  }
+  provider_ = choice[failures_ % choice.size()];
+  choices_ = choice.size();
+  asked_provider_ = false;
+  auto socket = ControlSocket::call(entry.address, entry.port);
+  if (!socket) {
+    trouble_ = base::in_a_line(socket.error());
+    return false;
+  }
+  socket_ = std::move(*socket);
+  entry_ = entry;
+  handshake_.emplace(Handshake::Side::subscriber,
+                     formats::ControlHello{.secret_required = !settings_.secret.empty(),
+                                           .nonce = random_bytes<32>(),
+                                           .instance = session_,
+                                           .program = "rodeo"},
+                     settings_.secret);
+  std::vector<std::byte> hello;
+  handshake_->begin(hello);
+  socket_.say(hello);
+  state_ = State::greeting;
+  trouble_ = fmt::format("publisher {} does not answer", publisher_);
+  return true;
+}
+
+void Subscriber::next_publisher() {
+  ++attempts_;
+  failures_ = 0;
 }
 
 void Subscriber::talk(std::uint64_t /*now_ns*/) {
@@ -122,23 +140,26 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
     const auto taken = handshake_->take(message, reply);
     socket_.say(reply);
     RODEO_TRY(taken);
-    if (handshake_->done()) return subscribe();
-    return {};
+    if (!handshake_->done()) return {};
+    RODEO_TRY(check_instance(*entry_, handshake_->peer().instance));
+    return subscribe();
   }
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && state_ == State::subscribed)
     return accepted(*accept);
-  if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && state_ == State::flowing) {
+  // The publisher may have nothing, and say so before we have seen that the fabric's connection is there.
+  const bool may_end = state_ == State::connecting || state_ == State::flowing;
+  if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && may_end) {
     last_ = end->pages;
-    if (came_ >= *last_) {
-      close();
-      state_ = State::ended;
-    }
+    end_once_all_came();
     return {};
   }
   return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
 }
 
 Result<void> Subscriber::subscribe() {
+  if (entry_->page_bytes < formats::NetworkPageWriter::kLeastBytes)
+    return std::unexpected(
+        Error{"transport.page_bytes", fmt::format("its pages have {} bytes: nothing comes from there", entry_->page_bytes)});
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(provider_));
   // Another publisher, or the same begun anew, knows nothing of what this one has taken.
@@ -195,23 +216,23 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
   switch (event.what) {
     case FabricPort::Event::What::connected:
       state_ = State::flowing;
-      heard_ns_ = now_ns_;
+      hear();
       ++connections_;
       if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
       trouble_.clear();
       last_end_.reset();
+      said_.clear();
+      attempts_ = 0;
       give_credit(quarter());
+      end_once_all_came();
       break;
     case FabricPort::Event::What::received:
       slots_[event.slot] = Slot::taken;
       received_.push_back({event.slot, {memory_.data() + std::size_t{event.slot} * page_bytes_, event.bytes}, sessions_});
-      heard_ns_ = now_ns_;
+      hear();
       ++came_;
       ++taken_;
-      if (last_ && came_ >= *last_) {
-        close();
-        state_ = State::ended;
-      }
+      end_once_all_came();
       break;
     case FabricPort::Event::What::broken:
       talk(now_ns_);  // the publisher may have said the end before
@@ -220,6 +241,12 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
     case FabricPort::Event::What::sent: break;
   }
   return true;
+}
+
+void Subscriber::end_once_all_came() {
+  if (state_ != State::flowing || !last_ || came_ < *last_) return;
+  close();
+  state_ = State::ended;
 }
 
 std::optional<Subscriber::Received> Subscriber::next() {
@@ -250,7 +277,9 @@ void Subscriber::say_what_came() {
   socket_.say(formats::ControlCredit{.pages = told_, .taken = told_taken_});
 }
 
-void Subscriber::refuse(const std::string& why) { broken({"transport.protocol", why}); }
+void Subscriber::refuse(const std::string& why) {
+  if (state_ == State::flowing) broken({"transport.protocol", why});  // otherwise the connection that it came on is no more
+}
 
 void Subscriber::leave() {
   if (leaving_) return;
@@ -261,12 +290,13 @@ void Subscriber::leave() {
 void Subscriber::broken(Error why) {
   // It may be the provider: the next is tried before anything is said.
   const bool tries_next = asked_provider_ && state_ != State::flowing && ++failures_ % choices_ != 0;
+  if (!tries_next && state_ != State::flowing) next_publisher();
   trouble_ = base::in_a_line(why);
   if (state_ == State::flowing) {
     base::log_warning("publisher {} is gone ({}); it is looked for", publisher_, trouble_);
   } else if (tries_next) {
     base::log_info("publisher {}: {}; another network is tried", publisher_, trouble_);
-  } else if (!last_end_ || last_end_->code != why.code) {  // it may go on like this
+  } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // it may go on like this
     base::log_warning("publisher {}: {}; it is asked again", publisher_, trouble_);
   }
   if (!tries_next) last_end_ = std::move(why);

@@ -92,10 +92,10 @@ class Subscriber {
   /// While held no credit is given: the publisher waits.
   void hold(bool held) { held_ = held; }
 
-  /// What has come is no page: the connection is made anew.
+  /// What has come is no page: the connection is made anew, if it is there still.
   void refuse(const std::string& why);
 
-  /// Asks the publisher for what it still has, then for the end.
+  /// Asks the publisher for what it still has, then for the end; one that sends nothing for two seconds is not waited for.
   void leave();
 
   /// The publisher has said that no more comes, or nobody is to come; and all has been taken.
@@ -108,6 +108,7 @@ class Subscriber {
   /// Slots of the memory; 0 before the first session.
   std::uint32_t pages() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t page_bytes() const { return page_bytes_; }
+  /// By the clock of progress().
   std::uint64_t last_heard_ns() const { return heard_ns_; }
   const std::string& publisher() const { return publisher_; }
   /// Why there is no connection now, for people; empty while there is one.
@@ -126,6 +127,8 @@ class Subscriber {
   };
 
   void call(std::uint64_t now_ns);
+  bool greet(const BusEntry& entry);
+  void next_publisher();
   void talk(std::uint64_t now_ns);
   Result<void> take(const formats::ControlMessage& message);
   Result<void> subscribe();
@@ -133,6 +136,11 @@ class Subscriber {
   std::uint64_t quarter() const { return window_ < 8 ? 1 : window_ / 4; }
   void give_credit(std::uint64_t step);
   void say_what_came();
+  void hear() {
+    heard_ns_ = now_ns_;
+    heard_ = true;
+  }
+  void end_once_all_came();
   void broken(Error why);
   void close();
 
@@ -144,6 +152,8 @@ class Subscriber {
   std::size_t choices_ = 1;   // providers that there are to try
   std::size_t failures_ = 0;  // of providers: the next attempt is with the next
   bool asked_provider_ = false;
+  std::size_t attempts_ = 0;                 // at publishers since one of them flowed: the next is at the next of them
+  std::map<std::string, std::string> said_;  // of each of these: the code that the log has
 
   State state_ = State::away;
   std::uint64_t session_;
@@ -172,6 +182,7 @@ class Subscriber {
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t heard_ns_ = 0;
+  bool heard_ = false;  // since progress()
   bool held_ = false;
   bool leaving_ = false;
   std::uint64_t left_ns_ = 0;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "farm/node/plan.h"
 #include "farm/recorder/read_back.h"
 #include "farm/recorder/recorder_server.h"
 #include "farm/scripted_farm.h"
@@ -53,7 +54,7 @@ struct Farm {
   std::vector<SourceId> first;
   std::unique_ptr<FilterNode> node;
 
-  static const std::string& made(const std::string& path) {
+  static std::string made(const std::string& path) {
     std::filesystem::create_directories(path);
     return path;
   }
@@ -587,6 +588,14 @@ TEST(FilterNode, WhatIsUnderWayIsFinishedAtTheEnd) {
   EXPECT_EQ(farm.node->status().slots_used, 0U);
   EXPECT_EQ(farm.node->status().unsafe_decisions, 0U);
   EXPECT_EQ(farm.recorded().size(), farm.supervisor.decisions.size());
+}
+
+TEST(FilterNodeSettings, AReadoutIsToldToWaitForNoLongerThanARequestCanSay) {
+  const auto keys = node_settings().keys();
+  const auto wait = std::ranges::find(keys, "fetch_wait", &rodeo::Key::name);
+  ASSERT_NE(wait, keys.end());
+  EXPECT_EQ(wait->minimum, 0);
+  EXPECT_EQ(wait->maximum, 1e3 * rodeo::formats::kMostFetchWaitUs);
 }
 
 }  // namespace

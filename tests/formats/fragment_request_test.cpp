@@ -84,6 +84,10 @@ TEST(FragmentRequest, NumbersBeyondTheirBoundsAreRefused) {
       read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}, {L1Id{0}, 1}}}), clear));
   EXPECT_FALSE(
       read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, ~0U}, {L1Id{0}, ~0U}}}), clear));
+  ClearRequest bitmaps{.ranges = {}, .bitmaps = {most / 64, {L1Id{5}, ~std::uint64_t{0}}}};
+  EXPECT_TRUE(read_clear_request(written(append_clear_request, bitmaps), clear));
+  bitmaps.ranges.push_back({L1Id{0}, 1});
+  EXPECT_FALSE(read_clear_request(written(append_clear_request, bitmaps), clear)) << "ids of both count";
   EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0}), fetch)) << "waits too long";
   EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}), fetch)) << "of too many ROBs";
   EXPECT_FALSE(read_holdings_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))) << "no room for an answer";

@@ -3,13 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/named_counters.h"
+#include "input/losses.h"
+#include "input/network_input.h"
 #include "input/network_stream.h"
 #include "scripted_publisher.h"
 
@@ -82,6 +87,31 @@ TEST_F(NetworkFaults, PagesThatDoNotComeAreCountedWithTheirChunks) {
   EXPECT_EQ(counts().lost_chunks.get(), 4U);
 }
 
+TEST_F(NetworkFaults, WhatIsLostOfTheTriggersListIsCountedAsLossesOfTheList) {
+  const ScriptedPublisher data(bus_, "test.0", {Fid::of(1, 0, 0, 0)});
+  ScriptedPublisher list(bus_, "list", {Fid::of(1, 0, 0, 1)}, true);
+  NetworkInputSettings settings;
+  settings.bus = bus_;
+  settings.provider = "tcp";
+  NetworkInput input(settings);
+  const auto stream = input.open_trigger_list();
+  const auto poll_until = [&](const auto& condition) {
+    for (const auto begin = base::steady_now_ns(); !condition() && base::steady_now_ns() - begin < 10'000 * kMs;) {
+      list.progress(base::steady_now_ns());
+      if (Page* page = nullptr; stream->poll(page) == PollStatus::page) page->drop();
+    }
+    return condition();
+  };
+  ASSERT_TRUE(poll_until([&] { return list.flowing(); }));
+  list.send_chunk(0, 0, 0);
+  list.send_chunk(3, 5, 0);
+  const auto count = [&](const char* name) { return base::counter_value(input.counters(), name, 999); };
+  ASSERT_TRUE(poll_until([&] { return count("list_network_lost") == 4; }));
+  EXPECT_EQ(count("list_network_lost_pages"), 2U);
+  EXPECT_EQ(count("network_lost"), 999U) << "of the links nothing is";
+  EXPECT_TRUE(is_loss("list_network_lost"));
+}
+
 TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
   start(1);
   publisher().send_chunk(0, 0, 0);
@@ -110,6 +140,28 @@ TEST_F(NetworkFaults, TheClockGoesOnWithoutAPublisherWhoHasBeenSilentForLong) {
   EXPECT_GT(base::steady_now_ns() - begin, kSilenceNs / 3) << "it was waited for";
 }
 
+TEST_F(NetworkFaults, TheClockDoesNotWaitForOneThatIsThereAgainToMakeUpForItsAbsence) {
+  start(2);
+  const std::uint64_t begin = base::steady_now_ns();
+  std::uint64_t told = 0;
+  ASSERT_TRUE(until([&] {
+    if (told < 15 && base::steady_now_ns() - begin > told * 30 * kMs) {
+      publisher(0).send_clock(told, (1000 + told) * kMs);
+      ++told;
+    }
+    return stream_->clock_ns() > 0;
+  })) << "without the silent one";
+  publishers_.pop_back();
+  publishers_.push_back(std::make_unique<ScriptedPublisher>(bus_, "test.1", std::vector{Fid::of(1, 0, 0, 1)}));
+  ASSERT_TRUE(until([&] { return publisher(1).flowing(); }));
+  const std::uint64_t before = stream_->clock_ns();
+  publisher(1).send_clock(0, 1);  // it has just begun
+  publisher(0).send_clock(told, 2000 * kMs);
+  ASSERT_TRUE(until([&] { return publisher(0).taken() == told + 1 && publisher(1).taken() == 1; }));
+  for (int i = 0; i < 3; ++i) step();
+  EXPECT_GT(stream_->clock_ns(), before);
+}
+
 TEST_F(NetworkFaults, AnEndBeforeTheLastPageWaitsForIt) {
   start(1);
   publisher().send_chunk(0, 0, 0);
@@ -117,6 +169,20 @@ TEST_F(NetworkFaults, AnEndBeforeTheLastPageWaitsForIt) {
   publisher().end();
   ASSERT_TRUE(until([&] { return stream_->source_ended(0); }));
   EXPECT_EQ(came_.size(), 2U);
+}
+
+TEST_F(NetworkFaults, WhatIsNoPageAndTheLastThatComesMakesNobodyLookForMore) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_garbage();
+  publisher().end();
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    publisher().progress(base::steady_now_ns());  // all of it is there when the stream looks
+  }
+  ASSERT_TRUE(until([&] { return stream_->source_ended(0); }));
+  EXPECT_EQ(counts().bad_pages.get(), 1U);
+  EXPECT_EQ(publisher().subscriptions(), 1);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/named_counters.h"
+#include "formats/front_end_link.h"
 #include "input/network_input.h"
 #include "transport/bus.h"
 #include "transport/control_socket.h"
@@ -417,6 +418,18 @@ INSTANTIATE_TEST_SUITE_P(Provider, NetworkStreams, testing::Values("tcp", "shm")
 
 INSTANTIATE_TEST_SUITE_P(Provider, BrokenStreams, testing::Values("tcp"),
                          [](const auto& of) { return std::string(of.param); });
+
+TEST(NetworkInput, RefusesALinkThatGoesToAFrontEnd) {
+  NetworkInputSettings settings;
+  settings.bus = "/nowhere";
+  settings.links = {formats::to_front_end(Fid::of(1, 0, 0, 0))};
+  try {
+    const NetworkInput input(settings);
+    ADD_FAILURE() << "it was taken";
+  } catch (const SetupError& error) {
+    EXPECT_EQ(error.error().code, "readout.unknown_link");
+  }
+}
 
 }  // namespace
 }  // namespace rodeo::input

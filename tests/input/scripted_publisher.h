@@ -28,7 +28,8 @@ class ScriptedPublisher {
   static constexpr std::uint32_t kPageBytes = 4096;
   static constexpr std::uint32_t kPages = 16;
 
-  ScriptedPublisher(const std::filesystem::path& bus, const std::string& name, std::vector<Fid> links)
+  ScriptedPublisher(const std::filesystem::path& bus, const std::string& name, std::vector<Fid> links,
+                    bool trigger_list = false)
       : memory_(base::Arena::create(std::size_t{kPages} * kPageBytes).value()),
         port_(transport::open_fabric("tcp", "127.0.0.1").value()),
         reception_(transport::ControlListener::open("127.0.0.1").value(), 1, {}, name),
@@ -41,6 +42,7 @@ class ScriptedPublisher {
                                                            .providers = {"tcp"},
                                                            .page_bytes = kPageBytes,
                                                            .program = "test",
+                                                           .trigger_list = trigger_list,
                                                            .links = std::move(links)})
                            .value()) {}
   ~ScriptedPublisher() {

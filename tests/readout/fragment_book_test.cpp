@@ -147,8 +147,36 @@ TEST_F(FragmentBookTest, WhileItIsFullTimeMakesNothingLost) {
   book_.advance(5000 * kMs);
   EXPECT_EQ(ask(8), Answer::pending) << "it may wait outside";
   clear(1);
-  book_.advance(5000 * kMs);
+  book_.advance(5099 * kMs);
+  EXPECT_EQ(ask(8), Answer::pending) << "and come now";
+  EXPECT_EQ(ask(1), Answer::lost) << "it is known that it was here";
+  book_.advance(5100 * kMs);
   EXPECT_EQ(ask(8), Answer::lost);
+  EXPECT_EQ(ask(1), Answer::lost);
+}
+
+TEST_F(FragmentBookTest, WhileSomeWaitOutsideTimeMakesNothingLost) {
+  take(1, 0);
+  take(3, 0);
+  book_.wait_outside(true);
+  book_.advance(5000 * kMs);
+  EXPECT_EQ(ask(2), Answer::pending);
+  book_.wait_outside(false);
+  book_.advance(5099 * kMs);
+  EXPECT_EQ(ask(2), Answer::pending) << "the builder was held back, too";
+  EXPECT_EQ(take(2, 5099 * kMs), Taken::kept);
+  EXPECT_EQ(counts().late, 0u);
+  book_.advance(5200 * kMs);
+  EXPECT_EQ(ask(0), Answer::lost);
+}
+
+TEST_F(FragmentBookTest, WhatHasOvertakenMakesLostWhoeverWaitsOutside) {
+  book_.wait_outside(true);
+  for (const std::uint64_t id : {10, 12, 13, 14, 15, 16}) {
+    take(id);
+    book_.advance(0);
+  }
+  EXPECT_EQ(ask(11), Answer::lost);
 }
 
 TEST_F(FragmentBookTest, TheLineIsAtTheNewestHoweverTheyAreReordered) {
@@ -284,10 +312,14 @@ class SlowBook {
   }
 
   void advance(std::uint64_t now_ns) {
-    if (kept_.size() < settings_.most_fragments) {
-      while (line_ < came_.size() && came_[line_].at_ns + settings_.reorder_ns <= now_ns) ++line_;
-    }
-    while (!gone_.empty() && gone_.front().at_ns + settings_.reorder_ns <= now_ns) gone_.pop_front();
+    if (outside || kept_.size() == settings_.most_fragments) held_up_ns_.push_back(now_ns);
+    const auto over = [&](std::uint64_t at_ns) {
+      return at_ns + settings_.reorder_ns <= now_ns && std::ranges::none_of(held_up_ns_, [&](std::uint64_t held_ns) {
+               return held_ns + settings_.reorder_ns > now_ns;
+             });
+    };
+    while (line_ < came_.size() && over(came_[line_].at_ns)) ++line_;
+    while (!gone_.empty() && over(gone_.front().at_ns)) gone_.pop_front();
     while (!early_.empty() && early_.front().at_ns + settings_.garbage_ns <= now_ns) forget();
     for (;;) {
       const auto oldest = std::ranges::min_element(kept_, {}, [](const auto& one) { return one.second.arrival; });
@@ -299,6 +331,7 @@ class SlowBook {
 
   std::size_t size() const { return kept_.size(); }
   FragmentBook::Counts counts;
+  bool outside = false;
 
  private:
   static constexpr std::uint64_t kUsed = ~std::uint64_t{0};
@@ -337,6 +370,7 @@ class SlowBook {
   std::vector<Came> came_;
   std::deque<Early> early_;
   std::deque<Early> gone_;
+  std::vector<std::uint64_t> held_up_ns_;
   std::size_t line_ = 0;
   std::uint64_t newest_ = 0;
   std::uint64_t arrivals_ = 0;
@@ -378,6 +412,8 @@ TEST_F(FragmentBookTest, AgreesWithItsSlowTwin) {
           break;
         }
         case 4:
+          if (below(5) == 0) twin.outside = !twin.outside;
+          book.wait_outside(twin.outside);
           book.advance(now);
           twin.advance(now);
           break;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "formats/event_frame.h"
@@ -140,8 +141,10 @@ TEST_F(HltRequestHandlerTest, SeveralRobsComeInTheOrderThatIsAskedFor) {
   const auto unknown = node.fetch(5, 0, {SourceId{1}});
   EXPECT_EQ(unknown.outcome, Outcome::refused);
   EXPECT_EQ(unknown.status, static_cast<std::uint16_t>(FragmentRefusal::unknown_rob));
-  EXPECT_EQ(node.fetch(5, 0, {kRob, kRob, kRob}).outcome, Outcome::refused);
+  EXPECT_EQ(node.fetch(5, 0, {kRob, kRob}).outcome, Outcome::refused);
   EXPECT_EQ(count("refused_unknown_rob"), 2u);
+  EXPECT_EQ(node.fetch(5, 0, {kRob}).status, 0) << "named once in each";
+  EXPECT_EQ(node.fetch(5, 0, {kRob}).status, 0);
 }
 
 TEST_F(HltRequestHandlerTest, WhatIsNotThereIsARobOfItsOwnThatSaysWhy) {
@@ -190,6 +193,21 @@ TEST_F(HltRequestHandlerTest, ARequestThatWaitsIsToldWhenTheFragmentIsLost) {
   while (count("requests_waiting") == 0) node.poll();
   insert(10, 14);
   EXPECT_EQ(node.wait_for(asked).status, formats::fetch_status::kLost);
+}
+
+TEST_F(HltRequestHandlerTest, WhatWaitsInTheQueueOfAFullBookIsNotLostWhenThereIsRoomAgain) {
+  auto of = settings();
+  of.retention = {.max_fragments = 200, .queue = 256, .sending = 32};
+  of.service.book = {.reorder_fragments = 1024, .reorder_ns = 20'000'000};
+  start(of);
+  insert(2, 201);
+  wait_until("kept", 200);
+  insert(202, 350);
+  insert(1, 1);  // behind more than are taken at a time
+  std::this_thread::sleep_for(30ms);
+  client().clear({.ranges = {{L1Id{2}, 200}}});
+  wait_until("kept", 150);
+  EXPECT_EQ(count("late_fragments"), 0u);
 }
 
 TEST_F(HltRequestHandlerTest, MoreThanMayWaitAreRefused) {
@@ -339,6 +357,29 @@ TEST_F(HltRequestHandlerTest, AtTheEndNobodyWaitsBeyondLingerAndTheRestIsUnclear
   handler_->stop();
   EXPECT_EQ(count("uncleared"), 10u);
   EXPECT_EQ(count("kept"), 0u);
+}
+
+TEST_F(HltRequestHandlerTest, AtTheEndWhoOnlyLooksAtWhatIsKeptHoldsNobodyUp) {
+  start(settings());
+  FragmentsClient supervisor = client("supervisor");
+  insert(1, 10);
+  EXPECT_EQ(supervisor.holdings().ranges.size(), 1U);
+  std::atomic<bool> stopped{false};
+  std::jthread stopper([&] {
+    handler_->stop();
+    stopped = true;
+  });
+  std::vector<std::byte> request;
+  formats::append_holdings_request(request, {});
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!stopped && std::chrono::steady_clock::now() < end) {
+    (void)supervisor.requester().ask(supervisor.service(), static_cast<std::uint16_t>(FragmentRequest::holdings), request,
+                                     60s);
+    supervisor.poll();
+  }
+  EXPECT_TRUE(stopped);
+  stopper.join();
+  EXPECT_EQ(count("uncleared"), 10u);
 }
 
 TEST_F(HltRequestHandlerTest, ARunThatEndsIsNotHeldBackByAFullBook) {

@@ -94,6 +94,7 @@ class FrontEnds : public testing::Test {
 
   static constexpr Fid kFirst = Fid::of(0, 0, 0, 0);
   static constexpr Fid kSecond = Fid::of(0, 0, 0, 1);
+  static constexpr Fid kNobodys = Fid::of(0, 0, 0, 9);
   test::TemporaryDirectory bus_;
   Echo* echo_ = nullptr;
   std::unique_ptr<FrontEndServer> server_;
@@ -228,6 +229,16 @@ TEST_F(FrontEnds, WhatADeadRouterLeftOnTheBusIsPassedOver) {
   dead.port = 1;
   std::ofstream(bus_.file("a_dead_one.json")) << transport::bus_entry_text(dead);
   EXPECT_EQ(claim({kFirst}).send(kFirst, Bytes(2)), Bytes(2));
+}
+
+TEST_F(FrontEnds, WhoHasThePortOfADeadRouterByNowIsNotTakenForIt) {
+  transport::BusEntry dead = transport::read_bus(bus_.path())->entries.at(0);
+  dead.name = "a_dead_one";
+  dead.instance += 1;
+  dead.links.push_back(formats::to_front_end(kNobodys));
+  std::ofstream(bus_.file("a_dead_one.json")) << transport::bus_entry_text(dead);
+  EXPECT_EQ(claim({kFirst}).send(kFirst, Bytes(2)), Bytes(2)) << "of the one that lives";
+  EXPECT_EQ(code_of([&] { (void)claim({kNobodys}); }), "transport.no_front_end");
 }
 
 TEST_F(FrontEnds, AServerThatEndsEndsItsConversations) {

@@ -13,12 +13,15 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/fd_socket.h"
 #include "base/runtime_dir.h"
 #include "formats/temporary_directory.h"
 #include "settings/fid_text.h"
 #include "settings/json.h"
+#include "transport/reception.h"
 
 namespace rodeo::transport {
 namespace {
@@ -47,6 +50,28 @@ class Port {
 
  private:
   base::UniqueFd socket_;
+};
+
+// Says HELLO to whoever calls.
+class Greeter {
+ public:
+  explicit Greeter(std::uint64_t instance)
+      : reception_(ControlListener::open("127.0.0.1").value(), instance, "", "greeter") {
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        (void)reception_.greet(base::steady_now_ns(),
+                               [](ControlSocket&, const formats::ControlMessage&) { return Result<void>{}; });
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      }
+    });
+    port_ = reception_.port();
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  Reception reception_;
+  std::uint16_t port_ = 0;
+  std::jthread thread_;  // ends first
 };
 
 class Bus : public testing::Test {
@@ -157,15 +182,35 @@ TEST_F(Bus, AFileIsAsInTheDocument) {
 }
 
 TEST_F(Bus, ANameThatAnswersIsTaken) {
-  const Port lives(true);
+  const Greeter lives(1);
   const Port other(true);
-  const auto there = Advertisement::put(bus_, entry("felix0", 1, lives.number));
+  const auto there = Advertisement::put(bus_, entry("felix0", 1, lives.port()));
   ASSERT_TRUE(there);
   const auto second = Advertisement::put(bus_, entry("felix0", 2, other.number));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, "transport.name_taken");
   EXPECT_THAT(second.error().message(), HasSubstr("rodeo route, process 4711 on felix0"));
-  EXPECT_THAT(read().entries, ElementsAre(entry("felix0", 1, lives.number)));
+  EXPECT_THAT(read().entries, ElementsAre(entry("felix0", 1, lives.port())));
+}
+
+TEST_F(Bus, ANameWhosePortIsAnothersByNowIsNotTaken) {
+  const Greeter another(7);
+  const std::optional<Advertisement> crashed = Advertisement::put(bus_, entry("felix0", 1, another.port())).value();
+  const Port ours(true);
+  const auto there = Advertisement::put(bus_, entry("felix0", 2, ours.number));
+  ASSERT_TRUE(there) << there.error().message();
+  EXPECT_THAT(read().entries, ElementsAre(entry("felix0", 2, ours.number)));
+}
+
+TEST_F(Bus, AnEntryLivesUnlessItsPortIsDeadOrAnothers) {
+  const Greeter speaks(1);
+  const Port silent(true);
+  const Port dead(false);
+  const std::chrono::seconds patience{10};
+  EXPECT_TRUE(lives(entry("felix0", 1, speaks.port()), patience));
+  EXPECT_FALSE(lives(entry("felix0", 2, speaks.port()), patience));
+  EXPECT_FALSE(lives(entry("felix0", 1, dead.number), patience));
+  EXPECT_TRUE(lives(entry("felix0", 1, silent.number), std::chrono::milliseconds{1})) << "it may be busy";
 }
 
 TEST_F(Bus, WhatACrashLeftIsReplaced) {

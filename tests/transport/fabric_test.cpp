@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +93,23 @@ class Fabric : public testing::TestWithParam<const char*> {
   End publisher_;
   End subscriber_;
 };
+
+TEST(FabricOfTcp, WhatIsNoAddressIsRefused) {
+  const auto port = open_fabric("tcp", "").value();
+  std::vector<std::byte> memory(kSlotBytes);
+  const auto end = port->open(memory, kSlotBytes).value();
+  const auto address = [](unsigned family, std::size_t bytes) {
+    FabricAddress made(bytes);
+    if (bytes > 0) made[0] = static_cast<std::byte>(family);
+    return made;
+  };
+  for (const FabricAddress& bad : {address(0, 0), address(AF_INET, 1), address(AF_INET, 15), address(AF_INET, 256),
+                                   address(AF_INET6, 16), address(AF_UNIX, 16), address(AF_UNSPEC, 16)}) {
+    const auto connected = port->connect(end, bad, {});
+    ASSERT_FALSE(connected) << bad.size();
+    EXPECT_EQ(connected.error().code, "transport.protocol");
+  }
+}
 
 TEST_P(Fabric, PagesArriveInOrderAndWhole) {
   connect(kToken);

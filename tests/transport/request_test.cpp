@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -62,7 +63,7 @@ class Requests : public testing::Test {
   Requester::Service connect(RequesterSettings settings = {}) {
     settings.name = "asker";
     settings.bus = bus_.file("bus");
-    settings.pages = 8;
+    if (settings.pages == 64) settings.pages = 8;
     requester_.emplace(std::move(settings));
     const auto service = requester_->add("echo");
     EXPECT_TRUE(until([&] { return requester_->connected(service); })) << requester_->trouble(service);
@@ -293,6 +294,22 @@ TEST_F(Requests, WhatIsKeptStopsNothing) {
   for (unsigned i = 0; i < 40; ++i) EXPECT_EQ(whole(kept[i].message), pattern(3000, i)) << i;
 }
 
+TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
+  for (const std::uint32_t pages : {2U, 3U, 4U, 8U}) {
+    const auto service = connect({.name = "asker", .pages = pages});
+    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // as many pages as are kept in one piece
+    std::vector<Requester::Reply> kept;
+    for (unsigned i = 0; i < 10; ++i) {
+      ASSERT_TRUE(requester_->ask(service, 1, pattern(bytes, i), 10s));
+      ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+      ASSERT_EQ(ended_[0].outcome, Requester::Outcome::answered) << i << " with " << pages;
+      kept.push_back(std::move(ended_[0]));
+      ended_.clear();
+    }
+    for (unsigned i = 0; i < 10; ++i) EXPECT_EQ(whole(kept[i].message), pattern(bytes, i)) << i;
+  }
+}
+
 TEST_F(Requests, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
   const auto service = connect();
   answers_ = false;
@@ -351,6 +368,19 @@ TEST_F(Requests, ThoseOfAServiceThatGoesAreLostAndTheNextIsFound) {
   ASSERT_TRUE(until([&] { return !ended_.empty(); }));
   EXPECT_EQ(whole(ended_[0].message), pattern(10, 5));
   expect_books();
+}
+
+TEST_F(Requests, WhoHasThePortOfADeadServiceByNowIsNotAskedForIt) {
+  BusEntry dead = look_up(bus_.file("bus"), "echo")->value();
+  dead.name = "dead";
+  dead.instance += 1;
+  std::ofstream(bus_.file("bus/dead.json")) << bus_entry_text(dead);
+  (void)connect();
+  const auto service = requester_->add("dead");
+  ASSERT_TRUE(until([&] { return requester_->trouble(service).contains("another process"); }))
+      << requester_->trouble(service);
+  EXPECT_FALSE(requester_->connected(service));
+  EXPECT_EQ(requester_->instance(service), 0U);
 }
 
 TEST_F(Requests, ThoseOfARequesterThatGoesAreDropped) {
@@ -484,6 +514,14 @@ TEST_F(Requests, OneThatIsNotAskedAnyMoreIsNotCalledAgain) {
   EXPECT_EQ(ended_[0].outcome, Requester::Outcome::lost);
   ASSERT_TRUE(until([&] { return !dropped_.empty(); }));
   EXPECT_FALSE(requester_->connected(service));
+}
+
+TEST(ReplierRequests, OneIsDroppedByItsClientAndNumber) {
+  const std::vector<Replier::Dropped> dropped{{7, 1}, {8, 2}};
+  EXPECT_TRUE(Replier::was_dropped({.client = 8, .number = 2}, dropped));
+  EXPECT_FALSE(Replier::was_dropped({.client = 7, .number = 2}, dropped));
+  EXPECT_FALSE(Replier::was_dropped({.client = 9, .number = 1}, dropped));
+  EXPECT_FALSE(Replier::was_dropped({.client = 7, .number = 1}, {}));
 }
 
 }  // namespace

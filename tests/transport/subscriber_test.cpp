@@ -2,10 +2,15 @@
 #include "transport/subscriber.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "base/named_counters.h"
@@ -63,8 +68,13 @@ class Subscribers : public testing::Test {
   }
   /// What the publisher answers to a subscriber of session 1 that asks for this network, and then goes.
   formats::ControlMessage ask(const std::string& provider) {
+    ControlSocket socket;
+    return ask(provider, socket);
+  }
+  /// One that stays as long as the socket does, and does not connect.
+  formats::ControlMessage ask(const std::string& provider, ControlSocket& socket) {
     const BusEntry entry = read_bus(bus_)->entries.front();
-    ControlSocket socket = ControlSocket::call(entry.address, entry.port).value();
+    socket = ControlSocket::call(entry.address, entry.port).value();
     Handshake handshake(Handshake::Side::subscriber, {.nonce = random_bytes<32>(), .instance = 1, .program = "test"}, "");
     std::vector<std::byte> hello;
     handshake.begin(hello);
@@ -79,6 +89,14 @@ class Subscribers : public testing::Test {
       if (*message && !std::holds_alternative<formats::ControlHello>(**message)) return **message;
     }
     return formats::ControlLeave{};
+  }
+  /// The file of a publisher that was killed, with the same links.
+  void leave_entry_of_the_dead(const std::string& name, std::uint16_t port) const {
+    BusEntry dead = read_bus(bus_)->entries.front();
+    dead.name = name;
+    dead.instance += 1;
+    dead.port = port;
+    std::ofstream(bus_ / (name + ".json")) << bus_entry_text(dead);
   }
   void publish(std::uint32_t count) {
     static const std::vector<std::byte> data(400);
@@ -135,6 +153,21 @@ TEST_F(Subscribers, EveryPageIsClosedForAReasonThatIsCounted) {
   EXPECT_EQ(gone[0].page_slots, 8);
 }
 
+TEST_F(Subscribers, WhereAPageIsToGoAtOnceNoTimeHasToGoBy) {
+  auto settings = publisher();
+  settings.flush = std::chrono::nanoseconds{0};
+  publisher_.emplace(settings, links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing() && publisher_->all_links_subscribed(); }));
+  for (int i = 0; i < 100; ++i) step();  // credit has come
+  publish(1);
+  for (int i = 0; i < 900 && chunks_ == 0; ++i) {
+    step(1000);
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+  EXPECT_EQ(chunks_, 1U);
+}
+
 TEST_F(Subscribers, AnEndThatWasSaidBeforeTheConnectionBrokeIsTheEnd) {
   start();
   publish(10);
@@ -152,6 +185,24 @@ TEST_F(Subscribers, AnEndThatWasSaidBeforeTheConnectionBrokeIsTheEnd) {
     ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
   step();
   EXPECT_TRUE(subscriber_->ended()) << subscriber_->trouble();
+}
+
+TEST_F(Subscribers, AnEndThatIsHeardBeforeTheConnectionIsSeenIsTheEnd) {
+  publisher_.emplace(publisher(), links_);
+  publisher_->end();
+  subscriber_.emplace(subscriber(), links_, ports_);
+  std::vector<std::pair<const FabricPort*, FabricPort::Event>> seen_late;
+  for (int more = 100; more > 0 && now_ < 1004 * kSecond; more -= seen_late.empty() ? 0 : 1) {
+    publisher_->progress(now_ += 1'000'000, 0);
+    subscriber_->progress(now_);
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { seen_late.emplace_back(&port, event); });
+  }
+  ASSERT_EQ(seen_late.size(), 1U) << subscriber_->trouble();
+  EXPECT_FALSE(subscriber_->ended());
+  subscriber_->take(*seen_late[0].first, seen_late[0].second);
+  EXPECT_TRUE(subscriber_->ended()) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->connections(), 1U);
+  EXPECT_TRUE(until([&] { return publisher_->ended(); }));
 }
 
 TEST_F(Subscribers, WhatCannotBeHadWithOneNetworkIsTriedWithTheNext) {
@@ -198,6 +249,33 @@ TEST_F(Subscribers, WhatIsKeptForOneThatComesBackIsKeptThoughItAsksForANetworkTh
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
 
+TEST_F(Subscribers, OneThatComesBackAndBackAndNeverConnectsIsHeldForNoLongerThanGrace) {
+  publisher_.emplace(publisher(), links_);
+  ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(ask("tcp")));
+  publish(5);
+  bool resumed = true;
+  for (int second = 0; second < 8 && resumed; ++second) {
+    for (int i = 0; i < 10; ++i) publisher_->progress(now_ += kSecond / 10, 0);
+    const auto answer = ask("tcp");
+    ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(answer));
+    resumed = std::get<formats::ControlAccept>(answer).resumed;
+  }
+  EXPECT_FALSE(resumed);
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 5U);
+}
+
+TEST_F(Subscribers, OneThatStaysAndNeverConnectsIsGivenUp) {
+  publisher_.emplace(publisher(), links_);
+  ControlSocket socket;
+  ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(ask("tcp", socket)));
+  publish(5);
+  for (int i = 0; i < 90; ++i) publisher_->progress(now_ += kSecond / 10, 0);
+  EXPECT_TRUE(publisher_->wanted(0));
+  for (int i = 0; i < 80; ++i) publisher_->progress(now_ += kSecond / 10, 0);
+  EXPECT_FALSE(publisher_->wanted(0));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 5U);
+}
+
 TEST_F(Subscribers, APublisherTakesNoMoreThanItHasMemoryFor) {
   auto settings = publisher();
   settings.most_subscribers = 1;
@@ -223,6 +301,38 @@ TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {
   EXPECT_EQ(chunks_, 10);
   publish(7);
   EXPECT_EQ(base::counter_value(publisher_->counters(), "no_subscriber"), 7);
+}
+
+TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
+  start();
+  std::vector<std::uint32_t> kept;  // slots: no credit is given but for those that go back
+  std::size_t pages = 0;
+  const auto keep = [&](std::uint64_t by = 1'000'000) {
+    publisher_->progress(now_ += by, 0);
+    subscriber_->progress(now_);
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    for (; const auto page = subscriber_->next(); ++pages) kept.push_back(page->slot);
+  };
+  const std::vector<std::byte> data(40 * 1250);  // 100 in a page
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 1250};
+  bool published = false;
+  for (int i = 0; i < 100'000 && !(published && kept.size() == 8); ++i) {
+    published = published || publisher_->publish({&run, 1});
+    keep();
+  }
+  ASSERT_TRUE(published);
+  subscriber_->leave();
+  for (int second = 0; second < 20 && !subscriber_->ended(); ++second) {
+    const std::size_t before = pages;
+    if (!kept.empty()) subscriber_->give_back(kept.back());
+    if (!kept.empty()) kept.pop_back();
+    for (int i = 0; i < 500 && pages == before && !subscriber_->ended(); ++i) keep();
+    if (!subscriber_->ended()) keep(kSecond);
+  }
+  EXPECT_TRUE(subscriber_->ended());
+  EXPECT_GE(pages, 13U);
+  ASSERT_TRUE(until([&] { return publisher_->subscribers().front().gone; }));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
 
 TEST_F(Subscribers, WhatIsInPagesOfOneThatLeavesInTheMiddleOfARunIsItsAndTheRestIsNobodys) {
@@ -264,6 +374,36 @@ TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   step(6 * kSecond);
   step();
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 3) << "for the one that did not come back";
+}
+
+TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
+  start();
+  FabricPorts ports;
+  Subscriber quick(subscriber(), links_, ports);
+  const auto step_quick = [&] {
+    now_ += 1'000'000;
+    publisher_->progress(now_, now_);
+    quick.progress(now_);
+    ports.poll([&](const FabricPort& port, const FabricPort::Event& event) { quick.take(port, event); });
+    while (const auto page = quick.next()) quick.give_back(page->slot);
+  };
+  for (int i = 0; i < 100'000 && !quick.flowing(); ++i) step_quick();
+  const std::vector<std::byte> data(40 * 2000);
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 2000};
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_FALSE(publisher_->publish({&run, 1})) << "the first takes nothing";
+    step_quick();
+  }
+  const std::uint64_t taken = publisher_->pages_taken();
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_FALSE(publisher_->publish({&run, 1}));
+    step_quick();
+  }
+  EXPECT_EQ(publisher_->pages_taken(), taken) << "though the other is told the time";
+  ASSERT_TRUE(until([&] {
+    (void)publisher_->publish({&run, 1});
+    return publisher_->pages_taken() > taken;
+  }));
 }
 
 TEST_F(Subscribers, PagesThatTellTheClockTakeNoRoomOfChunksFromOneThatStandsStill) {
@@ -312,6 +452,86 @@ TEST_F(Subscribers, OneThatNamesItsPublisherHasThatOneThoughAnotherHasTheSameLin
   EXPECT_FALSE(other_->wanted(0));
 }
 
+TEST_F(Subscribers, WhatADeadPublisherLeftOnTheBusHidesNoneThatLives) {
+  publisher_.emplace(publisher(), links_);
+  leave_entry_of_the_dead("a.0", 1);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+}
+
+TEST_F(Subscribers, OneThatHasTheDeadOnesPortByNowIsNotTakenForIt) {
+  publisher_.emplace(publisher(), links_);
+  PublisherSettings another = publisher();
+  another.name = "z.0";
+  other_.emplace(another, links_);
+  leave_entry_of_the_dead("a.0", look_up(bus_, "z.0")->value().port);
+  SubscriberSettings settings = subscriber();
+  settings.publisher = "a.0";
+  subscriber_.emplace(settings, links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->last_end().has_value(); }));
+  EXPECT_EQ(subscriber_->last_end()->code, "transport.closed");
+  EXPECT_TRUE(subscriber_->trouble().contains("another process")) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->connections(), 0U);
+}
+
+TEST_F(Subscribers, AnEntryWithoutPagesIsRefusedAndHidesNobody) {
+  publisher_.emplace(publisher(), links_);
+  PublisherSettings small = publisher();
+  small.name = "a.0";
+  other_.emplace(small, links_);
+  for (const std::uint32_t bytes : {0U, 255U}) {
+    BusEntry entry = look_up(bus_, "a.0")->value();  // as the way to front-ends has one
+    entry.page_bytes = bytes;
+    std::ofstream(bus_ / "a.0.json") << bus_entry_text(entry);
+    subscriber_.emplace(subscriber(), links_, ports_);
+    ASSERT_TRUE(until([&] { return subscriber_->last_end().has_value(); }));
+    EXPECT_EQ(subscriber_->last_end()->code, "transport.page_bytes");
+    ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+    EXPECT_EQ(subscriber_->publisher(), "test.0");
+  }
+}
+
+TEST_F(Subscribers, OneThatRefusesHidesNoneThatDoesNot) {
+  PublisherSettings first = publisher();
+  first.name = "a.0";
+  first.secret = "another's";
+  other_.emplace(first, links_);
+  publisher_.emplace(publisher(), links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+}
+
+TEST_F(Subscribers, AfterABreakThePublisherThatHasTheSessionIsAskedFirst) {
+  start();
+  PublisherSettings first = publisher();
+  first.name = "a.0";
+  other_.emplace(first, links_);
+  subscriber_->refuse("the test wants it so");
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+  EXPECT_EQ(subscriber_->connections(), 2U);
+  EXPECT_EQ(subscriber_->sessions(), 1U);
+}
+
+TEST_F(Subscribers, WhatAMonitorHasNoRoomForIsInNoPages) {
+  publisher_.emplace(publisher(), links_);
+  SubscriberSettings settings = subscriber();
+  settings.monitor = true;
+  subscriber_.emplace(settings, links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing() && publisher_->wanted(0); }));
+  const std::vector<std::byte> data(40 * 5000);
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 5000};
+  ASSERT_TRUE(publisher_->publish({&run, 1}));
+  publisher_->progress(now_ += kSecond, 0);
+  const auto counters = publisher_->counters();
+  const std::uint64_t dropped = base::counter_value(counters, "monitor_chunks_dropped");
+  EXPECT_GT(dropped, 0U);
+  EXPECT_EQ(base::counter_value(counters, "chunks_wanted"), base::counter_value(counters, "chunks_published"));
+  EXPECT_EQ(base::counter_value(counters, "no_subscriber"), dropped);
+}
+
 TEST_F(Subscribers, OnlySubscribersOfDataAreWaitedFor) {
   publisher_.emplace(publisher(), links_);
   SubscriberSettings settings = subscriber();
@@ -341,6 +561,32 @@ TEST_F(Subscribers, WhoeverIsRefusedKnowsWhy) {
   ASSERT_TRUE(until([&] { return subscriber_->last_end().has_value(); }));
   EXPECT_EQ(subscriber_->last_end()->code, "transport.secret");
   EXPECT_EQ(subscriber_->connections(), 0);
+}
+
+TEST(PublisherAddress, IsOneThatOthersCanConnectTo) {
+  const auto code = [](const char* address, const char* secret) {
+    const auto refused = refuse_open_address({.name = "test", .bus = {}, .address = address, .secret = secret});
+    return refused ? std::string() : refused.error().code;
+  };
+  for (const char* wildcard : {"0.0.0.0", "::", "0:0::0:0"}) {
+    EXPECT_EQ(code(wildcard, "secret"), "transport.address") << wildcard;
+    EXPECT_EQ(code(wildcard, ""), "transport.no_secret") << wildcard;
+  }
+  for (const char* good : {"127.0.0.1", "::1"}) EXPECT_EQ(code(good, ""), "") << good;
+  EXPECT_EQ(code("10.0.0.5", "secret"), "");
+}
+
+TEST(ControlSockets, OnlyWhoMustReadIsTakenForGoneWhenHeDoesNot) {
+  const ControlListener listener = ControlListener::open("127.0.0.1").value();
+  const auto time_out_ms = [&](ControlSocket::Peer peer) {
+    const ControlSocket socket = ControlSocket::call("127.0.0.1", listener.port(), peer).value();
+    unsigned value = 1;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(time_out_ms(ControlSocket::Peer::reads), 15'000U);
+  EXPECT_EQ(time_out_ms(ControlSocket::Peer::may_not_read), 0U);
 }
 
 }  // namespace

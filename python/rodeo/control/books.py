@@ -29,6 +29,8 @@ _DAMAGE = (
     "skipped_bytes",
     "damaged",
     "network_cut_chunks",
+    "list_network_lost",
+    "list_network_cut_chunks",
     "oversize",
 )
 _CUT_OFF = ("chunks_cut_off", "frames_cut_off")

@@ -1,5 +1,6 @@
 #include "farm/node/plan.h"
 
+#include "formats/fragment_request.h"
 #include "process/process_keys.h"
 #include "settings/effective.h"
 
@@ -31,7 +32,8 @@ const Settings<NodeKeys>& node_settings() {
           "Traffic shaping: most fragments that are asked for at a time; a request that is larger goes alone. 0: no limit."),
       setting(&N::credit_bytes, "credit_bytes", "The same by bytes, as fragments lately were. 0: no limit.", kBytes),
       setting(&N::fetch_wait, "fetch_wait",
-              "How long a readout waits for fragments that have not come yet before it says so."),
+              "How long a readout waits for fragments that have not come yet before it says so.",
+              {.minimum = 0, .maximum = 1e3 * formats::kMostFetchWaitUs}),
       setting(&N::fetch_timeout, "fetch_timeout", "A request that is not answered so long after that is made again."),
       setting(&N::pending_retry, "retry_interval", "Fragments that were not there yet are asked for again after so long."),
       setting(&N::readout_grace, "readout_grace",

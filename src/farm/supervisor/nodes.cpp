@@ -58,17 +58,23 @@ bool Nodes::poll(std::uint64_t now_ns) {
   requests_.clear();
   dropped_.clear();
   replier_.poll(now_ns, requests_, dropped_);
-  for (const auto& gone : dropped_) {
-    const auto found = by_client_.find(gone.client);
-    if (found == by_client_.end()) continue;
-    Node& node = nodes_[found->second];
-    if (node.parked && node.client == gone.client && node.parked->number == gone.number) node.parked.reset();
+  for (const auto& gone : dropped_) forget_parked(gone.client, gone.number);
+  for (const auto& request : requests_) {
+    hear(request, now_ns);
+    // What it says counts; an answer would go to nobody.
+    if (transport::Replier::was_dropped(request, dropped_)) forget_parked(request.client, request.number);
   }
-  for (const auto& request : requests_) hear(request, now_ns);
   const bool some = !requests_.empty();
   requests_.clear();  // pages go back
   if (now_ns >= looked_ns_ + kLookNs) look_after(now_ns);
   return some;
+}
+
+void Nodes::forget_parked(Client client, std::uint64_t request) {
+  const auto found = by_client_.find(client);
+  if (found == by_client_.end()) return;
+  Node& node = nodes_[found->second];
+  if (node.parked && node.client == client && node.parked->number == request) node.parked.reset();
 }
 
 void Nodes::refuse(const transport::Replier::Request& request, AssignmentRefusal why) {

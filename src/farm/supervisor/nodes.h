@@ -103,6 +103,7 @@ class Nodes {
   void take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
                  std::uint64_t now_ns);
   void answer(std::uint32_t number);
+  void forget_parked(Client client, std::uint64_t request);
   void refuse(const transport::Replier::Request& request, formats::AssignmentRefusal why);
   void look_after(std::uint64_t now_ns);
   void lose(std::uint32_t number, std::string_view why);

@@ -43,11 +43,12 @@ class FragmentPublisher::PublishingWorker final : public Worker {
       return of_.pass_on(std::move(fragment));
     }
     publisher_.skip(0, newly_skipped());
-    if (waits_for_somebody_) wait([&] { return publisher_.all_links_subscribed(); });
+    if (waits_for_somebody_) wait([&] { return publisher_.all_links_subscribed(); }, [] { return std::uint64_t{0}; });
     waits_for_somebody_ = false;
     // What goes to nobody need not be made.
     make_runs(*fragment, publisher_.wanted(0));
-    if (!wait([&] { return publisher_.publish(runs_); })) of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
+    if (!wait([&] { return publisher_.publish(runs_); }, [&] { return publisher_.pages_taken(); }))
+      of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
     unseen_bytes_ += fragment->payload_bytes();
     if (unseen_bytes_ >= of_.settings_.publisher.page_bytes) progress();
     of_.pass_on(std::move(fragment));
@@ -68,15 +69,17 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   }
 
  private:
-  /// Until it is done; false: the run ends and it was not within `grace`, nor will be anything that comes.
-  template <typename Done>
-  bool wait(Done&& done) {
+  /// Until it is done; false: the run ends and `moved` stood still for `grace`. Then nothing that comes will be done either.
+  template <typename Done, typename Moved>
+  bool wait(Done&& done, Moved&& moved) {
     if (given_up_) return false;
     base::Backoff backoff(of_.settings().idle);
     std::uint64_t since_ns = 0;
+    std::uint64_t moved_to = 0;
     while (!done()) {
       const std::uint64_t now_ns = progress();
-      if (since_ns == 0 || !of_.ends_.load(std::memory_order_relaxed)) since_ns = now_ns;
+      const std::uint64_t before = std::exchange(moved_to, moved());
+      if (since_ns == 0 || moved_to != before || !of_.ends_.load(std::memory_order_relaxed)) since_ns = now_ns;
       given_up_ = now_ns - since_ns > grace_ns_;
       if (given_up_) return false;
       backoff.idle();

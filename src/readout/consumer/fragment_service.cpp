@@ -22,9 +22,10 @@ FragmentService::FragmentService(FragmentServiceSettings settings)
       retention_(settings_.robs, settings_.book),
       waiting_(settings_.most_waiting),
       replier_(std::make_unique<transport::Replier>(settings_.replier)) {
-  // A reply has a fragment at least.
+  // A reply has a ROB at least.
   replies_.reserve(settings_.most_sending + settings_.robs.size());
   free_replies_.reserve(replies_.capacity());
+  named_in_.resize(settings_.robs.size());
 }
 
 FragmentService::~FragmentService() { replier_.reset(); }
@@ -44,20 +45,24 @@ bool FragmentService::serve(std::uint64_t now_ns) {
   dropped_.clear();
   replier_->poll(now_ns, requests_, dropped_);
   for (const auto& one : dropped_) drop(one);
+  if (!dropped_.empty())
+    counters_.add(ServiceCounter::dropped, std::erase_if(requests_, [&](const Request& request) {
+                    return transport::Replier::was_dropped(request, dropped_);
+                  }));
   const bool moved = !requests_.empty() || room_again_;
   if (std::exchange(room_again_, false) && !held_back_.empty()) {
     // In their order; those of a client that has enough under way wait on.
-    std::deque<Request> held = std::exchange(held_back_, {});
-    for (Request& request : held) {
-      if (may_send(request.client)) {
-        fetch(request, now_ns);
+    std::deque<HeldBack> held = std::exchange(held_back_, {});
+    for (HeldBack& one : held) {
+      if (may_send(one.request.client)) {
+        fetch(one.request, one.came_ns);
       } else {
-        held_back_.push_back(std::move(request));
+        held_back_.push_back(std::move(one));
       }
     }
   }
   for (Request& request : requests_) handle(request, now_ns);
-  if (!requests_.empty()) asked_ns_ = now_ns;
+  was_asked_ = was_asked_ || !requests_.empty();
   requests_.clear();
   if (now_ns >= look_ns_) look(now_ns);
   return moved;
@@ -72,13 +77,14 @@ void FragmentService::end() {
 void FragmentService::handle(Request& request, std::uint64_t now_ns) {
   switch (static_cast<FragmentRequest>(request.kind)) {
     case FragmentRequest::describe: return describe(request);
-    case FragmentRequest::clear: return clear(request, now_ns);
+    case FragmentRequest::clear: used_ns_ = now_ns; return clear(request, now_ns);
     case FragmentRequest::holdings: return holdings(request);
     case FragmentRequest::fetch:
+      used_ns_ = now_ns;
       if (may_send(request.client)) return fetch(request, now_ns);
       // It keeps its pages, so who asks without taking the answers comes to an end.
       counters_.add(ServiceCounter::held_back);
-      held_back_.push_back(std::move(request));
+      held_back_.push_back({std::move(request), now_ns});
       return;
   }
   refuse(request, FragmentRefusal::unknown_kind, ServiceCounter::unknown_kind);
@@ -92,24 +98,25 @@ bool FragmentService::may_send(ClientNumber client) const {
          found->second.sending + retention_.robs().size() <= settings_.most_sending / kShareOfClient;
 }
 
-void FragmentService::fetch(Request& request, std::uint64_t now_ns) {
+void FragmentService::fetch(Request& request, std::uint64_t came_ns) {
   if (!formats::read_fetch_request(request.message.in_one_piece(scratch_), fetch_request_))
     return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
   asked_.client = request.client;
   asked_.number = request.number;
   asked_.id = fetch_request_.id;
-  asked_.until_ns = now_ns + std::uint64_t{fetch_request_.wait_us} * 1000;
+  asked_.until_ns = came_ns + std::uint64_t{fetch_request_.wait_us} * 1000;
   asked_.robs.clear();
   if (fetch_request_.robs.empty()) {
     for (std::uint32_t rob = 0; rob < retention_.robs().size(); ++rob) asked_.robs.push_back(rob);
   }
+  ++fetch_;
   for (const SourceId id : fetch_request_.robs) {
     const auto rob = retention_.rob(id);
-    if (!rob || asked_.robs.size() == retention_.robs().size())  // or one of them twice
+    if (!rob || std::exchange(named_in_[*rob], fetch_) == fetch_)
       return refuse(request, FragmentRefusal::unknown_rob, ServiceCounter::unknown_rob);
     asked_.robs.push_back(static_cast<std::uint32_t>(*rob));
   }
-  if (answer(asked_, fetch_request_.wait_us == 0)) return;
+  if (answer(asked_, now_ns_ >= asked_.until_ns)) return;
   if (waiting_.full()) return refuse(request, FragmentRefusal::busy, ServiceCounter::busy);
   waiting_.add(asked_);
 }
@@ -133,6 +140,7 @@ bool FragmentService::answer(const WaitingRequest& request, bool now) {
   free_replies_.pop_back();
   Sending& sending = *replies_[tag];
   sending.client = request.client;
+  sending.robs = request.robs.size();
   for (const std::uint32_t rob : request.robs) {
     const FragmentBook::Found found = retention_.book(rob).find(request.id);
     if (found.fragment != nullptr) {
@@ -146,19 +154,19 @@ bool FragmentService::answer(const WaitingRequest& request, bool now) {
   }
   counters_.add(ServiceCounter::fetches);
   counters_.add(ServiceCounter::fetched, sending.reply.fragments());
-  sending_ += sending.reply.fragments();
+  sending_ += sending.robs;
   Client& client = clients_[request.client];
   if (client.sending == 0) client.moved_ns = now_ns_;
-  client.sending += sending.reply.fragments();
+  client.sending += sending.robs;
   replier_->reply(request.client, request.number, status, sending.reply.parts(list_), this, tag);
   return true;
 }
 
 void FragmentService::sent(std::uint64_t tag) noexcept {
   Sending& sending = *replies_[tag];
-  sending_ -= sending.reply.fragments();
+  sending_ -= sending.robs;
   if (const auto client = clients_.find(sending.client); client != clients_.end()) {
-    client->second.sending -= sending.reply.fragments();
+    client->second.sending -= sending.robs;
     client->second.moved_ns = now_ns_;
   }
   sending.reply.clear();
@@ -214,8 +222,12 @@ void FragmentService::look(std::uint64_t now_ns) {
   waiting_.all([&](const WaitingRequest& request) {
     return may_send(request.client) && answer(request, now_ns >= request.until_ns);
   });
-  for (const auto& [number, client] : clients_) {
-    if (client.sending == 0 || now_ns - client.moved_ns < settings_.patience_ns) continue;
+  for (auto& [number, client] : clients_) {
+    if (client.sending == 0) continue;
+    // Of a large reply page after page.
+    if (const std::uint64_t bytes = replier_->sent_bytes(number); std::exchange(client.sent_bytes, bytes) != bytes)
+      client.moved_ns = now_ns;
+    if (now_ns - client.moved_ns < settings_.patience_ns) continue;
     counters_.add(ServiceCounter::cut_off);
     replier_->cut_off(number, "it takes nothing of its replies");
     break;  // what that lets go of may change the list
@@ -229,10 +241,11 @@ void FragmentService::look(std::uint64_t now_ns) {
 
 void FragmentService::drop(const transport::Replier::Dropped& dropped) {
   bool waited = waiting_.size() != 0 && waiting_.drop(dropped.client, dropped.number);
-  waited =
-      std::erase_if(held_back_,
-                    [&](const Request& one) { return one.client == dropped.client && one.number == dropped.number; }) != 0 ||
-      waited;
+  waited = std::erase_if(held_back_,
+                         [&](const HeldBack& one) {
+                           return one.request.client == dropped.client && one.request.number == dropped.number;
+                         }) != 0 ||
+           waited;
   if (waited) counters_.add(ServiceCounter::dropped);
 }
 

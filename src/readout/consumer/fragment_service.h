@@ -24,8 +24,8 @@ struct FragmentServiceSettings {
   transport::ReplierSettings replier = {};
   std::vector<SourceId> robs = {};
   FragmentBook::Settings book = {};
-  std::size_t most_waiting = 4096;  ///< requests for what has not come
-  std::size_t most_sending = 1024;  ///< fragments in replies that are not sent yet; a client has an eighth of them
+  std::size_t most_waiting = 4096;             ///< requests for what has not come
+  std::size_t most_sending = 1024;             ///< ROBs in replies that are not sent yet; a client has an eighth of them
   std::uint64_t patience_ns = 10'000'000'000;  ///< a client that takes nothing of its replies for so long is cut off
   formats::RobFrame frame = {};
 };
@@ -89,9 +89,9 @@ class FragmentService final : private transport::ReplyOwner {
   Retention& retention() { return retention_; }
   const Retention& retention() const { return retention_; }
   /// Somebody has asked something, ever.
-  bool was_asked() const { return asked_ns_ != 0; }
-  /// When somebody last asked; 0: never.
-  std::uint64_t asked_ns() const { return asked_ns_; }
+  bool was_asked() const { return was_asked_; }
+  /// When somebody last fetched or cleared something; 0: never. A supervisor that only looks what there is does so for ever.
+  std::uint64_t used_ns() const { return used_ns_; }
   std::size_t sending() const { return sending_; }
   std::size_t waiting() const { return waiting_.size(); }
 
@@ -101,19 +101,21 @@ class FragmentService final : private transport::ReplyOwner {
  private:
   using Request = transport::Replier::Request;
   struct Client {
-    std::size_t sending = 0;                        ///< fragments
-    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or some were sent
+    std::size_t sending = 0;                        ///< ROBs
+    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or something was sent
+    std::uint64_t sent_bytes = 0;                   ///< by then
     std::optional<std::uint64_t> clear_sequence{};  ///< of its last
   };
   struct Sending {
     FragmentReply reply;
+    std::size_t robs = 0;
     transport::Replier::Client client = 0;
   };
 
   void sent(std::uint64_t tag) noexcept override;
   void handle(Request& request, std::uint64_t now_ns);
   bool may_send(transport::Replier::Client client) const;
-  void fetch(Request& request, std::uint64_t now_ns);
+  void fetch(Request& request, std::uint64_t came_ns);
   bool answer(const WaitingRequest& request, bool now);
   void clear(const Request& request, std::uint64_t now_ns);
   void describe(const Request& request);
@@ -126,13 +128,18 @@ class FragmentService final : private transport::ReplyOwner {
   Retention retention_;
   WaitingRequests waiting_;
   std::unordered_map<transport::Replier::Client, Client> clients_;
-  std::deque<Request> held_back_;
+  struct HeldBack {
+    Request request;
+    std::uint64_t came_ns = 0;
+  };
+  std::deque<HeldBack> held_back_;
   std::vector<std::unique_ptr<Sending>> replies_;  // by tag
   std::vector<std::uint64_t> free_replies_;
   std::size_t sending_ = 0;
   bool room_again_ = false;  // something has been sent since
   bool ended_ = false;
-  std::uint64_t asked_ns_ = 0;
+  bool was_asked_ = false;
+  std::uint64_t used_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t look_ns_ = 0;
   base::CounterBlock<ServiceCounter> counters_;
@@ -144,6 +151,8 @@ class FragmentService final : private transport::ReplyOwner {
   std::vector<std::byte> scratch_;
   std::vector<std::byte> answer_;
   std::vector<std::span<const std::byte>> list_;
+  std::vector<std::uint64_t> named_in_;  // of each ROB: the last FETCH that named it
+  std::uint64_t fetch_ = 0;
   formats::FetchRequest fetch_request_;
   formats::ClearRequest clear_request_;
   WaitingRequest asked_;

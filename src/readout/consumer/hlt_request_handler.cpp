@@ -104,7 +104,10 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
   bool took = false;
   for (std::size_t rob = 0; rob < queues_.size(); ++rob) {
     FragmentPtr& fragment = first_[rob];
-    for (int i = 0; i < kBatch && (fragment || queues_[rob]->try_pop(fragment)); ++i) {
+    bool emptied = false;
+    for (int i = 0; i < kBatch; ++i) {
+      emptied = !fragment && !queues_[rob]->try_pop(fragment);
+      if (emptied) break;
       if (given_up_) {
         fragment.reset();
         ++not_kept_;
@@ -113,16 +116,17 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
       }
       took = true;
     }
+    service_.retention().book(rob).wait_outside(!emptied);
   }
   return took;
 }
 
-// All is cleared and sent, or nobody has asked anything for `linger`.
+// All is cleared and sent, or nobody has fetched or cleared anything for `linger`.
 bool HltRequestHandler::may_go(std::uint64_t now_ns) {
   if (service_.retention().size() == 0 && service_.sending() == 0) return true;
   if (!service_.was_asked()) return true;
   if (waits_since_ns_ == 0) waits_since_ns_ = now_ns;
-  return now_ns - std::max(waits_since_ns_, service_.asked_ns()) > static_cast<std::uint64_t>(settings_.linger.count());
+  return now_ns - std::max(waits_since_ns_, service_.used_ns()) > static_cast<std::uint64_t>(settings_.linger.count());
 }
 
 void HltRequestHandler::tell() {
@@ -220,9 +224,8 @@ const Settings<HandlerKeys>& handler_settings() {
       setting(&H::patience, "patience", "A client that takes nothing of what it has fetched for so long is cut off.",
               {.minimum = 1e6}),
       setting(&H::linger, "linger",
-              "At the end of a run what is kept is served until it is cleared, or until nobody has asked for anything for "
-              "so long; then "
-              "it is uncleared.",
+              "At the end of a run what is kept is served until it is cleared, or until nobody has fetched or cleared "
+              "anything for so long; then it is uncleared.",
               {.minimum = 0}),
       setting(&H::idle, "idle", {{"spin", IdlePolicy::spin}, {"yield", IdlePolicy::yield}, {"sleep", IdlePolicy::sleep}},
               "What its thread does while there is nothing to do: spin (lowest latency, a core), yield, or sleep (kind to a "

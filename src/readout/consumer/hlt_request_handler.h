@@ -73,12 +73,13 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Retentio
     {"cleared_early", "fragments", "Fragments that had been cleared before they came."},
     {"repeated_fragments", "fragments", "Fragments of an event and a ROB that had one already."},
     {"garbage", "fragments", "Fragments let go because no clear named them for `garbage_age`."},
-    {"uncleared", "fragments", "Fragments that nobody had cleared when the run was over and nobody asked any more."},
+    {"uncleared", "fragments",
+     "Fragments that nobody had cleared when the run was over and nobody fetched or cleared any more."},
     {"late_fragments", "fragments", "Fragments that came when others had been told that they are lost; they are kept."},
     {"cleared_again", "ids", "Ids cleared of which nothing was kept any more, or never came."},
     {"early_forgotten", "ids", "Clears of ids that had not come, and were forgotten: too many, or for too long."},
     {"requests_waiting", "requests", "Requests that wait now for fragments which have not come."},
-    {"fragments_sending", "fragments", "Fragments in replies that are on their way now."},
+    {"fragments_sending", "fragments", "Fragments in replies that are on their way now, those that are not there included."},
     {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they go on."},
 }};
 
@@ -93,7 +94,7 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   void insert(FragmentPtr fragment) override;
   void take_run(const RunInfo& run) override;
   void start() override;
-  /// What is kept is served until it is cleared, or until nobody has asked anything for `linger`.
+  /// What is kept is served until it is cleared, or until nobody has fetched or cleared anything for `linger`.
   void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
   void stop() override;
   void link(FragmentConsumer* next) override;

@@ -85,9 +85,13 @@ void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
 }
 
 void FragmentBook::advance(std::uint64_t now_ns) {
-  // While it is full older ones may wait outside.
-  while (free_ != IdTable::kNone && !recent_.empty() && recent_.front().at_ns + settings_.reorder_ns <= now_ns) move_line();
-  while (!gone_.empty() && gone_.front().at_ns + settings_.reorder_ns <= now_ns) forget_gone();
+  if (some_outside_ || free_ == IdTable::kNone) {
+    held_up_ns_ = now_ns;
+  } else {
+    const auto over = [&](const Moment& one) { return std::max(one.at_ns, held_up_ns_) + settings_.reorder_ns <= now_ns; };
+    while (!recent_.empty() && over(recent_.front())) move_line();
+    while (!gone_.empty() && over(gone_.front())) forget_gone();
+  }
   while (!early_.empty() && early_.front().at_ns + settings_.garbage_ns <= now_ns) forget_clear();
   collect_garbage();
 }

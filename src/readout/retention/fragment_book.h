@@ -2,7 +2,8 @@
 // "HLTRequestHandler"). Pure: no thread, no clock, no network.
 //
 // Its rules. "The line" is an id that the builder has passed: it was the newest of all when `reorder_fragments` have come behind it, or
-// `reorder_ns` have gone by; what is at or behind the line and is not here is not expected any more.
+// `reorder_ns` have gone by; what is at or behind the line and is not here is not expected any more. While the book is full, or fragments wait outside for
+// it to take them, older ones may be among these, or with a builder that is held back: this time does not count.
 //
 //   a fragment comes         kept already, or let go already   ─► let go, duplicates
 //                            cleared before it came            ─► let go, cleared_early
@@ -76,6 +77,9 @@ class FragmentBook {
   Found find(L1Id id) const;
 
   void clear(L1Id id, std::uint64_t now_ns);
+
+  /// Whether fragments of this ROB have come that take() was not given, as its caller knows. At first: no.
+  void wait_outside(bool some) { some_outside_ = some; }
 
   /// What time brings about. Cheap where that is nothing.
   void advance(std::uint64_t now_ns);
@@ -167,6 +171,8 @@ class FragmentBook {
   bool has_newest_ = false;
   bool has_line_ = false;
   bool ended_ = false;
+  bool some_outside_ = false;
+  std::uint64_t held_up_ns_ = 0;  // when it was last full, or some were outside
 
   IdTable early_table_;  // places in early_
   Moments early_;        // clears before their fragments; those that were used since are not in the table

@@ -1,6 +1,10 @@
 // Endpoints that connect to each other: the publisher has one that listens, and a token tells it which end a connection is for.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -8,6 +12,15 @@
 
 namespace rodeo::transport::fabric {
 namespace {
+
+/// It comes from the other side, and libfabric believes what it is given.
+bool is_socket_address(const FabricAddress& address) {
+  sa_family_t family = AF_UNSPEC;
+  if (address.size() < offsetof(sockaddr, sa_family) + sizeof family) return false;
+  std::memcpy(&family, address.data() + offsetof(sockaddr, sa_family), sizeof family);
+  return (family == AF_INET && address.size() == sizeof(sockaddr_in)) ||
+         (family == AF_INET6 && address.size() == sizeof(sockaddr_in6));
+}
 
 class MsgPort final : public LibfabricPort {
  public:
@@ -36,6 +49,8 @@ class MsgPort final : public LibfabricPort {
   }
 
   Result<void> connect(Connection number, const FabricAddress& publisher, const FabricToken& token) override {
+    if (!is_socket_address(publisher))
+      return std::unexpected(Error{"transport.protocol", "where the other side is to be connected to is no address"});
     Info to(fi_dupinfo(info_.get()));
     std::free(to->dest_addr);
     to->dest_addr = std::malloc(publisher.size());
