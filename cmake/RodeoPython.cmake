@@ -71,6 +71,7 @@ function(rodeo_python_module name)
   if(RODEO_WHEEL)
     # Names of ours stay in the module.
     target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
+    target_compile_definitions(${target} PRIVATE RODEO_WHEEL)
     install(TARGETS ${target} LIBRARY DESTINATION rodeo COMPONENT wheel)
     return()
   endif()
