@@ -75,9 +75,9 @@ class DataFile {
 
 std::unique_ptr<DataFile> open_event_file(std::string path, std::shared_ptr<const base::MappedFile> mapped,
                                           const FileOptions& options);
-std::unique_ptr<DataFile> open_block_recording(std::string path, std::shared_ptr<const base::MappedFile> mapped,
+std::unique_ptr<DataFile> open_block_recording(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
                                                const FileOptions& options);
-std::unique_ptr<DataFile> open_page_dump(std::string path, std::shared_ptr<const base::MappedFile> mapped,
+std::unique_ptr<DataFile> open_page_dump(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
                                          const FileOptions& options);
 
 }  // namespace rodeo::python::data

@@ -120,8 +120,8 @@ class RecordingDataFile final : public DataFile {
 
 /// Takes the table from the index, or reads the file through.
 template <typename Read>
-std::unique_ptr<DataFile> open_recording(std::string path, std::shared_ptr<const base::MappedFile> mapped, const char* kind,
-                                         const L1IdField& field, bool keep_index, Read&& read) {
+std::unique_ptr<DataFile> open_recording(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
+                                         const char* kind, const L1IdField& field, bool keep_index, Read&& read) {
   if (keep_index) {
     if (auto table = storage::load_recording_index(path, mapped->bytes(), field)) {
       return std::make_unique<RecordingDataFile>(path, std::move(mapped), kind, *std::move(table), field, std::nullopt);
@@ -139,18 +139,18 @@ std::unique_ptr<DataFile> open_recording(std::string path, std::shared_ptr<const
 
 }  // namespace
 
-std::unique_ptr<DataFile> open_block_recording(std::string path, std::shared_ptr<const base::MappedFile> mapped,
+std::unique_ptr<DataFile> open_block_recording(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
                                                const FileOptions& options) {
   const L1IdField field{.offset = options.l1id_offset, .bits = options.l1id_bits};
   const auto file = mapped->bytes();
-  return open_recording(std::move(path), std::move(mapped), "felix blocks", field, options.keep_index,
+  return open_recording(path, std::move(mapped), "felix blocks", field, options.keep_index,
                         [&] { return storage::read_block_recording(file, field, options.between); });
 }
 
-std::unique_ptr<DataFile> open_page_dump(std::string path, std::shared_ptr<const base::MappedFile> mapped,
+std::unique_ptr<DataFile> open_page_dump(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
                                          const FileOptions& options) {
   const auto file = mapped->bytes();
-  return open_recording(std::move(path), std::move(mapped), "rdh pages", {}, options.keep_index,
+  return open_recording(path, std::move(mapped), "rdh pages", {}, options.keep_index,
                         [&] { return storage::read_page_dump(file, options.between); });
 }
 
