@@ -69,7 +69,7 @@ std::string verdict_of(const Json& run) {
 }
 
 // Titles and keys are the same for every event file, so that several make one CSV table.
-Properties describe_event_file(const DataFile& file, const EventFileReport& report) {
+Properties describe_event_file(const DataFile& file, const EventFileReport& report, readout::RunRecords& runs) {
   const DecodedFileHeader& header = *report.header;
   const bool closed = report.end.has_value();
   const FileEnd end = report.end.value_or(FileEnd{});
@@ -139,7 +139,7 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("links", "links",
         Cell(Json::array_of(links),
              links.empty() ? "not known" : fmt::format("of {}; -o json shows them", counted(links.size(), "ROB"))));
-  const std::optional<Json> run = readout::run_that_wrote(file.path);
+  const std::optional<Json> run = runs.that_wrote(file.path);
   p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), readout::why_no_record(file.path)));
   return p;
 }
@@ -200,6 +200,7 @@ Properties describe_dump(const DataFile& file, const SuperpageDumpInfo& info) {
 
 Result<ExitCode> info(const FileOptions& options) {
   std::vector<Json> objects;
+  readout::RunRecords runs;
   bool first = true;
   const auto show = [&](const Properties& properties) {
     if (options.format != OutputFormat::table) return objects.push_back(properties.json());
@@ -231,7 +232,7 @@ Result<ExitCode> info(const FileOptions& options) {
       const Finding& finding = report.findings.listed().front();
       return std::unexpected(damaged_error("data.header", fmt::format("byte {}: {}", finding.offset, finding.what), file));
     }
-    show(describe_event_file(file, report));
+    show(describe_event_file(file, report, runs));
     return ExitCode::done;
   });
   if (options.format == OutputFormat::json) print(Json::array_of(objects).dump() + "\n");

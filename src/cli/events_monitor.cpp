@@ -15,6 +15,7 @@ namespace {
 struct Options {
   std::string file;
   std::string name;
+  readout::EventSubscriberSettings from;
   std::vector<std::string> input;
   std::uint64_t events = 0;
   std::vector<std::string> save;
@@ -37,6 +38,14 @@ Result<ExitCode> monitor(const Options& options) {
                                      options.json,
                                      "--hang",
                                      fmt::format("{}", std::chrono::duration<double>(options.hang).count())};
+  if (!options.from.stream.empty()) {
+    if (!options.name.empty() || !options.input.empty()) {
+      return usage_error("--from is a readout of the network, --name one of this machine, --input a file",
+                         "give one of them");
+    }
+    arguments.insert(arguments.end(), {"--from", options.from.stream, "--bus", options.from.bus, "--provider",
+                                       options.from.provider, "--secret-file", options.from.secret_file});
+  }
   for (const std::string& file : options.input) arguments.insert(arguments.end(), {"--input", file});
   for (const std::string& file : options.save) arguments.insert(arguments.end(), {"--save", file});
   if (options.no_save) arguments.emplace_back("--no-save");
@@ -52,15 +61,18 @@ void add_events_monitor(Command& events) {
   Command& verb = events.verb("monitor", "Histograms that your Python fills from sampled events");
   verb.example("rodeo events monitor examples/monitor.py",
                "of the readout that runs on this machine, in the terminal and on a page")
+      .example("rodeo events monitor my.py --from readout.publish --bus /shared/bus", "of a readout on another host")
       .example("rodeo events monitor my.py --input run7.data", "the same file over events of a run that is over")
       .example("rodeo events monitor my.py --save shift.root --save shift.h5", "where the histograms go at the end");
   verb.paragraph(
-      "The readout needs an `event_sampler` among its consumers. It is never slowed: what the monitors do not take in time "
-      "is left out, "
+      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. It is never slowed: "
+      "what "
+      "the monitors do not take in time is left out, "
       "and counted. A monitor that throws is named and goes on with the next event; one that hangs is ended and begun "
       "anew.");
   verb.option("FILE", options->file, "Python file with monitors: functions with @rodeo.monitor").required();
   verb.option("--name", options->name, "Readout to look at; needed if several run").value_name("NAME");
+  add_event_source(verb, options->from);
   verb.option("--input", options->input, "Data files instead of a readout; a pattern in quotes").value_name("FILE");
   verb.option("--events", options->events, "End after so many; 0: with the run, the files, or Ctrl-C").value_name("N");
   verb.option("--save", options->save, "Histograms go here at the end, .root or .h5; FILE.root and FILE.h5 if left out")

@@ -132,6 +132,7 @@ BlockDecoder::BlockDecoder(const Options& options, std::span<const std::uint16_t
     links_[i].parked = parked_.get() + i * parked_stride_;
   }
   to_park_.reserve(link_count_);
+  if (options.parts != nullptr) open_parts_.resize(link_count_);
 
   const std::size_t most_pieces = (format.block_bytes - kBlockHeaderBytes) / format.trailer_bytes();
   pieces_.resize(most_pieces);
@@ -148,6 +149,7 @@ void BlockDecoder::want(LinkIndex link, bool wanted) {
   links_[link] = {};
   links_[link].parked = parked;
   links_[link].next_sequence = Link::kNoSequence;
+  if (options_.parts != nullptr) open_parts_[link].clear();
 }
 
 LinkIndex BlockDecoder::index_of(const Link& link) const { return static_cast<LinkIndex>(&link - links_.get()); }
@@ -448,6 +450,12 @@ inline void BlockDecoder::append(Link& link, const std::byte* data, std::uint32_
 /// Hands the open chunk over as a run of its own.
 inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
   status |= link.status;
+  if (options_.parts != nullptr) [[unlikely]] {
+    note_parts(link);
+    JoinedParts& open = open_parts_[index_of(link)];
+    options_.parts->insert(options_.parts->end(), open.begin(), open.end());
+    open.clear();
+  }
   std::byte* const joined = batch.out.take_carry(link.size);
   std::byte* at = joined;
   for (std::uint8_t i = 0; i < link.part_count; ++i) {
@@ -469,6 +477,8 @@ inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
 
 /// Copies what the open chunk has so far into the link's own memory.
 void BlockDecoder::park(Link& link) {
+  if (options_.parts != nullptr) [[unlikely]]
+    note_parts(link);
   std::byte* at = link.parked;
   for (std::uint8_t i = 0; i < link.part_count; ++i) {
     const Link::Part& part = link.parts[i];
@@ -477,6 +487,14 @@ void BlockDecoder::park(Link& link) {
   }
   link.parts[0] = {link.parked, link.size};
   link.part_count = 1;
+}
+
+/// Those of the open chunk that are not noted yet: what is parked is.
+void BlockDecoder::note_parts(const Link& link) {
+  for (std::uint8_t i = 0; i < link.part_count; ++i) {
+    const Link::Part& part = link.parts[i];
+    if (part.data != link.parked && part.size > 0) open_parts_[index_of(link)].emplace_back(part.data, part.size);
+  }
 }
 
 void BlockDecoder::park_all() {

@@ -23,6 +23,9 @@ class BlockDecoder {
   struct Options {
     BlockFormat format;
     std::uint32_t max_chunk_bytes = 64 * 1024;  ///< longer chunks are cut, marked and counted
+    /// Gets the pieces of joined chunks as they lie in the blocks, in the order of their runs and up to the size of each; empty ones are left out. For
+    /// whoever keeps all blocks; it grows, and so do the lists of open chunks.
+    JoinedParts* parts = nullptr;
   };
 
   /// `elinks[i]` is the card's 11-bit number of the link with index i; blocks of other E-links are skipped and counted.
@@ -86,6 +89,7 @@ class BlockDecoder {
   void close(Link& link, std::uint8_t status, Batch& batch);
   void park(Link& link);
   void park_all();
+  void note_parts(const Link& link);
   void count_flags(std::uint8_t status, std::uint64_t chunks);
   LinkIndex index_of(const Link& link) const;
 
@@ -100,7 +104,8 @@ class BlockDecoder {
   std::unique_ptr<Link[]> links_;
   std::unique_ptr<std::byte[]> parked_;
   std::vector<LinkIndex> to_park_;
-  std::vector<Piece> pieces_;  // of the block that is decoded, in its order, at the end of this memory
+  std::vector<JoinedParts> open_parts_;  // of each link, if they are asked for
+  std::vector<Piece> pieces_;            // of the block that is decoded, in its order, at the end of this memory
   BlockCounters counters_;
 };
 

@@ -5,10 +5,14 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "rodeo/chunk.h"
 
 namespace rodeo::formats {
+
+/// Pieces of chunks that a decoder joined.
+using JoinedParts = std::vector<std::span<const std::byte>>;
 
 /// One per page, made once and reused: runs() and what it points to are valid until clear(). Never allocates after
 /// construction. Written by one thread at a time; may be read by others once they have been told of it.

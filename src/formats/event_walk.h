@@ -42,11 +42,22 @@ std::optional<DecodeError> visit_chunks(std::span<const std::byte> rod_data, Vis
   return std::nullopt;
 }
 
+/// The same for a visitor that would rather go through the records itself: chunk_records(rod_data), which ends in visit_chunks().
+template <typename Visitor>
+std::optional<DecodeError> visit_chunks_of(std::span<const std::byte> rod_data, Visitor&& visitor) {
+  if constexpr (requires { visitor.chunk_records(rod_data); }) {
+    return visitor.chunk_records(rod_data);
+  } else {
+    return visit_chunks(rod_data, visitor);
+  }
+}
+
 /// Calls for the event that fills `bytes`
 ///
 ///     visitor.event(const FullEventView&)
 ///     visitor.fragment(const RobView&, const RodView*, const AbsentLinks&)   nullptr: a ROD that is cut, and says so
-///     visitor.chunk(const ChunkRecord&)                                      of the fragment before
+///     visitor.chunk(const ChunkRecord&)                                      of the fragment before; or, if there is one,
+///     visitor.chunk_records(std::span<const std::byte>)                      for all of its records: see visit_chunks_of()
 ///
 /// Everything visited refers to `bytes`, or to `buffer` where the payload is compressed. Ends at the first thing that is not as it should be, with its offset
 /// in the event (in the uncompressed payload where it is compressed): what was visited before is then no whole event. Survives any bytes.
@@ -92,7 +103,7 @@ Decoded<void> walk_event(std::span<const std::byte> bytes, const EventChecks& ch
     visitor.fragment(rob, &*rod, *absent);
     if (!checks.chunk_records) return;
     const std::span<const std::byte> data = rod->data.bytes();
-    if (const auto wrong = visit_chunks(data, visitor)) {
+    if (const auto wrong = visit_chunks_of(data, visitor)) {
       found(*wrong, rob_at + static_cast<std::size_t>(data.data() - rob.words.bytes().data()));
     }
   });

@@ -26,6 +26,7 @@ RdhFrameDecoder::RdhFrameDecoder(const Options& options, std::span<const std::ui
     throw SetupError(Error{"formats.rdh_options", "a frame of zero orbits or zero bytes cannot be", "", "give at least 1"});
   }
   index_of_link_.fill(kUnmapped);
+  if (options.parts != nullptr) open_parts_.resize(links.size());
   for (std::size_t i = 0; i < links.size(); ++i) {
     if (index_of_link_[links[i]] != kUnmapped) {
       throw SetupError(
@@ -39,6 +40,7 @@ void RdhFrameDecoder::want(LinkIndex link, bool wanted) {
   if ((index_of_link_[numbers_[link]] == link) == wanted) return;
   index_of_link_[numbers_[link]] = wanted ? link : kUnmapped;
   links_[link] = {};
+  if (options_.parts != nullptr) open_parts_[link].clear();
 }
 
 DecodeBuffer::Capacity RdhFrameDecoder::room() const {
@@ -80,6 +82,16 @@ void RdhFrameDecoder::mark_oversize(Link& link) {
   link.status |= chunk_status::kSoftwareTruncated;
 }
 
+// The pieces of a frame: of what was parked so many bytes, then what lies here.
+void RdhFrameDecoder::hand_over_parts(LinkIndex index, std::size_t parked, std::span<const std::byte> here) {
+  for (const auto part : open_parts_[index]) {
+    const auto of_it = part.first(std::min(part.size(), parked));
+    if (!of_it.empty()) options_.parts->push_back(of_it);
+    parked -= of_it.size();
+  }
+  if (!here.empty()) options_.parts->push_back(here);
+}
+
 // Hands over the open frame.
 void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
   link.open = false;
@@ -95,10 +107,12 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
     std::byte* const joined = out.take_carry(link.parked + fits);
     std::memcpy(joined, parked_bytes(index), link.parked);
     if (fits > 0) std::memcpy(joined + link.parked, link.begin, fits);
+    if (options_.parts != nullptr) hand_over_parts(index, link.parked, std::span(link.begin, fits));
     run.data = joined;
     run.size = static_cast<std::uint32_t>(link.parked + fits);
     counters_.add(joined_frames);
   }
+  if (options_.parts != nullptr) open_parts_[index].clear();
   link.parked = link.parked_end = 0;
   link.begin = nullptr;
   if (run.size == 0) return;
@@ -117,6 +131,7 @@ void RdhFrameDecoder::park(Link& link, LinkIndex index) {
   const std::size_t fits = std::min(here, options_.max_chunk_bytes - link.parked);
   if (fits < payload_ends) mark_oversize(link);
   std::memcpy(parked_bytes(index) + link.parked, link.begin, fits);
+  if (options_.parts != nullptr && fits > 0) open_parts_[index].emplace_back(link.begin, fits);
   link.parked_end = link.parked + std::min(fits, payload_ends);
   link.parked += fits;
   link.begin = nullptr;

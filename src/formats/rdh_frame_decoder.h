@@ -65,6 +65,8 @@ class RdhFrameDecoder {
     std::uint32_t orbits_per_frame = 1;  ///< 1: heartbeat frames; the time frame's length: whole time frames
     /// Longer frames that lie in several superpages are cut, marked and counted.
     std::uint32_t max_chunk_bytes = 1024 * 1024;
+    /// Gets the pieces of joined frames as they lie in the superpages, as BlockDecoder's does.
+    JoinedParts* parts = nullptr;
   };
 
   /// `links[i]` is the RDH link id (0 to 255) of the link with index i. Throws SetupError if one is named twice or an option is zero.
@@ -113,12 +115,14 @@ class RdhFrameDecoder {
   void mark_oversize(Link& link);
   void close(Link& link, LinkIndex index, DecodeBuffer& out);
   void park(Link& link, LinkIndex index);
+  void hand_over_parts(LinkIndex index, std::size_t parked, std::span<const std::byte> here);
   std::byte* parked_bytes(LinkIndex index) { return parked_.get() + std::size_t{index} * options_.max_chunk_bytes; }
 
   Options options_;
   std::vector<std::uint8_t> numbers_;  // of each link
   std::array<LinkIndex, 256> index_of_link_;
   std::vector<Link> links_;
+  std::vector<JoinedParts> open_parts_;  // of each link, if they are asked for
   std::unique_ptr<std::byte[]> parked_;
   base::CounterBlock<RdhFrameCounter> counters_;
 };

@@ -3,29 +3,16 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "formats/l1id_field.h"
 #include "rodeo/ids.h"
 
 namespace rodeo::input {
 
-/// Where chunks carry their L1 id: little-endian.
-struct L1IdField {
-  std::uint32_t offset = 0;
-  std::uint32_t bits = 32;  ///< 32: ECR counter and 24 bits; less: that many low bits
-
-  std::uint32_t mask() const { return bits >= 32 ? ~0U : (1U << bits) - 1; }
-  std::uint32_t bytes() const { return (bits + 7) / 8; }
-  bool in(std::span<const std::byte> chunk) const { return chunk.size() >= offset + bytes(); }
-  std::uint32_t read(std::span<const std::byte> chunk) const {
-    std::uint32_t value = 0;
-    std::memcpy(&value, chunk.data() + offset, bytes());
-    return value & mask();
-  }
-};
+using formats::L1IdField;
 
 /// Learns in one pass over the recording, then maps ids to positions. An id that is far from those before it on its link, and that the next one does
 /// not go on from, is not learnt (a flipped bit must not make a recording look hours long) and has no position.

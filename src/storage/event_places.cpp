@@ -1,17 +1,8 @@
 #include "storage/event_places.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cstdio>
-
-#include <fmt/format.h>
-
 #include "base/mapped_file.h"
 #include "formats/checksum.h"
 #include "formats/full_event.h"
-#include "storage/file_seal.h"
 
 namespace rodeo::storage {
 
@@ -64,12 +55,11 @@ void EventPlaces::go_on(std::span<const std::byte> file) {
 }
 
 std::optional<IndexedFile> EventPlaces::identity(const std::string& path) const {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != file_.size()) return std::nullopt;
-  constexpr std::int64_t kSecond = 1'000'000'000;
+  const auto state = state_of(path);
+  if (!state || state->bytes != file_.size()) return std::nullopt;
   const std::size_t records = reader_.header().size_bytes;
   return IndexedFile{.bytes = file_.size(),
-                     .modified_ns = status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec,
+                     .modified_ns = state->modified_ns,
                      .records_crc = crc32(file_.first(records)),
                      .records_bytes = records};
 }
@@ -95,17 +85,7 @@ bool EventPlaces::load(const std::string& path) {
 bool EventPlaces::keep(const std::string& path) {
   count();
   const auto file = end_ ? identity(path) : std::nullopt;
-  if (!file) return false;
-  static std::atomic<unsigned> number = 0;  // threads of one process do not share the name
-  const std::string name = index_path(path);
-  const std::string unfinished = fmt::format("{}.{}-{}", name, ::getpid(), ++number);
-  if (!write_file(unfinished, encode_event_index(*file, places_))) return false;
-  // An index that is there already is stale: this one takes its place.
-  if (::rename(unfinished.c_str(), name.c_str()) == 0) return true;
-  ::unlink(unfinished.c_str());
-  return false;
+  return file && put_index(path, encode_event_index(*file, places_));
 }
-
-std::string index_path(const std::string& path) { return path + ".index"; }
 
 }  // namespace rodeo::storage

@@ -9,6 +9,7 @@
 
 #include "formats/event_index.h"
 #include "storage/event_file_reader.h"
+#include "storage/index_file.h"
 
 namespace rodeo::storage {
 
@@ -55,8 +56,5 @@ class EventPlaces {
   std::optional<formats::DecodeError> damage_;
   bool complete_ = false;
 };
-
-/// "run._0001.data.index", beside the file.
-std::string index_path(const std::string& path);
 
 }  // namespace rodeo::storage

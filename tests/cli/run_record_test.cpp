@@ -29,7 +29,7 @@ class RunRecord : public ::testing::Test {
   }
 
   std::string condition_of(const std::string& file) const {
-    const auto run = run_that_wrote(path(file));
+    const auto run = RunRecords().that_wrote(path(file));
     return run ? run->find("run")->find("condition")->string() : "none";
   }
 
@@ -44,7 +44,7 @@ TEST_F(RunRecord, TheVerdictOfAFileIsFoundBesideItAndNoneReplacesAnother) {
   EXPECT_EQ(condition_of("b.data"), "INCOMPLETE");
   EXPECT_EQ(condition_of("c.data"), "none");
   EXPECT_TRUE(fs::exists(path("run.json")) && fs::exists(path("run-2.json")));
-  const auto run = run_that_wrote(path("b.data"));
+  const auto run = RunRecords().that_wrote(path("b.data"));
   ASSERT_TRUE(run);
   const Json& file = run->find("files")->elements().at(0);
   EXPECT_EQ(file.find("name")->string(), "b.data");
@@ -53,6 +53,20 @@ TEST_F(RunRecord, TheVerdictOfAFileIsFoundBesideItAndNoneReplacesAnother) {
   EXPECT_EQ(run->find("software")->string(), "1 abc");
   EXPECT_EQ(run->find("configuration")->find("run.number")->string(), "7");
   for (const auto& entry : fs::directory_iterator(directory_)) EXPECT_NE(entry.path().extension(), ".part");
+}
+
+TEST_F(RunRecord, IsReadOnceForAllFilesOfADirectoryAndNamesOfThemTheOneThatWasAskedFor) {
+  const Json report = Json::object({{"run", Json::object({{"condition", "GOOD"}})}});
+  ASSERT_TRUE(write_run_files(report, {{.path = path("a.data")}, {.path = path("b.data")}}, {}));
+  RunRecords runs;
+  for (const char* name : {"b.data", "a.data"}) {
+    const auto run = runs.that_wrote(path(name));
+    ASSERT_TRUE(run);
+    ASSERT_EQ(run->find("files")->elements().size(), 1U);
+    EXPECT_EQ(run->find("files")->elements()[0].find("name")->string(), name);
+    fs::remove(path("run.json"));
+  }
+  EXPECT_FALSE(runs.that_wrote(directory_ / "elsewhere" / "a.data"));
 }
 
 TEST_F(RunRecord, TheReportThatAKilledRunDidNotWriteIsNamed) {

@@ -398,6 +398,7 @@ TEST(BlockDecoderTwins, AgreeOnSoundAndDamagedRecordings) {
     const auto slow = twins::slow_twin(options, elinks, data);
     ASSERT_EQ(fast.counters, slow.counters) << "seed " << seed;
     ASSERT_EQ(fast.chunks, slow.chunks) << "seed " << seed;
+    ASSERT_TRUE(twins::parts_are_the_chunks(options, elinks, data, 1 + seed % 9)) << "seed " << seed;
     for (const auto& [name, value] : fast.counters) seen[name] += value;
   }
   for (const auto& info : kBlockCounterInfo)
@@ -443,6 +444,7 @@ TEST(BlockDecoderTwins, AgreeOnPiecesInAnyOrder) {
     const auto slow = twins::slow_twin(options, elinks, data);
     ASSERT_EQ(fast.counters, slow.counters) << "seed " << seed;
     ASSERT_EQ(fast.chunks, slow.chunks) << "seed " << seed;
+    ASSERT_TRUE(twins::parts_are_the_chunks(options, elinks, data, 1 + seed % 13)) << "seed " << seed;
   }
 }
 
@@ -463,6 +465,7 @@ TEST(BlockDecoderTwins, AgreeOnRandomBytesBehindGoodHeaders) {
     const auto slow = twins::slow_twin(options, elinks, data);
     ASSERT_EQ(fast.counters, slow.counters) << "seed " << seed;
     ASSERT_EQ(fast.chunks, slow.chunks) << "seed " << seed;
+    ASSERT_TRUE(twins::parts_are_the_chunks(options, elinks, data, 2)) << "seed " << seed;
   }
 }
 

@@ -55,6 +55,43 @@ inline slow::Decoded fast(const BlockDecoder::Options& options, std::span<const 
   return found;
 }
 
+/// Whether the pieces of joined chunks, as they lie in `data`, are what was joined.
+inline bool parts_are_the_chunks(BlockDecoder::Options options, std::span<const std::uint16_t> elinks,
+                                 std::span<const std::uint8_t> data, std::size_t page_blocks) {
+  JoinedParts parts;
+  options.parts = &parts;
+  BlockDecoder decoder(options, elinks);
+  DecodeBuffer out(decoder.capacity_for(page_blocks) + decoder.capacity_for(0));
+  const std::span<const std::byte> file = std::as_bytes(data);
+  const auto within = [&](std::span<const std::byte> bytes) {
+    return bytes.data() >= file.data() && bytes.data() + bytes.size() <= file.data() + file.size();
+  };
+  const auto same = [&] {
+    std::size_t part = 0;
+    for (const rodeo::ChunkRun& run : out.runs()) {
+      if (run.chunk(0).empty() || within(run.chunk(0))) continue;
+      for (auto left = run.chunk(0); !left.empty(); ++part) {
+        if (part == parts.size() || parts[part].empty() || parts[part].size() > left.size() || !within(parts[part]) ||
+            !std::ranges::equal(parts[part], left.first(parts[part].size())))
+          return false;
+        left = left.subspan(parts[part].size());
+      }
+    }
+    const bool all = part == parts.size();
+    parts.clear();
+    out.clear();
+    return all;
+  };
+  const std::size_t page_bytes = page_blocks * options.format.block_bytes;
+  for (std::size_t at = 0; file.size() - at >= options.format.block_bytes;) {
+    const std::size_t taken = decoder.decode(file.subspan(at, std::min(page_bytes, file.size() - at)), out);
+    if (taken == 0 || !same()) return false;
+    at += taken;
+  }
+  decoder.finish(out);
+  return same();
+}
+
 inline slow::Decoded slow_twin(const BlockDecoder::Options& options, std::span<const std::uint16_t> elinks,
                                std::span<const std::uint8_t> data) {
   slow::Decoder decoder({options.format.family != BlockFamily::trailer16,

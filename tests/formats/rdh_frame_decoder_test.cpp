@@ -50,13 +50,21 @@ class LinkWriter {
 };
 
 std::vector<Frame> decode(RdhFrameDecoder& decoder, std::uint8_t link, const std::vector<std::vector<std::byte>>& superpages,
-                          bool finish = true) {
+                          bool finish = true, JoinedParts* parts = nullptr) {
   std::vector<Frame> frames;
   DecodeBuffer buffer(decoder.room());
   const auto take = [&](DecodeBuffer& from) {
     for (const ChunkRun& run : from.runs()) {
       EXPECT_EQ(run.count, 1u);
       frames.push_back({run.status, {run.data, run.data + run.size}});
+    }
+    if (parts != nullptr) {
+      EXPECT_TRUE(testing::parts_are_the_frames(from.runs(), *parts, [&](std::span<const std::byte> one) {
+        return std::ranges::any_of(superpages, [&](const auto& superpage) {
+          return one.data() >= superpage.data() && one.data() + one.size() <= superpage.data() + superpage.size();
+        });
+      }));
+      parts->clear();
     }
     from.clear();
   };
@@ -287,12 +295,14 @@ TEST(RdhFrames, AgreeWithTheTwinWhateverIsBroken) {
       auto& spoilt = writer.superpages[draw(static_cast<std::uint32_t>(writer.superpages.size()))];
       spoilt[draw(static_cast<std::uint32_t>(spoilt.size()))] ^= static_cast<std::byte>(1U << draw(8));
     }
-    const RdhFrameDecoder::Options options{.orbits_per_frame = orbits, .max_chunk_bytes = 1000 + draw(4000)};
+    JoinedParts parts;
+    const RdhFrameDecoder::Options options{
+        .orbits_per_frame = orbits, .max_chunk_bytes = 1000 + draw(4000), .parts = &parts};
     RdhFrameDecoder decoder(options, kLink);
     RdhTwin twin(options.orbits_per_frame, options.max_chunk_bytes, 3);
     for (const auto& superpage : writer.superpages) twin.superpage(superpage);
     twin.finish();
-    EXPECT_EQ(decode(decoder, 3, writer.superpages), twin.frames) << "trial " << trial;
+    EXPECT_EQ(decode(decoder, 3, writer.superpages, true, &parts), twin.frames) << "trial " << trial;
   }
 }
 

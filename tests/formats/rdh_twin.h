@@ -28,6 +28,22 @@ struct OpenFrame {
   std::size_t padding = 0;  // behind the last payload
 };
 
+/// Whether the pieces of frames that were joined, as they lie in the superpages, are what was joined. `lies_there`: is it in a superpage?
+template <typename LiesThere>
+bool parts_are_the_frames(std::span<const ChunkRun> runs, std::span<const std::span<const std::byte>> parts,
+                          LiesThere&& lies_there) {
+  for (const ChunkRun& run : runs) {
+    if (lies_there(run.chunk(0))) continue;
+    for (auto left = run.chunk(0); !left.empty(); parts = parts.subspan(1)) {
+      if (parts.empty() || parts[0].empty() || parts[0].size() > left.size() || !lies_there(parts[0]) ||
+          !std::ranges::equal(parts[0], left.first(parts[0].size())))
+        return false;
+      left = left.subspan(parts[0].size());
+    }
+  }
+  return parts.empty();
+}
+
 class RdhTwin {
  public:
   RdhTwin(std::uint32_t orbits, std::uint32_t max_bytes, std::uint8_t link)

@@ -63,5 +63,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const slow::Decoded slow = twins::slow_twin(options, elinks, blocks);
   FUZZ_CHECK(fast.counters == slow.counters);
   FUZZ_CHECK(fast.chunks == slow.chunks);
+  FUZZ_CHECK(twins::parts_are_the_chunks(options, elinks, blocks, page_blocks));
   return 0;
 }

@@ -10,7 +10,9 @@ using namespace rodeo::formats;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 4) return 0;
-  const RdhFrameDecoder::Options options{.orbits_per_frame = 1U + data[0] % 4, .max_chunk_bytes = 64U + data[1] * 16U};
+  JoinedParts parts;
+  const RdhFrameDecoder::Options options{
+      .orbits_per_frame = 1U + data[0] % 4, .max_chunk_bytes = 64U + data[1] * 16U, .parts = &parts};
   const std::size_t superpage_bytes = 64U + data[2] * 64U;
   const std::uint8_t link = data[3];
   const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data + 4),
@@ -20,7 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   testing::RdhTwin twin(options.orbits_per_frame, options.max_chunk_bytes, link);
   std::vector<testing::Frame> frames;
   DecodeBuffer buffer(decoder.room());
+  const auto lies_there = [&](std::span<const std::byte> one) {
+    return one.data() >= bytes.data() && one.data() + one.size() <= bytes.data() + bytes.size();
+  };
   const auto take = [&](DecodeBuffer& from) {
+    FUZZ_CHECK(testing::parts_are_the_frames(from.runs(), parts, lies_there));
+    parts.clear();
     for (const rodeo::ChunkRun& run : from.runs()) frames.push_back({run.status, {run.data, run.data + run.size}});
     from.clear();
   };

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -135,8 +136,6 @@ def test_the_index_is_used_only_while_it_is_that_of_the_file(samples):
     # An index that says something else is believed if it is whole and of this file: that shows that it is used.
     forged = bytearray(sound)
     struct.pack_into("<I", forged, 48 + 12, 0x00ABCDEF)
-    import zlib
-
     struct.pack_into("<I", forged, len(forged) - 4, zlib.crc32(forged[:-4]))
     index.write_bytes(forged)
     assert data.open(path).find(0xABCDEF) == [0]
@@ -449,6 +448,77 @@ def test_a_recording_of_felix_blocks_is_events_of_chunks_with_one_id(rodeo, tmp_
     assert 100 < len(list(data.open(path, damaged="skip"))) < 300
 
 
+def every_byte(events):
+    return [(event.l1_id, event.fragments[0].chunks.link.tolist(), [bytes(chunk) for chunk in event.fragments[0].chunks]) for event in events]
+
+
+@pytest.mark.parametrize("chunk_bytes", [40, 3000])
+def test_the_index_of_a_recording_gives_the_same_bytes_as_its_blocks(rodeo, tmp_path, chunk_bytes):
+    """Chunks of 3000 bytes go over several blocks."""
+    path = tmp_path / "card.felix"
+    rodeo("data", "record", path, "--links", 4, "--events", 50, "--set", f"chunk_bytes={chunk_bytes}")
+    index = Path(f"{path}.index")
+    walked = data.open(path)
+    expected, columns = every_byte(walked), walked.read(["chunk.data"])["chunk.data"].tobytes()
+    assert len(expected) == 50 and not index.exists()  # walking along needs none
+    assert data.open(path, index=False).by_l1_id(7).l1_id == 7 and not index.exists()
+    assert data.open(path).by_l1_id(7).l1_id == 7 and index.exists()
+    sound = index.read_bytes()
+    taken = data.open(path)
+    assert every_byte(taken) == expected and taken.read(["chunk.data"])["chunk.data"].tobytes() == columns
+    assert index.read_bytes() == sound
+    # An index that says something else is believed if it is whole and of this file: that shows that it is used.
+    forged = bytearray(sound)
+    struct.pack_into("<I", forged, 56 + 8, 0x00ABCDEF)
+    struct.pack_into("<I", forged, len(forged) - 4, zlib.crc32(forged[:-4]))
+    index.write_bytes(forged)
+    assert data.open(path).find(0xABCDEF) == [0]
+    # It is none of the same recording whose ids are read otherwise.
+    assert [event.l1_id for event in data.open(path, l1_id_bits=8)] == list(range(50))
+    assert data.open(path, l1_id_bits=8).find(0) == [0] and index.read_bytes() != forged
+
+
+def test_an_index_of_a_recording_that_is_stale_damaged_or_cannot_be_kept_costs_time_alone(rodeo, tmp_path):
+    path = tmp_path / "card.felix"
+    rodeo("data", "record", path, "--links", 4, "--events", 50)
+    index = Path(f"{path}.index")
+
+    def read():
+        return [data.open(path).by_l1_id(number).l1_id for number in (0, 17, 49)]
+
+    assert read() == [0, 17, 49]
+    sound = index.read_bytes()
+    for damaged in (sound[:-1], sound[:-4] + b"\0\0\0\0", b"", sound[:20], sound[:100]):
+        index.write_bytes(damaged)
+        assert read() == [0, 17, 49] and index.read_bytes() == sound
+    os.utime(path, ns=(1, 1))
+    assert read() == [0, 17, 49] and index.read_bytes() != sound
+    index.unlink()
+    index.mkdir()  # nothing can be written there
+    assert read() == [0, 17, 49] and len(list(tmp_path.iterdir())) == 2
+    index.rmdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:len(whole) - 700])  # a block is cut
+    for _ in range(2):  # once from its blocks, once from the index
+        skipping = data.open(path, damaged="skip")
+        ids = [event.l1_id for event in skipping]
+        assert ids and skipping.by_l1_id(ids[-1]).l1_id == ids[-1] and index.exists()
+        assert [error.index for error in skipping.errors] == [None] and "behind the last whole block" in skipping.errors[0].reason
+        with pytest.raises(data.DataError, match="recording is damaged.*behind the last whole block"):
+            list(data.open(path))
+
+
+def test_a_recording_that_becomes_shorter_while_it_is_read_is_an_error_not_the_end(rodeo, tmp_path):
+    path = tmp_path / "card.felix"
+    rodeo("data", "record", path, "--links", 4, "--events", 500)
+    events = data.open(path)
+    assert len(events) == 500
+    os.truncate(path, 4096)
+    for access in (lambda: events[499], lambda: list(events), lambda: events.read(["chunk.data"])):
+        with pytest.raises(data.DataError, match="file.shrunk"):
+            access()
+
+
 def rdh_page(link, packet, orbit, number, stop, payload):
     size = 64 + len(payload)
     words = [7 | 64 << 8 | link << 16, 0, size | size << 16, link | packet << 8, 0, orbit, 0, 0, 2, number | stop << 16, 0, 0, 0, 0, 0, 0]
@@ -473,7 +543,9 @@ def test_a_dump_of_rdh_pages_is_events_of_heartbeat_frames(tmp_path):
     for event in events:
         chunks = event.fragments[0].chunks
         assert [bytes(chunk) for chunk in chunks] == [frames[event.l1_id, link] for link in chunks.link.tolist()] and chunks.link.tolist() == [0, 1]
-    assert events.by_l1_id(107).l1_id == 107
+    index = Path(f"{path}.index")
+    assert not index.exists() and events.by_l1_id(107).l1_id == 107 and index.exists()
+    assert every_byte(data.open(path)) == every_byte(events)
 
 
 @rodeo_package.decoder

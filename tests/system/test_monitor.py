@@ -14,6 +14,7 @@ import pytest
 from conftest import BUILD, ROOT, scaled
 from running_readout import CONFIGURATION, adds_up, running, write_configuration
 from terminal import on_a_terminal
+from test_publish import PUBLISHING, STREAM
 
 if not list((BUILD / "python" / "rodeo").glob("_data*.so")):
     pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
@@ -111,6 +112,29 @@ def monitor_page():
         yield root, token, root.rstrip("/").rpartition(":")[2]
     finally:
         page.close()
+
+
+def test_a_readout_of_the_network_is_monitored_by_its_stream(rodeo):
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef chunks(event, n):\n    n.fill(len(event.fragments[0].chunks))\n")
+    (rodeo.directory / "ours").write_text("abcdefghijklmnopqrstuvwxyz")
+    (rodeo.directory / "ours").chmod(0o600)
+    publish = PUBLISHING.replace("wait_for_subscriber = true", 'secret_file = "ours"')
+    with running(rodeo, text=publish) as run:
+        assert "error[transport.secret]" in rodeo("events", "monitor", name, *STREAM, "--no-page", "--no-save", exit_code=5).stderr
+        done = rodeo("events", "monitor", name, *STREAM, "--secret-file", "ours", "--events", 20, "--no-page", "--save", "m.h5", "--json", "-")
+        report, _ = run.finish()
+    import h5py
+    import hist
+    import uhi.io.hdf5
+
+    told = json.loads(done.stdout)
+    assert told["events"] >= 20 and told["monitors"]["chunks"] == {"threw": 0, "hung": 0, "left_out": False}
+    assert report["run"]["condition"] == "GOOD" and adds_up(report) and report["consumers"]["publish"]["counters"]["refused_peers"] >= 1
+    with h5py.File(rodeo.directory / "m.h5") as saved:
+        n = hist.Hist(uhi.io.hdf5.read(saved["chunks/n"]))
+    assert n[8j] == n.sum(flow=True) == told["events"]
+    assert "error[readout.no_stream]" in rodeo("events", "monitor", name, *STREAM, "--no-page", "--no-save", exit_code=4).stderr
+    assert "cli.usage" in rodeo("events", "monitor", name, *STREAM, "--input", "a.data", exit_code=2).stderr
 
 
 def test_a_monitor_that_hangs_costs_no_fragment_and_no_trigger(rodeo):

@@ -64,8 +64,8 @@ Memory trimmed(Memory memory, std::size_t used_bytes) {
 Table::Table(std::span<const FieldInfo> fields, const std::vector<bool>& wanted)
     : fields_(fields), wanted_(wanted), columns_(fields.size()), any_(std::ranges::find(wanted, true) != wanted.end()) {}
 
-void Table::grow() {
-  const std::size_t room = more_than(room_, rows_ + 1);
+void Table::grow(std::size_t least) {
+  const std::size_t room = more_than(room_, least);
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (wanted_[i])
       columns_[i] = grown(std::move(columns_[i]), rows_ * bytes_of(fields_[i].width), room * bytes_of(fields_[i].width));
@@ -109,18 +109,49 @@ Columns::Columns(const WantedColumns& given)
   }
 }
 
-void Columns::grow_chunks() {
+void Columns::grow_chunks(std::size_t least) {
   // The offsets have one row more, and begin with one: they are always ahead of the chunks.
   chunks.cut_to(chunk_rows_);
-  chunks.grow();
+  chunks.grow(least);
   chunk_data_offsets.cut_to(chunk_rows_ + 1);
-  chunk_data_offsets.grow();
+  chunk_data_offsets.grow(least + 1);
   chunk_room_ = chunks.room();
   links_ = chunks.column<std::uint32_t>(at(ChunkField::link));
   statuses_ = chunks.column<std::uint16_t>(at(ChunkField::status));
   sizes_ = chunks.column<std::uint32_t>(at(ChunkField::size));
   data_ends_ = chunk_data_offsets.column<std::int64_t>(0);
   if (data_ends_ != nullptr) ++data_ends_;
+}
+
+namespace {
+
+/// Fills rows that are there; in registers, which a member that is written to between the columns would not stay in.
+struct ChunkRows {
+  std::uint32_t* links;
+  std::uint16_t* statuses;
+  std::uint32_t* sizes;
+  std::size_t row;
+
+  void chunk(const ChunkRecord& record) {
+    if (links != nullptr) links[row] = record.header.link_id;
+    if (statuses != nullptr) statuses[row] = status_of(record.header);
+    if (sizes != nullptr) sizes[row] = static_cast<std::uint32_t>(record.bytes.size());
+    ++row;
+  }
+};
+
+}  // namespace
+
+/// All records of a fragment.
+std::optional<DecodeError> Columns::chunk_records(std::span<const std::byte> rod_data) {
+  if (!chunk_level_ || wanted.chunk_data) return visit_chunks(rod_data, *this);
+  const std::size_t most = rod_data.size() / sizeof(ChunkHeader);
+  if (chunk_room_ - chunk_rows_ < most) grow_chunks(chunk_rows_ + most);
+  ChunkRows rows{links_, statuses_, sizes_, chunk_rows_};
+  const auto wrong = visit_chunks(rod_data, rows);
+  chunk_count_ += rows.row - chunk_rows_;
+  chunk_rows_ = rows.row;
+  return wrong;
 }
 
 void Columns::begin(std::uint64_t index, std::uint32_t file) {

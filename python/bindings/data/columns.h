@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "event_parts.h"
 #include "formats/event_walk.h"
 
 namespace rodeo::python::data {
@@ -112,7 +113,7 @@ class Table {
 
   /// A row more; set() is of this one.
   void add_row() {
-    if (rows_ == room_) grow();
+    if (rows_ == room_) grow(rows_ + 1);
     ++rows_;
   }
   void set(std::size_t field, std::uint64_t value) {
@@ -123,7 +124,7 @@ class Table {
   T* column(std::size_t field) {
     return reinterpret_cast<T*>(columns_[field].get());
   }
-  void grow();
+  void grow(std::size_t least);
 
   bool has(std::size_t field) const { return wanted_[field]; }
   Memory take(std::size_t field) { return trimmed(std::move(columns_[field]), rows_ * bytes_of(fields_[field].width)); }
@@ -182,10 +183,8 @@ class Columns {
 
   void event(const formats::FullEventView& view);
   void fragment(const formats::RobView& rob, const formats::RodView* rod, const formats::AbsentLinks& absent);
-  void chunk(const formats::ChunkRecord& record) {
-    chunk(record.header.link_id, static_cast<std::uint16_t>(record.header.felix_status | record.header.rodeo_status << 8),
-          record.bytes);
-  }
+  std::optional<formats::DecodeError> chunk_records(std::span<const std::byte> rod_data);
+  void chunk(const formats::ChunkRecord& record) { chunk(record.header.link_id, status_of(record.header), record.bytes); }
 
   void event(const formats::EventFields& fields, std::uint32_t status, std::size_t bytes);
   /// Of recordings.
@@ -193,7 +192,7 @@ class Columns {
   void chunk(std::uint32_t link, std::uint16_t status, std::span<const std::byte> bytes) {
     ++chunk_count_;
     if (!chunk_level_) return;
-    if (chunk_rows_ == chunk_room_) grow_chunks();
+    if (chunk_rows_ == chunk_room_) grow_chunks(chunk_rows_ + 1);
     if (links_ != nullptr) links_[chunk_rows_] = link;
     if (statuses_ != nullptr) statuses_[chunk_rows_] = status;
     if (sizes_ != nullptr) sizes_[chunk_rows_] = static_cast<std::uint32_t>(bytes.size());
@@ -217,7 +216,7 @@ class Columns {
 
  private:
   void end_fragment();
-  void grow_chunks();
+  void grow_chunks(std::size_t least);
 
   std::uint64_t index_ = 0;
   std::uint32_t file_ = 0;

@@ -14,7 +14,7 @@ std::unique_ptr<DataFile> DataFile::open(const std::string& path, const FileOpti
   switch (storage::file_kind(mapped->bytes())) {
     case storage::FileKind::event_file: return open_event_file(path, mapped, options);
     case storage::FileKind::block_recording: return open_block_recording(path, mapped, options);
-    case storage::FileKind::superpage_dump: return open_page_dump(path, mapped);
+    case storage::FileKind::superpage_dump: return open_page_dump(path, mapped, options);
     case storage::FileKind::empty:
       throw no_data("data.empty", "the file is empty", "its writer was stopped before the first byte reached the disk");
     case storage::FileKind::zeros:

@@ -19,7 +19,7 @@ namespace rodeo::python::data {
 
 struct FileOptions {
   bool checksums = true;
-  bool keep_index = true;         ///< beside event files
+  bool keep_index = true;         ///< beside the file
   std::uint32_t l1id_offset = 0;  ///< in the chunks of a recording of FELIX blocks: bytes; little-endian
   std::uint32_t l1id_bits = 32;
   /// Called now and then in long work, which it may end by throwing.
@@ -75,8 +75,9 @@ class DataFile {
 
 std::unique_ptr<DataFile> open_event_file(std::string path, std::shared_ptr<const base::MappedFile> mapped,
                                           const FileOptions& options);
-std::unique_ptr<DataFile> open_block_recording(std::string path, std::shared_ptr<const base::MappedFile> mapped,
+std::unique_ptr<DataFile> open_block_recording(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
                                                const FileOptions& options);
-std::unique_ptr<DataFile> open_page_dump(std::string path, std::shared_ptr<const base::MappedFile> mapped);
+std::unique_ptr<DataFile> open_page_dump(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
+                                         const FileOptions& options);
 
 }  // namespace rodeo::python::data

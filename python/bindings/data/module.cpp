@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -14,12 +15,16 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "../errors.h"
 #include "file_set.h"
 #include "python_event.h"
 #include "readout/consumer/sample_client.h"
+#ifndef RODEO_WHEEL
+#include "readout/consumer/event_subscriber.h"
+#endif
 
 namespace rodeo::python::data {
 namespace {
@@ -233,6 +238,10 @@ class Sampler {
  public:
   Sampler(const std::string& name, const std::string& socket)
       : client_(unwrap(socket.empty() ? readout::SampleClient::connect(name) : readout::SampleClient::connect_to(socket))) {}
+#ifndef RODEO_WHEEL
+  explicit Sampler(const readout::EventSubscriberSettings& from)
+      : client_(unwrap(readout::EventSubscriber::subscribe(from))) {}
+#endif
 
   /// Event, sequence number, time in ns, missed before it; or whether the run is over.
   nb::object next(double timeout_s) {
@@ -247,8 +256,8 @@ class Sampler {
       {
         const nb::gil_scoped_release released;
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-        outcome =
-            unwrap(client_.next(sample, std::clamp(left, std::chrono::milliseconds{0}, std::chrono::milliseconds{100})));
+        const auto patience = std::clamp(left, std::chrono::milliseconds{0}, std::chrono::milliseconds{100});
+        outcome = std::visit([&](auto& client) { return unwrap(client.next(sample, patience)); }, client_);
       }
       if (outcome == readout::SampleClient::Outcome::end) return nb::cast(true);
       if (outcome == readout::SampleClient::Outcome::sample) break;
@@ -266,7 +275,11 @@ class Sampler {
   }
 
  private:
-  readout::SampleClient client_;
+#ifdef RODEO_WHEEL
+  std::variant<readout::SampleClient> client_;
+#else
+  std::variant<readout::SampleClient, readout::EventSubscriber> client_;
+#endif
 };
 
 void bind_files(nb::module_& module) {
@@ -368,6 +381,17 @@ void bind_files(nb::module_& module) {
 
   nb::class_<Sampler>(module, "Sampler")
       .def(nb::init<const std::string&, const std::string&>(), nb::arg("name"), nb::arg("socket"))
+#ifndef RODEO_WHEEL
+      .def_static(
+          "from_network",
+          [](const std::string& stream, const std::string& bus, const std::string& provider,
+             const std::string& secret_file) {
+            const nb::gil_scoped_release released;
+            return std::make_unique<Sampler>(readout::EventSubscriberSettings{
+                .bus = bus, .stream = stream, .name = "python", .provider = provider, .secret_file = secret_file});
+          },
+          nb::arg("stream"), nb::kw_only(), nb::arg("bus"), nb::arg("provider"), nb::arg("secret_file"))
+#endif
       .def("next", &Sampler::next, nb::arg("timeout_s"));
 }
 

@@ -3,6 +3,7 @@
     import rodeo
     for event in rodeo.events.sample("my_readout"):
         print(event.l1_id, event.fragments[0].chunks.size.sum())
+    rodeo.events.sample(stream="my_readout.publish", bus="/shared/bus")       # of another host
 
 It never slows the run: what is not read in time is left out, and counted.
 """
@@ -51,12 +52,21 @@ class Samples:
         self.close()
 
 
-def sample(readout="", *, timeout_s=None, events=None):
+def sample(readout="", *, timeout_s=None, events=None, stream=None, bus="", provider="auto", secret_file=""):
     """Connects to a readout on this machine by its name, or by the path of its socket (anything with a slash); without either to the only one that runs.
+    With a `stream` (READOUT.CONSUMER on the bus, or "" for the only one) to the consumer `publish` of a readout on any host: `bus` is the directory of the
+    bus, `provider` the network, `secret_file` what has the secret that the publisher asks for. It rather loses events than hold up the readout.
     The iteration ends after so many `events`, if that is given. ValueError (readout.no_sampler) if nobody is there; TimeoutError where no event comes for
     `timeout_s`, after which iteration may go on; Ctrl-C ends it."""
     text = os.fsdecode(readout)
     if timeout_s is not None and not timeout_s >= 0:
         raise ValueError(f"timeout_s is a time in seconds, not {timeout_s}")
-    sampler = module.Sampler("", text) if "/" in text else module.Sampler(text, "")
+    if stream is not None:
+        if text:
+            raise ValueError("a readout of this machine, or a stream of the network, not both")
+        if not hasattr(module.Sampler, "from_network"):
+            raise ValueError("error[data.no_network]: this package has no network: the wheel reads files and the readouts of this machine")
+        sampler = module.Sampler.from_network(stream, bus=os.fsdecode(bus), provider=provider, secret_file=os.fsdecode(secret_file))
+    else:
+        sampler = module.Sampler("", text) if "/" in text else module.Sampler(text, "")
     return Samples(sampler, timeout_s, events)

@@ -39,7 +39,10 @@ def run(arguments):
     paths = [] if arguments.no_save else arguments.save or [f"{stem}.root", f"{stem}.h5"]
     saving.check(paths)
     stop = _Stop()
-    source = {"readout": arguments.name, "files": arguments.input}
+    network = {}
+    if arguments.stream:
+        network = {"stream": arguments.stream, "bus": arguments.bus, "provider": arguments.provider, "secret_file": arguments.secret_file}
+    source = {"readout": arguments.name, "files": arguments.input, "network": network}
     page = None if arguments.no_page else Page(os.path.basename(arguments.file), arguments.port)
     terminal = Terminal(page.address if page is not None else "", arguments.json == "-")
     monitors = Supervisor(arguments.file, source, arguments.hang, arguments.debug, terminal.tell)
@@ -50,7 +53,7 @@ def run(arguments):
             _watch(monitors, page, terminal, stop, arguments.events)
             monitors.end()
         except (MonitorError, OSError) as error:
-            if not monitors.histograms:
+            if not monitors.events:
                 raise
             failures.append(error)
         terminal.close()
@@ -141,6 +144,10 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--name", default="")
     parser.add_argument("--input", action="append", default=[])
+    parser.add_argument("--from", dest="stream", default="")
+    parser.add_argument("--bus", default="")
+    parser.add_argument("--provider", default="auto")
+    parser.add_argument("--secret-file", default="")
     parser.add_argument("--events", type=int, default=0)
     parser.add_argument("--save", action="append", default=[])
     parser.add_argument("--no-save", action="store_true")

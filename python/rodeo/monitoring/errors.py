@@ -3,7 +3,7 @@
 import sys
 
 # Exit codes of the command.
-DONE, FAILED, USAGE, INVALID, UNREACHABLE, PARTIAL = 0, 1, 2, 3, 4, 6
+DONE, FAILED, USAGE, INVALID, UNREACHABLE, REFUSED, PARTIAL = range(7)
 
 
 class MonitorError(Exception):

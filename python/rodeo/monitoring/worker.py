@@ -10,7 +10,7 @@ import signal
 import time
 import traceback
 
-from rodeo.monitoring.errors import UNREACHABLE, MonitorError
+from rodeo.monitoring.errors import FAILED, REFUSED, UNREACHABLE, MonitorError
 from rodeo.monitoring.loading import load, said, where
 from rodeo.monitoring.monitor import TooLarge
 
@@ -69,6 +69,8 @@ class _Worker:
                 event = None
             except StopIteration:
                 break
+            except ValueError as error:  # the publisher refuses, or what comes is no event
+                raise MonitorError.of(str(error), REFUSED if self.source["network"] else FAILED) from error
             if event is not None:
                 self._show(event)
             self._send_snapshot()
@@ -85,7 +87,7 @@ class _Worker:
                 if missing is not None:
                     raise MonitorError("file.open", f"there is no file {missing}", "a pattern stands in quotes: --input '*.data'")
                 return itertools.islice(iter(self.opened), self.events, None)
-            self.samples = rodeo.events.sample(self.source["readout"], timeout_s=_PATIENCE_S)
+            self.samples = rodeo.events.sample(self.source["readout"], timeout_s=_PATIENCE_S, **self.source["network"])
             return self.samples
         except ValueError as error:
             status = 1 if self.source["files"] else UNREACHABLE

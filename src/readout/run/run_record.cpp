@@ -120,21 +120,34 @@ std::string why_no_record(const fs::path& file) {
   return fmt::format("{} is missing: the run goes on, or was killed before it could write its report", number_name(number));
 }
 
-std::optional<Json> run_that_wrote(const std::filesystem::path& file) {
-  std::error_code ignored;
+std::optional<Json> RunRecords::that_wrote(const fs::path& file) {
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (directory_ != directory) look_through(directory);
+  const auto found = by_file_.find(file.filename().string());
+  if (found == by_file_.end()) return std::nullopt;
+  Json record = records_[found->second.record];
+  record["files"] = Json::array_of(std::vector<Json>{found->second.file});
+  return record;
+}
+
+void RunRecords::look_through(const fs::path& directory) {
+  directory_ = directory;
+  records_.clear();
+  by_file_.clear();
+  std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
     if (!is_run_record(entry.path()) || !entry.is_regular_file(ignored)) continue;
     const auto text = read_text_file(entry.path());
-    const auto record = text ? Json::parse(*text) : std::unexpected(text.error());
+    auto record = text ? Json::parse(*text) : std::unexpected(text.error());
     const Json* const files = record ? record->find("files") : nullptr;
     if (files == nullptr) continue;
     for (const Json& one : files->elements()) {
       const Json* const name = one.find("name");
-      if (name != nullptr && name->string() == file.filename().string()) return *record;
+      if (name != nullptr) by_file_.emplace(name->string(), Entry{records_.size(), one});
     }
+    (*record)["files"] = Json::array();
+    records_.push_back(*std::move(record));
   }
-  return std::nullopt;
 }
 
 }  // namespace rodeo::readout

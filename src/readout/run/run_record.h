@@ -2,7 +2,9 @@
 // verdict in run.json beside them (docs/formats/eventstorage-file.md).
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +39,22 @@ bool is_run_record(const std::filesystem::path& path);
 /// Why no report beside it knows this file: the name that its report would have there, for one that was not closed.
 std::string why_no_record(const std::filesystem::path& file);
 
-/// The verdict on the run that wrote this file, if it lies beside it.
-std::optional<Json> run_that_wrote(const std::filesystem::path& file);
+/// Verdicts on runs by the files that they wrote. A directory is looked through once, as long as its files are asked for one after the other. One thread.
+class RunRecords {
+ public:
+  /// The verdict on the run that wrote this file, if it lies beside it; of its files this one.
+  std::optional<Json> that_wrote(const std::filesystem::path& file);
+
+ private:
+  void look_through(const std::filesystem::path& directory);
+
+  std::optional<std::filesystem::path> directory_;
+  struct Entry {
+    std::size_t record = 0;
+    Json file;
+  };
+  std::vector<Json> records_;  // without their files: there may be very many
+  std::map<std::string, Entry> by_file_;
+};
 
 }  // namespace rodeo::readout
