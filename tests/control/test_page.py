@@ -227,6 +227,21 @@ def test_every_link_has_a_name_and_an_explanation(page, served):
     sees(page, "[data-about]", "chunks")
 
 
+def test_the_page_asks_for_links_and_curves_as_seldom_as_it_says(page, served, asked):
+    """Every three seconds for the links of all readouts, for curves when a run has ended; and not once more for each thing that it hears."""
+    running(page, served)
+    page.locator("[data-link]").nth(3).wait_for()
+    room, hears = served.running, 6
+    page.evaluate("0")  # what it has asked for so far is told meanwhile
+    before, document = len(asked["addresses"]), room.document()
+    for _ in range(hears):
+        sequence = document["sequence"]
+        document = room.until(lambda now: now["sequence"] > sequence and now, "the next document is there")
+    page.evaluate("0")
+    new = [address.split("?")[0].rsplit("/", 1)[1] for address in asked["addresses"][before:]]
+    assert new.count("links") <= 2 * hears and new.count("series") <= 2, new
+
+
 def test_acceptance_16_an_old_page_is_stale_and_heals(page, served):
     running(page, served)
     with served.hanging():
