@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """What the control room costs and how fast it is, with real processes: `.venv/bin/python bench/control_room.py [--processes 100] [--json FILE]`.
 
-A system of one emulator and readouts, each with a card of its own; the control room as users start it, with its port open, and one page that reads its
-WebSocket. All of it runs on this machine, so processes that compute take the controller's time too; its CPU is counted alone."""
+A system of readouts, the control room as users start it, with its port open, and its page in a real browser (chromium), or without one what the page's
+WebSocket is sent. Up to 32 processes: one emulator with a card for each readout, whose files are written. More: two such readouts, and crates, each an
+emulator with five cards that nobody reads; for what takes data takes a hundredth of a core each at least, and a hundred of these are on other hosts.
+`--log-lines 1000` adds a program that writes so many lines of JSON a second;
+`--slurm` runs one emulator and one readout in a job of a real Slurm (Debian's packages, root). All of it runs on this machine, so what computes takes the
+controller's time too; its CPU is counted alone."""
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -22,19 +27,61 @@ sys.path[:0] = [str(BUILD / "python"), str(ROOT / "tests" / "control"), str(ROOT
 os.environ["PYTHONPATH"], os.environ["RODEO"] = str(BUILD / "python"), str(BUILD / "rodeo")
 
 TICKS = os.sysconf("SC_CLK_TCK")
-WATCHED_S = 20.0
+CHROMIUM = "/usr/bin/chromium"
+SETTLES_S = 8.0  # the page has loaded, and what it asks for once has come
+WATCHED_S = 30.0
+MOST_CARDS = 32
+CRATES, CARDS = 9, 5  # crates of a rack, cards of a crate
+# It keeps to the time, not to a pause, so that it says as many lines as it was told to.
+CHATTER = """
+import json, os, sys, time
+lines_per_s, said, began = float(sys.argv[1]), 0, time.monotonic()
+with open(os.environ['RODEO_LOG_JSON'], 'a') as file:
+    while True:
+        time.sleep(0.05)
+        while said < (time.monotonic() - began) * lines_per_s:
+            said += 1
+            line = {'time_ns': time.time_ns(), 'level': 'warning', 'audience': 'operator', 'process': 'chatter', 'pid': os.getpid(), 'message': f'line {said}'}
+            file.write(json.dumps(line) + chr(10))
+        file.flush()
+"""
 
 
-def write_system(directory, processes):
-    """One emulator with a card for each of `processes` - 1 readouts, at a rate that leaves the machine time."""
-    from small_systems import emulator_file, process, readout_file, write
+def write_system(directory, processes, log_lines):
+    """`processes` processes that take data, at a rate that leaves the machine time, and one that talks."""
+    from small_systems import process, write
 
-    readouts = processes - 1
-    emulator_file(directory, cards=readouts, rate="100Hz")
-    readout_file(directory, writes=False)
-    classes = [process(f"readout-{number}", "readout", configuration="readout.toml",
-                       set=[f'readout.input.cards=["0000:{number:02x}:00.0"]', f"readout.rob[0].source_id={number}"]) for number in range(1, readouts + 1)]
-    return write(directory, process("cards", "emulator", configuration="emulator.toml"), *classes, name="bench")
+    directory.mkdir(parents=True, exist_ok=True)
+    classes = cards_and_readouts(directory, processes) if processes <= MOST_CARDS else crates(directory, processes)
+    if log_lines:
+        (directory / "chatter.py").write_text(CHATTER)
+        classes.append(process("chatter", "program", command=[sys.executable, str(directory / "chatter.py"), str(log_lines)], role="expendable"))
+    return write(directory, *classes, name="bench")
+
+
+def cards_and_readouts(directory, processes):
+    """One emulator with a card for each readout; files are written."""
+    from small_systems import emulator_file, process, readout_file
+
+    emulator_file(directory, cards=processes - 1, rate="100Hz")
+    readout_file(directory)
+    return [process("cards", "emulator", configuration="emulator.toml"),
+            *(process(f"readout-{number}", "readout", configuration="readout.toml",
+                      set=[f'readout.input.cards=["0000:{number:02x}:00.0"]', f"readout.rob[0].source_id={number}"]) for number in range(1, processes))]
+
+
+def crates(directory, processes):
+    """Two readouts that take data, and racks of crates, each crate an emulator of five cards that nobody reads: it has its counters and costs next to nothing."""
+    from small_systems import CARD, process
+
+    classes = cards_and_readouts(directory, 3)
+    left = processes - 3
+    for rack in range(1, 2 + (left - 1) // CRATES):
+        cards = "".join(CARD.format(number=card) for card in range(1, CARDS + 1))
+        (directory / f"rack-{rack}.toml").write_text(f'[emulator]\nname = "rack"\n{cards}\n[emulator.trigger]\nrate = "1Hz"\nwait_for = {CARDS}\n')
+        own = [f"emulator.card[{card}].address={rack:04x}:0{{number}}:0{card}.0" for card in range(CARDS)]
+        classes.append(process(f"rack-{rack}", "emulator", configuration=f"rack-{rack}.toml", count=min(CRATES, left - CRATES * (rack - 1)), set=own))
+    return classes
 
 
 def cpu_seconds(pid):
@@ -43,14 +90,44 @@ def cpu_seconds(pid):
 
 
 class Page(threading.Thread):
-    """Reads the WebSocket as a page does: bytes that came, and how old the document was then."""
+    """What a page is sent: `bytes` of its WebSocket and of all that it asks for, and the documents' times as (when it came, its own), in seconds."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
-        self.address, self.bytes, self.ages = address, 0, []
-        self.over = threading.Event()
+        self.address, self.bytes, self.times = address, 0, []
+        self.over, self.browser, self.error = threading.Event(), os.path.exists(CHROMIUM), None
 
     def run(self):
+        try:
+            (self._in_a_browser if self.browser else self._socket_alone)()
+        except Exception as error:
+            self.error = error
+
+    def _message(self, text):
+        self.bytes += len(text.encode())
+        message = json.loads(text)
+        if "time_ns" in (told := message.get("whole") or message["changed"]):
+            self.times.append((time.time(), told["time_ns"] / 1e9))
+
+    def _in_a_browser(self):
+        from playwright.sync_api import sync_playwright
+
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+            page = browser.new_page(viewport={"width": 1440, "height": 1000})
+            network = page.context.new_cdp_session(page)
+            network.send("Network.enable")
+            network.on("Network.webSocketFrameReceived", lambda event: self._message(event["response"]["payloadData"]))
+            network.on("Network.dataReceived", lambda event: self._count(event["dataLength"]))
+            page.goto(self.address)
+            while not self.over.is_set():
+                page.wait_for_timeout(20)
+            browser.close()
+
+    def _count(self, more):
+        self.bytes += more
+
+    def _socket_alone(self):
         import httpx
         from websockets.sync.client import connect
 
@@ -60,11 +137,16 @@ class Page(threading.Thread):
             cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
         with connect(base.replace("http", "ws") + "/api/live", origin=base, additional_headers={"Cookie": cookie}, proxy=None, max_size=None) as live:
             while not self.over.is_set():
-                text = live.recv(timeout=60)
-                self.bytes += len(text.encode())
-                message = json.loads(text)
-                if "time_ns" in (told := message.get("whole") or message["changed"]):
-                    self.ages.append((time.time_ns() - told["time_ns"]) / 1e9)
+                self._message(live.recv(timeout=60))
+
+    def figures(self, bytes_before, seconds):
+        """Of the last `seconds`. The state that a page shows is oldest right before the next one comes."""
+        began = time.time() - seconds
+        times = [each for each in self.times if each[0] >= began]
+        shown = [after[0] - before[1] for before, after in zip(times, times[1:])]
+        return {"page_bytes_per_second": (self.bytes - bytes_before) / seconds, "page_of": "chromium" if self.browser else "its WebSocket alone",
+                "state_age_on_arrival_s_max": max((came - told for came, told in times), default=None), "state_age_s_max": max(shown, default=None),
+                "state_age_s_median": statistics.median(shown) if shown else None}
 
 
 def timed(call):
@@ -73,53 +155,109 @@ def timed(call):
     return time.monotonic() - began, result
 
 
-def measure(processes, runs):
-    from rodeo.control.client import connect
+class Room:
+    """`rodeo control SYSTEM`, and a client of it."""
 
+    def __init__(self, file):
+        self.file, self.said = file, file.parent / "room.log"
+
+    def begin(self):
+        with open(self.said, "ab") as log:
+            self.process = subprocess.Popen([str(BUILD / "rodeo"), "control", str(self.file)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.address = self.process.stdout.readline().strip()
+        if not self.address:
+            raise SystemExit(self.said.read_text())
+
+    def client(self):
+        from rodeo.control.client import connect
+
+        return connect("bench")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def end(self):
+        """With all that it runs."""
+        with contextlib.suppress(Exception), self.client() as client:
+            client.abort()
+        self.process.terminate()
+        self.process.wait(120)
+
+
+@contextlib.contextmanager
+def room_of(make):
+    """The room of the system file that `make(directory)` writes; nothing is left of it."""
     directory = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
     (directory / "run").mkdir(mode=0o700)
     os.environ["RODEO_RUNTIME_DIR"] = str(directory / "run")
-    figures = {"processes": processes, "cores": os.cpu_count()}
-    file = write_system(directory, processes)
-    with open(directory / "room.log", "wb") as log:
-        room = subprocess.Popen([str(BUILD / "rodeo"), "control", str(file)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
-        try:
-            figures["serves_s"], address = timed(lambda: room.stdout.readline().strip())
-            if not address:
-                raise SystemExit((directory / "room.log").read_text())
-            with connect("bench") as client:
-                figures["launch_s"], _ = timed(client.launch)
-                starts, stops = [], []
-                for _ in range(runs):
-                    starts.append(timed(client.start)[0])
-                    time.sleep(1.0)
-                    stops.append(timed(client.stop)[0])
-                figures["start_to_first_event_s"], figures["stop_to_next_ready_s"] = statistics.median(starts), statistics.median(stops)
-                client.start()
-                page = Page(address)
-                page.start()
-                time.sleep(5.0)
-                before, bytes_before, began = cpu_seconds(room.pid), page.bytes, time.monotonic()
-                page.ages.clear()
-                time.sleep(WATCHED_S)
-                seconds = time.monotonic() - began
-                figures["controller_core_fraction"] = (cpu_seconds(room.pid) - before) / seconds
-                figures["page_bytes_per_second"] = (page.bytes - bytes_before) / seconds
-                figures["state_age_s_max"] = max(page.ages, default=None)
-                figures["metrics"] = sum(_numbers(each) for each in [client.status()])
-                page.over.set()
-                page.join(10)
-                client.stop()
-                figures["close_s"], _ = timed(client.close)
-        finally:
-            room.terminate()
-            room.wait(120)
-    shutil.rmtree(directory, ignore_errors=True)
-    return figures
+    room = Room(make(directory))
+    try:
+        yield room
+    finally:
+        room.end()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def runs_of(client, runs):
+    """Start, a second of data, stop: medians, and the worst condition of a run."""
+    starts, events, stops, closed, conditions = [], [], [], [], set()
+    for number in range(runs):
+        before = time.time_ns()
+        seconds, begun = timed(client.start)
+        starts.append(seconds)
+        time.sleep(1.0)
+        asked = time.time_ns()
+        stops.append(timed(client.stop)[0])
+        row = client.run(begun["run"])
+        events.append((row["first_event_ns"] - before) / 1e9)
+        closed.append((row["closed_ns"] - asked) / 1e9)
+        conditions.add(row["condition"])
+        say(f"run {number + 1} of {runs}: started in {starts[-1]:.2f} s, stopped in {stops[-1]:.2f} s, {row['condition']}")
+    median = statistics.median
+    return {"start_to_first_event_s": median(events), "start_s": median(starts), "stop_to_closed_s": median(closed), "stop_to_next_ready_s": median(stops),
+            "conditions": sorted(conditions)}
+
+
+def watched(room, client, log_lines):
+    """A run under a page: what the controller takes, what the page is sent, how many metrics come in."""
+    run = client.start()["run"]
+    page = Page(room.address)
+    page.start()
+    time.sleep(SETTLES_S)
+    before, bytes_before, began = cpu_seconds(room.process.pid), page.bytes, time.monotonic()
+    said_before = said_lines(room) if log_lines else 0
+    time.sleep(WATCHED_S)
+    seconds = time.monotonic() - began
+    figures = {"controller_core_fraction": (cpu_seconds(room.process.pid) - before) / seconds, **page.figures(bytes_before, seconds)}
+    if log_lines:
+        figures["log_lines_per_second"] = (said_lines(room) - said_before) / seconds
+    looks = len({told for came, told in page.times if came >= time.time() - seconds}) / seconds
+    statuses = [numbers_of(each["name"]) for each in client.status()["processes"] if each["kind"] != "program"]
+    figures |= {"looks_per_second": looks, "metrics": sum(statuses), "metrics_per_second": sum(statuses) * looks, "load": os.getloadavg()[0]}
+    page.over.set()
+    page.join(30)
+    if page.error:
+        raise page.error
+    return run, figures
+
+
+def numbers_of(name):
+    """How many numbers a process tells whoever looks at it: those that the controller gets each time."""
+    import asyncio
+
+    from rodeo.control import lines, place
+
+    socket = next(each for each in Path(place.runtime_directory()).glob(f"bench-{name}.*") if each.is_socket())
+    return _numbers(asyncio.run(lines.ask(str(socket), {"command": "status"}, 30.0)))
 
 
 def _numbers(value):
-    """How many numbers a document holds."""
     if isinstance(value, dict):
         return sum(map(_numbers, value.values()))
     if isinstance(value, list):
@@ -127,27 +265,88 @@ def _numbers(value):
     return int(isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
-TARGETS = {"launch_s": ("launch of all processes", "s", "3 for 20"), "start_to_first_event_s": ("start to first event of every readout", "s", "1"),
-           "stop_to_next_ready_s": ("stop to closed files and the next run's readouts ready", "s", "2"), "controller_core_fraction": ("controller and page, of a core", "", "0.10"),
-           "page_bytes_per_second": ("page", "B/s", "20000"), "state_age_s_max": ("oldest state that the page saw", "s", "1"), "close_s": ("close", "s", ""),
-           "serves_s": ("control room serves", "s", "2")}
+def said_lines(room):
+    """The number of the last line of the program that talks."""
+    with room.client() as client:
+        return max((int(each["message"].split()[1]) for each in client.logs("chatter", search="line ", lines=5, fold=False)), default=0)
+
+
+def measure(processes, runs, log_lines):
+    figures = {"processes": processes, "system": "cards and readouts" if processes <= MOST_CARDS else "crates and readouts", "cores": os.cpu_count()}
+    with room_of(lambda directory: write_system(directory, processes, log_lines)) as room:
+        figures["serves_s"], _ = timed(room.begin)
+        with room.client() as client:
+            figures["launch_s"], _ = timed(client.launch)
+            say(f"launched in {figures['launch_s']:.2f} s")
+            figures |= runs_of(client, runs)
+            run, seen = watched(room, client, log_lines)
+            figures |= seen
+        room.kill()
+        began = time.monotonic()
+        room.begin()
+        with room.client() as client:
+            document = client.wait(state="RUNNING", timeout=60)
+            figures["adopted_s"] = time.monotonic() - began
+            assert document["run"]["number"] == run, document["run"]
+            client.stop()
+            figures["adopted_condition"] = client.run(run)["condition"]
+            figures["close_s"], _ = timed(client.close)
+    return figures
+
+
+def measure_slurm(runs):
+    """One emulator and one readout, in one job on a node."""
+    from slurm_cluster import MISSING, Cluster
+    from small_systems import elsewhere, one_card
+
+    if MISSING or os.geteuid() != 0:
+        raise SystemExit("a Slurm needs root and " + " ".join(MISSING or ["Debian's packages"]))
+    home = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
+    cluster = Cluster(home)
+    try:
+        cluster.open()
+        os.environ.update({name: cluster.environment[name] for name in ("PATH", "SLURM_CONF")})
+        figures = {"processes": 2, "system": "card and readout in a job of Slurm", "cores": os.cpu_count()}
+        with room_of(lambda directory: elsewhere(one_card(directory, name="bench"), name="node", launcher="slurm", address="n1")) as room:
+            figures["serves_s"], _ = timed(room.begin)
+            with room.client() as client:
+                figures["launch_s"], _ = timed(client.launch)
+                figures |= runs_of(client, runs)
+                figures["close_s"], _ = timed(client.close)
+        return figures
+    finally:
+        cluster.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+TARGETS = {"serves_s": ("control room serves", "s", "2"), "launch_s": ("launch of all processes", "s", "3 for 20"),
+           "start_to_first_event_s": ("start to the first event of every readout", "s", "1; Slurm 5"),
+           "stop_to_closed_s": ("stop to the closed row: files closed and hashed", "s", "2"), "stop_to_next_ready_s": ("stop to the next run's readouts ready", "s", ""),
+           "controller_core_fraction": ("controller and page, of a core", "", "0.10"), "metrics_per_second": ("metrics looked at", "/s", "10,000 for 100"),
+           "page_bytes_per_second": ("page, all that it is sent", "B/s", "20000"), "state_age_on_arrival_s_max": ("oldest state as it came to the page", "s", ""),
+           "state_age_s_median": ("age of the state right before the next one, median", "s", ""), "state_age_s_max": ("the same, at most", "s", "1"),
+           "log_lines_per_second": ("lines that a program said", "/s", ""), "adopted_s": ("kill -9 of the controller; the next one has adopted the run", "s", "5"),
+           "close_s": ("close", "s", ""), "load": ("load of the machine while it was watched", "", "")}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=20, help="of the system (default 20)")
-    parser.add_argument("--runs", type=int, default=5, help="of which medians are taken")
+    parser.add_argument("--runs", type=int, help="of which medians are taken (default 5, of many processes 1)")
+    parser.add_argument("--log-lines", type=int, default=0, help="that a program writes in a second")
+    parser.add_argument("--slurm", action="store_true", help="one emulator and one readout on a node of Slurm")
     parser.add_argument("--json", help="write the figures to a file; - is stdout")
     options = parser.parse_args()
-    figures = measure(max(2, options.processes), options.runs)
+    runs = options.runs or (5 if options.processes <= MOST_CARDS else 1)
+    figures = measure_slurm(runs) if options.slurm else measure(max(2, options.processes), runs, options.log_lines)
     if options.json:
         text = json.dumps(figures, indent=2) + "\n"
         sys.stdout.write(text) if options.json == "-" else Path(options.json).write_text(text)
     if options.json != "-":
-        print(f"{figures['processes']} processes on {figures['cores']} cores")
+        print(f"{figures['processes']} processes ({figures['system']}) on {figures['cores']} cores; runs were {', '.join(figures['conditions'])}")
         for key, (what, unit, target) in TARGETS.items():
-            value = figures.get(key)
-            print(f"  {what:56} {'?' if value is None else f'{value:.3g}':>8} {unit:4} {f'(target {target})' if target else ''}")
+            if (value := figures.get(key)) is not None:
+                print(f"  {what:62} {f'{value:.3g}' if value < 1000 else f'{value:.0f}':>8} {unit:4} {f'(target {target})' if target else ''}".rstrip())
 
 
 if __name__ == "__main__":

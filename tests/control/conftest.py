@@ -74,3 +74,11 @@ def room(place):
     with RunningRoom(one_card(place)) as room:
         room.command("launch")
         yield room
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from browsing import chromium
+
+    with chromium() as browser:
+        yield browser

@@ -159,7 +159,7 @@ def test_values_follow_and_the_time_of_the_raising_stays():
     assert [(one.what, one.value, one.raised_ns) for one in book.standing()] == [("8 GB", 8, 1)]
 
 
-def test_acknowledgements_survive_a_restart():
+def test_acceptance_18_acknowledgements_survive_a_restart():
     book = Book()
     book.evaluate([FAILED, Condition("disk", "alarm", "no room", 1, 3)], 1)
     book.acknowledge("disk", "ana", 2)

@@ -135,7 +135,7 @@ def test_events_are_fragments_of_each_rob():
     assert balance({"a": report(100, fragments=60), "b": report(100, fragments=20)}, robs={"a": 3, "b": 1}).events == 20
 
 
-def test_books_are_true_for_any_counts():
+def test_acceptance_11_sent_is_built_and_lost_over_all_processes_whatever_they_count():
     random_ = random.Random(18)
     for _ in range(2_000):
 

@@ -58,7 +58,7 @@ def test_one_command_gives_a_page_and_a_whole_cycle(served):
     assert "OFF" in served.shell("close").stdout
 
 
-def test_equal_commands_by_shell_python_and_browser_leave_equal_rows(served):
+def test_acceptance_2_equal_commands_by_shell_python_and_browser_leave_equal_rows(served):
     def cycle(send):
         send("start", comment="x")
         send("launch")
@@ -92,6 +92,18 @@ def test_equal_commands_by_shell_python_and_browser_leave_equal_rows(served):
     assert [row["command"] for row in left["shell"]] == ["start", "launch", "stop", "stop", "note"]
     assert [row["outcome"] for row in left["shell"]] == ["done", "refused", "done", "refused", "done"]
     assert left["shell"] == left["python"] == left["browser"]
+
+
+def test_acceptance_12_of_two_starts_at_once_one_has_a_number_and_the_other_exits_with_5(served):
+    brought_to(served, "READY")
+    with served.client() as client:
+        before = [each["number"] for each in client.runs(limit=1000)]
+        starts = [subprocess.Popen([str(BUILD / "rodeo"), "control", "start"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) for _ in range(2)]
+        said = [each.communicate(timeout=scaled(300))[1].decode() for each in starts]
+        assert sorted(each.returncode for each in starts) == [0, 5], said
+        number = client.status()["run"]["number"]
+        client.stop()
+        assert [each["number"] for each in client.runs(limit=1000)] == [number, *before]
 
 
 def test_the_example_scans_a_setting(served):

@@ -87,7 +87,7 @@ def test_the_next_run_begins_with_the_first_luminosity_block_again(room):
     assert [(each["number"], each["scan_step"], each["first_trigger"], each["triggers"]) for each in room.row(number)["lumi_blocks"]] == [(1, 0, 0, done["events"])]
 
 
-def test_a_stop_ends_a_run_that_has_no_triggers(room):
+def test_acceptance_9_a_stop_ends_a_run_that_has_no_triggers(room):
     room.command("start")
     room.command("pause")
     assert room.command("stop")["condition"] == "GOOD"

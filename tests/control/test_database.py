@@ -196,7 +196,7 @@ def damage(path):
 
 
 @pytest.mark.parametrize("harm", [lock, remove, damage])
-def test_a_run_ends_whole_while_the_database_is_gone_and_is_replayed(tmp_path, harm):
+def test_acceptance_21_a_run_ends_whole_while_the_database_is_gone_and_is_replayed(tmp_path, harm):
     async def main():
         async with opened(tmp_path, busy_s=0.2) as database:
             number, writer = await begin(database), database.writer

@@ -10,6 +10,7 @@ from rodeo.control.derive import derive
 from rodeo.control.document import build, delta
 from rodeo.control.looks import Act, Choice, Memory
 from rodeo.control.refusals import COMMANDS, refusals
+from rodeo.control.telling import whom
 
 KEYS = {
     "": "sequence time_ns system state flags since_ns what waiting_for act run last_run numbers limited_by processes links alarms lease commands hosts externals database",
@@ -98,3 +99,10 @@ def test_a_delta_and_what_was_before_give_the_whole():
     change = delta(before, after)
     assert {**before, **change} == after and change["sequence"] == 6 and "system" not in change and "state" in change
     assert delta(None, after) == after and set(delta(after, after)) == {"sequence", "time_ns"}
+
+
+def test_who_does_not_answer_is_named_before_those_that_wait_for_him():
+    phases = {"readout": "running", "supervisor": "draining", "recorder": "running", "node": "lost"}
+    assert whom(["supervisor: draining 4.0 s"], phases) == ("node: lost", "supervisor: draining 4.0 s")
+    assert whom(["node: lost 4.0 s"], phases, {"recorder": 64}) == ("recorder: 64 events are not safe yet", "node: lost 4.0 s")
+    assert whom([], {"readout": "running"}) == ()

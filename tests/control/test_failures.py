@@ -20,7 +20,7 @@ def alive(pid):
         return False
 
 
-def test_an_essential_that_is_killed_holds_the_trigger_and_then_ends_the_run(place):
+def test_acceptance_4_an_essential_that_is_killed_holds_the_trigger_and_interrupts_the_run(place):
     with RunningRoom(one_card(place / "a", name="a", choose_limit="1s")) as room:
         room.command("launch")
         number = room.command("start")["run"]
@@ -74,7 +74,7 @@ def test_a_class_goes_on_as_long_as_it_has_enough_and_then_somebody_is_asked(pla
         assert "DEGRADED" in done["flags"] and done["condition"] in ("INCOMPLETE", "ABORTED"), done
 
 
-def test_a_process_that_stands_still_is_lost_and_heals(place):
+def test_acceptance_5_a_process_that_is_stopped_is_lost_and_heals_when_it_goes_on(place):
     with RunningRoom(one_card(place / "c", name="c"), patience=scaled(1)) as room:
         room.command("launch")
         number = room.command("start")["run"]
@@ -138,7 +138,7 @@ def test_an_expendable_is_restarted_and_joins_the_run(place):
 
 
 @pytest.mark.slow
-def test_an_expendable_is_not_restarted_a_fourth_time(place):
+def test_acceptance_6_an_expendable_is_restarted_and_not_a_fourth_time(place):
     with RunningRoom(two_readouts(place / "g", name="g")) as room:
         room.command("launch")
         room.command("start")
@@ -152,7 +152,7 @@ def test_an_expendable_is_not_restarted_a_fourth_time(place):
         room.command("stop")
 
 
-def test_a_start_names_the_essential_that_is_missing(place):
+def test_acceptance_7_a_start_names_the_essential_that_is_missing(place):
     with RunningRoom(one_card(place / "h", name="h")) as room:
         room.command("launch")
         os.kill(room.pid("cards"), signal.SIGKILL)
@@ -163,7 +163,7 @@ def test_a_start_names_the_essential_that_is_missing(place):
         room.until_state("READY", "OFF")
 
 
-def test_a_launch_that_fails_leaves_no_process(place):
+def test_acceptance_8_a_launch_that_fails_leaves_no_process(place):
     directory = place / "i"
     emulator_file(directory)
     readout_file(directory)
@@ -175,7 +175,7 @@ def test_a_launch_that_fails_leaves_no_process(place):
         assert room.do(room.controller.writer.open_runs()) == []
 
 
-def test_a_start_that_fails_is_undone(place):
+def test_acceptance_8_a_start_that_fails_is_undone_and_leaves_no_open_row(place):
     file = one_card(place / "j", name="j", rate="0.001Hz", event_limit="100ms")
     with RunningRoom(file) as room:
         room.command("launch")
@@ -197,7 +197,7 @@ def test_a_stop_takes_the_place_of_a_start_that_waits_for_events(place):
         room.until_state("READY")
 
 
-def test_a_disk_that_fills_ends_the_run_in_order(place):
+def test_acceptance_17_a_disk_that_fills_ends_the_run_in_order(place):
     with RunningRoom(one_card(place / "l", name="l")) as room:
         room.command("launch")
         number = room.command("start")["run"]
@@ -264,7 +264,7 @@ def test_the_next_controller_finds_a_run_of_another_number_foreign(place):
         room.until_state("READY")
 
 
-def test_a_killed_controller_loses_no_event_and_the_next_one_adopts_the_run(place):
+def test_acceptance_3_a_killed_controller_loses_no_event_and_the_next_one_adopts_the_run(place):
     with RoomProcess(one_card(place / "p", name="p"), "p") as room:
         room.client.launch()
         number = room.client.start()["run"]

@@ -1,13 +1,16 @@
 """examples/systems/farm.toml through the control room: two runs with real cards, router, readouts, supervisor, nodes and recorder, and what is kept of them."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, ROOT
+from browsing import Served, sees, shows
+from conftest import BUILD, ROOT, scaled
 from running_room import RunningRoom, phases
 
 FARM = ("readout-1", "readout-2", "supervisor", "node-1", "node-2", "recorder")
@@ -89,6 +92,27 @@ def test_files_of_the_recorder_and_the_run_database_agree_on_luminosity_blocks(r
     assert sum(each["recorded"] for each in blocks) == done["farm"]["recorded"]
 
 
+def test_acceptance_10_a_slow_recorder_is_named_when_a_stop_is_overdue_and_nothing_is_killed(room):
+    def each_write_takes(seconds):
+        room.do(room.controller.observer.host_of("recorder").ask("recorder", {"command": "slow_disk", "seconds": seconds}, scaled(60)))
+
+    room.acknowledge_all()
+    room.command("start", run_type="test")
+    room.until(lambda document: accepted(document) >= 20, "events are recorded")
+    before, pid = room.controller.system, room.pid("recorder")
+    room.controller.system = replace(before, classes=tuple(replace(each, stop_limit_s=0.1) for each in before.classes))
+    each_write_takes(2)
+    try:
+        stopping = room.order("stop")
+        document = room.until(lambda document: "OVERDUE" in document["flags"] and any("recorder" in each for each in document["waiting_for"]) and document, "it is overdue")
+        assert document["state"] == "STOPPING" and room.pid("recorder") == pid
+    finally:
+        each_write_takes(0)
+        room.controller.system = before
+    done = stopping.result(scaled(300))
+    assert done["condition"] == "GOOD" and done["farm"]["recorded"] == done["farm"]["accepted"] > 0
+
+
 @pytest.mark.parametrize("name", ["node-2", pytest.param("supervisor", marks=pytest.mark.slow), pytest.param("recorder", marks=pytest.mark.slow)])
 def test_a_run_goes_on_with_the_next_life_of_what_was_killed_and_loses_nothing(room, name):
     def kill():
@@ -106,6 +130,60 @@ def test_a_run_goes_on_with_the_next_life_of_what_was_killed_and_loses_nothing(r
     assert farm["in"] == farm["accepted"] + farm["rejected"] + farm["debug"] and farm["partial"] == farm["readout_died"] == farm["undecided"] == 0
     assert farm["recorded"] >= farm["accepted"] + farm["debug"] > 0 and done["sent"] == done["built"] == 32 * done["events"]
     proven(row["files"])
+
+
+@pytest.fixture(scope="module")
+def page(room, browser):
+    served = Served(room)
+    try:
+        served.open()
+        page = browser.new_page(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
+        page.goto(served.address())
+        yield page
+        page.close()
+    finally:
+        served.close()
+
+
+def drawn(page):
+    """What the page says of whole events, by the stage at which it stands: {stage: {name: number}}."""
+    rows = page.evaluate("""() => [...document.querySelectorAll('[data-farm]')].flatMap((stage) => [...stage.querySelectorAll('div')].map((row) =>
+        [stage.dataset.farm, row.querySelector('dt').textContent, row.querySelector('dd').textContent]))""")
+    stages = {}
+    for stage, name, number in rows:
+        stages.setdefault(stage, {})[name] = int(re.sub(r"\D", "", number) or -1)
+    return stages
+
+
+def told(farm):
+    """The same of the document."""
+    names = {"supervisor": {"accepted": "accepted", "rejected": "rejected", "under way": "under_way"},
+             "node": {"partial": "partial", "assigned again": "reassigned", "debug": "debug"}, "recorder": {"recorded": "recorded", "luminosity block": "lumi_block"}}
+    return {stage: {name: farm[key] for name, key in rows.items()} for stage, rows in names.items()}
+
+
+def test_the_page_draws_the_farm_and_what_became_of_its_events(room, page):
+    room.acknowledge_all()
+    room.command("start", run_type="test")
+    shows(page, "RUNNING")
+    way = page.locator("[data-way] > ol > li")
+    assert [each.strip() for each in way.locator("> h2").all_text_contents()] == ["Cards", "Router", "Readout", "Supervisor", "Filter nodes", "Recorder", "Files"]
+    assert [page.locator(f'[data-way] [data-process="{name}"]').count() for name in ("cards", "router", *FARM)] == [1] * 8
+    before = room.pid("node-2")
+    os.kill(before, signal.SIGSTOP)  # its events wait, and go to the other when it is gone
+    room.until(lambda document: (document["numbers"]["farm"] or {}).get("under_way", 0) >= 2, "it has events")
+    sees(page, '[data-process="node-2"]', "lost")
+    os.kill(before, signal.SIGKILL)
+    room.until(lambda document: room.pid("node-2") not in (None, before) and phases(document)["node-2"] == "running", "it is there again")
+    sees(page, '[data-process="node-2"]', "running")
+    room.command("pause")
+    farm = room.until(lambda document: document["state"] == "PAUSED" and document["numbers"]["farm"]["under_way"] == 0
+                      and document["numbers"]["farm"]["recorded"] == document["numbers"]["farm"]["accepted"] + document["numbers"]["farm"]["debug"]
+                      and document["numbers"]["farm"], "all is decided and recorded")
+    assert farm["accepted"] > 0 and farm["rejected"] > 0 and farm["reassigned"] > 0 and farm["debug"] > 0
+    page.wait_for_function("(number) => document.querySelector('[data-farm=\"recorder\"] dd').textContent.replace(/\\D/g, '') === String(number)", arg=farm["recorded"])
+    assert drawn(page) == told(room.document()["numbers"]["farm"])
+    room.command("stop")
 
 
 def test_close_leaves_no_process_and_no_socket(room, place):

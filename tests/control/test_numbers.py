@@ -175,6 +175,20 @@ def test_processes_of_a_farm_have_rates_of_whole_events_and_the_recorder_writes(
     assert limited_by(before, after) == {"process": "s", "stage": "filter nodes"} and limited_by(None, before) is None
 
 
+def test_nodes_that_wait_for_a_recorder_are_not_the_first_cause():
+    def seen(unsafe, at_nodes=32, by="filter nodes"):
+        return {**farm(100, by=by), "n": ("node", {"events": {"under_way": at_nodes}}), "r": ("recorder", {"events": {"waiting": unsafe}})}
+
+    def cause(before, after):
+        return limited_by(Moment(0.0, before), Moment(1.0, after))
+
+    assert cause(seen(30), seen(31)) == {"process": "r", "stage": "disk"}
+    for before, after in ((seen(0), seen(31)), (seen(31), seen(16)), (seen(0, 0), seen(0, 0))):
+        assert cause(before, after) == {"process": "s", "stage": "filter nodes"}
+    assert cause(seen(31, by="nothing"), seen(31, by="nothing")) is None, "what is under way is safe soon enough"
+    assert limited_by(None, Moment(1.0, seen(31))) == {"process": "s", "stage": "filter nodes"}
+
+
 def test_what_became_of_whole_events_is_of_supervisor_and_recorders():
     events = {"in": 100, "accepted": 30, "rejected": 50, "debug": 1, "readout_died": 0, "partial": 2, "reassigned": 4, "waiting": 9, "assigned": 10}
     recorders = {name: ("recorder", {"events": {"recorded": recorded, "read_back": 3}}) for name, recorded in (("a", 10), ("b", 15))}

@@ -6,9 +6,9 @@ import contextlib
 import os
 import re
 import signal
-import threading
 
 import pytest
+from browsing import LONG_S, Served, sees, shows
 from running_room import RunningRoom
 from small_systems import emulator_file, process, readout_file, write
 from test_page_build import build
@@ -17,45 +17,8 @@ from rodeo.control.refused import Refused
 
 from conftest import scaled
 
-CHROMIUM = "/usr/bin/chromium"
-LONG_S = 300.0  # only for a test that would never end
 STEADY = {"OFF": "launch", "READY": "start", "PAUSED": "resume", "ERROR": "recover", "RUNNING": None}  # and what brings it nearer to a run
 PAGES = {"r": "Run", "u": "Runs", "a": "Standing alarms", "l": "Logs", "h": "Hosts", "c": "System"}
-
-
-class Served:
-    """A running room with a page: `served.address(role)`; `served.hanging()` is a room that is there and answers nobody."""
-
-    def __init__(self, running):
-        self.running, self.room, self.port = running, None, 0
-
-    def open(self):
-        """Listens on the port that it had before, if it had one; sessions are new."""
-        from rodeo.control.serve import Room
-
-        async def opened():
-            self.room = Room(self.running.controller, self.running.controller.system.name, ("127.0.0.1", self.port))
-            await self.room.open()
-
-        self.running.do(opened())
-        self.port = int(re.search(r":(\d+)/", self.room.addresses["expert"])[1])
-
-    def close(self):
-        if self.room is not None:
-            room, self.room = self.room, None
-            self.running.do(room.close())
-
-    def address(self, role="expert"):
-        return self.room.addresses[role]
-
-    @contextlib.contextmanager
-    def hanging(self):
-        goes_on = threading.Event()
-        self.running.loop.call_soon_threadsafe(goes_on.wait, scaled(LONG_S))
-        try:
-            yield
-        finally:
-            goes_on.set()
 
 
 def two_readouts(directory):
@@ -76,18 +39,6 @@ def served(place):
             yield served
         finally:
             served.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import expect, sync_playwright
-
-    expect.set_options(timeout=scaled(LONG_S) * 1000)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=scaled(LONG_S) * 1000)
-        browser.devices = playwright.devices
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -124,18 +75,6 @@ def axe():
 
 
 # What is seen and done
-def shows(page, *states):
-    """Waits until the page shows one of these states."""
-    from playwright.sync_api import expect
-
-    expect(page.locator("[data-state]")).to_have_attribute("data-state", re.compile(f"^({'|'.join(states)})$"))
-
-
-def sees(page, selector, text):
-    """Waits until there is such an element with such a text, a string or a pattern; only what is visible counts."""
-    page.locator(selector, has_text=text).first.wait_for()
-
-
 def button(page, name):
     return page.locator(f'[data-command="{name}"] button')
 
@@ -237,7 +176,7 @@ def test_a_whole_cycle_by_clicks(page, served):
     brings(page, "close", lambda: hold(page, "close"), "OFF")
 
 
-def test_a_whole_cycle_by_the_keyboard_alone(page, served):
+def test_acceptance_23_a_whole_cycle_by_the_keyboard_alone(page, served):
     at_page(page, served)
     shows(page, "OFF")
     brings(page, "launch", lambda: enter(page), "READY")
@@ -288,7 +227,22 @@ def test_every_link_has_a_name_and_an_explanation(page, served):
     sees(page, "[data-about]", "chunks")
 
 
-def test_an_old_page_is_stale_and_heals(page, served):
+def test_the_page_asks_for_links_and_curves_as_seldom_as_it_says(page, served, asked):
+    """Every three seconds for the links of all readouts, for curves when a run has ended; and not once more for each thing that it hears."""
+    running(page, served)
+    page.locator("[data-link]").nth(3).wait_for()
+    room, hears = served.running, 6
+    page.evaluate("0")  # what it has asked for so far is told meanwhile
+    before, document = len(asked["addresses"]), room.document()
+    for _ in range(hears):
+        sequence = document["sequence"]
+        document = room.until(lambda now: now["sequence"] > sequence and now, "the next document is there")
+    page.evaluate("0")
+    new = [address.split("?")[0].rsplit("/", 1)[1] for address in asked["addresses"][before:]]
+    assert new.count("links") <= 2 * hears and new.count("series") <= 2, new
+
+
+def test_acceptance_16_an_old_page_is_stale_and_heals(page, served):
     running(page, served)
     with served.hanging():
         shows(page, "STALE")
@@ -386,7 +340,7 @@ def test_a_phone_reads_without_scrolling_sideways(browser, served, page, asked):
     context.close()
 
 
-def test_axe_finds_nothing(page, served, axe):
+def test_acceptance_23_axe_finds_nothing(page, served, axe):
     running(page, served)
     for path in ("/", "/runs", f"/runs/{served.running.document()['run']['number']}", "/alarms", "/logs", "/hosts", "/config"):
         at_page(page, served, path)
@@ -406,7 +360,7 @@ def found_nothing(page, axe, where):
     assert found == [], where
 
 
-def test_nothing_was_asked_of_anybody_else(page, served, asked):
+def test_acceptance_24_nothing_was_asked_of_anybody_else(page, served, asked):
     """Over all that the pages above did, if they were there."""
     at_page(page, served)
     page.locator("[data-state]").wait_for()

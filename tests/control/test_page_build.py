@@ -42,7 +42,7 @@ def test_what_decides_on_the_page_decides_right():
     assert "fail 0" in done.stdout and "pass 0" not in done.stdout
 
 
-def test_the_page_is_small():
+def test_acceptance_24_the_page_is_small():
     sizes = {path.name: path.stat().st_size for path in PAGE.iterdir()}
     assert sum(sizes.values()) < 300_000, sizes
 

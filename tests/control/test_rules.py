@@ -123,7 +123,7 @@ def test_a_counter_is_looked_at_by_how_fast_it_grows():
     assert after(6.0, 5) == set(), "it began anew"
 
 
-def test_a_value_that_was_there_and_is_gone_is_an_alarm_while_its_process_runs():
+def test_acceptance_19_a_value_that_was_there_and_is_gone_is_an_alarm_while_its_process_runs():
     watch = Watch(own(of="readout", value="queue_fill.a", limit=2, gone="alarm"))
     assert watched(watch) == {}, "it has never been there"
     assert watched(watch, 1.0, statuses={"readout-1": {"queue_fill": {"a": 0.5}}}) == {}

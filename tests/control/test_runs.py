@@ -96,9 +96,10 @@ def test_diff_shows_what_is_not_equal_and_no_more(verb):
     out = verb("diff", 1, 2)[1]
     assert "readout.threads" in out and "run 1" in out and "readout.name" not in out
     assert "differ in nothing" in verb("diff", 1, 1)[1]
+    assert json.loads(verb("diff", 1, 3, "-o", "json")[1])["run"]["files"] == ["1 closed", None], "not their names and checksums, which differ always"
 
 
-def test_config_writes_the_exact_files_of_a_run_and_overwrites_nothing(verb, tmp_path):
+def test_acceptance_25_config_writes_the_exact_files_of_a_run_and_overwrites_nothing(verb, tmp_path):
     status, out, _ = verb("config", 1, "--directory", tmp_path / "c")
     assert status == 0 and str(tmp_path / "c" / "lab.toml") in out.splitlines()
     assert (tmp_path / "c" / "lab.toml").read_bytes() == CONFIGURATION["system"].encode()

@@ -58,7 +58,7 @@ def test_nobody_is_let_in_without_a_session(room):
         assert httpx.get(room.base + path, timeout=60).status_code == 401, path
 
 
-def test_a_wrong_token_is_refused_and_audited(room):
+def test_acceptance_14_a_wrong_token_is_refused_and_audited(room):
     before = len(refusals(room))
     assert httpx.get(room.base + "/?token=guess", timeout=60).status_code == 403
     assert httpx.get(room.base + "/?token=%FF%00", timeout=60).status_code == 403
@@ -76,7 +76,7 @@ def test_every_answer_forbids_what_is_not_the_rooms_own(room):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "", "localhost.evil.example:{port}"])
-def test_another_host_is_refused_and_audited(room, host):
+def test_acceptance_14_another_host_is_refused_and_audited(room, host):
     before = len(refusals(room))
     with browser(room) as client:
         answer = client.get("/api/state", headers={"Host": host.format(port=room.port)})
@@ -86,21 +86,24 @@ def test_another_host_is_refused_and_audited(room, host):
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1", "https://127.0.0.1:{port}", "http://localhost:{port}"])
-def test_another_origin_is_refused(room, origin):
+def test_acceptance_14_another_origin_is_refused_and_audited(room, origin):
     with browser(room) as client:
+        before = len(refusals(room))
         answer = client.post("/api/commands/stop", headers={**csrf(client), "Origin": origin.format(port=room.port)})
         assert (answer.status_code, answer.json()["code"]) == (403, "control.origin")
+        assert ["control.origin" in row for row in refusals(room)[before:]] == [True]
         assert client.post("/api/commands/stop", headers={**csrf(client), "Origin": room.base}).status_code == 200
 
 
 @pytest.mark.parametrize("sent", [{}, {"X-Rodeo-CSRF": ""}, {"X-Rodeo-CSRF": "guess"}, {"X-Rodeo-CSRF": "\xff"}])
-def test_a_post_without_the_number_of_its_session_does_nothing(room, sent):
+def test_acceptance_14_a_post_without_the_number_of_its_session_does_nothing_and_is_audited(room, sent):
     with browser(room) as client:
-        before = room.call(lambda: len(room.controller.commands))
+        before, refused_before = room.call(lambda: len(room.controller.commands)), len(refusals(room))
         headers = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
         answer = client.post("/api/commands/stop", headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (403, "control.csrf")
         assert room.call(lambda: len(room.controller.commands)) == before
+        assert ["control.csrf" in row for row in refusals(room)[refused_before:]] == [True]
 
 
 def test_the_number_of_another_session_does_not_do(room):
@@ -141,7 +144,7 @@ def test_one_session_too_many_ends_the_one_that_was_idle_longest():
     assert ended == [2] and not first.ended
 
 
-def test_viewers_command_nothing(room):
+def test_acceptance_15_viewers_command_nothing(room):
     with browser(room, "viewer") as client:
         number = csrf(client)
         before = len(room.rows)

@@ -153,7 +153,7 @@ def test_a_job_in_which_nothing_runs_any_more_is_given_back(place, cluster):
     asyncio.run(test())
 
 
-def test_a_drained_node_finishes_what_runs_and_gets_nothing_new(place, cluster):
+def test_acceptance_22_a_drained_node_finishes_what_runs_and_gets_nothing_new(place, cluster):
     async def test():
         try:
             async with host_of(place, cluster, "drained") as host:
@@ -176,7 +176,7 @@ def test_a_drained_node_finishes_what_runs_and_gets_nothing_new(place, cluster):
     asyncio.run(test())
 
 
-def test_a_cancelled_job_lets_its_processes_end_and_their_exits_are_known(place, cluster):
+def test_acceptance_22_a_cancelled_job_lets_its_processes_end_and_their_exits_are_known(place, cluster):
     script = "import signal, sys, time\nsignal.signal(15, lambda *_: (print('draining', flush=True), time.sleep(0.5), sys.exit(4)))\nprint('up', flush=True)\nwhile True: time.sleep(0.1)"
 
     async def test():
@@ -205,7 +205,7 @@ def test_a_cancelled_job_lets_its_processes_end_and_their_exits_are_known(place,
     asyncio.run(test())
 
 
-def test_a_crash_leaves_a_core_file_that_is_named(place, cluster):
+def test_acceptance_22_a_crash_leaves_a_core_file_that_is_named(place, cluster):
     pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 
     async def test():

@@ -204,7 +204,7 @@ def test_what_all_processes_said_is_in_one_place(served):
             client.logs("nobody")
 
 
-def test_a_program_that_talks_much_is_searched_folded_and_bounded(served):
+def test_acceptance_20_a_program_that_talks_much_is_searched_folded_and_bounded(served):
     with served.client() as client:
         until(client, lambda: client.logs("chatter", search="no json, but bad"), "it has said all")
         words = client.logs("chatter", search="no json")[0]

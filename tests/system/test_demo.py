@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 from conftest import scaled
 
@@ -31,6 +32,23 @@ def test_a_demo_builds_writes_and_verifies(demo):
     assert report["files_verified"]["events"] > 0 and report["files_verified"]["mismatches"] == 0
     assert report["files"] and report["bytes"]["written"] > 0
     assert "verified" in done.stderr
+
+
+def test_acceptance_1_one_command_gives_emulator_readout_and_page(rodeo):
+    """It ends with the sum that the page had shown live, and leaves nothing."""
+    with rodeo.start("demo", "--rate", "1kHz", "--links", 4, "--seconds", 4) as demo:
+        address = next(line.split("page: ")[1].strip() for line in demo.stderr if "page: " in line)
+        with httpx.Client(base_url=address.split("/?")[0], follow_redirects=True, timeout=scaled(60)) as browser:
+            assert "<title>" in browser.get(address).text
+            document = browser.get("/api/state").json()
+            while not (document["numbers"]["events"] or 0) > 0:
+                document = browser.get("/api/state", params={"after": document["sequence"], "wait": 10}).json()
+            assert {each["kind"]: each["phase"] for each in document["processes"]} == {"emulator": "running", "readout": "running"}
+        _, error = demo.communicate(timeout=scaled(90))
+    assert demo.returncode == 0, error
+    assert "GOOD" in error and "verified" in error, error
+    with pytest.raises(httpx.TransportError):
+        httpx.get(address, timeout=scaled(60))
 
 
 def test_a_chain_without_a_farm_ends_in_the_readout(demo):

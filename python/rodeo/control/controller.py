@@ -27,6 +27,8 @@ from rodeo.control.telling import Telling
 from rodeo.control.trigger import Trigger
 
 LOG = logging.getLogger("rodeo.control")
+LOOK_S = 0.9  # how often all processes are asked: with the way to a page, what it shows is less than a second old
+SHORTEST_S = 0.05  # between two looks, however long they take
 LIST_S = 0.25  # how often launchers are asked who lives: a process that dies is known that soon
 FOR_OPERATORS = {"audience": "operator"}  # of a log line
 BACK_OFF_S = (2.0, 10.0, 60.0)  # of a rule that could not do what it had to
@@ -107,13 +109,14 @@ class Controller:
 
     # Looking
     async def _watch(self):
-        """Each second all processes, four times a second who lives."""
+        """All processes on a beat of LOOK_S, more often who lives."""
         next_s = 0.0
         while True:
             try:
-                whole = time.monotonic() >= next_s
+                now_s = time.monotonic()
+                whole = now_s >= next_s
                 if whole:
-                    next_s = time.monotonic() + POLL_S
+                    next_s = max(next_s, now_s - LOOK_S) + LOOK_S  # a beat that was missed is not made up for
                 await self.observer.look(statuses=whole)
                 changed, self.observer.changed = self.observer.changed, False
                 if changed and not whole:
@@ -126,7 +129,7 @@ class Controller:
                     self.publish()
             except Exception:
                 LOG.exception("looking at the processes")
-            await asyncio.sleep(LIST_S)
+            await asyncio.sleep(max(SHORTEST_S, min(LIST_S, next_s - time.monotonic())))
 
     async def _watch_disk(self):
         """By itself, for a disk that hangs must not keep the processes from being looked at."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rodeo.control import launched, overrides, place
 from rodeo.control.refused import Refused
+from rodeo.control.system import CHECKS_AT_ONCE
 
 LOG = logging.getLogger("rodeo.control")
 ASK_S = 5.0  # an order that a living process answers at once
@@ -43,16 +44,12 @@ class Launching:
         for member in members:
             if member.kind != "program":
                 firsts.setdefault(member.process_class.name, member)
-        for name, member in firsts.items():
-            self.before[name] = await self._check(member, [overrides.replaced(line, member, self.c.system.name, "") for line in self.lines_of(member)])
-        for name, member in firsts.items():
-            before = self.before[name]
-            writers = launched.writers_of(member, before)
-            for each in members:
-                if each.process_class.name == name:
-                    self.c.observer.members[each.name].writers = writers
-            after = await self._check(member, self._settings(member, before))
-            self.configured[name] = after
+        self.before |= await self._check_all({name: (member, [overrides.replaced(line, member, self.c.system.name, "") for line in self.lines_of(member)])
+                                              for name, member in firsts.items()})
+        for each in members:
+            if each.process_class.name in firsts:
+                self.c.observer.members[each.name].writers = launched.writers_of(firsts[each.process_class.name], self.before[each.process_class.name])
+        self.configured |= await self._check_all({name: (member, self._settings(member, self.before[name])) for name, member in firsts.items()})
 
     def settings(self, member):
         """KEY=VALUE of a process if it were launched now; prepare() was called for it."""
@@ -65,6 +62,20 @@ class Launching:
     def _farm(self):
         """Who is who in the farm, by the configurations that were read last."""
         return overrides.farm_names(self.c.system.members, self.c.system.name, {name: found.values for name, found in self.before.items()})
+
+    async def _check_all(self, wanted):
+        """{name: what was found} of {name: (member, settings)}, several at once; the first error in their order."""
+        several = asyncio.Semaphore(CHECKS_AT_ONCE)
+
+        async def one(member, settings):
+            async with several:
+                return await self._check(member, settings)
+
+        found = await asyncio.gather(*(one(*each) for each in wanted.values()), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+        return dict(zip(wanted, found))
 
     async def _check(self, member, settings):
         """Remembers what a file that has not changed since has been found to be."""

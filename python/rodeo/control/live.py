@@ -3,7 +3,7 @@
 import json
 import math
 
-BYTES_PER_S = 20_000.0
+BYTES_PER_S = 12_000.0  # of the 20 kB/s that a page may have: it asks for logs and audit, too
 EVERY_S = 1.0  # a message at least so often, so that a client knows how old its data are
 AT_ONCE_S = 0.2  # and no more often than this
 LATE_S = 3.0  # a client that read nothing for so long gets the whole anew

@@ -225,7 +225,8 @@ def limited_by(before, after):
     """None or {"process", "stage"}: what holds the data up, the first cause: what is furthest down the data's way, for all before it feel it."""
     for name, status in after.of("supervisor").items():
         if status.get("limited_by") not in (None, "", "nothing"):
-            return {"process": name, "stage": status["limited_by"]}
+            slow = _slow_recorder(before, after) if status["limited_by"] == "filter nodes" else None
+            return {"process": slow, "stage": "disk"} if slow else {"process": name, "stage": status["limited_by"]}
     for name, status in after.of("readout").items():
         if status.get("limited_by_now") not in (None, "", "nothing"):
             return {"process": name, "stage": status["limited_by_now"]}
@@ -242,6 +243,18 @@ def limited_by(before, after):
         if grown(value(earlier, "trigger", "vetoed", "busy"), value(status, "trigger", "vetoed", "busy")):
             return {"process": name, "stage": f"busy: {status['trigger'].get('busy_card') or 'a card'}"}
     return None
+
+
+def _slow_recorder(before, after):
+    """The recorder for which nodes that are full wait: most of their events are with recorders, and not safe there, at both moments. None if there is none."""
+    slowest = None
+    for moment in (before, after):
+        waiting = {name: value(status, "events", "waiting") or 0 for name, status in moment.of("recorder").items()} if moment else {}
+        at_nodes = total(value(status, "events", "under_way") for status in moment.of("node").values()) if moment else None
+        if not at_nodes or 2 * sum(waiting.values()) <= at_nodes:
+            return None
+        slowest = max(waiting, key=waiting.get)
+    return slowest
 
 
 def links_of(moment, most=16):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from rodeo.control import tables
@@ -192,8 +193,9 @@ def values_of(configuration):
 
 def diff(connection, a, b):
     """{"a", "b": rows, "run": {name: [a, b]}, "configuration": [{"class", "key", "a", "b"}], "settings": [{"process", "a", "b"}],
-    "counters": [{"process", "name", "a", "b"}]}: only what is not equal; None is what one of them does not have."""
-    first, second = run(connection, a), run(connection, b)
+    "counters": [{"process", "name", "a", "b"}]}: only what is not equal; None is what one of them does not have. `files` is how many there are in which
+    state: names and checksums differ always."""
+    first, second = (one | {"files": _in_states(one["files"])} for one in (run(connection, a), run(connection, b)))
     names = ("type", "condition", "flags", "build", "holder", "comment", "events", "files", "bytes", "seconds", "reason")
     settings = [{each["name"]: each["settings"] for each in one["processes"] if each["class"]} for one in (first, second)]
     counters = [{(each["process"], each["name"]): each["value"] for each in one["counters"]} for one in (first, second)]
@@ -203,6 +205,12 @@ def diff(connection, a, b):
                           for key, x, y in _differences(values_of(first["configuration"]), values_of(second["configuration"]))],
         "settings": [{"process": name, "a": x, "b": y} for name, x, y in _differences(*settings)],
         "counters": [{"process": key[0], "name": key[1], "a": x, "b": y} for key, x, y in _differences(*counters)]}
+
+
+def _in_states(files):
+    """Files of a run in words: `3 closed, 1 missing`."""
+    counts = Counter(each["state"] for each in files)
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or None
 
 
 def _differences(a, b):

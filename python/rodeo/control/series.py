@@ -1,4 +1,4 @@
-"""A ring of values over time for the page: an hour at 1 s, a day at 10 s. Memory is bounded; times are given."""
+"""A ring of values over time for the page: an hour at 0.9 s (so often processes are asked), a day at 10 s. Memory is bounded; times are given."""
 
 from array import array
 
@@ -57,7 +57,7 @@ class Series:
     A coarse point is the mean of what was known in its step. A value that nobody knew is None: a gap, not a zero.
     """
 
-    def __init__(self, fine=3600, coarse=8640, step_s=1.0, coarse_step_s=10.0):
+    def __init__(self, fine=4000, coarse=8640, step_s=1.0, coarse_step_s=10.0):
         self._step_s, self._coarse_step_s = step_s, coarse_step_s
         self._fine, self._coarse = _Ring(fine), _Ring(coarse)
         self._sums, self._began_s = {}, None

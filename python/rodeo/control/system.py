@@ -5,6 +5,7 @@ import json
 import math
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from .rules import DEFAULT, Rules, rules_of
 
 ROLES = ("essential", "at_least", "expendable")
 RESTARTS = ("never", "between_runs", "in_run")
+CHECKS_AT_ONCE = 8
 CHECK_LIMIT_S = 60
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "": 1}
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -181,7 +183,8 @@ def load(file, rodeo, *, check_classes=True):
     _refuse_errors([answer])
     system = from_values(answer["values"], file, text)
     if check_classes:
-        _refuse_errors([check(rodeo, path, overrides=overrides) for path, overrides in _configurations(system)])
+        with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:  # one for each process of a hundred, if they differ: who adopts a run has no time to lose
+            _refuse_errors(list(pool.map(lambda one: check(rodeo, one[0], overrides=one[1]), _configurations(system))))
     return system
 
 

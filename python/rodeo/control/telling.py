@@ -17,6 +17,15 @@ MOST_SHELVED_MIN = 24 * 60
 EXTERNALS_NS = 60 * 10**9
 
 
+def whom(waiting_for, phases, unsafe=None):
+    """Whom an act waits for, as texts "name: phase". First stands who does not answer, and recorders with `unsafe` {name: events} that are not on disk yet:
+    it may be their neighbours that do not come to an end."""
+    named = {each.split(":")[0] for each in waiting_for}
+    first = {name: "lost" for name, phase in phases.items() if phase == "lost"}
+    first = {**{name: f"{count} events are not safe yet" for name, count in (unsafe or {}).items()}, **first}
+    return (*(f"{name}: {why}" for name, why in first.items() if name not in named), *waiting_for)
+
+
 class Telling:
     """Of the controller's loop; `c` is the controller."""
 
@@ -63,7 +72,7 @@ class Telling:
 
     def _alarms(self, now_s):
         c, database = self.c, self._database()
-        derived = c.derived
+        derived = self._derived()
         if c.run is not None and c.run.stopping:  # it ends because it was told to
             derived = replace(derived, ended=())
         running = c.run is not None and derived.state == "RUNNING"
@@ -162,15 +171,21 @@ class Telling:
         row = run.row()
         self.last_run = RunRow(**{**row.__dict__, "condition": condition, "flags": tuple(flags), "reason": reason, "state": state})
 
+    def _derived(self):
+        """What was derived, with those that the act under way waits for."""
+        act, derived = self.c.acts.now, self.c.derived
+        if act is None or not act.waiting_for:
+            return derived
+        recorders = [each for each in self.c.observer.members.values() if each.member.kind == "recorder" and each.alive]
+        unsafe = {each.name: count for each in recorders if (count := numbers.value(each.status or {}, "events", "waiting"))} if act.name == "stop" else {}
+        return replace(derived, waiting_for=whom(act.waiting_for, derived.phases, unsafe)[:32])
+
     def publish(self):
         """A new document, if anything in it but its number and time is another, or it is a second old."""
         c, now_ns = self.c, time.time_ns()
         if c.derived.state != self._state:
             self._state, self._since_ns = c.derived.state, now_ns
-        act = c.acts.now
-        derived = c.derived
-        if act is not None and act.waiting_for:
-            derived = type(derived)(**{**derived.__dict__, "waiting_for": tuple(act.waiting_for[:32])})
+        derived = self._derived()
         built = document.build(
             sequence=self._sequence + 1, time_ns=now_ns, system=c.system, build=self._build(), derived=derived, since_ns=self._since_ns, looks=c.looks,
             run=c.run and c.run.row(), act=c.act(), memory=c.memory, last_run=self.last_run, numbers=self.numbers, process_numbers=self.process_numbers,

@@ -1,7 +1,8 @@
 // Asks for something again and again while a part of the page is shown: no more often than its size allows, and not while the page is hidden.
 import { room } from './room.svelte.js'
 
-const BYTES_PER_S = 8000 // of the 20 kB/s that the page may have
+const BYTES_PER_S = 5000 // for all that is shown, of the 20 kB/s that the page may have; the WebSocket has 12, links have 3
+let shown = 0 // so many of them share it
 
 export class Poll {
   value = $state.raw(null)
@@ -11,6 +12,10 @@ export class Poll {
 
   // `path()` is asked at each turn; null: nothing to ask now. Call it in an effect: what `path` reads is watched.
   constructor(path, everyS) {
+    $effect(() => {
+      shown += 1
+      return () => { shown -= 1 }
+    })
     $effect(() => {
       const now = path()
       const turn = ++this.#turn
@@ -30,7 +35,7 @@ export class Poll {
         if (turn !== this.#turn) return
         this.value = value
         this.error = null
-        wait = Math.max(everyS, JSON.stringify(value).length / BYTES_PER_S)
+        wait = Math.max(everyS, (shown * JSON.stringify(value).length) / BYTES_PER_S)
       } catch (error) {
         if (turn !== this.#turn) return
         this.error = error

@@ -3,8 +3,6 @@ import { pointsOf } from './series.js'
 
 // The row of the newest run that ended GOOD, or null.
 export async function lastGood(room) {
-  const last = room.document?.last_run
-  if (isGood(last)) return last
   const { runs } = await room.get('/api/runs?limit=20')
   const open = room.document?.run?.number
   return runs.find((run) => run.number !== open && isGood(run)) ?? null
@@ -14,13 +12,15 @@ function isGood(run) {
   return String(run?.condition ?? '').toUpperCase() === 'GOOD'
 }
 
-// Means of series over the time of a run, {name: number or null}; null for what the server does not remember any more.
+// Means of series over the time of a run, {name: number or null}; null for what the server does not remember any more. The rate of triggers is in the
+// run's row, too: what was accepted was built, and the run is GOOD.
 export async function meanOver(room, run, names) {
   const from = (run.first_event_ns ?? run.asked_ns) / 1e9
   const to = run.stopped_ns / 1e9
   const now = room.document.time_ns / 1e9
   const back = Math.ceil(now - from) + 5
   const out = Object.fromEntries(names.map((name) => [name, null]))
+  if (names.includes('trigger_rate_hz') && run.events && run.seconds > 0) out.trigger_rate_hz = run.events / run.seconds
   if (!(from < to) || back > 86400) return out
   const points = pointsOf(await room.get(`/api/series?names=${names.join(',')}&seconds=${Math.max(1, back)}`), names, room.document.time_ns)
   for (const name of names) {

@@ -1,0 +1,69 @@
+"""A running room with its page, and what a test sees of that in a real browser (the fixture `browser`)."""
+
+import contextlib
+import re
+import threading
+
+from conftest import scaled
+
+CHROMIUM = "/usr/bin/chromium"
+LONG_S = 300.0  # only for a test that would never end
+
+
+@contextlib.contextmanager
+def chromium():
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=scaled(LONG_S) * 1000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=scaled(LONG_S) * 1000)
+        browser.devices = playwright.devices
+        yield browser
+        browser.close()
+
+
+class Served:
+    """A running room with a page: `served.address(role)`; `served.hanging()` is a room that is there and answers nobody."""
+
+    def __init__(self, running):
+        self.running, self.room, self.port = running, None, 0
+
+    def open(self):
+        """Listens on the port that it had before, if it had one; sessions are new."""
+        from rodeo.control.serve import Room
+
+        async def opened():
+            self.room = Room(self.running.controller, self.running.controller.system.name, ("127.0.0.1", self.port))
+            await self.room.open()
+
+        self.running.do(opened())
+        self.port = int(re.search(r":(\d+)/", self.room.addresses["expert"])[1])
+
+    def close(self):
+        if self.room is not None:
+            room, self.room = self.room, None
+            self.running.do(room.close())
+
+    def address(self, role="expert"):
+        return self.room.addresses[role]
+
+    @contextlib.contextmanager
+    def hanging(self):
+        goes_on = threading.Event()
+        self.running.loop.call_soon_threadsafe(goes_on.wait, scaled(LONG_S))
+        try:
+            yield
+        finally:
+            goes_on.set()
+
+
+def shows(page, *states):
+    """Waits until the page shows one of these states."""
+    from playwright.sync_api import expect
+
+    expect(page.locator("[data-state]")).to_have_attribute("data-state", re.compile(f"^({'|'.join(states)})$"))
+
+
+def sees(page, selector, text):
+    """Waits until there is such an element with such a text, a string or a pattern; only what is visible counts."""
+    page.locator(selector, has_text=text).first.wait_for()
