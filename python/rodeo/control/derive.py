@@ -101,7 +101,7 @@ class _Seen:
                 if verdict == "waiting" and not without:
                     self.waiting[look.name] = self.phase[look.name]
                     # Before the first event it is waited for as all others are, and nothing is missing yet.
-                    if members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
+                    if not _unheard_of(look) and members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
                         self.degraded[look.name] = why(look, self.phase[look.name])
                 elif without or hopeful >= needed:
                     self.degraded[look.name] = "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
@@ -115,7 +115,7 @@ class _Seen:
     def _verdict(self, look):
         """good | waiting | bad | ended: as the run, or the lack of one, needs it."""
         phase = self.phase[look.name]
-        if phase == "launching":
+        if phase == "launching" or _unheard_of(look):
             return "waiting"
         if not look.member.per_run:
             return "good" if phase in ("ready", "running") else "bad"
@@ -126,6 +126,11 @@ class _Seen:
         if phase == "ready":  # told to start, or one that came again after a failure
             return "waiting" if self.run.first_event_ns is None or look.member.role != "essential" else "bad"
         return "ended" if phase == "done" else "bad"
+
+
+def _unheard_of(look):
+    """Its host has been silent since this controller began: it is waited for, and nothing is done about it."""
+    return look.alive is None and look.answered_age_s is None and look.launched_age_s is None
 
 
 def _state(seen):
@@ -171,7 +176,7 @@ def _with_run(seen):
         return "CLOSING", f"{number}: {_how_it_ended(seen)}", "stop"
     needed = [look for look in seen.per_run if look.member.role != "expendable"] or seen.per_run
     phases = {seen.phase[look.name] for look in needed} - set(_GONE)
-    if run.stopping or phases <= {"draining"}:
+    if run.stopping or phases <= {"draining"} and not any(_unheard_of(look) for look in needed):
         return (
             "STOPPING",
             f"{number} stops" if run.stopping else f"{number}: {_how_it_ended(seen) if not phases else 'every readout comes to its end'}",

@@ -21,6 +21,7 @@ class Supervised:
         self.expected_sha256 = None
         self.expected_build = None
         self.said = ""  # the last words of what ended badly
+        self.ever_listed = False  # its launcher has said whether it is there
         self.forget()
 
     @property
@@ -43,6 +44,7 @@ class Supervised:
     def listed(self, process, now_s):
         """What the launcher says: an AgentProcess, or None if it does not know the name. Returns whether it is another life or has ended since."""
         before = (self.alive, self.pid)
+        self.ever_listed = True
         if process is None:
             if self.launched_s is None or self.pid is not None:
                 self.forget()
@@ -79,8 +81,8 @@ class Supervised:
             self._cpu_before = (now_s, seconds)
 
     def host_silent(self):
-        """Nobody knows whether it lives."""
-        if self.launched_s is not None and self.exit is None:
+        """Nobody knows whether it lives, unless the host has said that it does not."""
+        if self.exit is None and (self.launched_s is not None or not self.ever_listed):
             self.alive = None
 
     def answered(self, status, now_s, now_ns):
