@@ -113,6 +113,17 @@ class Database:
             numbers += [int(each.name) for each in (self.directory / "runs").iterdir() if _FOLDER.fullmatch(each.name) and not (known and not (each / "run.json").is_file())]
         return max(numbers)
 
+    def close_ended(self, connection):
+        """Rows that are open, of runs whose run.json says how they ended: of a copy made during the run. They become what run.json says."""
+        from rodeo.control import reads, run_json, runs
+
+        for row in reads.open_runs(connection, self.system):
+            record = run_json.ended(self.directory / "runs" / f"{row['number']:06d}")
+            if record is not None and (record.get("number"), record.get("asked_ns"), record.get("system")) == (row["number"], row["asked_ns"], self.system):
+                with contextlib.suppress(Refused), connection.begin_nested():
+                    runs.put(connection, record)
+                    LOG.warning("run %d is open in %s, and has ended: its row is what its run.json says", row["number"], self.schema)
+
     # For the writer
     def submit(self, record):
         """A record for the tables. The Future is done when it is on disk, or when it was seen that the disk does not take it. Any thread."""
@@ -293,7 +304,7 @@ class Database:
             with contextlib.suppress(Refused, OSError):  # no such run, or a disk that is full: nothing hangs on it
                 record = self._transaction(lambda connection: reads.run(connection, number))
                 if record is not None and record["state"] != "OPEN" and record["system"] == self.system:
-                    run_json.write(folder, record)
+                    run_json.keep(folder, record)
 
     def _checkpoint(self):
         """When there is nothing else to do, the file of SQLite alone is made to be the whole database: whoever copies or moves it has all."""

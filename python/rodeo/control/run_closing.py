@@ -161,7 +161,8 @@ class Closing:
 
         try:
             record = await self.c.reads.run(number)
-            await asyncio.to_thread(run_json.write, self.c.folders.run(number), record)
+            if not await asyncio.to_thread(run_json.keep, self.c.folders.run(number), record):
+                LOG.error("%s is of another run %d, and stays", self.c.folders.run(number) / run_json.NAME, number)
         except (Refused, OSError) as error:
             LOG.warning("run.json of run %d: %s", number, getattr(error, "what", error))
 
