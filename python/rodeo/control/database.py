@@ -376,7 +376,7 @@ class Database:
                 self._why, self._next_s = reason, time.monotonic() + self.retry_s
                 self._pending.clear()
             return
-        if first:
+        if first or self.journal.headless:
             self._seed()
 
     def _line_up(self, last):
@@ -396,16 +396,18 @@ class Database:
             self._wake_tables.notify_all()
 
     def _seed(self):
-        """A journal that is new, beside a database that is not, learns what that knows."""
-        if not self.journal.fresh:
+        """A journal that is new, or has lost its first line, learns what the tables know that are older than its lines."""
+        if not self.journal.fresh and not self.journal.headless:
             return
         from rodeo.control.reads import kept_of
 
         found = self._transaction(lambda connection: kept_of(connection, self.system))
         if found is not None:
             with self._of_journal, contextlib.suppress(OSError):
-                self.journal.kept = found
-                self.journal.compact(self.journal.last)
+                for _, record in self.journal.records(0):
+                    found.take(record)
+                self.journal.kept, self.journal.headless = found, False
+                self.journal.compact(self.journal.after)
 
     def _compact(self, least):
         """The journal forgets what is in the tables, when no run is open: until then it can bring the run back alone."""
