@@ -68,6 +68,14 @@ async def _adopt_run(c):
         kept = OpenRun(number=row["number"], type=row.get("type") or "", holder=row.get("holder") or "", comment=row.get("comment") or "",
                        directory=str(c.folders.run(row["number"])), asked_ns=row.get("asked_ns"), first_event_ns=row.get("first_event_ns"))
     c.run = kept
+    c.run.blocks = await _blocks(c) or c.run.blocks
+
+
+async def _blocks(c):
+    try:
+        return await c.writer.blocks()
+    except Refused:
+        return []
 
 
 async def _standing(c):

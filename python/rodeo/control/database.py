@@ -381,19 +381,21 @@ class Database:
 
     def _line_up(self, last):
         """Everything that the tables do not have, in order: from the file, and what it could not take."""
-        with self._of_journal, self._lock:
-            if last is not None and last < self.journal.after:
-                LOG.error("%s is older than its journal: %d records are in neither", self.schema, self.journal.after - last)
-                self._lost += self.journal.after - last - self._counted
-                self._counted = self.journal.after - last
-            last = self.journal.after if last is None else last
-            self._sequence = max(self._sequence, last)  # a journal that was put back from a copy must not use numbers twice
-            waiting = dict(self.journal.records(last))
-            waiting.update({sequence: record for sequence, record in self._unwritten.items() if sequence > last})
-            self._pending = deque(sorted(waiting.items()))
-            self._applied = self._pending[0][0] - 1 if self._pending else self._sequence - len(self._incoming)
-            self._why, self._since_ns = "", time.time_ns()
-            self._wake_tables.notify_all()
+        with self._of_journal:
+            after = self.journal.after
+            lacking, last = 0 if last is None else max(0, after - last), after if last is None else last
+            waiting = dict(self.journal.records(last))  # of a long run much is read: nobody else waits for that
+            with self._lock:
+                if lacking:
+                    LOG.error("%s is older than its journal: %d records are in neither", self.schema, lacking)
+                    self._lost += lacking - self._counted
+                    self._counted = lacking
+                self._sequence = max(self._sequence, last)  # a journal that was put back from a copy must not use numbers twice
+                waiting.update({sequence: record for sequence, record in self._unwritten.items() if sequence > last})
+                self._pending = deque(sorted(waiting.items()))
+                self._applied = self._pending[0][0] - 1 if self._pending else self._sequence - len(self._incoming)
+                self._why, self._since_ns = "", time.time_ns()
+                self._wake_tables.notify_all()
 
     def _seed(self):
         """A journal that is new, or has lost its first line, learns what the tables know that are older than its lines."""
@@ -411,12 +413,13 @@ class Database:
 
     def _compact(self, least):
         """The journal forgets what is in the tables, when no run is open: until then it can bring the run back alone."""
-        with self._of_journal, self._lock:
-            if self._why or self._pending or self._incoming or self._unwritten or self._applied < self._sequence or self.journal.kept.runs or self.journal.size < least:
-                return
-            if self.journal.after == self._applied:
-                return
-            try:
+        with self._of_journal:
+            with self._lock:
+                if self._why or self._pending or self._incoming or self._unwritten or self._applied < self._sequence or self.journal.kept.runs or self.journal.size < least:
+                    return
+                if self.journal.after == self._applied:
+                    return
+            try:  # the disk is waited for without the lock: what comes meanwhile is written behind it
                 self.journal.compact(self._applied)
             except OSError as error:
                 LOG.warning("%s cannot be made shorter: %s", self.journal.path, error)

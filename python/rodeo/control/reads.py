@@ -263,7 +263,9 @@ def kept_of(connection, system):
     """The Kept that a journal of this system would have, from the tables."""
     alarm, fact = tables.alarm, tables.remembered
     standing = sa.select(alarm).where(alarm.c.system == system, alarm.c.followed_ns.is_(None), sa.or_(alarm.c.acked_by.is_(None), alarm.c.cleared_ns.is_(None)))
+    opened = open_runs(connection, system)
     return Kept({
+        "blocks": [block for row in opened[-1:] for block in _of_run(connection, tables.lumi_block, row["number"], "first_trigger")],
         "remembered": {each.key: json.loads(each.value) for each in connection.execute(sa.select(fact).where(fact.c.system == system))},
-        "open_runs": open_runs(connection, system), "alarms": [{name: row[name] for name in STANDING} for row in map(_alarm, connection.execute(standing))],
+        "open_runs": opened, "alarms": [{name: row[name] for name in STANDING} for row in map(_alarm, connection.execute(standing))],
         "last_number": connection.execute(sa.select(sa.func.max(tables.run_number.c.last))).scalar() or 0})

@@ -39,7 +39,7 @@ class OpenRun:
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
     cards_last: dict = field(default_factory=dict)  # the last that was seen, for those that die
-    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json()
+    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json(); each has a record of its own
 
     def row(self):
         """What the deciding modules are given."""
@@ -51,7 +51,7 @@ class OpenRun:
             holder=self.holder, comment=self.comment, directory=self.directory, reason=self.reason)
 
     def as_json(self):
-        return {**self.__dict__, "flags": sorted(self.flags)}
+        return {**{name: value for name, value in self.__dict__.items() if name != "blocks"}, "flags": sorted(self.flags)}
 
     @classmethod
     def from_json(cls, value):

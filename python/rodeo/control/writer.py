@@ -116,6 +116,10 @@ class Writer:
         except Refused:
             return known
 
+    async def blocks(self):
+        """Luminosity blocks of the run that is open, in their order, as blocks.Block.as_json() has them."""
+        return await self._kept(lambda kept: [dict(block) for _, block in sorted(kept.blocks.items())])
+
     async def alarms_standing(self):
         """Alarms that are not both acknowledged and cleared, as Alarm.as_json() has them."""
         return await self._kept(lambda kept: [dict(row) for row in kept.alarms.values()])
