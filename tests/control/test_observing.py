@@ -1,13 +1,18 @@
 """What the controller makes of the answers of hosts and processes, with its real observer and hosts that say what a test wants."""
 
 import asyncio
+from types import SimpleNamespace
 
 import looking
+from conftest import scaled
+from rodeo.control.acts import cancelled
+from rodeo.control.controller import Controller
 from rodeo.control.derive import derive
 from rodeo.control.host import AgentProcess
 from rodeo.control.observing import Observer
 from rodeo.control.reactions import react
 from rodeo.control.refused import Refused
+from rodeo.control.run_keeping import OpenRun
 
 
 class Host:
@@ -60,3 +65,32 @@ def test_a_process_that_its_host_has_said_to_be_gone_is_gone_when_the_host_falls
 def test_nobody_knows_of_a_process_that_lived_when_its_host_fell_silent():
     seen, _ = looks([process("cards"), process("readout-1", "exited", exit_status=0)], None)
     assert [look.alive for look in seen] == [None, False, False]
+
+
+class Stuck:
+    """Writer of a database whose journal lies on a disk that does not answer."""
+
+    async def remember(self, key, value):
+        await asyncio.Event().wait()
+
+    audit = remember
+
+
+def test_the_trigger_is_held_for_what_was_lost_before_anything_is_written():
+    async def main():
+        controller = Controller(looking.SYSTEM, rodeo="rodeo", hosts={"local": Host()}, database=SimpleNamespace(writer=Stuck(), reads=None))
+        controller.run = OpenRun(number=7, state="RUNNING", first_event_ns=1)
+        controller.looks = looking.seen("running", "failed", "running", held=False)
+        controller.derived = derive(controller.looks, controller.run.row())
+        held = asyncio.Event()
+
+        async def hold():
+            held.set()
+
+        controller.trigger.hold = hold
+        reacting = asyncio.ensure_future(controller._react())
+        await asyncio.wait_for(held.wait(), scaled(20))
+        await cancelled([reacting, *controller._tasks])
+        assert controller.memory.choice.process == "readout-1"
+
+    asyncio.run(main())

@@ -67,6 +67,7 @@ class Controller:
         self.disk = None
         self._remembered = {}
         self._tasks = set()
+        self._keeping = None  # the task of _keep(), one at a time
         self._failed_rules = {}  # kind -> (how often in a row, when it may be tried again)
 
     # Life
@@ -121,12 +122,18 @@ class Controller:
                 if whole or changed:
                     self.evaluate(changed)
                     await self._react()
-                    await self.telling.keep()
-                    await self.closing.keep_blocks()
+                    if self._keeping is None or self._keeping.done():
+                        self._keeping = self._spawn(self._keep())
                     self.publish()
             except Exception:
                 LOG.exception("looking at the processes")
             await asyncio.sleep(LIST_S)
+
+    async def _keep(self):
+        """What looks have shown, onto the disk; they do not wait for it."""
+        await self._remember("memory", self.memory.as_json())
+        await self.telling.keep()
+        await self.closing.keep_blocks()
 
     async def _watch_disk(self):
         """By itself, for a disk that hangs must not keep the processes from being looked at."""
@@ -181,10 +188,9 @@ class Controller:
     async def _react(self):
         now_s, numbers = time.monotonic(), self.telling.numbers or {}
         disk = reactions.Disk(self.disk and self.disk.get("free"), numbers.get("disk_seconds_left"), self.system.disk_stop_bytes, self.system.disk_time_s)
-        todo, memory = reactions.react(self.derived, self.looks, run=self.run and self.run.row(), act=self.act(), memory=self.memory, now_s=now_s,
+        todo, self.memory = reactions.react(self.derived, self.looks, run=self.run and self.run.row(), act=self.act(), memory=self.memory, now_s=now_s,
                                        choose_limit_s=self.system.choose_limit_s, disk=disk)
-        await self.keep_memory(memory)
-        for each in todo:
+        for each in sorted(todo, key=lambda one: one.kind != "hold"):  # the trigger waits for nothing
             try:
                 await self._do_by_rule(each)
             except Refused as refused:
@@ -199,10 +205,10 @@ class Controller:
                 await self.keep_run(flags=set(reaction.flags))
         elif reaction.kind == "hold":
             await self.trigger.hold()
-            await self._say(reaction)
+            self._spawn(self._say(reaction))
         elif reaction.kind == "release":
             await self.trigger.release(self.trigger.wait_for(bool(self.memory.without)))
-            await self._say(reaction)
+            self._spawn(self._say(reaction))
         elif reaction.kind == "restart":
             self._spawn(self._restart(reaction))
         elif self.acts.now is None and self._failed_rules.get(reaction.kind, (0, 0.0))[1] <= time.monotonic():

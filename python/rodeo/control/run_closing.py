@@ -21,6 +21,7 @@ class Closing:
     def __init__(self, c):
         self.c = c
         self.router_links = {}  # router -> fids that it brings, of the run that is open
+        self._of_blocks = asyncio.Lock()  # so that none is written over with what was known of it before
 
     async def open_run(self, act, arguments, readouts):
         """A number and its row in one transaction, then the folders of those that take part. Refused leaves nothing behind but a closed row."""
@@ -74,6 +75,10 @@ class Closing:
     async def keep_blocks(self, *, over=False, files=()):
         """Luminosity blocks of the open run, as far as its trigger authority has marked them, to the database. `over`: there are no more; `files` say what is
         recorded of each. With several authorities none counts for the run."""
+        async with self._of_blocks:
+            await self._keep_blocks(over, files)
+
+    async def _keep_blocks(self, over, files):
         c, run = self.c, self.c.run
         names = c.trigger.authorities()
         if run is None or len(names) != 1:

@@ -99,9 +99,9 @@ class Telling:
 
     async def keep(self):
         """What happened to alarms since the last time, into the database."""
-        happened, self._happened = self._happened, []
-        for each in happened:
-            await self._write(each)
+        happened = bool(self._happened)
+        while self._happened:
+            await self._write(self._happened.pop(0))
         if happened:
             await self.c.remember_shelf(self.book.shelf())
         await self.keep_externals()
