@@ -6,7 +6,7 @@ import pytest
 from looking import CARDS, READOUTS, look, row, seen
 from test_derive import READY
 
-from rodeo.control.alarms import Alarm, Book, Condition
+from rodeo.control.alarms import RESTORED_LOOKS, Alarm, Book, Condition
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
 from rodeo.control.looks import Act, Memory
@@ -180,6 +180,17 @@ def test_acknowledgements_survive_a_restart():
         ).standing()
         == ()
     )
+
+
+def test_an_acknowledgement_survives_a_restart_after_which_the_first_looks_know_nothing():
+    disk = Condition("disk", "alarm", "no room", 1, 3)
+    book = Book()
+    book.evaluate([disk], 1)
+    book.acknowledge("disk", "ana", 2)
+    again = Book([one.as_json() for one in book.standing()])
+    assert [again.evaluate(found, 3) for found in ([], [], [disk], [disk])] == [[]] * 4 and again.standing()[0].acked_by == "ana"
+    over = Book([one.as_json() for one in book.standing()])
+    assert [kind for _ in range(RESTORED_LOOKS) for kind, _ in over.evaluate([], 4)] == ["cleared", "gone"]
 
 
 def test_what_does_not_stand_cannot_be_acknowledged():
