@@ -271,7 +271,7 @@ class Children:
             raise Refused("control.runs", f"{name} runs, as process {child.pid}", "")
         child.left = self._left(child)
         if child.left:
-            raise Refused("control.runs", f"what {name} started goes on without it: process {', '.join(map(str, child.left))}", "rodeo control abort ends it too")
+            raise Refused("control.runs", f"what {name} started goes on without it: process {', '.join(map(str, child.left))}", "rodeo control abort ends it")
         del self.known[name]
         self._remember()
 

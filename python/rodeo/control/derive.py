@@ -18,7 +18,7 @@ class Derived:
     """The state, and why.
 
     `what`: one sentence for the operator. `waiting_for`: texts "name: phase". `phases`: {name: phase}. `foreign`: sentences, why processes are not
-    this system's or this run's. `silent`: hosts that do not answer. `held`: what the trigger authority says, None if none answers.
+    this system's or this run's. `silent`: hosts that do not answer. `left`: sentences, what processes started that goes on without them. `held`: what the trigger authority says, None if none answers.
 
     Of processes: `broken` {name: why}, of classes that have too few good ones; `degraded` {name: why}, what may be missing; `ended`, needed ones that
     came to their end by themselves while others go on (they are in `broken` too); `going`, readouts that take part in the run and are good.
@@ -36,6 +36,7 @@ class Derived:
     foreign: tuple = ()
     going: tuple = ()
     silent: tuple = ()
+    left: tuple = ()
     held: bool | None = None
     heal: str | None = None
     phases: dict = field(default_factory=dict)
@@ -62,6 +63,7 @@ def derive(looks, run=None, act=None, memory=None, *, silent_hosts=(), strangers
         foreign=seen.foreign,
         going=tuple(look.name for look in seen.per_run if run is not None and seen.phase[look.name] == "running"),
         silent=seen.silent,
+        left=seen.left,
         held=seen.held,
         heal=heal if act is None else None,
         phases={look.name: seen.phase[look.name] for look in seen.looks},
@@ -78,6 +80,7 @@ class _Seen:
         self.alive = [look for look in looks if self.phase[look.name] in _ALIVE]
         self.in_run = [look for look in self.per_run if self.phase[look.name] in _ALIVE]
         self.unknown = [look for look in looks if look.alive is None]
+        self.left = tuple(f"what {look.name} started goes on without it: process {', '.join(map(str, look.left))}" for look in looks if look.left)
         self.held = held(looks)
         self.broken, self.degraded, self.waiting, self.ended = {}, {}, {}, ()
         self._sort()
@@ -201,7 +204,7 @@ def _without_run(seen):
                 None,
             )
         failed = {name: reason for name, reason in seen.broken.items() if seen.phase[name] == "failed"}
-        return ("ERROR", _first((), failed), None) if failed and wanted != "off" else ("OFF", "no process is there", None)
+        return ("ERROR", _first((), failed), None) if failed and wanted != "off" else ("OFF", seen.left[0] if seen.left else "no process is there", None)
     if wanted == "off":
         return "CLOSING", "processes are still there after the system was closed", "close"
     bad = {name: reason for name, reason in seen.broken.items() if seen.phase[name] in ("failed", "lost")}

@@ -30,7 +30,7 @@ class Supervised:
 
     def forget(self):
         """There is no process: before a launch, and after the record of one that ended has been taken away."""
-        self.alive, self.pid, self.exit = False, None, None
+        self.alive, self.pid, self.exit, self.left = False, None, None, ()
         self.started_ns = None
         self.launched_s = None
         self.cpu = self.rss_bytes = None
@@ -66,6 +66,7 @@ class Supervised:
             self.exit = Exit(status, process.signal, process.core or None)
         else:
             self.alive, self.exit = True, None
+        self.left = tuple(process.left) if process.state == "exited" else ()
         self.rss_bytes = process.rss_bytes
         self._use_of_cpu(process.cpu_seconds, now_s)
         return before != (self.alive, self.pid)
@@ -127,7 +128,7 @@ class Supervised:
             launched_age_s=age(self.launched_s), status=self.status, problems=self.problems, pid=self.pid, build=process.get("build"),
             configuration_sha256=process.get("configuration_sha256"), expected_sha256=self.expected_sha256, expected_build=self.expected_build,
             run_number=number, restarts=self.restarts, since_ns=self.since_ns, seen_ns=self.seen_ns, cpu=self.cpu if self.alive else None,
-            rss_bytes=self.rss_bytes if self.alive else None)
+            rss_bytes=self.rss_bytes if self.alive else None, left=self.left)
         phase = phase_of(look)
         if phase != self.phase:
             self.phase, self.since_ns = phase, time.time_ns()
