@@ -1,6 +1,7 @@
 """What the controller makes of the answers of hosts and processes, with its real observer and hosts that say what a test wants."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import looking
@@ -9,10 +10,12 @@ from rodeo.control.acts import cancelled
 from rodeo.control.controller import Controller
 from rodeo.control.derive import derive
 from rodeo.control.host import AgentProcess
+from rodeo.control.looks import Memory
 from rodeo.control.observing import Observer
-from rodeo.control.reactions import react
+from rodeo.control.reactions import Reaction, react
 from rodeo.control.refused import Refused
 from rodeo.control.run_keeping import OpenRun
+from rodeo.control.run_transitions import relaunch
 
 
 class Host:
@@ -76,21 +79,66 @@ class Stuck:
     audit = remember
 
 
+def controller(system=looking.SYSTEM, writer=None):
+    return Controller(system, rodeo="rodeo", hosts={"local": Host()}, database=SimpleNamespace(writer=writer or Silent(), reads=None))
+
+
+class Silent:
+    """Writer of a database that takes everything."""
+
+    async def remember(self, *_):
+        """It does."""
+
+    audit = remember
+
+
+def test_the_patience_of_the_system_file_counts_where_nothing_else_is_said(monkeypatch):
+    patient = replace(looking.SYSTEM, patience=3.0)
+    monkeypatch.setenv("RODEO_CONTROL_PATIENCE", "5")
+    assert controller(patient).patience == 5.0
+    monkeypatch.delenv("RODEO_CONTROL_PATIENCE")
+    assert controller(patient).patience == controller(patient).observer.patience == 3.0
+
+
+def test_an_abort_whose_controller_was_killed_is_gone_on_with_as_an_abort(monkeypatch):
+    async def main():
+        done = []
+
+        async def abort(c, act, arguments):
+            done.append((act.name, act.actor))
+
+        monkeypatch.setattr("rodeo.control.transitions.abort", abort)
+        room = controller()
+        room.publish = lambda: None
+        room.acts.changed = room.publish
+        room.run = OpenRun.from_json(OpenRun(number=7, stopping=True, aborting=True).as_json())
+        await room._act_by_rule(Reaction("stop", "run 7 stops"))
+        assert done == [("abort", "rule")]
+
+    asyncio.run(main())
+
+
+def test_nothing_is_launched_for_the_next_run_after_an_abort():
+    room = controller()
+    room.memory, room.launching = Memory(wanted="off"), None
+    asyncio.run(relaunch(room, None))
+
+
 def test_the_trigger_is_held_for_what_was_lost_before_anything_is_written():
     async def main():
-        controller = Controller(looking.SYSTEM, rodeo="rodeo", hosts={"local": Host()}, database=SimpleNamespace(writer=Stuck(), reads=None))
-        controller.run = OpenRun(number=7, state="RUNNING", first_event_ns=1)
-        controller.looks = looking.seen("running", "failed", "running", held=False)
-        controller.derived = derive(controller.looks, controller.run.row())
+        room = controller(writer=Stuck())
+        room.run = OpenRun(number=7, state="RUNNING", first_event_ns=1)
+        room.looks = looking.seen("running", "failed", "running", held=False)
+        room.derived = derive(room.looks, room.run.row())
         held = asyncio.Event()
 
         async def hold():
             held.set()
 
-        controller.trigger.hold = hold
-        reacting = asyncio.ensure_future(controller._react())
+        room.trigger.hold = hold
+        reacting = asyncio.ensure_future(room._react())
         await asyncio.wait_for(held.wait(), scaled(20))
-        await cancelled([reacting, *controller._tasks])
-        assert controller.memory.choice.process == "readout-1"
+        await cancelled([reacting, *room._tasks])
+        assert room.memory.choice.process == "readout-1"
 
     asyncio.run(main())

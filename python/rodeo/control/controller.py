@@ -42,12 +42,12 @@ OVERTAKEN_BY = {"launch": ("abort",), "start": ("stop", "abort"), "stop": ("abor
 
 class Controller:
     """`system` as system.load() gives it. `hosts` {name: Host} and `database` are made from it if they are not given; `patience` stretches all that is
-    decided by silence, for slow machines ($RODEO_CONTROL_PATIENCE)."""
+    decided by silence, for slow machines (else $RODEO_CONTROL_PATIENCE, else control.patience)."""
 
     def __init__(self, system, *, rodeo=None, hosts=None, database=None, patience=None):
         self.system = system
         self.rodeo = rodeo or place.rodeo_command()
-        self.patience = patience or float(os.environ.get("RODEO_CONTROL_PATIENCE") or 1.0)
+        self.patience = patience or float(os.environ.get("RODEO_CONTROL_PATIENCE") or system.patience)
         self.hosts = hosts or hosts_of(system, self.patience)
         self.database = database or adopt.database_of(system)
         self.writer, self.reads = self.database.writer, self.database.reads
@@ -223,6 +223,8 @@ class Controller:
             "close": ("close", lambda act: transitions.close(self, act, {})),
         }
         name, body = bodies[reaction.kind]
+        if name == "stop" and self.run is not None and self.run.aborting:  # the controller that began the abort was killed in it
+            name, body = "abort", lambda act: transitions.abort(self, act, {})
         try:
             await self.acts.do(name, "rule", self.limit_of(name), body, may_be_overtaken_by=OVERTAKEN_BY[name])
         except Refused as refused:

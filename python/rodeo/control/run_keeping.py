@@ -30,6 +30,7 @@ class OpenRun:
     asked_ns: int | None = None
     state: str = "STARTING"
     stopping: bool = False
+    aborting: bool = False  # it is ended by force: whoever goes on with that does the same
     first_event_ns: int | None = None
     stopped_ns: int | None = None
     flags: set = field(default_factory=set)

@@ -218,6 +218,8 @@ async def close_row(c, act, *, state, aborted=False):
 
 async def relaunch(c, act):
     """The readouts of the next run. What is essential and has failed is not started again by itself: that is its class's `restart`, or the holder's."""
+    if c.memory.wanted == "off":
+        return  # an abort or a close that a controller before this one did not come to the end of
     keep = [each.name for each in c.observer.members.values() if each.phase == "failed" and each.member.process_class.restart == "never"]
     if c.too_few(set(keep)):
         return  # without it nothing can be made ready: the state is ERROR, and says so

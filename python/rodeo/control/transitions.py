@@ -115,7 +115,7 @@ async def abort(c, act, arguments):
 
     await c.remember(wanted="off")
     if c.run is not None:
-        await c.keep_run(stopping=True, reason=c.run.reason or f"aborted by {act.actor}")
+        await c.keep_run(stopping=True, aborting=True, reason=c.run.reason or f"aborted by {act.actor}")
         await try_to_hold(c)
     left = []
     for group in c.system.in_start_order():
