@@ -11,11 +11,12 @@ import time
 import httpx
 import pytest
 import websockets.exceptions
-from idle_room import DOCUMENT, IdleRoom
+from idle_room import DOCUMENT, Idle, IdleRoom
 from rodeo.control import live
 from rodeo.control.client import Client
 from rodeo.control.commands import COMMANDS
 from rodeo.control.refused import Refused
+from rodeo.control.serve import serve
 from rodeo.control.server import ENDED, HERE
 from websockets.sync.client import connect as websocket
 
@@ -373,3 +374,17 @@ def test_a_room_that_is_gone_is_said(tmp_path, monkeypatch):
         client.status()
     assert found.value.code == "control.gone"
     client.leave()
+
+
+def test_a_room_that_cannot_begin_leaves_the_token_of_the_one_that_serves(tmp_path, monkeypatch):
+    monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path))
+
+    class Refusing(Idle):
+        async def open(self):
+            raise Refused("control.database", "another control room writes the journal", "")
+
+    token = tmp_path / "viewer.token"
+    token.write_text("of the room that serves\n")
+    with pytest.raises(Refused):
+        asyncio.run(serve(Refusing(), "second", ("127.0.0.1", 0), token_file=token, signals=()))
+    assert token.read_text() == "of the room that serves\n"
