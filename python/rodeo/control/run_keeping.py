@@ -149,12 +149,14 @@ def settle(run, reports, cards_after, routers_after, *, robs=None, kinds=None, a
 
 
 async def hashed(host, files):
-    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that."""
-    closed = [each["path"] for each in files if each["state"] == "closed"]
+    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that. Asked for one by one: what has its sum keeps it,
+    and the time of a request is that of one file."""
     sums = {}
-    if closed:
+    for path in (each["path"] for each in files if each["state"] == "closed"):
         try:
-            sums = await host.sha256(closed)
+            sums.update(await host.sha256([path]))
         except Refused as refused:
-            LOG.warning("checksums: %s", refused.what)
+            LOG.warning("checksum of %s: %s", path, refused.what)
+            if refused.code == "control.host_silent":
+                break
     return [{**each, "sha256": sums.get(each["path"])} for each in files]
