@@ -49,7 +49,7 @@ class Telling:
         in its place may hide before the next look."""
         c, now_s = self.c, time.monotonic()
         moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in c.observer.members.values()},
-                                c.disk and c.disk.get("free"))
+                                c.disk and c.disk.get("free"), {each.name: each.answered_s for each in c.observer.members.values() if each.answered_s is not None})
         if self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS:
             self._before, self._moment = self._moment, moment
             self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
