@@ -153,6 +153,22 @@ def test_a_stale_number_is_refused_after_control_changed_hands(room):
         assert ana.post("/api/commands/start", json={"fence": old}).status_code == 409  # free again, but what was sent before stays stale
 
 
+def test_a_command_whose_sender_loses_control_before_it_begins_is_refused(room):
+    with program(room, name="ana") as ana, program(room, name="eve") as eve:
+        ana.post("/api/commands/take")
+        room.call(lambda: setattr(room.controller, "hold", asyncio.Event()))
+        before, answers = room.call(lambda: len(room.controller.commands)), []
+        sender = threading.Thread(target=lambda: answers.append(ana.post("/api/commands/start")))
+        sender.start()
+        until(lambda: room.call(lambda: len(room.controller.commands)) > before)
+        eve.post("/api/commands/take", json={"at_once": True})
+        room.call(room.controller.hold.set)
+        sender.join(PATIENCE_S)
+        room.call(lambda: setattr(room.controller, "hold", None))
+        assert (answers[0].status_code, answers[0].json()["code"]) == (409, "control.stale_lease")
+        eve.post("/api/commands/release")
+
+
 def test_who_asks_has_control_after_a_minute_and_the_audit_says_by_itself(room):
     with program(room, name="ana") as ana, program(room, name="ben") as ben:
         fence = ana.post("/api/commands/take").json()["fence"]

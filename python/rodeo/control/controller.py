@@ -261,9 +261,9 @@ class Controller:
             await self.writer.audit("rule", "rule", "rule", reaction.kind, {"process": reaction.process} if reaction.process else {}, outcome, detail or reaction.why)
 
     # Commands
-    async def command(self, name, arguments, actor):
+    async def command(self, name, arguments, actor, still=lambda: None):
         """Carries out a command and returns a small JSON object. Refused: control.busy, control.not_now, or what the command says. It goes on to its end
-        if whoever sent it goes away."""
+        if whoever sent it goes away. `still()` raises Refused if they may not any more: asked after the look, before anything is done."""
         if name == "ack":
             return await self.telling.acknowledge(arguments["cause"], actor)
         if name == "shelve":
@@ -279,6 +279,7 @@ class Controller:
         await self.look()
         if refusal := self.refusal(name, arguments):
             raise Refused("control.busy" if self.acts.refusal(name) else "control.not_now", f"`{name}` is refused: {refusal}", "")
+        still()
         if name in ("launch", "recover", "abort", "close"):
             self._failed_rules.clear()
         LOG.info("%s by %s", name, actor, extra=FOR_OPERATORS)
