@@ -5,17 +5,18 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import looking
+import pytest
 from conftest import scaled
 from rodeo.control.acts import cancelled
 from rodeo.control.controller import Controller
 from rodeo.control.derive import derive
 from rodeo.control.host import AgentProcess
-from rodeo.control.looks import Memory
+from rodeo.control.looks import Choice, Memory
 from rodeo.control.observing import Observer
 from rodeo.control.reactions import Reaction, react
 from rodeo.control.refused import Refused
 from rodeo.control.run_keeping import OpenRun
-from rodeo.control.run_transitions import relaunch
+from rodeo.control.run_transitions import go_on, relaunch
 
 
 class Host:
@@ -86,7 +87,7 @@ def controller(system=looking.SYSTEM, writer=None):
 class Silent:
     """Writer of a database that takes everything."""
 
-    async def remember(self, *_):
+    async def remember(self, *_, **__):
         """It does."""
 
     audit = remember
@@ -114,6 +115,44 @@ def test_an_abort_whose_controller_was_killed_is_gone_on_with_as_an_abort(monkey
         room.run = OpenRun.from_json(OpenRun(number=7, stopping=True, aborting=True).as_json())
         await room._act_by_rule(Reaction("stop", "run 7 stops"))
         assert done == [("abort", "rule")]
+
+    asyncio.run(main())
+
+
+def test_a_loss_that_comes_while_somebody_goes_on_without_another_is_not_agreed_to():
+    async def main():
+        room = controller()
+        room.run, room.memory = OpenRun(number=7, state="PAUSED", first_event_ns=1), Memory("ready", Choice("readout-1", 0.0))
+        room.looks = looking.seen("running", "failed", "running", held=True)
+        room.derived = derive(room.looks, room.run.row(), memory=room.memory)
+
+        async def release(wait_for=None):
+            room.derived = replace(room.derived, broken={**room.derived.broken, "readout-2": "signal 9"})
+
+        room.trigger.release = release
+        room.derive = room.trigger.authorities = lambda: ()
+        room.trigger.declared = lambda: False
+        room.transition = Silent().remember
+        await go_on(room, None, {})
+        assert room.memory.without == {"readout-1"}
+
+    asyncio.run(main())
+
+
+def test_hosts_are_opened_side_by_side():
+    async def main():
+        room, opening = controller(), []
+
+        class Slow:
+            async def open(self):
+                opening.append(self)
+                while len(opening) < 2:
+                    await asyncio.sleep(0.01)
+                raise Refused("control.launcher", "enough is seen", "")
+
+        room.hosts, room.folders, room.database = {"near": Slow(), "far": Slow()}, SimpleNamespace(make=lambda: None), SimpleNamespace(open=Silent().remember)
+        with pytest.raises(Refused):
+            await asyncio.wait_for(room.open(), scaled(20))
 
     asyncio.run(main())
 

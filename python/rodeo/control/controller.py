@@ -75,8 +75,9 @@ class Controller:
         """Finds what is there, adopts it, and begins to look. Refused if the directory, the database or a host cannot be used."""
         await asyncio.to_thread(self.folders.make)
         await self.database.open()
-        for host in self.hosts.values():
-            await host.open()
+        for opened in await asyncio.gather(*(host.open() for host in self.hosts.values()), return_exceptions=True):  # one that is silent takes half a minute
+            if isinstance(opened, BaseException):
+                raise opened
         await adopt.adopt(self)
         self.evaluate()
         self.publish()

@@ -149,7 +149,7 @@ async def go_on(c, act, arguments):
         raise Refused("control.cannot_go_on", "the trigger authority itself is lost, and nobody else offers triggers", "stop")
     await _remove_links_of(c, lost)
     await c.trigger.release(c.trigger.wait_for(True))
-    await c.keep_memory(gone_on(c.memory, c.derived))
+    await c.keep_memory(gone_on(c.memory, lost))
     await c.keep_run(state="RUNNING", flags={"DEGRADED"})
     await c.transition(act, "go_on", "PAUSED", "RUNNING", began_ns, "done", "without " + ", ".join(sorted(names)))
     return {"run": c.run.number, "without": sorted(names)}
