@@ -16,7 +16,7 @@ from rodeo.control.observing import Observer
 from rodeo.control.reactions import Reaction, react
 from rodeo.control.refused import Refused
 from rodeo.control.run_keeping import OpenRun
-from rodeo.control.run_transitions import go_on, relaunch
+from rodeo.control.run_transitions import go_on, relaunch, stop
 
 
 class Host:
@@ -154,6 +154,26 @@ def test_hosts_are_opened_side_by_side():
         with pytest.raises(Refused):
             await asyncio.wait_for(room.open(), scaled(20))
 
+    asyncio.run(main())
+
+
+def test_a_stop_after_which_nothing_gets_ready_is_done_and_says_so(monkeypatch):
+    async def close_row(*_, **__):
+        return {"run": 7, "condition": "GOOD"}
+
+    async def main():
+        room = controller()
+        room.run, room.memory = OpenRun(number=7, state="RUNNING", first_event_ns=1), Memory("ready")
+        room.trigger.hold = room.launching.end_in_order = room.transition = Silent().remember
+        room.trigger.authorities = lambda: ()
+
+        async def prepare(members):
+            raise Refused("control.configuration", "readout.toml cannot be read", "")
+
+        room.launching.prepare = prepare
+        assert await stop(room, None, {}) == {"run": 7, "condition": "GOOD", "not_ready": "readout.toml cannot be read"}
+
+    monkeypatch.setattr("rodeo.control.run_transitions.close_row", close_row)
     asyncio.run(main())
 
 

@@ -101,7 +101,7 @@ async def undo(c, act, reason):
     await try_to_hold(c)
     await c.launching.end_in_order(act, per_run(c))
     await close_row(c, act, state="ABORTED", aborted=True)
-    await relaunch(c, act)
+    await _relaunched(c, act)
 
 
 def per_run(c):
@@ -173,7 +173,7 @@ async def _remove_links_of(c, lost):
 
 async def stop(c, act, arguments):
     """Ends the run in order. Done when reports are in, sums are made, files have their checksums, the row is closed, and the next run's readouts are
-    ready. Past its limit it is OVERDUE and says whom it waits for; nothing is killed."""
+    ready (else the summary has `not_ready`: why). Past its limit it is OVERDUE and says whom it waits for; nothing is killed."""
     if c.run is None:
         return {}
     began_ns, number, before = time.time_ns(), c.run.number, c.derived.state
@@ -184,8 +184,8 @@ async def stop(c, act, arguments):
         await c.launching.end_in_order(act, [member.name for member in group if member.per_run])
     summary = await close_row(c, act, state="CLOSED" if c.run.first_event_ns else "ABORTED", aborted=c.run.first_event_ns is None)
     await c.transition(act, "stop", before, "READY", began_ns, "done", "", run=number)
-    await relaunch(c, act)
-    return summary
+    why = await _relaunched(c, act)
+    return {**summary, "not_ready": why} if why else summary
 
 
 async def _settle(c, act):
@@ -214,6 +214,16 @@ async def close_row(c, act, *, state, aborted=False):
         return await c.close_books(act, state, aborted)
     finally:
         act.sealed = sealed
+
+
+async def _relaunched(c, act):
+    """Why the readouts of the next run are not ready, or None. The run that ended is closed all the same."""
+    try:
+        await relaunch(c, act)
+    except Refused as refused:
+        LOG.warning("nothing is ready for the next run: %s", refused.what)
+        return refused.what
+    return None
 
 
 async def relaunch(c, act):
