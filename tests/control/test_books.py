@@ -138,6 +138,11 @@ def test_events_are_fragments_of_each_rob():
     assert balance({"a": report(100, fragments=60), "b": report(100, fragments=20)}, robs={"a": 3, "b": 1}).events == 20
 
 
+def test_events_of_a_readout_are_those_of_all_its_lives():
+    reports = {"a": report(100, fragments=60), "b": report(50, fragments=10), "b#2": report(50, fragments=12)}
+    assert balance(reports, robs={"a": 3, "b": 2}).events == 11
+
+
 def test_books_are_true_for_any_counts():
     random_ = random.Random(18)
     for _ in range(2_000):

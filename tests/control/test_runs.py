@@ -55,6 +55,19 @@ def test_list_has_units_in_titles_and_numbers_to_the_right(verb):
     assert lines[3][:end_of_size].endswith(" 0.0") and lines[1][:end_of_size].endswith(" 0.0")
 
 
+def test_events_are_what_the_books_say_where_a_run_has_them(tmp_path):
+    async def main():
+        async with opened(tmp_path) as database:
+            number = await begin(database)
+            await database.writer.counters(number, "reader", {"fragments_built": 8}, 77)
+            await database.writer.counters(number, "", {"events": 3}, 77)
+            await end(database, number)
+            await good(database)
+            return (await database.reads.runs())[0]["events"], (await database.reads.run(number))["events"]
+
+    assert asyncio.run(main()) == (3, 3)
+
+
 def test_list_as_json_and_csv_has_base_units_and_all_of_the_text(verb):
     rows = json.loads(verb("list", "-o", "json")[1])
     assert [row["number"] for row in rows] == [3, 2, 1] and (rows[2]["bytes"], rows[2]["seconds"], rows[2]["files"], rows[2]["flags"]) == (4096, 2.0, 1, [])

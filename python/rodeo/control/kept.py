@@ -4,6 +4,7 @@ while the database is gone."""
 import contextlib
 
 STANDING = ("cause", "severity", "raised_ns", "what", "value", "limit", "do", "process", "acked_by", "acked_ns", "cleared_ns")
+OF_THE_RUN = ""  # process of a counter that is of no process
 BLOCK = ("first_trigger", "number", "scan_step", "first_id", "seen_ns", "triggers", "recorded")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rodeo.control import run_keeping
 from rodeo.control.blocks import Block, blocks_of, with_recorded
+from rodeo.control.kept import OF_THE_RUN
 from rodeo.control.overrides import directories_of_files
 from rodeo.control.refused import Refused
 from rodeo.control.run_keeping import OpenRun
@@ -138,6 +139,8 @@ class Closing:
             for name, report in reports.items():
                 if counted := counters_of(report):
                     await c.writer.counters(run.number, name, counted, closed_ns)
+            if books.events is not None:
+                await c.writer.counters(run.number, OF_THE_RUN, {"events": books.events}, closed_ns)
             await c.telling.keep_externals(closed_ns)
         if c.observer.strangers:
             LOG.warning("strangers: %s", c.observer.strangers)
