@@ -315,7 +315,7 @@ def test_logs_links_and_series_are_asked_for_by_process(room):
             assert refused.value.code == "control.argument"
         assert client.links("cards") == [{"fid": "0x1", "process": "cards"}]
         assert client.get("/api/series", names="rate", seconds=10)["series"] == {"rate": {"t": [1], "v": [10]}}
-        for path, query in (("/api/logs", {"lines": 0}), ("/api/logs", {"lines": "x"}), ("/api/series", {"seconds": 1e9}), ("/api/runs/x", {}), ("/api/runs/0", {})):
+        for path, query in (("/api/logs", {"lines": 0}), ("/api/logs", {"lines": "x"}), ("/api/series", {"names": "rate", "seconds": 1e9}), ("/api/series", {"seconds": 10}), ("/api/runs/x", {}), ("/api/runs/0", {})):
             with pytest.raises(Refused) as found:
                 client.get(path, **query)
             assert found.value.code == "control.argument", path

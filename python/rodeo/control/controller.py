@@ -413,7 +413,7 @@ class Controller:
         self.publish()
 
     def series(self, names, span_s):
-        return self.telling.series.get(names or None, span_s)
+        return self.telling.series.get(names, span_s)
 
     def metrics(self):
         """What the room knows, for Prometheus (room_metrics.py)."""
