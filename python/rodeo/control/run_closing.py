@@ -36,7 +36,7 @@ class Closing:
         asked_ns = time.time_ns()
         build = next((each.process.get("build") for each in readouts if each.process.get("build")), "")
         number = await c.writer.open_run(c.system.name, arguments.get("run_type") or "physics", act.actor, arguments.get("comment") or "",
-                                         {"system": c.system.text, "file": str(c.system.file), "sha256": c.system.sha256, "classes": configuration}, build, processes)
+                                         {"system": c.system.told_text, "file": str(c.system.file), "sha256": c.system.sha256, "classes": configuration}, build, processes)
         c.run = OpenRun(number=number, type=arguments.get("run_type") or "physics", holder=act.actor, comment=arguments.get("comment") or "",
                         directory=str(c.folders.run(number)), asked_ns=asked_ns, expected=[each.name for each in readouts],
                         lives={each.name: [each.report] for each in readouts},

@@ -209,7 +209,7 @@ class Telling:
     async def configuration(self):
         """What each class runs with: its file's text, the effective values and their origins, the settings over the file."""
         c = self.c
-        return {"system": {"file": str(c.system.file), "text": c.system.text, "sha256": c.system.sha256},
+        return {"system": {"file": str(c.system.file), "text": c.system.told_text, "sha256": c.system.sha256},
                 "classes": {name: found.as_json() for name, found in c.launching.configured.items()}}
 
 
