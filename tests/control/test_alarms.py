@@ -6,7 +6,7 @@ import pytest
 from looking import CARDS, READOUTS, look, row, seen
 from test_derive import READY
 
-from rodeo.control.alarms import RESTORED_LOOKS, Alarm, Book, Condition
+from rodeo.control.alarms import MOST_STANDING, RESTORED_LOOKS, Alarm, Book, Condition
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
 from rodeo.control.looks import Act, Memory
@@ -220,3 +220,17 @@ def test_the_list_begins_with_what_nobody_has_seen():
         ]
     )
     assert causes(book) == ["d", "c", "b", "a"]
+
+
+def test_an_alarm_takes_the_place_of_a_warning_where_none_is_free():
+    book = Book()
+    warnings = [Condition(f"w{number:03}", "warning", "w") for number in range(MOST_STANDING)]
+    for now_ns, warning in enumerate(warnings, 1):
+        book.evaluate(warnings[:now_ns], now_ns)
+    book.evaluate([one for one in warnings if one.cause != "w007"], 1000)
+    more = Condition("more", "warning", "m")
+    assert book.evaluate([*warnings[:7], *warnings[8:], more], 1001) == [] and book.left_out == 1
+    found = [*warnings[:7], *warnings[8:], more, Condition("a", "alarm", "a"), Condition("b", "alarm", "b")]
+    assert [(kind, one.cause, one.acked_by) for kind, one in book.evaluate(found, 1002)] == [("gone", "w007", "rule"), ("raised", "a", None), ("raised", "b", None)]
+    assert len(book.standing()) == MOST_STANDING and "w000" not in causes(book) and book.left_out == 2
+    assert book.evaluate(found, 1003) == [] and book.left_out == 2

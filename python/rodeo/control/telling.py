@@ -155,7 +155,8 @@ class Telling:
     def metrics(self):
         c = self.c
         return room_metrics.text(self.document, rules=c.system.rules, found=self.watch.found, gone=[one for one in self.watch.found if self.watch.is_gone(one)],
-                                 clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures, system=c.system)
+                                 clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures, system=c.system,
+                                 left_out=self.book.left_out)
 
     def closed(self, run, condition, flags, reason, state):
         """The run that ended last, as the document shows it."""
