@@ -104,6 +104,7 @@ def test_both_files_and_the_words_for_people_make_one_list_and_nothing_is_there_
     )
     marks = Marks()
     size = os.stat(log).st_size
+    marks.note(0, 5 * S)
     marks.note(size - 33, 35 * S)
     marks.note(size, 45 * S)
     found = found_in(log, "p", Wanted(), marks.known())
@@ -142,10 +143,18 @@ def test_the_time_of_a_line_is_when_the_file_was_first_seen_so_long():
     marks = Marks(most=3)
     for size, now_ns in ((10, 1), (10, 2), (20, 3), (30, 4), (40, 5)):
         marks.note(size, now_ns)
-    assert [records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [3, 3, 4, 5, 5]
+    assert [records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [None, None, 4, 5, 5], "nobody knows when what was there first was written"
     marks.note(7, 9)
-    assert marks.known() == ([7], [9]), "it was cut and begins anew"
+    assert [records.time_of(marks.known(), end) for end in (5, 7)] == [9, 9], "it was cut and begins anew"
     assert records.time_of(([], []), 1) is None
+
+
+def test_a_plain_line_that_was_there_before_anybody_looked_is_of_no_run(tmp_path):
+    log = written(tmp_path, plain=["the cause of last week"])
+    marks = Marks()
+    marks.note(os.stat(log).st_size, 15 * S)
+    assert [each["time_ns"] for each in found_in(log, "p", Wanted(), marks.known())] == [None]
+    assert found_in(log, "p", Wanted(run=7, since_ns=10 * S, until_ns=20 * S), marks.known()) == []
 
 
 def test_lines_of_several_processes_are_in_order_of_time_and_one_without_stays_with_its_neighbours():

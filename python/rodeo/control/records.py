@@ -106,16 +106,19 @@ def plain(text, process, time_ns):
 
 
 class Marks:
-    """How long a file was at what time, noted again and again: when a line without a time was written, to the second. Of one loop."""
+    """How long a file was at what time, noted again and again: when a line without a time was written, to the second. What was there at the first note that is
+    kept is older, nobody knows by how much. Of one loop."""
 
     def __init__(self, most=3600):
         self._sizes, self._times = deque(maxlen=most), deque(maxlen=most)
 
     def note(self, size, now_ns):
-        """A file that became shorter begins anew."""
+        """A file that became shorter has begun anew since the last note."""
         if self._sizes and size < self._sizes[-1]:
             self._sizes.clear()
             self._times.clear()
+            self._sizes.append(0)
+            self._times.append(now_ns)
         if not self._sizes or size > self._sizes[-1]:
             self._sizes.append(size)
             self._times.append(now_ns)
@@ -125,10 +128,10 @@ class Marks:
 
 
 def time_of(marks, end):
-    """When the line that ends at this place was there, None if nobody noted. `marks`: Marks.known()."""
+    """When the line that ends at this place was there, None if nobody noted, or it was there before. `marks`: Marks.known()."""
     sizes, times = marks
     place = bisect.bisect_left(sizes, end)
-    return times[place] if place < len(sizes) else times[-1] if times else None
+    return times[min(place, len(times) - 1)] if place > 0 else None
 
 
 def lines_backwards(path, most):
