@@ -189,6 +189,8 @@ def test_an_acknowledgement_survives_a_restart_after_which_the_first_looks_know_
     book.acknowledge("disk", "ana", 2)
     again = Book([one.as_json() for one in book.standing()])
     assert [again.evaluate(found, 3) for found in ([], [], [disk], [disk])] == [[]] * 4 and again.standing()[0].acked_by == "ana"
+    unseen = Book([{**one.as_json(), "acked_by": None, "acked_ns": None} for one in book.standing()])
+    assert [kind for kind, _ in unseen.evaluate([], 3)] == ["cleared"], "what nobody has seen keeps a run from starting no longer than it is so"
     over = Book([one.as_json() for one in book.standing()])
     assert [kind for _ in range(RESTORED_LOOKS) for kind, _ in over.evaluate([], 4)] == ["cleared", "gone"]
 

@@ -7,7 +7,7 @@ from .refused import Refused
 from .rules import SEVERITIES
 
 MOST_STANDING = 500
-RESTORED_LOOKS = 15  # for so many looks after a restart an alarm stands that is not found: numbers need some to be known
+RESTORED_LOOKS = 15  # for so many looks after a restart an acknowledged alarm stands that is not found: numbers need some to be known
 EXPECTED = ("rate_hz", "events")  # of a process that runs and has said them once; others come and go with what it does
 
 
@@ -74,7 +74,11 @@ class Book:
         self._shelf = {cause: one for cause, one in shelf.items() if _is_shelved(one)} if isinstance(shelf, dict) else {}
         alarms = (self._on_shelf(alarm) for one in standing if (alarm := Alarm.from_json(one)) is not None)
         self._alarms = {alarm.cause: alarm for alarm in alarms if alarm is not None}
-        self._history = {cause: deque([True] * RESTORED_LOOKS, maxlen=RESTORED_LOOKS) for cause, alarm in self._alarms.items() if alarm.cleared_ns is None}
+        self._history = {}
+        for cause, alarm in self._alarms.items():
+            if alarm.cleared_ns is None:
+                looks = RESTORED_LOOKS if alarm.acked_by else 1
+                self._history[cause] = deque([True] * looks, maxlen=looks)
         self._known = {}
         self._full = set()  # causes that hold now and found no place
         self.left_out = 0  # so many causes found none, since the room began
