@@ -127,8 +127,26 @@ def test_a_search_reads_no_more_than_it_may(tmp_path):
     log = written(tmp_path, structured=[line(number, f"line {number}") for number in range(1, 20_001)])
     found = found_in(log, "p", Wanted(lines=20_000), budget=100_000)
     assert 500 < len(found) < 1500 and found[-1]["message"] == "line 20000"
-    assert [each["message"] for each in found_in(log, "p", Wanted(search="line 3"), budget=100_000)] == []
+    assert found[0]["message"].startswith("what it said before was not looked at") and found[0]["time_ns"] == found[1]["time_ns"]
+    assert [each["level"] for each in found_in(log, "p", Wanted(search="line 3"), budget=100_000)] == ["warning"], "it says so where it finds nothing, too"
+    assert len(found_in(log, "p", Wanted(lines=20), budget=100_000)) == 20
     assert [each["message"] for each in found_in(log, "p", Wanted(search='"'))] == []
+
+
+def test_a_run_of_last_week_is_found_behind_what_was_said_since(tmp_path):
+    log = written(tmp_path, structured=[line(number * S, f"line {number}") for number in range(20_000)], older=[line(1, "long ago")])
+    found = found_in(log, "p", Wanted(run=7, since_ns=1000 * S, until_ns=1002 * S), budget=400_000)
+    assert [each["message"] for each in found] == ["line 1000", "line 1001", "line 1002"]
+
+
+def test_plain_lines_beyond_the_bound_are_not_said_to_be_none(tmp_path, monkeypatch):
+    log = written(tmp_path, plain=[f"line {number}" for number in range(1000)])
+    marks = Marks()
+    marks.note(0, 1)
+    marks.note(os.stat(log).st_size, 5 * S)
+    monkeypatch.setattr(records, "LONGEST_PLAIN", 1000)
+    assert [each["message"].split()[0] for each in found_in(log, "p", Wanted(search="line 3"), marks.known())] == ["what"]
+    assert found_in(log, "p", Wanted(search="line 3", since_ns=6 * S), marks.known()) == [], "all that was asked for was looked at"
 
 
 def test_lines_are_read_backwards_whole_over_the_borders_of_blocks(tmp_path, monkeypatch):
