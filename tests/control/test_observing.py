@@ -177,6 +177,26 @@ def test_a_stop_after_which_nothing_gets_ready_is_done_and_says_so(monkeypatch):
     asyncio.run(main())
 
 
+def test_a_pause_that_one_of_two_authorities_does_not_answer_changes_nothing():
+    class Two(Host):
+        asked = []
+
+        async def ask(self, name, request, timeout_s):
+            self.asked.append((name, request["command"]))
+            if name == "deaf":
+                raise Refused("control.no_answer", "no answer within 2 s", "")
+            return {}
+
+    room = controller()
+    room.trigger.authorities = lambda: ["good", "deaf"]
+    room.observer.host_of = lambda name: host
+    host = Two()
+    with pytest.raises(Refused) as refused:
+        asyncio.run(room.trigger.hold(or_none=True))
+    assert "deaf" in refused.value.what and "good" not in refused.value.what
+    assert host.asked == [("good", "trigger_hold"), ("deaf", "trigger_hold"), ("good", "trigger_release")]
+
+
 def test_nothing_is_launched_for_the_next_run_after_an_abort():
     room = controller()
     room.memory, room.launching = Memory(wanted="off"), None

@@ -119,7 +119,7 @@ async def try_to_hold(c):
 async def pause(c, act, arguments):
     """Holds the trigger. Everything stays as it is if its authority does not say so within 2 s."""
     began_ns = time.time_ns()
-    await c.trigger.hold()
+    await c.trigger.hold(or_none=True)
     await c.keep_run(state="PAUSED")
     await c.transition(act, "pause", "RUNNING", "PAUSED", began_ns, "done", "")
     return {"run": c.run.number} if c.run else {}
