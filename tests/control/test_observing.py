@@ -8,6 +8,7 @@ import looking
 import pytest
 from conftest import scaled
 from rodeo.control.acts import cancelled
+from rodeo.control.adopt import adopt
 from rodeo.control.controller import Controller
 from rodeo.control.derive import derive
 from rodeo.control.host import AgentProcess
@@ -201,6 +202,46 @@ def test_nothing_is_launched_for_the_next_run_after_an_abort():
     room = controller()
     room.memory, room.launching = Memory(wanted="off"), None
     asyncio.run(relaunch(room, None))
+
+
+class Remembering(Silent):
+    """Writer of a database that a controller before this one has left."""
+
+    def __init__(self, **kept):
+        self.kept = kept
+
+    async def recall(self, key):
+        return self.kept.get(key)
+
+    async def nothing(self, *_, **__):
+        return []
+
+    open_runs = alarms_standing = runs = nothing
+
+    def health(self):
+        return {"state": "good", "journal": 0}
+
+
+def test_what_was_remembered_of_a_process_counts_when_its_silent_host_is_there_again():
+    async def main():
+        room = controller(writer=Remembering(launched={"lines": [], "processes": {
+            "cards": {"pid": 100, "sha256": "a" * 64, "settings": ["emulator.name=lab-cards"]}, "readout-1": {"pid": 99, "sha256": "b" * 64, "writers": ["writer"]}}}))
+        room.reads, prepared = room.writer, []
+
+        async def prepare(members):
+            prepared.extend(members)
+
+        room.launching.prepare = prepare
+        await adopt(room)
+        assert prepared, "configurations are read, for nobody knows that nothing is there"
+        cards, readout = room.observer.members["cards"], room.observer.members["readout-1"]
+        assert (cards.alive, readout.alive) == (None, None) and cards.settings == ["emulator.name=lab-cards"]
+        await room.keep_launched()
+        room.observer.hosts["local"].processes = [process("cards"), process("readout-1")]
+        await room.observer.look()
+        assert (cards.expected_sha256, readout.expected_sha256, readout.writers) == ("a" * 64, None, ["writer"])
+
+    asyncio.run(main())
 
 
 def test_the_trigger_is_held_for_what_was_lost_before_anything_is_written():

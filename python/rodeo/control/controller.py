@@ -343,8 +343,8 @@ class Controller:
         """What processes said of themselves when they were ready, so that the next controller knows whether they are these."""
         await self._remember("launched", {
             "lines": [[name, values] for name, values in self.launching.lines.items()],
-            "processes": {each.name: {"pid": each.pid, "sha256": each.expected_sha256, "writers": each.writers, "settings": each.settings}
-                          for each in self.observer.members.values() if each.alive}})
+            "processes": {each.name: {"pid": each.remembered[0] if each.pid is None else each.pid, "sha256": each.expected_sha256 or each.remembered[1], "writers": each.writers,
+                                      "settings": each.settings} for each in self.observer.members.values() if each.alive is not False}})
 
     async def remember_shelf(self, shelf):
         await self._remember("shelf", shelf or None)

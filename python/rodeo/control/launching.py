@@ -100,7 +100,7 @@ class Launching:
             each.report, each.settings = str(folders.report(name, each.launches)), settings
             with contextlib.suppress(OSError):
                 Path(each.report).unlink()
-            each.expected_sha256 = None
+            each.expected_sha256, each.remembered = None, (None, None)
             runtime = place.runtime_directory()
             spec = LaunchSpec(
                 name=name, argv=launched.command_line(member, self.c.rodeo, system.name, settings=settings, report=each.report, run_directory=folders.place(name)),

@@ -19,6 +19,7 @@ class Supervised:
         self.settings = []  # KEY=VALUE of this life
         self.report = None  # where this life writes its report
         self.expected_sha256 = None
+        self.remembered = (None, None)  # pid and expected_sha256 of the process that the controller before this one had
         self.expected_build = None
         self.said = ""  # the last words of what ended badly
         self.ever_listed = False  # its launcher has said whether it is there
@@ -52,6 +53,8 @@ class Supervised:
         if self.pid is not None and process.pid != self.pid:
             self.forget()
         self.pid, self.started_ns = process.pid, process.started_ns
+        if self.expected_sha256 is None and self.pid == self.remembered[0]:
+            self.expected_sha256 = self.remembered[1]
         if self.launched_s is None:
             self.launched_s = now_s
         tag = process.tag if isinstance(process.tag, dict) else {}
