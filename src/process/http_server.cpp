@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <charconv>
@@ -25,6 +26,7 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
 constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::uint32_t kLargestRequest = 16 * 1024;
 
 Result<tcp::endpoint> endpoint_of(const std::string& listen) {
@@ -135,14 +137,24 @@ struct HttpServer::Machinery {
 
   void accept() {
     acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
-      if (!error) std::make_shared<Session>(std::move(socket), answer)->read();
-      if (acceptor.is_open()) accept();
+      if (error) return accept_later();
+      std::make_shared<Session>(std::move(socket), answer)->read();
+      accept();
+    });
+  }
+
+  // Where there are no more descriptors the same error comes at once, again and again.
+  void accept_later() {
+    retry.expires_after(kRetry);
+    retry.async_wait([this](beast::error_code error) {
+      if (!error && acceptor.is_open()) accept();
     });
   }
 
   Answer answer;
   asio::io_context context{1};
   tcp::acceptor acceptor;
+  asio::steady_timer retry{context};
   std::thread thread;
 };
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kLongestReply = 64 << 20;
 constexpr std::size_t kMostClients = 16;
+constexpr std::size_t kMostUnread = 1 << 20;  // bytes of answers that a client has not read
 
 /// Of the process that listens at the other end and says nothing: what the kernel knows of it, and what one does then.
 Error silent(int socket, std::chrono::milliseconds patience) {
@@ -42,6 +43,23 @@ Error silent(int socket, std::chrono::milliseconds patience) {
   return error;
 }
 
+enum class Sent : std::uint8_t { all, some, closed };
+
+/// As much of `out` as the client takes now; what is left stays in it.
+Sent send_out(int socket, std::string& out) {
+  while (!out.empty()) {
+    const ssize_t sent = ::send(socket, out.data(), out.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      out.erase(0, static_cast<std::size_t>(sent));
+    } else if (sent == 0) {
+      return Sent::closed;
+    } else if (errno != EINTR) {
+      return errno == EAGAIN || errno == EWOULDBLOCK ? Sent::some : Sent::closed;
+    }
+  }
+  return Sent::all;
+}
+
 }  // namespace
 
 LineServer::LineServer(const std::filesystem::path& path) {
@@ -63,7 +81,7 @@ void LineServer::accept_clients() {
 
 bool LineServer::serve_client(Client& client, const std::function<std::string(const std::string&)>& answer) {
   char buffer[4096];
-  while (true) {
+  while (client.out.size() < kMostUnread) {
     const ssize_t got = ::recv(client.fd.get(), buffer, sizeof buffer, 0);
     if (got > 0) {
       client.in.append(buffer, static_cast<std::size_t>(got));
@@ -76,27 +94,23 @@ bool LineServer::serve_client(Client& client, const std::function<std::string(co
     break;
   }
   for (std::size_t end = client.in.find('\n'); end != std::string::npos; end = client.in.find('\n')) {
+    // Whoever does not read is given no more answers until they do.
+    if (client.out.size() >= kMostUnread) {
+      const Sent sent = send_out(client.fd.get(), client.out);
+      if (sent != Sent::all) return sent == Sent::some;
+    }
     client.out += answer(client.in.substr(0, end)) + "\n";
     client.in.erase(0, end + 1);
   }
-  while (!client.out.empty()) {
-    const ssize_t sent = ::send(client.fd.get(), client.out.data(), client.out.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      client.out.erase(0, static_cast<std::size_t>(sent));
-    } else if (sent == 0) {
-      return false;
-    } else if (errno != EINTR) {
-      return errno == EAGAIN || errno == EWOULDBLOCK;
-    }
-  }
-  return true;
+  return send_out(client.fd.get(), client.out) != Sent::closed;
 }
 
 void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::string(const std::string&)>& answer) {
   std::vector<pollfd> ready{{.fd = endpoint_.get(), .events = POLLIN, .revents = 0}};
   for (const Client& client : clients_) {
-    ready.push_back(
-        {.fd = client.fd.get(), .events = static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), .revents = 0});
+    const int reads = client.out.size() < kMostUnread ? POLLIN : 0;
+    const int writes = client.out.empty() ? 0 : POLLOUT;
+    ready.push_back({.fd = client.fd.get(), .events = static_cast<short>(reads | writes), .revents = 0});
   }
   if (::poll(ready.data(), ready.size(), static_cast<int>(wait.count())) <= 0) return;
   for (std::size_t i = clients_.size(); i-- > 0;) {

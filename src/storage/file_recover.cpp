@@ -65,23 +65,31 @@ class Scanner {
 
   Result<ScanTotals> run() {
     std::size_t at = start();
-    std::optional<FileEnd> end;
+    std::optional<FileEnd> end;  // no whole event follows it
+    std::size_t end_at = 0;
     while (at < file_.size()) {
+      const std::size_t before = at;
       if (const auto record = decode_file_end(file_.subspan(at))) {
         end = *record;
-        break;
+        end_at = at;
+        at = behind_end(at);
+      } else {
+        std::size_t next = 0;
+        RODEO_TRY(take(at, next));
+        if (next != 0) {
+          known_up_to_ = next;
+          end.reset();
+        }
+        at = next != 0 ? next : skip_to(at, search_.next(at + 1));
       }
-      std::size_t next = 0;
-      RODEO_TRY(take(at, next));
-      if (next != 0) known_up_to_ = next;
-      const std::size_t before = std::exchange(at, next != 0 ? next : skip_to(at, search_.next(at + 1)));
       tell(progress_, at - before);
       if (stop_ && stop_())
         return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again", "",
                                      "the file that was read is as it was"});
     }
     totals_.closed = end.has_value();
-    numbers_.finish(end, at, at - known_up_to_);
+    if (!end) end_at = at;
+    numbers_.finish(end, end_at, end_at - known_up_to_);
     totals_.missing_events = numbers_.missing();
     if (!end) totals_.findings.add(file_.size(), "the file ends without an end record");
     return std::move(totals_);
@@ -141,7 +149,7 @@ class Scanner {
 
   Result<void> keep(std::span<const std::byte> stored, std::size_t offset) {
     ++totals_.events;
-    return found_({.offset = offset, .stored = stored, .run_number = run_number_});
+    return found_({.offset = offset, .stored = stored, .run_number = run_number_, .part = part_});
   }
 
   // An event that is tried as a data block and once more without its separator is reported once.
@@ -153,6 +161,15 @@ class Scanner {
 
   static bool load_is(std::span<const std::byte> bytes, std::uint32_t marker) {
     return bytes.size() >= kWordBytes && load_word(bytes.data()) == marker;
+  }
+
+  // Where to go on behind an end record: one that is not the last of the file is damage, or another file was put behind this one.
+  std::size_t behind_end(std::size_t at) {
+    ++part_;
+    const std::size_t behind = at + kFileEndBytes;
+    if (behind == file_.size()) return behind;
+    totals_.findings.add(at, fmt::format("an end record with {} bytes behind it", file_.size() - behind));
+    return skip_to(behind, search_.next(behind));
   }
 
   // Damage between two whole events counts once, however often the search stops inside it.
@@ -176,6 +193,7 @@ class Scanner {
   std::size_t damaged_up_to_ = 0;
   std::size_t reported_up_to_ = 0;
   std::uint32_t run_number_ = 0;
+  std::uint64_t part_ = 0;  // end records so far
   bool compressed_ = false;
 };
 
@@ -193,11 +211,13 @@ class HeaderDoubts {
   // `recovered`: marks of events are from an earlier recovery. `whole`: events of a farm, which have stream tags of their own.
   HeaderDoubts(bool damaged, bool recovered, bool whole) : damaged_(damaged), recovered_(recovered), whole_(whole) {}
 
-  void add(std::uint64_t event, std::uint64_t offset, std::span<const std::byte> bytes) {
-    const Decoded<FullEventView> view = decode_full_event(bytes);
+  // Of a file that does not compress whole events.
+  void add(std::uint64_t event, const FoundEvent& found) {
+    const Decoded<FullEventView> view = decode_full_event(found.stored);
+    if (found.part != std::exchange(part_, found.part)) begin_anew();
     if (recovered_ && view->header_not_proven()) return;
-    compare_with_rob(*view, event, offset);
-    seen_.push_back({event, offset, view->words.sub(0, view->header_words).to_vector()});
+    compare_with_rob(*view, event, found.offset);
+    seen_.push_back({event, found.offset, view->words.sub(0, view->header_words).to_vector()});
     if (seen_.size() > 3) seen_.erase(seen_.begin());
     if (seen_.size() < 3) return;
     if (!std::exchange(judged_first_, true)) compare(seen_[0], seen_[1], seen_[2]);
@@ -206,7 +226,7 @@ class HeaderDoubts {
 
   // No event follows.
   void finish() {
-    if (seen_.size() == 3) compare(seen_[2], seen_[0], seen_[1]);
+    begin_anew();
     std::ranges::sort(doubts_, {}, [](const Doubt& doubt) { return doubt.right.offset; });
     const auto same = std::ranges::unique(doubts_, {}, [](const Doubt& doubt) { return doubt.right.offset; });
     doubts_.erase(same.begin(), same.end());
@@ -220,6 +240,13 @@ class HeaderDoubts {
     std::uint64_t offset = 0;
     std::vector<std::uint32_t> header;
   };
+
+  // What comes now has nothing in common with what was before.
+  void begin_anew() {
+    if (seen_.size() == 3) compare(seen_[2], seen_[0], seen_[1]);
+    seen_.clear();
+    judged_first_ = false;
+  }
 
   // What is the same in the events around it must be the same in an event, but for what belongs to each event alone.
   void compare(const Seen& event, const Seen& one, const Seen& other) {
@@ -257,6 +284,7 @@ class HeaderDoubts {
   bool recovered_;
   bool whole_;
   bool judged_first_ = false;
+  std::uint64_t part_ = 0;
   std::vector<Seen> seen_;  // the last three
   std::vector<Doubt> doubts_;
   std::vector<std::byte> buffer_;
@@ -312,7 +340,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
       file,
       [&](const FoundEvent& event) -> Result<void> {
         run_number = event.run_number;
-        if (ours && crc != FileCrc::holds) doubts.add(events, event.offset, event.stored);
+        if (ours && !header->compressed_blocks() && crc != FileCrc::holds) doubts.add(events, event);
         ++events;
         return {};
       },

@@ -20,6 +20,7 @@ struct FoundEvent {
   std::uint64_t offset = 0;           ///< of the event in the file
   std::span<const std::byte> stored;  ///< as it lies in the file; compressed if the file compresses whole blocks
   std::uint32_t run_number = 0;       ///< from the event itself
+  std::uint64_t part = 0;  ///< end records that lie before it: where files were put one behind the other, each is a part
 };
 
 struct ScanTotals {
@@ -33,7 +34,8 @@ struct ScanTotals {
 };
 
 /// Calls found() for every whole event of the file, in order, until it fails. A whole event decodes, fills its data block, and its
-/// checksums hold. After damage the scan goes on at the next separator or event that is whole. Survives any bytes.
+/// checksums hold. After damage, and after an end record that does not end the file, the scan goes on at the next separator or event that is whole.
+/// Survives any bytes.
 /// `stop` is asked at every step; where it says so the error is data.interrupted.
 Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
                                const Progress& progress = {}, const std::function<bool()>& stop = {});

@@ -76,6 +76,15 @@ TEST_F(LogLines, FoldWhatComesAgainWithinASecond) {
   EXPECT_NE(lines()[3].find("is there"), std::string::npos);
 }
 
+TEST_F(LogLines, AreFoldedForASecondAlsoWhereTheClockIsSetBack) {
+  LogFile file(path_, "p", {});
+  file.write(said("link 3 is dark"), 3600 * kSecond, std::nullopt);
+  file.write(said("link 3 is dark"), 5 * kSecond, std::nullopt);
+  EXPECT_EQ(lines().size(), 2U);
+  file.write(said("link 3 is dark"), 5 * kSecond + 1, std::nullopt);
+  EXPECT_EQ(lines().size(), 2U);
+}
+
 TEST_F(LogLines, AreFoldedNoMoreAtTheEnd) {
   {
     LogFile file(path_, "p", {});

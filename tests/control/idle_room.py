@@ -68,10 +68,11 @@ class Idle:
     def set_lease(self, lease):
         self.put(lease=lease)
 
-    async def command(self, name, arguments, actor):
+    async def command(self, name, arguments, actor, still):
         self.commands.append((name, arguments, actor))
         if self.hold is not None:
             await self.hold.wait()
+        still()
         if name == "pause":
             raise Refused("control.state", "no run is open", "rodeo control start")
         if name == "resume":

@@ -16,6 +16,7 @@ _WORDS = {
     "absent": {"alive": False},
     "launching": {"alive": True, "launched_age_s": 1.0},
     "done": {"alive": False, "exit": Exit(status=0)},
+    "left": {"alive": False, "exit": Exit(status=0), "left": (55,)},
     "lossy": {"alive": False, "exit": Exit(status=6)},
     "failed": {"alive": False, "exit": Exit(status=1)},
     "killed": {"alive": False, "exit": Exit(signal=9)},

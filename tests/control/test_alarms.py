@@ -6,7 +6,7 @@ import pytest
 from looking import CARDS, READOUTS, look, row, seen
 from test_derive import READY
 
-from rodeo.control.alarms import Alarm, Book, Condition
+from rodeo.control.alarms import MOST_STANDING, RESTORED_LOOKS, Alarm, Book, Condition
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
 from rodeo.control.looks import Act, Memory
@@ -182,6 +182,19 @@ def test_acceptance_18_acknowledgements_survive_a_restart():
     )
 
 
+def test_an_acknowledgement_survives_a_restart_after_which_the_first_looks_know_nothing():
+    disk = Condition("disk", "alarm", "no room", 1, 3)
+    book = Book()
+    book.evaluate([disk], 1)
+    book.acknowledge("disk", "ana", 2)
+    again = Book([one.as_json() for one in book.standing()])
+    assert [again.evaluate(found, 3) for found in ([], [], [disk], [disk])] == [[]] * 4 and again.standing()[0].acked_by == "ana"
+    unseen = Book([{**one.as_json(), "acked_by": None, "acked_ns": None} for one in book.standing()])
+    assert [kind for kind, _ in unseen.evaluate([], 3)] == ["cleared"], "what nobody has seen keeps a run from starting no longer than it is so"
+    over = Book([one.as_json() for one in book.standing()])
+    assert [kind for _ in range(RESTORED_LOOKS) for kind, _ in over.evaluate([], 4)] == ["cleared", "gone"]
+
+
 def test_what_does_not_stand_cannot_be_acknowledged():
     with pytest.raises(Refused) as refused:
         Book().acknowledge("nothing", "ana", 1)
@@ -209,3 +222,17 @@ def test_the_list_begins_with_what_nobody_has_seen():
         ]
     )
     assert causes(book) == ["d", "c", "b", "a"]
+
+
+def test_an_alarm_takes_the_place_of_a_warning_where_none_is_free():
+    book = Book()
+    warnings = [Condition(f"w{number:03}", "warning", "w") for number in range(MOST_STANDING)]
+    for now_ns, warning in enumerate(warnings, 1):
+        book.evaluate(warnings[:now_ns], now_ns)
+    book.evaluate([one for one in warnings if one.cause != "w007"], 1000)
+    more = Condition("more", "warning", "m")
+    assert book.evaluate([*warnings[:7], *warnings[8:], more], 1001) == [] and book.left_out == 1
+    found = [*warnings[:7], *warnings[8:], more, Condition("a", "alarm", "a"), Condition("b", "alarm", "b")]
+    assert [(kind, one.cause, one.acked_by) for kind, one in book.evaluate(found, 1002)] == [("gone", "w007", "rule"), ("raised", "a", None), ("raised", "b", None)]
+    assert len(book.standing()) == MOST_STANDING and "w000" not in causes(book) and book.left_out == 2
+    assert book.evaluate(found, 1003) == [] and book.left_out == 2

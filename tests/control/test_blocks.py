@@ -1,6 +1,11 @@
 """Luminosity blocks of a run, from what the trigger authority has marked: where each begins, what it has."""
 
+import asyncio
+
+from databases import begin, end, opened
+
 from rodeo.control.blocks import Block, blocks_of, with_recorded
+from rodeo.control.run_keeping import OpenRun
 
 
 def trigger(*marks, accepted=100):
@@ -37,3 +42,23 @@ def test_recorded_events_are_of_the_files_of_a_block_if_one_block_alone_has_its_
              for number, (block, events) in enumerate(((1, 5), (1, 7), (2, 9), (0, 3), (1, None)))]
     assert [each.recorded for each in with_recorded(blocks, files)] == [12, None, None]
     assert [each.recorded for each in with_recorded(blocks[:1], [])] == [0]
+
+
+def test_what_is_remembered_of_a_run_does_not_grow_with_its_blocks():
+    run = OpenRun(number=7, blocks=[each.as_json() for each in blocks_of([], trigger((40, 1, 0)), 40, 5)])
+    assert run.as_json() == OpenRun(number=7).as_json()
+
+
+def test_the_next_controller_finds_the_blocks_of_the_open_run_in_their_own_records(tmp_path):
+    async def main():
+        async with opened(tmp_path) as database:
+            number = await begin(database)
+            for block in blocks_of([], trigger((40, 1, 0), (60, 2, 0)), 40, 5):
+                await database.writer.lumi_block(number, block)
+        async with opened(tmp_path, url=f"sqlite:///{tmp_path / 'nowhere' / 'runs.db'}") as database:  # the journal alone has them
+            blocks = [Block.from_json(each) for each in await database.writer.blocks()]
+            await end(database, number)
+            return blocks, await database.writer.blocks()
+
+    blocks, after = asyncio.run(main())
+    assert shown(blocks) == [(0, 1, 0, 7_040, 20), (20, 2, 0, 7_060, None)] and after == []

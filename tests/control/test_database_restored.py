@@ -64,6 +64,59 @@ def test_folders_with_a_run_json_count_where_the_journal_is_gone_too(restored):
     assert kept(restored, runs(2)) == [4, 5]
 
 
+@pytest.fixture
+def copied_in_a_run(tmp_path):
+    """A directory whose database is a copy from the middle of run 1, which has ended since."""
+
+    async def begun(database):
+        await database.writer.open_run("lab", "test", "ana", "", {"classes": {}}, "build", [])
+
+    async def ended(database):
+        (tmp_path / "runs" / "000001").mkdir(parents=True)
+        await database.writer.note(1, "ana", "good beam")
+        await database.writer.process(1, "reader", "local", "essential", 0, None, None, {"chunks": {"sent": 8}})
+        await database.writer.close_run(1, "CLOSED", "GOOD", [], "", 1, 2, 3)
+
+    kept(tmp_path, begun)
+    shutil.copy(tmp_path / "runs.db", tmp_path / "copy")
+    kept(tmp_path, ended)
+    for each in tmp_path.glob("runs.db*"):
+        each.unlink()
+    shutil.copy(tmp_path / "copy", tmp_path / "runs.db")
+    return tmp_path
+
+
+def test_a_run_that_has_ended_since_a_copy_was_made_is_not_open_for_a_room_that_begins(copied_in_a_run):
+    before = (copied_in_a_run / "runs" / "000001" / "run.json").read_bytes()
+
+    async def work(database):
+        return await database.writer.open_runs(), await database.reads.run(1)
+
+    rows, run = kept(copied_in_a_run, work)
+    assert (rows, run["state"], run["condition"], run["closed_ns"]) == ([], "CLOSED", "GOOD", 3)
+    assert ([each["text"] for each in run["notes"]], [each["name"] for each in run["processes"]]) == (["good beam"], ["reader"])
+    assert (copied_in_a_run / "runs" / "000001" / "run.json").read_bytes() == before
+
+
+def test_a_run_that_has_ended_since_a_copy_was_made_keeps_nobody_from_starting_one(copied_in_a_run):
+    assert kept(copied_in_a_run, runs(1)) == [2]
+
+
+def test_the_run_json_of_one_run_is_not_written_over_with_that_of_another(copied_in_a_run):
+    file = copied_in_a_run / "runs" / "000001" / "run.json"
+    for each in [*copied_in_a_run.glob("runs.db*"), copied_in_a_run / "journal.jsonl"]:
+        each.unlink()
+    (copied_in_a_run / "runs" / "000001").rename(copied_in_a_run / "away")  # so that the number is given again
+
+    async def work(database):
+        number = await database.writer.open_run("lab", "test", "ana", "", {"classes": {}}, "build", [])
+        (copied_in_a_run / "away").rename(copied_in_a_run / "runs" / f"{number:06d}")
+        await database.writer.close_run(number, "ABORTED", "ABORTED", [], "", None, 2, 3)
+
+    kept(copied_in_a_run, work)
+    assert '"state": "CLOSED"' in file.read_text()
+
+
 def test_what_is_no_number_is_unknown_in_a_row_and_rows_are_json(tmp_path):
     bad = {"nan": float("nan"), "more": [float("inf"), 1.5]}
 

@@ -74,6 +74,7 @@ WITH_A_RUN = {
     "another run's readout": (("running", "running", "running"), {"run": row(number=8)}, "ERROR", None),
     "a host fell silent a moment ago": (("silent", "silent", "silent"), {"silent_hosts": ("local",)}, "RUNNING", None),
     "a new controller, and a silent host": (("unknown", "unknown", "unknown"), {"silent_hosts": ("local",)}, "RUNNING", None),
+    "a new controller, one readout comes to its end and the other's host is silent": (("running", "draining", "unknown"), {"held": False}, "RUNNING", None),
     "a new controller, a silent host, a stop": (("unknown", "unknown", "unknown"), {"silent_hosts": ("local",), "run": STOPPING}, "STOPPING", None),
 }
 

@@ -5,6 +5,7 @@ import os
 import signal
 
 import pytest
+from rodeo.control import kernel
 from room_process import RoomProcess
 from running_room import RunningRoom, phases
 from small_systems import emulator_file, one_card, process, readout_file, two_of_three, two_readouts, write
@@ -278,3 +279,21 @@ def test_acceptance_3_a_killed_controller_loses_no_event_and_the_next_one_adopts
         room.until(lambda document: (document["numbers"]["events"] or 0) > (before["numbers"]["events"] or 0), "data go on")
         done = room.client.stop()
         assert done["condition"] == "GOOD" and done["sent"] == done["built"] == 2 * done["events"]
+
+
+def test_what_a_process_started_and_left_is_named_and_an_abort_ends_it(place):
+    parent = process("parent", "program", command=["/bin/sh", "-c", "setsid sleep 1000 & exec sleep 1001"])
+
+    def there():
+        return len(kernel.processes_with("RODEO_PROCESS", f"{os.environ['RODEO_RUNTIME_DIR']}:left@local/parent"))
+
+    with RunningRoom(write(place / "left", parent, name="left")) as room:
+        room.command("launch")
+        room.until(lambda _: there() == 2, "there are two")
+        assert room.refusal("close") == "control.left_over"
+        room.until(lambda document: document["state"] == "OFF" and document["what"].startswith("what parent started goes on without it: process "), "it is named")
+        assert room.refusal("launch") == "control.not_now"
+        room.command("abort", confirm=True)
+        assert there() == 0
+        room.until_state("OFF")
+        room.command("launch")

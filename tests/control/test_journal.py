@@ -1,7 +1,10 @@
 """The journal: whole after kill -9 at any point, cut off where it was never acknowledged, and each record in the tables once and in its order."""
 
 import asyncio
+import contextlib
+import json
 import random
+import resource
 import signal
 import sqlite3
 import time
@@ -82,6 +85,47 @@ def test_compacting_keeps_what_stands_and_what_is_not_applied(tmp_path):
     again.open()
     assert (again.id, again.after, again.last, [sequence for sequence, _ in again.records(0)]) == (journal.id, 3, 5, [4, 5])
     assert again.kept.remembered == {f"fact-{index}": index for index in range(1, 6)}
+    again.close()
+
+
+def test_a_journal_that_has_lost_its_first_line_learns_from_the_database_what_was_in_it(tmp_path):
+    async def main():
+        async with opened(tmp_path) as database:
+            await database.writer.remember("launched", {"cards": 7})
+            await database.writer.remember("memory", {"wanted": "ready"})
+        journal = tmp_path / "journal.jsonl"
+        assert len(journal.read_text().splitlines()) == 1
+        journal.write_text("x" + journal.read_text() + line_of(json.loads(journal.read_text())["journal"], 3, {
+            "kind": "remember", "system": "lab", "key": "memory", "value": {"wanted": "off"}}).decode())
+        async with opened(tmp_path) as database:
+            await good(database)
+            assert (await database.writer.recall("launched"), await database.writer.recall("memory")) == ({"cards": 7}, {"wanted": "off"})
+
+    asyncio.run(main())
+
+
+@contextlib.contextmanager
+def longest_file(size):
+    """The disk takes no file that is longer."""
+    before, heard = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
+
+
+def test_the_old_journal_stays_where_the_disk_has_no_room_for_the_new_one(tmp_path):
+    journal = journal_of(tmp_path, 50)
+    with longest_file(300), pytest.raises(OSError):
+        journal.compact(journal.last)
+    assert [each.name for each in tmp_path.glob("*.part")] == []
+    journal.append([(51, {"kind": "remember", "system": "lab", "key": "fact-51", "value": 51})])
+    journal.close()
+    again = Journal(tmp_path)
+    again.open()
+    assert (again.last, again.damaged, again.torn, len(again.kept.remembered)) == (51, 0, 0, 51)
     again.close()
 
 

@@ -9,7 +9,7 @@ from databases import begin, opened
 
 from rodeo.control import schema as schema_module
 from rodeo.control.refused import Refused
-from rodeo.control.schema import Schema, refuse_other, version
+from rodeo.control.schema import Schema, limits, refuse_other, version
 from rodeo.control.tables import HEAD, METADATA
 
 
@@ -70,6 +70,16 @@ def test_tables_of_postgresql_can_be_made_of_it():
     METADATA.create_all(engine, checkfirst=False)
     text = "\n".join(said)
     assert "WHERE state = 'OPEN'" in text and "BIGSERIAL" in text and len([one for one in said if "CREATE TABLE" in one]) == len(METADATA.tables)
+
+
+def test_a_connection_of_postgresql_does_not_wait_for_ever():
+    from rodeo.control.tables import sa
+
+    given = limits(sa.make_url("postgresql+psycopg://host/lab"), 5.0)
+    assert given["keepalives"] == 1 and given["tcp_user_timeout"] == 12_000 and given["options"] == "-c statement_timeout=60000 -c lock_timeout=5000"
+    own = limits(sa.make_url("postgresql+psycopg://host/lab?connect_timeout=9&options=-c%20lock_timeout%3D1"), 5.0)
+    assert "connect_timeout" not in own and "options" not in own
+    assert limits(sa.make_url("mysql://host/lab"), 5.0) == {}
 
 
 def test_a_database_of_a_newer_version_is_left_alone_and_a_run_goes_on_without_it(tmp_path):

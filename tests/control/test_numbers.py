@@ -50,6 +50,16 @@ def test_what_nobody_knows_is_none_and_never_zero():
     assert one["trigger_rate_hz"] is None and one["events"] is None and one["recording"] is None
 
 
+def test_who_has_not_answered_between_two_looks_has_no_rate_and_then_that_of_all_the_time():
+    def look(time_s, built, answered_s):
+        return Moment(time_s, {"r": readout(built, bytes_in=built), "cards": cards(int(100 * time_s))}, answered_s={"r": answered_s})
+
+    first, second, third = look(10.0, 100, 10.0), look(11.0, 100, 10.0), look(12.0, 500, 12.0)
+    assert of_process("r", first, second)["rate_hz"] is None and numbers(first, second)["bytes_in_per_second"] is None
+    assert of_process("r", first, second)["events"] == 100 and of_process("cards", first, second)["rate_hz"] == 100
+    assert of_process("r", second, third)["rate_hz"] == 200 and numbers(second, third)["bytes_in_per_second"] == 200
+
+
 def test_two_looks_too_near_give_no_rate():
     before, after = {"cards": cards(100)}, {"cards": cards(200)}
     assert of(before, after, 0.4)["trigger_rate_hz"] is None and of(before, after, 0.5)["trigger_rate_hz"] == 200

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rodeo.control.commands import RUN_TYPES
 
 from conftest import BUILD, ROOT, scaled
 
@@ -66,3 +68,8 @@ def test_every_package_has_one_version_and_no_registry():
 def test_nothing_of_it_is_fetched_from_elsewhere(file):
     text = (PAGE / file).read_text()
     assert "//" not in text.replace("</", "") and "@import" not in text
+
+
+def test_the_page_offers_the_types_of_runs_that_the_command_takes():
+    offered = re.search(r"const TYPES = \[(.*?)\]", (WEB / "src" / "parts" / "Start.svelte").read_text())[1]
+    assert sorted(re.findall(r"'(\w+)'", offered)) == sorted(RUN_TYPES)

@@ -94,7 +94,7 @@ def test_triggers_that_a_person_holds_are_not_released():
 
 def test_to_go_on_without_what_was_lost_releases_the_trigger_and_is_remembered():
     _, memory = after(LOST, run=row())
-    memory = gone_on(memory, derive(seen(*LOST, held=True), row(), None, memory))
+    memory = gone_on(memory, derive(seen(*LOST, held=True), row(), None, memory).broken)
     assert memory.choice is None and memory.without == {"readout-1"}
     reactions, memory = after(LOST, Memory.from_json(memory.as_json(), 140.0), held=True, run=row(flags=("DEGRADED",)), now_s=140.0)
     assert set(reactions) == {"release"} and "without readout-1" in reactions["release"].why

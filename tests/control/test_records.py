@@ -104,6 +104,7 @@ def test_both_files_and_the_words_for_people_make_one_list_and_nothing_is_there_
     )
     marks = Marks()
     size = os.stat(log).st_size
+    marks.note(0, 5 * S)
     marks.note(size - 33, 35 * S)
     marks.note(size, 45 * S)
     found = found_in(log, "p", Wanted(), marks.known())
@@ -126,8 +127,26 @@ def test_a_search_reads_no_more_than_it_may(tmp_path):
     log = written(tmp_path, structured=[line(number, f"line {number}") for number in range(1, 20_001)])
     found = found_in(log, "p", Wanted(lines=20_000), budget=100_000)
     assert 500 < len(found) < 1500 and found[-1]["message"] == "line 20000"
-    assert [each["message"] for each in found_in(log, "p", Wanted(search="line 3"), budget=100_000)] == []
+    assert found[0]["message"].startswith("what it said before was not looked at") and found[0]["time_ns"] == found[1]["time_ns"]
+    assert [each["level"] for each in found_in(log, "p", Wanted(search="line 3"), budget=100_000)] == ["warning"], "it says so where it finds nothing, too"
+    assert len(found_in(log, "p", Wanted(lines=20), budget=100_000)) == 20
     assert [each["message"] for each in found_in(log, "p", Wanted(search='"'))] == []
+
+
+def test_a_run_of_last_week_is_found_behind_what_was_said_since(tmp_path):
+    log = written(tmp_path, structured=[line(number * S, f"line {number}") for number in range(20_000)], older=[line(1, "long ago")])
+    found = found_in(log, "p", Wanted(run=7, since_ns=1000 * S, until_ns=1002 * S), budget=400_000)
+    assert [each["message"] for each in found] == ["line 1000", "line 1001", "line 1002"]
+
+
+def test_plain_lines_beyond_the_bound_are_not_said_to_be_none(tmp_path, monkeypatch):
+    log = written(tmp_path, plain=[f"line {number}" for number in range(1000)])
+    marks = Marks()
+    marks.note(0, 1)
+    marks.note(os.stat(log).st_size, 5 * S)
+    monkeypatch.setattr(records, "LONGEST_PLAIN", 1000)
+    assert [each["message"].split()[0] for each in found_in(log, "p", Wanted(search="line 3"), marks.known())] == ["what"]
+    assert found_in(log, "p", Wanted(search="line 3", since_ns=6 * S), marks.known()) == [], "all that was asked for was looked at"
 
 
 def test_lines_are_read_backwards_whole_over_the_borders_of_blocks(tmp_path, monkeypatch):
@@ -142,10 +161,18 @@ def test_the_time_of_a_line_is_when_the_file_was_first_seen_so_long():
     marks = Marks(most=3)
     for size, now_ns in ((10, 1), (10, 2), (20, 3), (30, 4), (40, 5)):
         marks.note(size, now_ns)
-    assert [records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [3, 3, 4, 5, 5]
+    assert [records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [None, None, 4, 5, 5], "nobody knows when what was there first was written"
     marks.note(7, 9)
-    assert marks.known() == ([7], [9]), "it was cut and begins anew"
+    assert [records.time_of(marks.known(), end) for end in (5, 7)] == [9, 9], "it was cut and begins anew"
     assert records.time_of(([], []), 1) is None
+
+
+def test_a_plain_line_that_was_there_before_anybody_looked_is_of_no_run(tmp_path):
+    log = written(tmp_path, plain=["the cause of last week"])
+    marks = Marks()
+    marks.note(os.stat(log).st_size, 15 * S)
+    assert [each["time_ns"] for each in found_in(log, "p", Wanted(), marks.known())] == [None]
+    assert found_in(log, "p", Wanted(run=7, since_ns=10 * S, until_ns=20 * S), marks.known()) == []
 
 
 def test_lines_of_several_processes_are_in_order_of_time_and_one_without_stays_with_its_neighbours():

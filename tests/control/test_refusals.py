@@ -20,6 +20,7 @@ CHOICE = Memory("ready", Choice("readout-1", 0.0))
 # name: (words, what else, the commands that may be given)
 TABLE = {
     "OFF": (NOTHING, {}, "launch"),
+    "OFF, and what a process started goes on": (("absent", "left", "absent"), {"memory": OFF}, "abort"),
     "LAUNCHING": (ALL_READY, {"act": Act("launch")}, "abort"),
     "LAUNCHING, adopted": (("ready", "launching", "ready"), {"memory": READY}, "abort close"),
     "READY": (ALL_READY, {"memory": READY}, "start abort close"),

@@ -10,7 +10,7 @@ import sqlite3
 import pytest
 from databases import CONFIGURATION, begin, end, good, opened, whole_run
 
-from rodeo.control import rebuild, run_json, runs, runs_verbs
+from rodeo.control import reads, rebuild, run_json, runs, runs_verbs
 from rodeo.control.printed import Cell, number, properties, table
 from rodeo.control.refused import Refused
 
@@ -53,6 +53,26 @@ def test_list_has_units_in_titles_and_numbers_to_the_right(verb):
     assert [line.split()[0] for line in lines[1:]] == ["3", "2", "1"] and "OPEN" in lines[1] and "GOOD" in lines[3] and lines[3].endswith("first light")
     end_of_size = lines[0].index("size (MB)") + len("size (MB)")
     assert lines[3][:end_of_size].endswith(" 0.0") and lines[1][:end_of_size].endswith(" 0.0")
+
+
+def test_all_runs_are_told_however_many_there_are(verb, tmp_path, monkeypatch):
+    monkeypatch.setattr(reads, "MOST_RUNS", 2)
+    assert [row["number"] for row in json.loads(verb("list", "--limit", "0", "-o", "json")[1])] == [3, 2, 1]
+    assert "older ones" in verb("list", "--limit", "2")[1] and "older ones" not in verb("list", "--limit", "3")[1]
+    assert len(json.loads(verb("export", "--to", tmp_path, "-o", "json")[1])["files"]) == 3
+
+
+def test_events_are_what_the_books_say_where_a_run_has_them(tmp_path):
+    async def main():
+        async with opened(tmp_path) as database:
+            number = await begin(database)
+            await database.writer.counters(number, "reader", {"fragments_built": 8}, 77)
+            await database.writer.counters(number, "", {"events": 3}, 77)
+            await end(database, number)
+            await good(database)
+            return (await database.reads.runs())[0]["events"], (await database.reads.run(number))["events"]
+
+    assert asyncio.run(main()) == (3, 3)
 
 
 def test_list_as_json_and_csv_has_base_units_and_all_of_the_text(verb):

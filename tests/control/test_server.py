@@ -11,11 +11,12 @@ import time
 import httpx
 import pytest
 import websockets.exceptions
-from idle_room import DOCUMENT, IdleRoom
+from idle_room import DOCUMENT, Idle, IdleRoom
 from rodeo.control import live
 from rodeo.control.client import Client
 from rodeo.control.commands import COMMANDS
 from rodeo.control.refused import Refused
+from rodeo.control.serve import serve
 from rodeo.control.server import ENDED, HERE
 from websockets.sync.client import connect as websocket
 
@@ -150,6 +151,22 @@ def test_acceptance_13_a_stale_number_is_refused_after_control_changed_hands(roo
         assert (answer.status_code, answer.json()["code"]) == (409, "control.stale_lease")
         eve.post("/api/commands/release")
         assert ana.post("/api/commands/start", json={"fence": old}).status_code == 409  # free again, but what was sent before stays stale
+
+
+def test_a_command_whose_sender_loses_control_before_it_begins_is_refused(room):
+    with program(room, name="ana") as ana, program(room, name="eve") as eve:
+        ana.post("/api/commands/take")
+        room.call(lambda: setattr(room.controller, "hold", asyncio.Event()))
+        before, answers = room.call(lambda: len(room.controller.commands)), []
+        sender = threading.Thread(target=lambda: answers.append(ana.post("/api/commands/start")))
+        sender.start()
+        until(lambda: room.call(lambda: len(room.controller.commands)) > before)
+        eve.post("/api/commands/take", json={"at_once": True})
+        room.call(room.controller.hold.set)
+        sender.join(PATIENCE_S)
+        room.call(lambda: setattr(room.controller, "hold", None))
+        assert (answers[0].status_code, answers[0].json()["code"]) == (409, "control.stale_lease")
+        eve.post("/api/commands/release")
 
 
 def test_who_asks_has_control_after_a_minute_and_the_audit_says_by_itself(room):
@@ -298,7 +315,7 @@ def test_logs_links_and_series_are_asked_for_by_process(room):
             assert refused.value.code == "control.argument"
         assert client.links("cards") == [{"fid": "0x1", "process": "cards"}]
         assert client.get("/api/series", names="rate", seconds=10)["series"] == {"rate": {"t": [1], "v": [10]}}
-        for path, query in (("/api/logs", {"lines": 0}), ("/api/logs", {"lines": "x"}), ("/api/series", {"seconds": 1e9}), ("/api/runs/x", {}), ("/api/runs/0", {})):
+        for path, query in (("/api/logs", {"lines": 0}), ("/api/logs", {"lines": "x"}), ("/api/series", {"names": "rate", "seconds": 1e9}), ("/api/series", {"seconds": 10}), ("/api/runs/x", {}), ("/api/runs/0", {})):
             with pytest.raises(Refused) as found:
                 client.get(path, **query)
             assert found.value.code == "control.argument", path
@@ -373,3 +390,17 @@ def test_a_room_that_is_gone_is_said(tmp_path, monkeypatch):
         client.status()
     assert found.value.code == "control.gone"
     client.leave()
+
+
+def test_a_room_that_cannot_begin_leaves_the_token_of_the_one_that_serves(tmp_path, monkeypatch):
+    monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path))
+
+    class Refusing(Idle):
+        async def open(self):
+            raise Refused("control.database", "another control room writes the journal", "")
+
+    token = tmp_path / "viewer.token"
+    token.write_text("of the room that serves\n")
+    with pytest.raises(Refused):
+        asyncio.run(serve(Refusing(), "second", ("127.0.0.1", 0), token_file=token, signals=()))
+    assert token.read_text() == "of the room that serves\n"

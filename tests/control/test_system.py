@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rodeo.control.refused import Refused
-from rodeo.control.system import ProcessClass, bytes_of, check, from_values, load, replaced, seconds_of
+from rodeo.control.system import ProcessClass, bytes_of, check, from_values, load, replaced, seconds_of, without_password
 
 BUILD = Path(os.environ.get("RODEO_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
 RODEO = BUILD / "rodeo"
@@ -225,3 +225,16 @@ def test_every_error_is_said_as_check_says_it(tmp_path, system, cards, said):
     with pytest.raises(Refused) as refused:
         load(tmp_path / "system.toml", RODEO)
     assert refused.value.code == "control.system" and said in refused.value.what, refused.value.what
+
+
+@pytest.mark.parametrize("address, shown", [
+    ("postgresql+psycopg://lab:s3cret@db/lab", "postgresql+psycopg://lab:***@db/lab"), ("postgresql://db/lab?user=lab&password=s3cret", "postgresql://db/lab?user=lab&password=***"),
+    ("postgresql://lab@db/lab", "postgresql://lab@db/lab"), ("sqlite:///s3cret.db", "sqlite:///s3cret.db")])
+def test_the_password_of_the_database_is_not_told(address, shown):
+    text = f'[control]\nname = "lab"\ndatabase = "{address}"  # of the lab\n'
+    assert without_password(text, address) == text.replace(address, shown)
+
+
+def test_nor_is_one_that_is_written_with_escapes():
+    text = '[control]\ndatabase = "postgresql://lab:s3\\u0063ret@db/lab"\nname = "lab"\n'
+    assert without_password(text, "postgresql://lab:s3cret@db/lab") == '[control]\ndatabase = "***"\nname = "lab"\n'

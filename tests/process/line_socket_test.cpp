@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -185,6 +186,31 @@ TEST_F(LineSocketTest, AnAnswerThatThrowsEndsItsConnectionAndNothingElse) {
     });
   }
   client.join();
+}
+
+TEST_F(LineSocketTest, AClientThatReadsNoAnswersIsGivenNoMoreUntilItDoes) {
+  LineServer server(path());
+  const base::UniqueFd client(connected());
+  std::string requests;
+  for (int i = 0; i < 100; ++i) requests += "x\n";
+  ASSERT_EQ(::send(client.get(), requests.data(), requests.size(), MSG_NOSIGNAL), static_cast<ssize_t>(requests.size()));
+  std::size_t answered = 0;
+  const auto answer = [&](const std::string&) {
+    ++answered;
+    return std::string(100'000, 'y');
+  };
+  for (int i = 0; i < 20; ++i) server.serve(milliseconds(5), answer);
+  EXPECT_LT(answered, 50U);
+  std::ptrdiff_t lines = 0;
+  std::vector<char> buffer(1 << 16);
+  while (lines < 100) {
+    server.serve(milliseconds(5), answer);
+    for (ssize_t got = 1; got > 0;) {
+      got = ::recv(client.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      lines += std::count(buffer.begin(), buffer.begin() + std::max<ssize_t>(got, 0), '\n');
+    }
+  }
+  EXPECT_EQ(answered, 100U);
 }
 
 TEST_F(LineSocketTest, ASilentClientHoldsNobodyUp) {

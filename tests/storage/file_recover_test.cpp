@@ -361,6 +361,50 @@ TEST(FileRecover, MarksEventsThatHaveNoStatusWordAndThoseThatAreCompressed) {
   }
 }
 
+TEST(FileRecover, JudgesNoHeaderOfAnEventThatIsCompressedWhole) {
+  EventFileHeader header;
+  header.free_strings = {"Rodeo-Format=1", "Compression=zlib", "Rodeo-CRC32=00000000"};
+  Bytes file = encode_file_header(header);
+  for (std::uint32_t number = 1; number <= 4; ++number) {
+    const Bytes stored = zlib_compress(sample_event({}, number), 6);
+    append_bytes(file, encode_separator({number, static_cast<std::uint32_t>(stored.size())}));
+    append_bytes(file, stored);
+  }
+  TemporaryDirectory directory;
+  const auto result = recover_events(file, directory.path(), "crafted");
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->scan.events, 4u);
+}
+
+TEST(FileRecover, GoesOnBehindAnEndRecordThatDoesNotEndTheFile) {
+  const Sample sample({.events = 2});
+  Bytes file = sample.file;
+  append_bytes(file, sample.file);
+  TemporaryDirectory directory;
+  const auto result = recover_events(file, directory.path(), "twice");
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(blocks_of(read_file(result->written->path)),
+            (std::vector<Bytes>{sample.events[0], sample.events[1], sample.events[0], sample.events[1]}));
+  EXPECT_TRUE(result->scan.closed);
+  EXPECT_EQ(result->scan.damaged_places, 1u);
+  EXPECT_EQ(result->scan.skipped_bytes, sample.offsets[0] - kSeparatorBytes);  // the header of the second
+  EXPECT_EQ(result->scan.missing_events, 0u);
+  EXPECT_EQ(result->marked, 0u);
+}
+
+TEST(FileRecover, CountsWhatFollowsTheEndRecord) {
+  const Sample sample({.events = 2});
+  Bytes file = sample.file;
+  file.resize(file.size() + 100);
+  const auto scan = scan_events(file, [](const FoundEvent&) -> rodeo::Result<void> { return {}; });
+  ASSERT_TRUE(scan.has_value());
+  EXPECT_TRUE(scan->closed);
+  EXPECT_EQ(scan->events, 2u);
+  EXPECT_EQ(scan->damaged_places, 1u);
+  EXPECT_EQ(scan->skipped_bytes, 100u);
+  EXPECT_EQ(scan->missing_events, 0u);
+}
+
 TEST(FileRecover, TakesTheRunNumberFromEventsWhenTheHeaderIsGone) {
   const Sample sample({.events = 2});
   TemporaryDirectory directory;

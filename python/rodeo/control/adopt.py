@@ -31,12 +31,13 @@ async def adopt(c):
     processes = launched.get("processes") if isinstance(launched.get("processes"), dict) else {}
     for each in c.observer.members.values():
         known = processes.get(each.name)
-        if each.alive and isinstance(known, dict):
+        if each.alive is not False and isinstance(known, dict):  # None: its host is silent, and it may be seen later
             each.writers = [one for one in known.get("writers") or [] if isinstance(one, str)]
             each.settings = [one for one in known.get("settings") or [] if isinstance(one, str)]
-            if known.get("pid") == each.pid:
-                each.expected_sha256 = known.get("sha256") if isinstance(known.get("sha256"), str) else None
-    if any(each.alive for each in c.observer.members.values()):
+            each.remembered = known.get("pid"), known.get("sha256") if isinstance(known.get("sha256"), str) else None
+            if each.pid is not None and each.pid == each.remembered[0]:
+                each.expected_sha256 = each.remembered[1]
+    if any(each.alive is not False for each in c.observer.members.values()):
         try:
             await c.launching.prepare(c.system.members)
         except Refused as refused:
@@ -68,6 +69,14 @@ async def _adopt_run(c):
         kept = OpenRun(number=row["number"], type=row.get("type") or "", holder=row.get("holder") or "", comment=row.get("comment") or "",
                        directory=str(c.folders.run(row["number"])), asked_ns=row.get("asked_ns"), first_event_ns=row.get("first_event_ns"))
     c.run = kept
+    c.run.blocks = await _blocks(c) or c.run.blocks
+
+
+async def _blocks(c):
+    try:
+        return await c.writer.blocks()
+    except Refused:
+        return []
 
 
 async def _standing(c):

@@ -146,6 +146,7 @@ class Children:
             out = agent_logs.opened(log)
         except OSError as error:
             raise Refused("control.launch", f"{name}: cannot write {log}: {error.strerror}", "") from None
+        self._note_length(str(log), time.time_ns())
         try:
             popen = subprocess.Popen(argv, cwd=directory, env={**environment, **self.own_environment, **log_environment(log, name), MARK: self.mark + name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                      start_new_session=True)
@@ -271,7 +272,7 @@ class Children:
             raise Refused("control.runs", f"{name} runs, as process {child.pid}", "")
         child.left = self._left(child)
         if child.left:
-            raise Refused("control.runs", f"what {name} started goes on without it: process {', '.join(map(str, child.left))}", "rodeo control abort ends it too")
+            raise Refused("control.runs", f"what {name} started goes on without it: process {', '.join(map(str, child.left))}", "rodeo control abort ends it")
         del self.known[name]
         self._remember()
 
@@ -296,8 +297,11 @@ class Children:
         """When what was written; for lines that do not say it themselves."""
         now_ns = time.time_ns()
         for log in self.logs_of():
-            with contextlib.suppress(OSError):
-                self.marks.setdefault(log, records.Marks()).note(os.stat(log).st_size, now_ns)
+            self._note_length(log, now_ns)
+
+    def _note_length(self, log, now_ns):
+        with contextlib.suppress(OSError):
+            self.marks.setdefault(log, records.Marks()).note(os.stat(log).st_size, now_ns)
 
     def log_of(self, name):
         """The log of a process, or of the agent itself. Refused(control.not_launched)."""

@@ -7,6 +7,7 @@ from .refused import Refused
 from .rules import SEVERITIES
 
 MOST_STANDING = 500
+RESTORED_LOOKS = 15  # for so many looks after a restart an acknowledged alarm stands that is not found: numbers need some to be known
 EXPECTED = ("rate_hz", "events")  # of a process that runs and has said them once; others come and go with what it does
 
 
@@ -73,8 +74,14 @@ class Book:
         self._shelf = {cause: one for cause, one in shelf.items() if _is_shelved(one)} if isinstance(shelf, dict) else {}
         alarms = (self._on_shelf(alarm) for one in standing if (alarm := Alarm.from_json(one)) is not None)
         self._alarms = {alarm.cause: alarm for alarm in alarms if alarm is not None}
-        self._history = {cause: deque([True], maxlen=1) for cause, alarm in self._alarms.items() if alarm.cleared_ns is None}
+        self._history = {}
+        for cause, alarm in self._alarms.items():
+            if alarm.cleared_ns is None:
+                looks = RESTORED_LOOKS if alarm.acked_by else 1
+                self._history[cause] = deque([True] * looks, maxlen=looks)
         self._known = {}
+        self._full = set()  # causes that hold now and found no place
+        self.left_out = 0  # so many causes found none, since the room began
 
     @property
     def known(self):
@@ -100,7 +107,7 @@ class Book:
                 history = self._history[cause] = deque(history or (), maxlen=one.needs[1])
             history.append(True)
             standing = self._alarms.get(cause)
-            if standing is None and (sum(history) < one.needs[0] or len(self._alarms) >= MOST_STANDING):
+            if standing is None and (sum(history) < one.needs[0] or not self._place(one, now_ns, happened)):
                 continue
             happened += self._holds(one, standing, now_ns)
         for cause in [cause for cause in self._history if cause not in by_cause]:
@@ -108,8 +115,27 @@ class Book:
             history.append(False)
             if not any(history):
                 del self._history[cause]
+                self._full.discard(cause)
                 happened += self._over(cause, now_ns)
         return happened
+
+    def _place(self, one, now_ns, happened):
+        """Whether there is room for one more. An alarm takes the place of the oldest warning, of one that is cleared first; what is cleared is acknowledged by that."""
+        if len(self._alarms) >= MOST_STANDING:
+            warnings = [each for each in self._alarms.values() if each.severity == "warning"] if one.severity == "alarm" else []
+            oldest = min(warnings, key=lambda each: (each.cleared_ns is None, each.raised_ns), default=None)
+            if oldest is None:
+                self.left_out += one.cause not in self._full
+                self._full.add(one.cause)
+                return False
+            del self._alarms[oldest.cause]
+            if oldest.cleared_ns is not None:
+                happened.append(("gone", oldest if oldest.acked_by else replace(oldest, acked_by="rule", acked_ns=now_ns)))
+            else:
+                self.left_out += oldest.cause not in self._full
+                self._full.add(oldest.cause)
+        self._full.discard(one.cause)
+        return True
 
     def _holds(self, one, standing, now_ns):
         worse = standing is not None and SEVERITIES.index(one.severity) < SEVERITIES.index(standing.severity)

@@ -18,9 +18,10 @@ def config_sha256(configuration):
     return hashlib.sha256(canonical(configuration).encode()).hexdigest()
 
 
-def draw(connection, record, floor=lambda known: 0):
+def draw(connection, record, floor=lambda known: 0, close=lambda connection: None):
     """A number and its row. Returns the number, or that of the run which is open, negative. `floor(known)`: numbers up to it were given before, whatever these
-    tables say; `known`: they have runs of this system."""
+    tables say; `known`: they have runs of this system. `close(connection)` closes rows of runs that have ended, which are open in a copy made before that."""
+    close(connection)
     opened = connection.execute(sa.select(tables.run.c.number).where(tables.run.c.system == record["system"], tables.run.c.state == OPEN)).scalar()
     if opened is not None:
         return -opened

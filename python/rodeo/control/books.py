@@ -70,7 +70,7 @@ class Books:
 def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, flags=(), aborted=False):
     """The Books. Pure.
 
-    `reports`: {readout that took part: its end-of-run report, None if it left none}. `cards_before`, `cards_after`: {emulator: status when the run began,
+    `reports`: {life of a readout that took part (NAME, NAME#2): its end-of-run report, None if it left none}. `cards_before`, `cards_after`: {emulator: status when the run began,
     when it had ended}, None where it gave none. `routers`: {router: (status before, status after)}. All as sound.checked() left them.
     `kinds`: {process: kind}, who is not in it is a readout; reports of a farm are among `reports`. `robs`: {readout: number of its ROBs}
     (1 if not said). `flags`: of the run's row. `aborted`: the run was ended by force.
@@ -145,14 +145,12 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         reasons.insert(0, "the run was aborted")
     if aborted or missing or not all(farm.values()):
         flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
-    events = min(
-        (
-            value(report, "fragments", "built") // max(1, (robs or {}).get(name, 1))
-            for name, report in written.items()
-            if value(report, "fragments", "built") is not None
-        ),
-        default=None,
-    )
+    events = {}  # of each readout, over its lives
+    for life, report in written.items():
+        name, fragments = life.split("#")[0], value(report, "fragments", "built")
+        if fragments is not None:
+            events[name] = events.get(name, 0) + fragments // max(1, (robs or {}).get(name, 1))
+    events = min(events.values(), default=None)
     return Books(sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events, of_farm)
 
 

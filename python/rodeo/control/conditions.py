@@ -47,7 +47,7 @@ def conditions(
     found += _of_host_looks(clocks or {}, temperatures or {}, rules)
     found += _of_externals(externals)
     found += _of_the_disk(numbers, disk_warn_bytes, disk_stop_bytes, disk_time_s, run)
-    found += _vanished(derived, process_numbers, known)
+    found += _vanished(derived, looks, process_numbers, known)
     if run is not None and derived.state == "RUNNING":
         found += _of_the_data(derived, looks, numbers, process_numbers, limited_by, rules)
     if run is not None:
@@ -158,9 +158,10 @@ def _of_the_disk(numbers, warn_bytes, stop_bytes, time_s, run):
         yield Condition("disk.time", "alarm" if left < time_s else "warning", f"the disk is full in {left:.0f} s", round(left), time_s)
 
 
-def _vanished(derived, process_numbers, known):
+def _vanished(derived, looks, process_numbers, known):
+    silent = {look.name for look in looks if look.alive is None}  # of a host that is silent nothing is known
     for name, metric in sorted(known):
-        if derived.phases.get(name) == "running" and process_numbers.get(name, {}).get(metric) is None:
+        if derived.phases.get(name) == "running" and name not in silent and process_numbers.get(name, {}).get(metric) is None:
             yield Condition(f"metric.gone:{name}:{metric}", "warning", f"{name} no longer says its {metric}", process=name)
 
 

@@ -44,12 +44,12 @@ OVERTAKEN_BY = {"launch": ("abort",), "start": ("stop", "abort"), "stop": ("abor
 
 class Controller:
     """`system` as system.load() gives it. `hosts` {name: Host} and `database` are made from it if they are not given; `patience` stretches all that is
-    decided by silence, for slow machines ($RODEO_CONTROL_PATIENCE)."""
+    decided by silence, for slow machines (else $RODEO_CONTROL_PATIENCE, else control.patience)."""
 
     def __init__(self, system, *, rodeo=None, hosts=None, database=None, patience=None):
         self.system = system
         self.rodeo = rodeo or place.rodeo_command()
-        self.patience = patience or float(os.environ.get("RODEO_CONTROL_PATIENCE") or 1.0)
+        self.patience = patience or float(os.environ.get("RODEO_CONTROL_PATIENCE") or system.patience)
         self.hosts = hosts or hosts_of(system, self.patience)
         self.database = database or adopt.database_of(system)
         self.writer, self.reads = self.database.writer, self.database.reads
@@ -69,6 +69,7 @@ class Controller:
         self.disk = None
         self._remembered = {}
         self._tasks = set()
+        self._keeping = None  # the task of _keep(), one at a time
         self._failed_rules = {}  # kind -> (how often in a row, when it may be tried again)
 
     # Life
@@ -76,8 +77,9 @@ class Controller:
         """Finds what is there, adopts it, and begins to look. Refused if the directory, the database or a host cannot be used."""
         await asyncio.to_thread(self.folders.make)
         await self.database.open()
-        for host in self.hosts.values():
-            await host.open()
+        for opened in await asyncio.gather(*(host.open() for host in self.hosts.values()), return_exceptions=True):  # one that is silent takes half a minute
+            if isinstance(opened, BaseException):
+                raise opened
         await adopt.adopt(self)
         self.evaluate()
         self.publish()
@@ -124,12 +126,18 @@ class Controller:
                 if whole or changed:
                     self.evaluate(changed)
                     await self._react()
-                    await self.telling.keep()
-                    await self.closing.keep_blocks()
+                    if self._keeping is None or self._keeping.done():
+                        self._keeping = self._spawn(self._keep())
                     self.publish()
             except Exception:
                 LOG.exception("looking at the processes")
             await asyncio.sleep(max(SHORTEST_S, min(LIST_S, next_s - time.monotonic())))
+
+    async def _keep(self):
+        """What looks have shown, onto the disk; they do not wait for it."""
+        await self._remember("memory", self.memory.as_json())
+        await self.telling.keep()
+        await self.closing.keep_blocks()
 
     async def _watch_disk(self):
         """By itself, for a disk that hangs must not keep the processes from being looked at."""
@@ -184,10 +192,9 @@ class Controller:
     async def _react(self):
         now_s, numbers = time.monotonic(), self.telling.numbers or {}
         disk = reactions.Disk(self.disk and self.disk.get("free"), numbers.get("disk_seconds_left"), self.system.disk_stop_bytes, self.system.disk_time_s)
-        todo, memory = reactions.react(self.derived, self.looks, run=self.run and self.run.row(), act=self.act(), memory=self.memory, now_s=now_s,
+        todo, self.memory = reactions.react(self.derived, self.looks, run=self.run and self.run.row(), act=self.act(), memory=self.memory, now_s=now_s,
                                        choose_limit_s=self.system.choose_limit_s, disk=disk)
-        await self.keep_memory(memory)
-        for each in todo:
+        for each in sorted(todo, key=lambda one: one.kind != "hold"):  # the trigger waits for nothing
             try:
                 await self._do_by_rule(each)
             except Refused as refused:
@@ -202,10 +209,10 @@ class Controller:
                 await self.keep_run(flags=set(reaction.flags))
         elif reaction.kind == "hold":
             await self.trigger.hold()
-            await self._say(reaction)
+            self._spawn(self._say(reaction))
         elif reaction.kind == "release":
             await self.trigger.release(self.trigger.wait_for(bool(self.memory.without)))
-            await self._say(reaction)
+            self._spawn(self._say(reaction))
         elif reaction.kind == "restart":
             self._spawn(self._restart(reaction))
         elif self.acts.now is None and self._failed_rules.get(reaction.kind, (0, 0.0))[1] <= time.monotonic():
@@ -220,6 +227,8 @@ class Controller:
             "close": ("close", lambda act: transitions.close(self, act, {})),
         }
         name, body = bodies[reaction.kind]
+        if name == "stop" and self.run is not None and self.run.aborting:  # the controller that began the abort was killed in it
+            name, body = "abort", lambda act: transitions.abort(self, act, {})
         try:
             await self.acts.do(name, "rule", self.limit_of(name), body, may_be_overtaken_by=OVERTAKEN_BY[name])
         except Refused as refused:
@@ -256,9 +265,9 @@ class Controller:
             await self.writer.audit("rule", "rule", "rule", reaction.kind, {"process": reaction.process} if reaction.process else {}, outcome, detail or reaction.why)
 
     # Commands
-    async def command(self, name, arguments, actor):
+    async def command(self, name, arguments, actor, still=lambda: None):
         """Carries out a command and returns a small JSON object. Refused: control.busy, control.not_now, or what the command says. It goes on to its end
-        if whoever sent it goes away."""
+        if whoever sent it goes away. `still()` raises Refused if they may not any more: asked after the look, before anything is done."""
         if name == "ack":
             return await self.telling.acknowledge(arguments["cause"], actor)
         if name == "shelve":
@@ -274,6 +283,7 @@ class Controller:
         await self.look()
         if refusal := self.refusal(name, arguments):
             raise Refused("control.busy" if self.acts.refusal(name) else "control.not_now", f"`{name}` is refused: {refusal}", "")
+        still()
         if name in ("launch", "recover", "abort", "close"):
             self._failed_rules.clear()
         LOG.info("%s by %s", name, actor, extra=FOR_OPERATORS)
@@ -336,8 +346,8 @@ class Controller:
         """What processes said of themselves when they were ready, so that the next controller knows whether they are these."""
         await self._remember("launched", {
             "lines": [[name, values] for name, values in self.launching.lines.items()],
-            "processes": {each.name: {"pid": each.pid, "sha256": each.expected_sha256, "writers": each.writers, "settings": each.settings}
-                          for each in self.observer.members.values() if each.alive}})
+            "processes": {each.name: {"pid": each.remembered[0] if each.pid is None else each.pid, "sha256": each.expected_sha256 or each.remembered[1], "writers": each.writers,
+                                      "settings": each.settings} for each in self.observer.members.values() if each.alive is not False}})
 
     async def remember_shelf(self, shelf):
         await self._remember("shelf", shelf or None)
@@ -406,7 +416,7 @@ class Controller:
         self.publish()
 
     def series(self, names, span_s):
-        return self.telling.series.get(names or None, span_s)
+        return self.telling.series.get(names, span_s)
 
     def metrics(self):
         """What the room knows, for Prometheus (room_metrics.py)."""

@@ -113,6 +113,17 @@ class Database:
             numbers += [int(each.name) for each in (self.directory / "runs").iterdir() if _FOLDER.fullmatch(each.name) and not (known and not (each / "run.json").is_file())]
         return max(numbers)
 
+    def close_ended(self, connection):
+        """Rows that are open, of runs whose run.json says how they ended: of a copy made during the run. They become what run.json says."""
+        from rodeo.control import reads, run_json, runs
+
+        for row in reads.open_runs(connection, self.system):
+            record = run_json.ended(self.directory / "runs" / f"{row['number']:06d}")
+            if record is not None and (record.get("number"), record.get("asked_ns"), record.get("system")) == (row["number"], row["asked_ns"], self.system):
+                with contextlib.suppress(Refused), connection.begin_nested():
+                    runs.put(connection, record)
+                    LOG.warning("run %d is open in %s, and has ended: its row is what its run.json says", row["number"], self.schema)
+
     # For the writer
     def submit(self, record):
         """A record for the tables. The Future is done when it is on disk, or when it was seen that the disk does not take it. Any thread."""
@@ -293,7 +304,7 @@ class Database:
             with contextlib.suppress(Refused, OSError):  # no such run, or a disk that is full: nothing hangs on it
                 record = self._transaction(lambda connection: reads.run(connection, number))
                 if record is not None and record["state"] != "OPEN" and record["system"] == self.system:
-                    run_json.write(folder, record)
+                    run_json.keep(folder, record)
 
     def _checkpoint(self):
         """When there is nothing else to do, the file of SQLite alone is made to be the whole database: whoever copies or moves it has all."""
@@ -365,45 +376,50 @@ class Database:
                 self._why, self._next_s = reason, time.monotonic() + self.retry_s
                 self._pending.clear()
             return
-        if first:
+        if first or self.journal.headless:
             self._seed()
 
     def _line_up(self, last):
         """Everything that the tables do not have, in order: from the file, and what it could not take."""
-        with self._of_journal, self._lock:
-            if last is not None and last < self.journal.after:
-                LOG.error("%s is older than its journal: %d records are in neither", self.schema, self.journal.after - last)
-                self._lost += self.journal.after - last - self._counted
-                self._counted = self.journal.after - last
-            last = self.journal.after if last is None else last
-            self._sequence = max(self._sequence, last)  # a journal that was put back from a copy must not use numbers twice
-            waiting = dict(self.journal.records(last))
-            waiting.update({sequence: record for sequence, record in self._unwritten.items() if sequence > last})
-            self._pending = deque(sorted(waiting.items()))
-            self._applied = self._pending[0][0] - 1 if self._pending else self._sequence - len(self._incoming)
-            self._why, self._since_ns = "", time.time_ns()
-            self._wake_tables.notify_all()
+        with self._of_journal:
+            after = self.journal.after
+            lacking, last = 0 if last is None else max(0, after - last), after if last is None else last
+            waiting = dict(self.journal.records(last))  # of a long run much is read: nobody else waits for that
+            with self._lock:
+                if lacking:
+                    LOG.error("%s is older than its journal: %d records are in neither", self.schema, lacking)
+                    self._lost += lacking - self._counted
+                    self._counted = lacking
+                self._sequence = max(self._sequence, last)  # a journal that was put back from a copy must not use numbers twice
+                waiting.update({sequence: record for sequence, record in self._unwritten.items() if sequence > last})
+                self._pending = deque(sorted(waiting.items()))
+                self._applied = self._pending[0][0] - 1 if self._pending else self._sequence - len(self._incoming)
+                self._why, self._since_ns = "", time.time_ns()
+                self._wake_tables.notify_all()
 
     def _seed(self):
-        """A journal that is new, beside a database that is not, learns what that knows."""
-        if not self.journal.fresh:
+        """A journal that is new, or has lost its first line, learns what the tables know that are older than its lines."""
+        if not self.journal.fresh and not self.journal.headless:
             return
         from rodeo.control.reads import kept_of
 
         found = self._transaction(lambda connection: kept_of(connection, self.system))
         if found is not None:
             with self._of_journal, contextlib.suppress(OSError):
-                self.journal.kept = found
-                self.journal.compact(self.journal.last)
+                for _, record in self.journal.records(0):
+                    found.take(record)
+                self.journal.kept, self.journal.headless = found, False
+                self.journal.compact(self.journal.after)
 
     def _compact(self, least):
         """The journal forgets what is in the tables, when no run is open: until then it can bring the run back alone."""
-        with self._of_journal, self._lock:
-            if self._why or self._pending or self._incoming or self._unwritten or self._applied < self._sequence or self.journal.kept.runs or self.journal.size < least:
-                return
-            if self.journal.after == self._applied:
-                return
-            try:
+        with self._of_journal:
+            with self._lock:
+                if self._why or self._pending or self._incoming or self._unwritten or self._applied < self._sequence or self.journal.kept.runs or self.journal.size < least:
+                    return
+                if self.journal.after == self._applied:
+                    return
+            try:  # the disk is waited for without the lock: what comes meanwhile is written behind it
                 self.journal.compact(self._applied)
             except OSError as error:
                 LOG.warning("%s cannot be made shorter: %s", self.journal.path, error)

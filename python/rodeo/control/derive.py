@@ -18,7 +18,7 @@ class Derived:
     """The state, and why.
 
     `what`: one sentence for the operator. `waiting_for`: texts "name: phase". `phases`: {name: phase}. `foreign`: sentences, why processes are not
-    this system's or this run's. `silent`: hosts that do not answer. `held`: what the trigger authority says, None if none answers.
+    this system's or this run's. `silent`: hosts that do not answer. `left`: sentences, what processes started that goes on without them. `held`: what the trigger authority says, None if none answers.
 
     Of processes: `broken` {name: why}, of classes that have too few good ones; `degraded` {name: why}, what may be missing; `ended`, needed ones that
     came to their end by themselves while others go on (they are in `broken` too); `going`, readouts that take part in the run and are good.
@@ -36,6 +36,7 @@ class Derived:
     foreign: tuple = ()
     going: tuple = ()
     silent: tuple = ()
+    left: tuple = ()
     held: bool | None = None
     heal: str | None = None
     phases: dict = field(default_factory=dict)
@@ -62,6 +63,7 @@ def derive(looks, run=None, act=None, memory=None, *, silent_hosts=(), strangers
         foreign=seen.foreign,
         going=tuple(look.name for look in seen.per_run if run is not None and seen.phase[look.name] == "running"),
         silent=seen.silent,
+        left=seen.left,
         held=seen.held,
         heal=heal if act is None else None,
         phases={look.name: seen.phase[look.name] for look in seen.looks},
@@ -78,6 +80,7 @@ class _Seen:
         self.alive = [look for look in looks if self.phase[look.name] in _ALIVE]
         self.in_run = [look for look in self.per_run if self.phase[look.name] in _ALIVE]
         self.unknown = [look for look in looks if look.alive is None]
+        self.left = tuple(f"what {look.name} started goes on without it: process {', '.join(map(str, look.left))}" for look in looks if look.left)
         self.held = held(looks)
         self.broken, self.degraded, self.waiting, self.ended = {}, {}, {}, ()
         self._sort()
@@ -101,7 +104,7 @@ class _Seen:
                 if verdict == "waiting" and not without:
                     self.waiting[look.name] = self.phase[look.name]
                     # Before the first event it is waited for as all others are, and nothing is missing yet.
-                    if members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
+                    if not _unheard_of(look) and members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
                         self.degraded[look.name] = why(look, self.phase[look.name])
                 elif without or hopeful >= needed:
                     self.degraded[look.name] = "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
@@ -115,7 +118,7 @@ class _Seen:
     def _verdict(self, look):
         """good | waiting | bad | ended: as the run, or the lack of one, needs it."""
         phase = self.phase[look.name]
-        if phase == "launching":
+        if phase == "launching" or _unheard_of(look):
             return "waiting"
         if not look.member.per_run:
             return "good" if phase in ("ready", "running") else "bad"
@@ -126,6 +129,11 @@ class _Seen:
         if phase == "ready":  # told to start, or one that came again after a failure
             return "waiting" if self.run.first_event_ns is None or look.member.role != "essential" else "bad"
         return "ended" if phase == "done" else "bad"
+
+
+def _unheard_of(look):
+    """Its host has been silent since this controller began: it is waited for, and nothing is done about it."""
+    return look.alive is None and look.answered_age_s is None and look.launched_age_s is None
 
 
 def _state(seen):
@@ -171,7 +179,7 @@ def _with_run(seen):
         return "CLOSING", f"{number}: {_how_it_ended(seen)}", "stop"
     needed = [look for look in seen.per_run if look.member.role != "expendable"] or seen.per_run
     phases = {seen.phase[look.name] for look in needed} - set(_GONE)
-    if run.stopping or phases <= {"draining"}:
+    if run.stopping or phases <= {"draining"} and not any(_unheard_of(look) for look in needed):
         return (
             "STOPPING",
             f"{number} stops" if run.stopping else f"{number}: {_how_it_ended(seen) if not phases else 'every readout comes to its end'}",
@@ -196,7 +204,7 @@ def _without_run(seen):
                 None,
             )
         failed = {name: reason for name, reason in seen.broken.items() if seen.phase[name] == "failed"}
-        return ("ERROR", _first((), failed), None) if failed and wanted != "off" else ("OFF", "no process is there", None)
+        return ("ERROR", _first((), failed), None) if failed and wanted != "off" else ("OFF", seen.left[0] if seen.left else "no process is there", None)
     if wanted == "off":
         return "CLOSING", "processes are still there after the system was closed", "close"
     bad = {name: reason for name, reason in seen.broken.items() if seen.phase[name] in ("failed", "lost")}

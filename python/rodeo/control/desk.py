@@ -4,7 +4,8 @@ Shell, Python and browser all end here, so that equal commands leave equal audit
 
     controller.document() -> dict                  the newest document, with `sequence`; not to be changed by the caller
     await controller.wait_change(sequence)         returns as soon as the document's sequence is another one
-    await controller.command(name, arguments, actor: str) -> dict   done, or Refused; never cancelled from here
+    await controller.command(name, arguments, actor: str, still) -> dict   done, or Refused; never cancelled from here. It calls still() after all that it
+                                                   waits for, directly before it begins: Refused if the sender has lost control meanwhile
     controller.set_lease(dict)                     the member `lease` of the document from now on; numbers a new document
     controller.writer                              the run database (writer.py)
 
@@ -14,6 +15,7 @@ What routes besides this one ask it for is in server.py.
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 
 from rodeo.control import commands
 from rodeo.control.lease import Lease
@@ -79,10 +81,12 @@ class Desk:
             if known.control == "lease":
                 result = await self._about_control(actor, name, given, fence)
             else:
+                still = _always
                 if known.control == "needed":
                     self._check_control(actor, fence)
                     self._show()
-                result = await self.controller.command(name, given, actor.name) or {}
+                    still = partial(self.lease.check, actor.name, self.lease.fence)
+                result = await self.controller.command(name, given, actor.name, still) or {}
                 if self.lease.holder == actor.name:  # whoever waited a minute for a launch is still there
                     self.lease.take(actor.name, self.monotonic())
                     self._show()
@@ -160,6 +164,10 @@ class Desk:
         tasks = {*self._tasks, *([self._keeping] if self._keeping else [])}
         if tasks:
             await asyncio.wait(tasks, timeout=patience_s)
+
+
+def _always():
+    """Of what needs no control."""
 
 
 def _short(arguments):

@@ -48,6 +48,7 @@ class Journal:
         self.kept = Kept()
         self.damaged = self.torn = 0
         self.fresh = False  # there was none before
+        self.headless = False  # what it began with is lost: `kept` has only what its other lines leave
         self._file = self._lock = None
         self._end = 0
 
@@ -95,6 +96,7 @@ class Journal:
             self._file.truncate(self._end)
         if header is None:  # what it began with is lost; what can be read of it goes on
             self.fresh = self.id is None
+            self.headless = not self.fresh
             self.id = self.id or uuid.uuid4().hex[:16]
             self._begin_anew(list(self.records(0)))
         self._file.seek(self._end)
@@ -128,11 +130,9 @@ class Journal:
     def append(self, entries, kept_before=0):
         """Writes [(sequence, record)] and waits for the disk. OSError: nothing of it is written. Those before the sequence `kept_before` are in `kept` already,
         because they could not be written when they came."""
-        data = memoryview(b"".join(line_of(self.id, sequence, record) for sequence, record in entries))
+        data = b"".join(line_of(self.id, sequence, record) for sequence, record in entries)
         try:
-            written = 0
-            while written < len(data):
-                written += self._file.write(data[written:])
+            _write_all(self._file, data)
             os.fsync(self._file.fileno())
         except OSError:
             with contextlib.suppress(OSError):
@@ -158,12 +158,14 @@ class Journal:
         data = header + b"".join(line_of(self.id, sequence, record) for sequence, record in rest)
         file = open(part, "w+b", buffering=0)
         try:
-            file.write(data)
+            _write_all(file, data)
             os.fsync(file.fileno())
             os.replace(part, self.path)
             _sync_directory(self.path.parent)
         except OSError:
             file.close()
+            with contextlib.suppress(OSError):
+                os.unlink(part)
             raise
         if self._file is not None:
             self._file.close()
@@ -182,6 +184,13 @@ def _header(line):
         return str(value["journal"]), int(value["after"]), Kept(value["kept"])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _write_all(file, data):
+    """A disk with little room takes a part of it, and refuses the rest only when that is tried."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left):]
 
 
 def _sync_directory(path):

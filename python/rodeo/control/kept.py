@@ -1,8 +1,11 @@
-"""What the records of a journal leave when they are put together: facts remembered, the open run, alarms that stand. Pure; it answers while the database is gone."""
+"""What the records of a journal leave when they are put together: facts remembered, the open run with its luminosity blocks, alarms that stand. Pure; it answers
+while the database is gone."""
 
 import contextlib
 
 STANDING = ("cause", "severity", "raised_ns", "what", "value", "limit", "do", "process", "acked_by", "acked_ns", "cleared_ns")
+OF_THE_RUN = ""  # process of a counter that is of no process
+BLOCK = ("first_trigger", "number", "scan_step", "first_id", "seen_ns", "triggers", "recorded")
 
 
 class Kept:
@@ -13,10 +16,12 @@ class Kept:
         self.remembered = dict(value.get("remembered") or {})
         self.runs = {row["number"]: row for row in value.get("open_runs") or []}
         self.alarms = {row["cause"]: row for row in value.get("alarms") or []}
+        self.blocks = {block["first_trigger"]: block for block in value.get("blocks") or []}  # of the run that is open
         self.last_number = int(value.get("last_number") or 0)
 
     def as_json(self):
-        return {"remembered": self.remembered, "open_runs": list(self.runs.values()), "alarms": list(self.alarms.values()), "last_number": self.last_number}
+        return {"remembered": self.remembered, "open_runs": list(self.runs.values()), "blocks": list(self.blocks.values()), "alarms": list(self.alarms.values()),
+                "last_number": self.last_number}
 
     def take(self, record):
         """One record more, in order. One of another version, that lacks something, is left out."""
@@ -31,9 +36,12 @@ class Kept:
                 self.remembered[record["key"]] = record["value"]
         elif kind == "open":
             self.last_number = max(self.last_number, record["number"])
-            self.runs = {record["number"]: row_of(record)}
+            self.runs, self.blocks = {record["number"]: row_of(record)}, {}
         elif kind == "close":
-            self.runs.pop(record["number"], None)
+            if self.runs.pop(record["number"], None) is not None:
+                self.blocks = {}
+        elif kind == "lumi_block" and record["run"] in self.runs:
+            self.blocks[record["first_trigger"]] = {name: record[name] for name in BLOCK}
         elif kind == "alarm":
             if record["acked_by"] is not None and record["cleared_ns"] is not None:
                 self.alarms.pop(record["cause"], None)

@@ -111,7 +111,7 @@ class Launching:
             each.report, each.settings = str(folders.report(name, each.launches)), settings
             with contextlib.suppress(OSError):
                 Path(each.report).unlink()
-            each.expected_sha256 = None
+            each.expected_sha256, each.remembered = None, (None, None)
             runtime = place.runtime_directory()
             spec = LaunchSpec(
                 name=name, argv=launched.command_line(member, self.c.rodeo, system.name, settings=settings, report=each.report, run_directory=folders.place(name)),
@@ -221,16 +221,30 @@ class Launching:
         except Refused as refused:
             LOG.warning("%s was not ended: %s", name, refused.what)
 
+    async def end_left(self, act, names):
+        """Ends what these have started and that goes on without them: TERM, then KILL."""
+        await self.c.look()
+        names = [name for name in names if self.c.observer.members[name].left]
+        act.waiting_for = [f"{name}: what it started is ended by TERM, then KILL" for name in names]
+        for result in await asyncio.gather(*(self.c.observer.host_of(name).end(name, GRACE_S) for name in names), return_exceptions=True):
+            if isinstance(result, Exception):
+                LOG.warning("what goes on without its process was not ended: %s", getattr(result, "what", result))
+
     async def forget(self, names):
-        """Takes away what launchers know of processes that have ended; what is left of their sockets goes too. Returns what cannot be removed."""
+        """Takes away what launchers know of processes that have ended; what is left of their sockets goes too. Returns what cannot be removed, and what they
+        have started that goes on without them."""
         left = []
         async with self.c.observer.lock:
             for name in names:
                 each = self.c.observer.members[name]
                 if each.alive is not False:
                     continue
-                with contextlib.suppress(Refused):
+                try:
                     await self.c.observer.host_of(name).forget(name)
+                except Refused as refused:
+                    if refused.code == "control.runs":
+                        left.append(refused.what)
+                        continue
                 each.forget()
                 if each.member.host == "local" and (socket := overrides.socket_name(self.c.system.name, each.member)):
                     left += await asyncio.to_thread(remove_socket, socket)

@@ -66,6 +66,7 @@ def bounded(found):
     for record in reversed(found):
         size += len(record["message"]) + 100
         if size > MOST_BYTES and kept:
+            kept.append(records.not_looked_at(record["process"], record["time_ns"], "this and what is older was left out: an answer has no more room"))
             break
         kept.append(record)
     return kept[::-1]

@@ -59,6 +59,7 @@ class Look:
     seen_ns: int | None = None  # UTC, for display
     cpu: float | None = None  # cores
     rss_bytes: int | None = None
+    left: tuple = ()  # pids of what it had started and that goes on without it
 
     @property
     def name(self):

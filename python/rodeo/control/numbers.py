@@ -1,10 +1,11 @@
 """Rates and sums of the whole system from two looks at its processes; what nobody knows is None, never 0."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .kinds import kind_of
 
 LEAST_SECONDS = 0.5  # a rate needs two looks so far apart
+LEAST_BETWEEN_ANSWERS_S = 0.25  # and, in them, two answers
 LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: before, nobody knows how fast they grow
 FARM_EVENTS = ("in", "accepted", "rejected", "debug", "readout_died", "partial", "reassigned")
 CARD_LOSSES = (
@@ -22,11 +23,13 @@ CARD_LOSSES = (
 
 @dataclass(frozen=True)
 class Moment:
-    """Statuses at one moment: {process: (kind, what sound.checked() left of its status, or None)}. `time_s` is monotonic."""
+    """Statuses at one moment: {process: (kind, what sound.checked() left of its status, or None)}. `time_s` is monotonic. `answered_s` {process: when it gave its
+    status}: one that has not answered since has the same status with the same time, and no rate; who is not in it gave it in this moment."""
 
     time_s: float
     statuses: dict
     disk_free_bytes: int | None = None
+    answered_s: dict = field(default_factory=dict)
 
     def of(self, kind):
         """{name: status} of the processes of a kind that have a status."""
@@ -121,20 +124,20 @@ def farm_of(moment):
 
 def _rates(before, after, statuses, path):
     """{name: counter per second or None}."""
-    seconds = after.time_s - before.time_s if before else 0
-    if not seconds >= LEAST_SECONDS:
-        return dict.fromkeys(statuses)
-    earlier = {name: status for name, (_, status) in before.statuses.items()}
-    growths = {name: grown(value(earlier.get(name), *path), value(status, *path)) for name, status in statuses.items()}
-    return {name: None if growth is None else growth / seconds for name, growth in growths.items()}
+    return {name: _rate(before, after, name, lambda one: value(one, *path)) for name in statuses}
 
 
 def _event_rate(before, after, name):
-    seconds = after.time_s - before.time_s if before else 0
-    if not seconds >= LEAST_SECONDS:
+    return _rate(before, after, name, events_of)
+
+
+def _rate(before, after, name, counter):
+    """Growth of counter(status) per second between two answers of a process; None if they are not two, or not far enough apart."""
+    if before is None or not after.time_s - before.time_s >= LEAST_SECONDS:
         return None
-    growth = grown(events_of(before.statuses.get(name, (None, None))[1]), events_of(after.statuses[name][1]))
-    return None if growth is None else growth / seconds
+    seconds = after.answered_s.get(name, after.time_s) - before.answered_s.get(name, before.time_s)
+    growth = grown(counter(before.statuses.get(name, (None, None))[1]), counter(after.statuses[name][1]))
+    return growth / seconds if growth is not None and seconds >= LEAST_BETWEEN_ANSWERS_S else None
 
 
 def _recording(readouts):

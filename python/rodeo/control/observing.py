@@ -71,10 +71,10 @@ class Observer:
             task = asyncio.ensure_future(self._ask_one(each))
             self._asking[each.name] = task
             task.add_done_callback(lambda _, name=each.name: self._asking.pop(name, None))
-            if each.unanswered == 0 and each.answered_s is not None or each.launched_s is None:
-                waited.append(task)
-            elif each.answered_s is None:
-                waited.append(task)  # it is being launched: its socket is not there yet, which is known at once
+            if each.alive is None and each.answered_s is None:
+                continue  # of a host that is silent
+            if each.unanswered == 0 or each.answered_s is None:
+                waited.append(task)  # who has not answered yet is being launched: its socket is not there, which is known at once
         if waited:
             await asyncio.wait(waited)
 

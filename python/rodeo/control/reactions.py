@@ -119,9 +119,10 @@ def _may_restart(derived, one, name, run, memory):
     return derived.state in ("RUNNING", "PAUSED") and not run.stopping
 
 
-def gone_on(memory, derived):
-    """The Memory after somebody chose to go on without what is lost: the trigger is released for the others (that is the caller's, or the next reaction)."""
-    return replace(memory, without=memory.without | frozenset(derived.broken), choice=None)
+def gone_on(memory, lost):
+    """The Memory after somebody chose to go on without the processes `lost`: the trigger is released for the others (that is the caller's, or the next reaction).
+    What was lost since they chose is a choice of its own."""
+    return replace(memory, without=memory.without | frozenset(lost), choice=None)
 
 
 def given_up(memory, name, now_s):

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rodeo.control import tables
 from rodeo.control.apply import AUDITED, START_OF_CHAIN, audit_sha256
-from rodeo.control.kept import STANDING, Kept
+from rodeo.control.kept import OF_THE_RUN, STANDING, Kept
 from rodeo.control.refused import Refused
 from rodeo.control.schema import refuse_other, why
 from rodeo.control.tables import OPEN, sa
@@ -120,7 +120,7 @@ NOTHING = {"events": None, "files": 0, "bytes": 0}
 
 
 def _totals(connection, numbers):
-    """{run: {"events", "files", "bytes"}}. Events: the least that a readout built, None if none said."""
+    """{run: {"events", "files", "bytes"}}. Events: what the books say; of a run without them the least that a readout built, None if none said."""
     file, counter = tables.file, tables.counter
     totals = {}
     if not numbers:
@@ -128,9 +128,10 @@ def _totals(connection, numbers):
     between = (min(numbers), max(numbers))
     for each in connection.execute(sa.select(file.c.run, sa.func.count(), sa.func.sum(file.c.bytes)).where(file.c.run.between(*between)).group_by(file.c.run)):
         totals[each[0]] = {**NOTHING, "files": each[1], "bytes": int(each[2] or 0)}
-    query = sa.select(counter.c.run, sa.func.min(counter.c.value)).where(counter.c.run.between(*between), counter.c.name == "fragments_built")
-    for number, events in connection.execute(query.group_by(counter.c.run)):
-        totals.setdefault(number, dict(NOTHING))["events"] = int(events)
+    for which in (counter.c.name == "fragments_built", sa.and_(counter.c.name == "events", counter.c.process == OF_THE_RUN)):
+        query = sa.select(counter.c.run, sa.func.min(counter.c.value)).where(counter.c.run.between(*between), which)
+        for number, events in connection.execute(query.group_by(counter.c.run)):
+            totals.setdefault(number, dict(NOTHING))["events"] = int(events)
     return totals
 
 
@@ -271,7 +272,9 @@ def kept_of(connection, system):
     """The Kept that a journal of this system would have, from the tables."""
     alarm, fact = tables.alarm, tables.remembered
     standing = sa.select(alarm).where(alarm.c.system == system, alarm.c.followed_ns.is_(None), sa.or_(alarm.c.acked_by.is_(None), alarm.c.cleared_ns.is_(None)))
+    opened = open_runs(connection, system)
     return Kept({
+        "blocks": [block for row in opened[-1:] for block in _of_run(connection, tables.lumi_block, row["number"], "first_trigger")],
         "remembered": {each.key: json.loads(each.value) for each in connection.execute(sa.select(fact).where(fact.c.system == system))},
-        "open_runs": open_runs(connection, system), "alarms": [{name: row[name] for name in STANDING} for row in map(_alarm, connection.execute(standing))],
+        "open_runs": opened, "alarms": [{name: row[name] for name in STANDING} for row in map(_alarm, connection.execute(standing))],
         "last_number": connection.execute(sa.select(sa.func.max(tables.run_number.c.last))).scalar() or 0})

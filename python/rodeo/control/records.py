@@ -14,6 +14,8 @@ LONGEST_SEARCH = 32 * 1024 * 1024  # bytes of one process that are looked at, ne
 LONGEST_MESSAGE = 4096  # characters
 MOST_RECORDS = 10_000
 BLOCK = 256 * 1024
+LONGEST_PLAIN = 2 * 1024 * 1024  # bytes of what is no JSON
+LONGEST_LINE = 64 * 1024
 FOLDED_OF = 10  # so many times the lines that are wanted are looked at, where repeats are folded
 DISORDER_NS = 60 * 10**9  # of lines in a file: threads, and clocks that are set
 # What the human lines look like whose JSON is in the other file: they would be there twice.
@@ -106,16 +108,19 @@ def plain(text, process, time_ns):
 
 
 class Marks:
-    """How long a file was at what time, noted again and again: when a line without a time was written, to the second. Of one loop."""
+    """How long a file was at what time, noted again and again: when a line without a time was written, to the second. What was there at the first note that is
+    kept is older, nobody knows by how much. Of one loop."""
 
     def __init__(self, most=3600):
         self._sizes, self._times = deque(maxlen=most), deque(maxlen=most)
 
     def note(self, size, now_ns):
-        """A file that became shorter begins anew."""
+        """A file that became shorter has begun anew since the last note."""
         if self._sizes and size < self._sizes[-1]:
             self._sizes.clear()
             self._times.clear()
+            self._sizes.append(0)
+            self._times.append(now_ns)
         if not self._sizes or size > self._sizes[-1]:
             self._sizes.append(size)
             self._times.append(now_ns)
@@ -125,17 +130,17 @@ class Marks:
 
 
 def time_of(marks, end):
-    """When the line that ends at this place was there, None if nobody noted. `marks`: Marks.known()."""
+    """When the line that ends at this place was there, None if nobody noted, or it was there before. `marks`: Marks.known()."""
     sizes, times = marks
     place = bisect.bisect_left(sizes, end)
-    return times[place] if place < len(sizes) else times[-1] if times else None
+    return times[min(place, len(times) - 1)] if place > 0 else None
 
 
-def lines_backwards(path, most):
-    """(line, where it ends) of a file from its end, at most so many bytes of it. Nothing if there is no file."""
+def lines_backwards(path, most, end=None):
+    """(line, where it ends) of a file from its end, or that place, at most so many bytes of it. Nothing if there is no file."""
     try:
         with open(path, "rb") as file:
-            end = file.seek(0, os.SEEK_END)
+            end = min(file.seek(0, os.SEEK_END), 2**63 if end is None else end)
             stop, rest = max(0, end - most), b""
             while end > stop:
                 size = min(BLOCK, end - stop)
@@ -155,9 +160,36 @@ def lines_backwards(path, most):
         return
 
 
+def end_of(path, until_ns):
+    """Where the lines of JSON end that may be from before this time: what is behind is certainly later. Blocks for a few reads."""
+    try:
+        with open(path, "rb") as file:
+            first, end = 0, file.seek(0, os.SEEK_END)
+            while end - first > BLOCK:
+                middle = (first + end) // 2
+                file.seek(middle)
+                file.readline(LONGEST_LINE)
+                record = record_of(file.readline(LONGEST_LINE), "")
+                if record is None or record["time_ns"] is None:
+                    break
+                if record["time_ns"] > until_ns + DISORDER_NS:
+                    end = middle
+                else:
+                    first = middle
+            return end
+    except OSError:
+        return 0
+
+
+def not_looked_at(process, time_ns, what="what it said before was not looked at: the search came to its bound"):
+    """Stands in the place of what is older, where not all of a process was looked at or told."""
+    return {"time_ns": time_ns, "level": "warning", "audience": "operator", "run": None, "process": process, "message": what,
+            "fields": {"next": "search in one process, or for one run"}, "repeats": 0}
+
+
 def newest(logs, wanted, budget):
     """The newest `wanted.lines` records of several processes together, oldest first. `logs`: {name: (path, Marks.known())}. Blocks; reads at most `budget`
-    bytes, of which each process gets its share."""
+    bytes, of which each process gets its share; where that is not enough, not_looked_at() stands in its place."""
     share = max(1024 * 1024, budget // max(1, len(logs)))
     each_wanted = replace(wanted, lines=min(FOLDED_OF * wanted.lines, MOST_RECORDS)) if wanted.fold else wanted
     together = []
@@ -169,30 +201,50 @@ def newest(logs, wanted, budget):
 
 def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
     """The newest `wanted.lines` records of a process, oldest first, that are looked for: of NAME.jsonl and NAME.jsonl.1 beside `log`, and of `log` what is
-    not in these. Blocks while it reads, at most `budget` bytes."""
+    not in these. Blocks while it reads, at most `budget` bytes; where that is not enough, not_looked_at() stands in its place."""
     log = Path(log)
     structured = log.with_suffix(".jsonl")
-    records = list(_of_json(structured, process, wanted, budget))
-    both = structured.exists()
-    for line, end in lines_backwards(log, min(budget, 2 * 1024 * 1024)):
+    records, bounds = list(_of_json(structured, process, wanted, budget)), []
+    both, first_ns, most = structured.exists(), _first_ns(wanted), min(budget, LONGEST_PLAIN)
+    for line, end in lines_backwards(log, most):
+        time_ns = time_of(marks, end)
+        if first_ns and (time_ns is None or time_ns < first_ns):
+            break  # all that follows is older
+        bounds = [not_looked_at(process, time_ns)]
         text = line.decode(errors="replace").rstrip()
         if not text or (both and SAID_IN_JSON.match(text)) or (wanted.search and wanted.search.lower() not in text.lower()):
             continue
-        record = plain(text, process, time_of(marks, end))
+        record = plain(text, process, time_ns)
         if wanted.takes(record):
             records.append(record)
             if len(records) >= 2 * wanted.lines:
                 break
+    else:
+        records += bounds if _size(log) > most else []
     return in_order(reversed(records))[-wanted.lines :]
 
 
+def _first_ns(wanted):
+    return max(wanted.since_ns or 0, wanted.after_ns or 0)
+
+
+def _size(path):
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
 def _of_json(file, process, wanted, budget):
-    left, search = wanted.lines, wanted.search.lower().encode()
-    first_ns = max(wanted.since_ns or 0, wanted.after_ns or 0)
+    left, search, last = wanted.lines, wanted.search.lower().encode(), b""
+    first_ns = _first_ns(wanted)
     search = search if search.isascii() and b'"' not in search and b"\\" not in search else b""  # else it may be written otherwise in JSON
     for each in (file, Path(f"{file}.1")):
-        for line, _ in lines_backwards(each, budget):
+        end = _size(each) if wanted.until_ns is None else end_of(each, wanted.until_ns)
+        bounded = end > budget
+        for line, _ in lines_backwards(each, budget, end):
             budget -= len(line) + 1
+            last = line
             if search and search not in line.lower():
                 continue
             record = record_of(line, process)
@@ -205,7 +257,8 @@ def _of_json(file, process, wanted, budget):
                 left -= 1
                 if left == 0:
                     return
-        if budget <= 0:
+        if bounded:
+            yield not_looked_at(process, (record_of(last, process) or {}).get("time_ns"))
             return
 
 

@@ -78,7 +78,7 @@ def _clocks(clocks, limit_s):
 def _launch(seen):
     if seen.run:
         return f"run {seen.run.number} is open"
-    return seen.busy or seen.not_in("OFF") or seen.blind
+    return seen.busy or seen.not_in("OFF") or seen.blind or (f"{seen.derived.left[0]}; abort ends it" if seen.derived.left else None)
 
 
 def _start(seen):
@@ -157,7 +157,7 @@ def _abort(seen):
     if seen.run and seen.state == "CLOSING" and seen.act:
         return "every process of the run has ended, and its books are being closed"
     alive = any(phase in ("launching", "ready", "running", "draining", "lost") for phase in seen.derived.phases.values())
-    return None if alive or seen.run or seen.derived.foreign else "there is nothing to end"
+    return None if alive or seen.run or seen.derived.foreign or seen.derived.left else "there is nothing to end"
 
 
 def _recover(seen):

@@ -83,6 +83,7 @@ METRICS = (
     Metric("rodeo_room_rule_value", "gauge", "What an alarm rule of the system file looks at now", lambda v: [((one.rule.name, one.subject), one.value) for one in v.found], ("rule", "subject"),
            panel="Values of alarm rules", legend="{{rule}} {{subject}}"),
     Metric("rodeo_room_rule_gone", "gauge", "1 if it is there no longer", lambda v: [((one.rule.name, one.subject), 1) for one in v.gone], ("rule", "subject")),
+    Metric("rodeo_room_alarms_left_out", "gauge", "Causes of alarms for which there was no room beside 500 that stand", lambda v: [((), v.left_out)]),
     Metric("rodeo_room_alarm", "gauge", "1 for an alarm that stands; asks: nobody has acknowledged or shelved it",
            lambda v: [((one["cause"], (v.rules.rule_of(one["cause"]) or _NO_RULE).name, one["severity"], str(not one["acked_by"] and not one["shelved_by"]).lower()), 1)
                       for one in v.document["alarms"]], ("cause", "rule", "severity", "asks"), panel="Alarms", legend="{{cause}}"),
@@ -91,10 +92,10 @@ _NO_RULE = SimpleNamespace(name="")
 MOST_SAMPLES = 20_000  # of one metric
 
 
-def text(document, *, rules, system, found=(), gone=(), clocks=None, temperatures=None):
+def text(document, *, rules, system, found=(), gone=(), clocks=None, temperatures=None, left_out=0):
     """All of it in Prometheus' text format (0.0.4)."""
     view = SimpleNamespace(document=document, numbers=document.get("numbers") or {}, rules=rules, found=found, gone=gone, clocks=clocks or {}, temperatures=temperatures or {},
-                           system=system)
+                           system=system, left_out=left_out)
     lines = []
     if document.get("state") is None:  # nothing has been looked at so far
         return ""

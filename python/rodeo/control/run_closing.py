@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rodeo.control import run_keeping
 from rodeo.control.blocks import Block, blocks_of, with_recorded
+from rodeo.control.kept import OF_THE_RUN
 from rodeo.control.overrides import directories_of_files
 from rodeo.control.refused import Refused
 from rodeo.control.run_keeping import OpenRun
@@ -21,6 +22,7 @@ class Closing:
     def __init__(self, c):
         self.c = c
         self.router_links = {}  # router -> fids that it brings, of the run that is open
+        self._of_blocks = asyncio.Lock()  # so that none is written over with what was known of it before
 
     async def open_run(self, act, arguments, readouts):
         """A number and its row in one transaction, then the folders of those that take part. Refused leaves nothing behind but a closed row."""
@@ -34,7 +36,7 @@ class Closing:
         asked_ns = time.time_ns()
         build = next((each.process.get("build") for each in readouts if each.process.get("build")), "")
         number = await c.writer.open_run(c.system.name, arguments.get("run_type") or "physics", act.actor, arguments.get("comment") or "",
-                                         {"system": c.system.text, "file": str(c.system.file), "sha256": c.system.sha256, "classes": configuration}, build, processes)
+                                         {"system": c.system.told_text, "file": str(c.system.file), "sha256": c.system.sha256, "classes": configuration}, build, processes)
         c.run = OpenRun(number=number, type=arguments.get("run_type") or "physics", holder=act.actor, comment=arguments.get("comment") or "",
                         directory=str(c.folders.run(number)), asked_ns=asked_ns, expected=[each.name for each in readouts],
                         lives={each.name: [each.report] for each in readouts},
@@ -74,6 +76,10 @@ class Closing:
     async def keep_blocks(self, *, over=False, files=()):
         """Luminosity blocks of the open run, as far as its trigger authority has marked them, to the database. `over`: there are no more; `files` say what is
         recorded of each. With several authorities none counts for the run."""
+        async with self._of_blocks:
+            await self._keep_blocks(over, files)
+
+    async def _keep_blocks(self, over, files):
         c, run = self.c, self.c.run
         names = c.trigger.authorities()
         if run is None or len(names) != 1:
@@ -133,6 +139,8 @@ class Closing:
             for name, report in reports.items():
                 if counted := counters_of(report):
                     await c.writer.counters(run.number, name, counted, closed_ns)
+            if books.events is not None:
+                await c.writer.counters(run.number, OF_THE_RUN, {"events": books.events}, closed_ns)
             await c.telling.keep_externals(closed_ns)
         if c.observer.strangers:
             LOG.warning("strangers: %s", c.observer.strangers)
@@ -161,7 +169,8 @@ class Closing:
 
         try:
             record = await self.c.reads.run(number)
-            await asyncio.to_thread(run_json.write, self.c.folders.run(number), record)
+            if not await asyncio.to_thread(run_json.keep, self.c.folders.run(number), record):
+                LOG.error("%s is of another run %d, and stays", self.c.folders.run(number) / run_json.NAME, number)
         except (Refused, OSError) as error:
             LOG.warning("run.json of run %d: %s", number, getattr(error, "what", error))
 

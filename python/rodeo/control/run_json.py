@@ -68,6 +68,24 @@ def read(path):
     return {name: each for name, each in value.items() if name not in ("format", "version")}
 
 
+def ended(folder):
+    """The record of a run that has ended, from its folder, or None."""
+    with contextlib.suppress(Refused):
+        record = read(Path(folder) / NAME)
+        if record.get("state") in ("CLOSED", "ABORTED"):
+            return record
+    return None
+
+
+def keep(folder, record):
+    """As write(), but over the end of another run, which only a database from elsewhere gives the same number. Returns whether it was written."""
+    before = ended(folder)
+    if before is not None and (before.get("asked_ns"), before.get("system")) != (record.get("asked_ns"), record.get("system")):
+        return False
+    write(folder, record)
+    return True
+
+
 def found(paths):
     """Files of runs among `paths`: a file is itself; of a directory its run.json, those of runs below it, or of `runs` in it. Refused(control.run_json) if
     there are none."""

@@ -30,6 +30,7 @@ class OpenRun:
     asked_ns: int | None = None
     state: str = "STARTING"
     stopping: bool = False
+    aborting: bool = False  # it is ended by force: whoever goes on with that does the same
     first_event_ns: int | None = None
     stopped_ns: int | None = None
     flags: set = field(default_factory=set)
@@ -39,7 +40,7 @@ class OpenRun:
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
     cards_last: dict = field(default_factory=dict)  # the last that was seen, for those that die
-    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json()
+    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json(); each has a record of its own
 
     def row(self):
         """What the deciding modules are given."""
@@ -51,7 +52,7 @@ class OpenRun:
             holder=self.holder, comment=self.comment, directory=self.directory, reason=self.reason)
 
     def as_json(self):
-        return {**self.__dict__, "flags": sorted(self.flags)}
+        return {**{name: value for name, value in self.__dict__.items() if name != "blocks"}, "flags": sorted(self.flags)}
 
     @classmethod
     def from_json(cls, value):
@@ -148,12 +149,14 @@ def settle(run, reports, cards_after, routers_after, *, robs=None, kinds=None, a
 
 
 async def hashed(host, files):
-    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that."""
-    closed = [each["path"] for each in files if each["state"] == "closed"]
+    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that. Asked for one by one: what has its sum keeps it,
+    and the time of a request is that of one file."""
     sums = {}
-    if closed:
+    for path in (each["path"] for each in files if each["state"] == "closed"):
         try:
-            sums = await host.sha256(closed)
+            sums.update(await host.sha256([path]))
         except Refused as refused:
-            LOG.warning("checksums: %s", refused.what)
+            LOG.warning("checksum of %s: %s", path, refused.what)
+            if refused.code == "control.host_silent":
+                break
     return [{**each, "sha256": sums.get(each["path"])} for each in files]

@@ -101,7 +101,7 @@ async def undo(c, act, reason):
     await try_to_hold(c)
     await c.launching.end_in_order(act, per_run(c))
     await close_row(c, act, state="ABORTED", aborted=True)
-    await relaunch(c, act)
+    await _relaunched(c, act)
 
 
 def per_run(c):
@@ -119,7 +119,7 @@ async def try_to_hold(c):
 async def pause(c, act, arguments):
     """Holds the trigger. Everything stays as it is if its authority does not say so within 2 s."""
     began_ns = time.time_ns()
-    await c.trigger.hold()
+    await c.trigger.hold(or_none=True)
     await c.keep_run(state="PAUSED")
     await c.transition(act, "pause", "RUNNING", "PAUSED", began_ns, "done", "")
     return {"run": c.run.number} if c.run else {}
@@ -149,7 +149,7 @@ async def go_on(c, act, arguments):
         raise Refused("control.cannot_go_on", "the trigger authority itself is lost, and nobody else offers triggers", "stop")
     await _remove_links_of(c, lost)
     await c.trigger.release(c.trigger.wait_for(True))
-    await c.keep_memory(gone_on(c.memory, c.derived))
+    await c.keep_memory(gone_on(c.memory, lost))
     await c.keep_run(state="RUNNING", flags={"DEGRADED"})
     await c.transition(act, "go_on", "PAUSED", "RUNNING", began_ns, "done", "without " + ", ".join(sorted(names)))
     return {"run": c.run.number, "without": sorted(names)}
@@ -173,7 +173,7 @@ async def _remove_links_of(c, lost):
 
 async def stop(c, act, arguments):
     """Ends the run in order. Done when reports are in, sums are made, files have their checksums, the row is closed, and the next run's readouts are
-    ready. Past its limit it is OVERDUE and says whom it waits for; nothing is killed."""
+    ready (else the summary has `not_ready`: why). Past its limit it is OVERDUE and says whom it waits for; nothing is killed."""
     if c.run is None:
         return {}
     began_ns, number, before = time.time_ns(), c.run.number, c.derived.state
@@ -184,8 +184,8 @@ async def stop(c, act, arguments):
         await c.launching.end_in_order(act, [member.name for member in group if member.per_run])
     summary = await close_row(c, act, state="CLOSED" if c.run.first_event_ns else "ABORTED", aborted=c.run.first_event_ns is None)
     await c.transition(act, "stop", before, "READY", began_ns, "done", "", run=number)
-    await relaunch(c, act)
-    return summary
+    why = await _relaunched(c, act)
+    return {**summary, "not_ready": why} if why else summary
 
 
 async def _settle(c, act):
@@ -216,8 +216,20 @@ async def close_row(c, act, *, state, aborted=False):
         act.sealed = sealed
 
 
+async def _relaunched(c, act):
+    """Why the readouts of the next run are not ready, or None. The run that ended is closed all the same."""
+    try:
+        await relaunch(c, act)
+    except Refused as refused:
+        LOG.warning("nothing is ready for the next run: %s", refused.what)
+        return refused.what
+    return None
+
+
 async def relaunch(c, act):
     """The readouts of the next run. What is essential and has failed is not started again by itself: that is its class's `restart`, or the holder's."""
+    if c.memory.wanted == "off":
+        return  # an abort or a close that a controller before this one did not come to the end of
     keep = [each.name for each in c.observer.members.values() if each.phase == "failed" and each.member.process_class.restart == "never"]
     if c.too_few(set(keep)):
         return  # without it nothing can be made ready: the state is ERROR, and says so

@@ -163,7 +163,8 @@ def audit_text(rows):
 
 # From database to database
 def put(connection, record):
-    """A run as run.json has it, into a database that does not have its number. Returns whether it was put: False if exactly this run is there already.
+    """A run as run.json has it, into a database that does not have its number, or has its row from before its end. Returns whether it was put: False if
+    exactly this run is there already.
     Refused: control.run_exists if another one has its number; control.run_json if something in it fits no table."""
     from rodeo.control import reads
 
@@ -171,10 +172,16 @@ def put(connection, record):
         number_ = int(record["number"])
         if not 1 <= number_ <= tables.LARGEST_RUN:  # the next one would be larger still, for ever
             raise Refused("control.run_json", f"{str(record['number'])[:40]} is no number of a run, which is 1 to {tables.LARGEST_RUN}", "")
-        there = connection.execute(sa.select(tables.run.c.asked_ns, tables.run.c.system).where(tables.run.c.number == number_)).first()
+        there = connection.execute(sa.select(tables.run.c.asked_ns, tables.run.c.system, tables.run.c.state).where(tables.run.c.number == number_)).first()
         if there is not None:
             if (there.asked_ns, there.system) == (record["asked_ns"], record["system"]):
-                return False
+                if there.state != OPEN or record["state"] == OPEN:
+                    return False
+                for table_ in tables.RUN_TABLES:
+                    connection.execute(table_.delete().where(table_.c.run == number_))
+                connection.execute(tables.run.delete().where(tables.run.c.number == number_))
+                there = None
+        if there is not None:
             raise Refused("control.run_exists", f"another run has the number {number_}: of `{there.system}`, started {utc(there.asked_ns)} UTC", "import it into a database of its own")
         _put(connection, record)
         reads.run(connection, number_)

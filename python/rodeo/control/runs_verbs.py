@@ -95,6 +95,21 @@ def rows_out(options, keys, rows, text):
         say(text(rows))
 
 
+def newest(options, limit=0, before=None, filters=None):
+    """The newest `limit` rows of runs, 0: all; and whether there are older ones. Read in pieces, so that a database of any length is told whole."""
+    from rodeo.control import reads
+
+    rows, wanted = [], limit + 1 if limit else sys.maxsize
+    while len(rows) < wanted:
+        count = min(reads.MOST_RUNS, wanted - len(rows))
+        piece = read(options, reads.runs, count, before, filters)
+        rows += piece
+        if len(piece) < count:
+            break
+        before = piece[-1]["number"]
+    return rows[: wanted - 1], len(rows) == wanted
+
+
 def run_list(argv):
     made = parser("list")
     made.add_argument("--limit", type=count, default=20, metavar="N", help="so many, the newest (default 20; 0: all)")
@@ -108,11 +123,9 @@ def run_list(argv):
     filters = {name: (getattr(options, name) or "").upper() if name in ("state", "condition", "flag") else getattr(options, name) for name in ("type", "state", "condition", "flag", "holder")}
     filters.update(since_ns=options.since, until_ns=options.until)
     schema_of(options)
-    from rodeo.control import reads, runs
+    from rodeo.control import runs
 
-    limit = options.limit or reads.MOST_RUNS
-    rows = read(options, reads.runs, limit + 1, options.before, filters)
-    more, rows = len(rows) > limit, rows[:limit]
+    rows, more = newest(options, options.limit, options.before, filters)
     chosen = any(filters.values()) or options.before is not None
 
     def text(rows):
@@ -195,7 +208,7 @@ def run_export(argv):
     schema_of(options)
     from rodeo.control import reads, run_json
 
-    numbers = options.runs or [row["number"] for row in reversed(read(options, reads.runs, reads.MOST_RUNS))]
+    numbers = options.runs or [row["number"] for row in reversed(newest(options)[0])]
     if options.to == "-":
         if len(numbers) != 1:
             raise Refused("control.argument", f"rodeo runs export: one run can go to stdout, not {len(numbers)}", "name one run, or --to DIRECTORY")

@@ -13,6 +13,8 @@ from rodeo.control.tables import HEAD, sa
 from rodeo.missing import remedy
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+GONE_AFTER_MS = 12_000  # a server that takes no bytes for so long
+LONGEST_STATEMENT_MS = 60_000  # but of a migration
 
 
 class Schema:
@@ -37,7 +39,7 @@ class Schema:
         """An engine without a pool. `create`: the file of SQLite may be made. Connections of it belong to the thread that makes them."""
         if not self.sqlite:
             try:
-                return sa.create_engine(self.url, poolclass=sa.pool.NullPool, connect_args={"connect_timeout": int(max(2, self.busy_s))} if "postgresql" in self.url.drivername else {})
+                return sa.create_engine(self.url, poolclass=sa.pool.NullPool, connect_args=limits(self.url, self.busy_s))
             except ModuleNotFoundError as error:
                 raise Refused("control.package", f"the Python package `{error.name}` is missing", remedy()) from None
         uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
@@ -88,12 +90,24 @@ class Schema:
             was = version(connection)
             _refuse_newer(was, known, self)
             if was != HEAD:  # somebody else may have been faster
+                if self.url.get_backend_name() == "postgresql":
+                    connection.execute(sa.text("set local statement_timeout = 0"))
                 settings.attributes["connection"] = connection
                 command.upgrade(settings, HEAD)
 
     def _copy(self, connection, target):
         with contextlib.closing(sqlite3.connect(target)) as copy:
             connection.connection.driver_connection.backup(copy)
+
+
+def limits(url, busy_s):
+    """How long a connection of PostgreSQL waits, for a driver that is libpq's: for a host that has vanished some seconds, for what another one holds `busy_s`. What
+    the URL says itself counts."""
+    if url.drivername not in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
+        return {}
+    own = {"connect_timeout": int(max(2, busy_s)), "keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
+           "tcp_user_timeout": GONE_AFTER_MS, "options": f"-c statement_timeout={LONGEST_STATEMENT_MS} -c lock_timeout={int(max(1.0, busy_s) * 1000)}"}
+    return {name: value for name, value in own.items() if name not in url.query}
 
 
 def _set_up(connection, writes, busy_s):

@@ -205,19 +205,20 @@ async def serve(controller, name, listen, *, lock=None, token_file=None, out=Non
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     for number in signals:
         loop.add_signal_handler(number, asked.set)
-    room = Room(controller, name, listen, lock=lock)
+    room, left = Room(controller, name, listen, lock=lock), False
     try:
         await controller.open()
         await room.open()
         if token_file is not None and listen:
             leave_token(token_file, room.sessions.tokens["viewer"])
+            left = True
         print(room.addresses["expert"] if listen else str(room.socket), file=out, flush=True)
         if listen:
             print(f"control room of {name}: open the address above; others see with: rodeo control status --addresses --system {name}", file=err, flush=True)
         await asked.wait()
         print(farewell(controller.document()), file=err, flush=True)
     finally:
-        if token_file is not None:
+        if left:  # else it is that of a room which serves
             Path(token_file).unlink(missing_ok=True)
         await room.close()
         await controller.close()

@@ -178,6 +178,8 @@ class Server:
 
     async def series(self, request):
         names = [each for each in request.query_params.get("names", "").split(",") if each][:40]
+        if not names:  # all that there are would be made in the loop that looks at the processes, for seconds
+            raise Refused("control.argument", "`names` has no name of a series", "for example ?names=trigger_rate_hz,readout.rate_hz; 40 at most")
         return {"series": await _awaited(self.controller.series(names, _number(request, "seconds", 300, 1, 86400)))}
 
     async def links(self, request):

@@ -19,8 +19,10 @@ class Supervised:
         self.settings = []  # KEY=VALUE of this life
         self.report = None  # where this life writes its report
         self.expected_sha256 = None
+        self.remembered = (None, None)  # pid and expected_sha256 of the process that the controller before this one had
         self.expected_build = None
         self.said = ""  # the last words of what ended badly
+        self.ever_listed = False  # its launcher has said whether it is there
         self.forget()
 
     @property
@@ -29,7 +31,7 @@ class Supervised:
 
     def forget(self):
         """There is no process: before a launch, and after the record of one that ended has been taken away."""
-        self.alive, self.pid, self.exit = False, None, None
+        self.alive, self.pid, self.exit, self.left = False, None, None, ()
         self.started_ns = None
         self.launched_s = None
         self.cpu = self.rss_bytes = None
@@ -43,6 +45,7 @@ class Supervised:
     def listed(self, process, now_s):
         """What the launcher says: an AgentProcess, or None if it does not know the name. Returns whether it is another life or has ended since."""
         before = (self.alive, self.pid)
+        self.ever_listed = True
         if process is None:
             if self.launched_s is None or self.pid is not None:
                 self.forget()
@@ -50,6 +53,8 @@ class Supervised:
         if self.pid is not None and process.pid != self.pid:
             self.forget()
         self.pid, self.started_ns = process.pid, process.started_ns
+        if self.expected_sha256 is None and self.pid == self.remembered[0]:
+            self.expected_sha256 = self.remembered[1]
         if self.launched_s is None:
             self.launched_s = now_s
         tag = process.tag if isinstance(process.tag, dict) else {}
@@ -64,6 +69,7 @@ class Supervised:
             self.exit = Exit(status, process.signal, process.core or None)
         else:
             self.alive, self.exit = True, None
+        self.left = tuple(process.left) if process.state == "exited" else ()
         self.rss_bytes = process.rss_bytes
         self._use_of_cpu(process.cpu_seconds, now_s)
         return before != (self.alive, self.pid)
@@ -79,8 +85,8 @@ class Supervised:
             self._cpu_before = (now_s, seconds)
 
     def host_silent(self):
-        """Nobody knows whether it lives."""
-        if self.launched_s is not None and self.exit is None:
+        """Nobody knows whether it lives, unless the host has said that it does not."""
+        if self.exit is None and (self.launched_s is not None or not self.ever_listed):
             self.alive = None
 
     def answered(self, status, now_s, now_ns):
@@ -125,7 +131,7 @@ class Supervised:
             launched_age_s=age(self.launched_s), status=self.status, problems=self.problems, pid=self.pid, build=process.get("build"),
             configuration_sha256=process.get("configuration_sha256"), expected_sha256=self.expected_sha256, expected_build=self.expected_build,
             run_number=number, restarts=self.restarts, since_ns=self.since_ns, seen_ns=self.seen_ns, cpu=self.cpu if self.alive else None,
-            rss_bytes=self.rss_bytes if self.alive else None)
+            rss_bytes=self.rss_bytes if self.alive else None, left=self.left)
         phase = phase_of(look)
         if phase != self.phase:
             self.phase, self.since_ns = phase, time.time_ns()

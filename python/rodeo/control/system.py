@@ -5,6 +5,7 @@ import json
 import math
 import re
 import subprocess
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,16 @@ class External:
     keep: tuple = ()
 
 
+def without_password(text, address):
+    """The text of a system file, whose `control.database` is `address`, with *** for the password in it."""
+    found = [match[1] for match in (re.match(r"[^:/?#]+://[^:/?#@]*:([^/]*)@", address), re.search(r"[?&]password=([^&#]*)", address)) if match and match[1]]
+    for password in found:
+        text = text.replace(f":{password}@", ":***@").replace(f"password={password}", "password=***")
+    if found and address and tomllib.loads(text).get("control", {}).get("database") == address:  # it is written with escapes
+        text = re.sub(r"(?m)^(.*\bdatabase\s*=).*$", r'\1 "***"', text)
+    return text
+
+
 @dataclass(frozen=True)
 class System:
     """One system file. Paths are absolute, sizes in bytes, limits in seconds. `values` are the effective values with origins, as `rodeo check` says them."""
@@ -137,6 +148,11 @@ class System:
     @property
     def members(self):
         return tuple(member for one in self.classes for member in one.members())
+
+    @property
+    def told_text(self):
+        """The file's text as everybody may read it: without the password of its database."""
+        return without_password(self.text, self.database)
 
     @property
     def sha256(self):

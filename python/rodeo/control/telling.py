@@ -58,7 +58,7 @@ class Telling:
         in its place may hide before the next look."""
         c, now_s = self.c, time.monotonic()
         moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in c.observer.members.values()},
-                                c.disk and c.disk.get("free"))
+                                c.disk and c.disk.get("free"), {each.name: each.answered_s for each in c.observer.members.values() if each.answered_s is not None})
         if self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS:
             self._before, self._moment = self._moment, moment
             self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
@@ -108,9 +108,9 @@ class Telling:
 
     async def keep(self):
         """What happened to alarms since the last time, into the database."""
-        happened, self._happened = self._happened, []
-        for each in happened:
-            await self._write(each)
+        happened = bool(self._happened)
+        while self._happened:
+            await self._write(self._happened.pop(0))
         if happened:
             await self.c.remember_shelf(self.book.shelf())
         await self.keep_externals()
@@ -164,7 +164,8 @@ class Telling:
     def metrics(self):
         c = self.c
         return room_metrics.text(self.document, rules=c.system.rules, found=self.watch.found, gone=[one for one in self.watch.found if self.watch.is_gone(one)],
-                                 clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures, system=c.system)
+                                 clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures, system=c.system,
+                                 left_out=self.book.left_out)
 
     def closed(self, run, condition, flags, reason, state):
         """The run that ended last, as the document shows it."""
@@ -224,7 +225,7 @@ class Telling:
     async def configuration(self):
         """What each class runs with: its file's text, the effective values and their origins, the settings over the file."""
         c = self.c
-        return {"system": {"file": str(c.system.file), "text": c.system.text, "sha256": c.system.sha256},
+        return {"system": {"file": str(c.system.file), "text": c.system.told_text, "sha256": c.system.sha256},
                 "classes": {name: found.as_json() for name, found in c.launching.configured.items()}}
 
 

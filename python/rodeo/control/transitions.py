@@ -105,7 +105,7 @@ async def close(c, act, arguments):
     for group in c.system.in_start_order():
         left += await end_for_good(c, act, [member.name for member in group])
     if left:
-        raise Refused("control.left_over", "still there: " + ", ".join(sorted(left)), "another process holds them; end that, then close again")
+        raise Refused("control.left_over", "still there: " + ", ".join(sorted(left)), "rodeo control abort ends what processes have started; what another one holds has to be ended first")
     return {}
 
 
@@ -115,7 +115,7 @@ async def abort(c, act, arguments):
 
     await c.remember(wanted="off")
     if c.run is not None:
-        await c.keep_run(stopping=True, reason=c.run.reason or f"aborted by {act.actor}")
+        await c.keep_run(stopping=True, aborting=True, reason=c.run.reason or f"aborted by {act.actor}")
         await try_to_hold(c)
     left = []
     for group in c.system.in_start_order():
@@ -123,7 +123,9 @@ async def abort(c, act, arguments):
     number = c.run.number if c.run else None
     if c.run is not None:
         await close_row(c, act, state="ABORTED", aborted=True)
-    left += await c.launching.forget([member.name for member in c.system.members])
+    members = [member.name for member in c.system.members]
+    await c.launching.end_left(act, members)
+    left += await c.launching.forget(members)
     if left:
         raise Refused("control.left_over", "still there: " + ", ".join(sorted(left)), "end them by hand, or recover")
     return {"run": number} if number else {}
@@ -145,6 +147,7 @@ async def recover(c, act, arguments):
     if c.run is not None:
         await close_row(c, act, state="CLOSED")
     left += await c.end_strangers()
+    await c.launching.end_left(act, names)
     left += await c.launching.forget(names)
     serves = any(each.alive for each in c.observer.members.values())
     await c.remember(wanted="ready" if serves else "off", clear=True)

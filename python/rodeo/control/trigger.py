@@ -27,9 +27,10 @@ class Trigger:
         """Whether the system file has any emulator, alive or not."""
         return any(member.kind == "emulator" for member in self.c.system.members)
 
-    async def hold(self):
-        """Nothing is accepted after this has returned. Returns {authority: triggers accepted}. Refused(control.trigger) names who did not say so."""
-        return await self._all({"command": "trigger_hold"}, "held")
+    async def hold(self, *, or_none=False):
+        """Nothing is accepted after this has returned. Returns {authority: triggers accepted}. Refused(control.trigger) names who did not say so; `or_none`: then
+        those that did are released again, for nothing is to change."""
+        return await self._all({"command": "trigger_hold"}, "held", undo={"command": "trigger_release"} if or_none else None)
 
     async def release(self, wait_for=None):
         """Triggers come from now on. `wait_for` {authority: functions} where it is to be another number than before."""
@@ -61,7 +62,7 @@ class Trigger:
                 raise Refused("control.trigger", f"luminosity blocks did not go on: {name}: {refused.what}", "rodeo emulate status says how its authority is doing") from None
         return {key: answer.get(key) for key in ("sequence", "lumi_block", "scan_step")} if isinstance(answer, dict) else {}
 
-    async def _all(self, request, done, wait_for=None):
+    async def _all(self, request, done, wait_for=None, undo=None):
         names = self.authorities()
 
         async def ask(name):
@@ -70,6 +71,10 @@ class Trigger:
 
         answers = await asyncio.gather(*(ask(name) for name in names), return_exceptions=True)
         failed = [f"{name}: {getattr(answer, 'what', answer)}" for name, answer in zip(names, answers) if isinstance(answer, Exception)]
+        if failed and undo:
+            did = [name for name, answer in zip(names, answers) if not isinstance(answer, Exception)]
+            undone = await asyncio.gather(*(self.c.observer.host_of(name).ask(name, undo, ANSWER_S * self.c.patience) for name in did), return_exceptions=True)
+            failed += [f"{name} holds, and was not released again: {getattr(answer, 'what', answer)}" for name, answer in zip(did, undone) if isinstance(answer, Exception)]
         if failed:
             raise Refused("control.trigger", f"the trigger was not {done}: " + "; ".join(failed), "rodeo emulate status says how its authority is doing")
         accepted = {}

@@ -78,7 +78,8 @@ def said(name, result, document):
     """What a command brought, in a line or two."""
     if name == "stop" and document.get("last_run"):
         farm = [f"  {status.farm(result['farm'])}"] if result.get("farm") else []
-        return "\n".join([status.ended(document["last_run"]), *farm, status.headline(document)])
+        not_ready = [f"  not ready for the next run: {result['not_ready']}"] if result.get("not_ready") else []
+        return "\n".join([status.ended(document["last_run"]), *farm, *not_ready, status.headline(document)])
     if name == "advance":
         return f"luminosity block {result.get('lumi_block')}, scan step {result.get('scan_step')}: from trigger {result.get('sequence')} on"
     if name in ("take", "ask") and result.get("seconds"):

@@ -4,6 +4,7 @@ All calls are coroutines, from any loop and thread. Times are UTC in ns, sizes i
 """
 
 import asyncio
+import contextlib
 import json
 import math
 import time
@@ -41,9 +42,9 @@ class Writer:
         record = _json({
             "system": str(system), "type": _text(run_type), "holder": _text(holder), "comment": _text(comment), "configuration": configuration, "build": _text(build),
             "processes": processes or [], "asked_ns": asked_ns or time.time_ns()})
-        number = await asyncio.wrap_future(self._database.ask(lambda connection: draw(connection, record, self._database.floor)))
+        number = await asyncio.wrap_future(self._database.ask(lambda connection: draw(connection, record, self._database.floor, self._database.close_ended)))
         if number < 0:
-            raise Refused("control.run_open", f"run {-number} of `{system}` is open", "rodeo control stop ends it; rodeo control recover, if its processes are gone")
+            raise Refused("control.run_open", f"run {-number} of `{system}` is open", "rodeo control stop ends it; if no room has it, a room of this system that begins anew closes it")
         await self._put("open", **{**record, "number": number})
         return number
 
@@ -106,12 +107,18 @@ class Writer:
     async def open_runs(self):
         """The rows of runs that are open, of all systems, oldest first: as the database says, or of this system by the journal if that is gone."""
         known = await self._kept(lambda kept: [dict(row) for row in kept.runs.values()])
+        with contextlib.suppress(Refused):
+            await asyncio.wrap_future(self._database.ask(self._database.close_ended))
         if self.health()["state"] == "gone":  # it may be readable and yet behind
             return known
         try:
             return await self._database.reads.open_runs()
         except Refused:
             return known
+
+    async def blocks(self):
+        """Luminosity blocks of the run that is open, in their order, as blocks.Block.as_json() has them."""
+        return await self._kept(lambda kept: [dict(block) for _, block in sorted(kept.blocks.items())])
 
     async def alarms_standing(self):
         """Alarms that are not both acknowledged and cleared, as Alarm.as_json() has them."""
