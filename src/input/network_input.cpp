@@ -167,7 +167,7 @@ bool NetworkInput::connected() const {
 
 std::vector<NamedCounter> NetworkInput::counters() const {
   std::vector<NamedCounter> all;
-  const auto add = [&](const std::string& prefix, const NetworkStream& stream) {
+  const auto count = [&](const NetworkStream& stream, const std::string& prefix) {
     const NetworkCounts& counts = stream.counts();
     for (const auto& [name, value] : {std::pair{"network_lost", counts.lost_chunks.get()},
                                       {"network_cut_chunks", counts.cut_chunks.get()},
@@ -179,9 +179,9 @@ std::vector<NamedCounter> NetworkInput::counters() const {
   };
   for (const auto& stream : streams_) {
     base::add_counter(all, {"sent", stream->counters().chunks});
-    add("", *stream);
+    count(*stream, "");
   }
-  for (const auto& list : lists_) add("list_", *list);
+  for (const auto& list : lists_) count(*list, "list_");
   return all;
 }
 
