@@ -155,8 +155,8 @@ Result<ExitCode> make_figures(const FiguresOptions& options, const Measures& all
   for (const std::string& name : options.only) {
     if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.first == name; })) {
       std::string names;
-      for (const auto& one : all) names += (names.empty() ? "" : ", ") + one.first;
-      return std::unexpected(Error{"cli.bad_value", name + " is not one of " + names, "--only"});
+      for (const auto& one : all) names.append(names.empty() ? "" : ", ").append(one.first);
+      return std::unexpected(Error{"cli.bad_value", fmt::format("{} is not one of {}", name, names), "--only"});
     }
   }
   Json out = Json::object({{"machine", machine()}, {"seconds_per_point", options.settings.seconds}});

@@ -36,7 +36,7 @@ void add_script(Command& completion, const char* shell, const char* help, const 
   Command& verb = completion.verb(shell, help);
   verb.example(example, says);
   verb.run([file = std::string("rodeo.") + shell]() -> Result<ExitCode> {
-    print(std::string(built_in_text(file)));
+    print(built_in_text(file));
     return ExitCode::done;
   });
 }

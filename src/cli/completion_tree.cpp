@@ -131,8 +131,8 @@ class Place {
 
   void add_values(const Option& option, std::string_view typed, std::string_view before) {
     const ValueKind kind = value_kind(path_, option);
-    const auto offer = [&](std::string text, std::string help) {
-      if (text.starts_with(typed)) found_.candidates.push_back({std::string(before) + text, std::move(help)});
+    const auto offer = [&](std::string_view text, std::string help) {
+      if (text.starts_with(typed)) found_.candidates.push_back({std::string(before).append(text), std::move(help)});
     };
     switch (kind) {
       case ValueKind::unknown: return;
@@ -141,13 +141,13 @@ class Place {
       case ValueKind::choice:
         for (const std::string_view choice : choices_of(option)) {
           if (choice == "FILE") found_.files = true;
-          if (!stands_for_something(choice)) offer(std::string(choice), {});
+          if (!stands_for_something(choice)) offer(choice, {});
         }
         return;
       case ValueKind::card:
       case ValueKind::key:
       case ValueKind::name:
-        for (Candidate& one : values_(kind, typed)) offer(std::move(one.text), std::move(one.help));
+        for (Candidate& one : values_(kind, typed)) offer(one.text, std::move(one.help));
         return;
     }
   }

@@ -49,7 +49,7 @@ std::vector<Candidate> keys(std::string_view typed) {
       if (seen.insert(path).second) found.push_back({path + "=", listed.key.help});
     } else if (path == typed.substr(0, equals)) {
       for (const std::string& value : values_of(listed.key)) {
-        if (seen.insert(value).second) found.push_back({path + "=" + value, {}});
+        if (seen.insert(value).second) found.push_back({std::string(path).append("=").append(value), {}});
       }
     }
   }

@@ -92,7 +92,7 @@ std::string words_of(const Options& options) {
 
 Json json_of(const FilterReport& report) {
   Json json = Json::object();
-  for (std::size_t i = 0; i < kFilterCounters.size(); ++i) json[std::string(kFilterCounters[i].name)] = report.counts[i];
+  for (std::size_t i = 0; i < kFilterCounters.size(); ++i) json[kFilterCounters[i].name] = report.counts[i];
   json["files"] = files_json(report.files);
   json["named"] = Json::array_of(report.named);
   return json;

@@ -36,7 +36,7 @@ std::string sum_text(const MergeReport& report) {
 
 Json json_of(const MergeReport& report) {
   Json json = Json::object();
-  for (std::size_t i = 0; i < kMergeCounters.size(); ++i) json[std::string(kMergeCounters[i].name)] = report.counts[i];
+  for (std::size_t i = 0; i < kMergeCounters.size(); ++i) json[kMergeCounters[i].name] = report.counts[i];
   json["adds_up"] = report.adds_up();
   json["most_held_events"] = report.most_held;
   Json writers = Json::array();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "process/control_request.h"
 
@@ -105,7 +106,7 @@ const char* phase_of(const ControlledEmulator& controlled, const EmulatorReport&
 }
 
 /// Of a process that follows another's triggers only that one knows.
-Json where_assigned(const trigger::TriggerReport& trigger, Json value) { return trigger.link ? Json() : value; }
+Json where_assigned(const trigger::TriggerReport& trigger, Json value) { return trigger.link ? Json() : std::move(value); }
 
 Json counters_json(const std::vector<std::pair<std::string, std::uint64_t>>& counters) {
   Json json = Json::object();

@@ -29,7 +29,7 @@ std::string configuration_sha256(const Configuration& configuration) {
       sorted[Json(one.path() + "." + setting.key.name).dump(0)] = value_of(setting).dump(0);
   });
   std::string text;
-  for (const auto& [key, value] : sorted) text += (text.empty() ? "{" : ",") + key + ":" + value;
+  for (const auto& [key, value] : sorted) text.append(text.empty() ? "{" : ",").append(key).append(":").append(value);
   text += text.empty() ? "{}" : "}";
   return base::sha256_hex(std::as_bytes(std::span(text)));
 }

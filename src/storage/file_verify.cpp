@@ -269,7 +269,7 @@ FileKind file_kind(std::span<const std::byte> file) {
   return std::ranges::all_of(probe, [](std::byte b) { return b == std::byte{0}; }) ? FileKind::zeros : FileKind::unknown;
 }
 
-EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options) {
+EventFileReport verify_event_file(std::span<const std::byte> file, const VerifyOptions& options) {
   EventFileReport report;
   report.bytes = file.size();
   walk(file, options, report);

@@ -84,6 +84,6 @@ struct VerifyOptions {
 };
 
 /// The report is the same whatever the number of threads.
-EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options = {});
+EventFileReport verify_event_file(std::span<const std::byte> file, const VerifyOptions& options = {});
 
 }  // namespace rodeo::storage

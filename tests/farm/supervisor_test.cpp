@@ -464,12 +464,12 @@ TEST_F(SupervisedFarm, NobodyWaitsForAReadoutThatHasDiedAndWhatItMissedItIsToldW
 
 TEST_F(SupervisedFarm, ARefusedClearIsToldAgain) {
   serve_triggers(10);
-  KeepingReadout& readout_ = readout("readout.hlt");
-  readout_.refuses = true;
+  KeepingReadout& refusing = readout("readout.hlt");
+  refusing.refuses = true;
   node("a");
   supervise(settings());
   ASSERT_TRUE(until([&] { return seen("clears_refused") > 1; }));
-  readout_.refuses = false;
+  refusing.refuses = false;
   ASSERT_TRUE(until([&] { return all_done(10); }));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <random>
+#include <type_traits>
 
 namespace {
 
@@ -97,10 +98,10 @@ TEST(Assignment, OfAnotherVersionNothingElseIsRead) {
 }
 
 TEST(Assignment, WhatHasNoMeaningIsRefused) {
-  const auto with = [](auto message, std::size_t from_end, std::uint8_t value) {
+  const auto with = [](const auto& message, std::size_t from_end, std::uint8_t value) {
     auto bytes = written(message);
     bytes[bytes.size() - from_end] = std::byte{value};
-    return refusal<decltype(message)>(bytes);
+    return refusal<std::remove_cvref_t<decltype(message)>>(bytes);
   };
   EXPECT_NE(with(kOrders, 1, 2).find("flags of an event"), std::string::npos);
   EXPECT_NE(with(kOrders, 3, 0x0e).find("BCID"), std::string::npos);

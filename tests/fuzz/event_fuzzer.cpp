@@ -71,7 +71,7 @@ bool walks(std::span<const std::byte> bytes, bool chunk_records) {
     std::size_t bytes = 0;
     void event(const FullEventView& /*view*/) { ++events; }
     void fragment(const RobView& rob, const RodView* /*rod*/, const AbsentLinks& /*absent*/) const {
-      FUZZ_CHECK(events == 1 && rob.words.size() > 0);
+      FUZZ_CHECK(events == 1 && !rob.words.empty());
     }
     void chunk(const ChunkRecord& record) { bytes += record.bytes.size(); }
   } counter;

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -137,13 +137,13 @@ TEST_F(SystemFile, WhatIsWrongWithAClassIsSaid) {
            {readout + "role = \"at_least\"\nat_least = 0", "control.bad_system: at least 0 of 1 process"},
            {readout + "at_least = 1", "control.bad_system: at_least is for role"},
            {readout + "restart = \"in_run\"", "control.bad_system: an essential process is not restarted in a run"},
-           {readout + "[[control.process]]\nname = \"readout\"\n" + readout,
+           {fmt::format("{0}[[control.process]]\nname = \"readout\"\n{0}", readout),
             "control.bad_system: two processes would be called `readout`"},
-           {readout + "count = 2\n[[control.process]]\nname = \"readout-2\"\n" + readout,
+           {fmt::format("{0}count = 2\n[[control.process]]\nname = \"readout-2\"\n{0}", readout),
             "control.bad_system: two processes would be called `readout-2`"},
-           {readout + "[[control.process]]\nname = \"a b\"\n" + readout, "config.bad_value: control.process[1].name"},
-           {readout + "[[control.process]]\nname = \"" + std::string(60, 'x') + "\"\n" + readout,
-            "control.bad_system: `rodeo-xxxx"},
+           {fmt::format("{0}[[control.process]]\nname = \"a b\"\n{0}", readout),
+            "config.bad_value: control.process[1].name"},
+           {fmt::format("{0}[[control.process]]\nname = \"{1:x>60}\"\n{0}", readout, ""), "control.bad_system: `rodeo-xxxx"},
            {readout + "[[control.host]]\nname = \"a\"\n[[control.host]]\nname = \"a\"",
             "control.bad_system: two hosts are called `a`"},
            {readout + "[[control.host]]\nname = \"local\"\nlauncher = \"ssh\"",
@@ -220,7 +220,7 @@ TEST_F(SystemFile, WhatIsWrongWithAnAlarmIsSaidAndWhatWasMeant) {
            {alarm + "value = \"events\"\nlimit = 1\ntimes = 5\nof_last = 3", "5 of the last 3 looks", "times is at most"},
            {alarm + "value = \"events\"\nlimit = 1\nhold = \"5s\"\ntimes = 2\nof_last = 3", "hold, and so many",
             "leave one out"},
-           {alarm + "value = \"events\"\nlimit = 1\n" + alarm + "value = \"events\"\nlimit = 2",
+           {fmt::format("{0}value = \"events\"\nlimit = 1\n{0}value = \"events\"\nlimit = 2", alarm),
             "two alarms are called `mine`", "the other stands at"},
            {"[[control.alarm]]\nname = \"stall\"\nlimit = 1\n", "the built-in rule `stall` has no limit", ""},
            {"[[control.alarm]]\nname = \"stall\"\nvalue = \"events\"\n", "`stall` is a built-in rule", "leave it out"},

@@ -32,7 +32,7 @@ std::string merged(const std::vector<std::vector<std::uint32_t>>& writers, std::
     if (together.empty()) break;
     text += std::to_string(static_cast<std::uint32_t>(together.front().event)) + ":";
     for (const auto& member : together) text += static_cast<char>('a' + member.writer);
-    text += " ";
+    text += ' ';
   }
   if (most_held != nullptr) *most_held = plan.most_held();
   return text;
