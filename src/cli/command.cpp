@@ -337,6 +337,8 @@ class Parser {
     } catch (const CLI::ExtrasError&) {
       return std::unexpected(unexpected_argument(app, known));
     } catch (const CLI::ParseError& failure) {
+      // What is mistyped is why something is missing.
+      if (!app.remaining().empty()) return std::unexpected(unexpected_argument(app, known));
       return usage_error(fmt::format("{}: {}", path_, failure.what()), hint());
     }
     if (!level.empty()) {

@@ -180,6 +180,9 @@ Result<ExitCode> convert(const Options& options) {
   RODEO_TRY(refuse_other_files(files));
   std::vector<std::string> arguments{options.output};
   if (to == "hdf5") arguments.push_back(std::to_string(options.compression));
+  arguments.emplace_back(options.format == OutputFormat::json  ? "json"
+                         : options.format == OutputFormat::csv ? "csv"
+                                                               : "table");
   return run_python_on(files, to == "hdf5" ? "rodeo.data_tools.hdf5" : "rodeo.data_tools.root", arguments);
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/codes.h"
 #include "cli/python.h"
 
 namespace rodeo::cli {
@@ -20,6 +21,22 @@ using storage::Wanted;
 namespace {
 
 constexpr std::int64_t kMostPollMs = 1'000'000'000;
+
+/// Of a Python that has ended before the last event, by its exit status.
+Error ended(int status) {
+  Error error{
+      "data.function", "the Python function failed; what it said stands above", {}, "the whole traceback: --log debug"};
+  if (status == 0) error.what = "the Python function saw fewer events than there are";
+  if (status > 128) {
+    const int signal = status - 128;
+    error.what = fmt::format("the Python function ended its process: signal {} ({})", signal, ::strsignal(signal));
+    error.next = "code that is not Python can do that; leave out its parts until it does not";
+  } else if (status != 0 && status != static_cast<int>(ExitCode::failed) && status != static_cast<int>(ExitCode::usage)) {
+    error.what = fmt::format("the Python function ended its process: exit status {}", status);
+    error.next = "a function returns True or False; it does not call os._exit()";
+  }
+  return error;
+}
 
 }  // namespace
 
@@ -74,12 +91,7 @@ Result<void> PythonJudge::read_more() {
     const ssize_t n = ::read(answers_.get(), read_.data(), read_.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      const int status = process_.wait();
-      return std::unexpected(Error{"data.function",
-                                   status == 0 ? "the Python function saw fewer events than there are"
-                                               : "the Python function failed; what it said stands above",
-                                   {},
-                                   "the whole traceback: --log debug"});
+      return std::unexpected(ended(process_.wait()));
     }
     at_ = 0;
     end_ = static_cast<std::size_t>(n);

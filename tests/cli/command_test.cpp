@@ -90,6 +90,12 @@ TEST_F(CommandLine, ABadQuantityIsAUsageErrorWithAHint) {
             "  write it like 5s, 10ms or 1000us    rodeo readout --help\n");
 }
 
+TEST_F(CommandLine, WhatIsMistypedIsSaidBeforeWhatIsMissingThen) {
+  EXPECT_EQ(run({"readout", "--kepe"}), 2);
+  EXPECT_NE(said_.find("there is no option `--kepe`"), std::string::npos) << said_;
+  EXPECT_NE(said_.find("did you mean `--keep`?"), std::string::npos) << said_;
+}
+
 TEST_F(CommandLine, AnEmptyValueIsNamedAndTakesNothingFromTheNextArgument) {
   EXPECT_EQ(run({"readout", "run.toml", "--timeout=", "--keep"}), 2);
   EXPECT_EQ(said_,

@@ -35,8 +35,9 @@ def chunks_of(events):
 
 
 def test_hdf5_holds_every_chunk_and_comes_back(rodeo, samples):
-    rodeo("data", "convert", *FILES, "--output", "run.h5")
+    done = rodeo("data", "convert", *FILES, "--output", "run.h5")
     events = events_of(samples, FILES)
+    assert done.stdout.startswith(f"run.h5: {len(events)} events, ")
     chunks = chunks_of(events)
     with h5py.File(samples / "run.h5") as file:
         assert (file.attrs["format"], file.attrs["events"], file.attrs["files"], file.attrs["left_out_events"]) == ("rodeo-events", len(events), 4, 0)
@@ -143,8 +144,9 @@ def test_uncompressed_events_come_back_as_they_were(rodeo, samples):
 
 
 def test_root_has_the_columns(rodeo, samples):
-    rodeo("data", "convert", *FILES, "--output", "run.root")
+    done = rodeo("data", "convert", *FILES, "--output", "run.root", "-o", "json")
     events = events_of(samples, FILES)
+    assert json.loads(done.stdout) == {"file": "run.root", "events": len(events), "damaged_events": 0, "bytes": (samples / "run.root").stat().st_size}
     with uproot.open(samples / "run.root") as file:
         tree = file["events"]
         assert tree["l1_id"].array().tolist() == [event.l1id for event in events]
@@ -196,6 +198,8 @@ def test_a_function_that_hangs_costs_the_events_at_which_it_does(rodeo, samples)
     ("def f(event:\n", ":f", "SyntaxError"),
     ("import sys\ndef keep(event):\n    sys.exit()\n", "", "mine.py:3: failed at event 0"),
     ("import sys\nsys.exit(0)\n", "", "mine.py:2: cannot be run: SystemExit"),
+    ("import os\ndef keep(event):\n    os._exit(3)\n", "", "ended its process: exit status 3"),
+    ("import os\ndef keep(event):\n    os.kill(os.getpid(), 11)\n", "", "ended its process: signal 11 (Segmentation fault)"),
 ])
 def test_a_function_that_fails_says_where(rodeo, samples, text, name, says):
     (samples / "mine.py").write_text(text)

@@ -1,6 +1,7 @@
-"""Event files to HDF5, and back: columns, and the bytes of every event (docs/formats/hdf5.md). usage: hdf5.py OUT LEVEL < NAMES | --back FILE"""
+"""Event files to HDF5, and back: columns, and the bytes of every event (docs/formats/hdf5.md). usage: hdf5.py OUT LEVEL FORM < NAMES | --back FILE"""
 
 import contextlib
+import csv
 import io
 import json
 import os
@@ -89,7 +90,7 @@ class Columns:
         dataset[before:] = values
 
 
-def convert(paths, output, level=4):
+def convert(paths, output, level=4, form="table"):
     h5py = needed("h5py", "converting to HDF5")
     events = open_files(paths)
     refuse_other_runs(events, paths)
@@ -103,7 +104,21 @@ def convert(paths, output, level=4):
             file.attrs["left_out_events"] = events.error_count
         written.check()
     progress.finish()
+    say_made(events, output, form)
     return told(events)
+
+
+def say_made(events, output, form):
+    """The new file on stdout, as `-o` wants it."""
+    name = os.fsencode(output).decode("utf-8", "backslashreplace")
+    columns = {"file": name, "events": len(events) - events.error_count, "damaged_events": events.error_count, "bytes": os.path.getsize(output)}
+    if form == "json":
+        print(json.dumps(columns))
+    elif form == "csv":
+        csv.writer(sys.stdout, lineterminator="\n").writerows([columns.keys(), columns.values()])
+    else:
+        count = {key: f"{value:,}".replace(",", " ") for key, value in columns.items() if key != "file"}
+        print(f"{name}: {count['events']} events, {count['bytes']} bytes")
 
 
 def refuse_other_runs(events, paths):
@@ -234,4 +249,4 @@ def _send_events(file, path, out):
 if __name__ == "__main__":
     if sys.argv[1] == "--back":
         end(run(back, sys.argv[2]))
-    end(run(lambda: convert(names(), sys.argv[1], int(sys.argv[2]))))
+    end(run(lambda: convert(names(), sys.argv[1], int(sys.argv[2]), sys.argv[3])))

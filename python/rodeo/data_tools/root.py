@@ -1,13 +1,13 @@
-"""Event files to ROOT: a tree `events`, an entry for each event, with the columns of its fragments and chunks. usage: root.py OUT < NAMES"""
+"""Event files to ROOT: a tree `events`, an entry for each event, with the columns of its fragments and chunks. usage: root.py OUT FORM < NAMES"""
 
 import sys
 
-from rodeo.data_tools.hdf5 import holds_chunk_records, told
+from rodeo.data_tools.hdf5 import holds_chunk_records, say_made, told
 from rodeo.data_tools.pieces import CHUNK_FIELDS, EVENT_FIELDS, FRAGMENT_FIELDS, open_files, piece_of
 from rodeo.data_tools.running import Progress, end, names, needed, new_file, run
 
 
-def convert(paths, output):
+def convert(paths, output, form="table"):
     uproot, ak = needed("uproot", "converting to ROOT"), needed("awkward", "converting to ROOT")
     events = open_files(paths)
     groups = {"fragment": FRAGMENT_FIELDS, **({"chunk": CHUNK_FIELDS} if holds_chunk_records(events) else {})}
@@ -23,6 +23,7 @@ def convert(paths, output):
                 done += columns.events
                 progress(done)
     progress.finish()
+    say_made(events, output, form)
     return told(events)
 
 
@@ -37,4 +38,4 @@ def branches(ak, columns, groups):
 
 
 if __name__ == "__main__":
-    end(run(lambda: convert(names(), sys.argv[1])))
+    end(run(lambda: convert(names(), sys.argv[1], sys.argv[2])))
