@@ -153,6 +153,13 @@ def test_a_system_without_processes_is_none():
         system('[control]\nname = "x"\n')
 
 
+@pytest.mark.parametrize("text", ["", '[readout]\nname = "x"\n'])
+def test_a_file_of_another_kind_is_no_system_file(tmp_path, text):
+    (tmp_path / "other.toml").write_text(text)
+    with pytest.raises(Refused, match="is no system file: it has no table"):
+        load(tmp_path / "other.toml", "no rodeo is asked")
+
+
 @pytest.mark.parametrize(("text", "value"), [("3GB", 3e9), ("64MiB", 2**26), ("0", 0), (5, 5), ("1.5kB", 1500)])
 def test_sizes(text, value):
     assert bytes_of(text) == value

@@ -195,6 +195,7 @@ def load(file, rodeo, *, check_classes=True):
         text = file.read_bytes().decode()  # byte for byte, whatever ends its lines
     except (OSError, UnicodeDecodeError) as error:
         raise Refused("control.system", f"cannot read {file}: {error}", "rodeo control init writes a system file for this machine") from None
+    _refuse_other_files(file, text)
     answer = check(rodeo, file, effective=True)
     _refuse_errors([answer])
     system = from_values(answer["values"], file, text)
@@ -202,6 +203,16 @@ def load(file, rodeo, *, check_classes=True):
         with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:  # one for each process of a hundred, if they differ: who adopts a run has no time to lose
             _refuse_errors(list(pool.map(lambda one: check(rodeo, one[0], overrides=one[1]), _configurations(system))))
     return system
+
+
+def _refuse_other_files(file, text):
+    """A configuration of a readout, say, has other tables; what is wrong with those is no news here."""
+    try:
+        other = "control" not in tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return  # `rodeo check` says where
+    if other:
+        raise Refused("control.system", f"{file}: is no system file: it has no table [control]", "rodeo control init writes a system file for this machine")
 
 
 def check(rodeo, file, *, effective=False, overrides=()):
