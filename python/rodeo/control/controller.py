@@ -282,7 +282,9 @@ class Controller:
             raise Refused("control.unknown_command", f"there is no command `{name}`", "")
         await self.look()
         if refusal := self.refusal(name, arguments):
-            raise Refused("control.busy" if self.acts.refusal(name) else "control.not_now", f"`{name}` is refused: {refusal}", "")
+            possible = refusals.allowed(self.refusals())
+            raise Refused("control.busy" if self.acts.refusal(name) else "control.not_now", f"`{name}` is refused: {refusal}",
+                          f"possible now: {', '.join(possible)}" if possible else "")
         still()
         if name in ("launch", "recover", "abort", "close"):
             self._failed_rules.clear()
