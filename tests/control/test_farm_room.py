@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browsing import Served, sees, shows
+from browsing import LONG_S, Served, sees, shows
 from conftest import BUILD, ROOT, scaled
 from running_room import RunningRoom, phases
 
@@ -138,6 +138,7 @@ def page(room, browser):
     try:
         served.open()
         page = browser.new_page(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
+        page.set_default_timeout(scaled(LONG_S) * 1000)
         page.goto(served.address())
         yield page
         page.close()

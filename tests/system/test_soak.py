@@ -100,6 +100,7 @@ def test_only_the_last_events_may_be_lost_with_an_authority():
     assert "0x3" in books.lost_before(ids(*range(100)), ids(3, 99), 10)[0]
 
 
+@of_data_files
 def test_a_farm_whose_trigger_and_cards_die_ends_with_what_it_holds(tmp_path):
     run = soak(tmp_path, 5, 3, kinds=[], python=False, authority_dies=True)
     assert run.triggers.accepted > 0
