@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <thread>
 
@@ -73,6 +74,7 @@ class HltApplicationTest : public testing::Test {
     stepper_ = std::jthread([this] {
       while (application_->phase() != Phase::stopped) {
         application_->step();
+        held_back_ = application_->limited_by() == "hlt";
         std::this_thread::sleep_for(1ms);
       }
     });
@@ -129,6 +131,7 @@ class HltApplicationTest : public testing::Test {
   test::TemporaryDirectory bus_;
   std::unique_ptr<ReadoutPlan> plan_;
   std::unique_ptr<Application> application_;
+  std::atomic<bool> held_back_{false};  // mostly by the handler, as the thread that steps sees it
   std::jthread stepper_;
 };
 
@@ -181,7 +184,7 @@ TEST_F(HltApplicationTest, SeveralHandlersServeTheirOwnRobsFromOneReadout) {
 
 TEST_F(HltApplicationTest, ARunThatNobodyClearsIsHeldBackByTheHandlerAndEndsIncomplete) {
   start(configuration(bus_.path(), 2000, "type = \"gbt\"\nchunk_size = 40\nwindow = 256"));
-  while (application_->limited_by() != "hlt") std::this_thread::sleep_for(1ms);
+  while (!held_back_) std::this_thread::sleep_for(1ms);
   application_->stop();
   const RunReport report = ended();
   EXPECT_EQ(report.limited_by, "hlt");
