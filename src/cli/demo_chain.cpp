@@ -162,6 +162,11 @@ class Chain {
       }
     }
     if (late || std::ranges::all_of(running_, [&](auto& one) { return !is_of_stage(*one) || one->ended(); })) {
+      // Who ends by itself is told by those before, and waits for ever for one that died.
+      for (const auto& one : running_) {
+        if (failure_.empty() && is_of_stage(*one) && one->report().is_null())
+          failure_ = fmt::format("{} left no report: {}", one->name, one->process->last_said());
+      }
       do {
         if (++stage_ == std::size(kEnds)) return false;
       } while (at_once(kEnds[stage_]));

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "transport/kept_signals.h"
@@ -22,7 +23,12 @@ std::filesystem::path library_path() {
   return std::filesystem::exists(installed, ignored) ? installed : directory / "librodeo_fabric.so";
 }
 
+/// Libraries that libfabric is linked to put handlers in the place of ours as they are loaded. Those of libinfinipath end the process at SIGINT and SIGTERM:
+/// a run that is told to stop in that moment would not end in order, whatever KeptSignals brings back afterwards.
+void leave_signals_alone() { (void)::setenv("IPATH_NO_BACKTRACE", "1", 0); }
+
 Result<Open> load() {
+  leave_signals_alone();
   const auto path = library_path();
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* const open = library == nullptr ? nullptr : ::dlsym(library, "rodeo_open_fabric");

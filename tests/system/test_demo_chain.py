@@ -114,6 +114,23 @@ def test_a_part_that_dies_ends_a_chain_that_no_room_looks_after(rodeo, name):
     check_nothing_is_left(rodeo, demo)
 
 
+@pytest.mark.slow
+def test_a_supervisor_that_dies_at_the_end_holds_up_nobody(rodeo):
+    with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
+        parts = all_parts(demo)
+        wait_for_decisions(rodeo, demo)
+        os.kill(parts["supervisor"], signal.SIGSTOP)  # so that it does not end in order before it is killed
+        demo.send_signal(signal.SIGINT)
+        while b"ending the run" not in os.read(demo.stderr.fileno(), 1 << 16):
+            pass
+        os.kill(parts["supervisor"], signal.SIGKILL)
+        out, _ = demo.communicate(timeout=scaled(90))
+    assert demo.returncode == 1
+    report = json.loads(out)
+    assert report["run"]["condition"] == "ABORTED" and "supervisor left no report" in report["run"]["failure"]
+    check_nothing_is_left(rodeo, demo)
+
+
 def test_a_chain_in_a_control_room_outlives_a_filter_node(rodeo):
     """It is started again, its events go to the other, and the sum holds over both of its lives."""
     with rodeo.start(*SMALL, "--seconds", 3) as demo:

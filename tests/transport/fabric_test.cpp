@@ -7,12 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace rodeo::transport {
@@ -187,6 +191,34 @@ TEST_P(Fabric, SignalHandlersStayOurs) {
     ASSERT_EQ(::sigaction(signal, &before, &after), 0);
     EXPECT_EQ(after.sa_handler, ours.sa_handler) << "signal " << signal;
   }
+}
+
+/// The first port of a process loads libfabric and all that it is linked to.
+TEST(LoadingTheFabric, SignalHandlersAreOursAllTheTime) {
+  constexpr std::array kEnding{SIGINT, SIGTERM};
+  for (const int signal : kEnding) {
+    struct sigaction ours{};
+    ours.sa_handler = [](int) {};
+    ASSERT_EQ(::sigaction(signal, &ours, nullptr), 0);
+  }
+  std::array<struct sigaction, kEnding.size()> ours{};
+  for (std::size_t i = 0; i < kEnding.size(); ++i) ASSERT_EQ(::sigaction(kEnding[i], nullptr, &ours[i]), 0);
+  std::atomic<bool> looks{false};
+  std::atomic<bool> others{false};
+  std::jthread looking([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      for (std::size_t i = 0; i < kEnding.size(); ++i) {
+        struct sigaction now{};
+        if (::sigaction(kEnding[i], nullptr, &now) != 0 || now.sa_handler != ours[i].sa_handler) others = true;
+      }
+      looks = true;
+    }
+  });
+  while (!looks) std::this_thread::yield();
+  EXPECT_TRUE(open_fabric("tcp", "", PortSize::few));
+  looking.request_stop();
+  looking.join();
+  EXPECT_FALSE(others) << "a signal that came then would have ended the process";
 }
 
 INSTANTIATE_TEST_SUITE_P(Provider, Fabric, testing::Values("tcp", "shm"),
