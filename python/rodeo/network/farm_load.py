@@ -49,7 +49,7 @@ class FarmLoad:
 
     def __init__(self, readouts, nodes, settings, rodeo):
         self.readouts, self.nodes, self.settings, self.rodeo = readouts, nodes, settings, rodeo
-        self.folder = Path(tempfile.mkdtemp(prefix="rodeo-load-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="load-"))
         self.processes = {}
         runtime = self.folder / "run"
         runtime.mkdir(mode=0o700)

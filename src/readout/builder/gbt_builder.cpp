@@ -15,9 +15,10 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::uint64_t kSmallestWindow = 256;  // a batch of a run and the gap before an epoch fit several times
-// Memory of each link for chunks whose event is not known yet.
+// Memory of each link for chunks whose event is not known yet; not touched before it is needed. A card may bring superpages of one link, each a megabyte or
+// more, before any of another.
 constexpr std::size_t kLeastWaitingBytes = 32 * 1024;
-constexpr std::size_t kMostWaitingBytes = 256 * 1024;
+constexpr std::size_t kMostWaitingBytes = 8 * 1024 * 1024;
 
 std::size_t buffer_bytes(const GbtSettings& settings, std::size_t links) {
   return std::max<std::size_t>(links * chunk_record_bytes(settings.chunk_bytes), 1024);
