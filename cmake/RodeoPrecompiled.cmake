@@ -1,0 +1,34 @@
+# The standard headers are half of what the compiler does for a source: they are compiled once for each set of options, and read by every target
+# that says rodeo_precompiled(TARGET KIND):
+#
+#   rooms   -O3, position independent       commands   the same for size (rodeo_small)       tests   for size, with GoogleTest
+#
+# RODEO_PRECOMPILE=OFF compiles every source from what it includes itself, as packages are.
+set(RODEO_PLUGIN_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})  # plug-ins are a project of their own, which precompiles nothing
+option(RODEO_PRECOMPILE "Compile the standard headers once for many sources (g++)" ON)
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR RODEO_FUZZ)
+  set(RODEO_PRECOMPILE OFF)
+endif()
+
+if(RODEO_PRECOMPILE)
+  # Macros that a compiled header holds are no difference to ccache, nor is its time: what went into it is in its own hash.
+  if(CMAKE_CXX_COMPILER_LAUNCHER STREQUAL CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+    add_compile_options(-fpch-preprocess)
+  endif()
+  # g++ 12 forgets that a compiled header is the system's, and reports falsely on its strings (as GCC bug 105651 does).
+  target_compile_options(rodeo_warnings INTERFACE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/empty.cpp CONTENT "")
+  foreach(kind IN ITEMS rooms commands tests)
+    add_library(rodeo_precompiled_${kind} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled/empty.cpp)
+    target_link_libraries(rodeo_precompiled_${kind} PRIVATE fmt::fmt rodeo_warnings)
+    target_precompile_headers(rodeo_precompiled_${kind} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+  endforeach()
+  target_link_libraries(rodeo_precompiled_commands PRIVATE rodeo_small)
+endif()
+
+function(rodeo_precompiled target kind)
+  if(RODEO_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM rodeo_precompiled_${kind})
+  endif()
+endfunction()
