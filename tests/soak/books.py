@@ -70,7 +70,8 @@ def settle(triggered, recorded, debug, rejected, lost):
     for name, ids in places.items():
         both = numpy.intersect1d(seen, ids)
         if len(both):
-            books.wrong.append(f"events in {name} and elsewhere, {name_some(both)}")
+            elsewhere = [other for other, there in places.items() if other != name and len(numpy.intersect1d(there, both))]
+            books.wrong.append(f"events in {name} and elsewhere ({', '.join(elsewhere)}), {name_some(both)}")
         unknown = numpy.setdiff1d(ids, triggered)
         if len(unknown):
             books.wrong.append(f"events in {name} that no trigger was given for, {name_some(unknown)}")

@@ -129,6 +129,13 @@ class Soak:
         if "error" in answer:
             raise RuntimeError(f"the trigger is not released: {answer}")
 
+    def _hold(self):
+        """Triggers end; how many there were."""
+        answer = self._ask("emulator", {"command": "trigger_hold"})
+        if "error" in answer:
+            raise RuntimeError(f"the trigger is not held: {answer}")
+        return answer["accepted"]
+
     def _disturb(self):
         begin = time.monotonic()
         pending, back = list(self.faults), []  # back: (when, what to undo)
@@ -212,13 +219,13 @@ class Soak:
         if self.authority_dies:
             self._lose_the_authority()
             return
-        self._ask("emulator", {"command": "trigger_hold"})
+        last = self._hold()
         said = "nothing"
 
         def decided():
             nonlocal said
-            said = f"{len(self._decisions()[0])} of {self.triggers.accepted} events are decided"
-            return len(numpy.unique(self._decisions()[0])) >= self.triggers.accepted
+            said = f"{len(self._decisions()[0])} of {last} events are decided, and {self.triggers.accepted} of them are in the trigger's list"
+            return len(numpy.unique(self._decisions()[0])) >= last == self.triggers.accepted
         if not wait_until(decided, 60):
             self.findings.append(f"a minute after the last trigger {said}")
             for name in ["supervisor", *configurations.NODES]:

@@ -61,8 +61,8 @@ def test_events_in_one_place_each_are_well():
 @pytest.mark.parametrize("places, complaint", [
     ({"recorded": [1]}, "nowhere, 1: 0x2"),
     ({"recorded": [1, 1, 2]}, "twice in accepted files, 1: 0x1"),
-    ({"recorded": [1, 2], "rejected": [2]}, "in rejected and elsewhere, 1: 0x2"),
-    ({"recorded": [1, 2], "debug": [1]}, "in debug and elsewhere, 1: 0x1"),
+    ({"recorded": [1, 2], "rejected": [2]}, "in rejected and elsewhere (accepted), 1: 0x2"),
+    ({"recorded": [1, 2], "debug": [1]}, "in debug and elsewhere (accepted), 1: 0x1"),
     ({"recorded": [1, 2, 3]}, "no trigger was given for, 1: 0x3"),
     ({"recorded": [1, 2], "died": [2]}, "lost (readout_died) and elsewhere"),
 ])
