@@ -15,8 +15,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
 
-constexpr std::size_t kFixedBytes = 16;  // version, streams, reserved, id
+constexpr std::size_t kFixedBytes = 16;  // version, streams, flags, id
 constexpr std::size_t kStreamBytes = 4;  // lengths of both texts, flags, reserved
+constexpr std::uint32_t kAssignedAgain = 1;
 constexpr std::uint8_t kObeysLumiBlock = 1;
 constexpr std::size_t kHaveFixedBytes = 4;
 constexpr std::size_t kHaveStreamBytes = 2;  // lengths of both texts
@@ -47,6 +48,7 @@ const char* record_status_name(std::uint16_t status) {
     case RecordStatus::disk_full: return "disk_full";
     case RecordStatus::write_failed: return "write_failed";
     case RecordStatus::unknown_request: return "unknown_request";
+    case RecordStatus::taken_over: return "taken_over";
   }
   return "unknown";
 }
@@ -62,7 +64,7 @@ void append_record_head(std::vector<std::byte>& to, const RecordHead& head) {
   assert(!head.streams.empty() && head.streams.size() <= kMostRecordStreams);
   add(to, kEventRecordVersion);
   add(to, static_cast<std::uint16_t>(head.streams.size()));
-  add(to, std::uint32_t{0});
+  add(to, head.assigned_again ? kAssignedAgain : std::uint32_t{0});
   add(to, head.global_id);
   for (const RecordStream& stream : head.streams) {
     assert(good_stream_text(stream.type, kMostStreamType) && good_stream_text(stream.name, kMostStreamName));
@@ -83,9 +85,10 @@ Decoded<TakenRecordHead> decode_record_head(std::span<const std::byte> bytes) {
   const auto streams = load<std::uint16_t>(bytes, 2);
   if (streams == 0) return decode_error(too_small, 2, "number of streams", streams, 1);
   if (streams > kMostRecordStreams) return decode_error(too_large, 2, "number of streams", streams, kMostRecordStreams);
-  if (const auto reserved = load<std::uint32_t>(bytes, 4); reserved != 0)
-    return decode_error(wrong_value, 4, "reserved", reserved);
+  const auto of_record = load<std::uint32_t>(bytes, 4);
+  if ((of_record & ~kAssignedAgain) != 0) return decode_error(unknown, 4, "flags", of_record, kAssignedAgain);
   TakenRecordHead out;
+  out.head.assigned_again = (of_record & kAssignedAgain) != 0;
   out.head.global_id = load<std::uint64_t>(bytes, 8);
   std::size_t at = kFixedBytes;
   for (std::uint16_t i = 0; i < streams; ++i) {

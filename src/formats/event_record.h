@@ -11,13 +11,14 @@
 
 namespace rodeo::formats {
 
-inline constexpr std::uint16_t kEventRecordVersion = 1;
+inline constexpr std::uint16_t kEventRecordVersion = 2;
 inline constexpr std::uint16_t kHaveVersion = 2;  ///< of HAVE and its answer
 
 /// Kinds of requests of the service `events`.
 namespace event_request {
-inline constexpr std::uint16_t kRecord = 1;  ///< a RecordHead, then the full event
-inline constexpr std::uint16_t kHave = 2;    ///< ids; answered with the stream of each that is recorded
+inline constexpr std::uint16_t kRecord = 1;    ///< a RecordHead, then the full event
+inline constexpr std::uint16_t kHave = 2;      ///< ids; answered with the stream of each that is recorded
+inline constexpr std::uint16_t kTakeOver = 3;  ///< the same; what is not recorded will not be, for a node that had it before
 }  // namespace event_request
 
 /// Status of a reply to RECORD. Those from kFirstRefusal on are refusals: this request has put the event into no file.
@@ -31,6 +32,7 @@ enum class RecordStatus : std::uint16_t {
   disk_full = 19,
   write_failed = 20,
   unknown_request = 21,  ///< of a kind that it does not know
+  taken_over = 22,       ///< the event is another node's by now, which asked here or sent it: it is let go
 };
 inline constexpr std::uint16_t kFirstRefusal = 16;
 
@@ -55,6 +57,7 @@ struct RecordStream {
 struct RecordHead {
   std::uint64_t global_id = 0;
   std::vector<RecordStream> streams = {};  ///< one at least, none twice
+  bool assigned_again = false;             ///< it was another node's, which may not know that it is no longer
   bool operator==(const RecordHead&) const = default;
 };
 

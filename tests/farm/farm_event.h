@@ -17,6 +17,7 @@ struct FarmEvent {
   std::uint32_t lumi_block = 1;
   std::vector<formats::RecordStream> streams = {{}};
   std::size_t data_bytes = 200;
+  bool assigned_again = false;
 
   std::vector<std::byte> event() const {
     formats::FullEventHeader header;
@@ -39,7 +40,7 @@ struct FarmEvent {
   /// A RECORD request.
   std::vector<std::byte> request() const {
     std::vector<std::byte> bytes;
-    formats::append_record_head(bytes, {.global_id = id, .streams = streams});
+    formats::append_record_head(bytes, {.global_id = id, .streams = streams, .assigned_again = assigned_again});
     formats::append_bytes(bytes, event());
     return bytes;
   }

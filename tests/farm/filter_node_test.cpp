@@ -505,6 +505,24 @@ TEST(FilterNode, AnEventThatARecorderHasAlreadyIsWhatThatCopyWasRecordedAs) {
   farm.expect_counted("had_already", 2);
 }
 
+TEST(FilterNode, AnEventThatARecorderSaysIsAnotherNodesIsLetGo) {
+  using rodeo::formats::RecordStatus;
+  Farm farm;
+  farm.supervisor.recorders = {"first", "second"};
+  ScriptedRecorder first(farm.bus, "first");
+  ScriptedRecorder second(farm.bus, "second");
+  first.script = second.script = {RecordStatus::taken_over};
+  farm.supervisor.assign(1, 1);
+  farm.start();
+  farm.until([&] {
+    first.poll();
+    second.poll();
+    return farm.node->status()["let_go"] == 1;
+  });
+  EXPECT_EQ(first.asked.size() + second.asked.size(), 1U) << "no other recorder is tried";
+  EXPECT_TRUE(farm.supervisor.decisions.empty());
+}
+
 TEST(FilterNode, ARecorderThatIsNotReadyAndCannotHaveTheEventIsPassedOver) {
   using rodeo::formats::RecordStatus;
   Farm farm;

@@ -260,6 +260,33 @@ TEST(Recording, AWriteThatFailsIsNoAcknowledgement) {
   EXPECT_EQ(ids_in(directory.file(names_in(directory)[1])), std::vector<std::uint64_t>{2});
 }
 
+// A stopped node comes back: the next one has been refused here, for the disk was full, and has recorded its event elsewhere.
+TEST(Recording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
+  const TemporaryDirectory directory;
+  FileKeys keys = keys_in(directory);
+  keys.retry_interval = std::chrono::nanoseconds{0};
+  Recorder recorder(keys);
+  recorder.recording.take_over(1);
+  ASSERT_TRUE(recorder.offer(1, FarmEvent{.id = 1}.request()));
+  disk_fails = true;
+  ASSERT_TRUE(recorder.offer(2, FarmEvent{.id = 2, .assigned_again = true}.request()));
+  recorder.poll_until(2);
+  disk_fails = false;
+  ASSERT_TRUE(recorder.offer(3, FarmEvent{.id = 2}.request()));
+  recorder.poll_until(3);
+  EXPECT_EQ(recorder.only_answer(1), RecordStatus::taken_over);
+  EXPECT_EQ(recorder.only_answer(2), RecordStatus::write_failed);
+  EXPECT_EQ(recorder.only_answer(3), RecordStatus::taken_over);
+  EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::taken_over), 2U);
+  ASSERT_TRUE(recorder.offer(4, FarmEvent{.id = 1, .assigned_again = true}.request()));
+  recorder.poll_until(4);
+  EXPECT_EQ(recorder.only_answer(4), RecordStatus::recorded) << "that other one";
+  ASSERT_TRUE(recorder.offer(5, FarmEvent{.id = 1}.request()));
+  recorder.poll_until(5);
+  EXPECT_EQ(recorder.only_answer(5), RecordStatus::had_already) << "books follow the files";
+  recorder.end();
+}
+
 // The node has them recorded elsewhere meanwhile.
 TEST(Recording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
   const TemporaryDirectory directory;

@@ -28,6 +28,14 @@ TEST(EventRecord, AHeadComesBackAndTheEventBeginsBehindIt) {
   EXPECT_EQ(taken->bytes % 4, 0U);
 }
 
+TEST(EventRecord, AHeadSaysWhetherItsEventWasAnotherNodes) {
+  const RecordHead head{.global_id = 1, .streams = {{}}, .assigned_again = true};
+  auto bytes = written(head);
+  EXPECT_EQ(decode_record_head(bytes)->head, head);
+  bytes[4] = std::byte{2};
+  EXPECT_EQ(decode_record_head(bytes).error().fault, DecodeFault::unknown);
+}
+
 TEST(EventRecord, TheLargestHeadIsWithinItsBound) {
   RecordHead head;
   for (std::size_t i = 0; i < kMostRecordStreams; ++i)
@@ -78,7 +86,7 @@ TEST(EventRecord, IdsAndTheirAnswerComeBack) {
 }
 
 TEST(EventRecord, EachStatusHasAName) {
-  for (std::uint16_t status = 16; status <= 21; ++status) EXPECT_STRNE(record_status_name(status), "unknown") << status;
+  for (std::uint16_t status = 16; status <= 22; ++status) EXPECT_STRNE(record_status_name(status), "unknown") << status;
   EXPECT_STREQ(record_status_name(999), "unknown");
 }
 

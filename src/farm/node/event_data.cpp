@@ -177,8 +177,9 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
     tags.push_back({.name = stream.name, .type = stream.type, .obeys_lumi_block = stream.obeys_lumi_block});
   header.stream_tags = formats::encode_stream_tags(tags);
   front_.clear();
-  formats::append_record_head(front_,
-                              {.global_id = assigned_.id, .streams = {making.streams.begin(), making.streams.end()}});
+  formats::append_record_head(front_, {.global_id = assigned_.id,
+                                       .streams = {making.streams.begin(), making.streams.end()},
+                                       .assigned_again = assigned_.build_only()});
   const std::size_t head_bytes = front_.size();
   const std::size_t rob_bytes = payload_bytes_ + stubs_.size();
   formats::append_whole_event_header(front_, header, rob_bytes);

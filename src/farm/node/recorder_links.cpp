@@ -75,7 +75,7 @@ void RecorderLinks::send(Slot slot, std::uint64_t now_ns) {
     if (asks) {
       have_bytes_.clear();
       formats::append_have(have_bytes_, std::span(&event.assigned.id, 1));
-      delivery.request = requester_.ask(service, formats::event_request::kHave, std::span<const std::byte>(have_bytes_),
+      delivery.request = requester_.ask(service, formats::event_request::kTakeOver, std::span<const std::byte>(have_bytes_),
                                         settings_.record_timeout);
     } else {
       delivery.request = requester_.ask(service, formats::event_request::kRecord,
@@ -162,6 +162,10 @@ RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Repl
   if (why == RecordStatus::malformed || why == RecordStatus::unknown_request) {
     events_.counters.add(given_up);
     return {.what = Came::given_up, .slot = slot};
+  }
+  if (why == RecordStatus::taken_over) {
+    events_.counters.add(let_go);
+    return {.what = Came::dropped, .slot = slot};
   }
   if (why == RecordStatus::not_ready && (delivery.unanswered || event.assigned.build_only())) {
     // It has not read back what it has: the event may be there.

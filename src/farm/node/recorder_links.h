@@ -1,11 +1,13 @@
 // A filter node's talk with its recorders: which of them is sent an event, who is asked whether it has the event already, and when it is safe.
 //
-//     the first recorder of an event follows from its id; one that was another node's is asked for at all others before
+//     the first recorder of an event follows from its id; one that was another node's is taken over at all others before, so that the
+//     other node, which may still be at work on it, puts it nowhere
 //     answered                                    safe; where a copy was there before, the event is what that one was recorded as
 //     no answer                                   sent again, to the same: it may have it, and tells
 //     refused                                     the next one; after all of them, again a while later
 //     ... as not ready, where it may be there     sent again, to the same: a recorder that is started again has not read back yet what it has
 //     ... because nobody could take it            given up
+//     ... as taken over                           let go: another node has it
 //     not there, not ready for recorder_patience  the next one; counted where the event may be recorded twice by that
 #pragma once
 

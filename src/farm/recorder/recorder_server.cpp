@@ -86,6 +86,7 @@ bool RecorderServer::answer_have(const Request& request) {
     const auto known = stream == nullptr ? have.streams.end() : std::ranges::find(have.streams, *stream);
     const auto place = static_cast<std::size_t>(known - have.streams.begin());
     if (stream != nullptr && known == have.streams.end()) have.streams.push_back(*stream);
+    if (stream == nullptr && request.kind == formats::event_request::kTakeOver) recording_->take_over(id);
     have.of.push_back(stream == nullptr ? 0 : static_cast<std::uint8_t>(place + 1));
   }
   std::vector<std::byte> answer;
@@ -97,7 +98,8 @@ bool RecorderServer::answer_have(const Request& request) {
 
 // False: the disk is busy, the request waits.
 bool RecorderServer::take(Request& request, std::uint64_t now_ns) {
-  if (request.kind == formats::event_request::kHave) return answer_have(request);
+  if (request.kind == formats::event_request::kHave || request.kind == formats::event_request::kTakeOver)
+    return answer_have(request);
   const bool known = request.kind == formats::event_request::kRecord;
   if (!known || recording_ == nullptr) {
     replier_->refuse(request.client, request.number,

@@ -49,6 +49,7 @@ void Recording::refuse(Ticket ticket, RecordStatus status) {
     case RecordStatus::other_run: counters_.add(other_run); break;
     case RecordStatus::disk_full: counters_.add(refused_disk_full); break;
     case RecordStatus::write_failed: counters_.add(refused_write_failed); break;
+    case RecordStatus::taken_over: counters_.add(RecorderCounter::taken_over); break;
     default: break;
   }
   answers_.push_back({ticket, status});
@@ -85,6 +86,7 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
     return true;
   }
   const std::uint64_t id = taken->head.global_id;
+  if (taken->head.assigned_again) take_over(id);
   const auto had = [&] {
     had_already(ticket, *stream_of(id));
     return true;
@@ -93,6 +95,10 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
   if (has(id) && !partly) return had();
   if (const auto twin = under_way_.find(id); twin != under_way_.end()) {
     events_[twin->second].tickets.push_back(ticket);
+    return true;
+  }
+  if (!partly && !taken->head.assigned_again && taken_over_.contains(id)) {
+    refuse(ticket, RecordStatus::taken_over);
     return true;
   }
   // What is safe in one stream is not refused, wherever else it should be: the next recorder would write it a second time.

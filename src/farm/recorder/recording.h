@@ -17,6 +17,7 @@
 
 #include "base/counters.h"
 #include "base/error.h"
+#include "farm/recorder/id_set.h"
 #include "farm/recorder/recorded_events.h"
 #include "farm/recorder/settings.h"
 #include "farm/recorder/stream_file.h"
@@ -34,6 +35,7 @@ enum class RecorderCounter : std::uint8_t {
   other_run,
   refused_disk_full,
   refused_write_failed,
+  taken_over,
   copies_lost,
   waits_for_disk,
   count
@@ -47,6 +49,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Recorder
     {"other_run", "events", "Events of another run than the recorder's: refused."},
     {"refused_disk_full", "events", "Refused, for the disk is full."},
     {"refused_write_failed", "events", "Refused, for the disk failed."},
+    {"taken_over", "events", "Refused, for another node has them by now: they came late from the one that had them before."},
     {"copies_lost", "events",
      "Events that are safe in one of their streams, and could not be written to another, or never came again for that."},
     {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, for the disk was busy."},
@@ -71,6 +74,9 @@ class Recording {
 
   /// Takes or refuses one request: its answer comes from poll(). False: the disk is busy, offer it again. The pieces are copied.
   bool offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes, std::uint64_t now_ns);
+
+  /// A node has the event that was another's: from now on it is not taken from that one any more. Forgotten when the recorder ends.
+  void take_over(std::uint64_t id) { taken_over_.add(id); }
 
   /// It is taken and not safe yet.
   bool is_under_way(std::uint64_t id) const { return under_way_.contains(id); }
@@ -132,6 +138,7 @@ class Recording {
   const std::string name_;
   const std::uint32_t run_number_;
   RecordedEvents ids_;
+  IdSet taken_over_;
   std::map<FileKey, std::unique_ptr<StreamFile>> files_;
   std::vector<std::unique_ptr<StreamFile>> ending_files_;
   std::vector<Event> events_;  // those that wait for the disk, by their number
