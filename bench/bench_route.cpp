@@ -32,7 +32,7 @@ Json json_of(const RouteBenchSettings& settings, const RouteBenchResult& result)
        {"copy_ceiling_bytes_per_second", result.copy_ceiling_bytes_per_second},
        {"input_bytes", result.input_bytes},
        {"cpu_seconds", Json::object({{"router", result.router_cpu_seconds}, {"subscriber", result.subscriber_cpu_seconds}})},
-       {"verified_chunks", result.chunks},
+       {settings.discard ? "discarded_chunks" : "verified_chunks", result.chunks},
        {"lost", result.lost},
        {"mismatches", result.mismatches}});
   if (some_unwanted(settings)) out["unwanted_link_cost"] = result.unwanted_cost;
@@ -54,8 +54,8 @@ void print(const RouteBenchSettings& settings, const RouteBenchResult& result) {
                result.unwanted_cost, result.read_chunks_per_core_second * 1e-6);
   fmt::print("  cpu        {:8.2f} of the router's core, {:.2f} of the subscriber's\n",
              result.router_cpu_seconds / result.seconds, result.subscriber_cpu_seconds / result.seconds);
-  fmt::print("  verified   {}; {}, {} lost\n", base::counted(result.chunks, "chunk"), mismatches(result.mismatches),
-             result.lost);
+  fmt::print("  {:<9}  {}; {}, {} lost\n", settings.discard ? "discarded" : "verified",
+             base::counted(result.chunks, "chunk"), mismatches(result.mismatches), result.lost);
 }
 
 }  // namespace
@@ -76,6 +76,7 @@ void add_bench_route(Command& bench) {
   route.option("--subscribed", settings.subscribed, "Links that the subscriber wants; 0: all");
   route.option("--chunk-bytes", settings.chunk_bytes, "Size of a chunk [B]");
   route.option("--page-bytes", settings.page_bytes, "Size of a page [B]");
+  route.flag("--discard", settings.discard, "The subscriber counts chunks, and looks at no byte of them");
   route.option("--seconds", settings.seconds, "Length of the measurement [s], cut into five rounds");
   route.json_file(options->json);
   route.run([options]() -> Result<ExitCode> {

@@ -39,7 +39,7 @@ Json json_of(const TransportBenchSettings& settings, const TransportBenchResult&
                        {"latency_of_bare", result.latency_of_bare},
                        {"cpu_seconds", Json::object({{"publisher", result.publisher_cpu_seconds},
                                                      {"subscriber", result.subscriber_cpu_seconds}})},
-                       {"verified_chunks", result.chunks},
+                       {settings.discard ? "discarded_chunks" : "verified_chunks", result.chunks},
                        {"lost", result.lost},
                        {"mismatches", result.mismatches}});
 }
@@ -62,8 +62,8 @@ void print(const TransportBenchSettings& settings, const TransportBenchResult& r
       result.latency_p50_us, result.latency_p99_us, kLatencyChunkBytes, result.latency_of_bare, result.bare_latency_p50_us);
   fmt::print("  cpu        {:8.2f} of the publisher's core, {:.2f} of the subscriber's\n",
              result.publisher_cpu_seconds / result.seconds, result.subscriber_cpu_seconds / result.seconds);
-  fmt::print("  verified   {}; {}, {} lost\n", base::counted(result.chunks, "chunk"), mismatches(result.mismatches),
-             result.lost);
+  fmt::print("  {:<9}  {}; {}, {} lost\n", settings.discard ? "discarded" : "verified",
+             base::counted(result.chunks, "chunk"), mismatches(result.mismatches), result.lost);
 }
 
 }  // namespace
@@ -79,12 +79,14 @@ void add_bench_transport(Command& bench) {
       bench.verb("transport", "Chunks over the network to another process, beside bare pages and plain sockets");
   transport.example("rodeo bench transport", "192 links x 40 B over TCP, pages of 64 KiB")
       .example("rodeo bench transport --provider shm", "through memory that both processes share")
-      .example("rodeo bench transport --links 24 --chunk-bytes 5000 --run-length 1", "FULL-mode chunks");
+      .example("rodeo bench transport --links 24 --chunk-bytes 5000 --run-length 1 --discard",
+               "FULL-mode chunks to a subscriber that looks at none");
   transport.choice("--provider", settings.provider, {"tcp", "shm", "verbs"}, "Network provider");
   transport.option("--links", settings.links, "Links of the publisher, whose runs come in turn");
   transport.option("--chunk-bytes", settings.chunk_bytes, "Size of a chunk [B]");
   transport.option("--run-length", settings.run_length, "Chunks in a run");
   transport.option("--page-bytes", settings.page_bytes, "Size of a page [B]");
+  transport.flag("--discard", settings.discard, "The subscriber counts chunks, and looks at no byte of them");
   transport.option("--seconds", settings.seconds, "Length of each of the measurements [s], cut into five rounds");
   transport.json_file(options->json);
   transport.run([options]() -> Result<ExitCode> {

@@ -54,6 +54,22 @@ void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fi
   meeting.sent_bytes.store(base::counter_value(counters, "bytes_sent"), std::memory_order_relaxed);
 }
 
+/// The proof of a subscriber that discards: chunks are counted, and every one is there by the numbers of its link; their bytes are not looked at.
+struct Discarded {
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t mismatches = 0;
+
+  void take(const ChunkRun& run) {
+    chunks += run.more_follows ? 0 : run.count;
+    if (run.entries == nullptr) {
+      bytes += std::uint64_t{run.count} * run.size;
+    } else {
+      for (const ChunkEntry& entry : std::span(run.entries, run.count)) bytes += entry.size;
+    }
+  }
+};
+
 /// Reads these links, the first of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and proof.mismatches.
 template <typename Proof>
 void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Proof&& proof) {

@@ -72,7 +72,9 @@ RouteBenchResult run_route_bench(const RouteBenchSettings& settings) {
       });
     };
     const Window window = measure(*meeting, settings.seconds / rounds, router, [&] {
-      run_subscriber(*meeting, ends, input.links().first(wanted), EventProof(input, settings.chunk_bytes));
+      const std::span<const Fid> links = input.links().first(wanted);
+      settings.discard ? run_subscriber(*meeting, ends, links, Discarded{})
+                       : run_subscriber(*meeting, ends, links, EventProof(input, settings.chunk_bytes));
     });
     result.lost += lost_of(*meeting);
     result.mismatches += meeting->mismatches.load();

@@ -29,22 +29,42 @@ class DataThread {
  public:
   DataThread(PreparedInput& input, std::span<const Fid> links)
       : stream_(input.open(links)),
-        counts_(links.size()),
+        links_(links.begin(), links.end()),
         memory_(made_memory()),
-        subscription_(wish(links), all_of(links.size()), {memory_.data(), memory_.size()}, kPageBytes, counts_,
-                      std::vector<std::uint8_t>(links.size()), 0) {}
+        pages_(input.memory().back().size() / input.page_bytes() + (input.memory().back().size() % input.page_bytes() != 0)) {
+    // A cycle of the input, counted by nothing that is measured.
+    had_.resize((pages_ + 1) * links.size());
+    for (std::size_t page = 0; page < pages_; ++page) {
+      std::copy_n(&had_[page * links.size()], links.size(), &had_[(page + 1) * links.size()]);
+      Page* polled = nullptr;
+      while (stream_->poll(polled) != PollStatus::page) {
+      }
+      for (const ChunkRun& run : polled->runs) had_[(page + 1) * links.size() + run.link] += run.more_follows ? 0 : run.count;
+      polled->drop();
+    }
+  }
 
-  const std::vector<std::uint32_t>& counts() const { return counts_; }  ///< chunks that each link has had, as its pages say
-  std::uint64_t chunks() const { return subscription_.chunks(); }       ///< in pages
-  double cpu_seconds() const { return cpu_seconds_; }                   ///< of the last run
+  /// Chunks that the link has had since the thread began to route, by the pages of the input.
+  std::uint64_t handled(std::size_t link) const {
+    return polled_ / pages_ * had_[pages_ * links_.size() + link] + had_[polled_ % pages_ * links_.size() + link];
+  }
+  std::uint64_t in_pages() const { return in_pages_; }  ///< chunks that went into the subscriber's pages in the last run
+  double cpu_seconds() const { return cpu_seconds_; }   ///< of the last run
 
   template <bool kEachChunk, typename Thread>
   [[gnu::noinline]] void route(Thread& statistics, const std::atomic<bool>& stop) {
+    // Numbers begin with those of the design.
+    transport::Subscription subscription(wish(), all_links(), {memory_.data(), memory_.size()}, kPageBytes,
+                                         std::vector<std::uint32_t>(links_.size()), std::vector<std::uint8_t>(links_.size()),
+                                         0);
+    std::uint64_t sent = 0;
     const double before = base::thread_cpu_seconds();
     do {
       Page* page = nullptr;
       if (stream_->poll(page) != PollStatus::page) continue;
       for (const ChunkRun& run : page->runs) {
+        formats::RunPlace place;
+        while (!subscription.append(run.link, statistics.number(run.link), run, place)) send(subscription.ring(), sent);
         if constexpr (kEachChunk) {
           for (std::uint32_t i = 0; i < run.count; ++i)
             statistics.count({.size = static_cast<std::uint32_t>(run.chunk(i).size()),
@@ -55,12 +75,13 @@ class DataThread {
         } else {
           statistics.count(run);
         }
-        publish(run);
       }
       statistics.page_is_over();
       page->drop();
+      ++polled_;
     } while (!stop.load(std::memory_order_relaxed));
     cpu_seconds_ = base::thread_cpu_seconds() - before;
+    in_pages_ = subscription.chunks();
   }
 
  private:
@@ -69,36 +90,32 @@ class DataThread {
     if (!memory) throw SetupError(memory.error().within("pages"));
     return std::move(*memory);
   }
-  static formats::ControlSubscribe wish(std::span<const Fid> links) {
+  formats::ControlSubscribe wish() const {
     formats::ControlSubscribe wish;
-    wish.links.assign(links.begin(), links.end());
+    wish.links = links_;
     return wish;
   }
-  static std::vector<LinkIndex> all_of(std::size_t links) {
+  std::vector<LinkIndex> all_links() const {
     std::vector<LinkIndex> all;
-    for (std::size_t link = 0; link < links; ++link) all.push_back(static_cast<LinkIndex>(link));
+    for (std::size_t link = 0; link < links_.size(); ++link) all.push_back(static_cast<LinkIndex>(link));
     return all;
   }
 
-  void publish(const ChunkRun& run) {
-    formats::RunPlace place;
-    while (!subscription_.append(run.link, counts_[run.link], run, place)) send();
-    counts_[run.link] += run.more_follows ? 0 : run.count;
-  }
-  void send() {
-    transport::PageRing& ring = subscription_.ring();
+  static void send(transport::PageRing& ring, std::uint64_t& sent) {
     while (const auto page = ring.next()) {
       ring.sending();
       ring.sent(page->slot);
-      (void)ring.taken(++sent_);
+      (void)ring.taken(++sent);
     }
   }
 
   std::unique_ptr<DataStream> stream_;
-  std::vector<std::uint32_t> counts_;
+  std::vector<Fid> links_;
   base::Arena memory_;
-  transport::Subscription subscription_;
-  std::uint64_t sent_ = 0;
+  std::size_t pages_;                // of a cycle of the input
+  std::vector<std::uint64_t> had_;   // by page and link: chunks of the cycle before it
+  std::uint64_t polled_ = 0;
+  std::uint64_t in_pages_ = 0;
   double cpu_seconds_ = 0;
 };
 
@@ -135,11 +152,9 @@ void collect_until(Design& design, const std::stop_token& stop) {
 template <typename Design, bool kEachChunk>
 Run run_design(std::deque<DataThread>& data, const StatisticsBenchSettings& settings, double seconds) {
   Design design(data.size(), settings.links);
-  std::vector<std::vector<std::uint32_t>> before;
-  std::vector<std::uint64_t> chunks_before;
+  std::vector<std::uint64_t> before;
   for (const DataThread& one : data) {
-    before.push_back(one.counts());
-    chunks_before.push_back(one.chunks());
+    for (std::size_t link = 0; link < settings.links; ++link) before.push_back(one.handled(link));
   }
   Run run;
   double statistics_cpu = 0;
@@ -162,18 +177,18 @@ Run run_design(std::deque<DataThread>& data, const StatisticsBenchSettings& sett
   run.statistics_cpu_share = statistics_cpu / wall;
   design.collect();
 
-  // The thread knows what it handled from the counts that its pages carry, which are in no design.
+  // What was handled is known from the pages of the input, which are in no design.
   LinkTally sum;
   for (std::size_t i = 0; i < data.size(); ++i) {
-    const std::uint64_t chunks = data[i].chunks() - chunks_before[i];
-    run.chunks_per_second += static_cast<double>(chunks) / data[i].cpu_seconds();
+    run.chunks_per_second += static_cast<double>(data[i].in_pages()) / data[i].cpu_seconds();
     run.cpu_share += data[i].cpu_seconds() / (wall * static_cast<double>(data.size()));
-    run.chunks += chunks;
+    run.chunks += data[i].in_pages();
     for (std::size_t link = 0; link < settings.links; ++link) {
-      const std::uint32_t handled = data[i].counts()[link] - before[i][link];
-      const LinkTally right{handled, std::uint64_t{handled} * settings.chunk_bytes, 0};
+      const std::uint64_t handled = data[i].handled(link) - before[i * settings.links + link];
+      const LinkTally right{handled, handled * settings.chunk_bytes, 0};
       sum += right;
       run.mismatches += design.at(i, link) == right ? 0 : 1;
+      run.mismatches += design.thread(i).number(static_cast<LinkIndex>(link)) == static_cast<std::uint32_t>(handled) ? 0 : 1;
     }
   }
   run.mismatches += design.sum() == sum && sum.chunks == run.chunks ? 0 : 1;

@@ -2,7 +2,8 @@
 //
 //     Design design(threads, links);               // so many links of each thread
 //     Design::Thread& of = design.thread(i);       // data thread i
-//     of.count(run);                               // or a chunk, as a run of one
+//     of.number(link);                             // that the next chunk of a link has on the network; counted with or without statistics
+//     of.count(run);                               // or a chunk, as a run of one, when it is in a page
 //     of.page_is_over();                           // the input's page is done
 //     design.collect();                            // the statistics thread, ten times a second, and once when the data threads have ended
 //     design.at(i, link), design.sum();            // what collect() came to, the same thread
@@ -15,11 +16,11 @@
 
 #include "base/bounded_queue.h"
 #include "base/thread.h"
-#include "router/link_counters.h"
+#include "transport/link_counters.h"
 
 namespace rodeo::bench {
 
-using router::LinkTally;
+using transport::LinkTally;
 
 /// What the statistics thread came to: thread by thread, link by link, and in sum.
 class CollectedStatistics {
@@ -45,23 +46,37 @@ class CollectedStatistics {
   LinkTally sum_;
 };
 
+/// The numbers of chunks, which pages carry whatever else is counted.
+class Numbers {
+ public:
+  explicit Numbers(std::size_t links) : numbers_(links) {}
+  std::uint32_t number(LinkIndex link) const { return numbers_[link]; }
+
+ protected:
+  void go_on(const ChunkRun& run) { numbers_[run.link] += run.more_follows ? 0 : run.count; }
+
+ private:
+  std::vector<std::uint32_t> numbers_;
+};
+
 /// Nobody counts.
 class NoStatistics : public CollectedStatistics {
  public:
-  using CollectedStatistics::CollectedStatistics;
+  NoStatistics(std::size_t threads, std::size_t links) : CollectedStatistics(threads, links), threads_(threads, Thread(links)) {}
 
-  struct Thread {
-    void count(const ChunkRun&) {}
+  struct Thread : Numbers {
+    using Numbers::Numbers;
+    void count(const ChunkRun& run) { go_on(run); }
     void page_is_over() {}
   };
-  Thread& thread(std::size_t) { return thread_; }
+  Thread& thread(std::size_t i) { return threads_[i]; }
   void collect() {}
 
  private:
-  Thread thread_;
+  std::vector<Thread> threads_;
 };
 
-/// The product's: a set of each thread, which it alone writes; the statistics thread reads them.
+/// The product's: a set of each thread, which it alone writes, the numbers of chunks among it; the statistics thread reads them.
 class PulledStatistics : public CollectedStatistics {
  public:
   PulledStatistics(std::size_t threads, std::size_t links) : CollectedStatistics(threads, links) {
@@ -70,9 +85,10 @@ class PulledStatistics : public CollectedStatistics {
 
   struct Thread {
     explicit Thread(std::size_t links) : counters(links) {}
+    std::uint32_t number(LinkIndex link) const { return counters.number(link); }
     void count(const ChunkRun& run) { counters.count(run); }
     void page_is_over() {}
-    router::LinkCounters counters;
+    transport::LinkCounters counters;
   };
   Thread& thread(std::size_t i) { return threads_[i]; }
   void collect() {
@@ -117,12 +133,14 @@ class SharedSet : public CollectedStatistics {
 class CentralStatistics : public SharedSet {
  public:
   CentralStatistics(std::size_t threads, std::size_t links) : SharedSet(threads, links) {
-    for (std::size_t i = 0; i < threads; ++i) threads_.push_back({&set_[i * links], &all_});
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back(&set_[i * links], &all_, links);
   }
 
-  struct Thread {
+  struct Thread : Numbers {
+    Thread(SharedTally* at, SharedTally* sum, std::size_t links) : Numbers(links), mine(at), all(sum) {}
     void count(const ChunkRun& run) {
-      const LinkTally more = router::tally_of(run);
+      go_on(run);
+      const LinkTally more = transport::tally_of(run);
       mine[run.link].add(more);
       all->add(more);
     }
@@ -143,12 +161,15 @@ class PushedStatistics : public SharedSet {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back(&set_[i * links], &all_, links);
   }
 
-  struct Thread {
-    Thread(SharedTally* at, SharedTally* sum, std::size_t links) : mine(at), all(sum), own(links) { touched.reserve(links); }
+  struct Thread : Numbers {
+    Thread(SharedTally* at, SharedTally* sum, std::size_t links) : Numbers(links), mine(at), all(sum), own(links) {
+      touched.reserve(links);
+    }
     void count(const ChunkRun& run) {
+      go_on(run);
       LinkTally& tally = own[run.link];
       if (tally.chunks + tally.bytes == 0) touched.push_back(run.link);
-      tally += router::tally_of(run);
+      tally += transport::tally_of(run);
     }
     void page_is_over() {
       LinkTally sum;
@@ -181,13 +202,15 @@ class QueuedStatistics : public CollectedStatistics {
 
  public:
   QueuedStatistics(std::size_t threads, std::size_t links) : CollectedStatistics(threads, links) {
-    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back();
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back(links);
   }
 
-  class Thread {
+  class Thread : public Numbers {
    public:
+    using Numbers::Numbers;
     void count(const ChunkRun& run) {
-      const LinkTally more = router::tally_of(run);
+      go_on(run);
+      const LinkTally more = transport::tally_of(run);
       push({&LinkTally::chunks, run.link, static_cast<std::uint32_t>(more.chunks)});
       push({&LinkTally::bytes, run.link, static_cast<std::uint32_t>(more.bytes)});
       if (more.errors != 0) push({&LinkTally::errors, run.link, static_cast<std::uint32_t>(more.errors)});

@@ -200,8 +200,10 @@ class Rounds {
         return page;
       });
     };
-    const Window window =
-        measure(*meeting, seconds_, send, [&] { run_subscriber(*meeting, ends, links_, RunProof(settings_, prepared_)); });
+    const Window window = measure(*meeting, seconds_, send, [&] {
+      settings_.discard ? run_subscriber(*meeting, ends, links_, Discarded{})
+                        : run_subscriber(*meeting, ends, links_, RunProof(settings_, prepared_));
+    });
     prove(*meeting);
     const auto sent = static_cast<double>(meeting->sent_chunks.load());
     result_.chunks += meeting->chunks.load();

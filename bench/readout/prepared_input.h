@@ -48,6 +48,7 @@ class PreparedInput final : public DataInput {
   /// Payload memory of the streams opened so far, for ceilings.
   std::span<const std::span<const std::byte>> memory() const { return memory_; }
   std::size_t bytes() const;
+  std::size_t page_bytes() const { return settings_.page_bytes; }
 
   /// The chunk as it was prepared for this event: true if `chunk` is it.
   bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;

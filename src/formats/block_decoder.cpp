@@ -103,7 +103,7 @@ namespace {
 
 /// Trailers are read from the end of each block to its begin, then the next block's end comes: an order that hardware
 /// does not foresee. Asking for the memory this far ahead makes decoding from DRAM as fast as from cache (measured: 10 to
-/// 2 ns per 40-byte chunk).
+/// 2 ns per 40-byte chunk). Of blocks that are skipped only the header is asked for, as far ahead again: the rest is not read.
 constexpr std::size_t kPrefetchBytes = 8 * kBlockUnitBytes;
 
 inline void prefetch(const std::byte* from, std::size_t bytes) {
@@ -145,6 +145,7 @@ BlockDecoder::~BlockDecoder() = default;
 void BlockDecoder::want(LinkIndex link, bool wanted) {
   if ((index_of_elink_[elinks_[link]] == link) == wanted) return;
   index_of_elink_[elinks_[link]] = wanted ? link : kUnmapped;
+  wanted ? --unwanted_ : ++unwanted_;
   std::byte* const parked = links_[link].parked;
   links_[link] = {};
   links_[link].parked = parked;
@@ -175,9 +176,15 @@ std::size_t BlockDecoder::decode_blocks(std::span<const std::byte> blocks, Decod
   const std::byte* const begin = blocks.data();
   const std::byte* const end = begin + blocks.size() / block_bytes * block_bytes;
   const std::byte* block = begin;
+  const std::size_t ahead = std::max(kPrefetchBytes, block_bytes);
+  const bool some_are_skipped = unwanted_ > 0;
+  const auto is_skipped = [&](const std::byte* later) {
+    return later < end && index_of_elink_[BlockHeader::read(later).elink()] == kUnmapped;
+  };
   Batch batch{out};
   for (; block != end && out.has_room(block_room_); block += block_bytes) {
-    prefetch(block + kPrefetchBytes, block_bytes);
+    if (some_are_skipped) __builtin_prefetch(block + 2 * ahead);
+    if (!some_are_skipped || !is_skipped(block + ahead)) prefetch(block + ahead, block_bytes);
     const BlockHeader header = BlockHeader::read(block);
     if (header.marker() != marker) [[unlikely]] {
       counters_.add(BlockCounter::bad_marker);

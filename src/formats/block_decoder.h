@@ -101,6 +101,7 @@ class BlockDecoder {
   DecodeBuffer::Capacity block_room_;
   std::vector<std::uint16_t> elinks_;  // of each link
   std::array<LinkIndex, 2048> index_of_elink_;
+  std::size_t unwanted_ = 0;  // links
   std::unique_ptr<Link[]> links_;
   std::unique_ptr<std::byte[]> parked_;
   std::vector<LinkIndex> to_park_;

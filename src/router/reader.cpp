@@ -8,16 +8,6 @@
 #include "base/pin.h"
 
 namespace rodeo::router {
-namespace {
-
-/// A chunk in parts counts with its last.
-std::uint64_t chunks_of(const Page& page) {
-  std::uint64_t chunks = 0;
-  for (const ChunkRun& run : page.runs) chunks += run.more_follows ? 0 : run.count;
-  return chunks;
-}
-
-}  // namespace
 
 Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const transport::PublisherSettings& publisher,
                std::span<const Fid> links)
@@ -27,7 +17,6 @@ Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const tran
       grace_ns_(static_cast<std::uint64_t>(publisher.grace.count())),
       stream_(std::move(stream)),
       publisher_(publisher, links, settings_.trigger_list),
-      link_counters_(links.size()),
       waits_(settings_.waits),
       subscribed_(!settings_.waits) {}
 
@@ -71,7 +60,6 @@ void Reader::read() {
       if (status == PollStatus::end) return;
       if (status == PollStatus::page) {
         counters_.add(ReaderCounter::pages_read);
-        for (const ChunkRun& run : page->runs) link_counters_.count(run);
       } else {
         counters_.add(status == PollStatus::full ? ReaderCounter::polls_full : ReaderCounter::polls_empty);
         page = nullptr;
@@ -102,11 +90,7 @@ void Reader::tell_what_is_wanted() {
 
 /// True once the page is done with.
 bool Reader::publish(Page& page, std::uint64_t now_ns) {
-  if (given_up_) {
-    counters_.add(ReaderCounter::not_taken, chunks_of(page));
-    return true;
-  }
-  if (publisher_.publish(page.runs)) {
+  if (!given_up_ && publisher_.publish(page.runs)) {
     refused_since_ns_ = 0;
     return true;
   }
@@ -114,16 +98,9 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
   const std::uint64_t taken = publisher_.pages_taken();
   if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
   taken_ = taken;
-  if (now_ns - refused_since_ns_ <= grace_ns_) return false;
-  given_up_ = true;
-  counters_.add(ReaderCounter::not_taken, link_counters_.sum().chunks - given());
-  return true;
-}
-
-/// Chunks that the publisher has taken, wanted or not.
-std::uint64_t Reader::given() const {
-  const std::vector<NamedCounter> counters = publisher_.counters();
-  return counter_value(counters, "chunks_wanted") + counter_value(counters, "no_subscriber");
+  given_up_ = given_up_ || now_ns - refused_since_ns_ > grace_ns_;
+  if (given_up_) counters_.add(ReaderCounter::not_taken, publisher_.give_up(page.runs));
+  return given_up_;
 }
 
 /// Until all is taken, or nothing has been for `grace`.
@@ -158,7 +135,7 @@ ReaderStatus Reader::status() const {
     out.counters.push_back({std::string(kReaderCounters[i].name), counters_.read(static_cast<ReaderCounter>(i))});
   LinkTally sum;
   for (std::size_t link = 0; link < links_.size(); ++link) {
-    out.links.push_back({links_[link], link_counters_.at(link)});
+    out.links.push_back({links_[link], publisher_.tally(link)});
     sum += out.links.back().tally;
   }
   for (std::size_t i = 0; i < kReaderSums.size(); ++i) out.counters.push_back({std::string(kReaderSums[i].name), sum[i]});

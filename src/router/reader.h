@@ -13,7 +13,6 @@
 
 #include "base/counters.h"
 #include "base/thread.h"
-#include "router/link_counters.h"
 #include "router/router_status.h"
 #include "transport/publisher.h"
 
@@ -57,7 +56,6 @@ class Reader {
   void send_what_is_left();
   void tell_what_is_wanted();
   bool publish(Page& page, std::uint64_t now_ns);
-  std::uint64_t given() const;
 
   const Settings settings_;
   const std::string name_;
@@ -67,7 +65,6 @@ class Reader {
   transport::Publisher publisher_;
 
   base::CounterBlock<ReaderCounter> counters_;
-  LinkCounters link_counters_;
   std::optional<std::uint64_t> told_changes_;  ///< of the publisher's demand, as the stream knows it
   std::uint64_t refused_since_ns_ = 0;         ///< the page at hand; 0: it was not refused yet
   std::uint64_t taken_ = 0;                    ///< pages_taken() when it was refused last

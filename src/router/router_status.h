@@ -13,13 +13,14 @@
 #include "process/phase.h"
 #include "rodeo/ids.h"
 #include "rodeo/input.h"
-#include "router/link_counters.h"
 #include "transport/publisher.h"
 
 namespace rodeo::router {
 
 using base::counter_value;
 using process::Phase;
+using transport::kLinkCounters;
+using transport::LinkTally;
 
 /// What a reader counts, besides what its publisher does.
 enum class ReaderCounter : std::uint8_t { pages_read, polls, polls_empty, polls_full, not_taken, count };
@@ -35,7 +36,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ReaderCo
 
 /// Sums over the links of a reader, in the order of kLinkCounters.
 inline constexpr std::array<base::CounterInfo, kLinkCounters.size()> kReaderSums{{
-    {"chunks_read", "chunks", "Chunks that the input handed to the reader."},
+    {"chunks_read", "chunks", "Chunks that the reader has read and given on, or given up."},
     {"bytes_read", "bytes", "Bytes of these chunks."},
     {"error_chunks", "chunks", "Chunks of the input that came with a status: truncated, malformed, CRC, busy."},
 }};

@@ -110,10 +110,13 @@ struct Publisher::Inside {
   };
 
   Inside(PublisherSettings of, std::span<const Fid> all, bool list)
-      : settings(std::move(of)), trigger_list(list), instance(random_number()), links(all.begin(), all.end()) {
+      : settings(std::move(of)),
+        trigger_list(list),
+        instance(random_number()),
+        links(all.begin(), all.end()),
+        link_counters(all.size()) {
     for (std::size_t i = 0; i < links.size(); ++i) index[links[i]] = static_cast<LinkIndex>(i);
     targets.resize(links.size());
-    counts.resize(links.size());
     begun.resize(links.size());
     demand.resize(links.size());
     const Here here = Here::look();
@@ -145,6 +148,7 @@ struct Publisher::Inside {
   // ---- runs
 
   bool publish(std::span<const ChunkRun> runs);
+  std::uint64_t give_up(std::span<const ChunkRun> runs);
   const Client* waits_for() const;
 
   // ---- what comes and goes
@@ -179,7 +183,7 @@ struct Publisher::Inside {
   std::vector<Subscriber> departed;  // who came last, last
 
   std::vector<std::vector<Target>> targets;  // by link
-  std::vector<std::uint32_t> counts;         // chunks that each link has had
+  LinkCounters link_counters;
   std::vector<std::uint8_t> begun;           // it is in the middle of a chunk
   std::vector<Demand> demand;
   std::uint64_t demand_changes = 0;
@@ -217,14 +221,15 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
       ++run_number;
       in_pages = 0;
     }
+    const std::uint32_t number = link_counters.number(run.link);
     for (const Target& target : targets[run.link]) {
       Client& client = *target.client;
       if (client.had_run == run_number || client.state == Client::State::gone) continue;
       const bool opens = !client.subscription.ring().has_runs();
-      if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
+      if (!client.subscription.append(target.position, number, run, client.place)) {
         send(client, now_ns);
         take_events();
-        if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
+        if (!client.subscription.append(target.position, number, run, client.place)) {
           counters.add(Counter::waits);
           ++client.waits;
           in_hand = run;
@@ -243,12 +248,25 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
     const std::uint32_t taken = std::min(in_pages, chunks);
     wanted += taken;
     nobodys += chunks - taken;
-    counts[run.link] += chunks;
+    link_counters.count(run);
     begun[run.link] = run.more_follows;
   }
   at_run = 0;
   count();
   return true;
+}
+
+std::uint64_t Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
+  std::uint64_t chunks = 0;
+  for (; at_run < runs.size(); ++at_run) {
+    const ChunkRun& run = runs[at_run];
+    chunks += run.more_follows ? 0 : run.count;
+    link_counters.count(run);
+    begun[run.link] = run.more_follows;
+  }
+  in_hand.reset();
+  at_run = 0;
+  return chunks;
 }
 
 // The first who has not all of the run in hand; the others are told the time meanwhile, and take it.
@@ -347,16 +365,17 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     const std::uint32_t pages = std::clamp<std::uint32_t>(wish.pages, 2, settings.pages);
     auto memory = RODEO_TRY(base::Arena::create(std::size_t{pages} * settings.page_bytes));
     const std::span bytes(memory.data(), memory.size());
-    // A run that others have in part is before its time.
-    if (in_hand) counts[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
-    const std::uint8_t was_begun = !in_hand ? 0 : std::exchange(begun[in_hand->link], in_hand->more_follows);
+    std::vector<std::uint32_t> numbers;
+    for (std::size_t link = 0; link < links.size(); ++link)
+      numbers.push_back(link_counters.number(static_cast<LinkIndex>(link)));
+    std::vector<std::uint8_t> in_chunk = begun;
+    if (in_hand) {  // a run that others have in part is before its time
+      numbers[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
+      in_chunk[in_hand->link] = in_hand->more_follows;
+    }
     clients.push_back(std::make_unique<Client>(
         std::move(memory),
-        Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, counts, begun, clock_ns)));
-    if (in_hand) {
-      counts[in_hand->link] -= in_hand->more_follows ? 0 : in_hand->count;
-      begun[in_hand->link] = was_begun;
-    }
+        Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, numbers, in_chunk, clock_ns)));
     client = clients.back().get();
     client->had_run = run_number;
   }
@@ -603,6 +622,8 @@ Publisher::~Publisher() {
 }
 
 bool Publisher::publish(std::span<const ChunkRun> runs) { return inside_->publish(runs); }
+std::uint64_t Publisher::give_up(std::span<const ChunkRun> runs) { return inside_->give_up(runs); }
+LinkTally Publisher::tally(std::size_t link) const { return inside_->link_counters.at(link); }
 
 void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
   Inside& in = *inside_;
@@ -644,7 +665,7 @@ bool Publisher::wanted(LinkIndex link) const { return inside_->demand[link] != I
 std::uint64_t Publisher::wanted_changes() const { return inside_->demand_changes; }
 
 bool Publisher::wanted_as_data(LinkIndex link) const { return inside_->demand[link] == Inside::Demand::data; }
-void Publisher::skip(LinkIndex link, std::uint32_t chunks) { inside_->counts[link] += chunks; }
+void Publisher::skip(LinkIndex link, std::uint32_t chunks) { inside_->link_counters.skip(link, chunks); }
 
 bool Publisher::all_links_subscribed() const {
   return std::ranges::all_of(inside_->targets, [](const auto& of) {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "rodeo/chunk.h"
 #include "rodeo/input.h"
+#include "transport/link_counters.h"
 
 namespace rodeo::transport {
 
@@ -54,7 +55,7 @@ inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
      "subscribers, messages that cannot be read."},
 }};
 
-/// All functions by one thread, that which reads the stream, but for counters() and subscribers().
+/// All functions by one thread, that which reads the stream, but for tally(), counters() and subscribers().
 ///
 ///     for (;;) {
 ///       if (page == nullptr) status = stream.poll(page);
@@ -71,6 +72,9 @@ class Publisher {
   /// Copies the chunks of these runs into the pages of whoever wants them. False: a subscriber of data has no room; call it again later with the
   /// same runs, it goes on where it stopped. Chunks that nobody wants are counted.
   bool publish(std::span<const ChunkRun> runs);
+  /// At the end, for publish(): nobody is waited for any longer. What has not been taken of these runs goes to nobody, and is in the tallies of its links
+  /// alone. Its chunks.
+  std::uint64_t give_up(std::span<const ChunkRun> runs);
 
   /// Moves on what is to be done besides: subscribers that come and go, credit, pages that are full or old, pages that tell the clock.
   /// `clock_ns`: of the stream; all that it sent by then has been published. Does not block.
@@ -95,6 +99,8 @@ class Publisher {
   /// Pages that have been taken by whom publish() waits for, or, where it waits for nobody, by all who subscribe now: while it stands still, nothing goes on.
   std::uint64_t pages_taken() const;
 
+  /// What publish() has taken of a link, whoever wanted it. Any thread.
+  LinkTally tally(std::size_t link) const;
   /// kPublisherCounters, by name. Any thread.
   std::vector<NamedCounter> counters() const;
 

@@ -46,7 +46,7 @@ run_number = 7
 readouts = ["one.hlt", "two.hlt"]
 recorders = ["recorder"]
 decisions = "decisions"
-event_timeout = "3s"
+event_timeout = "{event_timeout}"
 rebuild_time = "500ms"
 readout_grace = "2s"
 
@@ -90,8 +90,9 @@ class Farm:
             text = READOUT.format(name=name, rob=rob, rate=rate)
             (self.directory / f"{name}.toml").write_text(text)
 
-    def configure(self, selection=HALF, more=""):
-        (self.directory / "farm.toml").write_text(FARM.replace("{selection}", selection) + more)
+    def configure(self, selection=HALF, more="", event_timeout="3s"):
+        text = FARM.replace("{selection}", selection).replace("{event_timeout}", event_timeout)
+        (self.directory / "farm.toml").write_text(text + more)
 
     def start(self, name, *arguments):
         self.processes[name] = self.rodeo.start(*arguments, "--json", f"{name}.json", stdout=None, stderr=open(self.directory / f"{name}.log", "a"))
@@ -224,6 +225,8 @@ def test_what_is_accepted_is_in_verified_files_and_nothing_else(farm):
 
 
 def test_a_killed_recorder_loses_nothing_and_records_nothing_twice(farm):
+    # Longer than the recorder is away, on a slow machine too: no event is assigned again meanwhile.
+    farm.configure(event_timeout="30s")
     farm.start_recorder()
     farm.start_supervisor()
     farm.start_node("node1")

@@ -1,5 +1,5 @@
-// What came on each link of a reader: counted run by run by the reader's thread, pulled by whoever looks (felixcore-statistics-slides: separate
-// atomics, pull).
+// What came on each link of a publisher: counted run by run by its thread, pulled by whoever looks (felixcore-statistics-slides: separate atomics,
+// pull). The count of chunks is the one that runs carry on the network, so that statistics add the bytes to what is counted in any case.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 #include "base/counters.h"
 #include "rodeo/chunk.h"
 
-namespace rodeo::router {
+namespace rodeo::transport {
 
 enum class LinkCounter : std::uint8_t { chunks, bytes, errors, count };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(LinkCounter::count)> kLinkCounters{{
-    {"link_chunks", "chunks", "Chunks that the input handed over from the link."},
+    {"link_chunks", "chunks", "Chunks of the link that came to its publisher."},
     {"link_bytes", "bytes", "Bytes of the chunks of the link."},
     {"link_errors", "chunks", "Chunks of the link that came with a status: truncated, malformed, CRC, busy."},
 }};
@@ -52,7 +52,7 @@ inline LinkTally tally_of(const ChunkRun& run) {
   return tally;
 }
 
-/// Of one stream. count() by the thread that reads it, at() by any.
+/// Of one stream. count() and skip() by the thread that publishes it, at() by any.
 class LinkCounters {
  public:
   explicit LinkCounters(std::size_t links) : links_(links) {}
@@ -60,16 +60,24 @@ class LinkCounters {
   void count(const ChunkRun& run) {
     Cells& cells = links_[run.link];
     if (run.entries == nullptr && run.status == chunk_status::kOk && !run.more_follows) [[likely]] {
-      cells.chunks.add(run.count);
+      cells.number.add(run.count);
       cells.bytes.add(std::uint64_t{run.count} * run.size);
     } else {
       add(cells, run);
     }
   }
+  /// So many chunks of the link were lost before they came here: they have numbers, and are in no count.
+  void skip(LinkIndex link, std::uint32_t chunks) {
+    links_[link].number.add(chunks);
+    links_[link].skipped.add(chunks);
+  }
+
+  /// Of the chunk that comes next, as runs carry it: modulo 2^32.
+  std::uint32_t number(LinkIndex link) const { return static_cast<std::uint32_t>(links_[link].number.get()); }
 
   LinkTally at(std::size_t link) const {
     const Cells& cells = links_[link];
-    return {cells.chunks.get(), cells.bytes.get(), cells.errors.get()};
+    return {cells.number.get() - cells.skipped.get(), cells.bytes.get(), cells.errors.get()};
   }
   LinkTally sum() const {
     LinkTally sum;
@@ -79,11 +87,11 @@ class LinkCounters {
 
  private:
   struct alignas(32) Cells {
-    base::Gauge<std::uint64_t> chunks, bytes, errors;
+    base::Gauge<std::uint64_t> number, bytes, errors, skipped;
   };
   [[gnu::noinline]] static void add(Cells& cells, const ChunkRun& run) {
     const LinkTally more = tally_of(run);
-    cells.chunks.add(more.chunks);
+    cells.number.add(more.chunks);
     cells.bytes.add(more.bytes);
     cells.errors.add(more.errors);
   }
@@ -91,4 +99,4 @@ class LinkCounters {
   std::vector<Cells> links_;
 };
 
-}  // namespace rodeo::router
+}  // namespace rodeo::transport

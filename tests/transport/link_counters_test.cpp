@@ -1,9 +1,9 @@
 // What a run adds to its link's counters.
-#include "router/link_counters.h"
+#include "transport/link_counters.h"
 
 #include <gtest/gtest.h>
 
-namespace rodeo::router {
+namespace rodeo::transport {
 namespace {
 
 TEST(LinkTally, OfAUniformRunIsItsCountTimesItsSize) {
@@ -44,5 +44,19 @@ TEST(LinkCounters, AreOfEachLink) {
   EXPECT_EQ(counters.sum(), (LinkTally{7, 224, 1}));
 }
 
+TEST(LinkCounters, NumberWhatRunsCarryAndCountWhatCame) {
+  LinkCounters counters(2);
+  counters.count({.size = 40, .count = 5, .link = 1});
+  EXPECT_EQ(counters.number(1), 5u);
+  counters.skip(1, 3);
+  counters.count({.size = 40, .count = 1, .link = 1});
+  EXPECT_EQ(counters.number(1), 9u);
+  EXPECT_EQ(counters.at(1), (LinkTally{6, 240, 0}));
+  counters.skip(1, 0xFFFFFFFF);
+  EXPECT_EQ(counters.number(1), 8u);
+  EXPECT_EQ(counters.at(1), (LinkTally{6, 240, 0}));
+  EXPECT_EQ(counters.number(0), 0u);
+}
+
 }  // namespace
-}  // namespace rodeo::router
+}  // namespace rodeo::transport
