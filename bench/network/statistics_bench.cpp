@@ -64,16 +64,17 @@ class DataThread {
       if (stream_->poll(page) != PollStatus::page) continue;
       for (const ChunkRun& run : page->runs) {
         formats::RunPlace place;
-        while (!subscription.append(run.link, statistics.number(run.link), run, place)) send(subscription.ring(), sent);
+        auto&& link = statistics.link(run.link);
+        while (!subscription.append(run.link, link.number(), run, place)) send(subscription.ring(), sent);
         if constexpr (kEachChunk) {
           for (std::uint32_t i = 0; i < run.count; ++i)
-            statistics.count({.size = static_cast<std::uint32_t>(run.chunk(i).size()),
+            link.count({.size = static_cast<std::uint32_t>(run.chunk(i).size()),
                               .count = 1,
                               .link = run.link,
                               .status = run.chunk_status(i),
                               .more_follows = run.more_follows});
         } else {
-          statistics.count(run);
+          link.count(run);
         }
       }
       statistics.page_is_over();
@@ -188,7 +189,7 @@ Run run_design(std::deque<DataThread>& data, const StatisticsBenchSettings& sett
       const LinkTally right{handled, handled * settings.chunk_bytes, 0};
       sum += right;
       run.mismatches += design.at(i, link) == right ? 0 : 1;
-      run.mismatches += design.thread(i).number(static_cast<LinkIndex>(link)) == static_cast<std::uint32_t>(handled) ? 0 : 1;
+      run.mismatches += design.thread(i).link(static_cast<LinkIndex>(link)).number() == static_cast<std::uint32_t>(handled) ? 0 : 1;
     }
   }
   run.mismatches += design.sum() == sum && sum.chunks == run.chunks ? 0 : 1;

@@ -2,8 +2,9 @@
 //
 //     Design design(threads, links);               // so many links of each thread
 //     Design::Thread& of = design.thread(i);       // data thread i
-//     of.number(link);                             // that the next chunk of a link has on the network; counted with or without statistics
-//     of.count(run);                               // or a chunk, as a run of one, when it is in a page
+//     auto&& link = of.link(run.link);
+//     link.number();                               // that the link's next chunk has on the network; counted with or without statistics
+//     link.count(run);                             // or a chunk, as a run of one, when it is in a page
 //     of.page_is_over();                           // the input's page is done
 //     design.collect();                            // the statistics thread, ten times a second, and once when the data threads have ended
 //     design.at(i, link), design.sum();            // what collect() came to, the same thread
@@ -46,14 +47,26 @@ class CollectedStatistics {
   LinkTally sum_;
 };
 
-/// The numbers of chunks, which pages carry whatever else is counted.
-class Numbers {
+/// A design that counts beside the numbers of chunks, which pages carry in any case.
+template <typename Thread>
+class Numbered {
  public:
-  explicit Numbers(std::size_t links) : numbers_(links) {}
-  std::uint32_t number(LinkIndex link) const { return numbers_[link]; }
+  class Link {
+   public:
+    Link(Thread& thread, std::uint32_t& number) : thread_(thread), number_(number) {}
+    std::uint32_t number() const { return number_; }
+    void count(const ChunkRun& run) {
+      number_ += run.more_follows ? 0 : run.count;
+      thread_.count(run);
+    }
 
- protected:
-  void go_on(const ChunkRun& run) { numbers_[run.link] += run.more_follows ? 0 : run.count; }
+   private:
+    Thread& thread_;
+    std::uint32_t& number_;
+  };
+
+  explicit Numbered(std::size_t links) : numbers_(links) {}
+  Link link(LinkIndex link) { return {static_cast<Thread&>(*this), numbers_[link]}; }
 
  private:
   std::vector<std::uint32_t> numbers_;
@@ -64,9 +77,9 @@ class NoStatistics : public CollectedStatistics {
  public:
   NoStatistics(std::size_t threads, std::size_t links) : CollectedStatistics(threads, links), threads_(threads, Thread(links)) {}
 
-  struct Thread : Numbers {
-    using Numbers::Numbers;
-    void count(const ChunkRun& run) { go_on(run); }
+  struct Thread : Numbered<Thread> {
+    using Numbered::Numbered;
+    void count(const ChunkRun&) {}
     void page_is_over() {}
   };
   Thread& thread(std::size_t i) { return threads_[i]; }
@@ -85,14 +98,13 @@ class PulledStatistics : public CollectedStatistics {
 
   struct Thread {
     explicit Thread(std::size_t links) : counters(links) {}
-    std::uint32_t number(LinkIndex link) const { return counters.number(link); }
-    void count(const ChunkRun& run) { counters.count(run); }
+    transport::LinkCounters& link(LinkIndex link) { return counters[link]; }
     void page_is_over() {}
-    transport::LinkCounters counters;
+    std::vector<transport::LinkCounters> counters;
   };
   Thread& thread(std::size_t i) { return threads_[i]; }
   void collect() {
-    collect_all([&](std::size_t thread, std::size_t link) { return threads_[thread].counters.at(link); });
+    collect_all([&](std::size_t thread, std::size_t link) { return threads_[thread].counters[link].tally(); });
   }
 
  private:
@@ -136,10 +148,9 @@ class CentralStatistics : public SharedSet {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back(&set_[i * links], &all_, links);
   }
 
-  struct Thread : Numbers {
-    Thread(SharedTally* at, SharedTally* sum, std::size_t links) : Numbers(links), mine(at), all(sum) {}
+  struct Thread : Numbered<Thread> {
+    Thread(SharedTally* at, SharedTally* sum, std::size_t links) : Numbered(links), mine(at), all(sum) {}
     void count(const ChunkRun& run) {
-      go_on(run);
       const LinkTally more = transport::tally_of(run);
       mine[run.link].add(more);
       all->add(more);
@@ -161,12 +172,11 @@ class PushedStatistics : public SharedSet {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back(&set_[i * links], &all_, links);
   }
 
-  struct Thread : Numbers {
-    Thread(SharedTally* at, SharedTally* sum, std::size_t links) : Numbers(links), mine(at), all(sum), own(links) {
+  struct Thread : Numbered<Thread> {
+    Thread(SharedTally* at, SharedTally* sum, std::size_t links) : Numbered(links), mine(at), all(sum), own(links) {
       touched.reserve(links);
     }
     void count(const ChunkRun& run) {
-      go_on(run);
       LinkTally& tally = own[run.link];
       if (tally.chunks + tally.bytes == 0) touched.push_back(run.link);
       tally += transport::tally_of(run);
@@ -205,11 +215,10 @@ class QueuedStatistics : public CollectedStatistics {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back(links);
   }
 
-  class Thread : public Numbers {
+  class Thread : public Numbered<Thread> {
    public:
-    using Numbers::Numbers;
+    using Numbered::Numbered;
     void count(const ChunkRun& run) {
-      go_on(run);
       const LinkTally more = transport::tally_of(run);
       push({&LinkTally::chunks, run.link, static_cast<std::uint32_t>(more.chunks)});
       push({&LinkTally::bytes, run.link, static_cast<std::uint32_t>(more.bytes)});

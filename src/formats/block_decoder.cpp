@@ -106,8 +106,12 @@ namespace {
 /// 2 ns per 40-byte chunk). Of blocks that are skipped only the header is asked for, as far ahead again: the rest is not read.
 constexpr std::size_t kPrefetchBytes = 8 * kBlockUnitBytes;
 
+/// Whole blocks, of 1 KiB at least.
 inline void prefetch(const std::byte* from, std::size_t bytes) {
-  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line);
+  for (const std::byte* const end = from + bytes; from != end; from += kBlockUnitBytes) {
+#pragma GCC unroll 16
+    for (std::size_t line = 0; line < kBlockUnitBytes; line += 64) __builtin_prefetch(from + line);
+  }
 }
 
 [[noreturn]] void refuse(std::string what) { throw SetupError(Error{"formats.block_decoder", std::move(what)}); }
@@ -176,7 +180,7 @@ std::size_t BlockDecoder::decode_blocks(std::span<const std::byte> blocks, Decod
   const std::byte* const begin = blocks.data();
   const std::byte* const end = begin + blocks.size() / block_bytes * block_bytes;
   const std::byte* block = begin;
-  const std::size_t ahead = std::max(kPrefetchBytes, block_bytes);
+  const std::size_t ahead = std::max<std::size_t>(kPrefetchBytes / block_bytes, 1) * block_bytes;
   const bool some_are_skipped = unwanted_ > 0;
   const auto is_skipped = [&](const std::byte* later) {
     return later < end && index_of_elink_[BlockHeader::read(later).elink()] == kUnmapped;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/counters.h"
 #include "rodeo/chunk.h"
@@ -37,6 +36,8 @@ struct LinkTally {
   std::uint64_t operator[](std::size_t counter) const { return std::array{chunks, bytes, errors}[counter]; }
 };
 
+static_assert(chunk_status::kOk == 0);
+
 inline LinkTally tally_of(const ChunkRun& run) {
   LinkTally tally{.chunks = run.more_follows ? 0 : run.count};
   if (run.entries == nullptr) {
@@ -52,51 +53,37 @@ inline LinkTally tally_of(const ChunkRun& run) {
   return tally;
 }
 
-/// Of one stream. count() and skip() by the thread that publishes it, at() by any.
-class LinkCounters {
+/// Of one link. number(), count() and skip() by the thread that publishes it, tally() by any.
+class alignas(32) LinkCounters {
  public:
-  explicit LinkCounters(std::size_t links) : links_(links) {}
+  /// Of the chunk that comes next, as runs carry it: modulo 2^32.
+  std::uint32_t number() const { return static_cast<std::uint32_t>(number_.get()); }
 
   void count(const ChunkRun& run) {
-    Cells& cells = links_[run.link];
-    if (run.entries == nullptr && run.status == chunk_status::kOk && !run.more_follows) [[likely]] {
-      cells.number.add(run.count);
-      cells.bytes.add(std::uint64_t{run.count} * run.size);
+    if (run.entries == nullptr && (run.status | std::uint8_t{run.more_follows}) == 0) [[likely]] {
+      number_.add(run.count);
+      bytes_.add(std::uint64_t{run.count} * run.size);
     } else {
-      add(cells, run);
+      count_any(run);
     }
   }
-  /// So many chunks of the link were lost before they came here: they have numbers, and are in no count.
-  void skip(LinkIndex link, std::uint32_t chunks) {
-    links_[link].number.add(chunks);
-    links_[link].skipped.add(chunks);
+  /// So many chunks were lost before they came here: they have numbers, and are in no count.
+  void skip(std::uint32_t chunks) {
+    number_.add(chunks);
+    skipped_.add(chunks);
   }
 
-  /// Of the chunk that comes next, as runs carry it: modulo 2^32.
-  std::uint32_t number(LinkIndex link) const { return static_cast<std::uint32_t>(links_[link].number.get()); }
-
-  LinkTally at(std::size_t link) const {
-    const Cells& cells = links_[link];
-    return {cells.number.get() - cells.skipped.get(), cells.bytes.get(), cells.errors.get()};
-  }
-  LinkTally sum() const {
-    LinkTally sum;
-    for (std::size_t link = 0; link < links_.size(); ++link) sum += at(link);
-    return sum;
-  }
+  LinkTally tally() const { return {number_.get() - skipped_.get(), bytes_.get(), errors_.get()}; }
 
  private:
-  struct alignas(32) Cells {
-    base::Gauge<std::uint64_t> number, bytes, errors, skipped;
-  };
-  [[gnu::noinline]] static void add(Cells& cells, const ChunkRun& run) {
+  [[gnu::noinline]] void count_any(const ChunkRun& run) {
     const LinkTally more = tally_of(run);
-    cells.number.add(more.chunks);
-    cells.bytes.add(more.bytes);
-    cells.errors.add(more.errors);
+    number_.add(more.chunks);
+    bytes_.add(more.bytes);
+    errors_.add(more.errors);
   }
 
-  std::vector<Cells> links_;
+  base::Gauge<std::uint64_t> number_, bytes_, errors_, skipped_;
 };
 
 }  // namespace rodeo::transport

@@ -183,7 +183,7 @@ struct Publisher::Inside {
   std::vector<Subscriber> departed;  // who came last, last
 
   std::vector<std::vector<Target>> targets;  // by link
-  LinkCounters link_counters;
+  std::vector<LinkCounters> link_counters;
   std::vector<std::uint8_t> begun;           // it is in the middle of a chunk
   std::vector<Demand> demand;
   std::uint64_t demand_changes = 0;
@@ -221,7 +221,8 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
       ++run_number;
       in_pages = 0;
     }
-    const std::uint32_t number = link_counters.number(run.link);
+    LinkCounters& link = link_counters[run.link];
+    const std::uint32_t number = link.number();
     for (const Target& target : targets[run.link]) {
       Client& client = *target.client;
       if (client.had_run == run_number || client.state == Client::State::gone) continue;
@@ -248,7 +249,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
     const std::uint32_t taken = std::min(in_pages, chunks);
     wanted += taken;
     nobodys += chunks - taken;
-    link_counters.count(run);
+    link.count(run);
     begun[run.link] = run.more_follows;
   }
   at_run = 0;
@@ -261,7 +262,7 @@ std::uint64_t Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
     chunks += run.more_follows ? 0 : run.count;
-    link_counters.count(run);
+    link_counters[run.link].count(run);
     begun[run.link] = run.more_follows;
   }
   in_hand.reset();
@@ -366,8 +367,7 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     auto memory = RODEO_TRY(base::Arena::create(std::size_t{pages} * settings.page_bytes));
     const std::span bytes(memory.data(), memory.size());
     std::vector<std::uint32_t> numbers;
-    for (std::size_t link = 0; link < links.size(); ++link)
-      numbers.push_back(link_counters.number(static_cast<LinkIndex>(link)));
+    for (const LinkCounters& link : link_counters) numbers.push_back(link.number());
     std::vector<std::uint8_t> in_chunk = begun;
     if (in_hand) {  // a run that others have in part is before its time
       numbers[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
@@ -623,7 +623,7 @@ Publisher::~Publisher() {
 
 bool Publisher::publish(std::span<const ChunkRun> runs) { return inside_->publish(runs); }
 std::uint64_t Publisher::give_up(std::span<const ChunkRun> runs) { return inside_->give_up(runs); }
-LinkTally Publisher::tally(std::size_t link) const { return inside_->link_counters.at(link); }
+LinkTally Publisher::tally(std::size_t link) const { return inside_->link_counters[link].tally(); }
 
 void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
   Inside& in = *inside_;
@@ -665,7 +665,7 @@ bool Publisher::wanted(LinkIndex link) const { return inside_->demand[link] != I
 std::uint64_t Publisher::wanted_changes() const { return inside_->demand_changes; }
 
 bool Publisher::wanted_as_data(LinkIndex link) const { return inside_->demand[link] == Inside::Demand::data; }
-void Publisher::skip(LinkIndex link, std::uint32_t chunks) { inside_->link_counters.skip(link, chunks); }
+void Publisher::skip(LinkIndex link, std::uint32_t chunks) { inside_->link_counters[link].skip(chunks); }
 
 bool Publisher::all_links_subscribed() const {
   return std::ranges::all_of(inside_->targets, [](const auto& of) {

@@ -25,9 +25,9 @@ TYPED_TEST(StatisticsDesign, ComesToWhatTheThreadsCounted) {
     threads.emplace_back([&, i] {
       for (std::uint64_t page = 0; page < kPages; ++page) {
         auto& thread = design.thread(i);
-        thread.count({.size = 40, .count = 2, .status = page % 2 == 0 ? chunk_status::kOk : chunk_status::kFirmwareCrc});
-        thread.count({.size = 7, .count = 1, .link = 2, .more_follows = true});
-        thread.count({.size = 1, .count = static_cast<std::uint32_t>(1 + i)});
+        thread.link(0).count({.size = 40, .count = 2, .status = page % 2 == 0 ? chunk_status::kOk : chunk_status::kFirmwareCrc});
+        thread.link(2).count({.size = 7, .count = 1, .link = 2, .more_follows = true});
+        thread.link(0).count({.size = 1, .count = static_cast<std::uint32_t>(1 + i)});
         design.thread(i).page_is_over();
       }
       at_work.fetch_sub(1);
@@ -43,6 +43,8 @@ TYPED_TEST(StatisticsDesign, ComesToWhatTheThreadsCounted) {
   design.collect();
   LinkTally sum;
   for (std::size_t i = 0; i < kThreads; ++i) {
+    EXPECT_EQ(design.thread(i).link(0).number(), (3 + i) * kPages);
+    EXPECT_EQ(design.thread(i).link(2).number(), 0u);
     EXPECT_EQ(design.at(i, 0), (LinkTally{(3 + i) * kPages, (81 + i) * kPages, kPages}));
     EXPECT_EQ(design.at(i, 1), LinkTally{});
     EXPECT_EQ(design.at(i, 2), (LinkTally{0, 7 * kPages, 0}));

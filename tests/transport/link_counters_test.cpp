@@ -32,30 +32,30 @@ TEST(LinkTally, AChunkInPartsCountsWithItsLast) {
   EXPECT_EQ(tally_of({.size = 30, .count = 1, .status = chunk_status::kTimeout}), (LinkTally{1, 30, 1}));
 }
 
-TEST(LinkCounters, AreOfEachLink) {
-  LinkCounters counters(3);
+TEST(LinkCounters, AddUpRuns) {
+  LinkCounters counters;
+  EXPECT_EQ(counters.tally(), LinkTally{});
   counters.count({.size = 40, .count = 5});
-  counters.count({.size = 7, .count = 1, .link = 2, .status = chunk_status::kBusy});
-  counters.count({.size = 8, .count = 1, .link = 2});
-  counters.count({.size = 9, .count = 1, .link = 2, .more_follows = true});
-  EXPECT_EQ(counters.at(0), (LinkTally{5, 200, 0}));
-  EXPECT_EQ(counters.at(1), LinkTally{});
-  EXPECT_EQ(counters.at(2), (LinkTally{2, 24, 1}));
-  EXPECT_EQ(counters.sum(), (LinkTally{7, 224, 1}));
+  EXPECT_EQ(counters.tally(), (LinkTally{5, 200, 0}));
+  counters.count({.size = 7, .count = 1, .status = chunk_status::kBusy});
+  counters.count({.size = 9, .count = 1, .more_follows = true});
+  const ChunkEntry entry{.size = 8};
+  counters.count({.entries = &entry, .count = 1});
+  EXPECT_EQ(counters.tally(), (LinkTally{7, 224, 1}));
 }
 
 TEST(LinkCounters, NumberWhatRunsCarryAndCountWhatCame) {
-  LinkCounters counters(2);
-  counters.count({.size = 40, .count = 5, .link = 1});
-  EXPECT_EQ(counters.number(1), 5u);
-  counters.skip(1, 3);
-  counters.count({.size = 40, .count = 1, .link = 1});
-  EXPECT_EQ(counters.number(1), 9u);
-  EXPECT_EQ(counters.at(1), (LinkTally{6, 240, 0}));
-  counters.skip(1, 0xFFFFFFFF);
-  EXPECT_EQ(counters.number(1), 8u);
-  EXPECT_EQ(counters.at(1), (LinkTally{6, 240, 0}));
-  EXPECT_EQ(counters.number(0), 0u);
+  LinkCounters counters;
+  EXPECT_EQ(counters.number(), 0u);
+  counters.count({.size = 40, .count = 5});
+  EXPECT_EQ(counters.number(), 5u);
+  counters.skip(3);
+  counters.count({.size = 40, .count = 1});
+  EXPECT_EQ(counters.number(), 9u);
+  EXPECT_EQ(counters.tally(), (LinkTally{6, 240, 0}));
+  counters.skip(0xFFFFFFFF);
+  EXPECT_EQ(counters.number(), 8u);
+  EXPECT_EQ(counters.tally(), (LinkTally{6, 240, 0}));
 }
 
 }  // namespace
