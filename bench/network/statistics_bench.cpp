@@ -31,7 +31,8 @@ class DataThread {
       : stream_(input.open(links)),
         links_(links.begin(), links.end()),
         memory_(made_memory()),
-        pages_(input.memory().back().size() / input.page_bytes() + (input.memory().back().size() % input.page_bytes() != 0)) {
+        pages_(input.memory().back().size() / input.page_bytes() +
+               (input.memory().back().size() % input.page_bytes() != 0)) {
     // A cycle of the input, counted by nothing that is measured.
     had_.resize((pages_ + 1) * links.size());
     for (std::size_t page = 0; page < pages_; ++page) {
@@ -39,7 +40,8 @@ class DataThread {
       Page* polled = nullptr;
       while (stream_->poll(polled) != PollStatus::page) {
       }
-      for (const ChunkRun& run : polled->runs) had_[(page + 1) * links.size() + run.link] += run.more_follows ? 0 : run.count;
+      for (const ChunkRun& run : polled->runs)
+        had_[(page + 1) * links.size() + run.link] += run.more_follows ? 0 : run.count;
       polled->drop();
     }
   }
@@ -69,10 +71,10 @@ class DataThread {
         if constexpr (kEachChunk) {
           for (std::uint32_t i = 0; i < run.count; ++i)
             link.count({.size = static_cast<std::uint32_t>(run.chunk(i).size()),
-                              .count = 1,
-                              .link = run.link,
-                              .status = run.chunk_status(i),
-                              .more_follows = run.more_follows});
+                        .count = 1,
+                        .link = run.link,
+                        .status = run.chunk_status(i),
+                        .more_follows = run.more_follows});
         } else {
           link.count(run);
         }
@@ -113,8 +115,8 @@ class DataThread {
   std::unique_ptr<DataStream> stream_;
   std::vector<Fid> links_;
   base::Arena memory_;
-  std::size_t pages_;                // of a cycle of the input
-  std::vector<std::uint64_t> had_;   // by page and link: chunks of the cycle before it
+  std::size_t pages_;               // of a cycle of the input
+  std::vector<std::uint64_t> had_;  // by page and link: chunks of the cycle before it
   std::uint64_t polled_ = 0;
   std::uint64_t in_pages_ = 0;
   double cpu_seconds_ = 0;
@@ -189,7 +191,8 @@ Run run_design(std::deque<DataThread>& data, const StatisticsBenchSettings& sett
       const LinkTally right{handled, handled * settings.chunk_bytes, 0};
       sum += right;
       run.mismatches += design.at(i, link) == right ? 0 : 1;
-      run.mismatches += design.thread(i).link(static_cast<LinkIndex>(link)).number() == static_cast<std::uint32_t>(handled) ? 0 : 1;
+      run.mismatches +=
+          design.thread(i).link(static_cast<LinkIndex>(link)).number() == static_cast<std::uint32_t>(handled) ? 0 : 1;
     }
   }
   run.mismatches += design.sum() == sum && sum.chunks == run.chunks ? 0 : 1;

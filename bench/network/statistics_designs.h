@@ -75,7 +75,8 @@ class Numbered {
 /// Nobody counts.
 class NoStatistics : public CollectedStatistics {
  public:
-  NoStatistics(std::size_t threads, std::size_t links) : CollectedStatistics(threads, links), threads_(threads, Thread(links)) {}
+  NoStatistics(std::size_t threads, std::size_t links)
+      : CollectedStatistics(threads, links), threads_(threads, Thread(links)) {}
 
   struct Thread : Numbered<Thread> {
     using Numbered::Numbered;

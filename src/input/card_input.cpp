@@ -52,77 +52,96 @@ CardInput::CardInput(const CardInputSettings& settings) : settings_(settings) {
 
 /// A generator that was on before the run is on after it: whoever reads next may want it.
 CardInput::~CardInput() {
-  for (Endpoint& endpoint : endpoints_) {
-    if (!endpoint.generator_found_on) continue;
-    if (auto done = set_generator(endpoint, true); !done) base::log_warning("{}", base::in_a_line(done.error()));
+  for (Channel& channel : channels_) {
+    if (!channel.generator_found_on) continue;
+    if (auto done = set_generator(channel, true); !done) base::log_warning("{}", base::in_a_line(done.error()));
   }
 }
 
 void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
   const auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
-  auto card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
-  Endpoint endpoint;
-  endpoint.id = id;
-  endpoint.type = card->type();
-  switch (endpoint.type) {
-    case card::CardType::felix: find_felix_links(endpoint, *card, connector); break;
-    case card::CardType::cru: find_cru_links(endpoint, *card, connector); break;
+  const std::shared_ptr<card::Card> card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
+  for (const unsigned number : settings_.channels) {
+    const bool alone = settings_.channels.size() == 1;
+    add_channel(card,
+                {.id = alone ? id : fmt::format("{} channel {}", id, number),
+                 .number = number,
+                 .first_of_card = number == settings_.channels.front(),
+                 .type = card->type()},
+                connector);
+  }
+}
+
+void CardInput::add_channel(const std::shared_ptr<card::Card>& card, Channel channel, std::uint32_t connector) {
+  switch (channel.type) {
+    case card::CardType::felix: find_felix_links(channel, *card, connector); break;
+    case card::CardType::cru: find_cru_links(channel, *card, connector); break;
     default:
       fail({"readout.card_type",
-            fmt::format("the card input reads FELIX and CRU cards, and {} is a {}", id, card::name_of(endpoint.type)),
+            fmt::format("the card input reads FELIX and CRU cards, and {} is a {}", channel.id, card::name_of(channel.type)),
             "readout.input.cards", "read it with `rodeo card bench dma`, or name another card"});
   }
-  if (endpoint.links.empty()) {
-    fail({"card.no_links", fmt::format("no link of card {} is enabled for its DMA channel {}", id, settings_.channel),
-          "readout.input.cards", "enable links in the card's configuration (`rodeo card config`)"});
+  if (channel.links.empty()) {
+    fail({"card.no_links",
+          fmt::format("no link of card {} is enabled for its DMA channel {}", card->address().text(), channel.number),
+          "readout.input.cards",
+          "enable links, and name the channel of each, in the card's configuration (`rodeo card config`)"});
   }
-  const auto place = need(card::reader_place(settings_.numa, entry.function.numa_node), "readout.input.numa");
+  const auto place = need(card::reader_place(settings_.numa, card->found().numa_node), "readout.input.numa");
   // The memory is this thread's to touch first, and so lies where the readers will be.
   const card::StayAtCard here(place);
   card::DmaSettings dma{.source = settings_.source};
-  auto source = need(DmaSpanSource::open(std::move(card), {.channel = settings_.channel,
-                                                           .memory_bytes = settings_.memory_bytes,
-                                                           .superpage_bytes = settings_.superpage_bytes,
-                                                           .dma = dma}),
-                     fmt::format("cannot read card {}", id));
-  base::log_info("card {} ({}): {} link{}, {}, readers {}", id, card::name_of(endpoint.type), endpoint.links.size(),
-                 endpoint.links.size() == 1 ? "" : "s", source->memory_description(), place.description);
-  endpoint.place = place;
-  endpoint.source = source.get();
-  endpoint.spans = std::make_shared<CardSpans>(std::move(source));
-  endpoints_.push_back(std::move(endpoint));
+  auto source = need(DmaSpanSource::open(card, {.channel = channel.number,
+                                                .memory_bytes = settings_.memory_bytes,
+                                                .superpage_bytes = settings_.superpage_bytes,
+                                                .dma = dma}),
+                     fmt::format("cannot read card {}", channel.id));
+  base::log_info("card {} ({}): {} link{}, {}, readers {}", channel.id, card::name_of(channel.type), channel.links.size(),
+                 channel.links.size() == 1 ? "" : "s", source->memory_description(), place.description);
+  channel.place = place;
+  channel.source = source.get();
+  channel.spans = std::make_shared<CardSpans>(std::move(source));
+  channels_.push_back(std::move(channel));
 }
 
-void CardInput::add_link(Endpoint& endpoint, std::uint16_t local, Fid fid) {
-  endpoint.links.push_back(links_.all().size());
-  endpoint.local_links.push_back(local);
+std::vector<std::size_t> CardInput::link_groups() const {
+  std::vector<std::size_t> begins;
+  for (const Channel& channel : channels_) begins.push_back(channel.links.front());
+  return begins;
+}
+
+void CardInput::add_link(Channel& channel, std::uint16_t local, Fid fid) {
+  channel.links.push_back(links_.all().size());
+  channel.local_links.push_back(local);
   links_.add(fid);
 }
 
-void CardInput::find_felix_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector) {
+void CardInput::find_felix_links(Channel& channel, card::Card& card, std::uint32_t connector) {
   const auto block = need(card.read64(felix::reg("block_bytes")), "cannot read the block size");
-  endpoint.format.block_bytes = block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(block);
-  endpoint.format.family = settings_.block_family;
-  if (endpoint.format.block_bytes > formats::kBlockUnitBytes && endpoint.format.family == formats::BlockFamily::trailer16) {
-    endpoint.format.family = formats::BlockFamily::phase2;  // 16-bit trailers cannot describe such blocks
+  channel.format.block_bytes = block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(block);
+  channel.format.family = settings_.block_family;
+  if (channel.format.block_bytes > formats::kBlockUnitBytes && channel.format.family == formats::BlockFamily::trailer16) {
+    channel.format.family = formats::BlockFamily::phase2;  // 16-bit trailers cannot describe such blocks
   }
-  if (!endpoint.format.valid())
-    fail({"card.misbehaved", fmt::format("the card claims blocks of {} bytes", block), endpoint.id, "check its firmware"});
+  if (!channel.format.valid())
+    fail({"card.misbehaved", fmt::format("the card claims blocks of {} bytes", block), channel.id, "check its firmware"});
   const auto links = std::min<std::uint64_t>(need(card.read64(felix::reg("links")), "cannot read the number of links"),
                                              felix::reg("elinks_enabled").count);
   for (std::uint32_t link = 0; link < links; ++link) {
-    if (need(card.read64(felix::reg("link_channel"), link), "cannot read the DMA channel of a link") != settings_.channel)
+    if (need(card.read64(felix::reg("link_channel"), link), "cannot read the DMA channel of a link") != channel.number)
       continue;
+    channel.brings_list = channel.brings_list || (settings_.trigger_elink && *settings_.trigger_elink >> 6 == link);
     std::uint64_t enabled = need(card.read64(felix::reg("elinks_enabled"), link), "cannot read the enabled E-links");
     for (; enabled != 0; enabled &= enabled - 1) {
       const auto elink = static_cast<std::uint16_t>(link << 6 | static_cast<unsigned>(std::countr_zero(enabled)));
       if (settings_.trigger_elink == elink) continue;
-      add_link(endpoint, elink, formats::fid_of_card_elink(settings_.detector, connector, elink));
+      add_link(channel, elink, formats::fid_of_card_elink(settings_.detector, connector, elink));
     }
   }
 }
 
-void CardInput::find_cru_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector) {
+void CardInput::find_cru_links(Channel& channel, card::Card& card, std::uint32_t connector) {
+  if (!channel.first_of_card) return;  // all links come by one
   if (settings_.time_frame_length != 0) {
     need(card.modify(cru::reg("debug"), cru::kTimeFrameLength, settings_.time_frame_length),
          "cannot set the time frame's length");
@@ -131,13 +150,13 @@ void CardInput::find_cru_links(Endpoint& endpoint, card::Card& card, std::uint32
       need(card.read(cru::reg("datapath_enable"), card.endpoint_or_zero()), "cannot read the enabled links");
   for (unsigned link = 0; link < cru::kLinks; ++link) {
     if ((enabled >> link & 1U) != 0)
-      add_link(endpoint, static_cast<std::uint16_t>(link), Fid::of(settings_.detector, connector, link, 0));
+      add_link(channel, static_cast<std::uint16_t>(link), Fid::of(settings_.detector, connector, link, 0));
   }
 }
 
-std::unique_ptr<SpanDecoder> CardInput::decoder(const Endpoint& endpoint, std::span<const std::uint16_t> local) const {
-  if (endpoint.type == card::CardType::felix)
-    return make_block_span_decoder(endpoint.format, settings_.max_chunk_bytes, local);
+std::unique_ptr<SpanDecoder> CardInput::decoder(const Channel& channel, std::span<const std::uint16_t> local) const {
+  if (channel.type == card::CardType::felix)
+    return make_block_span_decoder(channel.format, settings_.max_chunk_bytes, local);
   const std::vector<std::uint8_t> links(local.begin(), local.end());
   return make_rdh_span_decoder(
       {.orbits_per_frame = settings_.orbits_per_frame, .max_chunk_bytes = settings_.max_chunk_bytes}, links);
@@ -148,24 +167,24 @@ std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
     std::vector<std::uint16_t> local;
     std::vector<LinkIndex> indices;
   };
-  std::vector<Part> parts(endpoints_.size());
+  std::vector<Part> parts(channels_.size());
   const std::vector<std::size_t> positions = links_.take(links, "the cards of this input");
   for (std::size_t index = 0; index < positions.size(); ++index) {
-    for (std::size_t e = 0; e < endpoints_.size(); ++e) {
-      const auto& of = endpoints_[e].links;
+    for (std::size_t e = 0; e < channels_.size(); ++e) {
+      const auto& of = channels_[e].links;
       const auto local = std::find(of.begin(), of.end(), positions[index]);
       if (local == of.end()) continue;
-      parts[e].local.push_back(endpoints_[e].local_links[static_cast<std::size_t>(local - of.begin())]);
+      parts[e].local.push_back(channels_[e].local_links[static_cast<std::size_t>(local - of.begin())]);
       parts[e].indices.push_back(static_cast<LinkIndex>(index));
     }
   }
   std::vector<CardStream::Walk> walks;
-  for (std::size_t e = 0; e < endpoints_.size(); ++e) {
+  for (std::size_t e = 0; e < channels_.size(); ++e) {
     if (parts[e].local.empty()) continue;
-    walks.push_back({.spans = endpoints_[e].spans,
-                     .decoder = decoder(endpoints_[e], parts[e].local),
+    walks.push_back({.spans = channels_[e].spans,
+                     .decoder = decoder(channels_[e], parts[e].local),
                      .links = std::move(parts[e].indices),
-                     .place = endpoints_[e].place});
+                     .place = channels_[e].place});
   }
   streams_.push_back(std::make_unique<CardStream>(std::move(walks)));
   return std::make_unique<StreamHandle>(*streams_.back());
@@ -173,22 +192,21 @@ std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
 
 std::unique_ptr<DataStream> CardInput::open_trigger_list() {
   if (!settings_.trigger_elink) return nullptr;
-  for (Endpoint& endpoint : endpoints_) {
-    if (endpoint.type != card::CardType::felix) continue;
-    std::vector<CardStream::Walk> walks;
-    walks.push_back({.spans = endpoint.spans,
-                     .decoder = decoder(endpoint, std::span(&*settings_.trigger_elink, 1)),
-                     .links = {0},
-                     .place = endpoint.place});
-    lists_.push_back(std::make_unique<CardStream>(std::move(walks)));
-    return std::make_unique<StreamHandle>(*lists_.back());
-  }
-  throw std::runtime_error("trigger_elink names an E-link of a FELIX card, and this input has none.");
+  const auto brings = std::ranges::find_if(channels_, &Channel::brings_list);
+  if (brings == channels_.end())
+    throw std::runtime_error("trigger_elink names an E-link of a FELIX card, and no channel that is read brings it.");
+  std::vector<CardStream::Walk> walks;
+  walks.push_back({.spans = brings->spans,
+                   .decoder = decoder(*brings, std::span(&*settings_.trigger_elink, 1)),
+                   .links = {0},
+                   .place = brings->place});
+  lists_.push_back(std::make_unique<CardStream>(std::move(walks)));
+  return std::make_unique<StreamHandle>(*lists_.back());
 }
 
-Result<bool> CardInput::generator_is_on(Endpoint& endpoint) {
-  card::Card& card = endpoint.source->card();
-  if (endpoint.type == card::CardType::felix) {
+Result<bool> CardInput::generator_is_on(Channel& channel) {
+  card::Card& card = channel.source->card();
+  if (channel.type == card::CardType::felix) {
     const auto word = card.read64(felix::reg("generator_control"));
     return word ? Result<bool>((*word & 1U) != 0) : std::unexpected(word.error());
   }
@@ -196,63 +214,63 @@ Result<bool> CardInput::generator_is_on(Endpoint& endpoint) {
   return word ? Result<bool>(cru::kRunEnable.of(*word) != 0) : std::unexpected(word.error());
 }
 
-Result<void> CardInput::set_generator(Endpoint& endpoint, bool on) {
-  if (endpoint.type == card::CardType::felix)
-    return endpoint.source->card().write(felix::reg("generator_control"), on ? 1 : 0);
-  const auto done = endpoint.source->card().modify(cru::reg("user_control"), cru::kRunEnable, on ? 1 : 0);
+Result<void> CardInput::set_generator(Channel& channel, bool on) {
+  if (channel.type == card::CardType::felix)
+    return channel.source->card().write(felix::reg("generator_control"), on ? 1 : 0);
+  const auto done = channel.source->card().modify(cru::reg("user_control"), cru::kRunEnable, on ? 1 : 0);
   return done ? Result<void>{} : std::unexpected(done.error());
 }
 
 void CardInput::start() {
   if (started_) return;
-  for (Endpoint& endpoint : endpoints_) {
-    if (settings_.start_generator)
-      endpoint.generator_found_on =
-          need(generator_is_on(endpoint), fmt::format("cannot read whether the generator of card {} is on", endpoint.id));
+  for (Channel& channel : channels_) {
+    if (settings_.start_generator && channel.first_of_card)
+      channel.generator_found_on =
+          need(generator_is_on(channel), fmt::format("cannot read whether the generator of card {} is on", channel.id));
   }
   started_ = true;
-  for (Endpoint& endpoint : endpoints_) need(endpoint.spans->start(), fmt::format("cannot start card {}", endpoint.id));
-  for (Endpoint& endpoint : endpoints_) {
-    if (settings_.source == card::DataSource::fee) endpoint.outages->begin(endpoint.source->card(), endpoint.local_links);
+  for (Channel& channel : channels_) need(channel.spans->start(), fmt::format("cannot start card {}", channel.id));
+  for (Channel& channel : channels_) {
+    if (settings_.source == card::DataSource::fee) channel.outages->begin(channel.source->card(), channel.local_links);
     if (settings_.start_generator)
-      need(set_generator(endpoint, true), fmt::format("cannot start the generator of card {}", endpoint.id));
+      need(set_generator(channel, true), fmt::format("cannot start the generator of card {}", channel.id));
   }
 }
 
 /// A card that brings nothing while others do is worth a word: its events are incomplete, and nothing else names it.
 void CardInput::name_silent_cards() {
-  if (std::ranges::all_of(endpoints_, [](const Endpoint& endpoint) { return endpoint.spans->bytes() == 0; })) {
-    for (const Endpoint& endpoint : endpoints_)
-      base::log_warning("card {} has brought nothing: {}", endpoint.id, card::advice_without_data(endpoint.source->card()));
+  if (std::ranges::all_of(channels_, [](const Channel& channel) { return channel.spans->bytes() == 0; })) {
+    for (const Channel& channel : channels_)
+      base::log_warning("card {} has brought nothing: {}", channel.id, card::advice_without_data(channel.source->card()));
     return;
   }
   // Measured by the others, not by the clock: a machine that stood still has kept all of them waiting.
   std::vector<std::uint64_t> nothing_for;
-  for (const Endpoint& endpoint : endpoints_) nothing_for.push_back(endpoint.spans->nothing_for_ns());
+  for (const Channel& channel : channels_) nothing_for.push_back(channel.spans->nothing_for_ns());
   const std::uint64_t least = std::ranges::min(nothing_for);
   const auto silent = [&](std::uint64_t ns) { return ns - least > kSilentNs; };
   silent_cards_ = static_cast<std::size_t>(std::ranges::count_if(nothing_for, silent));
   if (silent_cards_ == 0 && least > kSilentNs)
     base::log_info("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
-  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (silent(nothing_for[i]))
-      base::log_warning("card {} has brought nothing for {:.1f} s{}, while others have", endpoints_[i].id,
+      base::log_warning("card {} has brought nothing for {:.1f} s{}, while others have", channels_[i].id,
                         static_cast<double>(nothing_for[i]) * 1e-9,
-                        endpoints_[i].spans->bytes() == 0 ? ", nor anything before" : "");
+                        channels_[i].spans->bytes() == 0 ? ", nor anything before" : "");
   }
 }
 
 void CardInput::stop() {
   if (started_ && !stopped_) name_silent_cards();
   stopped_ = true;
-  for (Endpoint& endpoint : endpoints_) {
-    endpoint.outages->end(endpoint.source->card());
-    if (started_ && settings_.start_generator) {
-      if (auto done = set_generator(endpoint, false); !done) base::log_warning("{}", base::in_a_line(done.error()));
+  for (Channel& channel : channels_) {
+    channel.outages->end(channel.source->card());
+    if (started_ && settings_.start_generator && channel.first_of_card) {
+      if (auto done = set_generator(channel, false); !done) base::log_warning("{}", base::in_a_line(done.error()));
     }
   }
-  for (Endpoint& endpoint : endpoints_)
-    endpoint.spans->stop(kQuietNs, settings_.start_generator ? kLongestDrainNs : kLongestStopNs);
+  for (Channel& channel : channels_)
+    channel.spans->stop(kQuietNs, settings_.start_generator ? kLongestDrainNs : kLongestStopNs);
 }
 
 std::vector<NamedCounter> CardInput::counters() const {
@@ -264,15 +282,15 @@ std::vector<NamedCounter> CardInput::counters() const {
   }
   std::uint64_t bytes = 0;
   std::uint64_t lost = 0, links_down = 0;
-  for (const Endpoint& endpoint : endpoints_) {
-    bytes += endpoint.spans->bytes();
-    links_down += endpoint.outages->links();
-    if (endpoint.spans->ended()) lost += endpoint.spans->lost_packets();
+  for (const Channel& channel : channels_) {
+    bytes += channel.spans->bytes();
+    links_down += channel.outages->links();
+    if (channel.spans->ended()) lost += channel.spans->lost_packets();
   }
   std::vector<NamedCounter> all{{"sent", sent}, {"card_bytes", bytes}};
   // A card whose data do not end by themselves is cut off by right.
-  const auto cut_off = [](const Endpoint& endpoint) { return endpoint.spans->ended() && endpoint.spans->cut_off(); };
-  if (const auto cards = std::ranges::count_if(endpoints_, cut_off); settings_.start_generator && cards > 0)
+  const auto cut_off = [](const Channel& channel) { return channel.spans->ended() && channel.spans->cut_off(); };
+  if (const auto cards = std::ranges::count_if(channels_, cut_off); settings_.start_generator && cards > 0)
     all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
   if (silent_cards_ > 0) all.push_back({"cards_silent", silent_cards_});
   if (lost > 0) all.push_back({"card_lost_packets", lost});
@@ -282,10 +300,10 @@ std::vector<NamedCounter> CardInput::counters() const {
 }
 
 std::string CardInput::failure() const {
-  for (const Endpoint& endpoint : endpoints_) {
-    if (!endpoint.spans->ended() || !endpoint.spans->failure()) continue;
-    const Error& error = *endpoint.spans->failure();
-    return fmt::format("card {}: {} [{}]", endpoint.id, error.what, error.code);
+  for (const Channel& channel : channels_) {
+    if (!channel.spans->ended() || !channel.spans->failure()) continue;
+    const Error& error = *channel.spans->failure();
+    return fmt::format("card {}: {} [{}]", channel.id, error.what, error.code);
   }
   return {};
 }
@@ -294,6 +312,8 @@ namespace {
 
 struct CardInputKeys : CardInputSettings {
   std::uint32_t trailer_bits = 16;
+  unsigned channel = 0;
+  std::vector<unsigned> several_channels = {};
 };
 
 const Settings<CardInputKeys>& card_input_table() {
@@ -302,8 +322,12 @@ const Settings<CardInputKeys>& card_input_table() {
       setting(&K::ids, "cards", "Endpoints to read, each as a PCI address, #N or serial:endpoint, as in `rodeo card list`.",
               {.required = true}),
       setting(&K::channel, "channel", "DMA channel of each endpoint.", {.maximum = 7}),
+      setting(&K::several_channels, "channels",
+              "DMA channels of each endpoint, instead of `channel`, with memory of its own each. A router has a reader for "
+              "each.",
+              {.maximum = 7}),
       setting(&K::memory_bytes, "memory",
-              "Memory that an endpoint fills; a multiple of `superpage`. When all of it waits to be read, the card is busy.",
+              "Memory that a channel fills; a multiple of `superpage`. When all of it waits to be read, the card is busy.",
               {.minimum = 1 << 20, .maximum = 1e12, .unit = Unit::bytes}),
       setting(&K::superpage_bytes, "superpage",
               "Memory that is handed to the card and back as one piece; a multiple of 32KiB.",
@@ -348,6 +372,12 @@ CardInputSettings CardInputSettings::from(const Parameters& parameters) {
                       base::format_size(s.superpage_bytes)),
           "readout.input.memory", "make it a multiple of `superpage`"});
   }
+  s.channels = s.several_channels.empty() ? std::vector{s.channel} : s.several_channels;
+  std::vector<unsigned> sorted = s.channels;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+    fail({"readout.card_channels", fmt::format("DMA channel {} is named twice", *twice), "readout.input.channels",
+          "name each channel once"});
   if (s.trailer_bits == 32) s.block_family = formats::BlockFamily::trailer32;
   return s;
 }

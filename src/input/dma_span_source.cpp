@@ -14,10 +14,10 @@ constexpr std::size_t kMostSpans = 8192;
 
 }  // namespace
 
-DmaSpanSource::DmaSpanSource(std::unique_ptr<card::Card> card, card::DmaMemory memory)
+DmaSpanSource::DmaSpanSource(std::shared_ptr<card::Card> card, card::DmaMemory memory)
     : card_(std::move(card)), memory_(std::move(memory)), handed_(kMostSpans) {}
 
-Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::unique_ptr<card::Card> card, const Settings& settings) {
+Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::shared_ptr<card::Card> card, const Settings& settings) {
   auto memory = RODEO_TRY_WITHIN(card::DmaMemory::create(settings.memory_bytes), "memory for the card");
   std::unique_ptr<DmaSpanSource> source(new DmaSpanSource(std::move(card), std::move(memory)));
   source->channel_ =

@@ -15,7 +15,7 @@
 
 namespace rodeo::input {
 
-/// Owns the card, its memory, its channel. One caller at a time.
+/// Owns its memory and its channel, and shares the card with the sources of other channels. One caller at a time.
 class DmaSpanSource final : public SpanSource {
  public:
   struct Settings {
@@ -25,7 +25,7 @@ class DmaSpanSource final : public SpanSource {
     card::DmaSettings dma;
   };
   /// Takes the channel's lock and registers the memory.
-  static Result<std::unique_ptr<DmaSpanSource>> open(std::unique_ptr<card::Card> card, const Settings& settings);
+  static Result<std::unique_ptr<DmaSpanSource>> open(std::shared_ptr<card::Card> card, const Settings& settings);
 
   Result<void> start() override;
   Result<void> stop() override;
@@ -45,12 +45,12 @@ class DmaSpanSource final : public SpanSource {
     bool last = false;
   };
 
-  DmaSpanSource(std::unique_ptr<card::Card> card, card::DmaMemory memory);
+  DmaSpanSource(std::shared_ptr<card::Card> card, card::DmaMemory memory);
 
   Result<std::optional<CardSpan>> is_there();
   std::optional<std::uint64_t> dropped_packets();
 
-  std::unique_ptr<card::Card> card_;
+  std::shared_ptr<card::Card> card_;
   card::DmaMemory memory_;
   std::unique_ptr<card::DmaChannel> channel_;
   std::optional<card::SpanReader> reader_;

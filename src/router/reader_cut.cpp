@@ -13,24 +13,32 @@ namespace {
 constexpr std::uint64_t kVirtual = std::uint64_t{1} << 35;
 constexpr int kBelowConnector = 36;
 
-ReaderLinks by_card(std::span<const Fid> links) {
-  ReaderLinks cards;
-  for (const Fid link : links) {
-    const auto card = std::ranges::find_if(cards, [&](const std::vector<Fid>& one) {
-      return one.front().value >> kBelowConnector == link.value >> kBelowConnector;
+/// The links of a card come by one channel, or by several: those of one of them.
+ReaderLinks by_channel(std::span<const Fid> links, std::span<const std::size_t> groups) {
+  ReaderLinks channels;
+  std::size_t group = 0;
+  std::size_t first_of_group = 0;  // of `channels`
+  for (std::size_t at = 0; at < links.size(); ++at) {
+    if (group + 1 < groups.size() && at == groups[group + 1]) {
+      ++group;
+      first_of_group = channels.size();
+    }
+    const auto begin = channels.begin() + static_cast<std::ptrdiff_t>(first_of_group);
+    const auto channel = std::find_if(begin, channels.end(), [&](const std::vector<Fid>& one) {
+      return one.front().value >> kBelowConnector == links[at].value >> kBelowConnector;
     });
-    (card == cards.end() ? cards.emplace_back() : *card).push_back(link);
+    (channel == channels.end() ? channels.emplace_back() : *channel).push_back(links[at]);
   }
-  return cards;
+  return channels;
 }
 
-/// How many readers each card gets: one more for that whose readers have most to do, until all are given.
-std::vector<std::size_t> shares(const ReaderLinks& cards, std::size_t readers) {
-  std::vector<std::size_t> given(cards.size(), 1);
-  for (std::size_t left = readers - cards.size(); left > 0; --left) {
+/// How many readers each channel gets: one more for that whose readers have most to do, until all are given.
+std::vector<std::size_t> shares(const ReaderLinks& channels, std::size_t readers) {
+  std::vector<std::size_t> given(channels.size(), 1);
+  for (std::size_t left = readers - channels.size(); left > 0; --left) {
     std::size_t most = 0;
-    for (std::size_t card = 1; card < cards.size(); ++card) {
-      if (cards[card].size() * given[most] > cards[most].size() * given[card]) most = card;
+    for (std::size_t one = 1; one < channels.size(); ++one) {
+      if (channels[one].size() * given[most] > channels[most].size() * given[one]) most = one;
     }
     ++given[most];
   }
@@ -39,25 +47,27 @@ std::vector<std::size_t> shares(const ReaderLinks& cards, std::size_t readers) {
 
 }  // namespace
 
-Result<ReaderLinks> cut_into_readers(std::span<const Fid> links, std::uint32_t readers) {
+Result<ReaderLinks> cut_into_readers(std::span<const Fid> links, std::span<const std::size_t> groups,
+                                     std::uint32_t readers) {
   if (links.empty())
     return std::unexpected(Error{"router.no_links", "the input has no links to publish", "", "see what router.input reads"});
-  ReaderLinks cards = by_card(links);
-  if (readers == 0 || readers == cards.size()) return cards;
+  ReaderLinks channels = by_channel(links, groups);
+  if (readers == 0 || readers == channels.size()) return channels;
   const auto refuse = [&](std::string why) {
     return std::unexpected(Error{"router.readers", fmt::format("router.readers is {}, but {}", readers, why), "",
-                                 "leave it out: it is then one for each card"});
+                                 "leave it out: it is then one for each DMA channel of each card"});
   };
-  if (readers < cards.size())
-    return refuse(fmt::format("the links are of {}, and a reader reads one", base::counted(cards.size(), "card")));
+  if (readers < channels.size())
+    return refuse(
+        fmt::format("the links come by {} of cards, and a reader reads one", base::counted(channels.size(), "DMA channel")));
   if (readers > links.size()) return refuse(fmt::format("there are {}", base::counted(links.size(), "link")));
-  const std::vector<std::size_t> given = shares(cards, readers);
+  const std::vector<std::size_t> given = shares(channels, readers);
   ReaderLinks out;
-  for (std::size_t card = 0; card < cards.size(); ++card) {
-    const std::span<const Fid> all = cards[card];
-    for (std::size_t share = 0; share < given[card]; ++share) {
-      const std::size_t begin = all.size() * share / given[card];
-      const std::size_t end = all.size() * (share + 1) / given[card];
+  for (std::size_t channel = 0; channel < channels.size(); ++channel) {
+    const std::span<const Fid> all = channels[channel];
+    for (std::size_t share = 0; share < given[channel]; ++share) {
+      const std::size_t begin = all.size() * share / given[channel];
+      const std::size_t end = all.size() * (share + 1) / given[channel];
       out.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end));
     }
   }

@@ -43,7 +43,7 @@ Router::~Router() {
 
 void Router::make_readers() {
   const std::span<const Fid> links = input_->links();
-  auto parts = cut_into_readers(links, settings_.readers);
+  auto parts = cut_into_readers(links, input_->link_groups(), settings_.readers);
   if (!parts) throw SetupError(parts.error());
   auto publisher = settings_.publisher.publisher({});
   if (!publisher) throw SetupError(publisher.error());

@@ -15,9 +15,8 @@ const Settings<RouterKeys>& router_settings() {
       setting(&R::plugin_directories, "plugin_directories",
               "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."),
       setting(&R::readers, "readers",
-              "Threads that read and publish; links are split evenly over them. 0: one for each card, which is what has "
-              "detector "
-              "and connector id of its own. A trigger's list has one more, of its own.",
+              "Threads that read and publish; links are split evenly over them. 0: one for each DMA channel of a card, "
+              "which is what has detector and connector id of its own. A trigger's list has one more, of its own.",
               {.maximum = 256}),
       setting(&R::cpus, "cpus", "CPUs that the readers are pinned to, one each; empty leaves them free.", {.maximum = 4095}),
       setting(

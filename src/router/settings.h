@@ -27,7 +27,7 @@ struct FrontEndSettings {
 struct RouterSettings {
   std::string name = "router";
   InputSettings input = {};
-  std::uint32_t readers = 0;   ///< 0: one a card
+  std::uint32_t readers = 0;   ///< 0: one a DMA channel
   std::vector<int> cpus = {};  ///< one a reader, or empty
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   transport::PublisherKeys publisher = {};  ///< of each reader

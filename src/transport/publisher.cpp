@@ -184,7 +184,7 @@ struct Publisher::Inside {
 
   std::vector<std::vector<Target>> targets;  // by link
   std::vector<LinkCounters> link_counters;
-  std::vector<std::uint8_t> begun;           // it is in the middle of a chunk
+  std::vector<std::uint8_t> begun;  // it is in the middle of a chunk
   std::vector<Demand> demand;
   std::uint64_t demand_changes = 0;
   bool demand_is_old = false;  // made anew once nobody goes through the clients

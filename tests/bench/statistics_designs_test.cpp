@@ -25,7 +25,8 @@ TYPED_TEST(StatisticsDesign, ComesToWhatTheThreadsCounted) {
     threads.emplace_back([&, i] {
       for (std::uint64_t page = 0; page < kPages; ++page) {
         auto& thread = design.thread(i);
-        thread.link(0).count({.size = 40, .count = 2, .status = page % 2 == 0 ? chunk_status::kOk : chunk_status::kFirmwareCrc});
+        thread.link(0).count(
+            {.size = 40, .count = 2, .status = page % 2 == 0 ? chunk_status::kOk : chunk_status::kFirmwareCrc});
         thread.link(2).count({.size = 7, .count = 1, .link = 2, .more_follows = true});
         thread.link(0).count({.size = 1, .count = static_cast<std::uint32_t>(1 + i)});
         design.thread(i).page_is_over();

@@ -12,7 +12,7 @@ import pytest
 from conftest import scaled
 from running_emulator import emulated
 from running_readout import adds_up
-from running_router import ROUTER, all_is_verified, has_built, readout, route_adds_up, router, sides
+from running_router import READOUT, ROUTER, all_is_verified, has_built, readout, route_adds_up, router, sides
 from terminal import on_a_terminal, screen
 
 
@@ -83,6 +83,73 @@ def test_six_cards_of_192_links_go_to_one_readout(rodeo, sides, seconds):
     assert report["fragments"]["incomplete"] == 0
     assert routed["chunks"]["sent"] == routed["chunks"]["published"] == report["chunks"]["built"] == triggers * links
     assert report["verified"] == {"chunks": triggers * links, "mismatches": 0}
+
+
+CHANNELS = """
+[emulator]
+name = "cards"
+
+[[emulator.card]]
+type = "felix"
+name = "felix0"
+address = "0000:3b:00.0"
+serial = 700
+mode = "gbt"
+links = 4
+elinks_per_link = 8
+ttc_link = true
+chunk_size = 40
+seed = 1
+
+[emulator.trigger]
+rate = "5kHz"
+limit = 3000
+wait_for = 0
+
+[router]
+name = "felix"
+bus = "bus"
+wait_for_subscribers = true
+
+[router.input]
+type = "card"
+cards = ["3b:00.0"]
+channels = [0, 1]
+trigger_elink = 59
+start_generator = true
+"""
+
+
+def test_two_dma_channels_of_one_card_have_a_reader_each_and_the_list_comes_by_its_own(rodeo, sides):
+    (rodeo.directory / "cards.toml").write_text(CHANNELS)
+    with emulated(rodeo, rodeo.directory / "cards.toml"):
+        rodeo("card", "reg", "write", "--id", "3b:00.0", "link_channel[0]", "1")
+        refused = rodeo("route", rodeo.directory / "cards.toml", "--set", "router.input.channels=[0, 2]", exit_code=5).stderr
+        assert "card.no_links" in refused and "DMA channel 2" in refused
+        felix = router(sides, text=CHANNELS)
+        net = readout(sides, "readout.builder.trigger_list=true")
+        net.wait_until(lambda status: status["fragments"]["built"] == 3000, "it has built what the triggers asked for")
+        routed, said = felix.finish()
+        report, _ = net.finish(how=None)
+    assert routed["run"]["condition"] == report["run"]["condition"] == "GOOD", said
+    assert [(one["name"], one["trigger_list"], one["links"]) for one in routed["readers"]] == [
+        ("felix.0", False, 24), ("felix.1", False, 8), ("felix.2", True, 1)]
+    assert routed["readers"][2]["counters"]["chunks_read"] == 3000
+    assert routed["chunks"]["sent"] == routed["chunks"]["published"] == report["chunks"]["built"] == 32 * 3000
+    assert report["verified"] == {"chunks": 32 * 3000, "mismatches": 0} and report["fragments"]["incomplete"] == 0
+
+
+def test_a_readout_reads_two_dma_channels_of_one_card(rodeo):
+    configuration = rodeo.directory / "cards.toml"
+    cards, card_input = CHANNELS.split("[router]")[0], CHANNELS.split("[router.input]")[1].strip()
+    configuration.write_text(cards + READOUT.replace('type = "network"\nbus = "bus"', card_input))
+    with emulated(rodeo, configuration):
+        rodeo("card", "reg", "write", "--id", "3b:00.0", "link_channel[0]", "1")
+        twice = rodeo("readout", configuration, "--set", "readout.input.channels=[1, 0, 1]", exit_code=3).stderr
+        assert "DMA channel 1 is named twice" in twice
+        report = json.loads(rodeo("readout", configuration, "--events", 3000, "--json", "-").stdout)
+    assert report["run"]["condition"] == "GOOD" and report["links"] == 32
+    assert report["verified"] == {"chunks": 32 * 3000, "mismatches": 0} and report["fragments"]["incomplete"] == 0
 
 
 def test_a_router_without_subscribers_counts_what_nobody_wants(rodeo, sides):
