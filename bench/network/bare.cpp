@@ -87,8 +87,9 @@ class BareEnd {
         free_.push_back(event.slot);
         break;
       case FabricPort::Event::What::broken:
-        // Who has all of it may go before the others.
-        if (!taken()) throw SetupError({"bench.processes", "the bare connection broke"});
+        broken_ = true;
+        // Who has all of it, or has sent all of it, may go before the others: the first is asked at once, the second when more is waited for.
+        if (posted_ == 0 && !taken()) fail_broken();
         break;
     }
     return true;
@@ -132,12 +133,15 @@ class BareEnd {
   std::uint64_t came() const { return came_; }
   /// The sender has said how many there are, and all have come. `ending`: it will say so soon.
   bool complete(bool ending = false) {
-    if (!total_ && (++polls_ % kPollsBetweenLooks == 0 || ending)) total_ = heard();
-    return total_ && came_ == *total_;
+    if (!total_ && (++polls_ % kPollsBetweenLooks == 0 || ending || broken_)) total_ = heard();
+    const bool all_here = total_ && came_ == *total_;
+    if (broken_ && !all_here) fail_broken();
+    return all_here;
   }
   void say_gone() { say_number(kGone); }
 
  private:
+  [[noreturn]] static void fail_broken() { throw SetupError({"bench.processes", "the bare connection broke"}); }
   std::vector<std::byte> hear() const {
     std::vector<std::byte> message(1024);
     const ssize_t got = ::recv(socket_, message.data(), message.size(), 0);
@@ -162,6 +166,7 @@ class BareEnd {
   base::Arena memory_;
   FabricPort::Connection end_ = 0;
   bool connected_ = false;
+  bool broken_ = false;
   std::uint64_t credit_ = 0, sent_ = 0, done_ = 0;
   std::uint64_t posted_ = 0, told_ = 0, came_ = 0;
   std::vector<std::uint32_t> free_;

@@ -97,10 +97,6 @@ class DataInput {
   /// Every link that this input can deliver, in a fixed order.
   virtual std::span<const Fid> links() const = 0;
 
-  /// Where in links() each group of links begins that come the same way, as those of one DMA channel of a card do: who shares links out among threads
-  /// reads such a group with one, and nothing is looked at twice. Ascending, the first 0. Constant.
-  virtual std::vector<std::size_t> link_groups() const { return {0}; }
-
   /// Opens a stream that carries just these links; ChunkRun::link is the position in `links`. Called before start(), once per
   /// worker. Throws std::runtime_error with a complete sentence if a link is unknown or already taken.
   virtual std::unique_ptr<DataStream> open(std::span<const Fid> links) = 0;
@@ -123,6 +119,10 @@ class DataInput {
 
   /// CPU seconds that this input's own threads have used.
   virtual double cpu_seconds() const { return 0; }
+
+  /// Where in links() each group of links begins that come the same way, as those of one DMA channel of a card do: who shares links out among threads
+  /// reads such a group with one, and nothing is looked at twice. Ascending, the first 0. Constant.
+  virtual std::vector<std::size_t> link_groups() const { return {0}; }
 };
 
 }  // namespace rodeo

@@ -161,6 +161,12 @@ Result<ExitCode> back(const Options& options) {
   if (status != 0) return ended_early(name);
   if (options.format == OutputFormat::table) print_files(*files);
   if (options.format == OutputFormat::json) print(files_json(*files).dump() + "\n");
+  if (options.format == OutputFormat::csv) {
+    Table table({{"file", "file"}, {"size [B]", "size_bytes"}, {"events", "events"}, {"Adler-32", "adler32"}});
+    for (const Json& one : files_json(*files).elements())
+      table.add_row({member(one, "file"), member(one, "size_bytes"), member(one, "events"), member(one, "adler32")});
+    table.print(options.format);
+  }
   return ExitCode::done;
 }
 

@@ -289,6 +289,7 @@ TEST(FilterNode, WhatNoReadoutHasIsLostAndNothingIsRecorded) {
 TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
   Farm farm;
   farm.settings.readout_grace = std::chrono::milliseconds{100};
+  farm.settings.fetch_timeout = std::chrono::minutes{5};  // however slow this host is between the assignments and the cuts
   farm.start();
   farm.until_it_knows_all();
   const std::uint64_t before = farm.node->status()["given_up"];

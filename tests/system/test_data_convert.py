@@ -48,7 +48,8 @@ def test_hdf5_holds_every_chunk_and_comes_back(rodeo, samples):
         assert file["chunk/link"][:].tolist() == [chunk.link_id for chunk in chunks]
         data = file["bytes"][:].tobytes()
         assert [data[at:at + size] for at, size in zip(file["chunk/offset"][:].tolist(), file["chunk/size"][:].tolist())] == [chunk.data for chunk in chunks]
-    rodeo("data", "convert", "run.h5", "--output", "again")
+    said = rodeo("data", "convert", "run.h5", "--output", "again", "-o", "csv").stdout.splitlines()
+    assert said[0] == "file,size_bytes,events,adler32" and said[1].startswith("again._0001.data,") and len(said) == 2
     again = read_event_file(samples / "again._0001.data")
     assert [chunk.data for chunk in chunks_of(again.events)] == [chunk.data for chunk in chunks]
     assert [event.number for event in again.events] == list(range(1, len(events) + 1))
