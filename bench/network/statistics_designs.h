@@ -65,10 +65,12 @@ class Numbered {
     std::uint32_t& number_;
   };
 
-  explicit Numbered(std::size_t links) : numbers_(links) {}
   Link link(LinkIndex link) { return {static_cast<Thread&>(*this), numbers_[link]}; }
 
  private:
+  friend Thread;
+  explicit Numbered(std::size_t links) : numbers_(links) {}
+
   std::vector<std::uint32_t> numbers_;
 };
 
@@ -79,7 +81,7 @@ class NoStatistics : public CollectedStatistics {
       : CollectedStatistics(threads, links), threads_(threads, Thread(links)) {}
 
   struct Thread : Numbered<Thread> {
-    using Numbered::Numbered;
+    explicit Thread(std::size_t links) : Numbered(links) {}
     void count(const ChunkRun&) {}
     void page_is_over() {}
   };
@@ -218,7 +220,7 @@ class QueuedStatistics : public CollectedStatistics {
 
   class Thread : public Numbered<Thread> {
    public:
-    using Numbered::Numbered;
+    explicit Thread(std::size_t links) : Numbered(links) {}
     void count(const ChunkRun& run) {
       const LinkTally more = transport::tally_of(run);
       push({&LinkTally::chunks, run.link, static_cast<std::uint32_t>(more.chunks)});
