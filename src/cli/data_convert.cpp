@@ -163,7 +163,8 @@ Result<ExitCode> back(const Options& options) {
   if (options.format == OutputFormat::json) print(files_json(*files).dump() + "\n");
   if (options.format == OutputFormat::csv) {
     Table table({{"file", "file"}, {"size [B]", "size_bytes"}, {"events", "events"}, {"Adler-32", "adler32"}});
-    for (const Json& one : files_json(*files).elements())
+    const Json written = files_json(*files);
+    for (const Json& one : written.elements())
       table.add_row({member(one, "file"), member(one, "size_bytes"), member(one, "events"), member(one, "adler32")});
     table.print(options.format);
   }

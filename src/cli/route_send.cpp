@@ -197,14 +197,15 @@ class Listener {
                 .secret_file = options.secret_file,
                 .monitor = true,
                 .unbuffered = true,
-                .wait = std::chrono::seconds{2}}),
+                .wait = patience(options)}),
+        options_(options),
         stream_(input_.open(input_.links())) {
     input_.start();
   }
 
-  /// False: nobody brought the link within two seconds.
+  /// False: nobody brought the link within two seconds, or as long as an answer may take.
   bool connect() {
-    return until(std::chrono::seconds{2}, [&] {
+    return until(patience(options_), [&] {
       (void)poll();
       return base::counter_value(input_.counters(), "network_connections") > 0;
     });
@@ -224,6 +225,9 @@ class Listener {
   }
 
  private:
+  static std::chrono::nanoseconds patience(const SendOptions& options) {
+    return std::max<std::chrono::nanoseconds>(std::chrono::seconds{2}, options.answer.value_or(std::chrono::nanoseconds{0}));
+  }
   template <typename Condition>
   static bool until(std::chrono::nanoseconds patience, Condition condition) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -250,6 +254,7 @@ class Listener {
   }
 
   input::NetworkInput input_;
+  const SendOptions& options_;
   std::unique_ptr<DataStream> stream_;
   Bytes part_;
   std::deque<Bytes> came_;

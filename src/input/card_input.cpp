@@ -223,10 +223,13 @@ Result<void> CardInput::set_generator(Channel& channel, bool on) {
 
 void CardInput::start() {
   if (started_) return;
+  // Off until all channels are on: what one brings before another is ready would be lost to the other.
   for (Channel& channel : channels_) {
-    if (settings_.start_generator && channel.first_of_card)
-      channel.generator_found_on =
-          need(generator_is_on(channel), fmt::format("cannot read whether the generator of card {} is on", channel.id));
+    if (!settings_.start_generator || !channel.first_of_card) continue;
+    channel.generator_found_on =
+        need(generator_is_on(channel), fmt::format("cannot read whether the generator of card {} is on", channel.id));
+    if (channel.generator_found_on)
+      need(set_generator(channel, false), fmt::format("cannot stop the generator of card {}", channel.id));
   }
   started_ = true;
   for (Channel& channel : channels_) need(channel.spans->start(), fmt::format("cannot start card {}", channel.id));

@@ -198,13 +198,13 @@ TEST_F(HltRequestHandlerTest, ARequestThatWaitsIsToldWhenTheFragmentIsLost) {
 TEST_F(HltRequestHandlerTest, WhatWaitsInTheQueueOfAFullBookIsNotLostWhenThereIsRoomAgain) {
   auto of = settings();
   of.retention = {.max_fragments = 200, .queue = 256, .sending = 32};
-  of.service.book = {.reorder_fragments = 1024, .reorder_ns = 20'000'000};
+  of.service.book = {.reorder_fragments = 1024, .reorder_ns = 200'000'000};
   start(of);
   insert(2, 201);
   wait_until("kept", 200);
   insert(202, 350);
   insert(1, 1);  // behind more than are taken at a time
-  std::this_thread::sleep_for(30ms);
+  std::this_thread::sleep_for(300ms);
   client().clear({.ranges = {{L1Id{2}, 200}}});
   wait_until("kept", 150);
   EXPECT_EQ(count("late_fragments"), 0u);
