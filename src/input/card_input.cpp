@@ -235,7 +235,9 @@ void CardInput::start() {
   for (Channel& channel : channels_) need(channel.spans->start(), fmt::format("cannot start card {}", channel.id));
   for (Channel& channel : channels_) {
     if (settings_.source == card::DataSource::fee) channel.outages->begin(channel.source->card(), channel.local_links);
-    if (settings_.start_generator)
+  }
+  for (Channel& channel : channels_) {
+    if (settings_.start_generator && channel.first_of_card)
       need(set_generator(channel, true), fmt::format("cannot start the generator of card {}", channel.id));
   }
 }
