@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -420,6 +421,24 @@ TEST_F(Subscribers, PagesThatTellTheClockTakeNoRoomOfChunksFromOneThatStandsStil
   EXPECT_LE(publisher_->subscribers().front().pages_filled, 1U);
   for (int i = 0; i < 50; ++i) step(kSecond / 10);
   EXPECT_GT(sent(), before + 10) << "it goes on with it";
+}
+
+TEST_F(Subscribers, WhatIsGivenUpIsInTheTallyOfItsLinkAndGoesToNobody) {
+  start();
+  const std::vector<std::byte> data(40 * 1000);
+  const auto run = [&](std::uint32_t count, LinkIndex link) {
+    return ChunkRun{.data = data.data(), .size = 40, .stride = 40, .count = count, .link = link};
+  };
+  const std::array runs{run(2, 0), run(1000, 0), run(3, 1)};
+  ASSERT_FALSE(publisher_->publish(runs)) << "it is more than eight pages";
+  EXPECT_EQ(publisher_->tally(0), (LinkTally{2, 80, 0})) << "the run in hand is not taken";
+  EXPECT_EQ(publisher_->give_up(runs), 1003U);
+  const std::array later{run(7, 1)};
+  EXPECT_EQ(publisher_->give_up(later), 7U);
+  EXPECT_EQ(publisher_->tally(0), (LinkTally{1002, 40'080, 0}));
+  EXPECT_EQ(publisher_->tally(1), (LinkTally{10, 400, 0}));
+  const auto counters = publisher_->counters();
+  EXPECT_EQ(base::counter_value(counters, "chunks_wanted") + base::counter_value(counters, "no_subscriber"), 2U);
 }
 
 TEST_F(Subscribers, GraceCountsFromWhenThePublisherLooksAndNotFromWhenItLastDid) {
