@@ -109,7 +109,7 @@ void run_farm(const EventBenchSettings& settings, const std::filesystem::path& b
     node.credit_bytes = shaped ? settings.credit_bytes : 0;
     node.most_event_bytes = std::uint64_t{settings.readouts} * settings.fragment_bytes * 2 + 4096;
     // On a busy machine readouts come late, and answer late: that is no loss.
-    node.fetch_timeout = node.readout_grace = 60s;
+    node.readout_grace = 60s;
     node.network = {.bus = bus, .providers = {settings.provider}, .pages = settings.pages};
     nodes.push_back(std::make_unique<farm::FilterNode>(node, [&] { return std::make_unique<Prover>(settings, meeting); }));
     nodes.back()->start(1);

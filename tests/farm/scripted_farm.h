@@ -63,6 +63,7 @@ class ScriptedReadout {
     formats::append_bytes(answer, rob_of(rob, id));
   };
   bool silent = false;
+  bool slow = false;  ///< it answers fetches once it is not any more
   std::uint64_t fetches = 0;
   std::vector<formats::FetchRequest> asked;
 
@@ -73,27 +74,38 @@ class ScriptedReadout {
     replier_->poll(base::steady_now_ns(), requests, dropped);
     for (auto& request : requests) {
       std::vector<std::byte> scratch;
-      std::vector<std::byte> answer;
       if (request.kind == static_cast<std::uint16_t>(formats::FragmentRequest::describe)) {
+        std::vector<std::byte> answer;
         formats::append_describe_reply(answer, {.run_number = kRun, .robs = robs_});
-      } else {
-        formats::FetchRequest fetch;
-        if (!formats::read_fetch_request(request.message.in_one_piece(scratch), fetch)) throw std::runtime_error("no fetch");
-        ++fetches;
-        asked.push_back(fetch);
-        if (silent) continue;
-        for (const SourceId rob : fetch.robs.empty() ? robs_ : fetch.robs)
-          says(answer, rob, fetch.id, times_[{rob.value, fetch.id.value}]++);
+        reply(request, std::move(answer));
+        continue;
       }
-      auto* const sent = new SentAnswer{std::move(answer)};
-      const std::span<const std::byte> part(sent->bytes);
-      replier_->reply(request.client, request.number, 0, {&part, 1}, sent);
+      formats::FetchRequest fetch;
+      if (!formats::read_fetch_request(request.message.in_one_piece(scratch), fetch)) throw std::runtime_error("no fetch");
+      ++fetches;
+      asked.push_back(fetch);
+      if (!silent) waiting_.push_back({std::move(request), std::move(fetch)});
     }
+    if (slow) return;
+    for (auto& [request, fetch] : waiting_) {
+      std::vector<std::byte> answer;
+      for (const SourceId rob : fetch.robs.empty() ? robs_ : fetch.robs)
+        says(answer, rob, fetch.id, times_[{rob.value, fetch.id.value}]++);
+      reply(request, std::move(answer));
+    }
+    waiting_.clear();
   }
 
  private:
+  void reply(const transport::Replier::Request& request, std::vector<std::byte> answer) {
+    auto* const sent = new SentAnswer{std::move(answer)};
+    const std::span<const std::byte> part(sent->bytes);
+    replier_->reply(request.client, request.number, 0, {&part, 1}, sent);
+  }
+
   std::vector<SourceId> robs_;
   std::unique_ptr<transport::Replier> replier_;
+  std::vector<std::pair<transport::Replier::Request, formats::FetchRequest>> waiting_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> times_;
 };
 

@@ -278,7 +278,6 @@ events = {self._in_flight()}
 workers = 1
 credit_fragments = {self.settings["request_credits"]}
 readout_grace = "30s"
-fetch_timeout = "30s"
 {self._network(address)}
 [farm.node.selection]
 type = "fraction"

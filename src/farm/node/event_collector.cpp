@@ -209,7 +209,12 @@ std::optional<EventCollector::Ask> EventCollector::next() {
     fragments_under_way_ += ask.fragments;
     bytes_under_way_ += ask.bytes;
     counters_.add(requests);
-    return Ask{.id = id, .slot = item.slot, .readout = item.readout, .all = all, .robs = ask.robs};
+    return Ask{.id = id,
+               .slot = item.slot,
+               .readout = item.readout,
+               .all = all,
+               .deadline_ns = event.deadline_ns,
+               .robs = ask.robs};
   }
   return std::nullopt;
 }

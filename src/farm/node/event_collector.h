@@ -7,13 +7,14 @@
 //     PENDING: not here yet                               asked for again, `pending_retry` later
 //     LOST: it never will be                              lost, `by_readout`
 //     another event's, no ROB, or not in the answer       lost, `bad`: the answer to the same question would be the same
-//     the readout is busy, or does not answer in time     asked for again
+//     the readout is busy                                 asked for again
 //     the connection ends                                 asked for again, once there is one
 //     ... to a readout that was started anew              lost, `readout_died`, if its event began before the connection ended: what the readout held
 //                                                         went with it; of events that began since, it is asked
 //     ... and there is none for `readout_grace`           lost, `readout_away`, also for events that come later, until there is one: the readout may
 //                                                         be there for others, and hold it
-//     the time of the event is over                       lost, `timed_out`
+//     the time of the event is over                       lost, `timed_out`. Until then an answer is waited for: a request is not lost while its
+//                                                         connection lives, and who is slow is not asked the same twice
 //
 // An event is complete when each ROB that it wants is had or lost. Then it may want more (partial requests, then the rest), or is let go.
 // With credits, requests wait in the order in which they were wanted until those under way leave room; one always goes.
@@ -63,7 +64,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Collecto
     {"fragments", "fragments", "Fragments that came."},
     {"fragment_bytes", "bytes", "Of these."},
     {"pending", "fragments", "Times that a readout had a fragment not yet; it is asked again."},
-    {"asked_again", "requests", "Requests that were busy, timed out or lost with their connection, and are made again."},
+    {"asked_again", "requests", "Requests that were refused as busy or lost with their connection, and are made again."},
     {"lost_by_readout", "fragments", "Fragments that never will be, as their readout says."},
     {"lost_bad", "fragments", "Fragments of another event, no fragments, or missing in the answer."},
     {"lost_readout_died", "fragments", "Fragments of a readout that was started anew since their event was assigned."},
@@ -127,6 +128,7 @@ class EventCollector {
     Slot slot = 0;
     std::uint32_t readout = 0;
     bool all = false;                ///< all ROBs that the readout has
+    std::uint64_t deadline_ns = 0;   ///< of its event: nobody waits for the answer after it
     std::span<const RobIndex> robs;  ///< valid until the next call
   };
   /// The next request that may go now; the caller sends it, or says not_sent().

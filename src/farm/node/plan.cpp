@@ -34,7 +34,6 @@ const Settings<NodeKeys>& node_settings() {
       setting(&N::fetch_wait, "fetch_wait",
               "How long a readout waits for fragments that have not come yet before it says so.",
               {.minimum = 0, .maximum = 1e3 * formats::kMostFetchWaitUs}),
-      setting(&N::fetch_timeout, "fetch_timeout", "A request that is not answered so long after that is made again."),
       setting(&N::pending_retry, "retry_interval", "Fragments that were not there yet are asked for again after so long."),
       setting(&N::readout_grace, "readout_grace",
               "A readout that is away for longer is not waited for: its fragments are missing."),

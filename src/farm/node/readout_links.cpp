@@ -73,9 +73,11 @@ void ReadoutLinks::fetch(std::uint64_t now_ns) {
     }
     bytes_.clear();
     formats::append_fetch_request(bytes_, fetch);
+    // A little longer than its event, so that an answer that does not come ends with the event, not before.
+    const std::chrono::nanoseconds patience(std::max(ask->deadline_ns, now_ns) - now_ns + kAgainNs);
     const auto request =
         requester_.ask(readouts_[ask->readout].service, static_cast<std::uint16_t>(formats::FragmentRequest::fetch),
-                       std::span<const std::byte>(bytes_), settings_.fetch_timeout + settings_.fetch_wait);
+                       std::span<const std::byte>(bytes_), patience);
     if (!request) {
       collector_.not_sent(ask->id, now_ns);
       return;

@@ -33,7 +33,6 @@ struct NodeSettings {
   std::uint32_t credit_fragments = 0;
   std::uint64_t credit_bytes = 0;
   std::chrono::nanoseconds fetch_wait = std::chrono::milliseconds{20};
-  std::chrono::nanoseconds fetch_timeout = std::chrono::milliseconds{500};
   std::chrono::nanoseconds pending_retry = std::chrono::milliseconds{1};
   std::chrono::nanoseconds readout_grace = std::chrono::seconds{2};
   std::chrono::nanoseconds record_timeout = std::chrono::seconds{10};
