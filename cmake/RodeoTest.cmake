@@ -39,6 +39,11 @@ function(rodeo_python_tests label seconds)
     set(environment ${RODEO_TEST_ENVIRONMENT} RODEO_BUILD_DIR=${CMAKE_BINARY_DIR} PYTEST_DISABLE_PLUGIN_AUTOLOAD=1)
     # What takes longest begins first, so that no core is idle at the end.
     set(properties SKIP_RETURN_CODE 5 COST 10)
+    # A file that needs more of the machine than one of the tests that run at a time has PROCESSORS = their number.
+    file(STRINGS ${file} processors REGEX "^PROCESSORS = [0-9]+")
+    if(processors MATCHES "([0-9]+)")
+      list(APPEND properties PROCESSORS ${CMAKE_MATCH_1})
+    endif()
     file(STRINGS ${file} all_slow REGEX "^(pytestmark = |    )pytest\\.mark\\.slow")
     if(NOT all_slow)
       add_test(NAME ${label}.${name} COMMAND ${command} -m "not slow")

@@ -10,6 +10,7 @@ from conftest import BUILD, TIMEOUT_SCALE, scaled
 from guest import Unavailable, base_initrd, boot, kernel, need
 
 pytestmark = pytest.mark.slow  # the first fetches a kernel of 71 MB
+PROCESSORS = 3  # CMake: a guest's CPU is calculated by one of this host's, and what waits in it counts the time of day
 
 ADDRESS = "10.0.2.15"
 LINKS, EVENTS = 24, 2000
@@ -53,7 +54,7 @@ PREPARE = f"""
 hostname guest; echo "127.0.0.1 localhost" > /etc/hosts
 ip link set lo up; ip link set eth0 mtu 4200 up; ip addr add {ADDRESS}/24 dev eth0
 echo ours > /secret; chmod 600 /secret; mkdir /bus
-until_it_says() {{ t=0; while ! grep -q "$1" $2 && [ $t -lt 300 ]; do sleep 0.1; t=$((t + 1)); done; }}
+until_it_says() {{ t=0; while [ "0$(grep -c "$1" $2)" -lt ${{3:-1}} ] && [ $t -lt 300 ]; do sleep 0.1; t=$((t + 1)); done; }}
 route() {{ rodeo route /router.toml "$@" --json /router.json > /router.log 2>&1 & until_it_says publishes /router.log; }}
 readout() {{ rodeo readout /readout.toml --set readout.input.provider=$1 --json /readout.json > /readout.log 2>&1; }}
 reports() {{ wait; cat /router.log /readout.log; for side in router readout; do echo "report $side"; cat /$side.json; echo "report ends"; done; }}
@@ -113,10 +114,13 @@ def test_the_fastest_network_that_both_have_is_taken(guest):
 
 
 def test_who_is_killed_leaves_rdma_to_the_next(guest):
-    killed = "readout verbs & until_it_says 'takes 24' /router.log; sleep 0.5; kill -9 $(pidof rodeo | tr ' ' '\\n' | sort -n | tail -1)\n"
-    sent, built = guest(RDMA + "route --set router.input.events=8000 --set router.grace=1s\n" + killed + "readout verbs; reports\n")
+    """However slow the guest is: the links do not end before the second readout has had some of them."""
+    route = "route --set router.input.events=0 --set router.grace=1s; router=$(pidof rodeo)\n"
+    killed = "readout verbs & until_it_says 'takes 24' /router.log; sleep 0.5; kill -9 $(pidof rodeo | tr ' ' '\\n' | grep -vx $router)\n"
+    next_one = "readout verbs & until_it_says 'takes 24' /router.log 2; sleep 0.5; kill -INT $router; reports\n"
+    sent, built = guest(RDMA + route + killed + next_one)
     chunks = sent["chunks"]
-    assert chunks["sent"] == chunks["published"] + chunks["no_subscriber"] + chunks["not_taken"] == 8000 * LINKS
+    assert chunks["sent"] == chunks["published"] + chunks["no_subscriber"] + chunks["not_taken"] > 0
     assert built["chunks"]["built"] > 0 and built["verified"] == {"chunks": built["chunks"]["built"], "mismatches": 0}
     assert built["input"]["network_lost"] == 0
 
