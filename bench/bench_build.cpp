@@ -165,7 +165,7 @@ void add_build(Command& bench) {
 Result<void> check_numbers(std::initializer_list<BenchNumber> numbers) {
   for (const BenchNumber& number : numbers) {
     if (number.value >= number.least && number.value <= number.most) continue;
-    return value_error(fmt::format("{} {:g}: expected {:g} to {:g}", number.option, number.value, number.least, number.most),
+    return value_error(fmt::format("{} {}: expected {} to {}", number.option, number.value, number.least, number.most),
                        "rodeo bench --help");
   }
   return {};

@@ -10,6 +10,10 @@
 
 namespace rodeo::transport {
 
+/// How long each side waits for the other until data can flow: one figure for all, since who gives up first undoes a connection that is nearly there. A
+/// lost message of RDMA's connection manager is sent again after 4.3 s.
+inline constexpr std::uint64_t kGreetingNs = 10'000'000'000;
+
 /// Both sides of it. No socket, clock or chance: the nonce of `own` MUST be drawn for this connection.
 ///
 ///     subscriber                                    publisher

@@ -30,7 +30,6 @@ namespace {
 constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at sockets
 constexpr std::uint64_t kClockPageNs = 2'000'000;  // of a publisher that has nothing to send
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
-constexpr std::uint64_t kConnectingNs = 10'000'000'000;  // that the fabric's connection may take
 constexpr std::size_t kMostDeparted = 16;
 constexpr std::string_view kFabricIsGone = "the fabric's connection is gone";
 constexpr int kMostMessages = 64;  // of one subscriber at a time: who talks much keeps nobody else waiting
@@ -437,7 +436,7 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
     disconnect(client);
     client.state = Client::State::held;
   }
-  if (client.state == Client::State::connecting && now - client.connecting_since_ns > kConnectingNs)
+  if (client.state == Client::State::connecting && now - client.connecting_since_ns > kGreetingNs)
     broken(client, "the fabric's connection does not come");
   if (client.state != Client::State::flowing) return;
   const bool old = is_old(client, now);

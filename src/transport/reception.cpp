@@ -9,7 +9,6 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kGreetingNs = 10'000'000'000;  // that somebody may take to say what he wants
 constexpr std::size_t kMostGuests = 256;
 
 }  // namespace

@@ -25,10 +25,9 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;             // between two looks at sockets
-constexpr std::uint64_t kConnectingNs = 10'000'000'000;  // that a client may take until its requests can come
-constexpr std::uint16_t kCancelled = 0xffff;             // status of its refusal
-constexpr int kMostMessages = 64;                        // of one client at a time: who talks much keeps nobody else waiting
+constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at sockets
+constexpr std::uint16_t kCancelled = 0xffff;  // status of its refusal
+constexpr int kMostMessages = 64;             // of one client at a time: who talks much keeps nobody else waiting
 
 /// In the order of kReplierCounters.
 enum class Counter : std::uint8_t {
@@ -213,7 +212,7 @@ Result<void> Replier::Inside::listen(AskingClient& client) {
 void Replier::Inside::look(bool all) {
   if (all && heard_all) {
     std::erase_if(arriving, [&](AskingClient* client) {
-      if (client->state == State::connecting && now_ns - client->since_ns > kConnectingNs)
+      if (client->state == State::connecting && now_ns - client->since_ns > kGreetingNs)
         end(*client, {"transport.closed", "it did not connect"});
       return client->state != State::connecting;
     });

@@ -22,9 +22,8 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;          // between two looks at sockets and time-outs
-constexpr std::uint64_t kCallNs = 200'000'000;        // between two looks at the bus
-constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a service may be silent until requests can go
+constexpr std::uint64_t kLookNs = 1'000'000;    // between two looks at sockets and time-outs
+constexpr std::uint64_t kCallNs = 200'000'000;  // between two looks at the bus
 constexpr std::size_t kMostCopied = 32U << 10;
 constexpr int kMostCalls = 16;  // at one look: who has just been called is to be heard before the next hundreds are
 constexpr std::uint32_t kMostUnheard = 1000;  // looks in a row at which time-outs wait for what has come and was not heard

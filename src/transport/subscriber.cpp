@@ -14,9 +14,8 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 200'000'000;        // between two looks at the bus
-constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a publisher may take to accept
-constexpr std::uint64_t kLeavingNs = 2'000'000'000;   // and to send nothing while it still has something
+constexpr std::uint64_t kLookNs = 200'000'000;       // between two looks at the bus
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;  // and to send nothing while it still has something
 
 }  // namespace
 

@@ -65,7 +65,7 @@ RDMA = "rdma link add rxe0 type rxe netdev eth0\n"
 
 @pytest.fixture
 def guest(tmp_path):
-    """Runs a script in a guest with a network device; gives the reports of router (with the guest's log) and readout."""
+    """Runs a script in a guest with a network device; gives what it said, after `PREPARE`."""
     if TIMEOUT_SCALE != 1:
         pytest.skip("guests run what the release tree has")
     try:
@@ -88,11 +88,26 @@ def guest(tmp_path):
         result = boot(kernel_files, initrd, NETWORK, memory="1024", cpus=2, deadline=scaled(240))
         print(result.log, result.qemu[-2000:], f"{result.seconds:.1f} s")
         assert result.status == 0, "the guest did not come to its end"
-        reports = [json.loads(result.log.split(f"\nreport {side}\n")[1].split("report ends")[0]) for side in ("router", "readout")]
-        reports[0]["log"] = result.log
+        return result.log
+
+    return run
+
+
+@pytest.fixture
+def chain(guest):
+    """Runs a script that ends with `reports`; gives those of router (with the guest's log) and readout."""
+
+    def run(script):
+        log = guest(script)
+        reports = [report(log, side) for side in ("router", "readout")]
+        reports[0]["log"] = log
         return reports
 
     return run
+
+
+def report(log, side):
+    return json.loads(log.split(f"\nreport {side}\n")[1].split("report ends")[0])
 
 
 def all_came(sent, built):
@@ -101,31 +116,40 @@ def all_came(sent, built):
     assert built["verified"] == {"chunks": EVENTS * LINKS, "mismatches": 0}
 
 
-def test_links_go_over_rdma(guest):
-    sent, built = guest(RDMA + "route; readout verbs; reports\n")
+def test_links_go_over_rdma(chain):
+    sent, built = chain(RDMA + "route; readout verbs; reports\n")
     all_came(sent, built)
     assert ", verbs of felix.0" in sent["log"]
 
 
-def test_the_fastest_network_that_both_have_is_taken(guest):
-    sent, built = guest(RDMA + "route; readout auto; reports\n")
+def test_the_fastest_network_that_both_have_is_taken(chain):
+    sent, built = chain(RDMA + "route; readout auto; reports\n")
     all_came(sent, built)
     assert ", verbs of felix.0" in sent["log"]
 
 
-def test_who_is_killed_leaves_rdma_to_the_next(guest):
+def test_who_is_killed_leaves_rdma_to_the_next(chain):
     """However slow the guest is: the links do not end before the second readout has had some of them."""
     route = "route --set router.input.events=0 --set router.grace=1s; router=$(pidof rodeo)\n"
     killed = "readout verbs & until_it_says 'takes 24' /router.log; sleep 0.5; kill -9 $(pidof rodeo | tr ' ' '\\n' | grep -vx $router)\n"
     next_one = "readout verbs & until_it_says 'takes 24' /router.log 2; sleep 0.5; kill -INT $router; reports\n"
-    sent, built = guest(RDMA + route + killed + next_one)
+    sent, built = chain(RDMA + route + killed + next_one)
     chunks = sent["chunks"]
     assert chunks["sent"] == chunks["published"] + chunks["no_subscriber"] + chunks["not_taken"] > 0
     assert built["chunks"]["built"] > 0 and built["verified"] == {"chunks": built["chunks"]["built"], "mismatches": 0}
     assert built["input"]["network_lost"] == 0
 
 
-def test_a_network_that_loses_delays_and_reorders_loses_nothing_of_ours(guest):
-    sent, built = guest("/usr/bin/tc qdisc add dev lo root netem delay 5ms 3ms reorder 25% loss 1%\nroute; readout tcp; /usr/bin/tc -s qdisc show dev lo; reports\n")
+def test_a_network_that_loses_delays_and_reorders_loses_nothing_of_ours(chain):
+    sent, built = chain("/usr/bin/tc qdisc add dev lo root netem delay 5ms 3ms reorder 25% loss 1%\nroute; readout tcp; /usr/bin/tc -s qdisc show dev lo; reports\n")
     all_came(sent, built)
     assert re.search(r"qdisc netem .*\n.*dropped [1-9]", sent["log"]), "it was a bad one"
+
+
+def test_a_farm_fetches_fragments_over_rdma(guest):
+    """Requests and replies of several connections, each fragment proved by who asked for it."""
+    serve = "rodeo bench serve --provider verbs --readouts 4 --nodes 2 --kept 1024 --seconds 1 --json /serve.json\n"
+    log = guest(RDMA + serve + "echo; echo report serve; cat /serve.json; echo report ends\n")
+    served = report(log, "serve")
+    assert served["provider"] == "verbs" and served["verified_fragments"] > 0
+    assert served["mismatches"] == served["lost"] == 0

@@ -1,4 +1,4 @@
-// Requests and replies between a Requester and a Replier, over tcp, in one thread.
+// Requests and replies between a Requester and a Replier in one thread, over tcp; what does not break a connection over shared memory, too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -113,7 +113,25 @@ class Requests : public testing::Test {
   std::uint64_t skipped_ns_ = 0;
 };
 
-TEST_F(Requests, EachIsAnsweredOnceWithWhatItSaid) {
+/// By the name of a provider.
+class RequestsOver : public Requests, public testing::WithParamInterface<const char*> {
+ protected:
+  RequestsOver() {
+    ReplierSettings settings;
+    settings.providers = {GetParam()};
+    replier_.reset();
+    start(std::move(settings));
+  }
+  Requester::Service connect(RequesterSettings settings = {}) {
+    settings.provider = GetParam();
+    return Requests::connect(std::move(settings));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Provider, RequestsOver, testing::Values("tcp", "shm"),
+                         [](const auto& of) { return std::string(of.param); });
+
+TEST_P(RequestsOver, EachIsAnsweredOnceWithWhatItSaid) {
   const auto service = connect();
   std::vector<Bytes> sent;
   std::size_t next = 0;
@@ -220,7 +238,7 @@ TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
 }
 
 // A page that is let go long after its message came is the other side's again, though nothing else happens on the connection.
-TEST_F(Requests, PagesThatAreLetGoLaterComeBackToWhoSends) {
+TEST_P(RequestsOver, PagesThatAreLetGoLaterComeBackToWhoSends) {
   const auto service = connect();
   answers_ = false;
   std::size_t sent = 0;
@@ -244,7 +262,7 @@ TEST_F(Requests, PagesThatAreLetGoLaterComeBackToWhoSends) {
   ended_.clear();
 }
 
-TEST_F(Requests, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
+TEST_P(RequestsOver, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
   const auto service = connect();
   for (const std::size_t part_bytes : {1UL, 255UL, 256UL, 300UL, 4072UL, 5000UL, 100'000UL}) {
     std::vector<Bytes> parts;
@@ -264,7 +282,7 @@ TEST_F(Requests, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
   expect_books();
 }
 
-TEST_F(Requests, MemoryOfAReplyIsLetGoOnceItHasGone) {
+TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
   const auto service = connect();
   answers_ = false;
   ASSERT_TRUE(requester_->ask(service, 7, pattern(10, 0), 60s));
@@ -282,7 +300,7 @@ TEST_F(Requests, MemoryOfAReplyIsLetGoOnceItHasGone) {
   EXPECT_EQ(counter(replier_->counters(), "copied_bytes"), 0U);
 }
 
-TEST_F(Requests, WhatIsKeptStopsNothing) {
+TEST_P(RequestsOver, WhatIsKeptStopsNothing) {
   const auto service = connect();
   std::vector<Requester::Reply> kept;
   for (unsigned i = 0; i < 40; ++i) {  // eight pages there are
@@ -310,7 +328,7 @@ TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
   }
 }
 
-TEST_F(Requests, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
+TEST_P(RequestsOver, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
   const auto service = connect();
   answers_ = false;
   ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 10s));
@@ -326,7 +344,7 @@ TEST_F(Requests, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
   EXPECT_EQ(ended_.size(), 1U);
 }
 
-TEST_F(Requests, ACancelledOneEndsOnce) {
+TEST_P(RequestsOver, ACancelledOneEndsOnce) {
   const auto service = connect();
   answers_ = false;
   const auto request = requester_->ask(service, 1, pattern(10, 0), 60s);
@@ -399,7 +417,7 @@ TEST_F(Requests, ThoseOfARequesterThatGoesAreDropped) {
   EXPECT_EQ(owner.tags.size(), 1U);
 }
 
-TEST_F(Requests, ARefusalIsNoReply) {
+TEST_P(RequestsOver, ARefusalIsNoReply) {
   const auto service = connect();
   answers_ = false;
   ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
@@ -410,7 +428,7 @@ TEST_F(Requests, ARefusalIsNoReply) {
   EXPECT_EQ(ended_[0].status, 17);
 }
 
-TEST_F(Requests, NoMoreAreUnderWayThanMayBe) {
+TEST_P(RequestsOver, NoMoreAreUnderWayThanMayBe) {
   const auto service = connect({.name = {}, .most_requests = 3});
   answers_ = false;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));

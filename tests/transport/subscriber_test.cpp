@@ -359,7 +359,7 @@ TEST_F(Subscribers, APublisherThatDoesNotAnswerIsGivenUpAndLookedForAgain) {
   publisher_.emplace(publisher(), links_);
   subscriber_.emplace(subscriber(), links_, ports_);
   subscriber_->progress(now_);
-  for (int i = 0; i < 7; ++i) subscriber_->progress(now_ += kSecond);  // nobody lets the publisher answer
+  for (int i = 0; i < 12; ++i) subscriber_->progress(now_ += kSecond);  // nobody lets the publisher answer
   EXPECT_EQ(subscriber_->trouble(), "publisher test.0 does not answer");
   EXPECT_TRUE(until([&] { return subscriber_->flowing(); }));
   EXPECT_EQ(subscriber_->trouble(), "");

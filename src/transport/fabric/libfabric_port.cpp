@@ -26,15 +26,16 @@ Error failure(std::string code, const std::string& doing, long status, std::stri
   return {std::move(code), "cannot " + doing + ": " + fi_strerror(static_cast<int>(-status)), {}, std::move(next)};
 }
 
-Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room() {
+// A queue of an RDMA device has room for all that its ends may have under way: one that overflows ends them all. That of tcp grows.
+Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room(std::size_t operations) {
   const bool many = size_ == PortSize::many;
   for (const auto& queue : queues_) {
-    if (!many || queue->ends < kEndsOfMany) return queue.get();
+    if (many ? queue->ends < kEndsOfMany : queue->operations + operations <= kCompletions) return queue.get();
   }
   auto made_queue = std::make_unique<Queue>();
   made_queue->completions = RODEO_TRY(made<fid_cq>("open a completion queue", [&](fid_cq** object) {
     fi_cq_attr attributes{};
-    attributes.size = many ? kCompletionsOfMany : kCompletions;
+    attributes.size = many ? kCompletionsOfMany : std::max(kCompletions, operations);
     attributes.format = FI_CQ_FORMAT_MSG;
     // libfabric 1.17 looks at all sockets of a queue with poll(2), unless it is to have a descriptor to wait for: then it is epoll(7).
     attributes.wait_obj = many ? FI_WAIT_FD : FI_WAIT_NONE;
@@ -60,7 +61,7 @@ Result<FabricPort::Connection> LibfabricPort::open(std::span<std::byte> memory, 
   const KeptSignals kept;
   auto made_end = std::make_unique<End>();
   End& end = *made_end;
-  end.queue = RODEO_TRY(queue_with_room());
+  end.queue = RODEO_TRY(queue_with_room(memory.size() / slot_bytes));
   end.memory = memory;
   end.slot_bytes = slot_bytes;
   end.operations.resize(memory.size() / slot_bytes);
@@ -80,6 +81,7 @@ Result<FabricPort::Connection> LibfabricPort::open(std::span<std::byte> memory, 
   RODEO_TRY(prepare(end));
   ++unsettled_;
   ++end.queue->ends;
+  end.queue->operations += end.operations.size();
   const auto free = std::ranges::find_if(ends_, [](const auto& one) { return one == nullptr; });
   end.number = static_cast<Connection>(free - ends_.begin());
   if (free == ends_.end()) {
@@ -191,6 +193,7 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
     touch(*end->queue);
     if (end->under_way > 0) return false;
     --end->queue->ends;
+    end->queue->operations -= end->operations.size();
     return true;
   });
   return filled;

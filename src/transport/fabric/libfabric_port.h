@@ -70,7 +70,8 @@ class LibfabricPort : public FabricPort {
   struct Queue {
     Owned<fid_cq> completions;
     std::size_t ends = 0;
-    bool hot = false;  // in hot_
+    std::size_t operations = 0;  // that the ends may have under way
+    bool hot = false;            // in hot_
   };
   struct End {
     Connection number = 0;
@@ -114,7 +115,7 @@ class LibfabricPort : public FabricPort {
   std::vector<std::unique_ptr<End>> ends_;  // by number; empty: the number is free
 
  private:
-  Result<Queue*> queue_with_room();
+  Result<Queue*> queue_with_room(std::size_t operations);
   void touch(Queue& queue) {
     if (!std::exchange(queue.hot, true)) hot_.push_back(&queue);
   }
