@@ -184,16 +184,18 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
     coming_.emplace(head, ReceivedMessage(pages_));
     has_ = 0;
     const std::size_t per_page = settings_.page_bytes - formats::kPieceHeadBytes;
-    const std::size_t needed = (head.message_bytes + per_page - 1) / per_page;
-    const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size() - 1;  // without this one
-    // Where all of it is kept, some pages must be left for others to come.
-    copies_ =
-        needed > settings_.pages / 2 || kept + needed > settings_.pages - std::max<std::size_t>(settings_.pages / 4, 1);
+    copies_ = (head.message_bytes + per_page - 1) / per_page > settings_.pages / 2;
   } else if (!coming_ || coming_->head.number != head.number || coming_->head.type != head.type ||
              coming_->head.message_bytes != head.message_bytes || has_ != head.offset) {
     return wrong("it sent a piece that continues no message");
   }
   has_ += piece->bytes.size();
+  // Some pages must be left for what comes, however many pieces a message has: pieces may be as small as their sender likes.
+  const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size();  // this one, too
+  if (!copies_ && kept > settings_.pages - std::max<std::size_t>(settings_.pages / 4, 1)) {
+    coming_->message.leave_pages();
+    copies_ = true;
+  }
   if (copies_ || piece->bytes.empty()) {
     coming_->message.add_copy(piece->bytes);
     pages_->give_back(number);

@@ -71,6 +71,14 @@ class ReceivedMessage {
     slots_.push_back(slot);
     if (!piece.empty()) pieces_.push_back(piece);
   }
+  /// What is in pages is copied, and these go back: all that follows must be copied, too.
+  void leave_pages() {
+    std::vector<std::byte> all(bytes());
+    copy_to(all.data());
+    for (const std::uint32_t slot : std::exchange(slots_, {})) home_->give_back(slot);
+    own_ = std::move(all);
+    pieces_.assign(own_.empty() ? 0 : 1, std::span<const std::byte>(own_));
+  }
   /// The piece is copied; whether all of a message's are, or none.
   void add_copy(std::span<const std::byte> piece) {
     own_.insert(own_.end(), piece.begin(), piece.end());

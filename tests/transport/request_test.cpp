@@ -282,6 +282,27 @@ TEST_P(RequestsOver, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
   expect_books();
 }
 
+// A piece has only so many parts: a message may need far more pieces than its bytes need pages.
+TEST_P(RequestsOver, AMessageOfManyMorePartsThanThereArePagesArrives) {
+  const auto service = connect();
+  for (const std::size_t part_bytes : {256UL, 300UL, 700UL}) {
+    std::vector<Bytes> parts;
+    std::vector<std::span<const std::byte>> list;
+    Bytes expected;
+    for (unsigned i = 0; i < 40; ++i) {
+      parts.push_back(pattern(part_bytes, i));
+      expected.insert(expected.end(), parts.back().begin(), parts.back().end());
+    }
+    for (const Bytes& part : parts) list.emplace_back(part);
+    ASSERT_TRUE(requester_->ask(service, 1, MessageParts(list), 60s));
+    ASSERT_TRUE(until([&] { return !ended_.empty(); })) << part_bytes;
+    ASSERT_EQ(ended_[0].outcome, Requester::Outcome::answered);
+    EXPECT_EQ(whole(ended_[0].message), expected) << part_bytes;
+    ended_.clear();
+  }
+  expect_books();
+}
+
 TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
   const auto service = connect();
   answers_ = false;
