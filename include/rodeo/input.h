@@ -109,7 +109,8 @@ class DataInput {
   /// Ends the flow: streams deliver what is under way, then end; also if start() was not called, or threw. May be called again. Returns at once.
   virtual void stop() = 0;
 
-  /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (refused while busy), "lost_..." (each ends a run INCOMPLETE), faults by name.
+  /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (refused while busy), "lost_..." (each ends a run INCOMPLETE), faults by name. Any thread,
+  /// once the streams are open.
   virtual std::vector<NamedCounter> counters() const { return {}; }
 
   /// Why this input cannot go on: one complete sentence, empty while all is well, and unchanged once it is said. It ends the run: the application

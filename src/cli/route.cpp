@@ -205,6 +205,20 @@ std::string purpose_of(const transport::BusEntry& entry) {
   return "service " + entry.service;
 }
 
+/// Each link of each publisher.
+Table links_of(const std::vector<transport::BusEntry>& entries, std::chrono::milliseconds patience) {
+  Table table(
+      {{"link", "fid"}, {"publisher", "publisher"}, {"host", "host"}, {"page [B]", "page_bytes"}, {"alive", "alive"}});
+  for (const transport::BusEntry& entry : entries) {
+    const bool alive = transport::lives(entry, patience);
+    for (const Fid link : entry.links) {
+      table.add_row({formats::to_text(link), entry.name, entry.host, entry.page_bytes,
+                     Cell(alive, alive ? "yes" : "no", alive ? Style::good : Style::bad)});
+    }
+  }
+  return table;
+}
+
 Result<ExitCode> list(const TalkOptions& options) {
   constexpr std::chrono::milliseconds kPatience{500};
   const std::filesystem::path bus = options.bus.empty() ? transport::default_bus() : std::filesystem::path(options.bus);
@@ -232,7 +246,11 @@ Result<ExitCode> list(const TalkOptions& options) {
                    Cell(age, fmt::format("{:.0f}", age)),
                    Cell(alive, alive ? "yes" : "no", alive ? Style::good : Style::bad)});
   }
-  table.print(options.format);
+  if (options.links) {
+    links_of(reading.entries, kPatience).print(options.format);
+  } else {
+    table.print(options.format);
+  }
   if (reading.entries.empty()) std::fprintf(stderr, "nobody publishes or serves on the bus %s\n", bus.c_str());
   for (const Error& error : reading.unreadable) print_error(error);
   return reading.unreadable.empty() ? ExitCode::done : ExitCode::partial;
@@ -265,6 +283,7 @@ void add_route(Command& root) {
   Command& lists =
       route.verb("list", "What publishers and services say of themselves on the bus: links, fragments, assignments, events");
   lists.option("--bus", talk->bus, "Directory of the bus; that of this user on this host if left out").value_name("DIR");
+  lists.flag("--links", talk->links, "A row for each link: who publishes it");
   lists.output(talk->format);
   lists.run([talk] { return list(*talk); });
 

@@ -17,7 +17,6 @@ constexpr std::uint16_t kMonitor = 1;
 constexpr std::uint16_t kUnbuffered = 2;
 constexpr std::uint16_t kTriggerList = 4;
 constexpr std::uint16_t kResumed = 1;
-constexpr std::uint16_t kWanted = 1;
 
 // Most bytes behind the header, by type. A HELLO of another version may be longer than ours.
 constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
@@ -28,8 +27,7 @@ constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     2 + 16 + 4 + 4 + 2 + kMostControlAddress,
     2 + kMostControlCode + 2 + kMostControlWhat,
     8 + 8,
-    4,
-    8,
+    8 + 2 + kMostControlLosses * (2 + kMostControlName + 8),
     0,
     2 + kMostControlName + 2 + 8 * kMostControlLinks,
     0,
@@ -119,12 +117,15 @@ void add_fields(std::vector<std::byte>& to, const ControlCredit& credit) {
   add(to, credit.taken);
 }
 
-void add_fields(std::vector<std::byte>& to, const ControlWant& want) {
-  add(to, want.link);
-  add(to, flag(want.wanted, kWanted));
+void add_fields(std::vector<std::byte>& to, const ControlEnd& end) {
+  assert(end.losses.size() <= kMostControlLosses);
+  add(to, end.pages);
+  add(to, static_cast<std::uint16_t>(end.losses.size()));
+  for (const ControlLoss& loss : end.losses) {
+    add_text(to, loss.name, kMostControlName);
+    add(to, loss.value);
+  }
 }
-
-void add_fields(std::vector<std::byte>& to, const ControlEnd& end) { add(to, end.pages); }
 
 void add_fields(std::vector<std::byte>&, const ControlLeave&) {}
 
@@ -320,17 +321,15 @@ Decoded<ControlMessage> read_credit(std::span<const std::byte> body) {
   return fields.end(credit);
 }
 
-Decoded<ControlMessage> read_want(std::span<const std::byte> body) {
-  Fields fields(body);
-  ControlWant want;
-  want.link = fields.number<std::uint16_t>("link");
-  want.wanted = fields.flags(kWanted) != 0;
-  return fields.end(want);
-}
-
 Decoded<ControlMessage> read_end(std::span<const std::byte> body) {
   Fields fields(body);
-  return fields.end(ControlEnd{fields.number<std::uint64_t>("pages")});
+  ControlEnd end{.pages = fields.number<std::uint64_t>("pages")};
+  end.losses.resize(fields.number("number of losses", static_cast<std::uint16_t>(kMostControlLosses)));
+  for (ControlLoss& loss : end.losses) {
+    loss.name = fields.text("name of a loss", kMostControlName);
+    loss.value = fields.number<std::uint64_t>("loss");
+  }
+  return fields.end(std::move(end));
 }
 
 Decoded<ControlMessage> read_leave(std::span<const std::byte> body) { return Fields(body).end(ControlLeave{}); }
@@ -377,8 +376,8 @@ Decoded<ControlMessage> read_call(std::span<const std::byte> body) {
 
 // In the order of the variant.
 constexpr std::array<Decoded<ControlMessage> (*)(std::span<const std::byte>), std::variant_size_v<ControlMessage>> kRead{
-    read_hello, read_proof, read_subscribe, read_accept,  read_refuse, read_credit, read_want,
-    read_end,   read_leave, read_claim,     read_claimed, read_send,   read_answer, read_call};
+    read_hello, read_proof, read_subscribe, read_accept, read_refuse, read_credit, read_end,
+    read_leave, read_claim, read_claimed,   read_send,   read_answer, read_call};
 
 }  // namespace
 

@@ -15,7 +15,7 @@
 
 namespace rodeo::formats {
 
-inline constexpr std::uint16_t kControlVersion = 2;
+inline constexpr std::uint16_t kControlVersion = 3;
 inline constexpr std::uint16_t kNetworkPageVersion = 1;
 inline constexpr std::size_t kControlHeaderBytes = 8;
 inline constexpr std::size_t kMostControlBytes = std::size_t{1} << 20;  ///< behind the header
@@ -27,6 +27,7 @@ inline constexpr std::size_t kMostControlProvider = 16;
 inline constexpr std::size_t kMostControlCode = 64;
 inline constexpr std::size_t kMostControlWhat = 512;
 inline constexpr std::size_t kMostControlAddress = 256;
+inline constexpr std::size_t kMostControlLosses = 64;
 inline constexpr std::size_t kMostControlLinks = 65'535;
 inline constexpr std::uint32_t kMostControlPageBytes = 1U << 20;
 inline constexpr std::uint32_t kMostControlPages = 65'535;
@@ -89,16 +90,17 @@ struct ControlCredit {
   bool operator==(const ControlCredit&) const = default;
 };
 
-/// Subscriber.
-struct ControlWant {
-  std::uint16_t link = 0;  ///< position in the subscription
-  bool wanted = true;
-  bool operator==(const ControlWant&) const = default;
+/// What whoever fed the publisher has lost during the session, by the name of a counter: "felix_sequence_gaps".
+struct ControlLoss {
+  std::string name = {};
+  std::uint64_t value = 0;
+  bool operator==(const ControlLoss&) const = default;
 };
 
 /// Publisher: so many pages were sent in all on this connection, no more come.
 struct ControlEnd {
   std::uint64_t pages = 0;
+  std::vector<ControlLoss> losses = {};
   bool operator==(const ControlEnd&) const = default;
 };
 
@@ -148,8 +150,8 @@ struct ControlCall {
 
 /// In the order of their types, from 1.
 using ControlMessage =
-    std::variant<ControlHello, ControlProof, ControlSubscribe, ControlAccept, ControlRefuse, ControlCredit, ControlWant,
-                 ControlEnd, ControlLeave, ControlClaim, ControlClaimed, ControlSend, ControlAnswer, ControlCall>;
+    std::variant<ControlHello, ControlProof, ControlSubscribe, ControlAccept, ControlRefuse, ControlCredit, ControlEnd,
+                 ControlLeave, ControlClaim, ControlClaimed, ControlSend, ControlAnswer, ControlCall>;
 
 /// Texts are cut to their bounds, and what is not printable in them becomes `?`. The rest is within its bounds.
 void append_control(std::vector<std::byte>& to, const ControlMessage& message);

@@ -221,6 +221,8 @@ Decoded<NetworkPageHeader> NetworkPageReader::read(std::span<const std::byte> pa
   const auto header = load<PageHeader>(page.data());
   if (header.marker != kMarker) return refused(DecodeFault::wrong_value, 0, "page marker", header.marker, kMarker);
   if (header.bytes != page.size()) return refused(DecodeFault::wrong_value, 4, "page size", header.bytes, page.size());
+  if (header.clock_ns > kMostNetworkClockNs)
+    return refused(DecodeFault::too_large, 16, "clock", header.clock_ns, kMostNetworkClockNs);
   std::size_t at = kNetworkPageHeaderBytes;
   for (std::uint32_t run = 0; run < header.runs; ++run) {
     const auto end = read_run(page, at);

@@ -21,6 +21,9 @@ struct RunPlace {
   bool continues = false;  ///< the chunk began in an earlier run of the link, or in an earlier part
 };
 
+/// A clock beyond it, 146 years, is none.
+inline constexpr std::uint64_t kMostNetworkClockNs = std::uint64_t{1} << 62;
+
 /// Fills one page. Memory is the caller's, at least kLeastBytes, at a multiple of 8, and nothing is allocated.
 class NetworkPageWriter {
  public:

@@ -28,8 +28,8 @@ const Settings<NetworkInputSettings>& network_input_table() {
       setting(&K::name, "subscriber", "Name under which publishers show this readout."),
       setting(
           &K::links, "links",
-          "Links that are subscribed to. Empty means all that are on the bus at the start, but for virtual ones, which have "
-          "no fibre."),
+          "Links that are subscribed to; FID+N is a range, `rodeo route list --links` shows whose they are. Empty means all "
+          "that are on the bus at the start, but for virtual ones, which have no fibre."),
       setting(&K::provider, "provider",
               "Network that is used: a provider of libfabric. auto: verbs where both sides have it, else tcp. shm is for "
               "publishers that offer it by name.",
@@ -182,6 +182,15 @@ std::vector<NamedCounter> NetworkInput::counters() const {
     count(*stream, "");
   }
   for (const auto& list : lists_) count(*list, "list_");
+  // Several streams, and several readers of one router, are told the same.
+  for (const auto* streams : {&streams_, &lists_}) {
+    for (const auto& stream : *streams) {
+      for (const NamedCounter& lost : stream->losses()) {
+        std::uint64_t& counter = base::counter_named(all, "lost_by_" + lost.name);
+        counter = std::max(counter, lost.value);
+      }
+    }
+  }
   return all;
 }
 

@@ -110,7 +110,10 @@ bool NetworkStream::deliver(Source& source, Page*& out) {
     out = &page;
     return true;
   }
-  source.ended = subscriber.ended();
+  if (subscriber.ended() && !std::exchange(source.ended, true)) {
+    const std::lock_guard lock(losses_mutex_);
+    for (const auto& loss : subscriber.losses()) losses_.push_back({loss.name, loss.value});
+  }
   return false;
 }
 
@@ -143,7 +146,10 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
     return true;
   }
   const bool pages_lost = header->number > source.next_page;
-  if (pages_lost) counts_.lost_pages.add(header->number - source.next_page);
+  if (pages_lost) {
+    counts_.lost_pages.add(header->number - source.next_page);
+    for (LinkState& link : source.links) link.in_doubt = true;
+  }
   source.next_page = header->number + 1;
   source.clock_ns = std::max(source.clock_ns, source.clock_base_ns + header->clock_ns);
   for (std::size_t i = 0; i < page.reader.runs().size(); ++i)
@@ -167,6 +173,9 @@ void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std
     link.skips_rest = run.more_follows;
     return;
   }
+  // Parts come in runs of one.
+  if (std::exchange(link.in_doubt, false) && run.count == 1 && run.entries == nullptr)
+    run.status |= chunk_status::kSoftwareTruncated;
   link.in_chunk = run.more_follows;
   run.link = source.indices[run.link];
   page.delivered.push_back(run);

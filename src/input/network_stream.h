@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "formats/network_page.h"
@@ -51,6 +52,11 @@ class NetworkStream final : public DataStream {
   /// Any thread.
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
   const NetworkCounts& counts() const { return counts_; }
+  /// What its publishers have said at their end that was lost before them. Any thread.
+  std::vector<NamedCounter> losses() const {
+    const std::lock_guard lock(losses_mutex_);
+    return losses_;
+  }
   /// To each of its publishers there is a connection, or has been one. Any thread.
   bool connected() const { return connected_.load(std::memory_order_relaxed); }
   /// The worker that polls.
@@ -71,6 +77,7 @@ class NetworkStream final : public DataStream {
     std::uint32_t count = 0;
     bool in_chunk = false;    // the last run has more to follow
     bool skips_rest = false;  // of a chunk that was cut
+    bool in_doubt = false;    // pages were lost: the next part may be of a chunk that began in them
   };
   struct Source {
     Source(const transport::SubscriberSettings& settings, const Publisher& of, transport::FabricPorts& ports)
@@ -109,6 +116,8 @@ class NetworkStream final : public DataStream {
   std::uint64_t clock_ns_ = 0;
   Delivered delivered_;
   NetworkCounts counts_;
+  mutable std::mutex losses_mutex_;
+  std::vector<NamedCounter> losses_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> connected_{false};
 };

@@ -92,6 +92,15 @@ std::vector<CoreTimes> parse_core_times(std::string_view text) {
   return cores;
 }
 
+std::optional<std::uint64_t> parse_stat(std::string_view text, std::string_view name) {
+  for (const std::string_view line : split(text, "\n")) {
+    if (!line.starts_with(name)) continue;
+    const auto words = split(line, " ");
+    if (words.size() >= 2 && words[0] == name) return number_of(words[1]);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint64_t> parse_memory(std::string_view text, std::string_view name) {
   for (const std::string_view line : split(text, "\n")) {
     const auto words = split(line, " :");
@@ -173,12 +182,22 @@ std::string host_metrics(std::span<const std::string> directories, const fs::pat
     for (const auto& one : all) out.sample(value(one), {{label, one.*key}});
   };
 
-  const auto cores = parse_core_times(text_of_file(root / "proc/stat").value_or(""));
+  const std::string stat = text_of_file(root / "proc/stat").value_or("");
+  const auto cores = parse_core_times(stat);
   const auto tick = 1.0 / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
   each("rodeo_host_cpu_busy_seconds_total", "counter", "Time that a core worked.", cores, "cpu", &CoreTimes::cpu,
        [&](const CoreTimes& one) { return static_cast<double>(one.busy_ticks) * tick; });
   each("rodeo_host_cpu_idle_seconds_total", "counter", "Time that it had nothing to do, or waited for disks.", cores, "cpu",
        &CoreTimes::cpu, [&](const CoreTimes& one) { return static_cast<double>(one.idle_ticks) * tick; });
+
+  if (const auto interrupts = parse_stat(stat, "intr")) {
+    out.metric("rodeo_host_interrupts_total", "counter", "Interrupts that the host has served.");
+    out.sample(*interrupts);
+  }
+  if (const auto switches = parse_stat(stat, "ctxt")) {
+    out.metric("rodeo_host_context_switches_total", "counter", "Times that a core went from one thread to another.");
+    out.sample(*switches);
+  }
 
   const std::string memory = text_of_file(root / "proc/meminfo").value_or("");
   if (const auto total = parse_memory(memory, "MemTotal")) {

@@ -26,6 +26,9 @@ struct CoreTimes {
 /// /proc/stat
 std::vector<CoreTimes> parse_core_times(std::string_view text);
 
+/// A number of /proc/stat that stands first behind its name: "intr", interrupts served; "ctxt", context switches.
+std::optional<std::uint64_t> parse_stat(std::string_view text, std::string_view name);
+
 /// A value of /proc/meminfo in bytes: "MemAvailable".
 std::optional<std::uint64_t> parse_memory(std::string_view text, std::string_view name);
 

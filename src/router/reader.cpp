@@ -16,11 +16,20 @@ Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const tran
       links_(links.begin(), links.end()),
       grace_ns_(static_cast<std::uint64_t>(publisher.grace.count())),
       stream_(std::move(stream)),
-      publisher_(publisher, links, settings_.trigger_list),
+      publisher_(with_own_losses(publisher), links, settings_.trigger_list),
       waits_(settings_.waits),
       subscribed_(!settings_.waits) {}
 
 Reader::~Reader() { join(); }
+
+transport::PublisherSettings Reader::with_own_losses(transport::PublisherSettings publisher) const {
+  publisher.losses = [this, before = std::move(publisher.losses)] {
+    std::vector<NamedCounter> losses = before ? before() : std::vector<NamedCounter>{};
+    losses.push_back({name_ + "_not_taken", counters_.read(ReaderCounter::not_taken)});
+    return losses;
+  };
+  return publisher;
+}
 
 void Reader::join() {
   if (thread_.joinable()) thread_.join();

@@ -51,6 +51,7 @@ class Reader {
   ReaderStatus status() const;
 
  private:
+  transport::PublisherSettings with_own_losses(transport::PublisherSettings publisher) const;
   void run();
   void read();
   void send_what_is_left();

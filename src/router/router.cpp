@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "input/card_input.h"
+#include "input/losses.h"
 #include "router/reader_cut.h"
 #include "router/subscriber_changes.h"
 
@@ -47,6 +48,14 @@ void Router::make_readers() {
   if (!parts) throw SetupError(parts.error());
   auto publisher = settings_.publisher.publisher({});
   if (!publisher) throw SetupError(publisher.error());
+  publisher->losses = [this] {
+    std::vector<NamedCounter> losses;
+    for (const NamedCounter& counter : input_->counters()) {
+      if (input::is_loss(counter.name))
+        losses.push_back({fmt::format("{}_{}", settings_.name, counter.name), counter.value});
+    }
+    return losses;
+  };
   const auto add = [&](std::unique_ptr<DataStream> stream, std::span<const Fid> of, bool list) {
     const std::size_t n = readers_.size();
     publisher->name = fmt::format("{}.{}", settings_.name, n);

@@ -50,6 +50,9 @@ enum class Counter : std::uint8_t {
   bytes_sent,
   waits,
   refused_peers,
+  refused_version,
+  refused_secret,
+  refused_unreadable,
   count
 };
 static_assert(kPublisherCounters.size() == static_cast<std::size_t>(Counter::count));
@@ -86,6 +89,7 @@ struct Client {
   std::uint64_t had_run = 0;     // the last run that is in its pages, by number
   formats::RunPlace place = {};  // in the run that is being appended
   std::string peer = {};
+  std::vector<NamedCounter> losses_before = {};  // the session
 };
 
 /// What subscriptions have come to, those that are gone included.
@@ -148,6 +152,7 @@ struct Publisher::Inside {
 
   bool publish(std::span<const ChunkRun> runs);
   std::uint64_t give_up(std::span<const ChunkRun> runs);
+  std::uint32_t put_aside(LinkIndex link);
   const Client* waits_for() const;
 
   // ---- what comes and goes
@@ -166,6 +171,12 @@ struct Publisher::Inside {
   void close_fabric(Client& client);
   void disconnect(Client& client);
   void retarget();
+  std::vector<NamedCounter> losses() const { return settings.losses ? settings.losses() : std::vector<NamedCounter>{}; }
+  void refused(std::string_view code) {
+    Refusals one;
+    one.add(code);
+    one.count(counters);
+  }
   static Subscriber seen(const Client& client);
   void take_snapshot();
 
@@ -256,15 +267,27 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   return true;
 }
 
+// Nothing more of the run in hand goes into pages. Returns how many of its chunks are in those of somebody.
+std::uint32_t Publisher::Inside::put_aside(LinkIndex link) {
+  for (const Target& target : targets[link]) in_pages = std::max(in_pages, std::exchange(target.client->place, {}).chunk);
+  in_hand.reset();
+  return in_pages;
+}
+
 std::uint64_t Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
   std::uint64_t chunks = 0;
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
-    chunks += run.more_follows ? 0 : run.count;
+    std::uint32_t of_run = run.more_follows ? 0 : run.count;
+    if (in_hand) {
+      const std::uint32_t taken = std::min(put_aside(run.link), of_run);
+      counters.add(Counter::chunks_wanted, taken);
+      of_run -= taken;
+    }
+    chunks += of_run;
     link_counters[run.link].count(run);
     begun[run.link] = run.more_follows;
   }
-  in_hand.reset();
   at_run = 0;
   return chunks;
 }
@@ -375,6 +398,7 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     clients.push_back(std::make_unique<Client>(
         std::move(memory),
         Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, numbers, in_chunk, clock_ns)));
+    clients.back()->losses_before = losses();
     client = clients.back().get();
     client->had_run = run_number;
   }
@@ -459,7 +483,13 @@ bool Publisher::Inside::is_old(const Client& client, std::uint64_t now) const {
 // Says the end once the subscriber has all.
 void Publisher::Inside::finish(Client& client) {
   if (!client.subscription.ring().empty() || client.under_way > 0) return;
-  client.socket.say(formats::ControlEnd{client.sent});
+  formats::ControlEnd end{.pages = client.sent};
+  for (const NamedCounter& lost : losses()) {
+    const std::uint64_t before = base::counter_value(client.losses_before, lost.name);
+    if (lost.value > before && end.losses.size() < formats::kMostControlLosses)
+      end.losses.push_back({lost.name, lost.value - before});
+  }
+  client.socket.say(std::move(end));
   client.state = Client::State::leaving;
 }
 
@@ -468,7 +498,7 @@ void Publisher::Inside::listen_to(Client& client) {
   for (int i = 0; i < kMostMessages; ++i) {
     auto message = client.socket.next();
     if (!message) {
-      if (message.error().code != "transport.closed") counters.add(Counter::refused_peers);
+      if (message.error().code != "transport.closed") refused(message.error().code);
       broken(client, message.error().what);
       return;
     }
@@ -476,18 +506,13 @@ void Publisher::Inside::listen_to(Client& client) {
     if (const auto* credit = std::get_if<formats::ControlCredit>(&**message);
         credit != nullptr && client.subscription.ring().taken(credit->taken)) {
       client.credit = std::max(client.credit, credit->pages);
-    } else if (const auto* want = std::get_if<formats::ControlWant>(&**message);
-               want != nullptr && want->link < client.subscription.links().size()) {
-      client.subscription.want(want->link, want->wanted);
-      demand_is_old = true;
     } else if (std::holds_alternative<formats::ControlLeave>(**message)) {
       // What comes from now on is not for it; what is in pages is.
       client.leaves = true;
-      for (std::size_t position = 0; position < client.subscription.links().size(); ++position)
-        client.subscription.want(position, false);
+      client.subscription.leave();
       demand_is_old = true;
     } else {
-      counters.add(Counter::refused_peers);
+      refused("transport.protocol");
       broken(client, "it sent a message that has no place here");
       return;
     }
@@ -553,7 +578,7 @@ void Publisher::Inside::retarget() {
     for (std::size_t position = 0; position < subscription.links().size(); ++position) {
       const LinkIndex link = subscription.links()[position];
       targets[link].push_back({client.get(), static_cast<std::uint16_t>(position)});
-      if (subscription.wants(position))
+      if (!subscription.left())
         demand[link] = std::max(demand[link], subscription.wish().monitor ? Demand::monitor : Demand::data);
     }
   }
@@ -645,15 +670,14 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
   if (gone) in.take_snapshot();
   if (!look) return;
   in.looked_ns = now_ns;
-  const std::uint64_t turned_away =
-      in.reception->greet(now_ns, [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
-        auto* const wish = std::get_if<formats::ControlSubscribe>(&said);
-        if (wish == nullptr)
-          return std::unexpected(
-              Error{"transport.protocol", fmt::format("publisher {} is asked for no links", in.settings.name)});
-        return in.subscribe(guest, std::move(*wish), now_ns);
-      });
-  in.counters.add(Counter::refused_peers, turned_away);
+  const auto admit = [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
+    auto* const wish = std::get_if<formats::ControlSubscribe>(&said);
+    if (wish == nullptr)
+      return std::unexpected(
+          Error{"transport.protocol", fmt::format("publisher {} is asked for no links", in.settings.name)});
+    return in.subscribe(guest, std::move(*wish), now_ns);
+  };
+  in.reception->greet(now_ns, admit).count(in.counters);
   if (now_ns - in.snapshot_ns >= kSnapshotNs || in.ending) {
     in.snapshot_ns = now_ns;
     in.take_snapshot();

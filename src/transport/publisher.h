@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,13 +30,15 @@ struct PublisherSettings {
   std::size_t most_subscribers = 256;  ///< at a time, with the memory of their pages
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
+  /// What was lost so far of what is published, before it came here; each subscriber is told the difference with the end. Called by the publisher's thread.
+  std::function<std::vector<NamedCounter>()> losses = {};
 };
 
 /// Errors transport.no_secret: other hosts reach it, and anybody there could; transport.address: it is no address to connect to, as 0.0.0.0.
 Result<void> refuse_open_address(const PublisherSettings& settings);
 
 /// What counters() has. A chunk in parts counts with its last. All chunks given to publish() are wanted or without a subscriber.
-inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
+inline constexpr std::array<base::CounterInfo, 17> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
     {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or only monitors without room."},
@@ -53,6 +56,9 @@ inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
      "Peers that were turned away or cut off: no secret, another version, links or networks that there are not, another's "
      "session, too many "
      "subscribers, messages that cannot be read."},
+    {"refused_version", "peers", "Of these, peers that speak another version."},
+    {"refused_secret", "peers", "Of these, peers without the secret."},
+    {"refused_unreadable", "peers", "Of these, peers that said what cannot be read, or has no place, or nothing."},
 }};
 
 /// All functions by one thread, that which reads the stream, but for tally(), counters() and subscribers().

@@ -13,10 +13,17 @@ constexpr std::size_t kMostGuests = 256;
 
 }  // namespace
 
+void Refusals::add(std::string_view code) {
+  ++peers;
+  version += code == "transport.version" ? 1 : 0;
+  secret += code == "transport.secret" ? 1 : 0;
+  unreadable += code == "transport.protocol" ? 1 : 0;
+}
+
 Reception::Reception(ControlListener listener, std::uint64_t instance, std::string secret, std::string publisher)
     : listener_(std::move(listener)), instance_(instance), secret_(std::move(secret)), publisher_(std::move(publisher)) {}
 
-std::uint64_t Reception::greet(std::uint64_t now_ns, const Admit& admit) {
+Refusals Reception::greet(std::uint64_t now_ns, const Admit& admit) {
   while (guests_.size() < kMostGuests) {
     auto socket = listener_.accept();
     if (!socket) break;
@@ -32,41 +39,41 @@ std::uint64_t Reception::greet(std::uint64_t now_ns, const Admit& admit) {
     guest.socket.say(hello);
     guests_.push_back(std::move(guest));
   }
-  std::uint64_t turned_away = 0;
-  std::erase_if(guests_, [&](Guest& guest) {
-    const Outcome outcome = listen_to(guest, now_ns, admit);
-    turned_away += outcome == Outcome::turned_away ? 1 : 0;
-    return outcome != Outcome::stays;
-  });
-  return turned_away;
+  Refusals refusals;
+  std::erase_if(guests_, [&](Guest& guest) { return !listen_to(guest, now_ns, admit, refusals); });
+  return refusals;
 }
 
-Reception::Outcome Reception::listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit) {
+bool Reception::listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit, Refusals& refusals) {
+  const auto refused = [&](const Error& why) {
+    refuse(guest, why, refusals);
+    return false;
+  };
   guest.socket.flush();
   for (;;) {
     auto message = guest.socket.next();
-    if (!message) return refused(guest, message.error());
+    if (!message) return refused(message.error());
     if (!*message) break;
     if (guest.handshake.done()) {
       const auto admitted = admit(guest.socket, *std::move(*message));
-      if (admitted) return Outcome::leaves;
+      if (admitted) return false;
       guest.socket.say(formats::ControlRefuse{admitted.error().code, admitted.error().what});
-      return refused(guest, admitted.error());
+      return refused(admitted.error());
     }
     std::vector<std::byte> reply;
     const auto taken = guest.handshake.take(**message, reply);
     guest.socket.say(reply);
-    if (!taken) return refused(guest, taken.error());
+    if (!taken) return refused(taken.error());
   }
-  if (now_ns - guest.since_ns < kGreetingNs) return Outcome::stays;
-  return refused(guest, {"transport.protocol", "it did not say what it wants in time"});
+  if (now_ns - guest.since_ns < kGreetingNs) return true;
+  return refused({"transport.protocol", "it did not say what it wants in time"});
 }
 
-Reception::Outcome Reception::refused(Guest& guest, const Error& why) const {
-  if (why.code == "transport.closed") return Outcome::leaves;
+void Reception::refuse(Guest& guest, const Error& why, Refusals& refusals) const {
+  if (why.code == "transport.closed") return;
   base::log_warning("{}: {} is turned away: {}", publisher_, guest.socket.peer(), base::in_a_line(why));
   guest.socket.flush();
-  return Outcome::turned_away;
+  refusals.add(why.code);
 }
 
 }  // namespace rodeo::transport

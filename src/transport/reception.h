@@ -4,12 +4,33 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/counters.h"
 #include "transport/control_socket.h"
 #include "transport/handshake.h"
 
 namespace rodeo::transport {
+
+/// Peers that were turned away or cut off; of these, the usual reasons.
+struct Refusals {
+  std::uint64_t peers = 0;
+  std::uint64_t version = 0;     ///< they speak another version
+  std::uint64_t secret = 0;      ///< they have none, or another one
+  std::uint64_t unreadable = 0;  ///< what they said cannot be read, or has no place
+
+  /// One more. `code`: of the error that it is told.
+  void add(std::string_view code);
+  /// Into the counters of those whom they wanted something of.
+  template <typename Counter>
+  void count(base::CounterBlock<Counter>& counters) const {
+    counters.add(Counter::refused_peers, peers);
+    counters.add(Counter::refused_version, version);
+    counters.add(Counter::refused_secret, secret);
+    counters.add(Counter::refused_unreadable, unreadable);
+  }
+};
 
 class Reception {
  public:
@@ -21,9 +42,9 @@ class Reception {
 
   std::uint16_t port() const { return listener_.port(); }
 
-  /// Lets in who is there, at most so many at a time, and listens to each. Returns how many were turned away: another version, no secret, what cannot be
-  /// read, or silence for ten seconds. Does not block.
-  std::uint64_t greet(std::uint64_t now_ns, const Admit& admit);
+  /// Lets in who is there, at most so many at a time, and listens to each. Returns those that were turned away, those that were silent for ten seconds
+  /// among them. Does not block.
+  Refusals greet(std::uint64_t now_ns, const Admit& admit);
 
  private:
   struct Guest {
@@ -31,10 +52,9 @@ class Reception {
     Handshake handshake;
     std::uint64_t since_ns = 0;
   };
-  enum class Outcome : std::uint8_t { stays, leaves, turned_away };
-
-  Outcome listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit);
-  Outcome refused(Guest& guest, const Error& why) const;
+  /// False: it is a guest no more.
+  bool listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit, Refusals& refusals);
+  void refuse(Guest& guest, const Error& why, Refusals& refusals) const;
 
   ControlListener listener_;
   std::uint64_t instance_;

@@ -36,6 +36,9 @@ enum class Counter : std::uint8_t {
   unwanted_replies,
   clients,
   refused_peers,
+  refused_version,
+  refused_secret,
+  refused_unreadable,
   reply_bytes,
   copied_bytes,
   count
@@ -257,7 +260,9 @@ void Replier::Inside::forget_those_gone() {
 void Replier::Inside::end(AskingClient& client, const Error& why) {
   if (client.state == State::gone) return;
   if (why.code != "transport.closed") {
-    counters.add(Counter::refused_peers);
+    Refusals one;
+    one.add(why.code);
+    one.count(counters);
     base::log_warning("{}: client {} at {} is cut off: {}", settings.name, client.name, client.peer, why.what);
   }
   client.state = State::gone;
@@ -368,15 +373,14 @@ void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::ve
   in.look(all);
   if (all) {
     in.looked_ns = now_ns;
-    in.counters.add(Counter::refused_peers,
-                    in.reception->greet(now_ns, [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
-                      const auto* const call = std::get_if<formats::ControlCall>(&said);
-                      if (call == nullptr) {
-                        return std::unexpected(Error{
-                            "transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
-                      }
-                      return in.admit(guest, *call);
-                    }));
+    const auto admit = [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
+      const auto* const call = std::get_if<formats::ControlCall>(&said);
+      if (call == nullptr)
+        return std::unexpected(
+            Error{"transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
+      return in.admit(guest, *call);
+    };
+    in.reception->greet(now_ns, admit).count(in.counters);
   }
   in.forget_those_gone();
   dropped.insert(dropped.end(), in.dropped.begin(), in.dropped.end());

@@ -34,13 +34,16 @@ struct ReplierSettings {
 };
 
 /// What counters() has.
-inline constexpr std::array<base::CounterInfo, 7> kReplierCounters{{
+inline constexpr std::array<base::CounterInfo, 10> kReplierCounters{{
     {"requests", "requests", "Requests that came whole."},
     {"replies", "requests", "Of these, answered or refused, and sent whole."},
     {"unwanted_replies", "requests", "Of these, whose client had gone, or had cancelled, before the reply was sent whole."},
     {"clients", "clients", "Clients that connected, those that came again included."},
     {"refused_peers", "peers",
      "Peers whose connection was closed: no secret, another version, messages that cannot be read, too many requests."},
+    {"refused_version", "peers", "Of these, peers that speak another version."},
+    {"refused_secret", "peers", "Of these, peers without the secret."},
+    {"refused_unreadable", "peers", "Of these, peers that said what cannot be read, or has no place, or nothing."},
     {"reply_bytes", "bytes", "Bytes of replies sent."},
     {"copied_bytes", "bytes",
      "Of these, copied before they went: small parts, or all where the network needs registered memory."},

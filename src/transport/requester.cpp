@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;    // between two looks at sockets and time-outs
 constexpr std::uint64_t kCallNs = 200'000'000;  // between two looks at the bus
+constexpr int kMostMessages = 64;               // of one service at a look: who talks much keeps nobody else waiting
 constexpr std::size_t kMostCopied = 32U << 10;
 constexpr int kMostCalls = 16;  // at one look: who has just been called is to be heard before the next hundreds are
 constexpr std::uint32_t kMostUnheard = 1000;  // looks in a row at which time-outs wait for what has come and was not heard
@@ -198,7 +199,8 @@ void Requester::Inside::call(AskedService& service) {
 
 void Requester::Inside::talk(AskedService& service) {
   service.socket.flush();
-  while (service.state != State::away && service.state != State::removed) {
+  for (int i = 0; service.state != State::away && service.state != State::removed; ++i) {
+    if (i == kMostMessages) return;  // it speaks still
     auto message = service.socket.next();
     if (!message) return broken(service, message.error());
     if (!*message) break;
@@ -365,7 +367,7 @@ bool Requester::Inside::move_on(AskedService& service) {
     take_done(service);
     short_of_credit = short_of_credit || service.connection->short_of_credit();
   }
-  return !service.socket.all_said() || (service.connection && service.connection->has_work());
+  return service.speaks || !service.socket.all_said() || (service.connection && service.connection->has_work());
 }
 
 // ---- requests

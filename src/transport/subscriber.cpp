@@ -15,6 +15,7 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::uint64_t kLookNs = 200'000'000;       // between two looks at the bus
+constexpr int kMostMessages = 64;                    // at a look: who talks much keeps nobody else waiting
 constexpr std::uint64_t kLeavingNs = 2'000'000'000;  // and to send nothing while it still has something
 
 }  // namespace
@@ -39,8 +40,9 @@ Subscriber::~Subscriber() { close(); }
 
 void Subscriber::progress(std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  // What came since the last time: where this thread stood still, that is long ago.
-  if (std::exchange(heard_, false) || heard_ns_ == 0) heard_ns_ = now_ns;
+  // What came since the last time: where this thread stood still, that is long ago. Who has no credit cannot say anything: it is our silence.
+  const bool has_no_credit = state_ == State::flowing && posted_ == came_;
+  if (std::exchange(heard_, false) || has_no_credit || heard_ns_ == 0) heard_ns_ = now_ns;
   if (state_ == State::ended) return;
   if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
   if (leaving_ && (state_ != State::flowing || now_ns - std::max(left_ns_, heard_ns_) > kLeavingNs)) {
@@ -122,7 +124,7 @@ void Subscriber::next_publisher() {
 
 void Subscriber::talk(std::uint64_t /*now_ns*/) {
   socket_.flush();
-  while (state_ != State::away && state_ != State::ended) {
+  for (int i = 0; i < kMostMessages && state_ != State::away && state_ != State::ended; ++i) {
     auto message = socket_.next();
     if (!message) return broken(message.error());
     if (!*message) return;
@@ -147,8 +149,9 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
     return accepted(*accept);
   // The publisher may have nothing, and say so before we have seen that the fabric's connection is there.
   const bool may_end = state_ == State::connecting || state_ == State::flowing;
-  if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && may_end) {
+  if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && may_end && !last_) {
     last_ = end->pages;
+    losses_ = end->losses;
     end_once_all_came();
     return {};
   }
@@ -161,11 +164,9 @@ Result<void> Subscriber::subscribe() {
         Error{"transport.page_bytes", fmt::format("its pages have {} bytes: nothing comes from there", entry_->page_bytes)});
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(provider_));
-  // Another publisher, or the same begun anew, knows nothing of what this one has taken.
-  if (std::exchange(instance_, entry_->instance) != entry_->instance) {
-    session_ = random_number();
-    taken_ = 0;
-  }
+  // Another publisher, or the same begun anew, knows nothing of what this one has taken. The session with the last one stands until it has accepted.
+  const bool goes_on = instance_ == entry_->instance;
+  wish_ = {.session = goes_on ? session_ : random_number(), .taken = goes_on ? taken_ : 0};
   const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });
   if (page_bytes_ != entry_->page_bytes && received_.empty() && all_home) {
     page_bytes_ = entry_->page_bytes;
@@ -173,15 +174,14 @@ Result<void> Subscriber::subscribe() {
     slots_.assign(settings_.pages, Slot::free);
     free_.resize(settings_.pages);
     std::iota(free_.begin(), free_.end(), 0U);
-    session_ = random_number();
-    taken_ = 0;
+    wish_ = {.session = random_number(), .taken = 0};
   }
   if (page_bytes_ != entry_->page_bytes)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size, and old ones are still in use"});
   connection_ = RODEO_TRY(port_->open({memory_.data(), memory_.size()}, page_bytes_));
   state_ = State::subscribed;
-  socket_.say(formats::ControlSubscribe{.session = session_,
-                                        .taken = taken_,
+  socket_.say(formats::ControlSubscribe{.session = wish_.session,
+                                        .taken = wish_.taken,
                                         .monitor = settings_.monitor,
                                         .unbuffered = settings_.unbuffered,
                                         .trigger_list = settings_.trigger_list,
@@ -197,6 +197,9 @@ Result<void> Subscriber::subscribe() {
 Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
   if (accept.page_bytes != page_bytes_)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
+  instance_ = entry_->instance;
+  session_ = wish_.session;
+  taken_ = wish_.taken;
   if (!accept.resumed) {
     ++sessions_;
     taken_ = 0;
@@ -262,10 +265,12 @@ void Subscriber::give_back(std::uint32_t slot) {
 
 // What is free is posted, and the publisher is told of it, and of what came, once one of the two has come to a step.
 void Subscriber::give_credit(std::uint64_t step) {
+  const bool had_none = posted_ == came_;
   for (; !held_ && !free_.empty() && port_->receive(connection_, free_.back()); free_.pop_back()) {
     slots_[free_.back()] = Slot::posted;
     ++posted_;
   }
+  if (had_none && posted_ != came_) hear();
   const bool runs_short = posted_ != told_ && told_ <= came_ + slots_.size() / 2;
   if (runs_short || posted_ - told_ >= step || taken_ - told_taken_ >= step) say_what_came();
 }

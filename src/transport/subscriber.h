@@ -102,6 +102,9 @@ class Subscriber {
   bool ended() const { return state_ == State::ended && received_.empty(); }
   bool flowing() const { return state_ == State::flowing; }
 
+  /// What was lost before the publisher, as it has said with the end.
+  const std::vector<formats::ControlLoss>& losses() const { return losses_; }
+
   /// Changes when a new session begins, whose counts, clock and page numbers are from 0.
   std::uint64_t sessions() const { return sessions_; }
   std::uint64_t connections() const { return connections_; }  ///< so far
@@ -156,6 +159,11 @@ class Subscriber {
   std::map<std::string, std::string> said_;  // of each of these: the code that the log has
 
   State state_ = State::away;
+  struct Wish {
+    std::uint64_t session = 0;
+    std::uint64_t taken = 0;
+  };
+  Wish wish_;  // what was asked for; ours once it is accepted
   std::uint64_t session_;
   std::uint64_t instance_ = 0;  // of the publisher that has it
   std::uint64_t sessions_ = 0;
@@ -171,13 +179,14 @@ class Subscriber {
   std::deque<Received> received_;
   enum class Slot : std::uint8_t { free, posted, taken };
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_;    // of them, those that can be posted
-  std::uint64_t window_ = 0;           // pages that may be under way, of both sides the fewer
-  std::uint64_t posted_ = 0;           // receives on this connection
-  std::uint64_t told_ = 0;             // of which the publisher knows
-  std::uint64_t came_ = 0;             // pages on this connection
-  std::uint64_t taken_ = 0;            // pages of this session
-  std::uint64_t told_taken_ = 0;       // of which the publisher knows
+  std::vector<std::uint32_t> free_;  // of them, those that can be posted
+  std::uint64_t window_ = 0;         // pages that may be under way, of both sides the fewer
+  std::uint64_t posted_ = 0;         // receives on this connection
+  std::uint64_t told_ = 0;           // of which the publisher knows
+  std::uint64_t came_ = 0;           // pages on this connection
+  std::uint64_t taken_ = 0;          // pages of this session
+  std::uint64_t told_taken_ = 0;     // of which the publisher knows
+  std::vector<formats::ControlLoss> losses_;
   std::optional<std::uint64_t> last_;  // pages in all, once the publisher has said so
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;

@@ -81,11 +81,7 @@ bool Subscription::append(std::size_t position, std::uint32_t count, const Chunk
     state.skips_rest = run.more_follows;
     return true;
   }
-  if (!state.wanted) {
-    state.base += run.count;
-    state.skips_rest = run.more_follows;
-    return true;
-  }
+  if (left_) return true;
   for (;;) {
     formats::NetworkPageWriter* const writer = ring_.writer();
     if (writer == nullptr) {

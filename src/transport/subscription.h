@@ -92,8 +92,9 @@ class Subscription {
   PageRing& ring() { return ring_; }
   const PageRing& ring() const { return ring_; }
 
-  bool wants(std::size_t position) const { return states_[position].wanted; }
-  void want(std::size_t position, bool wanted) { states_[position].wanted = wanted; }
+  /// No more comes into pages: the subscriber has said so.
+  void leave() { left_ = true; }
+  bool left() const { return left_; }
 
   /// Copies a run of a link into pages, from `from` on; `count`: chunks that the link has had before the run. False: there is no slot; again later, with
   /// the same. A monitor is never short of slots: chunks are dropped.
@@ -113,8 +114,7 @@ class Subscription {
 
  private:
   struct State {
-    std::uint32_t base = 0;  // chunks that are not counted: before the subscription, or while unwanted
-    bool wanted = true;
+    std::uint32_t base = 0;   // chunks that are not counted: before the subscription
     bool skips_rest = false;  // of a chunk in parts, whose beginning it has not had
   };
 
@@ -126,6 +126,7 @@ class Subscription {
   PageRing ring_;
   std::uint64_t clock_begin_;
   std::uint64_t clock_ns_;
+  bool left_ = false;
   std::uint64_t chunks_ = 0;
   std::uint64_t dropped_chunks_ = 0;
   FlushCounts flushes_{};

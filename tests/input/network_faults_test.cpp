@@ -48,7 +48,10 @@ class NetworkFaults : public testing::Test {
     Page* page = nullptr;
     if (stream_->poll(page) != PollStatus::page) return;
     for (const ChunkRun& run : page->runs) {
-      for (std::uint32_t i = 0; i < run.count; ++i) came_.push_back(std::to_integer<int>(run.chunk(i).front()));
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        came_.push_back(std::to_integer<int>(run.chunk(i).front()));
+        flagged_.push_back((run.status & chunk_status::kSoftwareTruncated) != 0);
+      }
     }
     page->drop();
   }
@@ -67,6 +70,7 @@ class NetworkFaults : public testing::Test {
   std::vector<std::unique_ptr<ScriptedPublisher>> publishers_;
   std::optional<NetworkStream> stream_;
   std::vector<int> came_;
+  std::vector<bool> flagged_;
 };
 
 TEST_F(NetworkFaults, APageThatComesOnceMoreIsNotDeliveredAgain) {
@@ -123,6 +127,24 @@ TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
   publisher().send_chunk(1, 1, 0);
   ASSERT_TRUE(until([&] { return came_.size() >= 2 && counts().repeated_pages.get() == 1; }));
   EXPECT_EQ(came_, (std::vector{0, 1}));
+}
+
+TEST_F(NetworkFaults, WhatMayBeTheEndOfAChunkThatBeganInALostPageIsFlagged) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_chunk(2, 0, 0);  // the same chunk by its count
+  publisher().send_chunk(3, 1, 0);
+  ASSERT_TRUE(until([&] { return came_.size() == 3; }));
+  EXPECT_EQ(flagged_, (std::vector{false, true, false}));
+}
+
+TEST_F(NetworkFaults, AClockBeyondAllTimesEndsTheConnectionAndTheClockGoesOn) {
+  start(1);
+  publisher().send_clock(0, ~std::uint64_t{0});
+  ASSERT_TRUE(until([&] { return publisher().subscriptions() == 2 && publisher().flowing(); }));
+  EXPECT_EQ(counts().bad_pages.get(), 1U);
+  publisher().send_clock(1, 5 * kMs);
+  ASSERT_TRUE(until([&] { return stream_->clock_ns() == 5 * kMs; }));
 }
 
 TEST_F(NetworkFaults, TheClockGoesOnWithoutAPublisherWhoHasBeenSilentForLong) {

@@ -43,6 +43,13 @@ TEST(HostHealth, CoresHaveBusyAndIdleTime) {
   EXPECT_EQ(cores[1].cpu, "11");
 }
 
+TEST(HostHealth, InterruptsAndContextSwitchesAreCounted) {
+  EXPECT_EQ(parse_stat(kStat, "intr"), 167'393'434U);
+  EXPECT_EQ(parse_stat(kStat, "ctxt"), 12U);
+  EXPECT_EQ(parse_stat("intrx 3\nintr\n", "intr"), std::nullopt);
+  EXPECT_EQ(parse_stat("intr x\n", "intr"), std::nullopt);
+}
+
 TEST(HostHealth, MemoryIsInBytes) {
   EXPECT_EQ(parse_memory("MemTotal:  16 kB\nMemAvailable:   8 kB\nHugePages_Total:  0\n", "MemAvailable"), 8192U);
   EXPECT_EQ(parse_memory("MemTotal:  16 kB\n", "MemAvailable"), std::nullopt);
@@ -160,7 +167,7 @@ TEST_F(HostTree, EverySampleHasHelpAndTypeAndIsThereOnce) {
                              "rodeo_host_network_sent_errors_total{interface=\"eth0\"} 3\n",
                              "rodeo_host_temperature_celsius{sensor=\"hwmon0 sensor"})
     EXPECT_THAT(text, HasSubstr(sample));
-  EXPECT_EQ(series.size(), 2 * 2 + 2 + 2 + 3 + 2 + 2 * 8 + 1U);
+  EXPECT_EQ(series.size(), 2 * 2 + 2 + 2 + 2 + 3 + 2 + 2 * 8 + 1U);
 }
 
 }  // namespace

@@ -197,18 +197,18 @@ TEST(Handshake, WhoHasASecretRefusesWhoHasNone) {
 
 TEST(Handshake, AnotherVersionIsRefusedByName) {
   Party publisher(Side::publisher, "s3cret");
-  publisher.hear(ControlHello{.version = 3});
+  publisher.hear(ControlHello{.version = 4});
   ASSERT_TRUE(publisher.error);
   EXPECT_EQ(publisher.error->code, "transport.version");
   EXPECT_EQ(publisher.error->what,
-            "the subscriber speaks version 3 of the control protocol, the publisher version 2: update the publisher");
+            "the subscriber speaks version 4 of the control protocol, the publisher version 3: update the publisher");
   EXPECT_EQ(publisher.refused_with(), "transport.version: " + publisher.error->what);
 
   Party subscriber(Side::subscriber, "");
   subscriber.hear(ControlHello{.version = 0});
   ASSERT_TRUE(subscriber.error);
   EXPECT_THAT(subscriber.error->what,
-              HasSubstr("speaks version 0 of the control protocol, the subscriber version 2: update the publisher"));
+              HasSubstr("speaks version 0 of the control protocol, the subscriber version 3: update the publisher"));
 
   Party pages(Side::subscriber, "");
   pages.hear(ControlHello{.page_version = 2});
@@ -241,8 +241,8 @@ TEST(Handshake, WhatIsOutOfTurnIsRefused) {
     EXPECT_FALSE(party.handshake.done());
   };
   for (const ControlMessage& message :
-       std::vector<ControlMessage>{ControlProof{}, ControlSubscribe{}, ControlAccept{}, ControlCredit{}, ControlWant{},
-                                   ControlEnd{}, ControlLeave{}, ControlClaim{}, ControlSend{}}) {
+       std::vector<ControlMessage>{ControlProof{}, ControlSubscribe{}, ControlAccept{}, ControlCredit{}, ControlEnd{},
+                                   ControlLeave{}, ControlClaim{}, ControlSend{}}) {
     Party first(Side::publisher, "");
     refuses(first, message);
   }

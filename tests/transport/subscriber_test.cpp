@@ -336,6 +336,40 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
 
+// Its consumers stand still over the end of the run, and all its pages are with them: that is no silence of the publisher.
+TEST_F(Subscribers, WhoLeavesStaysAsLongAsItHasNoRoomForWhatComes) {
+  start();
+  const std::vector<std::byte> data(40 * 1250);  // 100 in a page
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 1250};
+  std::vector<std::uint32_t> kept;
+  std::size_t pages = 0;
+  bool published = false;
+  const auto keep = [&] {
+    published = published || publisher_->publish({&run, 1});
+    publisher_->progress(now_ += 1'000'000, 0);
+    subscriber_->progress(now_);
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    for (; const auto page = subscriber_->next(); ++pages) kept.push_back(page->slot);
+  };
+  for (int i = 0; i < 100'000 && !(published && kept.size() == 8); ++i) keep();
+  ASSERT_TRUE(published);
+  subscriber_->leave();
+  for (int i = 0; i < 5000; ++i) keep();
+  ASSERT_FALSE(subscriber_->ended());
+  now_ += 10 * kSecond;  // this thread stood still, too
+  for (; !kept.empty(); kept.pop_back()) subscriber_->give_back(kept.back());
+  subscriber_->replenish();
+  for (int i = 0; i < 100'000 && !subscriber_->ended(); ++i) {
+    keep();
+    for (; !kept.empty(); kept.pop_back()) subscriber_->give_back(kept.back());
+    subscriber_->replenish();
+  }
+  EXPECT_TRUE(subscriber_->ended());
+  EXPECT_GE(pages, 13U);
+  ASSERT_TRUE(until([&] { return publisher_->subscribers().front().gone; }));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
+}
+
 TEST_F(Subscribers, WhatIsInPagesOfOneThatLeavesInTheMiddleOfARunIsItsAndTheRestIsNobodys) {
   start();
   const std::vector<std::byte> data(40 * 20'000);
@@ -432,13 +466,25 @@ TEST_F(Subscribers, WhatIsGivenUpIsInTheTallyOfItsLinkAndGoesToNobody) {
   const std::array runs{run(2, 0), run(1000, 0), run(3, 1)};
   ASSERT_FALSE(publisher_->publish(runs)) << "it is more than eight pages";
   EXPECT_EQ(publisher_->tally(0), (LinkTally{2, 80, 0})) << "the run in hand is not taken";
-  EXPECT_EQ(publisher_->give_up(runs), 1003U);
+  const std::uint64_t given_up = publisher_->give_up(runs);
   const std::array later{run(7, 1)};
   EXPECT_EQ(publisher_->give_up(later), 7U);
   EXPECT_EQ(publisher_->tally(0), (LinkTally{1002, 40'080, 0}));
   EXPECT_EQ(publisher_->tally(1), (LinkTally{10, 400, 0}));
   const auto counters = publisher_->counters();
-  EXPECT_EQ(base::counter_value(counters, "chunks_wanted") + base::counter_value(counters, "no_subscriber"), 2U);
+  EXPECT_EQ(base::counter_value(counters, "chunks_wanted") + given_up, 1005U);
+  EXPECT_LT(given_up, 303U) << "but for what is in pages";
+}
+
+TEST_F(Subscribers, WhatSomebodyHasOfARunThatIsGivenUpIsWanted) {
+  start();
+  const std::vector<std::byte> data(40 * 1000);
+  const std::array runs{ChunkRun{.data = data.data(), .size = 40, .stride = 40, .count = 1000}};
+  ASSERT_FALSE(publisher_->publish(runs)) << "it is more than eight pages";
+  const std::uint64_t given_up = publisher_->give_up(runs);
+  ASSERT_TRUE(until([&] { return chunks_ == 1000 - given_up; }));
+  EXPECT_GT(chunks_, 700U) << "eight pages";
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "chunks_wanted"), chunks_);
 }
 
 TEST_F(Subscribers, GraceCountsFromWhenThePublisherLooksAndNotFromWhenItLastDid) {
@@ -531,6 +577,34 @@ TEST_F(Subscribers, AfterABreakThePublisherThatHasTheSessionIsAskedFirst) {
   ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
   EXPECT_EQ(subscriber_->publisher(), "test.0");
   EXPECT_EQ(subscriber_->connections(), 2U);
+  EXPECT_EQ(subscriber_->sessions(), 1U);
+}
+
+// Another one that was asked meanwhile, and refused, changes nothing of what the first has kept.
+TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
+  start();
+  const std::uint64_t connections = subscriber_->connections();
+  PublisherSettings full = publisher();
+  full.name = "a.0";
+  full.most_subscribers = 0;
+  other_.emplace(full, links_);
+  subscriber_->refuse("the test wants it so");
+  // The first does not answer in time, so the other is asked.
+  for (int i = 0; i < 200 && subscriber_->trouble().find("a.0") == std::string::npos && subscriber_->publisher() != "a.0";
+       ++i) {
+    now_ += kSecond / 5;
+    other_->progress(now_, now_);
+    subscriber_->progress(now_);
+  }
+  ASSERT_EQ(subscriber_->publisher(), "a.0");
+  for (int i = 0; i < 1000 && !subscriber_->last_end(); ++i) {
+    now_ += 1'000'000;
+    other_->progress(now_, now_);
+    subscriber_->progress(now_);
+  }
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+  EXPECT_EQ(subscriber_->connections(), connections + 1);
   EXPECT_EQ(subscriber_->sessions(), 1U);
 }
 

@@ -78,10 +78,9 @@ void FrontEndServer::run() {
   std::uint64_t shown_ns = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const std::uint64_t now = base::steady_now_ns();
-    counters_.add(FrontEndCounter::refused_senders,
-                  reception_->greet(now, [&](transport::ControlSocket& guest, formats::ControlMessage said) {
-                    return admit(guest, std::move(said));
-                  }));
+    const auto refused = reception_->greet(
+        now, [&](transport::ControlSocket& guest, formats::ControlMessage said) { return admit(guest, std::move(said)); });
+    counters_.add(FrontEndCounter::refused_senders, refused.peers);
     bool any = false;
     for (const auto& owner : owners_) any = serve(*owner) || any;
     const bool gone = std::erase_if(owners_, [](const auto& owner) { return owner->state == Owner::State::gone; }) > 0;
