@@ -69,7 +69,7 @@ const Settings<LinkPolicySettings>& link_policy_settings() {
   static const Settings<L> settings{
       setting(&L::remove_after_events, "remove_after_events",
               "Removes a link after so many consecutive events without it, which would each cost their time-out. 0: never."),
-      setting(&L::restore, "restore", "Takes a link back when it delivers again, if it was removed by this policy."),
+      setting(&L::restore, "restore", "Restores a link that was removed by this policy when it delivers again."),
   };
   return settings;
 }

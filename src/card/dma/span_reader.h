@@ -1,4 +1,4 @@
-// A DMA channel as its reader wants it: an ordered sequence of spans, given back in order (design: "a span may be handed out while it is still growing").
+// A DMA channel as its reader wants it: an ordered sequence of spans, given back in order.
 #pragma once
 
 #include <cstddef>

@@ -124,7 +124,7 @@ void BuilderWorker::obey() {
     if (link_counters_[link].removed.get() == removed) continue;
     set_removed(link, removed);
     link_counters_[link].removed.set(removed);
-    counters_.add(removed ? WorkerCounter::removed : WorkerCounter::taken_back);
+    counters_.add(removed ? WorkerCounter::removed : WorkerCounter::restored);
   }
   commands_.clear();
 }

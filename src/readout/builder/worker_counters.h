@@ -34,7 +34,7 @@ inline constexpr base::CounterInfo kLostInfo[] = {
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 
 /// What else a worker counts.
-enum class WorkerCounter : std::size_t { corrupt, truncated, continuations, resynchronised, removed, taken_back, count };
+enum class WorkerCounter : std::size_t { corrupt, truncated, continuations, resynchronised, removed, restored, count };
 
 inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},
@@ -42,7 +42,7 @@ inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"continuations", "parts", "Further parts of chunks too large for one run; the first stands in its fragment, cut"},
     {"resynchronised", "times", "Links that found their place again after a jump or a reset"},
     {"removed", "times", "Links removed from the build"},
-    {"taken_back", "times", "Links taken back into the build"},
+    {"restored", "times", "Links restored to the build"},
 };
 static_assert(std::size(kWorkerInfo) == static_cast<std::size_t>(WorkerCounter::count));
 

@@ -1,4 +1,4 @@
-// Which event a chunk belongs to. Pure: ids and the time go in, decisions come out; no thread, no clock, no data (architecture, "Builder").
+// Which event a chunk belongs to. Pure: ids and the time go in, decisions come out; no thread, no clock, no data.
 //
 // A link is *here* - its next id lies where other links are - or *away*. Reset, restart, jump, storm, start of the run and return after a
 // silence are one thing: links go away, and are followed or not. What an away link brings is kept aside and not thrown away: when it is
