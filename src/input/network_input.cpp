@@ -27,9 +27,13 @@ const Settings<NetworkInputSettings>& network_input_table() {
       setting(&K::bus, "bus", "Directory in which publishers are found. Empty means that of this user on this host."),
       setting(&K::name, "subscriber", "Name under which publishers show this readout."),
       setting(
+          &K::publishers, "publishers",
+          "Publishers that links are taken from: \"felix0.0\" is the first reader of router felix0, mostly a card. Empty: "
+          "all on the bus."),
+      setting(
           &K::links, "links",
           "Links that are subscribed to; FID+N is a range, `rodeo route list --links` shows whose they are. Empty means all "
-          "that are on the bus at the start, but for virtual ones, which have no fibre."),
+          "that the publishers have at the start, but for virtual ones, which have no fibre."),
       setting(&K::provider, "provider",
               "Network that is used: a provider of libfabric. auto: verbs where both sides have it, else tcp. shm is for "
               "publishers that offer it by name.",
@@ -88,16 +92,26 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
   const std::uint64_t begin = base::steady_now_ns();
   for (;;) {
     entries_ = living(settings_.bus);
+    const auto absent = std::ranges::find_if(settings_.publishers, [&](const std::string& name) {
+      return std::ranges::find(entries_, name, &transport::BusEntry::name) == entries_.end();
+    });
+    const bool all_there = absent == settings_.publishers.end();
+    if (!settings_.publishers.empty()) {
+      std::erase_if(entries_, [&](const transport::BusEntry& entry) {
+        return std::ranges::find(settings_.publishers, entry.name) == settings_.publishers.end();
+      });
+    }
     const auto missing =
         std::ranges::find_if(settings_.links, [&](Fid link) { return publisher_of(entries_, link) == nullptr; });
     const bool some = std::ranges::any_of(
         entries_, [](const auto& entry) { return std::ranges::any_of(entry.links, &brings_detector_data); });
-    if (some && missing == settings_.links.end()) break;
+    if (all_there && some && missing == settings_.links.end()) break;
     if (base::steady_now_ns() - begin >= static_cast<std::uint64_t>(settings_.wait.count())) {
       throw SetupError(
           {"input.no_publisher",
-           some ? fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing))
-                : fmt::format("no publisher answers on the bus {}", settings_.bus.string()),
+           !all_there ? fmt::format("publisher {} does not answer on the bus {}", *absent, settings_.bus.string())
+           : !some    ? fmt::format("no publisher answers on the bus {}", settings_.bus.string())
+                      : fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing)),
            "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows who is there"});
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
@@ -124,6 +138,7 @@ std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
     if (known == names.end()) {
       names.push_back(name);
       publishers.emplace_back();
+      if (!settings_.publishers.empty()) publishers.back().name = name;
     }
     publishers[at].links.push_back(links[i]);
     publishers[at].indices.push_back(static_cast<LinkIndex>(i));
@@ -134,7 +149,7 @@ std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
 std::unique_ptr<DataStream> NetworkInput::open_trigger_list() {
   const auto list = std::ranges::find_if(entries_, &transport::BusEntry::trigger_list);
   if (list == entries_.end()) return nullptr;
-  return open({{{list->links.front()}, {LinkIndex{0}}}}, true);
+  return open({{.links = {list->links.front()}, .indices = {LinkIndex{0}}}}, true);
 }
 
 std::unique_ptr<DataStream> NetworkInput::open(const std::vector<NetworkStream::Publisher>& publishers, bool trigger_list) {

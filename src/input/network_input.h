@@ -18,7 +18,8 @@ namespace rodeo::input {
 struct NetworkInputSettings {
   std::filesystem::path bus;
   std::string name = "readout";
-  std::vector<Fid> links;  ///< empty: all that the bus has at the start
+  std::vector<std::string> publishers = {};  ///< by name; empty: all
+  std::vector<Fid> links;                    ///< empty: all that these have at the start
   std::string provider = "auto";
   std::filesystem::path secret_file;
   std::uint32_t pages = 64;

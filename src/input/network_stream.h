@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "formats/network_page.h"
@@ -32,6 +33,7 @@ class NetworkStream final : public DataStream {
   struct Publisher {
     std::vector<Fid> links;
     std::vector<LinkIndex> indices;  ///< of these links in the stream
+    std::string name = {};           ///< empty: whoever has them
   };
 
   NetworkStream(const transport::SubscriberSettings& settings, const std::vector<Publisher>& publishers,
@@ -81,7 +83,11 @@ class NetworkStream final : public DataStream {
   };
   struct Source {
     Source(const transport::SubscriberSettings& settings, const Publisher& of, transport::FabricPorts& ports)
-        : subscriber(settings, of.links, ports), indices(of.indices), links(of.links.size()) {}
+        : subscriber(named(settings, of.name), of.links, ports), indices(of.indices), links(of.links.size()) {}
+    static transport::SubscriberSettings named(transport::SubscriberSettings settings, const std::string& publisher) {
+      settings.publisher = publisher;
+      return settings;
+    }
     transport::Subscriber subscriber;
     std::vector<LinkIndex> indices;
     std::vector<LinkState> links;   // by position in the subscription

@@ -171,7 +171,15 @@ def test_slow_control_of_a_cru_answers(rodeo, routed):
     assert sent(rodeo, link, "--ic", "0x54")[0]["answer"] == "ff"
     assert sent(rodeo, link, "--swt", "0xabc0000000badc0ffee")[0]["answer"] == "0xabc0000000badc0ffee"
     assert sent(rodeo, link, "--reset")[0]["answer"] is None
-    assert "error[router.front_end_message]" in sent(rodeo, "0x1000000000400100", "--hex", "01 02 03", exit_code=2)
+    # SCA in frames of 8 bytes, SWT in words of 10, at most 128 of them; IC of 2 or 3 bytes.
+    for protocol, frame in ((1, 8), (2, 10)):
+        for size in (frame - 1, frame + 1, 129 * frame):
+            (rodeo.directory / "wrong").write_bytes(bytes(size))
+            assert "error[router.front_end_message]" in sent(rodeo, f"0x1000000000400{protocol}00", "--file", "wrong", exit_code=2), (protocol, size)
+    for size in (0, 1, 4):
+        (rodeo.directory / "wrong").write_bytes(bytes(size))
+        assert "error[router.front_end_message]" in sent(rodeo, "0x1000000000400300", "--file", "wrong", exit_code=2), size
+    assert sent(rodeo, link, "--ic", "0x54")[0]["answer"] == "ff", "it answers as before"
 
 
 def test_what_cannot_be_sent_is_refused_by_name(rodeo, routed, sides):

@@ -85,6 +85,20 @@ def test_a_link_that_is_sent_unbuffered_waits_for_no_other(rodeo, sides):
     assert built["chunks"]["built"] == 500 * 24
 
 
+def test_a_readout_takes_all_links_of_a_publisher_by_its_name(rodeo, sides):
+    """Two readers of one router, of 12 links each: a card's links need not be listed."""
+    routed = router(sides, "router.readers=2")
+    (rodeo.directory / "net.toml").write_text(READOUT)
+    absent = rodeo("readout", "net.toml", "--seconds", 1, "--set", 'readout.input.publishers=["felix.9"]', "--set", "readout.input.wait=100ms", exit_code=None)
+    assert absent.returncode == 4 and "publisher felix.9 does not answer on the bus" in absent.stderr
+    net = readout(sides, 'readout.input.publishers=["felix.1"]')
+    net.wait_until(has_built(1000), "something is built")
+    built, _ = net.finish()
+    sent, _ = routed.finish()
+    assert built["links"] == 12 and built["verified"] == {"chunks": built["chunks"]["built"], "mismatches": 0}
+    assert {one["reader"] for one in sent["subscribers"] if one["reader"] != "felix.2"} == {"felix.1"}
+
+
 def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
     for name in ("ours", "other"):
         (rodeo.directory / name).write_text(f"the secret of {name}\n")
