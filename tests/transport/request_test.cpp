@@ -122,9 +122,10 @@ class RequestsOver : public Requests, public testing::WithParamInterface<const c
     replier_.reset();
     start(std::move(settings));
   }
-  Requester::Service connect(RequesterSettings settings = {}) {
+  RequesterSettings asker() const {
+    RequesterSettings settings;
     settings.provider = GetParam();
-    return Requests::connect(std::move(settings));
+    return settings;
   }
 };
 
@@ -132,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Provider, RequestsOver, testing::Values("tcp", "shm"),
                          [](const auto& of) { return std::string(of.param); });
 
 TEST_P(RequestsOver, EachIsAnsweredOnceWithWhatItSaid) {
-  const auto service = connect();
+  const auto service = connect(asker());
   std::vector<Bytes> sent;
   std::size_t next = 0;
   constexpr std::size_t kAll = 3000;
@@ -239,7 +240,7 @@ TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
 
 // A page that is let go long after its message came is the other side's again, though nothing else happens on the connection.
 TEST_P(RequestsOver, PagesThatAreLetGoLaterComeBackToWhoSends) {
-  const auto service = connect();
+  const auto service = connect(asker());
   answers_ = false;
   std::size_t sent = 0;
   // The replier keeps all that comes, until no page is left and the rest is copied.
@@ -263,7 +264,7 @@ TEST_P(RequestsOver, PagesThatAreLetGoLaterComeBackToWhoSends) {
 }
 
 TEST_P(RequestsOver, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
-  const auto service = connect();
+  const auto service = connect(asker());
   for (const std::size_t part_bytes : {1UL, 255UL, 256UL, 300UL, 4072UL, 5000UL, 100'000UL}) {
     std::vector<Bytes> parts;
     std::vector<std::span<const std::byte>> list;
@@ -284,7 +285,7 @@ TEST_P(RequestsOver, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
 
 // A piece has only so many parts: a message may need far more pieces than its bytes need pages.
 TEST_P(RequestsOver, AMessageOfManyMorePartsThanThereArePagesArrives) {
-  const auto service = connect();
+  const auto service = connect(asker());
   for (const std::size_t part_bytes : {256UL, 300UL, 700UL}) {
     std::vector<Bytes> parts;
     std::vector<std::span<const std::byte>> list;
@@ -304,7 +305,7 @@ TEST_P(RequestsOver, AMessageOfManyMorePartsThanThereArePagesArrives) {
 }
 
 TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
-  const auto service = connect();
+  const auto service = connect(asker());
   answers_ = false;
   ASSERT_TRUE(requester_->ask(service, 7, pattern(10, 0), 60s));
   ASSERT_TRUE(until([&] { return !asked_.empty(); }));
@@ -322,7 +323,7 @@ TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
 }
 
 TEST_P(RequestsOver, WhatIsKeptStopsNothing) {
-  const auto service = connect();
+  const auto service = connect(asker());
   std::vector<Requester::Reply> kept;
   for (unsigned i = 0; i < 40; ++i) {  // eight pages there are
     ASSERT_TRUE(requester_->ask(service, 1, pattern(3000, i), 60s));
@@ -350,7 +351,7 @@ TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
 }
 
 TEST_P(RequestsOver, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
-  const auto service = connect();
+  const auto service = connect(asker());
   answers_ = false;
   ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 10s));
   ASSERT_TRUE(until([&] { return !asked_.empty(); }));
@@ -366,7 +367,7 @@ TEST_P(RequestsOver, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
 }
 
 TEST_P(RequestsOver, ACancelledOneEndsOnce) {
-  const auto service = connect();
+  const auto service = connect(asker());
   answers_ = false;
   const auto request = requester_->ask(service, 1, pattern(10, 0), 60s);
   ASSERT_TRUE(request);
@@ -439,7 +440,7 @@ TEST_F(Requests, ThoseOfARequesterThatGoesAreDropped) {
 }
 
 TEST_P(RequestsOver, ARefusalIsNoReply) {
-  const auto service = connect();
+  const auto service = connect(asker());
   answers_ = false;
   ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
   ASSERT_TRUE(until([&] { return !asked_.empty(); }));
@@ -450,7 +451,9 @@ TEST_P(RequestsOver, ARefusalIsNoReply) {
 }
 
 TEST_P(RequestsOver, NoMoreAreUnderWayThanMayBe) {
-  const auto service = connect({.name = {}, .most_requests = 3});
+  RequesterSettings few = asker();
+  few.most_requests = 3;
+  const auto service = connect(few);
   answers_ = false;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
   EXPECT_FALSE(requester_->ask(service, 1, pattern(10, 0), 60s));
