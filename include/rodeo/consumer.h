@@ -23,13 +23,14 @@ class FragmentConsumer {
   /// after its work, one that only looks forwards at insertion and keeps a shared reference.
   virtual void insert(FragmentPtr fragment) = 0;
 
+  /// Throws std::exception with a complete sentence if it cannot.
   virtual void start() {}
 
   /// The run is to end: what is under way still comes, and one that waits for others must not do so for ever. Any thread, also again; not called
   /// where the input ends by itself.
   virtual void run_ends() {}
 
-  /// Works off what is queued, then ends its threads. Everything was inserted before; called in list order.
+  /// Works off what is queued, then ends its threads. Everything was inserted before; called in list order. What it throws ends the run as ABORTED.
   virtual void stop() {}
 
   /// The next consumer, or nullptr at the end of the list; set before start().

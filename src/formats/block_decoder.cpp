@@ -12,7 +12,7 @@ namespace rodeo::formats {
 /// Pieces point into the blocks of the current decode() call; at its end they are parked in memory of the link's own.
 struct alignas(64) BlockDecoder::Link {
   static constexpr std::uint8_t kNoSequence = 0xff;
-  static constexpr std::size_t kPieces = 7;
+  static constexpr std::size_t kMostParts = 7;  // so many that a link has two cache lines
 
   struct Part {
     const std::byte* data;
@@ -28,7 +28,7 @@ struct alignas(64) BlockDecoder::Link {
   bool open;
   bool oversize;
   bool listed;  // in to_park_
-  std::array<Part, kPieces> parts;
+  std::array<Part, kMostParts> parts;
 };
 
 /// What one decode() call adds up in registers.
@@ -298,6 +298,7 @@ inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Bat
     }
   }
   const bool alone = wholes.count == 0 && !tail;
+  // Up to here nothing but scratch memory was changed. append_head() may refuse, and changes nothing then; behind it the block is taken.
   if (block.left() == 0 ? link.open : !append_head(block, alone, link, batch)) return false;
 
   link.joined = true;
@@ -449,7 +450,7 @@ inline void BlockDecoder::append(Link& link, const std::byte* data, std::uint32_
     link.oversize = true;
     link.status |= chunk_status::kSoftwareTruncated;
   }
-  if (link.part_count == Link::kPieces) park(link);
+  if (link.part_count == Link::kMostParts) park(link);
   link.parts[link.part_count++] = {data, size};
   link.size += size;
   if (!link.listed) {

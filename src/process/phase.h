@@ -6,7 +6,7 @@
 
 namespace rodeo::process {
 
-/// Where a run stands. It moves forward only.
+/// Where a run stands. It moves forward only, but for a start that failed: that leaves it prepared, to be ended.
 enum class Phase : std::uint8_t {
   prepared,  ///< components made and linked
   ready,     ///< held: it runs when it is told its run

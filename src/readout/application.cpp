@@ -166,7 +166,13 @@ void Application::drain() {
   end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
   Phase ended_by_itself = Phase::running;
   phase_.compare_exchange_strong(ended_by_itself, Phase::draining);
-  for (const auto& consumer : consumers_) consumer->stop();
+  for (const auto& consumer : consumers_) {
+    try {
+      consumer->stop();
+    } catch (const std::exception& error) {
+      if (drain_failure_.empty()) drain_failure_ = fmt::format("{}: {}", consumer->status().name, error.what());
+    }
+  }
   drained_.store(true, std::memory_order_release);
 }
 
@@ -207,7 +213,7 @@ void Application::finish() {
   input_->stop();
   const ReadoutStatus last = status();
   warn_of_duplicates(last);
-  if (failure_.empty()) failure_ = last.failure;
+  if (failure_.empty()) failure_ = last.failure.empty() ? drain_failure_ : last.failure;
   phase_ = Phase::stopped;
 }
 

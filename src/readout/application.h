@@ -44,8 +44,8 @@ class Application {
   /// example one that finds files of this run; another run can be taken then.
   void take_run(std::uint32_t number, std::uint32_t type);
 
-  /// Starts the consumers in list order, then the builders, then the input. Throws SetupError if one of them cannot; what was
-  /// started is stopped again.
+  /// Starts the consumers in list order, then the builders, then the input. Once, in the phase prepared or ready. Throws SetupError if one of them
+  /// cannot; what was started is stopped again, and the application can only be destroyed then.
   void start();
 
   /// Moves the run on: judges back-pressure and links, notices the failure of a consumer and the end of the run. Call it ten to a
@@ -55,9 +55,10 @@ class Application {
   /// Tells the input to stop; step() does the rest. Again is no error.
   void stop();
 
+  /// Any thread.
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
 
-  /// Totals and the current back-pressure. Any time.
+  /// Totals and the current back-pressure. In any phase, by the thread that calls step().
   ReadoutStatus status();
 
   /// Takes a link out of the build or back into it. Returns an error if no ROB has it, it is in that state already, or
@@ -114,6 +115,7 @@ class Application {
   std::string cause_;
   BackPressureHistory history_;
   std::string failure_;
+  std::string drain_failure_;  ///< of the thread that drains; read once that has ended
   std::vector<std::string> messages_;
 };
 

@@ -189,6 +189,16 @@ TEST_F(ApplicationTest, AFailedConsumerStopsTheRunInOrder) {
               ::testing::IsSupersetOf({"input stopped", "builder joined", "first stopped", "second stopped"}));
 }
 
+TEST_F(ApplicationTest, AConsumerThatThrowsAtTheEndFailsTheRunAndTheOthersEndInOrder) {
+  Application application(settings_, registry_);
+  application.start();
+  script_.fail_stop = true;
+  application.stop();
+  run_to_end(application);
+  EXPECT_EQ(application.status().failure, "first: the last block was not written");
+  EXPECT_THAT(script_.noted(), ::testing::IsSupersetOf({"first stopped", "second stopped"}));
+}
+
 TEST_F(ApplicationTest, AFailedInputStopsTheRunInOrder) {
   Application application(settings_, registry_);
   application.start();

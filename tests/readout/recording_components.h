@@ -21,6 +21,7 @@ struct Script {
   std::vector<std::string> calls;
   std::uint64_t events = 0;  ///< the input ends by itself after this many; 0: runs until stop()
   std::atomic<bool> fail_consumer{false};
+  std::atomic<bool> fail_stop{false};  ///< the first consumer throws at the end
   std::atomic<bool> fail_input{false};
   std::atomic<bool> refuse_start{false};
   std::atomic<bool> hold_stop{false};        ///< the first consumer does not come to its end
@@ -137,6 +138,7 @@ class RecordingConsumer final : public FragmentConsumer {
       script_.hold_stop.wait(true);
     }
     script_.note(name_ + " stopped");
+    if (script_.fail_stop && name_ == "first") throw std::runtime_error("the last block was not written");
   }
   Status status() const override {
     Status out;

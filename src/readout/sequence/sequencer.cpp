@@ -210,16 +210,16 @@ bool Sequencer::rises(const Place& from, const Place& to) const {
 Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const Waiting* following, bool final) {
   if (following == nullptr && !final) return Step::wait;
   const std::uint32_t stride = spread(*state.link);
-  if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);
+  if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);  // 22
   const Place place = begun() ? nearest(segments_.of(oldest_).place(oldest_), chunk.id) : first_place(chunk.id);
   const Place after = following == nullptr ? place : resolve(place, following->id, stride);
   if (following != nullptr && !confirms(place, after, stride) && !rises(place, after))
-    return end(state, Verdict::out_of_sequence);
+    return end(state, Verdict::out_of_sequence);  // 23
   if (begun()) {
-    if (const auto found = reachable(state, place)) return take(state, *found);
-    if (following == nullptr) return end(state, Verdict::out_of_sequence);
+    if (const auto found = reachable(state, place)) return take(state, *found);  // 24
+    if (following == nullptr) return end(state, Verdict::out_of_sequence);       // 25
   }
-  return go_away(state, place);
+  return go_away(state, place);  // 26
 }
 
 Sequencer::Step Sequencer::judge_away(State& state, const Waiting& chunk, const Waiting* following, bool final) {

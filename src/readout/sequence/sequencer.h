@@ -11,6 +11,8 @@
 //   reachable: near after `expected`, or at most `reach` events beyond the foremost of the other links that are read with it; and it fits into
 //              the window, or more of the window's links have passed what it would close than are still to come to it
 //
+//   Rows are tested from top to bottom: the first that fits decides.
+//
 //   | # | a link that is here (judge_here)                        | decision                                                        |
 //   |---|---------------------------------------------------------|-----------------------------------------------------------------|
 //   | 1 | place = expected, of a link not half a round of ids     | take; needs no following. If the window has no room: wait. When |
@@ -24,11 +26,21 @@
 //   |   |                                                         | link: late; else out of sequence                                |
 //   | 5 | place reachable, after near place                       | take; what it skipped is missing                                |
 //   | 6 | after near expected, place not between them             | out of sequence: a flipped id                                   |
-//   | 7 | place reachable, and after not between expected and it  | take, if after is reachable, too, or the link has lately skipped|
+//   | 7 | place reachable, after there, too, but before it        | out of sequence: place is flipped                               |
+//   |   | place reachable, not near expected, of a GBT link that  | take, if after is reachable, too, and behind it: it is a witness|
+//   |   | has lately left out nothing                             | of the leap; else out of sequence                               |
+//   |   | place reachable, of any other                           | take                                                            |
 //   | 8 | no following will come, place reachable                 | take                                                            |
 //   | 9 | place not reachable, after on from it in the same       | goes away; the chunk is kept aside                              |
 //   |   | segment, or it begins the next and none will follow     |                                                                 |
 //   |10 | nothing of these                                        | out of sequence                                                 |
+//
+//   |   | a link of which nothing is known yet (judge_new)        |                                                                 |
+//   |22 | following has the same id                               | duplicate                                                       |
+//   |23 | following does not go on from place                     | out of sequence                                                 |
+//   |24 | the run has begun, and place is reachable               | take                                                            |
+//   |25 | the run has begun, and no following will come           | out of sequence                                                 |
+//   |26 | anything else                                           | goes away; the chunk is kept aside                              |
 //
 //   |   | a link that is away (judge_away)                        |                                                                 |
 //   |11 | place = expected, or near after it and after not        | kept aside                                                      |
@@ -132,7 +144,7 @@ class Sequencer {
     std::size_t aside = 1024;      ///< chunks of a link that may wait
     bool listed = false;           ///< announce() will be called
     bool several_threads = false;  ///< links are advanced by several threads
-    std::size_t list_entries = 0;  ///< with `listed`: entries that are remembered, at least twice the window
+    std::size_t list_entries = 0;  ///< with `listed`: entries that are remembered, a power of two, at least twice the window
   };
 
   explicit Sequencer(const Settings& settings);
