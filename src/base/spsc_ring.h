@@ -1,6 +1,7 @@
 // Single-producer, single-consumer ring: hands values from exactly one thread to exactly one other without a lock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -39,6 +40,12 @@ class SpscRing {
     value = std::move(slots_[head & mask_]);
     head_.store(head + 1, std::memory_order_release);
     return true;
+  }
+
+  /// An estimate, never more than there is room for. Any thread.
+  std::size_t size() const {
+    const std::size_t head = head_.load(std::memory_order_acquire);  // first: the tail is not behind it then
+    return std::min(tail_.load(std::memory_order_acquire) - head, mask_ + 1);
   }
 
  private:
