@@ -90,7 +90,7 @@ struct ControlCredit {
   bool operator==(const ControlCredit&) const = default;
 };
 
-/// What whoever fed the publisher has lost during the session, by the name of a counter: "felix_sequence_gaps".
+/// What the process of the publisher has lost so far, of any link, by the name of a counter: "felix_sequence_gaps".
 struct ControlLoss {
   std::string name = {};
   std::uint64_t value = 0;

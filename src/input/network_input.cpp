@@ -26,10 +26,9 @@ const Settings<NetworkInputSettings>& network_input_table() {
   static const Settings<K> table{
       setting(&K::bus, "bus", "Directory in which publishers are found. Empty means that of this user on this host."),
       setting(&K::name, "subscriber", "Name under which publishers show this readout."),
-      setting(
-          &K::publishers, "publishers",
-          "Publishers that links are taken from: \"felix0.0\" is the first reader of router felix0, mostly a card. Empty: "
-          "all on the bus."),
+      setting(&K::publishers, "publishers",
+              "Publishers that links are taken from: \"felix0.0\" is the first reader of router felix0, mostly a card; "
+              "the trigger's list is that of the same router. Empty: all on the bus."),
       setting(
           &K::links, "links",
           "Links that are subscribed to; FID+N is a range, `rodeo route list --links` shows whose they are. Empty means all "
@@ -57,6 +56,9 @@ const transport::BusEntry* publisher_of(const std::vector<transport::BusEntry>& 
   });
   return found == entries.end() ? nullptr : &*found;
 }
+
+/// "felix0" of "felix0.2": a router's readers are numbered, that of the trigger's list as well.
+std::string_view router_of(std::string_view publisher) { return publisher.substr(0, publisher.rfind('.')); }
 
 /// Those of the bus that answer.
 std::vector<transport::BusEntry> living(const std::filesystem::path& bus) {
@@ -98,7 +100,9 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
     const bool all_there = absent == settings_.publishers.end();
     if (!settings_.publishers.empty()) {
       std::erase_if(entries_, [&](const transport::BusEntry& entry) {
-        return std::ranges::find(settings_.publishers, entry.name) == settings_.publishers.end();
+        return std::ranges::none_of(settings_.publishers, [&](const std::string& name) {
+          return entry.trigger_list ? router_of(name) == router_of(entry.name) : name == entry.name;
+        });
       });
     }
     const auto missing =
@@ -149,7 +153,10 @@ std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
 std::unique_ptr<DataStream> NetworkInput::open_trigger_list() {
   const auto list = std::ranges::find_if(entries_, &transport::BusEntry::trigger_list);
   if (list == entries_.end()) return nullptr;
-  return open({{.links = {list->links.front()}, .indices = {LinkIndex{0}}}}, true);
+  return open({{.links = {list->links.front()},
+                .indices = {LinkIndex{0}},
+                .name = settings_.publishers.empty() ? std::string{} : list->name}},
+              true);
 }
 
 std::unique_ptr<DataStream> NetworkInput::open(const std::vector<NetworkStream::Publisher>& publishers, bool trigger_list) {
@@ -197,11 +204,11 @@ std::vector<NamedCounter> NetworkInput::counters() const {
     count(*stream, "");
   }
   for (const auto& list : lists_) count(*list, "list_");
-  // Several streams, and several readers of one router, are told the same.
+  // Several streams, and several readers of one router, are told the same. It need not be of our links: what we lack is counted where it is missed.
   for (const auto* streams : {&streams_, &lists_}) {
     for (const auto& stream : *streams) {
       for (const NamedCounter& lost : stream->losses()) {
-        std::uint64_t& counter = base::counter_named(all, "lost_by_" + lost.name);
+        std::uint64_t& counter = base::counter_named(all, "upstream_" + lost.name);
         counter = std::max(counter, lost.value);
       }
     }

@@ -171,6 +171,7 @@ void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std
   link.count = run.more_follows ? count : count + run.count;
   if (link.skips_rest) {
     link.skips_rest = run.more_follows;
+    link.in_doubt = false;  // this was the rest
     return;
   }
   // Parts come in runs of one.

@@ -54,7 +54,7 @@ class NetworkStream final : public DataStream {
   /// Any thread.
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
   const NetworkCounts& counts() const { return counts_; }
-  /// What its publishers have said at their end that was lost before them. Any thread.
+  /// What the processes of its publishers have lost of any link, as they have said with the end. Any thread.
   std::vector<NamedCounter> losses() const {
     const std::lock_guard lock(losses_mutex_);
     return losses_;

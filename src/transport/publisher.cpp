@@ -89,7 +89,6 @@ struct Client {
   std::uint64_t had_run = 0;     // the last run that is in its pages, by number
   formats::RunPlace place = {};  // in the run that is being appended
   std::string peer = {};
-  std::vector<NamedCounter> losses_before = {};  // the session
 };
 
 /// What subscriptions have come to, those that are gone included.
@@ -171,7 +170,6 @@ struct Publisher::Inside {
   void close_fabric(Client& client);
   void disconnect(Client& client);
   void retarget();
-  std::vector<NamedCounter> losses() const { return settings.losses ? settings.losses() : std::vector<NamedCounter>{}; }
   void refused(std::string_view code) {
     Refusals one;
     one.add(code);
@@ -398,7 +396,6 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     clients.push_back(std::make_unique<Client>(
         std::move(memory),
         Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, numbers, in_chunk, clock_ns)));
-    clients.back()->losses_before = losses();
     client = clients.back().get();
     client->had_run = run_number;
   }
@@ -484,10 +481,8 @@ bool Publisher::Inside::is_old(const Client& client, std::uint64_t now) const {
 void Publisher::Inside::finish(Client& client) {
   if (!client.subscription.ring().empty() || client.under_way > 0) return;
   formats::ControlEnd end{.pages = client.sent};
-  for (const NamedCounter& lost : losses()) {
-    const std::uint64_t before = base::counter_value(client.losses_before, lost.name);
-    if (lost.value > before && end.losses.size() < formats::kMostControlLosses)
-      end.losses.push_back({lost.name, lost.value - before});
+  for (const NamedCounter& lost : settings.losses ? settings.losses() : std::vector<NamedCounter>{}) {
+    if (lost.value > 0 && end.losses.size() < formats::kMostControlLosses) end.losses.push_back({lost.name, lost.value});
   }
   client.socket.say(std::move(end));
   client.state = Client::State::leaving;

@@ -30,7 +30,7 @@ struct PublisherSettings {
   std::size_t most_subscribers = 256;  ///< at a time, with the memory of their pages
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
-  /// What was lost so far of what is published, before it came here; each subscriber is told the difference with the end. Called by the publisher's thread.
+  /// What this process has lost so far, of any link; subscribers are told with the end. Called by the publisher's thread.
   std::function<std::vector<NamedCounter>()> losses = {};
 };
 

@@ -14,9 +14,10 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 200'000'000;       // between two looks at the bus
-constexpr int kMostMessages = 64;                    // at a look: who talks much keeps nobody else waiting
-constexpr std::uint64_t kLeavingNs = 2'000'000'000;  // and to send nothing while it still has something
+constexpr std::uint64_t kLookNs = 200'000'000;            // between two looks at the bus
+constexpr int kMostMessages = 64;                         // at a look: who talks much keeps nobody else waiting
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;       // and to send nothing while it still has something
+constexpr std::uint64_t kLeavingFullNs = 10'000'000'000;  // the same, while our consumers have all pages
 
 }  // namespace
 
@@ -40,12 +41,14 @@ Subscriber::~Subscriber() { close(); }
 
 void Subscriber::progress(std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  // What came since the last time: where this thread stood still, that is long ago. Who has no credit cannot say anything: it is our silence.
-  const bool has_no_credit = state_ == State::flowing && posted_ == came_;
-  if (std::exchange(heard_, false) || has_no_credit || heard_ns_ == 0) heard_ns_ = now_ns;
+  // What came since the last time, and what went back: where this thread stood still, that is long ago.
+  if (std::exchange(heard_, false) || heard_ns_ == 0) heard_ns_ = now_ns;
+  if (std::exchange(gave_back_, false)) gave_back_ns_ = now_ns;
   if (state_ == State::ended) return;
   if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
-  if (leaving_ && (state_ != State::flowing || now_ns - std::max(left_ns_, heard_ns_) > kLeavingNs)) {
+  // Without credit it can send nothing: then it is for our consumers to give pages back.
+  const std::uint64_t patience = posted_ == came_ ? kLeavingFullNs : kLeavingNs;
+  if (leaving_ && (state_ != State::flowing || now_ns - std::max({left_ns_, heard_ns_, gave_back_ns_}) > patience)) {
     close();
     state_ = State::ended;
     return;
@@ -174,7 +177,6 @@ Result<void> Subscriber::subscribe() {
     slots_.assign(settings_.pages, Slot::free);
     free_.resize(settings_.pages);
     std::iota(free_.begin(), free_.end(), 0U);
-    wish_ = {.session = random_number(), .taken = 0};
   }
   if (page_bytes_ != entry_->page_bytes)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size, and old ones are still in use"});
@@ -259,18 +261,17 @@ std::optional<Subscriber::Received> Subscriber::next() {
 }
 
 void Subscriber::give_back(std::uint32_t slot) {
+  gave_back_ = true;
   slots_[slot] = Slot::free;
   free_.push_back(slot);
 }
 
 // What is free is posted, and the publisher is told of it, and of what came, once one of the two has come to a step.
 void Subscriber::give_credit(std::uint64_t step) {
-  const bool had_none = posted_ == came_;
   for (; !held_ && !free_.empty() && port_->receive(connection_, free_.back()); free_.pop_back()) {
     slots_[free_.back()] = Slot::posted;
     ++posted_;
   }
-  if (had_none && posted_ != came_) hear();
   const bool runs_short = posted_ != told_ && told_ <= came_ + slots_.size() / 2;
   if (runs_short || posted_ - told_ >= step || taken_ - told_taken_ >= step) say_what_came();
 }

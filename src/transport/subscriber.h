@@ -95,14 +95,15 @@ class Subscriber {
   /// What has come is no page: the connection is made anew, if it is there still.
   void refuse(const std::string& why);
 
-  /// Asks the publisher for what it still has, then for the end; one that sends nothing for two seconds is not waited for.
+  /// Asks the publisher for what it still has, then for the end; one that sends nothing for two seconds is not waited for; nor
+  /// are consumers who have all pages, and have given none back for ten.
   void leave();
 
   /// The publisher has said that no more comes, or nobody is to come; and all has been taken.
   bool ended() const { return state_ == State::ended && received_.empty(); }
   bool flowing() const { return state_ == State::flowing; }
 
-  /// What was lost before the publisher, as it has said with the end.
+  /// What the publisher's process has lost, as it has said with the end.
   const std::vector<formats::ControlLoss>& losses() const { return losses_; }
 
   /// Changes when a new session begins, whose counts, clock and page numbers are from 0.
@@ -191,7 +192,9 @@ class Subscriber {
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t heard_ns_ = 0;
-  bool heard_ = false;  // since progress()
+  std::uint64_t gave_back_ns_ = 0;
+  bool heard_ = false;      // since progress()
+  bool gave_back_ = false;  // since then
   bool held_ = false;
   bool leaving_ = false;
   std::uint64_t left_ns_ = 0;

@@ -587,6 +587,7 @@ TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
   PublisherSettings full = publisher();
   full.name = "a.0";
   full.most_subscribers = 0;
+  full.page_bytes = 8192;  // and is of another kind
   other_.emplace(full, links_);
   subscriber_->refuse("the test wants it so");
   // The first does not answer in time, so the other is asked.
@@ -597,11 +598,13 @@ TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
     subscriber_->progress(now_);
   }
   ASSERT_EQ(subscriber_->publisher(), "a.0");
-  for (int i = 0; i < 1000 && !subscriber_->last_end(); ++i) {
+  const auto refused = [&] { return base::counter_value(other_->counters(), "refused_peers"); };
+  for (int i = 0; i < 1000 && refused() == 0; ++i) {
     now_ += 1'000'000;
     other_->progress(now_, now_);
     subscriber_->progress(now_);
   }
+  ASSERT_EQ(refused(), 1U) << "it was asked, and has refused";
   ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
   EXPECT_EQ(subscriber_->publisher(), "test.0");
   EXPECT_EQ(subscriber_->connections(), connections + 1);

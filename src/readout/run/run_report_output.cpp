@@ -46,6 +46,16 @@ std::string reasons(const std::vector<NamedCounter>& counters) {
   return out;
 }
 
+/// What the processes before this one say that they have lost; ours is what we lack of it.
+std::vector<NamedCounter> lost_upstream(const std::vector<NamedCounter>& input) {
+  constexpr std::string_view kPrefix = "upstream_";
+  std::vector<NamedCounter> lost;
+  for (const NamedCounter& counter : input) {
+    if (counter.name.starts_with(kPrefix)) lost.push_back({counter.name.substr(kPrefix.size()), counter.value});
+  }
+  return lost;
+}
+
 /// What a consumer should have written or done, and has not; shares and limits that were asked for are no loss.
 std::string losses_text(const FragmentConsumer::Status& consumer) {
   constexpr std::string_view kPrefix = "unwritten_";
@@ -254,6 +264,8 @@ std::string report_text(const RunReport& report) {
   if (report.no_data) row("input", "no data came: {}", advice.no_data);
   if (const auto losses = report.input_losses(); !losses.empty())
     row("input", "data were lost before they came here, {}{}", advice.lost, reasons(losses));
+  if (const std::string lost = reasons(lost_upstream(report.input)); !lost.empty())
+    row("upstream", "lost there, of whatever link{}", lost);
   if (const std::uint64_t silent = counter_value(report.input, "cards_silent"); silent > 0)
     row("input", "{} had brought nothing for a second or longer at the end, while others had",
         base::counted(silent, "card"));

@@ -26,7 +26,7 @@ Error failure(std::string code, const std::string& doing, long status, std::stri
   return {std::move(code), "cannot " + doing + ": " + fi_strerror(static_cast<int>(-status)), {}, std::move(next)};
 }
 
-// A queue of an RDMA device has room for all that its ends may have under way: one that overflows ends them all. That of tcp grows.
+// A queue of an RDMA device has room for all that its ends may have under way: one that overflows ends them all. Those of `many` are of tcp, and grow.
 Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room(std::size_t operations) {
   const bool many = size_ == PortSize::many;
   for (const auto& queue : queues_) {
@@ -183,6 +183,8 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
   if (filled == events.size()) return filled;
   note_ready_queues();
   read_.swap(hot_);
+  // Where events do not last for all, another begins next time.
+  if (read_.size() > 1) std::ranges::rotate(read_, read_.begin() + polls_ % read_.size());
   for (Queue* const queue : read_) {
     queue->hot = false;
     if (filled == events.size() || read(*queue, events, filled)) touch(*queue);
