@@ -251,7 +251,9 @@ Result<ExitCode> list(const TalkOptions& options) {
   } else {
     table.print(options.format);
   }
-  if (reading.entries.empty()) std::fprintf(stderr, "nobody publishes or serves on the bus %s\n", bus.c_str());
+  if (reading.entries.empty())
+    std::fprintf(stderr, "nobody publishes or serves on the bus %s%s\n", bus.c_str(),
+                 std::filesystem::is_directory(bus) ? "" : ": there is no such directory");
   for (const Error& error : reading.unreadable) print_error(error);
   return reading.unreadable.empty() ? ExitCode::done : ExitCode::partial;
 }

@@ -113,9 +113,11 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
     if (base::steady_now_ns() - begin >= static_cast<std::uint64_t>(settings_.wait.count())) {
       throw SetupError(
           {"input.no_publisher",
-           !all_there ? fmt::format("publisher {} does not answer on the bus {}", *absent, settings_.bus.string())
-           : !some    ? fmt::format("no publisher answers on the bus {}", settings_.bus.string())
-                      : fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing)),
+           !std::filesystem::is_directory(settings_.bus)
+               ? fmt::format("there is no directory {}, where publishers would be", settings_.bus.string())
+           : !all_there ? fmt::format("publisher {} does not answer on the bus {}", *absent, settings_.bus.string())
+           : !some      ? fmt::format("no publisher answers on the bus {}", settings_.bus.string())
+                   : fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing)),
            "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows who is there"});
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{50});

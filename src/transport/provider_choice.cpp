@@ -1,11 +1,13 @@
 #include "transport/provider_choice.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <filesystem>
+#include <string_view>
 
 namespace rodeo::transport {
 
@@ -31,6 +33,21 @@ std::vector<std::string> provider_choice(const std::string& wanted, const BusEnt
   if (offered("verbs") && here.rdma) choice.emplace_back("verbs");
   if (offered("tcp")) choice.emplace_back("tcp");
   return choice;
+}
+
+Result<void> refuse_unknown_providers(const std::vector<std::string>& providers) {
+  constexpr std::array<std::string_view, 3> kKnown{"tcp", "shm", "verbs"};
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    const bool known = std::ranges::find(kKnown, providers[i]) != kKnown.end();
+    const bool again = std::ranges::find(providers, providers[i]) != providers.begin() + static_cast<std::ptrdiff_t>(i);
+    if (!known || again)
+      return std::unexpected(
+          Error{"transport.provider",
+                fmt::format("the network provider `{}` is {}", providers[i], known ? "named twice" : "unknown"),
+                {},
+                "providers = [] offers what there is; else any of tcp, shm, verbs"});
+  }
+  return {};
 }
 
 }  // namespace rodeo::transport

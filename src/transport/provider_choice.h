@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "transport/bus.h"
 
 namespace rodeo::transport {
@@ -25,5 +26,8 @@ std::vector<std::string> offered_providers(const Here& here);
 /// That may be tried with this publisher, the fastest first; empty: it offers none that can be had here. `wanted`: a provider by name, or "auto": verbs
 /// where both sides have it, else tcp.
 std::vector<std::string> provider_choice(const std::string& wanted, const BusEntry& publisher, const Here& here);
+
+/// Error transport.provider: one of these is no provider that Rodeo knows, or is there twice.
+Result<void> refuse_unknown_providers(const std::vector<std::string>& providers);
 
 }  // namespace rodeo::transport

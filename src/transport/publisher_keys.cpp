@@ -6,11 +6,13 @@
 
 #include "transport/bus.h"
 #include "transport/control_socket.h"
+#include "transport/provider_choice.h"
 #include "transport/secret.h"
 
 namespace rodeo::transport {
 
 Result<PublisherSettings> PublisherKeys::publisher(std::string name) const {
+  RODEO_TRY(refuse_unknown_providers(providers));
   const std::string secret = RODEO_TRY(read_secret(secret_file));
   PublisherSettings settings{.name = std::move(name),
                              .bus = bus.empty() ? default_bus() : bus,

@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "transport/bus.h"
+#include "transport/provider_choice.h"
 #include "transport/publisher.h"
 #include "transport/secret.h"
 
 namespace rodeo::transport {
 
 Result<ReplierSettings> ReplierKeys::replier(std::string name, std::string service) const {
+  RODEO_TRY(refuse_unknown_providers(providers));
   const std::string secret = RODEO_TRY(read_secret(secret_file));
   RODEO_TRY(refuse_open_address({.name = name, .bus = bus, .address = address, .secret = secret}));
   return ReplierSettings{.name = std::move(name),

@@ -18,8 +18,10 @@ Result<std::string> read_secret(const std::filesystem::path& file) {
                                  "`head -c 32 /dev/urandom | base64 > FILE; chmod 600 FILE` makes one"});
   };
   struct stat status{};
+  // Asked before: to open what is no file, a pipe, may wait for ever.
+  if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return refused("cannot be read");
   std::ifstream in(file, std::ios::binary);
-  if (!in || ::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return refused("cannot be read");
+  if (!in) return refused("cannot be read");
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) return refused("can be read by others than its owner");
   std::string secret(kMost + 1, '\0');
   in.read(secret.data(), static_cast<std::streamsize>(secret.size()));

@@ -93,7 +93,10 @@ bool Subscriber::greet(const BusEntry& entry) {
   publisher_ = entry.name;
   const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
   if (choice.empty()) {
-    trouble_ = fmt::format("publisher {} offers no network that can be had here", publisher_);
+    const Error why{"transport.provider", fmt::format("publisher {} offers no network that can be had here", publisher_)};
+    trouble_ = why.what;
+    if (std::exchange(said_[publisher_], why.code) != why.code) base::log_warning("{}; it is asked again", trouble_);
+    last_end_ = why;
     return false;
   }
   provider_ = choice[failures_ % choice.size()];
@@ -289,7 +292,7 @@ void Subscriber::refuse(const std::string& why) {
 void Subscriber::leave() {
   if (leaving_) return;
   leaving_ = true;
-  if (state_ == State::flowing) socket_.say(formats::ControlLeave{});
+  if (state_ >= State::subscribed && state_ != State::ended) socket_.say(formats::ControlLeave{});
 }
 
 void Subscriber::broken(Error why) {

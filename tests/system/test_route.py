@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import signal
 import subprocess
@@ -368,6 +369,11 @@ def test_what_cannot_be_routed_is_refused(rodeo):
     assert "router.readers" in rodeo("route", file, "--set", "router.readers=30", exit_code=3).stderr
     assert "transport.no_secret" in rodeo("route", file, "--set", "router.address=0.0.0.0", exit_code=None).stderr
     assert "router.flush" in rodeo("explain", "router.flush").stdout
+    for wrong in ("foo", '["tcp", "tcp"]', '[""]'):
+        assert "error[transport.provider]" in rodeo("route", file, "--set", f"router.providers={wrong}", exit_code=None).stderr
+    os.mkfifo(rodeo.directory / "pipe", 0o600)
+    assert "error[transport.secret_file]" in rodeo("route", file, "--set", "router.secret_file=pipe", exit_code=None).stderr
+    assert "there is no such directory" in rodeo("route", "list", "--bus", "nowhere").stderr
     file.write_text("[router.input]\ntype = 'card'\ncards = ['3b:00']\n")
     assert "router.input.cards" in rodeo("check", file, exit_code=3).stderr
     file.write_text("[router]\nflash = '1ms'\n")

@@ -304,6 +304,26 @@ TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "no_subscriber"), 7);
 }
 
+// It was accepted, and ends before its connection stands: nobody holds anything for it.
+TEST_F(Subscribers, WhoLeavesBeforeItIsConnectedIsNotWaitedFor) {
+  publisher_.emplace(publisher(), links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  for (int i = 0; i < 10'000 && !publisher_->wanted(0); ++i) {
+    now_ += 1'000'000;
+    publisher_->progress(now_, now_);
+    subscriber_->progress(now_);
+  }
+  ASSERT_TRUE(publisher_->wanted(0));
+  ASSERT_FALSE(subscriber_->flowing());
+  subscriber_->leave();
+  for (int i = 0; i < 1000 && publisher_->wanted(0); ++i) {
+    subscriber_->progress(now_ += 1'000'000);
+    publisher_->progress(now_, now_);
+  }
+  EXPECT_FALSE(publisher_->wanted(0)) << "long before `grace` is over";
+  EXPECT_TRUE(subscriber_->ended());
+}
+
 TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   start();
   std::vector<std::uint32_t> kept;  // slots: no credit is given but for those that go back
