@@ -3,6 +3,7 @@
 import contextlib
 import re
 import threading
+import time
 
 from conftest import scaled
 
@@ -62,6 +63,14 @@ def shows(page, *states):
     from playwright.sync_api import expect
 
     expect(page.locator("[data-state]")).to_have_attribute("data-state", re.compile(f"^({'|'.join(states)})$"))
+
+
+def until(page, expression, argument=None):
+    """Asks the page until the expression holds. Playwright's own waiting evaluates strings in the page, which its Content Security Policy forbids from the second look on."""
+    deadline = time.monotonic() + scaled(LONG_S)
+    while not page.evaluate(expression, argument):
+        assert time.monotonic() < deadline, f"waited in vain for {expression}"
+        page.wait_for_timeout(50)
 
 
 def sees(page, selector, text):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browsing import LONG_S, Served, sees, shows
+from browsing import LONG_S, Served, sees, shows, until
 from conftest import BUILD, ROOT, scaled
 from running_room import RunningRoom, phases
 
@@ -182,7 +182,7 @@ def test_the_page_draws_the_farm_and_what_became_of_its_events(room, page):
                       and document["numbers"]["farm"]["recorded"] == document["numbers"]["farm"]["accepted"] + document["numbers"]["farm"]["debug"]
                       and document["numbers"]["farm"], "all is decided and recorded")
     assert farm["accepted"] > 0 and farm["rejected"] > 0 and farm["reassigned"] > 0 and farm["debug"] > 0
-    page.wait_for_function("(number) => document.querySelector('[data-farm=\"recorder\"] dd').textContent.replace(/\\D/g, '') === String(number)", arg=farm["recorded"])
+    until(page, "(number) => document.querySelector('[data-farm=\"recorder\"] dd').textContent.replace(/\\D/g, '') === String(number)", farm["recorded"])
     assert drawn(page) == told(room.document()["numbers"]["farm"])
     room.command("stop")
 

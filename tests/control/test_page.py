@@ -8,7 +8,7 @@ import re
 import signal
 
 import pytest
-from browsing import LONG_S, Served, sees, shows
+from browsing import LONG_S, Served, sees, shows, until
 from running_room import RunningRoom
 from small_systems import emulator_file, process, readout_file, write
 from test_page_build import build
@@ -287,7 +287,7 @@ def test_logs_are_searched_by_run_level_audience_and_text(page, served):
     page.locator("[data-search]").fill("begins")
     page.locator("[data-search]").press("Enter")
     page.locator("[data-log] p", has_text=f"run {number} begins").first.wait_for()
-    page.wait_for_function("[...document.querySelectorAll('[data-log] p')].every(line => line.textContent.includes('begins'))")
+    until(page, "[...document.querySelectorAll('[data-log] p')].every(line => line.textContent.includes('begins'))")
     assert re.search(rf"run={number}.*audience=operator.*search=begins", page.url)
     page.locator("[data-least]").select_option("error")
     sees(page, "[data-log]", "no lines")
