@@ -42,7 +42,10 @@ const Settings<NetworkInputSettings>& network_input_table() {
               {.minimum = 4, .maximum = 4096}),
       setting(&K::monitor, "monitor", "Rather lose chunks than make publishers wait."),
       setting(&K::unbuffered, "unbuffered", "Publishers send each run at once: less latency, more work."),
-      setting(&K::wait, "wait", "How long publishers are waited for at the start.", {.minimum = 0}),
+      setting(&K::wait, "wait",
+              "How long publishers are waited for at the start; one that refuses for longer (another secret or version) "
+              "ends the run.",
+              {.minimum = 0}),
       setting(&K::silence, "silence",
               "A publisher that has not been heard for so long is no longer waited for; events go on without its links.",
               {.minimum = 1e8}),
@@ -173,6 +176,7 @@ std::unique_ptr<DataStream> NetworkInput::open(const std::vector<NetworkStream::
   const auto silence = static_cast<std::uint64_t>(settings_.silence.count());
   auto& streams = trigger_list ? lists_ : streams_;
   streams.push_back(std::make_unique<NetworkStream>(settings, publishers, silence));
+  streams.back()->give_up_after(settings_.wait);
   return std::make_unique<StreamHandle>(*streams.back());
 }
 
@@ -180,6 +184,15 @@ void NetworkInput::stop() {
   for (const auto* streams : {&streams_, &lists_}) {
     for (const auto& stream : *streams) stream->stop();
   }
+}
+
+std::string NetworkInput::failure() const {
+  for (const auto* streams : {&streams_, &lists_}) {
+    for (const auto& stream : *streams) {
+      if (std::string why = stream->failure(); !why.empty()) return why;
+    }
+  }
+  return {};
 }
 
 bool NetworkInput::connected() const {

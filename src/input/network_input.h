@@ -46,6 +46,7 @@ class NetworkInput final : public DataInput, public Connecting {
   void start() override {}
   void stop() override;
   bool connected() const override;
+  std::string failure() const override;
 
   /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came),
   /// "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections"; of the trigger's lists all but "sent", as "list_network_lost".

@@ -1,9 +1,12 @@
 #include "input/network_stream.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sentence.h"
 
 namespace rodeo::input {
 namespace {
@@ -80,6 +83,27 @@ void NetworkStream::look_around(std::uint64_t now_ns) {
   counts_.connections.set(connections);
   const bool all = std::ranges::all_of(sources_, [](const auto& source) { return source->subscriber.connections() > 0; });
   connected_.store(all, std::memory_order_relaxed);
+  if (give_up_ns_ != 0 && !all) note_refusals(now_ns);
+}
+
+// Secrets, versions and networks do not change by themselves.
+void NetworkStream::note_refusals(std::uint64_t now_ns) {
+  const auto refused = std::ranges::find_if(sources_, [](const auto& source) {
+    const auto& why = source->subscriber.last_end();
+    return source->subscriber.connections() == 0 && why &&
+           (why->code == "transport.secret" || why->code == "transport.version" || why->code == "transport.provider");
+  });
+  if (refused == sources_.end()) {
+    refused_since_ns_ = 0;
+    return;
+  }
+  if (refused_since_ns_ == 0) refused_since_ns_ = now_ns;
+  if (now_ns - refused_since_ns_ < give_up_ns_) return;
+  const transport::Subscriber& subscriber = (*refused)->subscriber;
+  const std::lock_guard lock(told_mutex_);
+  if (failure_.empty())
+    failure_ =
+        fmt::format("publisher {} cannot be had: {}", subscriber.publisher(), base::in_a_line(*subscriber.last_end()));
 }
 
 bool NetworkStream::deliver(Source& source, Page*& out) {
@@ -111,7 +135,7 @@ bool NetworkStream::deliver(Source& source, Page*& out) {
     return true;
   }
   if (subscriber.ended() && !std::exchange(source.ended, true)) {
-    const std::lock_guard lock(losses_mutex_);
+    const std::lock_guard lock(told_mutex_);
     for (const auto& loss : subscriber.losses()) losses_.push_back({loss.name, loss.value});
   }
   return false;

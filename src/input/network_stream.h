@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -51,12 +52,20 @@ class NetworkStream final : public DataStream {
   bool source_ended(std::uint32_t source) const override { return sources_[source]->ended; }
   void hold(std::uint32_t source, bool held) override;
 
+  /// A publisher that has refused for so long, and would go on to, is a failure of the input. Before the first poll().
+  void give_up_after(std::chrono::nanoseconds refused) { give_up_ns_ = static_cast<std::uint64_t>(refused.count()); }
+  /// Which one refuses, and why; empty while all is well, unchanged once it is said. Any thread.
+  std::string failure() const {
+    const std::lock_guard lock(told_mutex_);
+    return failure_;
+  }
+
   /// Any thread.
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
   const NetworkCounts& counts() const { return counts_; }
   /// What the processes of its publishers have lost of any link, as they have said with the end. Any thread.
   std::vector<NamedCounter> losses() const {
-    const std::lock_guard lock(losses_mutex_);
+    const std::lock_guard lock(told_mutex_);
     return losses_;
   }
   /// To each of its publishers there is a connection, or has been one. Any thread.
@@ -110,6 +119,7 @@ class NetworkStream final : public DataStream {
   void cut(Source& source, NetworkPage& page, std::size_t position);
   void take_back();
   void look_around(std::uint64_t now_ns);
+  void note_refusals(std::uint64_t now_ns);
   void advance_clock(std::uint64_t now_ns);
 
   const std::uint64_t silence_ns_;
@@ -122,8 +132,11 @@ class NetworkStream final : public DataStream {
   std::uint64_t clock_ns_ = 0;
   Delivered delivered_;
   NetworkCounts counts_;
-  mutable std::mutex losses_mutex_;
+  std::uint64_t give_up_ns_ = 0;
+  std::uint64_t refused_since_ns_ = 0;
+  mutable std::mutex told_mutex_;
   std::vector<NamedCounter> losses_;
+  std::string failure_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> connected_{false};
 };

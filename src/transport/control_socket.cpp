@@ -151,6 +151,7 @@ void ControlSocket::wait(std::chrono::milliseconds patience) const {
 }
 
 std::string ControlSocket::peer() const {
+  if (!peer_.empty()) return peer_;
   SocketAddress address;
   address.bytes = sizeof address.storage;
   if (::getpeername(socket_.get(), address.get(), &address.bytes) != 0) return "a peer that is gone";
@@ -177,7 +178,9 @@ std::optional<ControlSocket> ControlListener::accept() const {
   base::UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return std::nullopt;
   prepare(socket.get(), ControlSocket::Peer::reads);
-  return ControlSocket(std::move(socket));
+  ControlSocket accepted(std::move(socket));
+  accepted.peer_ = accepted.peer();  // it may be gone when it is to be named
+  return accepted;
 }
 
 bool is_wildcard(const std::string& address) {

@@ -49,7 +49,10 @@ class ControlSocket {
   std::string peer() const;
 
  private:
+  friend class ControlListener;
+
   base::UniqueFd socket_;
+  std::string peer_;  // of one that was accepted
   std::vector<std::byte> in_;
   std::size_t taken_ = 0;  // of in_
   std::vector<std::byte> out_;

@@ -71,7 +71,9 @@ bool Reception::listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit
 
 void Reception::refuse(Guest& guest, const Error& why, Refusals& refusals) const {
   if (why.code == "transport.closed") return;
-  base::log_warning("{}: {} is turned away: {}", publisher_, guest.socket.peer(), base::in_a_line(why));
+  static base::LogThrottle throttle;
+  if (const auto turn = throttle.turn())
+    base::log_warning("{}: {} is turned away: {}{}", publisher_, guest.socket.peer(), base::in_a_line(why), turn.suffix());
   guest.socket.flush();
   refusals.add(why.code);
 }

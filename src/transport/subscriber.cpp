@@ -202,7 +202,7 @@ Result<void> Subscriber::subscribe() {
 Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
   if (accept.page_bytes != page_bytes_)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
-  instance_ = entry_->instance;
+  anew_ = std::exchange(instance_, entry_->instance) != entry_->instance;
   session_ = wish_.session;
   taken_ = wish_.taken;
   if (!accept.resumed) {
@@ -225,7 +225,14 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       state_ = State::flowing;
       hear();
       ++connections_;
-      if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
+      if (connections_ > 1 && anew_) {
+        base::log_warning(
+            "publisher {} is there again, begun anew: what it had and did not send is in no count here, and numbers of its "
+            "links may begin anew",
+            publisher_);
+      } else if (connections_ > 1) {
+        base::log_info("publisher {} is there again", publisher_);
+      }
       trouble_.clear();
       last_end_.reset();
       said_.clear();

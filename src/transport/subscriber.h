@@ -167,6 +167,7 @@ class Subscriber {
   Wish wish_;  // what was asked for; ours once it is accepted
   std::uint64_t session_;
   std::uint64_t instance_ = 0;  // of the publisher that has it
+  bool anew_ = false;           // it, or another in its place, knew nothing of the session before
   std::uint64_t sessions_ = 0;
   std::uint64_t connections_ = 0;
   ControlSocket socket_;

@@ -33,6 +33,10 @@ constexpr Advice kAdvice[] = {
      "in the recording"},
     {"event_file", "see what the file holds (rodeo data list FILE), and that readout.rob.links names links of it",
      "in the event file"},
+    {"network",
+     "see what is on the network (rodeo route list --links), whether it has data (rodeo route status), and the warnings "
+     "above",
+     "in the network or before it"},
     {"", "see that its source is on, and that readout.rob.links names links of it", "in what it reads"},
 };
 
