@@ -30,7 +30,7 @@ class FragmentConsumer {
   /// where the input ends by itself.
   virtual void run_ends() {}
 
-  /// Works off what is queued, then ends its threads. Everything was inserted before; called in list order. What it throws ends the run as ABORTED.
+  /// Works off what is queued, then ends its threads. Everything was inserted before; called in list order. A std::exception ends the run as ABORTED.
   virtual void stop() {}
 
   /// The next consumer, or nullptr at the end of the list; set before start().

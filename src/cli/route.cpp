@@ -219,10 +219,8 @@ Table links_of(const std::vector<transport::BusEntry>& entries, std::chrono::mil
   return table;
 }
 
-Result<ExitCode> list(const TalkOptions& options) {
-  constexpr std::chrono::milliseconds kPatience{500};
-  const std::filesystem::path bus = options.bus.empty() ? transport::default_bus() : std::filesystem::path(options.bus);
-  const auto reading = RODEO_TRY(transport::read_bus(bus));
+/// What each says of itself.
+Table publishers_of(const std::vector<transport::BusEntry>& entries, std::chrono::milliseconds patience) {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   Table table({{"name", "name"},
                {"does", "service"},
@@ -234,11 +232,11 @@ Result<ExitCode> list(const TalkOptions& options) {
                {"providers", "providers"},
                {"age [s]", "age_seconds"},
                {"alive", "alive"}});
-  for (const transport::BusEntry& entry : reading.entries) {
+  for (const transport::BusEntry& entry : entries) {
     std::string providers;
     for (const std::string& one : entry.providers) providers += (providers.empty() ? "" : ",") + one;
     const double age = std::max(now - entry.unix_time, 0.0);
-    const bool alive = transport::lives(entry, kPatience);
+    const bool alive = transport::lives(entry, patience);
     table.add_row({entry.name, Cell(entry.service.empty() ? Json() : Json(entry.service), purpose_of(entry)), entry.host,
                    entry.pid, fmt::format("{}:{}", entry.address, entry.port),
                    Cell(entry.links.size(), entry.service.empty() && !entry.trigger_list ? "" : "-"),
@@ -246,11 +244,14 @@ Result<ExitCode> list(const TalkOptions& options) {
                    Cell(age, fmt::format("{:.0f}", age)),
                    Cell(alive, alive ? "yes" : "no", alive ? Style::good : Style::bad)});
   }
-  if (options.links) {
-    links_of(reading.entries, kPatience).print(options.format);
-  } else {
-    table.print(options.format);
-  }
+  return table;
+}
+
+Result<ExitCode> list(const TalkOptions& options) {
+  constexpr std::chrono::milliseconds kPatience{500};
+  const std::filesystem::path bus = options.bus.empty() ? transport::default_bus() : std::filesystem::path(options.bus);
+  const auto reading = RODEO_TRY(transport::read_bus(bus));
+  (options.links ? links_of(reading.entries, kPatience) : publishers_of(reading.entries, kPatience)).print(options.format);
   if (reading.entries.empty())
     std::fprintf(stderr, "nobody publishes or serves on the bus %s%s\n", bus.c_str(),
                  std::filesystem::is_directory(bus) ? "" : ": there is no such directory");

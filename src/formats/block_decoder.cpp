@@ -12,7 +12,7 @@ namespace rodeo::formats {
 /// Pieces point into the blocks of the current decode() call; at its end they are parked in memory of the link's own.
 struct alignas(64) BlockDecoder::Link {
   static constexpr std::uint8_t kNoSequence = 0xff;
-  static constexpr std::size_t kMostParts = 7;  // so many that a link has two cache lines
+  static constexpr std::size_t kMostParts = 7;  // that may lie in blocks; with more the chunk is parked
 
   struct Part {
     const std::byte* data;

@@ -1,6 +1,7 @@
 // Links that come over the network: one stream's, of one or several publishers.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -53,7 +54,9 @@ class NetworkStream final : public DataStream {
   void hold(std::uint32_t source, bool held) override;
 
   /// A publisher that has refused for so long, and would go on to, is a failure of the input. Before the first poll().
-  void give_up_after(std::chrono::nanoseconds refused) { give_up_ns_ = static_cast<std::uint64_t>(refused.count()); }
+  void give_up_after(std::chrono::nanoseconds refused) {
+    give_up_ns_ = std::max<std::uint64_t>(static_cast<std::uint64_t>(refused.count()), 1);
+  }
   /// Which one refuses, and why; empty while all is well, unchanged once it is said. Any thread.
   std::string failure() const {
     const std::lock_guard lock(told_mutex_);
@@ -132,7 +135,7 @@ class NetworkStream final : public DataStream {
   std::uint64_t clock_ns_ = 0;
   Delivered delivered_;
   NetworkCounts counts_;
-  std::uint64_t give_up_ns_ = 0;
+  std::uint64_t give_up_ns_ = 0;  // 0: never
   std::uint64_t refused_since_ns_ = 0;
   mutable std::mutex told_mutex_;
   std::vector<NamedCounter> losses_;

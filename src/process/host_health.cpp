@@ -190,24 +190,18 @@ std::string host_metrics(std::span<const std::string> directories, const fs::pat
   each("rodeo_host_cpu_idle_seconds_total", "counter", "Time that it had nothing to do, or waited for disks.", cores, "cpu",
        &CoreTimes::cpu, [&](const CoreTimes& one) { return static_cast<double>(one.idle_ticks) * tick; });
 
-  if (const auto interrupts = parse_stat(stat, "intr")) {
-    out.metric("rodeo_host_interrupts_total", "counter", "Interrupts that the host has served.");
-    out.sample(*interrupts);
-  }
-  if (const auto switches = parse_stat(stat, "ctxt")) {
-    out.metric("rodeo_host_context_switches_total", "counter", "Times that a core went from one thread to another.");
-    out.sample(*switches);
-  }
-
+  const auto single = [&](const char* name, const char* type, const char* help, std::optional<std::uint64_t> value) {
+    if (!value) return;
+    out.metric(name, type, help);
+    out.sample(*value);
+  };
+  single("rodeo_host_interrupts_total", "counter", "Interrupts that the host has served.", parse_stat(stat, "intr"));
+  single("rodeo_host_context_switches_total", "counter", "Times that a core went from one thread to another.",
+         parse_stat(stat, "ctxt"));
   const std::string memory = text_of_file(root / "proc/meminfo").value_or("");
-  if (const auto total = parse_memory(memory, "MemTotal")) {
-    out.metric("rodeo_host_memory_bytes", "gauge", "Memory of the host.");
-    out.sample(*total);
-  }
-  if (const auto available = parse_memory(memory, "MemAvailable")) {
-    out.metric("rodeo_host_memory_available_bytes", "gauge", "Of it, what processes can have without swapping.");
-    out.sample(*available);
-  }
+  single("rodeo_host_memory_bytes", "gauge", "Memory of the host.", parse_memory(memory, "MemTotal"));
+  single("rodeo_host_memory_available_bytes", "gauge", "Of it, what processes can have without swapping.",
+         parse_memory(memory, "MemAvailable"));
   const auto pages = huge_pages(root);
   each("rodeo_host_huge_pages", "gauge", "Huge pages that were set aside.", pages, "size", &HugePages::size,
        [](const HugePages& one) { return one.total; });

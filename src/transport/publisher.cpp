@@ -170,11 +170,6 @@ struct Publisher::Inside {
   void close_fabric(Client& client);
   void disconnect(Client& client);
   void retarget();
-  void refused(std::string_view code) {
-    Refusals one;
-    one.add(code);
-    one.count(counters);
-  }
   static Subscriber seen(const Client& client);
   void take_snapshot();
 
@@ -493,7 +488,7 @@ void Publisher::Inside::listen_to(Client& client) {
   for (int i = 0; i < kMostMessages; ++i) {
     auto message = client.socket.next();
     if (!message) {
-      if (message.error().code != "transport.closed") refused(message.error().code);
+      if (message.error().code != "transport.closed") Refusals::of(message.error().code).count(counters);
       broken(client, message.error().what);
       return;
     }
@@ -507,7 +502,7 @@ void Publisher::Inside::listen_to(Client& client) {
       client.subscription.leave();
       demand_is_old = true;
     } else {
-      refused("transport.protocol");
+      Refusals::of("transport.protocol").count(counters);
       broken(client, "it sent a message that has no place here");
       return;
     }

@@ -13,11 +13,19 @@ constexpr std::size_t kMostGuests = 256;
 
 }  // namespace
 
-void Refusals::add(std::string_view code) {
-  ++peers;
-  version += code == "transport.version" ? 1 : 0;
-  secret += code == "transport.secret" ? 1 : 0;
-  unreadable += code == "transport.protocol" ? 1 : 0;
+Refusals Refusals::of(std::string_view code) {
+  return {.peers = 1,
+          .version = code == "transport.version" ? 1U : 0U,
+          .secret = code == "transport.secret" ? 1U : 0U,
+          .unreadable = code == "transport.protocol" ? 1U : 0U};
+}
+
+Refusals& Refusals::operator+=(const Refusals& more) {
+  peers += more.peers;
+  version += more.version;
+  secret += more.secret;
+  unreadable += more.unreadable;
+  return *this;
 }
 
 Reception::Reception(ControlListener listener, std::uint64_t instance, std::string secret, std::string publisher)
@@ -75,7 +83,7 @@ void Reception::refuse(Guest& guest, const Error& why, Refusals& refusals) const
   if (const auto turn = throttle.turn())
     base::log_warning("{}: {} is turned away: {}{}", publisher_, guest.socket.peer(), base::in_a_line(why), turn.suffix());
   guest.socket.flush();
-  refusals.add(why.code);
+  refusals += Refusals::of(why.code);
 }
 
 }  // namespace rodeo::transport

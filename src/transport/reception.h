@@ -20,8 +20,9 @@ struct Refusals {
   std::uint64_t secret = 0;      ///< they have none, or another one
   std::uint64_t unreadable = 0;  ///< what they said cannot be read, or has no place
 
-  /// One more. `code`: of the error that it is told.
-  void add(std::string_view code);
+  /// One of them. `code`: of the error that it is told.
+  static Refusals of(std::string_view code);
+  Refusals& operator+=(const Refusals& more);
   /// Into the counters of those whom they wanted something of.
   template <typename Counter>
   void count(base::CounterBlock<Counter>& counters) const {

@@ -260,9 +260,7 @@ void Replier::Inside::forget_those_gone() {
 void Replier::Inside::end(AskingClient& client, const Error& why) {
   if (client.state == State::gone) return;
   if (why.code != "transport.closed") {
-    Refusals one;
-    one.add(why.code);
-    one.count(counters);
+    Refusals::of(why.code).count(counters);
     base::log_warning("{}: client {} at {} is cut off: {}", settings.name, client.name, client.peer, why.what);
   }
   client.state = State::gone;

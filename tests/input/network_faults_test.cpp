@@ -138,6 +138,16 @@ TEST_F(NetworkFaults, WhatMayBeTheEndOfAChunkThatBeganInALostPageIsFlagged) {
   EXPECT_EQ(flagged_, (std::vector{false, true, false}));
 }
 
+TEST_F(NetworkFaults, OneThatSaysTheEndAgainAndAgainIsCalledAnew) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  for (int i = 0; i < 100; ++i) publisher().end(1000);
+  ASSERT_TRUE(until([&] { return publisher().subscriptions() == 2 && publisher().flowing(); }));
+  publisher().send_chunk(1, 1, 0);
+  ASSERT_TRUE(until([&] { return came_.size() == 2; }));
+  EXPECT_EQ(came_, (std::vector{0, 1}));
+}
+
 TEST_F(NetworkFaults, AClockBeyondAllTimesEndsTheConnectionAndTheClockGoesOn) {
   start(1);
   publisher().send_clock(0, ~std::uint64_t{0});

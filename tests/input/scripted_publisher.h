@@ -93,7 +93,9 @@ class ScriptedPublisher {
     std::ranges::fill(next_slot(), std::byte{0xa5});
     send(100);
   }
-  void end() { socket_.say(formats::ControlEnd{sent_}); }
+  void end() { end(sent_); }
+  /// Says that so many pages were sent in all.
+  void end(std::uint64_t pages) { socket_.say(formats::ControlEnd{pages}); }
 
  private:
   Result<void> admit(transport::ControlSocket& guest, formats::ControlSubscribe& wish) {

@@ -220,7 +220,7 @@ def test_a_router_that_is_killed_leaves_an_entry_which_the_next_takes_over(rodeo
         return len(counts) > 5 and counts[-5] == counts[-1]
 
     net.wait_until(all_has_come, "what was under way has come")
-    before = before_it = counts[-1]
+    before = counts[-1]
     second = router(sides)
     assert listed(rodeo)["felix.0"]["alive"]
     second.wait_until(lambda status: status["chunks"]["published"] > 1000, "the readout is its subscriber")
@@ -229,11 +229,12 @@ def test_a_router_that_is_killed_leaves_an_entry_which_the_next_takes_over(rodeo
     sent, _ = second.finish()
     assert route_adds_up(sent)
     assert not listed(rodeo)
-    built, _ = net.finish(exit_code=None)
+    built, told = net.finish(exit_code=None)
+    assert "publisher felix.0 is there again, begun anew" in told
     # What the first had read and not sent when it was killed is in nobody's count: its numbers begin anew with the second.
     assert adds_up(built) and built["input"]["network_lost"] == 0
     assert built["verified"] == {"chunks": built["chunks"]["built"], "mismatches": 0}
-    assert built["input"]["sent"] == before_it + sent["chunks"]["published"]
+    assert built["input"]["sent"] == before + sent["chunks"]["published"]
 
 
 def test_two_routers_of_one_name_are_refused(rodeo, sides):

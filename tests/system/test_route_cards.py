@@ -8,72 +8,41 @@ import pytest
 from running_emulator import emulated, emulator_report
 from running_router import READOUT, all_is_verified, has_built, readout, route_adds_up, router, sides
 
-FULL = """
+SYSTEM = """
 [emulator]
 name = "cards"
-
 [[emulator.card]]
-type = "felix"
-name = "felix0"
 address = "0000:3b:00.0"
 serial = 700
-mode = "full"
-links = 12
-links_per_group = 4
-chunk_size = 5000
-block_size = "4KiB"
-trailer_bits = "32"
 seed = 1
-
+{card}
 [emulator.trigger]
-rate = "5kHz"
-limit = 4000
-wait_for = 0
-
+{trigger}
 [router]
 name = "felix"
 bus = "bus"
-wait_for_subscribers = true
-cpus = [0]
-
+{router}
 [router.input]
 type = "card"
 cards = ["3b:00.0"]
 memory = "64MiB"
 start_generator = true
+{input}
 """
 
-CRU = """
-[emulator]
-name = "cards"
 
-[[emulator.card]]
-type = "cru"
-name = "cru"
-address = "0000:af:00.0"
-links = 4
-frame_size = "4KiB"
-overflow = "busy"
-first_orbit = 8
-seed = 1
+def system(card, trigger, router="wait_for_subscribers = true", input=""):
+    return SYSTEM.format(card=card, trigger=trigger, router=router, input=input)
 
-[emulator.trigger]
-rate = "2kHz"
-limit = 2000
-wait_for = 1
 
-[router]
-name = "felix"
-bus = "bus"
-wait_for_subscribers = true
-
-[router.input]
-type = "card"
-cards = ["af:00.0"]
-memory = "64MiB"
-superpage = "32KiB"
-start_generator = true
-"""
+FELIX = 'type = "felix"\nname = "felix0"\n'
+GBT_CARD = FELIX + 'mode = "gbt"\nlinks = 4\nchunk_size = 40'
+FULL = system(FELIX + 'mode = "full"\nlinks = 12\nlinks_per_group = 4\nchunk_size = 5000\nblock_size = "4KiB"\ntrailer_bits = "32"',
+              'rate = "5kHz"\nlimit = 4000\nwait_for = 0', "wait_for_subscribers = true\ncpus = [0]")
+GBT = system(GBT_CARD, 'rate = "5kHz"\nwait_for = 0')
+GBT_AT_ONCE = system(GBT_CARD, 'rate = "5kHz"\nwait_for = 0', router="")
+CRU = system('type = "cru"\nname = "cru"\nlinks = 4\nframe_size = "4KiB"\noverflow = "busy"\nfirst_orbit = 8',
+             'rate = "2kHz"\nlimit = 2000\nwait_for = 1', input='superpage = "32KiB"')
 
 
 @pytest.fixture
@@ -123,13 +92,9 @@ def test_pages_of_a_cru_go_through_the_router(rodeo, sides, routed):
     assert built["verified"]["mismatches"] == 0 and built["fragments"]["incomplete"] == 0
 
 
-GBT = FULL.replace("links = 12\nlinks_per_group = 4\nchunk_size = 5000\nblock_size = \"4KiB\"\ntrailer_bits = \"32\"", "links = 4\nchunk_size = 40").replace('"full"', '"gbt"').replace(
-    "limit = 4000\n", "").replace("wait_for_subscribers = true\ncpus = [0]\n", "")
-
-
 def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo, sides, routed):
     """Links without a subscriber are not decoded: their chunks are in no count at all."""
-    felix = routed(GBT)
+    felix = routed(GBT_AT_ONCE)
     links = [one["fid"] for one in json.loads(rodeo("route", "status", "--links", "-o", "json").stdout)["by_link"]]
     assert len(links) == 32
 
@@ -161,7 +126,7 @@ def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo
 
 
 def test_the_report_of_the_readout_names_the_router_that_lost_what_it_lacks(rodeo, sides, routed):
-    felix = routed(GBT.replace('bus = "bus"', 'bus = "bus"\nwait_for_subscribers = true'))
+    felix = routed(GBT)
     net = readout(sides, "readout.builder.timeout=2s")
     net.wait_until(has_built(1000), "something is built")
     rodeo("emulate", "fault", "--id", "felix0", "dropped_superpage", "--link", 1)

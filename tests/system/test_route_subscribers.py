@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -148,6 +149,7 @@ def test_another_version_and_what_is_no_greeting_are_refused_by_name_and_harm_no
     sent, said = routed.finish()
     built, _ = net.finish(how=None)
     assert counters_of(sent)["refused_peers"] == 2 and "speaks version 99" in said, said
+    assert re.search(r"felix\.0: 127\.0\.0\.1:\d+ is turned away", said), "who has gone is named all the same"
     assert counters_of(sent)["refused_version"] == counters_of(sent)["refused_unreadable"] == 1
     all_is_verified(built)
     assert built["chunks"]["sent"] == sent["chunks"]["published"]

@@ -122,6 +122,20 @@ class RequestsOver : public Requests, public testing::WithParamInterface<const c
     replier_.reset();
     start(std::move(settings));
   }
+  /// A message of these parts goes there and comes back.
+  void expect_echo(Requester::Service service, const std::vector<Bytes>& parts) {
+    std::vector<std::span<const std::byte>> list;
+    Bytes expected;
+    for (const Bytes& part : parts) {
+      list.emplace_back(part);
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    ASSERT_TRUE(requester_->ask(service, 1, MessageParts(list), 60s));
+    ASSERT_TRUE(until([&] { return !ended_.empty(); })) << parts.front().size();
+    ASSERT_EQ(ended_[0].outcome, Requester::Outcome::answered);
+    EXPECT_EQ(whole(ended_[0].message), expected) << parts.front().size();
+    ended_.clear();
+  }
   RequesterSettings asker() const {
     RequesterSettings settings;
     settings.provider = GetParam();
@@ -267,18 +281,8 @@ TEST_P(RequestsOver, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
   const auto service = connect(asker());
   for (const std::size_t part_bytes : {1UL, 255UL, 256UL, 300UL, 4072UL, 5000UL, 100'000UL}) {
     std::vector<Bytes> parts;
-    std::vector<std::span<const std::byte>> list;
-    Bytes expected;
-    for (unsigned i = 0; i < 9; ++i) {
-      parts.push_back(pattern(i % 3 == 1 ? 40 : i == 5 ? 0 : part_bytes, i));
-      expected.insert(expected.end(), parts.back().begin(), parts.back().end());
-    }
-    for (const Bytes& part : parts) list.emplace_back(part);
-    ASSERT_TRUE(requester_->ask(service, 1, MessageParts(list), 60s));
-    ASSERT_TRUE(until([&] { return !ended_.empty(); }));
-    ASSERT_EQ(ended_[0].outcome, Requester::Outcome::answered);
-    EXPECT_EQ(whole(ended_[0].message), expected) << part_bytes;
-    ended_.clear();
+    for (unsigned i = 0; i < 9; ++i) parts.push_back(pattern(i % 3 == 1 ? 40 : i == 5 ? 0 : part_bytes, i));
+    expect_echo(service, parts);
   }
   expect_books();
 }
@@ -288,18 +292,8 @@ TEST_P(RequestsOver, AMessageOfManyMorePartsThanThereArePagesArrives) {
   const auto service = connect(asker());
   for (const std::size_t part_bytes : {256UL, 300UL, 700UL}) {
     std::vector<Bytes> parts;
-    std::vector<std::span<const std::byte>> list;
-    Bytes expected;
-    for (unsigned i = 0; i < 40; ++i) {
-      parts.push_back(pattern(part_bytes, i));
-      expected.insert(expected.end(), parts.back().begin(), parts.back().end());
-    }
-    for (const Bytes& part : parts) list.emplace_back(part);
-    ASSERT_TRUE(requester_->ask(service, 1, MessageParts(list), 60s));
-    ASSERT_TRUE(until([&] { return !ended_.empty(); })) << part_bytes;
-    ASSERT_EQ(ended_[0].outcome, Requester::Outcome::answered);
-    EXPECT_EQ(whole(ended_[0].message), expected) << part_bytes;
-    ended_.clear();
+    for (unsigned i = 0; i < 40; ++i) parts.push_back(pattern(part_bytes, i));
+    expect_echo(service, parts);
   }
   expect_books();
 }
