@@ -27,8 +27,10 @@ namespace rodeo::cli {
 namespace {
 
 ExitCode exit_code_of_run(const readout::RunReport& report, bool verified) {
+  // First what ended the run: it may be why something else is wrong, as zeros are in a file that became shorter.
+  if (report.condition == readout::Condition::aborted) return ExitCode::failed;
   if (report.mismatches > 0) return ExitCode::not_verified;
-  if (report.condition == readout::Condition::aborted || !report.adds_up()) return ExitCode::failed;
+  if (!report.adds_up()) return ExitCode::failed;
   if (!verified) return ExitCode::not_verified;
   if (report.lost_too_much()) return ExitCode::partial;
   return ExitCode::done;
