@@ -125,6 +125,12 @@ Json chunks_of(const ChainRun& run, bool all_reported) {
   const std::uint64_t built = count(readouts.sum({"chunks", "built"}));
   std::uint64_t known = built;
   for (const auto& [reason, chunks] : lost.members()) known += count(chunks);
+  if (known < sent) {
+    // Pages that a readout did not say it had: it may have had some.
+    const std::uint64_t pending = std::min(count(routers.sum({"chunks", "pending"})), sent - known);
+    lose("router_undelivered", Json(pending));
+    known += pending;
+  }
   if (!all_reported && known < sent) lose("not_reported", Json(sent - known));
   if (emulators.all().empty()) sent = known;  // nobody knows what went with the card
   return Json::object({{"sent", sent}, {"built", built}, {"lost", std::move(lost)}});
@@ -243,7 +249,10 @@ Condition condition_of(const ChainRun& run, const Json& report) {
   const Json& farm = member(report, "farm");
   if (!member(report, "chunks").find("lost")->members().empty() || count(member(farm, "undecided")) > 0)
     all.push_back(Condition::incomplete);
-  if (!adds_up(member(report, "chunks")) || !member(farm, "adds_up").boolean()) all.push_back(Condition::wrong);
+  // The sums of what was cut short cannot hold.
+  const bool aborted = std::ranges::find(all, Condition::aborted) != all.end();
+  const bool holds = adds_up(member(report, "chunks")) && member(farm, "adds_up").boolean();
+  if (!holds && !aborted) all.push_back(Condition::wrong);
   if (at(report, {"verified", "mismatches"}).number() > 0) all.push_back(Condition::wrong);
   return std::ranges::max(all, {}, badness);
 }
@@ -300,7 +309,11 @@ Json chain_report(const ChainRun& run) {
     for (const auto& [name, consumer] : member(one->report, "consumers").members())
       out["consumers"][fmt::format("{}.{}", one->name, name)] = consumer;
   }
-  out["input"] = readouts.sums({"input"});
+  const Json input = readouts.sums({"input"});
+  out["input"] = Json::object();
+  // What routers have lost each readout was told.
+  for (const auto& [name, sum] : input.members())
+    out["input"][name] = name.starts_with("upstream_") ? readouts.largest({"input", name}) : sum;
   out["run"]["condition"] = process::name_of(condition_of(run, out));
   return out;
 }

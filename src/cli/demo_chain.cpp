@@ -291,8 +291,10 @@ Result<ExitCode> judge_chain(const DemoOptions& options, Json report) {
   if (!options.json_file.empty()) RODEO_TRY(write_json(options.json_file, report));
   const Json& verified = member(report, "verified");
   if (member(verified, "chunks").number() == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
+  // In the order of a readout's: what ended the run, wrong bytes, sums that do not hold.
+  if (condition.string() == "ABORTED" || !member(member(report, "run"), "failure").string().empty()) return ExitCode::failed;
   if (member(verified, "mismatches").number() > 0 || found.findings > 0) return ExitCode::not_verified;
-  if (condition.string() == "ABORTED" || !holds) return ExitCode::failed;
+  if (condition.string() == "WRONG") return ExitCode::failed;
   if (!found.proved() || member(verified, "chunks").number() == 0) return ExitCode::not_verified;
   const Json& farm = member(report, "farm");
   const bool lost = member(farm, "readout_died").number() + member(farm, "undecided").number() > 0;

@@ -169,9 +169,10 @@ Result<ExitCode> judged(const Json& told, const Json& report) {
   if (in_passing == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
   const std::string reason = text_at(told, "reason");
   if (!reason.empty()) std::fprintf(stderr, "%s\n", reason.c_str());
-  if (member(member(report, "verified"), "mismatches").number() > 0) return ExitCode::not_verified;
   const std::string condition = text_at(told, "condition");
-  if (condition == "ABORTED" || condition == "WRONG" || !text_at(told, "failure").empty()) return ExitCode::failed;
+  if (condition == "ABORTED" || !text_at(told, "failure").empty()) return ExitCode::failed;
+  if (member(member(report, "verified"), "mismatches").number() > 0) return ExitCode::not_verified;
+  if (condition == "WRONG") return ExitCode::failed;
   if (!found.proved() || in_passing == 0) return ExitCode::not_verified;
   const Json& loss = member(report, "loss");
   return member(loss, "exceeded").is_boolean() && member(loss, "exceeded").boolean() ? ExitCode::partial : ExitCode::done;

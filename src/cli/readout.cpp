@@ -263,9 +263,9 @@ void add_readout(Command& root) {
       "--database one that is not in the database, either.");
   readout.paragraph(
       "Exit status 0: the run ended as it should, whatever was lost, unless --fail-on-loss sets a limit; 6: more than that "
-      "was lost; 1: a part failed (disk full, ...); 7: the verifying processor found wrong bytes. The last line of the "
-      "report "
-      "says what was lost.");
+      "was lost; 1: a part failed (disk full, ...), whatever else is wrong; 7: the verifying processor found wrong bytes. "
+      "The "
+      "last line of the report says what was lost.");
   readout.run([options] { return run(*options); });
 
   auto talk = std::make_shared<TalkOptions>();

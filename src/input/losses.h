@@ -9,7 +9,7 @@ namespace rodeo::input {
 
 /// Those of this list, and all that begin with "lost_", as a plug-in's may.
 constexpr bool is_loss(std::string_view counter) {
-  constexpr std::array<std::string_view, 17> kLosses{"card_links_down",
+  constexpr std::array<std::string_view, 21> kLosses{"card_links_down",
                                                      "card_lost_packets",
                                                      "sequence_gaps",
                                                      "bad_marker",
@@ -24,8 +24,14 @@ constexpr bool is_loss(std::string_view counter) {
                                                      "damaged",
                                                      "network_lost",
                                                      "network_cut_chunks",
+                                                     "network_bad_pages",
+                                                     "network_cut_off",
                                                      "list_network_lost",
-                                                     "list_network_cut_chunks"};
+                                                     "list_network_cut_chunks",
+                                                     "list_network_bad_pages",
+                                                     "list_network_cut_off"};
+  // Of what routers lost: what their readers gave up at the end, behind which no count of a link comes any more.
+  if (counter.starts_with("upstream_") && counter.ends_with("_not_taken")) return true;
   return counter.starts_with("lost_") || std::ranges::find(kLosses, counter) != kLosses.end();
 }
 

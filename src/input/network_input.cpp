@@ -211,7 +211,8 @@ std::vector<NamedCounter> NetworkInput::counters() const {
                                       {"network_lost_pages", counts.lost_pages.get()},
                                       {"network_repeated_pages", counts.repeated_pages.get()},
                                       {"network_bad_pages", counts.bad_pages.get()},
-                                      {"network_connections", counts.connections.get()}})
+                                      {"network_connections", counts.connections.get()},
+                                      {"network_cut_off", counts.cut_off.get()}})
       base::add_counter(all, {prefix + name, value});
   };
   for (const auto& stream : streams_) {

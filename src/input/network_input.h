@@ -49,7 +49,8 @@ class NetworkInput final : public DataInput, public Connecting {
   std::string failure() const override;
 
   /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came),
-  /// "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections"; of the trigger's lists all but "sent", as "list_network_lost".
+  /// "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections", "network_cut_off" (publishers that ended without a word);
+  /// of the trigger's lists all but "sent", as "list_network_lost"; "upstream_...": what routers say with their end that they have lost.
   std::vector<NamedCounter> counters() const override;
 
  private:

@@ -11,8 +11,9 @@
 namespace rodeo::input {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at what publishers say
-constexpr std::uint64_t kClockLeadNs = 2'000'000;  // that a publisher may gain on the others
+constexpr std::uint64_t kLookNs = 1'000'000;              // between two looks at what publishers say
+constexpr std::uint64_t kClockLeadNs = 2'000'000;         // that a publisher may gain on the others
+constexpr std::uint64_t kLeastRefusalNs = 1'000'000'000;  // so that each publisher that may have the links is asked
 
 }  // namespace
 
@@ -75,35 +76,34 @@ PollStatus NetworkStream::poll(Page*& out) {
 void NetworkStream::look_around(std::uint64_t now_ns) {
   looked_ns_ = now_ns;
   std::uint64_t connections = 0;
+  std::uint64_t cut_off = 0;
   for (const auto& source : sources_) {
     if (stopping_.load(std::memory_order_relaxed)) source->subscriber.leave();
     source->subscriber.progress(now_ns);
     connections += source->subscriber.connections();
+    cut_off += source->subscriber.cut_off();
   }
   counts_.connections.set(connections);
+  counts_.cut_off.set(cut_off);
   const bool all = std::ranges::all_of(sources_, [](const auto& source) { return source->subscriber.connections() > 0; });
   connected_.store(all, std::memory_order_relaxed);
-  if (give_up_ns_ != 0 && !all) note_refusals(now_ns);
+  // Who is leaving needs nobody any more.
+  if (give_up_ns_ != 0 && !all && !stopping_.load(std::memory_order_relaxed)) note_refusals(now_ns);
 }
 
-// Secrets, versions and networks do not change by themselves.
 void NetworkStream::note_refusals(std::uint64_t now_ns) {
-  const auto refused = std::ranges::find_if(sources_, [](const auto& source) {
-    const auto& why = source->subscriber.last_end();
-    return source->subscriber.connections() == 0 && why &&
-           (why->code == "transport.secret" || why->code == "transport.version" || why->code == "transport.provider");
-  });
-  if (refused == sources_.end()) {
-    refused_since_ns_ = 0;
-    return;
+  for (const auto& source : sources_) {
+    const auto& refusal = source->subscriber.refusal();
+    if (!refusal || source->subscriber.connections() > 0) {
+      source->refused_since_ns = 0;
+      continue;
+    }
+    if (source->refused_since_ns == 0) source->refused_since_ns = now_ns;
+    if (now_ns - source->refused_since_ns < std::max(give_up_ns_, kLeastRefusalNs)) continue;
+    const std::lock_guard lock(told_mutex_);
+    if (failure_.empty())
+      failure_ = fmt::format("publisher {} cannot be had: {}", refusal->publisher, base::in_a_line(refusal->why));
   }
-  if (refused_since_ns_ == 0) refused_since_ns_ = now_ns;
-  if (now_ns - refused_since_ns_ < give_up_ns_) return;
-  const transport::Subscriber& subscriber = (*refused)->subscriber;
-  const std::lock_guard lock(told_mutex_);
-  if (failure_.empty())
-    failure_ =
-        fmt::format("publisher {} cannot be had: {}", subscriber.publisher(), base::in_a_line(*subscriber.last_end()));
 }
 
 bool NetworkStream::deliver(Source& source, Page*& out) {
@@ -199,8 +199,10 @@ void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std
     return;
   }
   // Parts come in runs of one.
-  if (std::exchange(link.in_doubt, false) && run.count == 1 && run.entries == nullptr)
+  if (std::exchange(link.in_doubt, false) && run.count == 1 && run.entries == nullptr) {
     run.status |= chunk_status::kSoftwareTruncated;
+    counts_.cut_chunks.add(1);
+  }
   link.in_chunk = run.more_follows;
   run.link = source.indices[run.link];
   page.delivered.push_back(run);

@@ -22,11 +22,12 @@ namespace rodeo::input {
 /// What a stream has counted; any thread reads.
 struct NetworkCounts {
   base::Gauge<std::uint64_t> lost_chunks;  ///< that a publisher had, and that did not come
-  base::Gauge<std::uint64_t> cut_chunks;   ///< of which only the beginning came; delivered as truncated
+  base::Gauge<std::uint64_t> cut_chunks;   ///< of which a part came, or perhaps did; delivered as truncated
   base::Gauge<std::uint64_t> lost_pages;
   base::Gauge<std::uint64_t> repeated_pages;  ///< that came before; not delivered
   base::Gauge<std::uint64_t> bad_pages;       ///< that could not be decoded
   base::Gauge<std::uint64_t> connections;
+  base::Gauge<std::uint64_t> cut_off;  ///< sessions that ended without their publisher's word
 };
 
 /// Its sources are publishers. Runs point into the memory that the network wrote.
@@ -112,6 +113,7 @@ class NetworkStream final : public DataStream {
     std::uint64_t clock_lead_ns = 0;   // that does not count: gained while it was held
     base::Gauge<std::uint32_t> out;    // pages that somebody has
     base::Gauge<std::uint32_t> slots;  // of which there are so many; memory_fill() is any thread's
+    std::uint64_t refused_since_ns = 0;
     bool held = false;
     bool ended = false;
   };
@@ -136,7 +138,6 @@ class NetworkStream final : public DataStream {
   Delivered delivered_;
   NetworkCounts counts_;
   std::uint64_t give_up_ns_ = 0;  // 0: never
-  std::uint64_t refused_since_ns_ = 0;
   mutable std::mutex told_mutex_;
   std::vector<NamedCounter> losses_;
   std::string failure_;

@@ -155,7 +155,17 @@ void Application::undo_start() {
   phase_ = Phase::prepared;
   if (started_builders_ > 0) input_->stop();
   for (std::size_t i = 0; i < started_builders_; ++i) robs_[i].builder->join();
-  for (std::size_t i = 0; i < started_consumers_; ++i) consumers_[i]->stop();
+  for (std::size_t i = 0; i < started_consumers_; ++i) stop_consumer(i);
+}
+
+void Application::stop_consumer(std::size_t number) {
+  try {
+    consumers_[number]->stop();
+  } catch (const std::exception& error) {
+    const std::string& name = settings_.consumers[number].name;
+    if (drain_failure_.empty())
+      drain_failure_ = fmt::format("{}: {}", name.empty() ? consumers_[number]->status().name : name, error.what());
+  }
 }
 
 /// Runs in a thread of its own, since waiting for builders and consumers blocks, and status and signals must go on meanwhile.
@@ -166,13 +176,7 @@ void Application::drain() {
   end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
   Phase ended_by_itself = Phase::running;
   phase_.compare_exchange_strong(ended_by_itself, Phase::draining);
-  for (const auto& consumer : consumers_) {
-    try {
-      consumer->stop();
-    } catch (const std::exception& error) {
-      if (drain_failure_.empty()) drain_failure_ = fmt::format("{}: {}", consumer->status().name, error.what());
-    }
-  }
+  for (std::size_t i = 0; i < consumers_.size(); ++i) stop_consumer(i);
   drained_.store(true, std::memory_order_release);
 }
 

@@ -91,6 +91,7 @@ class Application {
   void set_state(Rob& rob, Fid fid, LinkState state);
   void start_all();
   void undo_start();
+  void stop_consumer(std::size_t number);
   void drain();
   void finish();
 

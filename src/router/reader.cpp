@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 
 #include "base/clock.h"
 #include "base/pin.h"
@@ -24,8 +26,8 @@ Reader::~Reader() { join(); }
 
 transport::PublisherSettings Reader::with_own_losses(transport::PublisherSettings publisher) const {
   publisher.losses = [this, before = std::move(publisher.losses)] {
-    std::vector<NamedCounter> losses = before ? before() : std::vector<NamedCounter>{};
-    losses.push_back({name_ + "_not_taken", counters_.read(ReaderCounter::not_taken)});
+    std::vector<NamedCounter> losses{{name_ + "_not_taken", counters_.read(ReaderCounter::not_taken)}};
+    if (before) std::ranges::copy(before(), std::back_inserter(losses));
     return losses;
   };
   return publisher;

@@ -13,7 +13,8 @@ namespace {
 Condition condition_of(const RouterReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (over && !report.adds_up()) return Condition::wrong;
-  const bool lost = report.not_taken > 0 || report.pending > 0 || report.no_data || !report.input_losses().empty();
+  const bool lost = report.not_taken > 0 || report.pending > 0 || report.list_not_delivered > 0 || report.no_data ||
+                    !report.input_losses().empty();
   return lost ? Condition::incomplete : Condition::good;
 }
 
@@ -52,8 +53,10 @@ RouterReport make_report(const RouterSettings& settings, const RouterStatus& sta
   for (const ReaderStatus& reader : status.readers) {
     report.bytes_sent += reader["bytes_sent"];
     report.router_cpu_seconds += reader.cpu_seconds;
+    if (reader.trigger_list) report.list_not_delivered += reader["not_taken"] + reader["undelivered"];
+    std::uint64_t& pending = reader.trigger_list ? report.list_not_delivered : report.pending;
     for (const auto& subscriber : reader.subscribers) {
-      if (over && !subscriber.monitor && !subscriber.gone) report.pending += subscriber.pending_chunks;
+      if (over && !subscriber.monitor && !subscriber.gone) pending += subscriber.pending_chunks;
     }
   }
   report.input_cpu_seconds = status.input_cpu_seconds;

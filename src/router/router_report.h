@@ -20,13 +20,15 @@ struct RouterReport {
   std::string failure;
 
   std::size_t links = 0;
-  // Chunks of links; those of the trigger's list are in its reader's counters.
+  // Chunks of links.
   std::uint64_t sent = 0;           ///< by the input's own count; else what it handed over
   std::uint64_t published = 0;      ///< to one subscriber or more
   std::uint64_t no_subscriber = 0;  ///< that nobody wanted
   std::uint64_t not_taken = 0;      ///< that went to nobody, since at the end a subscriber of data took nothing
   std::uint64_t pending =
       0;  ///< of those published: in pages that a subscriber of data did not take before it went, or before the end
+  /// Packets of the trigger's list that a subscriber of data did not take; not in the numbers above.
+  std::uint64_t list_not_delivered = 0;
   bool no_data = false;  ///< the run is over, and no chunk came
   bool adds_up() const { return sent == published + no_subscriber + not_taken; }
 

@@ -43,7 +43,7 @@ inline constexpr std::array<base::CounterInfo, 17> kPublisherCounters{{
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
     {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or only monitors without room."},
     {"undelivered", "chunks", "Chunks in pages for subscribers of data who did not come back for them."},
-    {"monitor_chunks_dropped", "chunks", "Chunks that a monitor had no room for."},
+    {"monitor_chunks_dropped", "chunks", "Chunks that a monitor had no room for, or had not taken when it left."},
     {"pages_sent", "pages", "Pages sent to subscribers."},
     {"pages_full", "pages", "Pages closed because the next chunk had no room."},
     {"pages_by_time", "pages", "Pages closed because their first chunk had waited for `flush`."},

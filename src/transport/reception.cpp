@@ -77,10 +77,9 @@ bool Reception::listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit
   return refused({"transport.protocol", "it did not say what it wants in time"});
 }
 
-void Reception::refuse(Guest& guest, const Error& why, Refusals& refusals) const {
+void Reception::refuse(Guest& guest, const Error& why, Refusals& refusals) {
   if (why.code == "transport.closed") return;
-  static base::LogThrottle throttle;
-  if (const auto turn = throttle.turn())
+  if (const auto turn = told_[why.code].turn())
     base::log_warning("{}: {} is turned away: {}{}", publisher_, guest.socket.peer(), base::in_a_line(why), turn.suffix());
   guest.socket.flush();
   refusals += Refusals::of(why.code);

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/counters.h"
+#include "base/log.h"
 #include "transport/control_socket.h"
 #include "transport/handshake.h"
 
@@ -55,13 +57,14 @@ class Reception {
   };
   /// False: it is a guest no more.
   bool listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit, Refusals& refusals);
-  void refuse(Guest& guest, const Error& why, Refusals& refusals) const;
+  void refuse(Guest& guest, const Error& why, Refusals& refusals);
 
   ControlListener listener_;
   std::uint64_t instance_;
   std::string secret_;
   std::string publisher_;
   std::vector<Guest> guests_;
+  std::map<std::string, base::LogThrottle> told_;  ///< by reason: one does not hide the others
 };
 
 }  // namespace rodeo::transport

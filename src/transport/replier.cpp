@@ -199,6 +199,7 @@ void Replier::Inside::take_events(std::vector<Request>& requests) {
 
 Result<void> Replier::Inside::listen(AskingClient& client) {
   client.socket.flush();
+  client.speaks = true;  // more than this may be here already, where the watch does not see it
   for (int i = 0; i < kMostMessages; ++i) {
     const auto message = RODEO_TRY(client.socket.next());
     if (!message) {

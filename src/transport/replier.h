@@ -40,7 +40,9 @@ inline constexpr std::array<base::CounterInfo, 10> kReplierCounters{{
     {"unwanted_replies", "requests", "Of these, whose client had gone, or had cancelled, before the reply was sent whole."},
     {"clients", "clients", "Clients that connected, those that came again included."},
     {"refused_peers", "peers",
-     "Peers whose connection was closed: no secret, another version, messages that cannot be read, too many requests."},
+     "Peers that were turned away or cut off: no secret, another version, too many clients or requests, networks that there "
+     "are not, replies not "
+     "taken, messages that cannot be read."},
     {"refused_version", "peers", "Of these, peers that speak another version."},
     {"refused_secret", "peers", "Of these, peers without the secret."},
     {"refused_unreadable", "peers", "Of these, peers that said what cannot be read, or has no place, or nothing."},

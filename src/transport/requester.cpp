@@ -200,7 +200,10 @@ void Requester::Inside::call(AskedService& service) {
 void Requester::Inside::talk(AskedService& service) {
   service.socket.flush();
   for (int i = 0; service.state != State::away && service.state != State::removed; ++i) {
-    if (i == kMostMessages) return;  // it speaks still
+    if (i == kMostMessages) {  // the rest is here already, where the watch does not see it
+      service.speaks = true;
+      return;
+    }
     auto message = service.socket.next();
     if (!message) return broken(service, message.error());
     if (!*message) break;
@@ -211,8 +214,6 @@ void Requester::Inside::talk(AskedService& service) {
 }
 
 Result<void> Requester::Inside::take(AskedService& service, const formats::ControlMessage& message) {
-  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
-    return std::unexpected(Error{refused->code, refused->what});
   if (service.state == State::greeting) {
     std::vector<std::byte> reply;
     const auto taken = service.handshake->take(message, reply);
@@ -222,6 +223,8 @@ Result<void> Requester::Inside::take(AskedService& service, const formats::Contr
     RODEO_TRY(check_instance(*service.entry, service.handshake->peer().instance));
     return say_call(service);
   }
+  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
+    return std::unexpected(Error{refused->code, refused->what});
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message);
       accept != nullptr && service.state == State::called) {
     if (accept->page_bytes != service.entry->page_bytes)

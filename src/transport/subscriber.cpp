@@ -49,6 +49,10 @@ void Subscriber::progress(std::uint64_t now_ns) {
   // Without credit it can send nothing: then it is for our consumers to give pages back.
   const std::uint64_t patience = posted_ == came_ ? kLeavingFullNs : kLeavingNs;
   if (leaving_ && (state_ != State::flowing || now_ns - std::max({left_ns_, heard_ns_, gave_back_ns_}) > patience)) {
+    if (flowed_) {
+      ++cut_off_;
+      base::log_warning("publisher {} did not say the end: what it still had is in no count here", publisher_);
+    }
     close();
     state_ = State::ended;
     return;
@@ -82,6 +86,7 @@ void Subscriber::call(std::uint64_t now_ns) {
     if (settings_.publisher.empty() || entry.name == settings_.publisher) candidates.push_back(&entry);
   }
   std::ranges::stable_partition(candidates, [&](const BusEntry* entry) { return entry->instance == instance_; });
+  if (candidates.empty()) refusal_.reset();  // whoever refused is there no more
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (greet(*candidates[attempts_ % candidates.size()])) return;
     next_publisher();
@@ -97,6 +102,7 @@ bool Subscriber::greet(const BusEntry& entry) {
     trouble_ = why.what;
     if (std::exchange(said_[publisher_], why.code) != why.code) base::log_warning("{}; it is asked again", trouble_);
     last_end_ = why;
+    refusal_ = Refusal{publisher_, why};
     return false;
   }
   provider_ = choice[failures_ % choice.size()];
@@ -140,8 +146,6 @@ void Subscriber::talk(std::uint64_t /*now_ns*/) {
 }
 
 Result<void> Subscriber::take(const formats::ControlMessage& message) {
-  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
-    return std::unexpected(Error{refused->code, refused->what});
   if (state_ == State::greeting) {
     std::vector<std::byte> reply;
     const auto taken = handshake_->take(message, reply);
@@ -151,6 +155,8 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
     RODEO_TRY(check_instance(*entry_, handshake_->peer().instance));
     return subscribe();
   }
+  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
+    return std::unexpected(Error{refused->code, refused->what});
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && state_ == State::subscribed)
     return accepted(*accept);
   // The publisher may have nothing, and say so before we have seen that the fabric's connection is there.
@@ -202,11 +208,12 @@ Result<void> Subscriber::subscribe() {
 Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
   if (accept.page_bytes != page_bytes_)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
-  anew_ = std::exchange(instance_, entry_->instance) != entry_->instance;
+  anew_ = std::exchange(instance_, entry_->instance) != entry_->instance || anew_;
   session_ = wish_.session;
   taken_ = wish_.taken;
   if (!accept.resumed) {
     ++sessions_;
+    if (std::exchange(flowed_, false)) ++cut_off_;
     taken_ = 0;
   }
   posted_ = told_ = came_ = 0;
@@ -233,8 +240,11 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       } else if (connections_ > 1) {
         base::log_info("publisher {} is there again", publisher_);
       }
+      anew_ = false;
+      flowed_ = true;
       trouble_.clear();
       last_end_.reset();
+      refusal_.reset();
       said_.clear();
       attempts_ = 0;
       give_credit(quarter());
@@ -314,6 +324,9 @@ void Subscriber::broken(Error why) {
   } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // it may go on like this
     base::log_warning("publisher {}: {}; it is asked again", publisher_, trouble_);
   }
+  // Secrets, versions and networks do not change by themselves.
+  const bool refuses = why.code == "transport.secret" || why.code == "transport.version" || why.code == "transport.provider";
+  if (!tries_next && refuses) refusal_ = Refusal{publisher_, why};
   if (!tries_next) last_end_ = std::move(why);
   close();
   state_ = State::away;

@@ -109,6 +109,8 @@ class Subscriber {
   /// Changes when a new session begins, whose counts, clock and page numbers are from 0.
   std::uint64_t sessions() const { return sessions_; }
   std::uint64_t connections() const { return connections_; }  ///< so far
+  /// Sessions that ended without the publisher's word that this was all: it died, gave this subscriber up, or was not waited for.
+  std::uint64_t cut_off() const { return cut_off_; }
   /// Slots of the memory; 0 before the first session.
   std::uint32_t pages() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t page_bytes() const { return page_bytes_; }
@@ -119,6 +121,12 @@ class Subscriber {
   const std::string& trouble() const { return trouble_; }
   /// What ended the last connection, if there was one and no other followed: a publisher that refuses says why.
   const std::optional<Error>& last_end() const { return last_end_; }
+  /// Who refuses this subscriber, for what does not change by itself (secret, version, network), and is still on the bus.
+  struct Refusal {
+    std::string publisher;
+    Error why;
+  };
+  const std::optional<Refusal>& refusal() const { return refusal_; }
 
  private:
   enum class State : std::uint8_t {
@@ -168,6 +176,8 @@ class Subscriber {
   std::uint64_t session_;
   std::uint64_t instance_ = 0;  // of the publisher that has it
   bool anew_ = false;           // it, or another in its place, knew nothing of the session before
+  bool flowed_ = false;         // this session
+  std::uint64_t cut_off_ = 0;
   std::uint64_t sessions_ = 0;
   std::uint64_t connections_ = 0;
   ControlSocket socket_;
@@ -201,6 +211,7 @@ class Subscriber {
   std::uint64_t left_ns_ = 0;
   std::string trouble_;
   std::optional<Error> last_end_;
+  std::optional<Refusal> refusal_;
 };
 
 }  // namespace rodeo::transport

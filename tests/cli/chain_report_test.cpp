@@ -96,6 +96,31 @@ TEST(ChainReport, WhatCardsAndRoutersLostIsNamed) {
   EXPECT_EQ(condition(report), "INCOMPLETE");
 }
 
+TEST(ChainReport, WhatNoReadoutSaidToHaveIsUndeliveredAndNoMoreThanIsMissing) {
+  ChainRun run = good_run();
+  run.processes[1].report = parsed(R"({"run": {"condition": "INCOMPLETE"}, "chunks": {"pending": 5}})");
+  run.processes[3].report = readout(37);
+  const Json report = chain_report(run);
+  EXPECT_EQ(count(member(report, "chunks"), "lost", "router_undelivered"), 3U);
+  EXPECT_EQ(condition(report), "INCOMPLETE");
+}
+
+TEST(ChainReport, WhatEachReadoutWasToldOfARouterCountsOnce) {
+  ChainRun run = good_run();
+  for (const std::size_t readout : {2U, 3U})
+    run.processes[readout].report["input"] = parsed(R"({"upstream_felix_sequence_gaps": 3, "network_lost_pages": 2})");
+  const Json report = chain_report(run);
+  EXPECT_EQ(count(report, "input", "upstream_felix_sequence_gaps"), 3U);
+  EXPECT_EQ(count(report, "input", "network_lost_pages"), 4U);
+}
+
+TEST(ChainReport, ARunThatWasCutShortIsNotWrongForItsSums) {
+  ChainRun run = good_run();
+  run.processes[3].report = readout(37);
+  run.failure = "recorder ended before the run";
+  EXPECT_EQ(condition(chain_report(run)), "ABORTED");
+}
+
 TEST(ChainReport, WithoutTheCardsReportNothingIsSaidToBeWrong) {
   ChainRun run = good_run();
   run.processes[0].report = Json();

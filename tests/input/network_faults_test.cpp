@@ -136,6 +136,13 @@ TEST_F(NetworkFaults, WhatMayBeTheEndOfAChunkThatBeganInALostPageIsFlagged) {
   publisher().send_chunk(3, 1, 0);
   ASSERT_TRUE(until([&] { return came_.size() == 3; }));
   EXPECT_EQ(flagged_, (std::vector{false, true, false}));
+  EXPECT_EQ(counts().cut_chunks.get(), 1U);
+}
+
+TEST(LossesOfInputs, OfWhatRoutersLostOnlyWhatTheirReadersGaveUp) {
+  EXPECT_TRUE(is_loss("upstream_felix.0_not_taken"));
+  EXPECT_FALSE(is_loss("upstream_felix_sequence_gaps"));
+  EXPECT_TRUE(is_loss("network_cut_off"));
 }
 
 TEST_F(NetworkFaults, OneThatSaysTheEndAgainAndAgainIsCalledAnew) {

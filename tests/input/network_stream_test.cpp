@@ -342,6 +342,7 @@ TEST_P(BrokenStreams, APublisherThatDiesAndComesBackIsFoundAgain) {
   reader.read_to_end();
   EXPECT_EQ(reader.chunks - chunks, kChunks * kLinks);
   EXPECT_EQ(reader.stream.counts().connections.get(), 2);
+  EXPECT_EQ(reader.stream.counts().cut_off.get(), 1);
 }
 
 TEST_P(BrokenStreams, ASubscriberThatDoesNotComeBackIsCounted) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "router/some_status.h"
 
 namespace rodeo::router {
@@ -55,6 +57,23 @@ TEST(RouterReport, PagesThatASubscriberOfDataLeftAreIncompleteThoseOfAMonitorAre
   EXPECT_EQ(report_of(status).pending, 9U);
   status.phase = Phase::running;
   EXPECT_EQ(report_of(status).condition, Condition::good) << "they are under way";
+}
+
+TEST(RouterReport, PacketsOfTheListThatWereNotTakenAreIncompleteAndInNoSumOfChunks) {
+  RouterStatus status = some_status();
+  const auto list = std::ranges::find_if(status.readers, &ReaderStatus::trigger_list);
+  ASSERT_NE(list, status.readers.end());
+  const auto number = static_cast<std::size_t>(list - status.readers.begin());
+  list->subscribers = {status.readers[0].subscribers[0]};
+  list->subscribers[0].pending_chunks = 4;
+  EXPECT_EQ(report_of(status).condition, Condition::incomplete);
+  EXPECT_EQ(report_of(status).list_not_delivered, 4U);
+  EXPECT_EQ(report_of(status).pending, 0U);
+  counter(status, number, "undelivered") += 2;
+  counter(status, number, "not_taken") += 1;
+  EXPECT_EQ(report_of(status).list_not_delivered, 7U);
+  EXPECT_EQ(report_of(status).pending, 0U);
+  EXPECT_TRUE(report_of(status).adds_up());
 }
 
 TEST(RouterReport, LossesOfTheInputAreIncompleteByName) {

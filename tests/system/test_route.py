@@ -235,6 +235,19 @@ def test_a_router_that_is_killed_leaves_an_entry_which_the_next_takes_over(rodeo
     assert adds_up(built) and built["input"]["network_lost"] == 0
     assert built["verified"] == {"chunks": built["chunks"]["built"], "mismatches": 0}
     assert built["input"]["sent"] == before + sent["chunks"]["published"]
+    assert built["run"]["condition"] == "INCOMPLETE" and built["input"]["network_cut_off"] == 1
+    assert "1 network_cut_off" in told
+
+
+def test_a_run_whose_router_was_killed_and_stayed_away_is_not_good(rodeo, sides):
+    """All that came is in whole fragments: only that the router said no end tells that something may be missing."""
+    first = router(sides)
+    net = readout(sides)
+    net.wait_until(has_built(1000), "something is built")
+    first.kill()
+    built, told = net.finish(exit_code=None)
+    assert built["run"]["condition"] == "INCOMPLETE" and built["input"]["network_cut_off"] == 1 and adds_up(built)
+    assert "did not say the end" in told and "1 network_cut_off" in told
 
 
 def test_two_routers_of_one_name_are_refused(rodeo, sides):

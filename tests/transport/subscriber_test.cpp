@@ -679,6 +679,62 @@ TEST_F(Subscribers, WhoeverIsRefusedKnowsWhy) {
   EXPECT_EQ(subscriber_->connections(), 0);
 }
 
+TEST_F(Subscribers, WhoRefusedAndIsGoneRefusesNoMore) {
+  PublisherSettings settings = publisher();
+  settings.secret = "ours";
+  publisher_.emplace(settings, links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->refusal().has_value(); }));
+  EXPECT_EQ(subscriber_->refusal()->publisher, "test.0");
+  EXPECT_EQ(subscriber_->refusal()->why.code, "transport.secret");
+  publisher_.reset();
+  EXPECT_TRUE(until([&] { return !subscriber_->refusal(); }));
+}
+
+// Beside it another entry whose publisher is dead: what that one says is no reason to hope.
+TEST_F(Subscribers, WhoRefusesStillDoesWhenADeadOneWasAskedMeanwhile) {
+  PublisherSettings settings = publisher();
+  settings.secret = "ours";
+  publisher_.emplace(settings, links_);
+  leave_entry_of_the_dead("zdead.0", 1);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->refusal().has_value(); }));
+  ASSERT_TRUE(until([&] { return subscriber_->publisher() == "zdead.0"; }));
+  EXPECT_TRUE(subscriber_->refusal());
+}
+
+TEST_F(Subscribers, APublisherThatSaidTheEndWasNotCutOff) {
+  start();
+  publish(10);
+  publisher_->end();
+  ASSERT_TRUE(until([&] { return subscriber_->ended(); }));
+  EXPECT_EQ(subscriber_->cut_off(), 0U);
+}
+
+TEST_F(Subscribers, AConnectionThatIsMadeAgainCutsNobodyOff) {
+  start();
+  subscriber_->refuse("the test wants it so");
+  ASSERT_TRUE(until([&] { return subscriber_->flowing() && subscriber_->connections() == 2; }));
+  subscriber_->leave();
+  ASSERT_TRUE(until([&] { return subscriber_->ended(); }));
+  EXPECT_EQ(subscriber_->cut_off(), 0U);
+}
+
+TEST_F(Subscribers, APublisherThatDiedWasCutOffWhoeverComesAfterIt) {
+  start();
+  publisher_.reset();
+  ASSERT_TRUE(until([&] { return !subscriber_->flowing(); }));
+  EXPECT_EQ(subscriber_->cut_off(), 0U) << "it may come back";
+  publisher_.emplace(publisher(), links_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+  EXPECT_EQ(subscriber_->cut_off(), 1U);
+  publisher_.reset();
+  ASSERT_TRUE(until([&] { return !subscriber_->flowing(); }));
+  subscriber_->leave();
+  ASSERT_TRUE(until([&] { return subscriber_->ended(); }));
+  EXPECT_EQ(subscriber_->cut_off(), 2U) << "nobody has come after the second";
+}
+
 TEST(PublisherAddress, IsOneThatOthersCanConnectTo) {
   const auto code = [](const char* address, const char* secret) {
     const auto refused = refuse_open_address({.name = "test", .bus = {}, .address = address, .secret = secret});

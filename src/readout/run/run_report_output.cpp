@@ -83,9 +83,9 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
 
 /// What did not match: by consumer and name, and where it was first.
 std::string wrong_text(const RunReport& report) {
-  if (report.condition != Condition::wrong) return {};
+  if (report.condition != Condition::wrong && report.mismatches == 0) return {};
   std::string out = "data are WRONG";
-  if (!report.adds_up())
+  if (report.condition == Condition::wrong && !report.adds_up())
     out +=
         fmt::format("; {} chunks were sent, but {} built or lost", report.chunks_sent, report.chunks_built + report.lost());
   for (const auto& consumer : report.consumers) {

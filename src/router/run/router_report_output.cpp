@@ -71,6 +71,8 @@ std::string verdict_text(const RouterReport& report) {
     add(fmt::format("{} went to nobody, since a subscriber took nothing at the end",
                     base::counted(report.not_taken, "chunk")));
   if (report.pending > 0) add(fmt::format("{} in pages that were not taken", base::counted(report.pending, "chunk")));
+  if (report.list_not_delivered > 0)
+    add(fmt::format("{} of the trigger's list not taken", base::counted(report.list_not_delivered, "packet")));
   for (const NamedCounter& loss : report.input_losses()) add(fmt::format("{} {}", loss.value, loss.name));
   if (report.no_data) add("the input brought nothing");
   if (!out.empty()) return out;
@@ -91,6 +93,7 @@ Json report_json(const RouterReport& report) {
                                 {"no_subscriber", report.no_subscriber},
                                 {"not_taken", report.not_taken},
                                 {"pending", report.pending}});
+  out["trigger_list"] = Json::object({{"not_delivered", report.list_not_delivered}});
   out["bytes"] = Json::object({{"in", report.bytes_in}, {"sent", report.bytes_sent}});
   Json cpu = Json::object({{"router", report.router_cpu_seconds}});
   if (report.input_cpu_seconds > 0) cpu["emulator"] = report.input_cpu_seconds;
