@@ -107,7 +107,7 @@ def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
     routed = router(sides, "router.secret_file=ours", "router.input.events=1000", "router.wait_for_subscribers=true")
     (rodeo.directory / "net.toml").write_text(READOUT)
     for secret, why in ((), "the subscriber has none"), (("--set", "readout.input.secret_file=other"), "the secret of the subscriber is another"):
-        done = rodeo("readout", "net.toml", "--seconds", scaled(1), "--json", "-", *secret)
+        done = rodeo("readout", "net.toml", "--seconds", scaled(1), "--json", "-", "--set", "readout.input.wait=600s", *secret)
         assert "warning publisher felix.0: " in done.stderr and why in done.stderr
         assert json.loads(done.stdout)["chunks"] == {"sent": 0, "built": 0, "lost": {}}
     done = rodeo("readout", "net.toml", "--seconds", 600, "--json", "-", "--set", "readout.input.wait=300ms", exit_code=None)
