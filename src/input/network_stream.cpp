@@ -11,9 +11,8 @@
 namespace rodeo::input {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;              // between two looks at what publishers say
-constexpr std::uint64_t kClockLeadNs = 2'000'000;         // that a publisher may gain on the others
-constexpr std::uint64_t kLeastRefusalNs = 1'000'000'000;  // so that each publisher that may have the links is asked
+constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at what publishers say
+constexpr std::uint64_t kClockLeadNs = 2'000'000;  // that a publisher may gain on the others
 
 }  // namespace
 
@@ -99,7 +98,7 @@ void NetworkStream::note_refusals(std::uint64_t now_ns) {
       continue;
     }
     if (source->refused_since_ns == 0) source->refused_since_ns = now_ns;
-    if (now_ns - source->refused_since_ns < std::max(give_up_ns_, kLeastRefusalNs)) continue;
+    if (now_ns - source->refused_since_ns < give_up_ns_) continue;
     const std::lock_guard lock(told_mutex_);
     if (failure_.empty())
       failure_ = fmt::format("publisher {} cannot be had: {}", refusal->publisher, base::in_a_line(refusal->why));

@@ -54,9 +54,10 @@ class NetworkStream final : public DataStream {
   bool source_ended(std::uint32_t source) const override { return sources_[source]->ended; }
   void hold(std::uint32_t source, bool held) override;
 
-  /// A publisher that has refused for so long, and would go on to, is a failure of the input. Before the first poll().
+  /// A publisher that has refused for so long, and would go on to, is a failure of the input; for a second at least, so that each that may have the links
+  /// is asked. Before the first poll().
   void give_up_after(std::chrono::nanoseconds refused) {
-    give_up_ns_ = std::max<std::uint64_t>(static_cast<std::uint64_t>(refused.count()), 1);
+    give_up_ns_ = static_cast<std::uint64_t>(std::max<std::chrono::nanoseconds>(refused, std::chrono::seconds{1}).count());
   }
   /// Which one refuses, and why; empty while all is well, unchanged once it is said. Any thread.
   std::string failure() const {

@@ -41,8 +41,7 @@ inline constexpr std::array<base::CounterInfo, 10> kReplierCounters{{
     {"clients", "clients", "Clients that connected, those that came again included."},
     {"refused_peers", "peers",
      "Peers that were turned away or cut off: no secret, another version, too many clients or requests, networks that there "
-     "are not, replies not "
-     "taken, messages that cannot be read."},
+     "are not, replies not taken, messages that cannot be read."},
     {"refused_version", "peers", "Of these, peers that speak another version."},
     {"refused_secret", "peers", "Of these, peers without the secret."},
     {"refused_unreadable", "peers", "Of these, peers that said what cannot be read, or has no place, or nothing."},
