@@ -161,6 +161,8 @@ class Chain {
         }
       }
     }
+    // A node that the supervisor never had, since it was slow to start, is told by nobody else.
+    if (kEnds[stage_] == "node" && seconds_since(stage_began_) > kOrderlyPatience) tell_stage_to_stop();
     if (late || std::ranges::all_of(running_, [&](auto& one) { return !is_of_stage(*one) || one->ended(); })) {
       // Who ends by itself is told by those before, and waits for ever for one that died.
       for (const auto& one : running_) {
@@ -189,8 +191,7 @@ class Chain {
   static constexpr double kDataPatience = 20;
   static constexpr double kStagePatience = 600;
   static constexpr double kFailedPatience = 8;
-  static constexpr double kOrderlyPatience =
-      3;  // of a chain that is broken; then its processes are asked not to wait for what will not come
+  static constexpr double kOrderlyPatience = 3;  // then processes are asked not to wait for what will not come
   static constexpr double kLookEvery = 0.25;
   // At the end: what the trigger has accepted is decided and cleared, then links end, then files are closed, then the card goes.
   static constexpr std::string_view kEnds[] = {"supervisor", "router", "readout", "node", "recorder", "emulator"};
@@ -209,8 +210,12 @@ class Chain {
     pressed_ = false;
     // Readouts end by themselves, behind their links, and nodes when they are told that the run is over.
     const bool by_itself = failure_.empty() && (kEnds[stage_] == "readout" || kEnds[stage_] == "node");
+    if (!by_itself) tell_stage_to_stop();
+  }
+
+  void tell_stage_to_stop() {
     for (const auto& one : running_) {
-      if (is_of_stage(*one) && !by_itself) one->tell_to_stop();
+      if (is_of_stage(*one)) one->tell_to_stop();
     }
   }
 

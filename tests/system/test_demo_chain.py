@@ -100,6 +100,28 @@ def test_ctrl_c_ends_a_chain_in_order(rodeo):
     check_nothing_is_left(rodeo, demo)
 
 
+def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
+    """Nobody has told it of the run, so nobody tells it that the run is over."""
+    with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
+        while "supervisor" not in (found := parts_of(demo.pid)):
+            assert demo.poll() is None
+        os.kill(found["node-1"], signal.SIGSTOP)
+        try:
+            wait_for_decisions(rodeo, demo)
+            demo.send_signal(signal.SIGINT)
+            deadline = time.monotonic() + scaled(10)  # should they have met all the same, it has events that are waited for
+            while "supervisor" in parts_of(demo.pid) and time.monotonic() < deadline:
+                time.sleep(0.05)
+        finally:
+            os.kill(found["node-1"], signal.SIGCONT)
+        out, error = demo.communicate(timeout=scaled(60))
+    assert demo.returncode == 0, error
+    report = json.loads(out)
+    assert report["run"]["condition"] == "GOOD", error
+    check_sum(report)
+    check_nothing_is_left(rodeo, demo)
+
+
 @pytest.mark.parametrize("name", ["supervisor", pytest.param("router", marks=pytest.mark.slow), pytest.param("readout-1", marks=pytest.mark.slow), pytest.param("card", marks=pytest.mark.slow)])
 def test_a_part_that_dies_ends_a_chain_that_no_room_looks_after(rodeo, name):
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
