@@ -42,7 +42,7 @@ Json error_json(const Error& error) {
 Table effective_values(const Configuration& configuration) {
   Table table({{"key", "key"}, {"value", "value"}, {"origin", "origin"}, {"from", "where"}});
   configuration.root.visit([&](const settings::Table& one) {
-    for (const settings::Setting& setting : one.settings()) {
+    for (const settings::ConfiguredValue& setting : one.settings()) {
       const bool given = setting.origin != settings::Origin::fallback;
       table.add_row({one.path() + "." + setting.key.name, setting.written,
                      Cell(settings::origin_name(setting.origin), {}, given ? Style::strong : Style::faint),
@@ -55,7 +55,7 @@ Table effective_values(const Configuration& configuration) {
 std::size_t values_given(const Configuration& configuration) {
   std::size_t given = 0;
   configuration.root.visit([&](const settings::Table& one) {
-    for (const settings::Setting& setting : one.settings()) given += setting.origin != settings::Origin::fallback;
+    for (const settings::ConfiguredValue& setting : one.settings()) given += setting.origin != settings::Origin::fallback;
   });
   return given;
 }

@@ -99,9 +99,8 @@ std::vector<TableDeclaration> tables_for(const std::filesystem::path& file) {
 
 std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
   auto library = std::make_unique<readout::Library>();
-  const auto configuration = load_configuration(source, system_tables(), library->registry(), library->plugins());
-  if (!configuration) return std::unexpected(configuration.error());
-  return readout::plan_readout(*configuration, std::move(library));
+  const auto configuration = RODEO_TRY(load_configuration(source, system_tables(), library->registry(), library->plugins()));
+  return readout::plan_readout(configuration, std::move(library));
 }
 
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source) {
@@ -126,12 +125,11 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
   const bool told = std::ranges::any_of(source.overrides, [](const auto& one) { return one.starts_with("router"); });
   if (raw && raw->find("router") == nullptr && !told) return nothing;
   auto library = std::make_unique<readout::Library>();
-  const auto configuration = load_configuration(source, tables_for(source.file), library->registry(), library->plugins());
-  if (!configuration) return std::unexpected(configuration.error());
-  if (configuration->table("router") == nullptr) return nothing;
-  auto plan = router::plan_router(*configuration);
-  if (!plan) return std::unexpected(std::move(plan).error());
-  return LoadedRouter{std::move(library), std::move(*plan)};
+  const auto configuration =
+      RODEO_TRY(load_configuration(source, tables_for(source.file), library->registry(), library->plugins()));
+  if (configuration.table("router") == nullptr) return nothing;
+  auto plan = RODEO_TRY(router::plan_router(configuration));
+  return LoadedRouter{std::move(library), std::move(plan)};
 }
 
 namespace {
@@ -155,25 +153,21 @@ std::expected<settings::Configuration, ConfigurationErrors> load_farm(const Conf
 
 std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source) {
   auto library = std::make_unique<readout::Library>();
-  const auto configuration = load_farm(source, *library, "node");
-  if (!configuration) return std::unexpected(configuration.error());
-  auto plan = farm::plan_node(*configuration);
-  if (!plan) return std::unexpected(std::move(plan).error());
-  return LoadedNode{std::move(library), std::move(*plan)};
+  const auto configuration = RODEO_TRY(load_farm(source, *library, "node"));
+  auto plan = RODEO_TRY(farm::plan_node(configuration));
+  return LoadedNode{std::move(library), std::move(plan)};
 }
 
 std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {
   readout::Library library;
-  const auto configuration = load_farm(source, library, "supervisor");
-  if (!configuration) return std::unexpected(configuration.error());
-  return farm::plan_supervisor(*configuration);
+  const auto configuration = RODEO_TRY(load_farm(source, library, "supervisor"));
+  return farm::plan_supervisor(configuration);
 }
 
 std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source) {
   readout::Library library;
-  const auto configuration = load_farm(source, library, "recorder");
-  if (!configuration) return std::unexpected(configuration.error());
-  return farm::plan_recorder(*configuration);
+  const auto configuration = RODEO_TRY(load_farm(source, library, "recorder"));
+  return farm::plan_recorder(configuration);
 }
 
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {
@@ -194,10 +188,10 @@ std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource&
     return nothing(begin);
   }
   readout::Library library;
-  const auto configuration = load_configuration(source, tables_for(source.file), library.registry(), library.plugins());
-  if (!configuration) return std::unexpected(configuration.error());
-  if (configuration->table("network") == nullptr) return nothing(begin);
-  return network::network_job(*configuration);
+  const auto configuration =
+      RODEO_TRY(load_configuration(source, tables_for(source.file), library.registry(), library.plugins()));
+  if (configuration.table("network") == nullptr) return nothing(begin);
+  return network::network_job(configuration);
 }
 
 }  // namespace rodeo::cli

@@ -9,7 +9,7 @@
 #include "emulator/session.h"
 #include "farm/node/event_data.h"
 #include "farm/node/node_status.h"
-#include "farm/recorder/recording.h"
+#include "farm/recorder/run_recording.h"
 #include "farm/supervisor/nodes.h"
 #include "farm/supervisor/orphans.h"
 #include "farm/supervisor/readouts.h"

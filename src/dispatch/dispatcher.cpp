@@ -50,7 +50,7 @@ Dispatcher::Offered Dispatcher::offer(const Event& event, bool build_only) {
 
 bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns) {
   std::uint32_t slot = table_.find(event.id);
-  if (slot == IdTable::kNone) {
+  if (slot == EventTable::kNone) {
     if (free_.empty()) return false;
     slot = take_slot(event);
     counters_.add(C::adopted);
@@ -107,7 +107,7 @@ void Dispatcher::node_gone(std::uint32_t node) {
 
 void Dispatcher::undelivered(std::uint32_t node, std::uint64_t id) {
   const std::uint32_t slot = table_.find(id);
-  if (slot == IdTable::kNone || slots_[slot].state != State::assigned || slots_[slot].node != node) return;
+  if (slot == EventTable::kNone || slots_[slot].state != State::assigned || slots_[slot].node != node) return;
   counters_.add(C::undelivered);
   wait_again(slot, slots_[slot].build_only);
 }
@@ -176,7 +176,7 @@ void Dispatcher::leave_queue(std::uint32_t slot) {
 
 Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision) {
   const std::uint32_t slot = table_.find(decision.id);
-  if (slot == IdTable::kNone) {
+  if (slot == EventTable::kNone) {
     counters_.add(C::unknown_decisions);
     return Said::unknown;
   }
@@ -237,7 +237,7 @@ std::uint32_t Dispatcher::expire(std::uint64_t now_ns) {
 
 void Dispatcher::cleared(std::uint64_t id) {
   const std::uint32_t slot = table_.find(id);
-  if (slot == IdTable::kNone || slots_[slot].state != State::decided) return;
+  if (slot == EventTable::kNone || slots_[slot].state != State::decided) return;
   table_.erase(id);
   slots_[slot].state = State::free;
   free_.push_back(slot);

@@ -28,7 +28,7 @@
 #include "base/counters.h"
 #include "dispatch/assigner.h"
 #include "dispatch/event.h"
-#include "dispatch/id_table.h"
+#include "dispatch/event_table.h"
 #include "dispatch/slots.h"
 
 namespace rodeo::dispatch {
@@ -98,7 +98,7 @@ class Dispatcher {
   Offered offer(const Event& event, bool build_only = false);
   /// A node has the event, as it says; nobody else has decided it. False: it is not the node's (another has it or had it since, it is decided, there is no room).
   bool adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns);
-  bool knows(std::uint64_t id) const { return table_.find(id) != IdTable::kNone; }
+  bool knows(std::uint64_t id) const { return table_.find(id) != EventTable::kNone; }
   /// Events that can still come in.
   std::uint32_t room() const {
     const auto free = static_cast<std::uint32_t>(free_.size());
@@ -184,7 +184,7 @@ class Dispatcher {
 
   const DispatcherSettings settings_;
   Assigner assigner_;
-  IdTable table_;
+  EventTable table_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;  // last freed, first used: their memory is in the cache
   std::vector<Node> nodes_;

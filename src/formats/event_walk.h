@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "formats/checksum.h"
 #include "formats/full_event.h"
 #include "formats/rob.h"
@@ -64,22 +65,20 @@ std::optional<DecodeError> visit_chunks_of(std::span<const std::byte> rod_data, 
 template <typename Visitor>
 Decoded<void> walk_event(std::span<const std::byte> bytes, const EventChecks& checks, std::vector<std::byte>& buffer,
                          Visitor&& visitor) {
-  const Decoded<FullEventView> event = decode_full_event(bytes);
-  if (!event) return std::unexpected(event.error());
-  if (event->words.size() * kWordBytes != bytes.size()) {
-    return word_error(DecodeFault::wrong_value, 1, "event size in words", event->words.size(), bytes.size() / kWordBytes);
+  const FullEventView event = RODEO_TRY(decode_full_event(bytes));
+  if (event.words.size() * kWordBytes != bytes.size()) {
+    return word_error(DecodeFault::wrong_value, 1, "event size in words", event.words.size(), bytes.size() / kWordBytes);
   }
-  if (checks.checksums && !event->checksum_holds()) {
-    return decode_error(DecodeFault::checksum, bytes.size() - kWordBytes, "event checksum", adler32(event->payload.bytes()),
-                        event->checksum);
+  if (checks.checksums && !event.checksum_holds()) {
+    return decode_error(DecodeFault::checksum, bytes.size() - kWordBytes, "event checksum", adler32(event.payload.bytes()),
+                        event.checksum);
   }
-  const Decoded<WordView> robs = event->robs(buffer);
-  if (!robs) return std::unexpected(robs.error());
-  visitor.event(*event);
+  const WordView robs = RODEO_TRY(event.robs(buffer));
+  visitor.event(event);
 
-  const std::size_t payload_at = event->header_words * kWordBytes;
+  const std::size_t payload_at = event.header_words * kWordBytes;
   std::optional<DecodeError> inside;  // the first thing wrong in a ROB
-  const Decoded<void> all = for_each_rob(*robs, [&](const RobView& rob, std::size_t at) {
+  const Decoded<void> all = for_each_rob(robs, [&](const RobView& rob, std::size_t at) {
     if (inside) return;
     const std::size_t rob_at = payload_at + at;
     const auto found = [&](const DecodeError& error, std::size_t base) { inside = error.from(base); };

@@ -6,6 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/error.h"
+
 namespace rodeo::formats {
 namespace {
 
@@ -72,8 +74,7 @@ Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes) {
   DescribeReply reply{.run_number = fields.take<std::uint32_t>(), .ended = (flags & kEnded) != 0};
   const auto robs = fields.take<std::uint32_t>();
   if (robs > kMostDescribedRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostDescribedRobs);
-  if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "DESCRIBE reply"); !whole)
-    return std::unexpected(whole.error());
+  RODEO_TRY(has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "DESCRIBE reply"));
   for (std::uint32_t i = 0; i < robs; ++i) reply.robs.push_back({fields.take<std::uint32_t>()});
   return reply;
 }
@@ -159,7 +160,7 @@ void append_holdings_request(std::vector<std::byte>& to, const HoldingsRequest& 
 }
 
 Decoded<HoldingsRequest> read_holdings_request(std::span<const std::byte> bytes) {
-  if (const auto whole = has_bytes(bytes, 12, "HOLDINGS"); !whole) return std::unexpected(whole.error());
+  RODEO_TRY(has_bytes(bytes, 12, "HOLDINGS"));
   Fields fields(bytes);
   HoldingsRequest request{.from = fields.take<std::uint64_t>()};
   request.most_ranges = fields.take<std::uint32_t>();
@@ -191,8 +192,7 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
   const auto newest = fields.take<std::uint64_t>();
   if ((flags & kHasNewest) != 0) reply.newest = newest;
   if (!reply.newest && newest != 0) return decode_error(wrong_value, 8, "newest of none", newest, 0);
-  if (const auto whole = has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"); !whole)
-    return std::unexpected(whole.error());
+  RODEO_TRY(has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"));
   std::uint64_t end = 0;
   std::uint64_t ids = 0;
   for (std::uint32_t i = 0; i < ranges; ++i) {

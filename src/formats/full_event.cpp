@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "formats/checksum.h"
 #include "formats/zlib_stream.h"
 
@@ -50,9 +51,8 @@ Decoded<void> decode_lists(HeaderCursor& cursor, FullEventView& event) {
                              {&FullEventView::stream_tags, "number of stream tag words"}};
   std::size_t counts_after = std::size(kLists);
   for (const List& list : kLists) {
-    const Decoded<WordView> words = cursor.list(list.field, --counts_after);
-    if (!words) return std::unexpected(words.error());
-    event.*list.member = *words;
+    const WordView words = RODEO_TRY(cursor.list(list.field, --counts_after));
+    event.*list.member = words;
   }
   return {};
 }
@@ -102,7 +102,7 @@ Decoded<FullEventView> decode_header(WordView words, std::size_t most) {
     event.compression = static_cast<Compression>(compression);
     uncompressed = cursor.word();
   }
-  if (const Decoded<void> lists = decode_lists(cursor, event); !lists) return std::unexpected(lists.error());
+  RODEO_TRY(decode_lists(cursor, event));
   if (cursor.left() != 0) return word_error(wrong_value, 2, "event header size in words", header, header - cursor.left());
 
   const std::uint64_t trailer = checksum_type == 0 ? 0 : 1;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
+
 namespace rodeo::formats {
 namespace {
 
@@ -404,9 +406,8 @@ Decoded<std::optional<TakenControl>> take_control(std::span<const std::byte> byt
   if (reserved != 0) return decode_error(DecodeFault::wrong_value, 6, "reserved bytes", reserved, 0);
   if (size > kMost[type - 1U]) return decode_error(DecodeFault::too_large, 0, "size of a message", size, kMost[type - 1U]);
   if (size > bytes.size() - kControlHeaderBytes) return std::nullopt;
-  auto message = kRead[type - 1U](bytes.subspan(kControlHeaderBytes, size));
-  if (!message) return std::unexpected(message.error());
-  return TakenControl{*std::move(message), kControlHeaderBytes + size};
+  auto message = RODEO_TRY(kRead[type - 1U](bytes.subspan(kControlHeaderBytes, size)));
+  return TakenControl{std::move(message), kControlHeaderBytes + size};
 }
 
 }  // namespace rodeo::formats

@@ -32,7 +32,7 @@ PagedStream& Generator::add_stream(std::span<const LinkIndex> positions) {
 }
 
 PagedStream& Generator::add_trigger_list() {
-  lists_.push_back(std::make_unique<TriggerList>());
+  lists_.push_back(std::make_unique<TriggerListFeed>());
   return lists_.back()->stream();
 }
 

@@ -11,7 +11,7 @@
 #include "input/generator_settings.h"
 #include "input/link_feed.h"
 #include "input/trigger_history.h"
-#include "input/trigger_list.h"
+#include "input/trigger_list_feed.h"
 
 namespace rodeo::input {
 
@@ -65,7 +65,7 @@ class Generator {
   TriggerHistory history_;
   Counters counters_;
   std::vector<std::unique_ptr<LinkFeed>> feeds_;
-  std::vector<std::unique_ptr<TriggerList>> lists_;
+  std::vector<std::unique_ptr<TriggerListFeed>> lists_;
 
   std::uint64_t period_;
   std::uint32_t batch_;

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "input/connecting.h"
 #include "input/network_stream.h"
 #include "input/offered_links.h"
 #include "rodeo/plugin.h"
@@ -35,7 +34,7 @@ struct NetworkInputSettings {
 std::vector<Key> network_input_keys();
 
 /// `type = "network"`. Each worker has a connection of its own to each publisher of its links. stop() asks publishers for what they still have.
-class NetworkInput final : public DataInput, public Connecting {
+class NetworkInput final : public DataInput {
  public:
   /// Throws SetupError: the bus has no links, or not those that are wanted, within `wait`.
   explicit NetworkInput(NetworkInputSettings settings);
@@ -45,8 +44,10 @@ class NetworkInput final : public DataInput, public Connecting {
   std::unique_ptr<DataStream> open_trigger_list() override;
   void start() override {}
   void stop() override;
-  bool connected() const override;
   std::string failure() const override;
+
+  /// Everybody that it reads from has been reached since start(): what is sent from then on comes here. Stays true. Any thread.
+  bool connected() const;
 
   /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came),
   /// "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections", "network_cut_off" (publishers that ended without a word);

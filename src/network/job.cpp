@@ -12,7 +12,7 @@
 
 namespace rodeo::network {
 
-using settings::Setting;
+using settings::ConfiguredValue;
 using settings::Table;
 
 namespace {
@@ -20,7 +20,7 @@ namespace {
 Json json_of(const Table& table) {
   Json out = Json::object();
   const Parameters& keys = table.parameters();
-  for (const Setting& setting : table.settings()) {
+  for (const ConfiguredValue& setting : table.settings()) {
     const std::string& name = setting.key.name;
     switch (setting.key.type) {
       case KeyType::boolean: out[name] = keys.boolean(name); break;

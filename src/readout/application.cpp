@@ -10,7 +10,7 @@
 #include "base/sentence.h"
 #include "base/thread.h"
 #include "formats/fid.h"
-#include "input/connecting.h"
+#include "input/network_input.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::readout {
@@ -225,8 +225,8 @@ ReadoutStatus Application::status() {
   ReadoutStatus out;
   out.phase = phase();
   out.run_number = settings_.run.run_number;
-  if (const auto* const connecting = dynamic_cast<const input::Connecting*>(input_.get()))
-    out.input_ready = connecting->connected();
+  if (const auto* const network = dynamic_cast<const input::NetworkInput*>(input_.get()))
+    out.input_ready = network->connected();
   const std::uint64_t end_ns = end_ns_.load();
   if (start_ns_ != 0) {
     out.seconds = static_cast<double>((end_ns != 0 ? end_ns : base::steady_now_ns()) - start_ns_) * 1e-9;

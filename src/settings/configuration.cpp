@@ -30,13 +30,14 @@ std::string_view origin_name(Origin origin) {
 }
 
 bool Table::given(std::string_view key) const {
-  const auto found = std::ranges::find_if(settings_, [&](const Setting& setting) { return setting.key.name == key; });
+  const auto found =
+      std::ranges::find_if(settings_, [&](const ConfiguredValue& setting) { return setting.key.name == key; });
   return found != settings_.end() && found->origin != Origin::fallback;
 }
 
 std::string where_of(const Table& table, std::string_view key) {
-  const auto setting =
-      std::ranges::find_if(table.settings(), [&](const Setting& one) { return one.key.name == key && !one.where.empty(); });
+  const auto setting = std::ranges::find_if(
+      table.settings(), [&](const ConfiguredValue& one) { return one.key.name == key && !one.where.empty(); });
   return setting == table.settings().end() ? table.where() : setting->where;
 }
 
@@ -318,7 +319,8 @@ class ConfigurationBuilder {
   /// Appends the keys of the component that `slot` names in this table.
   bool add_keys(ComponentKind kind, const std::string& slot, Table& table, std::vector<Key>& keys) {
     const auto found = registry_.find(kind, table.parameters_.text(slot));
-    const auto setting = std::ranges::find_if(table.settings_, [&](const Setting& one) { return one.key.name == slot; });
+    const auto setting =
+        std::ranges::find_if(table.settings_, [&](const ConfiguredValue& one) { return one.key.name == slot; });
     if (!found) {
       Error error = found.error();
       error.what = fmt::format("{}: {}", joined(table.path_, slot), error.what);
@@ -354,8 +356,8 @@ class ConfigurationBuilder {
       return complain(given ? given->place : place, std::move(error));
     }
     table.parameters_.set(key.name, std::move(*value));
-    table.settings_.push_back(given ? Setting{key, given->origin, given->where, given->raw.written(), given->place}
-                                    : Setting{key, Origin::fallback, {}, default_text(key), {}});
+    table.settings_.push_back(given ? ConfiguredValue{key, given->origin, given->where, given->raw.written(), given->place}
+                                    : ConfiguredValue{key, Origin::fallback, {}, default_text(key), {}});
   }
 
   /// readout.consumer[1].queue as `rodeo explain` knows it.
@@ -395,7 +397,7 @@ class ConfigurationBuilder {
 
   void reject_unknown(const Declared& declared, const RawValue& raw, const Table& table, const std::vector<Key>& keys) {
     std::vector<std::string> known;
-    for (const Setting& setting : table.settings_) known.push_back(setting.key.name);
+    for (const ConfiguredValue& setting : table.settings_) known.push_back(setting.key.name);
     for (const Key& key : keys) known.push_back(key.name);
     for (const Declared& below : declared.below) known.push_back(below.name);
     for (const RawValue::Member& member : raw.members) {

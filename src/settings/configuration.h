@@ -22,7 +22,7 @@ enum class Origin : std::uint8_t { fallback, file, environment, flag };
 std::string_view origin_name(Origin origin);  ///< "default", "file", "environment", "flag"
 
 /// One value with its history, for `rodeo check --effective`.
-struct Setting {
+struct ConfiguredValue {
   Key key;
   Origin origin = Origin::fallback;
   std::string where;    ///< "run.toml:14:3", "RODEO_READOUT_BUILDER_TIMEOUT", "--set", or empty
@@ -47,7 +47,7 @@ class Table {
   /// The elements of an array of tables, in order. Throws std::logic_error likewise.
   std::span<const Table> tables(std::string_view name) const;
 
-  const std::vector<Setting>& settings() const { return settings_; }
+  const std::vector<ConfiguredValue>& settings() const { return settings_; }
 
   /// A table and all below it, depth first.
   template <typename Visitor>
@@ -73,7 +73,7 @@ class Table {
   std::string type_;
   std::string where_;
   Parameters parameters_;
-  std::vector<Setting> settings_;
+  std::vector<ConfiguredValue> settings_;
   std::vector<Child> children_;
 };
 

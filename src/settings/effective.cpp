@@ -9,7 +9,7 @@ namespace rodeo::settings {
 namespace {
 
 /// A text is the same whether a file has it in quotes or a flag without.
-Json value_of(const Setting& setting) {
+Json value_of(const ConfiguredValue& setting) {
   const auto text = Json::parse(setting.written);
   return text && text->is_string() ? *text : Json(setting.written);
 }
@@ -18,14 +18,14 @@ Json value_of(const Setting& setting) {
 
 void add_values(const Table& table, Json& values) {
   table.visit([&](const Table& one) {
-    for (const Setting& setting : one.settings()) values[one.path() + "." + setting.key.name] = value_of(setting);
+    for (const ConfiguredValue& setting : one.settings()) values[one.path() + "." + setting.key.name] = value_of(setting);
   });
 }
 
 std::string configuration_sha256(const Configuration& configuration) {
   std::map<std::string, std::string> sorted;
   configuration.root.visit([&](const Table& one) {
-    for (const Setting& setting : one.settings())
+    for (const ConfiguredValue& setting : one.settings())
       sorted[Json(one.path() + "." + setting.key.name).dump(0)] = value_of(setting).dump(0);
   });
   std::string text;

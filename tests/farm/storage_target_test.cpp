@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "farm/farm_event.h"
-#include "farm/recorder/recording.h"
+#include "farm/recorder/run_recording.h"
 #include "formats/temporary_directory.h"
 
 namespace {
@@ -26,12 +26,12 @@ void record_one(const TemporaryDirectory& directory) {
   FileKeys keys;
   keys.directory = directory.path();
   keys.min_free_bytes = 0;
-  Recording recording(keys, "recorder", 7, [](const std::string&) {});
+  RunRecording recording(keys, "recorder", 7, [](const std::string&) {});
   const auto request = FarmEvent{.id = 5}.request();
   const std::span<const std::byte> piece(request);
   ASSERT_TRUE(recording.offer({}, {&piece, 1}, request.size(), 1));
   recording.end();
-  std::vector<Recording::Answer> answers;
+  std::vector<RunRecording::Answer> answers;
   while (!recording.ended()) recording.poll(1, answers);
 }
 
@@ -55,7 +55,7 @@ TEST(StorageTarget, AFileIsCopiedComparedAndThenRemovedAndItsIdsAreStillKnown) {
   EXPECT_FALSE(std::filesystem::exists(directory.file(kName)));
   FileKeys keys;
   keys.directory = directory.path();
-  EXPECT_TRUE(Recording(keys, "recorder", 7, [](const std::string&) {}).has(5));
+  EXPECT_TRUE(RunRecording(keys, "recorder", 7, [](const std::string&) {}).has(5));
   EXPECT_EQ(next_file_number(directory.path(), kName.substr(0, kName.find("._0001"))), 2U);
 }
 

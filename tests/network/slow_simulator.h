@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "network/simulator/packet.h"
+#include "network/simulator/rack_supervisor.h"
 #include "network/simulator/simulate.h"
-#include "network/simulator/supervisor.h"
 #include "network/simulator/switch_memory.h"
 #include "network/simulator/tcp_receiver.h"
 #include "network/simulator/tcp_sender.h"
@@ -152,7 +152,7 @@ class SlowSimulator {
         ++outcome_.events_assigned;
       });
       outcome_.events_offered = 0;
-      for (const Supervisor& one : supervisors_) outcome_.events_offered += one.offered();
+      for (const RackSupervisor& one : supervisors_) outcome_.events_offered += one.offered();
       plan_supervisor(rack);
     });
   }
@@ -441,7 +441,7 @@ class SlowSimulator {
   std::vector<Random> jitter_;
   std::vector<Picoseconds> uplink_free_;
   std::vector<Node> nodes_;
-  std::vector<Supervisor> supervisors_;
+  std::vector<RackSupervisor> supervisors_;
   std::vector<Built> built_;
   std::vector<std::uint64_t> rack_hash_;
   std::vector<Occupancy> maximum_;

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "readout/fragment_pool.h"
-#include "readout/retention/id_table.h"
+#include "readout/retention/l1id_table.h"
 #include "readout/retention/waiting_requests.h"
 
 namespace rodeo::readout {
@@ -64,9 +64,9 @@ TEST_F(RetentionTest, TheFullestRobIsTheFill) {
   EXPECT_EQ(pool_.out(), 0u);
 }
 
-TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
+TEST(L1IdTable, IsASetOfIdsWhateverTheyAre) {
   std::mt19937 random(1);
-  IdTable table(100);
+  L1IdTable table(100);
   std::map<std::uint32_t, std::uint32_t> twin;
   for (std::uint32_t step = 0; step < 20'000; ++step) {
     // Few low halves and epochs: they get into each other's way.
@@ -78,7 +78,7 @@ TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
       ASSERT_TRUE(table.erase(id));
       twin.erase(id.value);
     } else {
-      ASSERT_EQ(table.find(id), IdTable::kNone);
+      ASSERT_EQ(table.find(id), L1IdTable::kNone);
       ASSERT_FALSE(table.erase(id));
       if (twin.size() == 100) continue;
       table.insert(id, step);
@@ -89,15 +89,15 @@ TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
 }
 
 // A million ids in a row: were each of them to move those behind it, this would not end within the test's time.
-TEST(IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
+TEST(L1IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
   constexpr std::uint32_t kIds = 1'000'000;
-  IdTable table(kIds);
+  L1IdTable table(kIds);
   for (std::uint32_t id = 0; id < kIds; ++id) table.insert(L1Id{id}, id);
-  EXPECT_EQ(table.find(L1Id{kIds}), IdTable::kNone);
+  EXPECT_EQ(table.find(L1Id{kIds}), L1IdTable::kNone);
   for (std::uint32_t id = 0; id < kIds; ++id) {
     ASSERT_EQ(table.find(L1Id{id}), id);
     ASSERT_TRUE(table.erase(L1Id{id}));
-    ASSERT_EQ(table.find(L1Id{id}), IdTable::kNone);
+    ASSERT_EQ(table.find(L1Id{id}), L1IdTable::kNone);
   }
   EXPECT_EQ(table.size(), 0u);
 }

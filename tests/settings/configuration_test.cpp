@@ -231,7 +231,7 @@ TEST_F(ConfigurationTest, FlagsAreStrongerThanTheEnvironmentAndThatThanTheFile) 
   EXPECT_EQ(flag->table("readout")->tables("rob")[0].parameters().fids("links").size(), 2u);
 
   std::vector<std::string> origins;
-  for (const Setting& setting : flag->table("readout.builder")->settings()) {
+  for (const ConfiguredValue& setting : flag->table("readout.builder")->settings()) {
     if (setting.origin != Origin::fallback) {
       origins.push_back(setting.key.name + " " + std::string(origin_name(setting.origin)) + " " + setting.where);
     }

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "base/child_process.h"
 #include "card/pci/keeper.h"
 
 namespace rodeo::card::pci {
@@ -66,34 +66,31 @@ Result<void> start_keeper() {
   const Descriptor read_end(ends[0]);
   Descriptor write_end(ends[1]);
   const std::string program = keeper_program();
-  const std::string ready = fmt::format("{}", ends[1]);
-  const std::array<const char*, 6> arguments{program.c_str(), "card", "keep", "--ready", ready.c_str(), nullptr};
   const auto socket = RODEO_TRY(keeper_socket());
   std::error_code failure;
   fs::create_directories(socket.parent_path(), failure);
   const std::string log = (socket.parent_path() / "keeper.log").string();
-  const pid_t child = ::fork();
-  if (child < 0) return failed("card.keeper", fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (child == 0) {  // only async-signal-safe calls from here on
-    if (::setsid() < 0 || ::fork() != 0) ::_exit(0);
-    const int null = ::open("/dev/null", O_RDWR);
-    if (null < 0) ::_exit(1);
-    int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
-    if (err < 0) err = null;
-    ::dup2(null, 0);
-    ::dup2(null, 1);
-    ::dup2(err, 2);
-    ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-    ::fcntl(ends[1], F_SETFD, 0);
-    if (::chdir("/") != 0) ::_exit(127);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::execvp(arguments[0], const_cast<char* const*>(arguments.data()));
-    ::_exit(127);
+  const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const Descriptor err(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  {
+    const auto starter =
+        base::ChildProcess::start({.command = {program, "card", "keep", "--ready", fmt::format("{}", ends[1])},
+                                   .in = null.get(),
+                                   .out = null.get(),
+                                   .err = err ? err.get() : null.get(),
+                                   .when_we_end = 0,
+                                   .first = [ready = ends[1]] {
+                                     if (::setsid() < 0) return false;
+                                     if (const pid_t keeper = ::fork(); keeper != 0) ::_exit(keeper < 0 ? 1 : 0);
+                                     sigset_t none;
+                                     sigemptyset(&none);
+                                     return ::chdir("/") == 0 && ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0 &&
+                                            ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
+                                            ::fcntl(ready, F_SETFD, 0) == 0;
+                                   }});
+    if (!starter) return failed("card.keeper", starter.error().what, "", "RODEO_KEEPER names the program");
   }
-  ::waitpid(child, nullptr, 0);
-  write_end = Descriptor();
+  write_end.reset();
   std::string said;
   const auto until = Clock::now() + kStartTime;
   while (true) {
@@ -113,8 +110,8 @@ Result<void> start_keeper() {
   if (said.empty())
     return failed("card.keeper", fmt::format("cannot start the keeper: `{} card keep` ended at once", program), log,
                   "start it yourself and see what it says; RODEO_KEEPER names the program");
-  const auto reply = decode_reply(std::as_bytes(std::span(said)), KeeperOperation::status);
-  return reply ? Result<void>{} : std::unexpected(reply.error());
+  RODEO_TRY(decode_reply(std::as_bytes(std::span(said)), KeeperOperation::status));
+  return {};
 }
 
 }  // namespace
@@ -215,8 +212,8 @@ Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& 
 
 Result<void> keep_function(const Address& address, bool keep) {
   const KeeperRequest request{.operation = KeeperOperation::keep, .address = address, .flags = keep ? kKeepFlag : 0};
-  const auto opened = KeeperClient::connect_and_ask(request, true);
-  return opened ? Result<void>{} : std::unexpected(opened.error());
+  RODEO_TRY(KeeperClient::connect_and_ask(request, true));
+  return {};
 }
 
 Result<std::string> keeper_status() {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "farm/recorder/id_set.h"
+#include "farm/recorder/sparse_id_set.h"
 #include "formats/event_record.h"
 
 namespace rodeo::farm {
@@ -72,7 +72,7 @@ class RecordedEvents {
  private:
   struct OfStream {
     Stream stream;
-    IdSet ids;
+    SparseIdSet ids;
   };
 
   std::vector<OfStream> streams_;

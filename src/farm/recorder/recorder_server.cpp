@@ -51,8 +51,8 @@ RecorderServer::~RecorderServer() {
 
 void RecorderServer::start(std::uint32_t run_number) {
   std::vector<std::string> said;
-  auto recording = std::make_unique<Recording>(settings_.files, settings_.name, run_number,
-                                               [&](std::string text) { said.push_back(std::move(text)); });
+  auto recording = std::make_unique<RunRecording>(settings_.files, settings_.name, run_number,
+                                                  [&](std::string text) { said.push_back(std::move(text)); });
   const std::lock_guard lock(mutex_);
   next_ = std::move(recording);
   messages_.insert(messages_.end(), said.begin(), said.end());
@@ -133,7 +133,7 @@ void RecorderServer::run() {
       }
       answers_.clear();
       recording_->poll(now_ns, answers_);
-      for (const Recording::Answer& answer : answers_) {
+      for (const RunRecording::Answer& answer : answers_) {
         const auto status = static_cast<std::uint16_t>(answer.status);
         if (status >= formats::kFirstRefusal) {
           replier_->refuse(answer.ticket.client, answer.ticket.number, status);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "farm/recorder/recording.h"
+#include "farm/recorder/run_recording.h"
 #include "farm/recorder/settings.h"
 #include "transport/replier.h"
 
@@ -64,7 +64,7 @@ class RecorderServer {
 
   // Between the two threads
   mutable std::mutex mutex_;
-  std::unique_ptr<Recording> next_;  // from start() to the server
+  std::unique_ptr<RunRecording> next_;  // from start() to the server
   RecorderStatus shown_;
   std::vector<std::string> messages_;
   std::atomic<bool> ending_{false};
@@ -73,11 +73,11 @@ class RecorderServer {
   std::atomic<std::int64_t> delay_ns_{0};
 
   // Of the server
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<RunRecording> recording_;
   std::deque<Request> waiting_;
   std::vector<Request> requests_;
   std::vector<transport::Replier::Dropped> dropped_;
-  std::vector<Recording::Answer> answers_;
+  std::vector<RunRecording::Answer> answers_;
   std::vector<std::byte> scratch_;
   std::vector<FragmentConsumer::File> files_;
   std::uint64_t shown_ns_ = 0;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "dispatch/id_table.h"
+#include "dispatch/event_table.h"
 
 namespace rodeo::farm {
 
@@ -13,7 +13,7 @@ class Lately {
  public:
   explicit Lately(std::uint32_t most) : table_(most), ids_(most) {}
 
-  bool has(std::uint64_t id) const { return table_.find(id) != dispatch::IdTable::kNone; }
+  bool has(std::uint64_t id) const { return table_.find(id) != dispatch::EventTable::kNone; }
   void add(std::uint64_t id) {
     if (has(id)) return;
     if (count_ >= ids_.size()) table_.erase(ids_[count_ % ids_.size()]);
@@ -22,7 +22,7 @@ class Lately {
   }
 
  private:
-  dispatch::IdTable table_;
+  dispatch::EventTable table_;
   std::vector<std::uint64_t> ids_;
   std::uint64_t count_ = 0;
 };

@@ -48,13 +48,13 @@ FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_
     fragment.reset();
     return Taken::let_go;
   };
-  if (table_.find(id) != IdTable::kNone || is_gone(id)) return let_it_go(counts_.duplicates);
+  if (table_.find(id) != L1IdTable::kNone || is_gone(id)) return let_it_go(counts_.duplicates);
   if (early_table_.size() != 0 && early_table_.erase(id)) {
     let_it_go(counts_.cleared_early);
     note_gone(id, now_ns);
     return Taken::let_go;
   }
-  if (free_ == IdTable::kNone) return Taken::full;
+  if (free_ == L1IdTable::kNone) return Taken::full;
   if (passed(id)) ++counts_.late;
   note_newest(*fragment, now_ns);
   ++counts_.taken;
@@ -63,21 +63,21 @@ FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_
 }
 
 FragmentBook::Found FragmentBook::find(L1Id id) const {
-  if (const std::uint32_t place = table_.find(id); place != IdTable::kNone)
+  if (const std::uint32_t place = table_.find(id); place != L1IdTable::kNone)
     return {Answer::there, &entries_[place].fragment};
   if (passed(id) || is_gone(id)) return {Answer::lost};
-  if (early_table_.size() != 0 && early_table_.find(id) != IdTable::kNone) return {Answer::lost};
+  if (early_table_.size() != 0 && early_table_.find(id) != L1IdTable::kNone) return {Answer::lost};
   return {Answer::pending};
 }
 
 void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
-  if (const std::uint32_t place = table_.find(id); place != IdTable::kNone) {
+  if (const std::uint32_t place = table_.find(id); place != L1IdTable::kNone) {
     cleared_came_ns_ = std::max(cleared_came_ns_, entries_[place].came_ns);
     ++counts_.cleared;
     let_go(place);
     return note_gone(id, now_ns);
   }
-  if (passed(id) || is_gone(id) || early_table_.find(id) != IdTable::kNone) {
+  if (passed(id) || is_gone(id) || early_table_.find(id) != L1IdTable::kNone) {
     ++counts_.cleared_again;
     return;
   }
@@ -85,7 +85,7 @@ void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
 }
 
 void FragmentBook::advance(std::uint64_t now_ns) {
-  if (some_outside_ || free_ == IdTable::kNone) {
+  if (some_outside_ || free_ == L1IdTable::kNone) {
     held_up_ns_ = now_ns;
   } else {
     const auto over = [&](const Moment& one) { return std::max(one.at_ns, held_up_ns_) + settings_.reorder_ns <= now_ns; };
@@ -97,7 +97,7 @@ void FragmentBook::advance(std::uint64_t now_ns) {
 }
 
 void FragmentBook::let_all_go() {
-  while (oldest_ != IdTable::kNone) {
+  while (oldest_ != L1IdTable::kNone) {
     ++counts_.left_over;
     let_go(oldest_);
   }
@@ -114,8 +114,8 @@ void FragmentBook::keep(FragmentPtr& fragment, std::uint64_t now_ns) {
   entry.fragment = std::move(fragment);
   bytes_ += entry.bytes;
   entry.older = newest_entry_;
-  entry.newer = IdTable::kNone;
-  (newest_entry_ == IdTable::kNone ? oldest_ : entries_[newest_entry_].newer) = place;
+  entry.newer = L1IdTable::kNone;
+  (newest_entry_ == L1IdTable::kNone ? oldest_ : entries_[newest_entry_].newer) = place;
   newest_entry_ = place;
 }
 
@@ -124,8 +124,8 @@ void FragmentBook::let_go(std::uint32_t place) {
   table_.erase(entry.fragment->l1id);
   entry.fragment.reset();
   bytes_ -= entry.bytes;
-  (entry.older == IdTable::kNone ? oldest_ : entries_[entry.older].newer) = entry.newer;
-  (entry.newer == IdTable::kNone ? newest_entry_ : entries_[entry.newer].older) = entry.older;
+  (entry.older == L1IdTable::kNone ? oldest_ : entries_[entry.older].newer) = entry.newer;
+  (entry.newer == L1IdTable::kNone ? newest_entry_ : entries_[entry.newer].older) = entry.older;
   entry.newer = free_;
   free_ = place;
 }
@@ -172,7 +172,7 @@ void FragmentBook::forget_gone() {
 }
 
 void FragmentBook::collect_garbage() {
-  while (oldest_ != IdTable::kNone && entries_[oldest_].came_ns + settings_.garbage_ns < cleared_came_ns_) {
+  while (oldest_ != L1IdTable::kNone && entries_[oldest_].came_ns + settings_.garbage_ns < cleared_came_ns_) {
     ++counts_.garbage;
     let_go(oldest_);
   }

@@ -28,7 +28,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "readout/retention/id_table.h"
+#include "readout/retention/l1id_table.h"
 #include "rodeo/fragment.h"
 
 namespace rodeo::readout {
@@ -103,7 +103,7 @@ class FragmentBook {
   /// Calls visit(global id) for what is kept, in the order in which it came.
   template <typename Visit>
   void for_each_id(Visit&& visit) const {
-    for (std::uint32_t at = oldest_; at != IdTable::kNone; at = entries_[at].newer) visit(entries_[at].global_id);
+    for (std::uint32_t at = oldest_; at != L1IdTable::kNone; at = entries_[at].newer) visit(entries_[at].global_id);
   }
 
  private:
@@ -112,8 +112,8 @@ class FragmentBook {
     std::uint64_t global_id = 0;
     std::uint64_t came_ns = 0;
     std::uint32_t bytes = 0;
-    std::uint32_t older = IdTable::kNone;
-    std::uint32_t newer = IdTable::kNone;  ///< of one that is free: the next that is
+    std::uint32_t older = L1IdTable::kNone;
+    std::uint32_t newer = L1IdTable::kNone;  ///< of one that is free: the next that is
   };
   struct Moment {
     L1Id id;
@@ -152,16 +152,16 @@ class FragmentBook {
   void remember_clear(L1Id id, std::uint64_t now_ns);
   void forget_clear();
   void collect_garbage();
-  bool is_gone(L1Id id) const { return gone_table_.size() != 0 && gone_table_.find(id) != IdTable::kNone; }
+  bool is_gone(L1Id id) const { return gone_table_.size() != 0 && gone_table_.find(id) != L1IdTable::kNone; }
   void note_gone(L1Id id, std::uint64_t now_ns);
   void forget_gone();
 
   const Settings settings_;
-  IdTable table_;
+  L1IdTable table_;
   std::vector<Entry> entries_;
-  std::uint32_t free_ = IdTable::kNone;
-  std::uint32_t oldest_ = IdTable::kNone;
-  std::uint32_t newest_entry_ = IdTable::kNone;
+  std::uint32_t free_ = L1IdTable::kNone;
+  std::uint32_t oldest_ = L1IdTable::kNone;
+  std::uint32_t newest_entry_ = L1IdTable::kNone;
   std::uint64_t bytes_ = 0;
   std::uint64_t cleared_came_ns_ = 0;  // when the newest that has been cleared had come
 
@@ -174,10 +174,10 @@ class FragmentBook {
   bool some_outside_ = false;
   std::uint64_t held_up_ns_ = 0;  // when it was last full, or some were outside
 
-  IdTable early_table_;  // places in early_
-  Moments early_;        // clears before their fragments; those that were used since are not in the table
+  L1IdTable early_table_;  // places in early_
+  Moments early_;          // clears before their fragments; those that were used since are not in the table
 
-  IdTable gone_table_;
+  L1IdTable gone_table_;
   Moments gone_;  // let go, and not behind the line when that was
   Counts counts_;
 };

@@ -40,7 +40,7 @@ void WaitingRequests::remove(std::uint32_t place) {
   const std::uint32_t next = places_[place].next;
   if (const std::uint32_t first = table_.find(id); first == place) {
     table_.erase(id);
-    if (next != IdTable::kNone) table_.insert(id, next);
+    if (next != L1IdTable::kNone) table_.insert(id, next);
   } else {
     std::uint32_t before = first;
     while (places_[before].next != place) before = places_[before].next;

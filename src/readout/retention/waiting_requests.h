@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "readout/retention/id_table.h"
+#include "readout/retention/l1id_table.h"
 
 namespace rodeo::readout {
 
@@ -24,7 +24,7 @@ class WaitingRequests {
   explicit WaitingRequests(std::size_t most);
 
   std::size_t size() const { return size_; }
-  bool full() const { return free_ == IdTable::kNone; }
+  bool full() const { return free_ == L1IdTable::kNone; }
 
   /// Not while it is full. `request` gets the memory of another list.
   void add(WaitingRequest& request);
@@ -33,7 +33,7 @@ class WaitingRequests {
   template <typename Answered>
   void of(L1Id id, Answered&& answered) {
     if (size_ == 0) return;
-    for (std::uint32_t at = table_.find(id); at != IdTable::kNone;) {
+    for (std::uint32_t at = table_.find(id); at != L1IdTable::kNone;) {
       const std::uint32_t next = places_[at].next;
       if (answered(places_[at].request)) remove(at);
       at = next;
@@ -54,15 +54,15 @@ class WaitingRequests {
  private:
   struct Place {
     WaitingRequest request;
-    std::uint32_t next = IdTable::kNone;  ///< of the same id, or free
+    std::uint32_t next = L1IdTable::kNone;  ///< of the same id, or free
     bool waits = false;
   };
 
   void remove(std::uint32_t place);
 
-  IdTable table_;  // the first of each id
+  L1IdTable table_;  // the first of each id
   std::vector<Place> places_;
-  std::uint32_t free_ = IdTable::kNone;
+  std::uint32_t free_ = L1IdTable::kNone;
   std::uint32_t used_ = 0;  // places below it have been used
   std::size_t size_ = 0;
 };

@@ -9,7 +9,7 @@ template <bool kTrain>
 void SimulationEngine<kTrain>::run_supervisors() {
   for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) {
     if (racks_[rack].supervisor.next_time() >= end_) continue;
-    Supervisor& supervisor = racks_[rack].supervisor;
+    RackSupervisor& supervisor = racks_[rack].supervisor;
     if (kTrain) supervisor.doubt(in_trains_ ? doubt_ : 0);
     supervisor.advance(end_, [&](Picoseconds time, std::uint32_t node, std::uint64_t bytes) {
       if (kTrain && supervisor.doubtful()) note(time);

@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "network/simulator/packet.h"
+#include "network/simulator/rack_supervisor.h"
 #include "network/simulator/random.h"
 #include "network/simulator/ring.h"
 #include "network/simulator/scenario.h"
-#include "network/simulator/supervisor.h"
 #include "network/simulator/switch_memory.h"
 #include "network/simulator/tcp_sender.h"
 #include "network/simulator/time.h"
@@ -55,7 +55,7 @@ struct Rack {
         memory(scenario.buffer, sizes, in, out, scenario.topology.nodes / scenario.topology.racks,
                scenario.topology.uplink_sharing == UplinkSharing::ideal ? 1 : scenario.topology.uplinks) {}
 
-  Supervisor supervisor;
+  RackSupervisor supervisor;
   SwitchMemory<kTrain> memory;
   std::uint64_t hash = 0;
   std::uint64_t in_network = 0;  ///< to all its nodes

@@ -1,4 +1,4 @@
-#include "input/trigger_list.h"
+#include "input/trigger_list_feed.h"
 
 #include <cassert>
 
@@ -14,10 +14,10 @@ constexpr std::size_t kReserve = 1;
 
 }  // namespace
 
-TriggerList::TriggerList()
+TriggerListFeed::TriggerListFeed()
     : stream_(kPages, {.bytes = kPageBytes, .runs = 4, .entries = 0}, "memory of the generated trigger list", kReserve) {}
 
-void TriggerList::send(const TriggerHistory& history, std::uint64_t first, std::uint64_t end) {
+void TriggerListFeed::send(const TriggerHistory& history, std::uint64_t first, std::uint64_t end) {
   for (std::uint64_t trigger = first; trigger < end; ++trigger) {
     const AcceptedTrigger& accepted = history[trigger];
     formats::TtcPacket packet;

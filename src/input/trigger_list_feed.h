@@ -10,10 +10,10 @@
 namespace rodeo::input {
 
 /// One reader's list. Single-threaded, like the feeds.
-class TriggerList {
+class TriggerListFeed {
  public:
   /// Throws SetupError if there is no memory.
-  TriggerList();
+  TriggerListFeed();
 
   PagedStream& stream() { return stream_; }
 

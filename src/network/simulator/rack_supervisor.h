@@ -13,9 +13,9 @@
 
 namespace rodeo::network {
 
-class Supervisor {
+class RackSupervisor {
  public:
-  Supervisor(const Topology& topology, const Traffic& traffic, std::uint32_t rack, std::uint64_t seed)
+  RackSupervisor(const Topology& topology, const Traffic& traffic, std::uint32_t rack, std::uint64_t seed)
       : source_(topology, traffic, rack, seed),
         assignment_(traffic.assignment),
         limit_(traffic.events_in_flight == 0 ? UINT32_MAX : traffic.events_in_flight),

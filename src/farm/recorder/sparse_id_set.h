@@ -9,7 +9,7 @@
 namespace rodeo::farm {
 
 /// A bitmap for each 4096 neighbours of which one is there: where one id in a hundred is recorded, 13 bytes an id. One thread.
-class IdSet {
+class SparseIdSet {
  public:
   /// False: it was there.
   bool add(std::uint64_t id) {

@@ -1,4 +1,4 @@
-// IdTable: the place of each extended L1 id, of a fixed number at most.
+// IdTable: the place of each id, of a fixed number of ids at most.
 #pragma once
 
 #include <bit>
@@ -8,33 +8,30 @@
 #include <utility>
 #include <vector>
 
-#include "rodeo/ids.h"
-
-namespace rodeo::readout {
+namespace rodeo::base {
 
 /// Open addressing, at most half full, without tombstones; who is further from home stands first (Robin Hood), so that a search ends where it cannot be any
-/// more, and what is taken out of a long row of neighbours moves none of them. Ids that follow each other lie side by side, each epoch of the ECR counter
-/// somewhere else.
+/// more, and what is taken out of a long row of neighbours moves none of them. A call is O(1) but for ids that somebody has chosen for their hashes.
+/// `Hash`: callable, (Id) -> std::uint64_t, whose lowest bits say where an id is at home; ids that are asked for one after the other had better be neighbours
+/// there.
+/// Not thread-safe.
+template <typename Id, typename Hash>
 class IdTable {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  explicit IdTable(std::size_t most)
-      : mask_(static_cast<std::uint32_t>(std::bit_ceil(2 * most + 2) - 1)),
-        shift_(32 - std::popcount(mask_)),
-        cells_(std::size_t{mask_} + 1),
-        most_(most) {}
+  explicit IdTable(std::size_t most) : cells_(std::bit_ceil(2 * most + 2)), mask_(cells_.size() - 1), most_(most) {}
 
   std::size_t size() const { return size_; }
 
   /// kNone: it is not there.
-  std::uint32_t find(L1Id id) const {
+  std::uint32_t find(Id id) const {
     const std::size_t at = place_of(id);
     return at == kNowhere ? kNone : cells_[at].place;
   }
 
   /// It is not there, and there are fewer than `most`.
-  void insert(L1Id id, std::uint32_t place) {
+  void insert(Id id, std::uint32_t place) {
     assert(size_ < most_ && place != kNone);
     Cell cell{id, place};
     std::size_t at = home(id);
@@ -49,7 +46,7 @@ class IdTable {
   }
 
   /// False: it was not there.
-  bool erase(L1Id id) {
+  bool erase(Id id) {
     std::size_t gap = place_of(id);
     if (gap == kNowhere) return false;
     for (std::size_t at = (gap + 1) & mask_; cells_[at].place != kNone && distance_at(at) != 0; at = (at + 1) & mask_) {
@@ -63,28 +60,27 @@ class IdTable {
 
  private:
   struct Cell {
-    L1Id id;
+    Id id{};
     std::uint32_t place = kNone;
   };
 
   static constexpr std::size_t kNowhere = ~std::size_t{0};
 
-  std::size_t place_of(L1Id id) const {
+  std::size_t place_of(Id id) const {
     std::size_t at = home(id);
-    for (std::size_t distance = 0; cells_[at].place != kNone && distance_at(at) >= distance;
-         at = (at + 1) & mask_, ++distance) {
+    for (std::size_t distance = 0; cells_[at].place != kNone; at = (at + 1) & mask_, ++distance) {
       if (cells_[at].id == id) return at;
+      if (distance_at(at) < distance) break;
     }
     return kNowhere;
   }
   std::size_t distance_at(std::size_t at) const { return (at - home(cells_[at].id)) & mask_; }
-  std::size_t home(L1Id id) const { return (id.l1() + (id.ecr() * 0x9e3779b1U >> shift_)) & mask_; }
+  std::size_t home(Id id) const { return Hash{}(id)&mask_; }
 
-  std::uint32_t mask_;
-  int shift_;
   std::vector<Cell> cells_;
+  std::size_t mask_;
   std::size_t most_;
   std::size_t size_ = 0;
 };
 
-}  // namespace rodeo::readout
+}  // namespace rodeo::base

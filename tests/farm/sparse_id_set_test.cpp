@@ -1,5 +1,5 @@
 // The ids that a recorder has.
-#include "farm/recorder/id_set.h"
+#include "farm/recorder/sparse_id_set.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 namespace {
 
-TEST(IdSet, KnowsWhatWasAddedAndNothingElse) {
-  rodeo::farm::IdSet ids;
+TEST(SparseIdSet, KnowsWhatWasAddedAndNothingElse) {
+  rodeo::farm::SparseIdSet ids;
   std::set<std::uint64_t> twin;
   std::mt19937_64 random(1);
   for (int i = 0; i < 20'000; ++i) {

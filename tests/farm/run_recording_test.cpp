@@ -1,5 +1,5 @@
 // Events in a recorder: safe before they are acknowledged, each id once, also after the recorder was killed.
-#include "farm/recorder/recording.h"
+#include "farm/recorder/run_recording.h"
 
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ FileKeys keys_in(const TemporaryDirectory& directory) {
 /// A recording, asked as its server asks it.
 struct Recorder {
   std::vector<std::string> said;
-  Recording recording;
+  RunRecording recording;
   std::map<std::uint64_t, std::vector<RecordStatus>> answers;  // by ticket
 
   explicit Recorder(FileKeys keys, std::uint32_t run = 7)
@@ -66,7 +66,7 @@ struct Recorder {
     return recording.offer({.client = 1, .number = ticket}, pieces, request.size(), rodeo::base::steady_now_ns());
   }
   void poll() {
-    std::vector<Recording::Answer> some;
+    std::vector<RunRecording::Answer> some;
     recording.poll(rodeo::base::steady_now_ns(), some);
     for (const auto& answer : some) answers[answer.ticket.number].push_back(answer.status);
   }
@@ -98,7 +98,7 @@ std::vector<std::string> names_in(const TemporaryDirectory& directory) {
   return names;
 }
 
-TEST(Recording, WhatIsAcknowledgedIsInVerifiedFilesOfItsStreams) {
+TEST(RunRecording, WhatIsAcknowledgedIsInVerifiedFilesOfItsStreams) {
   const TemporaryDirectory directory;
   Recorder recorder(keys_in(directory));
   for (std::uint64_t id = 1; id <= 20; ++id) {
@@ -126,7 +126,7 @@ TEST(Recording, WhatIsAcknowledgedIsInVerifiedFilesOfItsStreams) {
   EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::events_recorded), 20U);
 }
 
-TEST(Recording, TheStreamOfAnEventIsKnownAlsoInTheNextLife) {
+TEST(RunRecording, TheStreamOfAnEventIsKnownAlsoInTheNextLife) {
   const TemporaryDirectory directory;
   const formats::RecordStream debug{.type = "debug", .name = "NodePartial", .obeys_lumi_block = false};
   const auto check = [](const Recorder& recorder) {
@@ -149,7 +149,7 @@ TEST(Recording, TheStreamOfAnEventIsKnownAlsoInTheNextLife) {
   check(Recorder(keys_in(directory)));
 }
 
-TEST(Recording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
+TEST(RunRecording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
   const TemporaryDirectory directory;
   Recorder recorder(keys_in(directory));
   const auto request = FarmEvent{.id = 3}.request();
@@ -168,7 +168,7 @@ TEST(Recording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
 }
 
 // Whoever sends a second copy learns from the answer what the event is by the first.
-TEST(Recording, ASecondCopyIsToldWhetherTheFirstIsInStreamsForDebuggingAlone) {
+TEST(RunRecording, ASecondCopyIsToldWhetherTheFirstIsInStreamsForDebuggingAlone) {
   const TemporaryDirectory directory;
   Recorder recorder(keys_in(directory));
   const rodeo::formats::RecordStream debug{.type = "debug", .name = "NodeBuildOnly", .obeys_lumi_block = false};
@@ -191,7 +191,7 @@ TEST(Recording, ASecondCopyIsToldWhetherTheFirstIsInStreamsForDebuggingAlone) {
   EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::had_already), 6U);
 }
 
-TEST(Recording, NonsenseIsRefusedAndCounted) {
+TEST(RunRecording, NonsenseIsRefusedAndCounted) {
   const TemporaryDirectory directory;
   Recorder recorder(keys_in(directory));
   const auto good = FarmEvent{}.request();
@@ -214,7 +214,7 @@ TEST(Recording, NonsenseIsRefusedAndCounted) {
   EXPECT_TRUE(names_in(directory).empty());
 }
 
-TEST(Recording, ADiskThatIsFullRefusesAndTakesAgainWhenThereIsRoom) {
+TEST(RunRecording, ADiskThatIsFullRefusesAndTakesAgainWhenThereIsRoom) {
   const TemporaryDirectory directory;
   auto keys = keys_in(directory);
   keys.retry_interval = std::chrono::nanoseconds{1};
@@ -229,7 +229,7 @@ TEST(Recording, ADiskThatIsFullRefusesAndTakesAgainWhenThereIsRoom) {
   EXPECT_TRUE(names_in(directory).empty());
 }
 
-TEST(Recording, AWriteThatFailsIsNoAcknowledgement) {
+TEST(RunRecording, AWriteThatFailsIsNoAcknowledgement) {
   const TemporaryDirectory directory;
   auto keys = keys_in(directory);
   keys.retry_interval = std::chrono::nanoseconds{1};
@@ -261,7 +261,7 @@ TEST(Recording, AWriteThatFailsIsNoAcknowledgement) {
 }
 
 // A stopped node comes back: the next one has been refused here, for the disk was full, and has recorded its event elsewhere.
-TEST(Recording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
+TEST(RunRecording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
   const TemporaryDirectory directory;
   FileKeys keys = keys_in(directory);
   keys.retry_interval = std::chrono::nanoseconds{0};
@@ -288,7 +288,7 @@ TEST(Recording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
 }
 
 // The node has them recorded elsewhere meanwhile.
-TEST(Recording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
+TEST(RunRecording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
   const TemporaryDirectory directory;
   {
     Recorder recorder(keys_in(directory));
@@ -318,7 +318,7 @@ TEST(Recording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
   EXPECT_EQ(all, (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
 }
 
-TEST(Recording, AnotherRunKnowsNothingOfThisOne) {
+TEST(RunRecording, AnotherRunKnowsNothingOfThisOne) {
   const TemporaryDirectory directory;
   {
     Recorder recorder(keys_in(directory));
@@ -333,7 +333,7 @@ TEST(Recording, AnotherRunKnowsNothingOfThisOne) {
 }
 
 // It was killed between the flushes of two files.
-TEST(Recording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComesAgain) {
+TEST(RunRecording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComesAgain) {
   for (const bool moved : {false, true}) {
     const TemporaryDirectory directory;
     const std::string main = directory.file("rodeo.00000007.physics_Main.daq.RAW._lb0001._recorder._0001.data");
@@ -371,7 +371,7 @@ TEST(Recording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComesAga
   }
 }
 
-TEST(Recording, AnEventInOneOfItsStreamsThatAnotherNodeDecidedIsThereAndItsCopyCounted) {
+TEST(RunRecording, AnEventInOneOfItsStreamsThatAnotherNodeDecidedIsThereAndItsCopyCounted) {
   const TemporaryDirectory directory;
   {
     Recorder recorder(keys_in(directory));
@@ -389,7 +389,7 @@ TEST(Recording, AnEventInOneOfItsStreamsThatAnotherNodeDecidedIsThereAndItsCopyC
   EXPECT_EQ(names_in(directory).size(), 1U);
 }
 
-TEST(Recording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAgain) {
+TEST(RunRecording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAgain) {
   for (int round = 0; round < 3; ++round) {
     const TemporaryDirectory directory;
     int ends[2];

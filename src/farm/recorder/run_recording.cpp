@@ -1,4 +1,4 @@
-#include "farm/recorder/recording.h"
+#include "farm/recorder/run_recording.h"
 
 #include <fmt/format.h>
 
@@ -33,16 +33,17 @@ std::span<const std::byte> front_of(std::span<const std::span<const std::byte>> 
 
 }  // namespace
 
-Recording::Recording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say)
+RunRecording::RunRecording(FileKeys keys, std::string name, std::uint32_t run_number,
+                           const std::function<void(std::string)>& say)
     : keys_(std::move(keys)), name_(std::move(name)), run_number_(run_number) {
   read_back_ids({.directory = keys_.directory, .project = keys_.project, .recorder = name_, .run_number = run_number}, ids_,
                 say);
   counters_.add(RecorderCounter::read_back, ids_.size());
 }
 
-Recording::~Recording() = default;
+RunRecording::~RunRecording() = default;
 
-void Recording::refuse(Ticket ticket, RecordStatus status) {
+void RunRecording::refuse(Ticket ticket, RecordStatus status) {
   using enum RecorderCounter;
   switch (status) {
     case RecordStatus::malformed: counters_.add(malformed); break;
@@ -55,18 +56,18 @@ void Recording::refuse(Ticket ticket, RecordStatus status) {
   answers_.push_back({ticket, status});
 }
 
-void Recording::had_already(Ticket ticket, const RecordedEvents::Stream& stream) {
+void RunRecording::had_already(Ticket ticket, const RecordedEvents::Stream& stream) {
   counters_.add(RecorderCounter::had_already);
   answers_.push_back(
       {ticket, RecordedEvents::is_debug(stream) ? RecordStatus::had_already_debug : RecordStatus::had_already});
 }
 
-RecordStatus Recording::refusal() const {
+RecordStatus RunRecording::refusal() const {
   return trouble_code_.ends_with("disk_full") ? RecordStatus::disk_full : RecordStatus::write_failed;
 }
 
-bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes,
-                      std::uint64_t now_ns) {
+bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes,
+                         std::uint64_t now_ns) {
   const std::span<const std::byte> front = front_of(pieces, front_);
   auto taken = formats::decode_record_head(front);
   if (!taken) {
@@ -132,7 +133,7 @@ bool Recording::offer(Ticket ticket, std::span<const std::span<const std::byte>>
 
 // Of an event that is there in some of its streams: leaves those that are missing. True: none of those that it should go to has it, or all have; a node
 // that has it now does not know what the one before decided.
-bool Recording::has_another_decision(std::uint64_t id, std::vector<RecordStream>& streams) {
+bool RunRecording::has_another_decision(std::uint64_t id, std::vector<RecordStream>& streams) {
   const auto& there = *ids_.partly(id);
   const auto erased = std::erase_if(streams, [&](const RecordStream& stream) {
     return std::ranges::find(there, ids_.number_of(stream.type, stream.name)) != there.end();
@@ -140,8 +141,8 @@ bool Recording::has_another_decision(std::uint64_t id, std::vector<RecordStream>
   return erased == 0 || streams.empty();
 }
 
-void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
-                     std::uint64_t now_ns) {
+void RunRecording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
+                        std::uint64_t now_ns) {
   if (free_events_.empty()) {
     free_events_.push_back(static_cast<StreamFile::Waiter>(events_.size()));
     events_.emplace_back();
@@ -178,7 +179,7 @@ void Recording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_b
   newest_lumi_block_ = std::max(newest_lumi_block_, lumi_block);
 }
 
-StreamFile* Recording::file_of(const RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns) {
+StreamFile* RunRecording::file_of(const RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns) {
   const std::uint32_t block = stream.obeys_lumi_block ? lumi_block : 0;
   const auto found = files_.find({stream.type, stream.name, block});
   if (found != files_.end() && !found->second->over()) return found->second.get();
@@ -199,14 +200,14 @@ StreamFile* Recording::file_of(const RecordStream& stream, std::uint32_t lumi_bl
   }
 }
 
-void Recording::fail(const Error& error, std::uint64_t now_ns) {
+void RunRecording::fail(const Error& error, std::uint64_t now_ns) {
   if (trouble_.empty()) messages_.push_back("nothing is taken: " + base::in_a_line(error));
   trouble_ = base::in_a_line(error);
   trouble_code_ = error.code;
   trouble_until_ns_ = now_ns + static_cast<std::uint64_t>(keys_.retry_interval.count());
 }
 
-void Recording::settle(StreamFile::Waiter waiter, bool safe) {
+void RunRecording::settle(StreamFile::Waiter waiter, bool safe) {
   Event& event = events_[waiter];
   --event.copies;
   ++(safe ? event.safe : event.lost);
@@ -231,7 +232,7 @@ void Recording::settle(StreamFile::Waiter waiter, bool safe) {
   free_events_.push_back(waiter);
 }
 
-void Recording::collect(StreamFile& file, std::uint64_t now_ns) {
+void RunRecording::collect(StreamFile& file, std::uint64_t now_ns) {
   if (file.over()) {
     // The reason comes before those whom it concerns.
     if (const auto status = file.status(); !status.failure.empty()) fail({status.code, status.failure}, now_ns);
@@ -239,7 +240,7 @@ void Recording::collect(StreamFile& file, std::uint64_t now_ns) {
   file.settle([&](StreamFile::Waiter waiter, bool safe) { settle(waiter, safe); });
 }
 
-void Recording::poll(std::uint64_t now_ns, std::vector<Answer>& answers) {
+void RunRecording::poll(std::uint64_t now_ns, std::vector<Answer>& answers) {
   for (auto& [key, file] : files_) {
     file->keep_up(keys_, now_ns);
     collect(*file, now_ns);
@@ -264,7 +265,7 @@ void Recording::poll(std::uint64_t now_ns, std::vector<Answer>& answers) {
   answers_.clear();
 }
 
-void Recording::end_what_is_past(std::uint64_t now_ns) {
+void RunRecording::end_what_is_past(std::uint64_t now_ns) {
   const auto end = [&](auto at) {
     at->second->end();
     ending_files_.push_back(std::move(at->second));
@@ -280,16 +281,16 @@ void Recording::end_what_is_past(std::uint64_t now_ns) {
     end(std::ranges::min_element(files_, {}, [](const auto& one) { return one.second->last_append_ns(); }));
 }
 
-void Recording::end() {
+void RunRecording::end() {
   if (std::exchange(ending_, true)) return;
   counters_.add(RecorderCounter::copies_lost, ids_.partly_there());
 }
 
-void Recording::slow_down(std::chrono::nanoseconds each_write) {
+void RunRecording::slow_down(std::chrono::nanoseconds each_write) {
   delay_ = each_write;
   for (auto& [key, file] : files_) file->slow_down(each_write);
 }
 
-std::vector<FragmentConsumer::File> Recording::take_closed() { return std::exchange(closed_, {}); }
+std::vector<FragmentConsumer::File> RunRecording::take_closed() { return std::exchange(closed_, {}); }
 
 }  // namespace rodeo::farm

@@ -17,9 +17,9 @@
 
 #include "base/counters.h"
 #include "base/error.h"
-#include "farm/recorder/id_set.h"
 #include "farm/recorder/recorded_events.h"
 #include "farm/recorder/settings.h"
+#include "farm/recorder/sparse_id_set.h"
 #include "farm/recorder/stream_file.h"
 #include "formats/event_record.h"
 #include "rodeo/consumer.h"
@@ -56,7 +56,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Recorder
 }};
 
 /// One thread, but for counters(). What blocks: opening a file, and reading back.
-class Recording {
+class RunRecording {
  public:
   struct Ticket {
     std::uint64_t client = 0;
@@ -69,8 +69,8 @@ class Recording {
 
   /// `name`: of the recorder, in names of files. Reads back the ids that files of this run have; those that a killed recorder left open are recovered
   /// first. `say` is told what was found. Throws SetupError.
-  Recording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say);
-  ~Recording();
+  RunRecording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say);
+  ~RunRecording();
 
   /// Takes or refuses one request: its answer comes from poll(). False: the disk is busy, offer it again. The pieces are copied.
   bool offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes, std::uint64_t now_ns);
@@ -138,7 +138,7 @@ class Recording {
   const std::string name_;
   const std::uint32_t run_number_;
   RecordedEvents ids_;
-  IdSet taken_over_;
+  SparseIdSet taken_over_;
   std::map<FileKey, std::unique_ptr<StreamFile>> files_;
   std::vector<std::unique_ptr<StreamFile>> ending_files_;
   std::vector<Event> events_;  // those that wait for the disk, by their number
