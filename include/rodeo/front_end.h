@@ -48,8 +48,8 @@ struct FrontEndAnswer {
 /// may take some milliseconds to see it.
 class FrontEndSender {
  public:
-  /// FIDs of links of one router, with or without the direction bit; one that is named twice counts once. Throws FrontEndError: transport.no_front_end (nobody has all of them),
-  /// transport.link_owned, transport.secret, transport.version, transport.closed.
+  /// FIDs of links of one router, with or without the direction bit; one that is named twice counts once. Throws FrontEndError: transport.no_front_end
+  /// (nobody has all of them), transport.link_owned, transport.secret, transport.version, transport.closed.
   static FrontEndSender claim(std::span<const Fid> links, const FrontEndOptions& options = {});
   FrontEndSender(FrontEndSender&&) noexcept;
   FrontEndSender& operator=(FrontEndSender&&) noexcept;

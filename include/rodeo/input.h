@@ -1,4 +1,4 @@
-// DataInput: a source of chunk runs (software ROD paper, section V).
+// DataInput: what brings chunk runs (software ROD paper, section V).
 #pragma once
 
 #include <atomic>
@@ -88,7 +88,7 @@ struct NamedCounter {
   std::uint64_t value = 0;
 };
 
-/// A source of data for one process. Created from the configuration, then connected, started, stopped, destroyed by the
+/// Brings the data of one process. Created from the configuration, then connected, started, stopped, destroyed by the
 /// application's thread.
 class DataInput {
  public:

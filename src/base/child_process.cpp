@@ -53,10 +53,7 @@ Result<ChildProcess> ChildProcess::start(const Settings& settings) {
   const std::vector<char*> arguments = pointers(settings.command);
   const std::vector<char*> environment = pointers(variables);
   // Closed by the program when it comes; else the child says why there is none.
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failed(settings.command[0], errno);
-  const UniqueFd said(ends[0]);
-  UniqueFd says(ends[1]);
+  auto [said, says] = RODEO_TRY(make_pipe());
   const pid_t parent = ::getpid();
   ChildProcess child;
   child.pid_ = ::fork();

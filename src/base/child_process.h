@@ -30,7 +30,8 @@ class ChildProcess {
     std::function<bool()> first = {};
   };
 
-  /// Error base.process, with the system's reason: no process could be made, or it could not become the program.
+  /// Waits until it is the program. Errors base.process and base.resources, with the system's reason: no process could be made, or it could not become
+  /// the program.
   static Result<ChildProcess> start(const Settings& settings);
   /// A copy of this process that does `work` and ends: with 0, or with 1 if that throws. It ends with the thread that made it. Error base.process.
   static Result<ChildProcess> fork(const std::function<void()>& work);

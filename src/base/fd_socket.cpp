@@ -1,5 +1,6 @@
 #include "base/fd_socket.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -110,6 +111,21 @@ bool wait_for(int socket, short events, Clock::time_point deadline) {
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
   }
+}
+
+Result<std::array<UniqueFd, 2>> make_pipe() {
+  constexpr int kBehindStandardStreams = 3;
+  std::array<int, 2> made{-1, -1};
+  std::array<UniqueFd, 2> ends;
+  int error = ::pipe2(made.data(), O_CLOEXEC) == 0 ? 0 : errno;
+  for (std::size_t i = 0; i < ends.size() && error == 0; ++i) {
+    const UniqueFd low(made[i]);
+    ends[i].reset(::fcntl(made[i], F_DUPFD_CLOEXEC, kBehindStandardStreams));
+    if (!ends[i]) error = errno;
+  }
+  if (error != 0)
+    return std::unexpected(Error{"base.resources", std::string("cannot make a pipe: ") + std::strerror(error)});
+  return ends;
 }
 
 IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -36,6 +37,10 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+/// A pipe: what is written to the second end is read from the first. Close-on-exec; neither end is descriptor 0, 1 or 2, whichever of them is closed.
+/// Error base.resources.
+Result<std::array<UniqueFd, 2>> make_pipe();
 
 /// What a transfer came to.
 enum class IoStatus : unsigned char {

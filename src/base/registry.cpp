@@ -15,12 +15,6 @@ bool is_snake_case(std::string_view name) {
   return !name.empty() && name.front() >= 'a' && name.front() <= 'z' && std::all_of(name.begin(), name.end(), allowed);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 /// Calls a factory; what it throws, and an empty pointer, become an error.
 template <typename FactoryType, typename... Arguments>
 auto call(const Result<const ComponentRegistry::Component*>& found, const Arguments&... arguments)
@@ -116,7 +110,7 @@ Result<const ComponentRegistry::Component*> ComponentRegistry::find(ComponentKin
   std::string next = did_you_mean(name, known);
   if (!next.empty()) next += ' ';
   next += known.empty() ? fmt::format("no {} is registered; does the configuration name its plug-in?", kind_name(kind))
-                        : "there are: " + joined(known);
+                        : fmt::format("there are: {}", fmt::join(known, ", "));
   return std::unexpected(Error{
       "base.unknown_component", fmt::format("there is no {} called `{}`", kind_name(kind), name), {}, std::move(next)});
 }

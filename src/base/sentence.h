@@ -1,4 +1,4 @@
-// How counts and errors stand in the middle of a sentence.
+// Texts for people: how counts and errors stand in the middle of a sentence, and which letters there are.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,9 @@
 #include "base/error.h"
 
 namespace rodeo::base {
+
+/// Whether the letter is printable ASCII: what texts in messages consist of.
+constexpr bool printable(char letter) { return letter >= ' ' && letter <= '~'; }
 
 /// "1 link", "24 links".
 inline std::string counted(std::uint64_t count, std::string_view noun) {

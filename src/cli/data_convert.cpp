@@ -147,11 +147,7 @@ Result<ExitCode> back(const Options& options) {
   if (names.size() != 1) return value_error("one HDF5 file is converted at a time", "name one");
   const std::string& name = names.front();
   RODEO_TRY(open_any_file(name));
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return std::unexpected(Error{"cli.python", std::string("cannot make a pipe: ") + std::strerror(errno)});
-  base::UniqueFd from(ends[0]);
-  base::UniqueFd to(ends[1]);
+  auto [from, to] = RODEO_TRY(base::make_pipe());
   auto python = RODEO_TRY(start_python("rodeo.data_tools.hdf5", {"--back", name}, -1, to.get()));
   to = base::UniqueFd();
   const auto files = write_events(name, options.output, from.get());

@@ -161,7 +161,8 @@ class Chain {
         }
       }
     }
-    // A node that the supervisor never had, since it was slow to start, is told by nobody else.
+    // A node that the supervisor never had, since it was slow to start, is told by nobody else. The others have nothing more to do: the supervisor ends
+    // when all that was decided is safe.
     if (kEnds[stage_] == "node" && seconds_since(stage_began_) > kOrderlyPatience) tell_stage_to_stop();
     if (late || std::ranges::all_of(running_, [&](auto& one) { return !is_of_stage(*one) || one->ended(); })) {
       // Who ends by itself is told by those before, and waits for ever for one that died.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "process/control_request.h"
+#include "process/counters_json.h"
 
 namespace rodeo::cli {
 
@@ -108,12 +109,6 @@ const char* phase_of(const ControlledEmulator& controlled, const EmulatorReport&
 /// Of a process that follows another's triggers only that one knows.
 Json where_assigned(const trigger::TriggerReport& trigger, Json value) { return trigger.link ? Json() : std::move(value); }
 
-Json counters_json(const std::vector<std::pair<std::string, std::uint64_t>>& counters) {
-  Json json = Json::object();
-  for (const auto& [name, value] : counters) json[name] = value;
-  return json;
-}
-
 Json followers_json(const trigger::TriggerReport& trigger) {
   Json json = Json::array();
   for (const trigger::TriggerFollowerReport& follower : trigger.followers) {
@@ -170,7 +165,7 @@ Json emulator_report_json(const EmulatorReport& report) {
                      {"awaited_functions", trigger.awaited},
                      {"busy_card", trigger.busy_follower},
                      {"followers", followers_json(trigger)},
-                     {"counters", counters_json(trigger.counters)},
+                     {"counters", process::counters_json(trigger.counters)},
                      {"link", link_json(trigger)}})},
       {"functions", Json::array()},
   });
@@ -191,7 +186,7 @@ Json emulator_report_json(const EmulatorReport& report) {
                       {"vetoed", function.vetoed},
                       {"vetoed_alone", function.vetoed_alone},
                       {"dead_time_fraction", function.dead_time ? Json(*function.dead_time) : Json()},
-                      {"counters", counters_json(function.counters)}}));
+                      {"counters", process::counters_json(function.counters)}}));
   }
   return json;
 }

@@ -48,11 +48,7 @@ Result<PythonJudge> PythonJudge::start(const std::string& function, const std::v
     return std::unexpected(Error{"data.function", "there is no such Python file", file,
                                  "--python FILE.py[:FUNCTION]; without a name, the function is `keep`"});
   }
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return std::unexpected(Error{"cli.python", std::string("cannot make a pipe: ") + std::strerror(errno)});
-  base::UniqueFd answers(ends[0]);
-  const base::UniqueFd said(ends[1]);
+  auto [answers, said] = RODEO_TRY(base::make_pipe());
   const base::UniqueFd names = RODEO_TRY(names_in_memory(files));
   auto process = RODEO_TRY(start_python("rodeo.data_tools.judge",
                                         {function, fmt::format("{}", std::chrono::duration<double>(hang).count())},

@@ -96,7 +96,8 @@ class Dispatcher {
   enum class Offered : std::uint8_t { taken, full, repeated };
   /// `build_only`: it may have been recorded before.
   Offered offer(const Event& event, bool build_only = false);
-  /// A node has the event, as it says; nobody else has decided it. False: it is not the node's (another has it or had it since, it is decided, there is no room).
+  /// A node has the event, as it says; nobody else has decided it. False: it is not the node's (another has it or had it since, it is decided, there is no
+  /// room).
   bool adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns);
   bool knows(std::uint64_t id) const { return table_.find(id) != EventTable::kNone; }
   /// Events that can still come in.

@@ -8,8 +8,8 @@
 
 namespace rodeo::emulator {
 
-/// Lanes (links, or E-links) of one speed. A lane that is free may be given data, and is then occupied for as long as they take; one that was idle catches up with at
-/// most ten milliseconds, so that whoever looks in rarely loses nothing. Time is an argument (steady nanoseconds). One thread.
+/// Lanes (links, or E-links) of one speed. A lane that is free may be given data, and is then occupied for as long as they take; one that was idle catches up
+/// with at most ten milliseconds, so that whoever looks in rarely loses nothing. Time is an argument (steady nanoseconds). One thread.
 class LinkPacer {
  public:
   /// Bytes per second of each lane; 0: lanes are never occupied.

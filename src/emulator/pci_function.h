@@ -20,6 +20,7 @@
 #include "emulator/fault.h"
 #include "emulator/register_file.h"
 #include "emulator/server.h"
+#include "rodeo/input.h"
 
 namespace rodeo::emulator {
 
@@ -42,9 +43,9 @@ struct FunctionReport {
   std::uint64_t vetoed_alone = 0;        ///< of these, that everybody else had room for
   std::optional<double> dead_time = {};  ///< vetoed / offered; nothing where the authority is in another process
   /// Losses and oddities, by name; only those that are not 0.
-  std::vector<std::pair<std::string, std::uint64_t>> counters = {};
+  std::vector<NamedCounter> counters = {};
   void add(std::string_view counter, std::uint64_t value) {
-    if (value > 0) counters.emplace_back(counter, value);
+    if (value > 0) counters.push_back({std::string(counter), value});
   }
 };
 

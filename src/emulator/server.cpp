@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,9 +60,6 @@ Server::Server(Device& device, DmaMaps& maps, Interrupts& interrupts, Options op
                .threads_each = kThreadsOfClient,
                .look_every = kLookEvery,
                .may_be_ahead = kMayBeAhead}) {
-  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_)
-    throw SetupError({"base.resources", fmt::format("cannot wait for sockets: {}", std::strerror(errno)), options_.address});
   auto endpoint = base::UnixEndpoint::open(
       {.path = socket_path(),
        .taken = {"emulator.address_taken", fmt::format("another emulator serves the card at {}", options_.address), "",
@@ -80,14 +76,9 @@ Server::~Server() {
   thread_.join();
 }
 
-void Server::wake() {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof one);
-}
-
 void Server::order(Order order) {
   order_.store(order, std::memory_order_release);
-  wake();
+  wake_.wake();
   if (order == Order::stop) return;
   while (order_.load(std::memory_order_acquire) == order) std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
@@ -115,8 +106,7 @@ void Server::run() {
         {{wake_.get(), POLLIN, 0}, {endpoint_.get(), POLLIN, 0}}};  // a descriptor of -1 is passed over
     (void)::poll(fds.data(), fds.size(), -1);
     if ((fds[0].revents & POLLIN) != 0) {
-      std::uint64_t count;
-      (void)!::read(wake_.get(), &count, sizeof count);
+      wake_.clear();
       bury();
       obey();
       continue;  // the listener may be gone
@@ -231,7 +221,7 @@ void Server::converse(Client& client) {
   (void)::shutdown(socket, SHUT_RDWR);
   shares_.rest(client.share);
   client.over.store(true, std::memory_order_release);
-  wake();
+  wake_.wake();
 }
 
 }  // namespace rodeo::emulator

@@ -11,6 +11,7 @@
 
 #include "base/thread.h"
 #include "base/unix_endpoint.h"
+#include "base/wake.h"
 #include "emulator/fair_shares.h"
 #include "emulator/session.h"
 
@@ -53,7 +54,6 @@ class Server {
   void bury();
   void drop_all();
   void obey();
-  void wake();
 
   enum class Order : std::uint8_t { none, unplug, plug, stop };
   void order(Order order);
@@ -63,7 +63,7 @@ class Server {
   Interrupts& interrupts_;
   Options options_;
   base::UnixEndpoint endpoint_;
-  base::UniqueFd wake_;
+  base::Wake wake_;
   ClientId next_client_ = 1;
   std::atomic<std::size_t> client_count_{0};
 

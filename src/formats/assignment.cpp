@@ -9,14 +9,14 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/sentence.h"
+
 namespace rodeo::formats {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers and records are copied as they are");
 
 constexpr std::uint16_t kBunchCrossings = 3564;
-
-bool printable(char letter) { return letter >= ' ' && letter <= '~'; }
 
 class Writer {
  public:
@@ -29,7 +29,7 @@ class Writer {
   void text(const char*, std::string_view text, std::size_t most) {
     text = text.substr(0, most);
     number("", static_cast<std::uint16_t>(text.size()));
-    for (const char letter : text) out_.push_back(static_cast<std::byte>(printable(letter) ? letter : '?'));
+    for (const char letter : text) out_.push_back(static_cast<std::byte>(base::printable(letter) ? letter : '?'));
   }
   void texts(const char* name, const std::vector<std::string>& texts) {
     assert(texts.size() <= kMostServices);
@@ -71,7 +71,7 @@ class Reader {
     if (!room(field, size)) return;
     text.assign(reinterpret_cast<const char*>(bytes_.data() + at_), size);
     at_ += size;
-    const auto bad = std::ranges::find_if_not(text, printable);
+    const auto bad = std::ranges::find_if_not(text, base::printable);
     if (bad != text.end())
       fail(DecodeFault::unknown, at_ - static_cast<std::size_t>(text.end() - bad), field, static_cast<unsigned char>(*bad),
            '?');

@@ -31,8 +31,9 @@ struct MergedPieces {
   bool trigger_type_differs = false;         ///< or on the trigger type
 };
 
-/// Puts events together. Header fields are those of the first piece that is no dummy, the time is the earliest; status bits are or-ed, stream tags
-/// joined, ROBs sorted by their source ids. Where pieces disagree on BCID or trigger type, the event has the bit of a BCID mismatch. Missing ROBs are flagged (kRobsMissing) and listed. An event of one piece of which nothing is missing stays as it is, byte for byte. One thread.
+/// Puts events together. Header fields are those of the first piece that is no dummy, the time is the earliest; status bits are or-ed, stream tags joined,
+/// ROBs sorted by their source ids. Where pieces disagree on BCID or trigger type, the event has the bit of a BCID mismatch. Missing ROBs are flagged
+/// (kRobsMissing) and listed. An event of one piece of which nothing is missing stays as it is, byte for byte. One thread.
 class EventMerger {
  public:
   /// ROBs that every event should have; may be empty.

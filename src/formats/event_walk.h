@@ -24,8 +24,8 @@ struct EventChecks {
 /// Bit of a ROB's first status word: its source sent a ROD that is cut.
 inline constexpr std::uint32_t kRobTruncated = 0x08000000;
 
-/// Calls visitor.chunk(const ChunkRecord&) for each record; returns why the first that does not decode does not. The same as for_each_chunk_record(), but in the
-/// loop of whoever visits.
+/// Calls visitor.chunk(const ChunkRecord&) for each record; returns why the first that does not decode does not. The same as for_each_chunk_record(), but in
+/// the loop of whoever visits.
 template <typename Visitor>
 std::optional<DecodeError> visit_chunks(std::span<const std::byte> rod_data, Visitor&& visitor) {
   for (std::size_t at = 0; at < rod_data.size();) {

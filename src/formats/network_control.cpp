@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/sentence.h"
 
 namespace rodeo::formats {
 namespace {
@@ -38,8 +39,6 @@ constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     4 + 4 + 2 + kMostControlName + 2 + kMostControlProvider + 2 + kMostControlAddress};
 static_assert(*std::max_element(kMost.begin(), kMost.end()) <= kMostControlBytes);
 
-constexpr bool printable(char letter) { return letter >= ' ' && letter <= '~'; }
-
 // ---- writing
 
 void add(std::vector<std::byte>& to, std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
@@ -53,7 +52,7 @@ void add(std::vector<std::byte>& to, T number) {
 void add_text(std::vector<std::byte>& to, std::string_view text, std::size_t most) {
   text = text.substr(0, most);
   add(to, static_cast<std::uint16_t>(text.size()));
-  for (const char letter : text) to.push_back(static_cast<std::byte>(printable(letter) ? letter : '?'));
+  for (const char letter : text) to.push_back(static_cast<std::byte>(base::printable(letter) ? letter : '?'));
 }
 
 void add_address(std::vector<std::byte>& to, std::span<const std::byte> address) {
@@ -204,7 +203,7 @@ class Fields {
     const auto bytes = counted(field, most);
     std::string text;
     for (const std::byte byte : bytes) text.push_back(static_cast<char>(byte));
-    const auto bad = std::find_if_not(text.begin(), text.end(), printable);
+    const auto bad = std::find_if_not(text.begin(), text.end(), base::printable);
     if (bad == text.end()) return text;
     const auto left = static_cast<std::size_t>(text.end() - bad);
     fail(DecodeFault::unknown, at_ - left, field, static_cast<unsigned char>(*bad), '?');

@@ -38,7 +38,6 @@ class Provable {
       : seed_(seed), l1id_mask_(l1id_bits >= 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << l1id_bits) - 1), crc_(crc) {}
 
   std::uint64_t seed() const { return seed_; }
-  bool has_crc() const { return crc_; }
   /// The bits of an L1 id that chunks carry.
   std::uint32_t l1id_mask() const { return l1id_mask_; }
 

@@ -28,9 +28,9 @@ struct RecordingSummary {
   std::filesystem::path file = {};
 };
 
-/// Opens all links of `input`, starts it and writes until it ends, `stop` says so (asked between pages), or the number of chunks is reached.
-/// The file appears under its name when it is whole. A part of a recording that ends (`ends`) is a sound file too, and stays FILE.part. Errors: readout.recording_links (links of several cards, or that no card has),
-/// readout.no_chunks (none came: no file is left), file.exists, file.open, file.write, and what the input throws.
+/// Opens all links of `input`, starts it and writes until it ends, `stop` says so (asked between pages), or the number of chunks is reached. The file appears
+/// under its name when it is whole. A part of a recording that ends (`ends`) is a sound file too, and stays FILE.part. Errors: readout.recording_links (links
+/// of several cards, or that no card has), readout.no_chunks (none came: no file is left), file.exists, file.open, file.write, and what the input throws.
 Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::path& file,
                                        const RecordingSettings& settings, const std::function<bool()>& stop = {});
 

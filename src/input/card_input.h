@@ -60,8 +60,8 @@ class CardInput final : public DataInput {
   void start() override;
   void stop() override;
 
-  /// "sent" (chunks read from the cards), "card_bytes", "cards_cut_off", "card_lost_packets" (blocks, pages that
-  /// the cards say they have lost themselves; when they have stopped), "card_links_down" (fibres that were down during the run), and what the decoders found wrong, by name.
+  /// "sent" (chunks read from the cards), "card_bytes", "cards_cut_off", "card_lost_packets" (blocks, pages that the cards say they have lost themselves;
+  /// when they have stopped), "card_links_down" (fibres that were down during the run), and what the decoders found wrong, by name.
   std::vector<NamedCounter> counters() const override;
 
   /// The first card that failed.

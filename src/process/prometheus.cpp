@@ -25,6 +25,15 @@ void PrometheusText::metric(std::string_view name, std::string_view type, std::s
   text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
 }
 
+void PrometheusText::counters(std::string_view prefix, std::string_view group, std::span<const base::CounterInfo> infos,
+                              std::span<const NamedCounter> values) {
+  for (const base::CounterInfo& info : infos) {
+    const std::string name = fmt::format("{}{}", group, info.name);
+    metric(fmt::format("{}{}_total", prefix, name), "counter", help_of(info));
+    sample(base::counter_value(values, name));
+  }
+}
+
 void PrometheusText::add(const Labels& labels, std::string_view value) {
   Labels all = common_;
   all.insert(all.end(), labels.begin(), labels.end());

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/counters.h"
+#include "base/named_counters.h"
 #include "process/http_server.h"
 
 namespace rodeo::process {
@@ -31,6 +33,17 @@ class PrometheusText {
   void sample(const Value& value, const Labels& labels = {}) {
     add(labels, fmt::format("{}", value));
   }
+
+  /// One metric of one sample.
+  template <typename Value>
+  void gauge(std::string_view name, std::string_view help, const Value& value) {
+    metric(name, "gauge", help);
+    sample(value);
+  }
+
+  /// One metric for each declared counter, PREFIX_GROUP_NAME_total; `values` has them as GROUP_NAME.
+  void counters(std::string_view prefix, std::string_view group, std::span<const base::CounterInfo> infos,
+                std::span<const NamedCounter> values);
 
   std::string take() { return std::move(text_); }
 

@@ -18,7 +18,7 @@ class FragmentMeter final : public FragmentConsumer {
   void insert(FragmentPtr fragment) override {
     Lane& lane = lanes_[lane_of_thread()];
     lane.count.fetch_add(1, std::memory_order_relaxed);
-    // The latency of an incomplete event is its time-out, which says nothing about this machine.
+    // The latency of an incomplete fragment is its time-out, which says nothing about this machine.
     if (fragment->missing == 0 && fragment->handed_over_ns != 0) {
       const std::uint64_t now = base::steady_now_ns();
       if (now >= fragment->handed_over_ns) lane.latency.record(now - fragment->handed_over_ns);

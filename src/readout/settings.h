@@ -29,7 +29,7 @@ struct RobSettings {
   std::string where;
 };
 
-/// When a link is taken out of the build without anybody asking.
+/// When a link is removed from the build without anybody asking.
 struct LinkPolicySettings {
   std::uint64_t remove_after_events = 0;  ///< removed after this many consecutive events without it; 0: never
   bool restore = true;                    ///< taken back when it delivers again

@@ -48,7 +48,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(MergeCou
     {"incomplete_events", "events", "Events written that lack some ROB: flagged, with the ROBs that are missing."},
     {"duplicate_robs", "fragments", "Fragments that were there already, byte for byte."},
     {"contradicting_robs", "fragments", "Fragments of a ROB and event that had another one already: the first was kept."},
-    {"missing_robs", "fragments", "Fragments that incomplete events lack."},
+    {"missing_robs", "fragments", "Fragments that partial events lack."},
     {"bcid_differs", "events", "Events written whose fragments do not agree on the BCID: flagged."},
     {"trigger_type_differs", "events", "Events written whose fragments do not agree on the trigger type: flagged."},
 }};

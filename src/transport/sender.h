@@ -36,12 +36,12 @@ class Sender {
     std::vector<std::byte> bytes = {};
   };
 
-  /// Links with or without the direction bit, which is set; one that is named twice counts once. Errors transport.no_front_end (nobody on the bus has all of them), transport.link_owned,
-  /// transport.version, transport.secret, transport.closed.
+  /// Links with or without the direction bit, which is set; one that is named twice counts once. Errors transport.no_front_end (nobody on the bus has all of
+  /// them), transport.link_owned, transport.version, transport.secret, transport.closed.
   static Result<Sender> claim(SenderSettings settings, std::span<const Fid> links);
 
-  /// Sends and returns the number of the message; what the connection does not take at once goes with the next call. Waits while 64 are not answered. Errors transport.unknown_link (not claimed), router.front_end_message
-  /// (more than 65,535 bytes), transport.closed.
+  /// Sends and returns the number of the message; what the connection does not take at once goes with the next call. Waits while 64 are not answered. Errors
+  /// transport.unknown_link (not claimed), router.front_end_message (more than 65,535 bytes), transport.closed.
   Result<std::uint64_t> post(Fid link, std::span<const std::byte> message);
 
   /// The next answer, in the order of post(). Nothing: none is owed.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,11 +32,7 @@ TriggerAddress address_of(const std::string& text) {
 }  // namespace
 
 TriggerFollower::TriggerFollower(TriggerFollowerSettings settings)
-    : settings_(std::move(settings)),
-      address_(address_of(settings_.address)),
-      provable_(settings_.seed),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw SetupError({"trigger.socket", "cannot make an eventfd"});
+    : settings_(std::move(settings)), address_(address_of(settings_.address)), provable_(settings_.seed) {
   link_.address = settings_.address;
   link_.why = "not seen yet";
   thread_ = std::jthread([this] { run(); });
@@ -45,18 +40,13 @@ TriggerFollower::TriggerFollower(TriggerFollowerSettings settings)
 
 TriggerFollower::~TriggerFollower() {
   stop_ = true;
-  wake();
+  wake_.wake();
   thread_.join();
-}
-
-void TriggerFollower::wake() {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof one);
 }
 
 void TriggerFollower::leave(Follower follower) {
   TriggerHub::leave(follower);
-  wake();
+  wake_.wake();
 }
 
 void TriggerFollower::set_ready(Follower follower, bool ready, std::uint64_t) {
@@ -65,7 +55,7 @@ void TriggerFollower::set_ready(Follower follower, bool ready, std::uint64_t) {
     if (ledger_.is_ready(follower) == ready) return;
     ledger_.set_ready(follower, ready ? 1 : 0);
   }
-  wake();
+  wake_.wake();
 }
 
 std::uint64_t TriggerFollower::take(Follower follower, std::uint64_t most, std::uint64_t, std::vector<TriggerRange>& out) {
@@ -84,7 +74,7 @@ void TriggerFollower::done(Follower follower, std::uint64_t count) {
     const std::uint64_t known = granted_ - std::min(granted_, received_);
     much = room > before && known < room / 2;
   }
-  if (much) wake();
+  if (much) wake_.wake();
 }
 
 void TriggerFollower::set_busy(Follower follower, bool busy) {
@@ -93,7 +83,7 @@ void TriggerFollower::set_busy(Follower follower, bool busy) {
     if (ledger_.is_busy(follower) == busy) return;
     ledger_.set_busy(follower, busy);
   }
-  wake();
+  wake_.wake();
 }
 
 bool TriggerFollower::hold(std::uint64_t now_ns) {
@@ -104,7 +94,7 @@ bool TriggerFollower::hold(std::uint64_t now_ns) {
     if (held_ != hold_) return false;  // asked already
     ++hold_;
   }
-  wake();
+  wake_.wake();
   return false;
 }
 
@@ -129,8 +119,7 @@ void TriggerFollower::wait(std::chrono::milliseconds time) {
     if (left <= 0) return;
     pollfd poll{wake_.get(), POLLIN, 0};
     (void)::poll(&poll, 1, static_cast<int>(left));
-    std::uint64_t woken = 0;
-    (void)!::read(wake_.get(), &woken, sizeof woken);
+    wake_.clear();
   }
 }
 
@@ -196,10 +185,7 @@ void TriggerFollower::follow(TriggerConnection connection) {
     }
     const timespec time{0, static_cast<long>(patience.count())};
     (void)::ppoll(polled, 2, &time, nullptr);
-    if (polled[1].revents != 0) {
-      std::uint64_t woken = 0;
-      (void)!::read(wake_.get(), &woken, sizeof woken);
-    }
+    if (polled[1].revents != 0) wake_.clear();
     bool here = true;
     if (polled[0].revents != 0) {
       here = connection.receive();

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/wake.h"
 #include "formats/provable.h"
 #include "trigger/connection.h"
 #include "trigger/source.h"
@@ -50,14 +51,13 @@ class TriggerFollower final : public TriggerHub {
   bool obey_triggers(const protocol::Triggers& triggers, std::string& why);
   bool tell(TriggerConnection& connection, bool heartbeat);
   protocol::State state() const;
-  void wake();
   void say_lost(const std::string& why);
   void wait(std::chrono::milliseconds time);
 
   const TriggerFollowerSettings settings_;
   const TriggerAddress address_;
   const formats::Provable provable_;
-  base::UniqueFd wake_;
+  base::Wake wake_;
   std::atomic<bool> stop_{false};
 
   // Guarded by mutex_

@@ -18,7 +18,8 @@ class TriggerLedger {
   using Follower = std::size_t;
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-  /// A function of this process has a capacity. One elsewhere (`peer` says where) has none, but a limit. A name that was here before goes on with its statistics.
+  /// A function of this process has a capacity. One elsewhere (`peer` says where) has none, but a limit. A name that was here before goes on with its
+  /// statistics.
   Follower join(std::string name, std::uint64_t capacity, std::string peer = {});
   void leave(Follower follower);
   /// So many functions of the follower are ready (0: it is not). Who was not ready before starts behind the last trigger.

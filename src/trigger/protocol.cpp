@@ -5,6 +5,8 @@
 #include <functional>
 #include <type_traits>
 
+#include "base/sentence.h"
+
 namespace rodeo::trigger::protocol {
 namespace {
 
@@ -12,8 +14,6 @@ constexpr std::size_t kRangeBytes = 24;
 constexpr std::size_t kMarkBytes = 12;
 constexpr std::uint16_t kBegins = 1;  // flag of TRIGGERS
 constexpr std::uint16_t kBunchCrossings = 3564;
-
-bool printable(char c) { return c >= ' ' && c <= '~'; }
 
 /// Bytes that have no meaning yet.
 template <typename T>
@@ -64,7 +64,7 @@ class Reader {
     if (!good_) return;
     text.assign(reinterpret_cast<const char*>(bytes_.data()), size);
     bytes_ = bytes_.subspan(size);
-    expect(std::ranges::all_of(text, printable));
+    expect(std::ranges::all_of(text, base::printable));
   }
 
   std::span<const std::byte> bytes_;
@@ -93,7 +93,7 @@ class Writer {
   void put(const std::string& text) {
     const std::size_t size = std::min(text.size(), kMostText);
     put(static_cast<std::uint8_t>(size));
-    for (std::size_t i = 0; i < size; ++i) out_.push_back(static_cast<std::byte>(printable(text[i]) ? text[i] : '?'));
+    for (std::size_t i = 0; i < size; ++i) out_.push_back(static_cast<std::byte>(base::printable(text[i]) ? text[i] : '?'));
   }
 
   std::vector<std::byte>& out_;

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "rodeo/input.h"
 #include "trigger/range.h"
 
 namespace rodeo::trigger {
@@ -52,8 +52,8 @@ struct TriggerReport {
   unsigned awaited = 0;                 ///< functions that must be ready besides those that are, before triggers are offered
   std::string busy_follower = {};       ///< who held triggers back most; empty: nobody
   std::vector<TriggerFollowerReport> followers = {};
-  std::optional<TriggerLinkReport> link = {};                        ///< of a process that follows
-  std::vector<std::pair<std::string, std::uint64_t>> counters = {};  ///< oddities, by name; only those that are not 0
+  std::optional<TriggerLinkReport> link = {};  ///< of a process that follows
+  std::vector<NamedCounter> counters = {};     ///< oddities, by name; only those that are not 0
   double dead_time_fraction() const {
     return offered == 0 ? 0 : static_cast<double>(offered - accepted) / static_cast<double>(offered);
   }

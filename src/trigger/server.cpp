@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,17 +38,14 @@ TriggerServer::TriggerServer(TriggerServerSettings settings, TriggerAuthority& a
     : settings_(std::move(settings)),
       authority_(authority),
       provable_(settings_.seed),
-      listener_(listen_at(settings_.address)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw SetupError({"trigger.socket", "cannot make an eventfd"});
+      listener_(listen_at(settings_.address)) {
   ranges_.reserve(kMostRanges);
   thread_ = std::jthread([this] { run(); });
 }
 
 TriggerServer::~TriggerServer() {
   stop_ = true;
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof one);
+  wake_.wake();
   thread_.join();
   for (Peer& peer : peers_) {
     if (!peer.name.empty()) authority_.leave(peer.follower);
@@ -239,7 +235,7 @@ bool TriggerServer::send(Peer& peer, bool answers_hold) {
 
 void TriggerServer::report(TriggerReport& report) const {
   const auto add = [&](const char* name, const std::atomic<std::uint64_t>& value) {
-    if (value > 0) report.counters.emplace_back(name, value);
+    if (value > 0) report.counters.push_back({std::string(name), value});
   };
   add("followers_accepted", accepted_);
   add("followers_dropped", dropped_);

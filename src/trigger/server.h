@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/wake.h"
 #include "formats/provable.h"
 #include "trigger/authority.h"
 #include "trigger/connection.h"
@@ -70,7 +71,7 @@ class TriggerServer {
   TriggerAuthority& authority_;
   const formats::Provable provable_;
   TriggerAddress::Listener listener_;
-  base::UniqueFd wake_;
+  base::Wake wake_;
   std::list<Peer> peers_;
   std::vector<TriggerRange> ranges_;
   protocol::Triggers triggers_;

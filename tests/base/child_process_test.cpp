@@ -15,10 +15,7 @@ using namespace std::chrono_literals;
 
 /// What a program says on its stdout until all who have it are gone.
 std::string said_by(ChildProcess::Settings settings) {
-  std::array<int, 2> ends{};
-  EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const UniqueFd from(ends[0]);
-  UniqueFd to(ends[1]);
+  auto [from, to] = *make_pipe();
   settings.out = to.get();
   const auto child = ChildProcess::start(settings);
   EXPECT_TRUE(child) << child.error().message();
@@ -42,6 +39,37 @@ TEST(ChildProcess, SaysWhyAProgramCannotBeStarted) {
   EXPECT_EQ(child.error().code, "base.process");
   EXPECT_EQ(child.error().what, "cannot start rodeo-there-is-no-such-program: No such file or directory");
   EXPECT_FALSE(ChildProcess::start({.command = {"true"}, .first = [] { return false; }}));
+}
+
+/// Without stdin, stdout and stderr while it lives.
+class ClosedStreams {
+ public:
+  ClosedStreams() {
+    for (int stream = 0; stream < 3; ++stream) {
+      kept_[static_cast<std::size_t>(stream)].reset(::fcntl(stream, F_DUPFD_CLOEXEC, 10));
+      ::close(stream);
+    }
+  }
+  ~ClosedStreams() {
+    for (int stream = 0; stream < 3; ++stream) ::dup2(kept_[static_cast<std::size_t>(stream)].get(), stream);
+  }
+  ClosedStreams(const ClosedStreams&) = delete;
+  ClosedStreams& operator=(const ClosedStreams&) = delete;
+
+ private:
+  std::array<UniqueFd, 3> kept_;
+};
+
+TEST(ChildProcess, IsStartedAlsoByWhoHasNoStandardStreams) {
+  std::string missing, text;
+  {
+    const ClosedStreams closed;
+    const auto child = ChildProcess::start({.command = {"rodeo-there-is-no-such-program"}});
+    if (!child) missing = child.error().what;
+    text = said_by({.command = {"echo", "hello"}});
+  }
+  EXPECT_EQ(missing, "cannot start rodeo-there-is-no-such-program: No such file or directory");
+  EXPECT_EQ(text, "hello\n");
 }
 
 TEST(ChildProcess, GivesTheProgramWhatItIsToHave) {

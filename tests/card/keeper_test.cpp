@@ -135,6 +135,14 @@ TEST_F(KeeperTest, AKeeperThatCannotStartSaysSo) {
   EXPECT_NE(client.error().what.find("/bin/false"), std::string::npos);
 }
 
+TEST_F(KeeperTest, AProgramThatIsNotThereIsNamed) {
+  ::setenv("RODEO_KEEPER", "/nonexistent/rodeo", 1);
+  const auto client = KeeperClient::connect();
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code, "card.keeper");
+  EXPECT_NE(client.error().what.find("/nonexistent/rodeo: No such file or directory"), std::string::npos);
+}
+
 TEST_F(KeeperTest, AGroupThatIsNotThereIsRefused) {
   const auto done = run_keeper({socket_, "no_such_group_here", std::chrono::seconds{1}, -1, -1});
   ASSERT_FALSE(done);

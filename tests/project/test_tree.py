@@ -45,6 +45,16 @@ def test_rooms_include_only_what_lies_below_them():
     assert not wrong
 
 
+def test_the_map_says_what_rooms_include():
+    table = dict(re.findall(r"^\| `src/(\w+)/` \|.*\| ([^|]+) \|$", (ROOT / "HACKING.md").read_text(), re.MULTILINE))
+    for room, text in table.items():
+        if text == "all above":
+            continue
+        included = {include.split("/")[0] for path in tracked(f"src/{room}/*.h", f"src/{room}/*.cpp") for include in includes(path) if "/" in include}
+        said = set(re.findall(r"\w+", text.replace("card's `registers/`", ""))) & set(ROOMS)
+        assert said - {"base"} == included & set(ROOMS[2:]) - {room}, f"HACKING.md says that {room} imports {text}"
+
+
 def test_every_room_is_in_the_table():
     assert {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} <= set(ROOMS)
 

@@ -102,6 +102,19 @@ TEST(L1IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
   EXPECT_EQ(table.size(), 0u);
 }
 
+// Long epochs of which the end of one and the begin of the next are kept: the same.
+TEST(L1IdTable, EpochsDoNotMeet) {
+  constexpr std::uint32_t kEpoch = 500'000, kKept = 400'000;
+  L1IdTable table(kKept);
+  const auto id = [](std::uint32_t number) { return L1Id::of(number / kEpoch, number % kEpoch); };
+  for (std::uint32_t number = 0; number < 5 * kEpoch; ++number) {
+    if (number >= kKept) ASSERT_TRUE(table.erase(id(number - kKept)));
+    table.insert(id(number), number % 7);
+  }
+  EXPECT_EQ(table.size(), kKept);
+  EXPECT_EQ(table.find(id(5 * kEpoch - 1)), (5 * kEpoch - 1) % 7);
+}
+
 class WaitingRequestsTest : public testing::Test {
  protected:
   void add(std::uint64_t client, std::uint64_t number, std::uint32_t id, std::uint64_t until_ns) {

@@ -103,8 +103,10 @@ def test_ctrl_c_ends_a_chain_in_order(rodeo):
 def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
     """Nobody has told it of the run, so nobody tells it that the run is over."""
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
+        deadline = time.monotonic() + scaled(60)
         while "supervisor" not in (found := parts_of(demo.pid)):
-            assert demo.poll() is None
+            assert demo.poll() is None and time.monotonic() < deadline
+            time.sleep(0.002)
         os.kill(found["node-1"], signal.SIGSTOP)
         try:
             wait_for_decisions(rodeo, demo)

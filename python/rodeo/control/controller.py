@@ -437,7 +437,7 @@ class Controller:
     async def configuration(self):
         return await self.telling.configuration()
 
-    # Of a run: closing.py
+    # Of a run: run_closing.py
     async def open_run(self, act, arguments, readouts):
         return await self.closing.open_run(act, arguments, readouts)
 

@@ -24,8 +24,8 @@ struct ApplyOptions {
 /// What applying would change; nothing is written. card.wrong_type if the settings are of another card.
 Result<std::vector<Difference>> compare(Card& card, const CardSettings& settings);
 
-/// Checks the settings, changes what differs, part by part, and reads all of it back. Returns what it changed. Holds the card's configuration lock. Data taking is
-/// off while links change. card.locked: a DMA channel is in use; card.not_applied: a field did not take its value (named).
+/// Checks the settings, changes what differs, part by part, and reads all of it back. Returns what it changed. Holds the card's configuration lock. Data
+/// taking is off while links change. card.locked: a DMA channel is in use; card.not_applied: a field did not take its value (named).
 Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, const ApplyOptions& options = {});
 
 /// The configuration that the card has now. Settings that all links share are those of the first enabled one.

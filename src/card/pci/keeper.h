@@ -25,8 +25,8 @@ Result<void> run_keeper(const KeeperSettings& settings);
 /// RODEO_KEEPER_SOCKET, else /run/rodeo/keeper.sock for root, else keeper.sock in the runtime directory.
 Result<std::filesystem::path> keeper_socket();
 
-/// The file in which the owners of a real card's DMA channels leave their process ids: beside the socket of the keeper that has or would have it. It is there once the
-/// function has been opened.
+/// The file in which the owners of a real card's DMA channels leave their process ids: beside the socket of the keeper that has or would have it. It is there
+/// once the function has been opened.
 Result<std::filesystem::path> function_lock_file(const Address& address);
 
 }  // namespace rodeo::card::pci

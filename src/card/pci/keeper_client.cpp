@@ -60,34 +60,34 @@ std::string keeper_program() {
 /// What the new keeper says on its pipe: "ready", or its refusal. It is a process of its own: session, directory and
 /// terminal are not its starter's.
 Result<void> start_keeper() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-    return failed("card.keeper", fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  const Descriptor read_end(ends[0]);
-  Descriptor write_end(ends[1]);
+  auto pipe = base::make_pipe();
+  if (!pipe) return failed("card.keeper", pipe.error().what);
+  auto [read_end, write_end] = *std::move(pipe);
   const std::string program = keeper_program();
   const auto socket = RODEO_TRY(keeper_socket());
   std::error_code failure;
   fs::create_directories(socket.parent_path(), failure);
   const std::string log = (socket.parent_path() / "keeper.log").string();
   const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return failed("card.keeper", fmt::format("cannot open /dev/null: {}", std::strerror(errno)));
   const Descriptor err(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
   {
-    const auto starter =
-        base::ChildProcess::start({.command = {program, "card", "keep", "--ready", fmt::format("{}", ends[1])},
-                                   .in = null.get(),
-                                   .out = null.get(),
-                                   .err = err ? err.get() : null.get(),
-                                   .when_we_end = 0,
-                                   .first = [ready = ends[1]] {
-                                     if (::setsid() < 0) return false;
-                                     if (const pid_t keeper = ::fork(); keeper != 0) ::_exit(keeper < 0 ? 1 : 0);
-                                     sigset_t none;
-                                     sigemptyset(&none);
-                                     return ::chdir("/") == 0 && ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0 &&
-                                            ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
-                                            ::fcntl(ready, F_SETFD, 0) == 0;
-                                   }});
+    const auto starter = base::ChildProcess::start(
+        {.command = {program, "card", "keep", "--ready", fmt::format("{}", write_end.get())},
+         .in = null.get(),
+         .out = null.get(),
+         .err = err ? err.get() : null.get(),
+         .when_we_end = 0,
+         .first = [ready = write_end.get()] {
+           if (::setsid() < 0) return false;
+           const pid_t keeper = ::fork();
+           if (keeper < 0) return false;
+           if (keeper > 0) ::_exit(0);
+           sigset_t none;
+           sigemptyset(&none);
+           ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // older kernels cannot
+           return ::chdir("/") == 0 && ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0 && ::fcntl(ready, F_SETFD, 0) == 0;
+         }});
     if (!starter) return failed("card.keeper", starter.error().what, "", "RODEO_KEEPER names the program");
   }
   write_end.reset();

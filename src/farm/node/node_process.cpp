@@ -8,6 +8,7 @@
 #include "base/named_counters.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "process/counters_json.h"
 #include "process/prometheus.h"
 
 namespace rodeo::farm {
@@ -85,8 +86,6 @@ Condition NodeProcess::condition() const {
 }
 
 Json NodeProcess::report() const {
-  Json counters = Json::object();
-  for (const NamedCounter& counter : shown_.counters) counters[counter.name] = counter.value;
   const std::uint64_t until = ended_ns_ != 0 ? ended_ns_ : base::steady_now_ns();
   const double seconds = began_ns_ == 0 ? 0 : static_cast<double>(until - began_ns_) * 1e-9;
   return Json::object(
@@ -125,7 +124,7 @@ Json NodeProcess::report() const {
                                     {"deciding_p99", microseconds(shown_.deciding_p99_ns)}})},
        {"readouts", peers_json(shown_.readouts)},
        {"recorders", peers_json(shown_.recorders)},
-       {"counters", std::move(counters)},
+       {"counters", process::counters_json(shown_.counters)},
        {"cpu_seconds", Json::object({{"node", shown_.cpu_seconds}, {"selection", shown_.selection_cpu_seconds}})}});
 }
 
@@ -171,44 +170,37 @@ std::string NodeProcess::view_line(double seconds) {
 
 std::string prometheus_text(const NodeStatus& status) {
   process::PrometheusText out;
-  const auto counters = [&](std::span<const base::CounterInfo> infos, std::string_view prefix) {
-    for (const base::CounterInfo& info : infos) {
-      out.metric(fmt::format("rodeo_node_{}{}_total", prefix, info.name), "counter", process::help_of(info));
-      out.sample(status[fmt::format("{}{}", prefix, info.name)]);
-    }
-  };
-  counters(kNodeCounters, "");
-  counters(kCollectorCounters, "");
-  counters(kDataCounters, "");
-  counters(transport::kRequesterCounters, "network_");
-  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
-    out.metric(fmt::format("rodeo_node_{}", name), "gauge", help);
-    out.sample(value);
-  };
-  gauge("run_number", "Run that the supervisor has; 0: none yet.", status.run_number);
-  gauge("connected", "1 while the supervisor knows the node.", status.connected ? 1 : 0);
-  gauge("slots_used", "Events that it has.", status.slots_used);
-  gauge("fetching", "Of these, events whose fragments are fetched.", status.fetching);
-  gauge("selecting", "Of these, events that are selected.", status.selecting);
-  gauge("selections_hanging", "Threads that are at one event for longer than event_timeout.", status.hanging);
-  gauge("selecting_longest_seconds", "How long the selection has been at one event.",
-        microseconds(status.selecting_longest_ns) * 1e-6);
-  gauge("recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
-  gauge("unsafe_decisions", "Decisions that are kept, for the supervisor has not said that they are safe.",
-        status.unsafe_decisions);
-  gauge("fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
-  gauge("bytes_under_way", "Their bytes, as fragments lately were.", status.bytes_under_way);
-  gauge("readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
-  gauge("recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
-  gauge("collecting_p50_seconds", "Median of the time from the first request for fragments of an event to the last of them.",
-        microseconds(status.collecting_p50_ns) * 1e-6);
-  gauge("collecting_p99_seconds", "99th percentile of that time.", microseconds(status.collecting_p99_ns) * 1e-6);
-  gauge("building_p50_seconds", "Median of the time from assignment to all fragments, waiting for credit included.",
-        microseconds(status.building_p50_ns) * 1e-6);
-  gauge("building_p99_seconds", "99th percentile of that time.", microseconds(status.building_p99_ns) * 1e-6);
-  gauge("deciding_p50_seconds", "Median of the time from assignment to decision.",
-        microseconds(status.deciding_p50_ns) * 1e-6);
-  gauge("deciding_p99_seconds", "99th percentile of that time.", microseconds(status.deciding_p99_ns) * 1e-6);
+  out.counters("rodeo_node_", "", kNodeCounters, status.counters);
+  out.counters("rodeo_node_", "", kCollectorCounters, status.counters);
+  out.counters("rodeo_node_", "", kDataCounters, status.counters);
+  out.counters("rodeo_node_", "network_", transport::kRequesterCounters, status.counters);
+  out.gauge("rodeo_node_run_number", "Run that the supervisor has; 0: none yet.", status.run_number);
+  out.gauge("rodeo_node_connected", "1 while the supervisor knows the node.", status.connected ? 1 : 0);
+  out.gauge("rodeo_node_slots_used", "Events that it has.", status.slots_used);
+  out.gauge("rodeo_node_fetching", "Of these, events whose fragments are fetched.", status.fetching);
+  out.gauge("rodeo_node_selecting", "Of these, events that are selected.", status.selecting);
+  out.gauge("rodeo_node_selections_hanging", "Threads that are at one event for longer than event_timeout.", status.hanging);
+  out.gauge("rodeo_node_selecting_longest_seconds", "How long the selection has been at one event.",
+            microseconds(status.selecting_longest_ns) * 1e-6);
+  out.gauge("rodeo_node_recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
+  out.gauge("rodeo_node_unsafe_decisions", "Decisions that are kept, for the supervisor has not said that they are safe.",
+            status.unsafe_decisions);
+  out.gauge("rodeo_node_fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
+  out.gauge("rodeo_node_bytes_under_way", "Their bytes, as fragments lately were.", status.bytes_under_way);
+  out.gauge("rodeo_node_readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
+  out.gauge("rodeo_node_recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
+  out.gauge("rodeo_node_collecting_p50_seconds",
+            "Median of the time from the first request for fragments of an event to the last of them.",
+            microseconds(status.collecting_p50_ns) * 1e-6);
+  out.gauge("rodeo_node_collecting_p99_seconds", "99th percentile of that time.",
+            microseconds(status.collecting_p99_ns) * 1e-6);
+  out.gauge("rodeo_node_building_p50_seconds",
+            "Median of the time from assignment to all fragments, waiting for credit included.",
+            microseconds(status.building_p50_ns) * 1e-6);
+  out.gauge("rodeo_node_building_p99_seconds", "99th percentile of that time.", microseconds(status.building_p99_ns) * 1e-6);
+  out.gauge("rodeo_node_deciding_p50_seconds", "Median of the time from assignment to decision.",
+            microseconds(status.deciding_p50_ns) * 1e-6);
+  out.gauge("rodeo_node_deciding_p99_seconds", "99th percentile of that time.", microseconds(status.deciding_p99_ns) * 1e-6);
   out.metric("rodeo_node_cpu_seconds_total", "counter",
              "CPU time of the thread that fetches and builds, and of those that select.");
   out.sample(status.cpu_seconds, {{"thread", "node"}});

@@ -20,9 +20,9 @@ struct ReadBack {
   std::uint32_t run_number = 0;
 };
 
-/// Adds the ids of every file of the run, with the stream that its name says, and of files that were moved to a target. A `.writing` file is recovered and then removed, as is one in which
-/// no event is. Blocks for as long as reading the headers of all events takes. Throws SetupError where an event that may have been acknowledged could be
-/// missed: a file that cannot be read or recovered.
+/// Adds the ids of every file of the run, with the stream that its name says, and of files that were moved to a target. A `.writing` file is recovered and
+/// then removed, as is one in which no event is. Blocks for as long as reading the headers of all events takes. Throws SetupError where an event that may
+/// have been acknowledged could be missed: a file that cannot be read or recovered.
 void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::function<void(std::string)>& say);
 
 /// An event of a file, and how many streams it has, each with a copy.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "process/counters_json.h"
 #include "process/prometheus.h"
 #include "transport/replier.h"
 
@@ -74,8 +75,6 @@ Condition RecorderProcess::condition() const {
 
 Json RecorderProcess::report() const {
   const RecorderStatus& status = shown_.recorder;
-  Json counters = Json::object();
-  for (const NamedCounter& counter : status.counters) counters[counter.name] = counter.value;
   Json files = Json::array();
   std::uint64_t written = 0;
   for (const FragmentConsumer::File& file : status.files) {
@@ -98,7 +97,7 @@ Json RecorderProcess::report() const {
                               {"bytes", Json::object({{"events", status["event_bytes"]}, {"files", written}})},
                               {"clients", status.clients},
                               {"trouble", status.trouble},
-                              {"counters", std::move(counters)},
+                              {"counters", process::counters_json(status.counters)},
                               {"cpu_seconds", Json::object({{"recorder", status.cpu_seconds}})},
                               {"files", std::move(files)}});
   if (settings_.target.any())
@@ -167,26 +166,18 @@ std::string RecorderProcess::view_line(double seconds) {
 std::string prometheus_text(const RecorderProcess::Shown& shown) {
   process::PrometheusText out;
   const RecorderStatus& status = shown.recorder;
-  const auto counters = [&](std::span<const base::CounterInfo> infos, std::string_view prefix) {
-    for (const base::CounterInfo& info : infos) {
-      out.metric(fmt::format("rodeo_recorder_{}{}_total", prefix, info.name), "counter", process::help_of(info));
-      out.sample(status[fmt::format("{}{}", prefix, info.name)]);
-    }
-  };
-  counters(kRecorderCounters, "");
-  counters(transport::kReplierCounters, "network_");
-  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
-    out.metric(fmt::format("rodeo_recorder_{}", name), "gauge", help);
-    out.sample(value);
-  };
-  gauge("run_number", "Run that is recorded; 0: none yet.", status.run_number);
-  gauge("events_waiting", "Events that are taken, and not safe yet.", status.events_waiting);
-  gauge("requests_waiting", "Requests that are not taken yet, for the disk is busy.", status.requests_waiting);
-  gauge("open_files", "Files of streams and luminosity blocks that are open.", status.open_files);
-  gauge("closed_files", "Files that were closed in this life of the recorder.", status.files.size());
-  gauge("connected_clients", "Nodes and others that are connected.", status.clients);
-  gauge("refusing", "1 while nothing is taken, for the disk is full or failed.", status.trouble.empty() ? 0 : 1);
-  gauge("files_to_store", "Closed files that are not at their target yet.", shown.target.files_left);
+  out.counters("rodeo_recorder_", "", kRecorderCounters, status.counters);
+  out.counters("rodeo_recorder_", "network_", transport::kReplierCounters, status.counters);
+  out.gauge("rodeo_recorder_run_number", "Run that is recorded; 0: none yet.", status.run_number);
+  out.gauge("rodeo_recorder_events_waiting", "Events that are taken, and not safe yet.", status.events_waiting);
+  out.gauge("rodeo_recorder_requests_waiting", "Requests that are not taken yet, for the disk is busy.",
+            status.requests_waiting);
+  out.gauge("rodeo_recorder_open_files", "Files of streams and luminosity blocks that are open.", status.open_files);
+  out.gauge("rodeo_recorder_closed_files", "Files that were closed in this life of the recorder.", status.files.size());
+  out.gauge("rodeo_recorder_connected_clients", "Nodes and others that are connected.", status.clients);
+  out.gauge("rodeo_recorder_refusing", "1 while nothing is taken, for the disk is full or failed.",
+            status.trouble.empty() ? 0 : 1);
+  out.gauge("rodeo_recorder_files_to_store", "Closed files that are not at their target yet.", shown.target.files_left);
   out.metric("rodeo_recorder_stored_files_total", "counter", "Files that were copied to their target and confirmed.");
   out.sample(shown.target.stored_files);
   out.metric("rodeo_recorder_store_failures_total", "counter", "Copies that failed; each is tried again.");

@@ -74,19 +74,10 @@ std::vector<std::string> replaced(const std::vector<std::string>& command, const
   return out;
 }
 
-std::string in_words(const std::vector<std::string>& command) {
-  std::string text;
-  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 /// What a program printed; error farm.target_failed.
 Result<std::string> output_of(const std::vector<std::string>& command, std::chrono::nanoseconds timeout) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::unexpected(cannot("cannot make a pipe", ""));
-  const base::UniqueFd from(ends[0]);
+  auto [from, to] = RODEO_TRY(base::make_pipe());
   ::fcntl(from.get(), F_SETFL, O_NONBLOCK);
-  base::UniqueFd to(ends[1]);
   const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   auto child = RODEO_TRY(base::ChildProcess::start({.command = command, .in = nothing.get(), .out = to.get()}));
   to = {};
@@ -101,12 +92,13 @@ Result<std::string> output_of(const std::vector<std::string>& command, std::chro
   while (!(status = child.wait(std::chrono::milliseconds{20}))) {
     read_some();
     if (base::steady_now_ns() < deadline) continue;
-    return std::unexpected(Error{"farm.target_failed", fmt::format("`{}` has not ended in time", in_words(command))});
+    return std::unexpected(Error{"farm.target_failed", fmt::format("`{}` has not ended in time", fmt::join(command, " "))});
   }
   read_some();
   if (*status == 0) return text;
-  return std::unexpected(Error{"farm.target_failed", fmt::format("`{}` ended with status {}", in_words(command), *status),
-                               "", "run it by hand; the file is tried again"});
+  return std::unexpected(Error{"farm.target_failed",
+                               fmt::format("`{}` ended with status {}", fmt::join(command, " "), *status), "",
+                               "run it by hand; the file is tried again"});
 }
 
 }  // namespace

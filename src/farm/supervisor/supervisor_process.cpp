@@ -7,6 +7,7 @@
 
 #include "base/sentence.h"
 #include "base/units.h"
+#include "process/counters_json.h"
 #include "process/prometheus.h"
 
 namespace rodeo::farm {
@@ -92,8 +93,6 @@ Condition SupervisorProcess::condition() const {
 }
 
 Json SupervisorProcess::report() const {
-  Json counters = Json::object();
-  for (const NamedCounter& counter : shown_.counters) counters[counter.name] = counter.value;
   return Json::object({{"run", Json::object({{"name", name()},
                                              {"number", shown_.run_number},
                                              {"seconds", shown_.seconds},
@@ -120,7 +119,7 @@ Json SupervisorProcess::report() const {
                        {"nodes", nodes_json(shown_)},
                        {"readouts", readouts_json(shown_)},
                        {"trouble", shown_.trouble},
-                       {"counters", std::move(counters)},
+                       {"counters", process::counters_json(shown_.counters)},
                        {"cpu_seconds", Json::object({{"supervisor", shown_.cpu_seconds}})}});
 }
 
@@ -178,36 +177,28 @@ std::string SupervisorProcess::view_line(double seconds) {
 
 std::string prometheus_text(const SupervisorStatus& status) {
   process::PrometheusText out;
-  const auto counters = [&](std::span<const base::CounterInfo> infos, std::string_view prefix) {
-    for (const base::CounterInfo& info : infos) {
-      out.metric(fmt::format("rodeo_supervisor_{}{}_total", prefix, info.name), "counter", process::help_of(info));
-      out.sample(status[fmt::format("{}{}", prefix, info.name)]);
-    }
-  };
-  counters(dispatch::kDispatchCounters, "");
-  counters(kNodesCounters, "");
-  counters(kReadoutsCounters, "");
-  counters(kOrphansCounters, "");
-  counters(transport::kReplierCounters, "network_");
-  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
-    out.metric(fmt::format("rodeo_supervisor_{}", name), "gauge", help);
-    out.sample(value);
-  };
-  gauge("run_number", "Run that is supervised; 0: none yet.", status.run_number);
-  gauge("events_waiting", "Events that wait for a node.", status.waiting);
-  gauge("events_assigned", "Events that nodes have.", status.assigned);
-  gauge("events_uncleared", "Decided events that some readout has not cleared.", status.uncleared);
-  gauge("events_held_untold", "Events that readouts hold and nobody has told of, that are not taken yet.", status.orphans);
-  gauge("room", "Events that it has room for, before the trigger is busy.", status.room);
-  gauge("lumi_block", "Luminosity block of the newest event.", status.lumi_block);
-  gauge("scan_step", "Scan step of the newest event.", status.scan_step);
+  out.counters("rodeo_supervisor_", "", dispatch::kDispatchCounters, status.counters);
+  out.counters("rodeo_supervisor_", "", kNodesCounters, status.counters);
+  out.counters("rodeo_supervisor_", "", kReadoutsCounters, status.counters);
+  out.counters("rodeo_supervisor_", "", kOrphansCounters, status.counters);
+  out.counters("rodeo_supervisor_", "network_", transport::kReplierCounters, status.counters);
+  out.gauge("rodeo_supervisor_run_number", "Run that is supervised; 0: none yet.", status.run_number);
+  out.gauge("rodeo_supervisor_events_waiting", "Events that wait for a node.", status.waiting);
+  out.gauge("rodeo_supervisor_events_assigned", "Events that nodes have.", status.assigned);
+  out.gauge("rodeo_supervisor_events_uncleared", "Decided events that some readout has not cleared.", status.uncleared);
+  out.gauge("rodeo_supervisor_events_held_untold",
+            "Events that readouts hold and nobody has told of, that are not taken yet.", status.orphans);
+  out.gauge("rodeo_supervisor_room", "Events that it has room for, before the trigger is busy.", status.room);
+  out.gauge("rodeo_supervisor_lumi_block", "Luminosity block of the newest event.", status.lumi_block);
+  out.gauge("rodeo_supervisor_scan_step", "Scan step of the newest event.", status.scan_step);
   const auto here = [](const auto& all) {
     return std::ranges::count_if(all, [](const auto& one) { return one.connected; });
   };
-  gauge("connected_nodes", "Filter nodes that are connected.", here(status.nodes));
-  gauge("trigger_connected", "1 while the trigger authority is there, or none is needed.",
-        !status.trigger || status.trigger->link->connected ? 1 : 0);
-  gauge("books_add_up", "1: each event that came in is waiting, assigned or decided once.", status.adds_up ? 1 : 0);
+  out.gauge("rodeo_supervisor_connected_nodes", "Filter nodes that are connected.", here(status.nodes));
+  out.gauge("rodeo_supervisor_trigger_connected", "1 while the trigger authority is there, or none is needed.",
+            !status.trigger || status.trigger->link->connected ? 1 : 0);
+  out.gauge("rodeo_supervisor_books_add_up", "1: each event that came in is waiting, assigned or decided once.",
+            status.adds_up ? 1 : 0);
   const auto readouts = [&](std::string_view name, std::string_view help, auto value) {
     out.metric(fmt::format("rodeo_supervisor_readout_{}", name), "gauge", help);
     for (const SupervisedReadout& readout : status.readouts) out.sample(value(readout), {{"readout", readout.name}});

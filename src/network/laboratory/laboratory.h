@@ -62,8 +62,8 @@ class Laboratory {
                                                       const std::vector<std::string>& agent, SwitchDriver* driver,
                                                       const Stop& stop);
 
-  /// Settings::repeats runs that count. Main thread; blocks for their length and the drains. Counts of hosts and link rates must be those that
-  /// the laboratory was made with. Errors: network.agent, network.agent_silent, network.driver, network.interrupted (no run has ended), ...; vetoes are no errors.
+  /// Settings::repeats runs that count. Main thread; blocks for their length and the drains. Counts of hosts and link rates must be those that the laboratory
+  /// was made with. Errors: network.agent, network.agent_silent, network.driver, network.interrupted (no run has ended), ...; vetoes are no errors.
   Result<Point> measure(const Settings& settings, const VetoRule& rule, const Stop& stop, const Progress& progress);
 
   /// The same with a load of one's own in place of the emulators (docs/network-laboratory.md, "A load of your own"). Namespaces only.

@@ -1,7 +1,7 @@
 #include "network/laboratory/linux_switch.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <unistd.h>
 #include <algorithm>
@@ -23,18 +23,9 @@ std::unexpected<Error> failed(std::string what, std::string next = {}) {
   return std::unexpected(Error{"network.driver", std::move(what), "linux", std::move(next)});
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 /// What a program printed on stdout; its stderr goes to ours.
 Result<std::string> output_of(const std::vector<std::string>& command) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return failed(fmt::format("no pipe: {}", std::strerror(errno)));
-  const base::UniqueFd from(ends[0]);
-  base::UniqueFd to(ends[1]);
+  auto [from, to] = RODEO_TRY(base::make_pipe());
   const base::UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   auto child = base::ChildProcess::start({.command = command, .in = nothing.get(), .out = to.get()});
   to.reset();
@@ -44,7 +35,7 @@ Result<std::string> output_of(const std::vector<std::string>& command) {
   for (ssize_t n = 0; (n = read(from.get(), some.data(), some.size())) > 0 || (n < 0 && errno == EINTR);)
     text.append(some.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   if (const int status = child->wait(); status != 0)
-    return failed(fmt::format("`{}` failed with {}", joined(command), status),
+    return failed(fmt::format("`{}` failed with {}", fmt::join(command, " "), status),
                   "its own words are above; setting queues needs root there");
   return text;
 }
@@ -56,7 +47,7 @@ class LinuxSwitch final : public SwitchDriver {
   Result<std::string> describe() override {
     std::string name = RODEO_TRY(output_of(words({"uname", "-sr"})));
     while (!name.empty() && name.back() == '\n') name.pop_back();
-    return fmt::format("{}, {} ports by tc: {}", name, settings_.ports.size(), joined(settings_.ports));
+    return fmt::format("{}, {} ports by tc: {}", name, settings_.ports.size(), fmt::join(settings_.ports, " "));
   }
 
   Result<void> set_buffer(const SwitchBuffer& buffer) override {

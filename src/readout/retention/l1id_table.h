@@ -8,9 +8,8 @@
 
 namespace rodeo::readout {
 
-/// Ids that follow each other lie side by side, each epoch of the ECR counter somewhere else.
 struct L1IdHash {
-  std::uint64_t operator()(L1Id id) const { return id.l1() + (std::uint64_t{id.ecr()} * 0x9e3779b97f4a7c15U >> 40); }
+  std::uint64_t operator()(L1Id id) const { return base::scattered_eights(id.value); }
 };
 
 using L1IdTable = base::IdTable<L1Id, L1IdHash>;

@@ -7,15 +7,10 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "formats/fid.h"
+#include "process/counters_json.h"
 
 namespace rodeo::readout {
 namespace {
-
-Json counters_json(const std::vector<NamedCounter>& counters) {
-  Json out = Json::object();
-  for (const NamedCounter& counter : counters) out[counter.name] = counter.value;
-  return out;
-}
 
 /// What is said of an input that brought nothing, or not all; the last of those that plug-ins bring.
 struct Advice {
@@ -165,8 +160,9 @@ Json report_json(const RunReport& report) {
   for (const auto& [stage, seconds] : report.cpu_seconds) cpu[stage] = seconds;
   Json consumers = Json::object();
   for (const auto& consumer : report.consumers) {
-    consumers[consumer.name] = Json::object(
-        {{"consumed", consumer.consumed}, {"stalls", consumer.stalls}, {"counters", counters_json(consumer.counters)}});
+    consumers[consumer.name] = Json::object({{"consumed", consumer.consumed},
+                                             {"stalls", consumer.stalls},
+                                             {"counters", process::counters_json(consumer.counters)}});
   }
   Json missing = Json::array();
   for (const auto& link : report.missing) missing.push_back(link_json(link));
@@ -184,14 +180,14 @@ Json report_json(const RunReport& report) {
   out["trigger_rate_hz"] = report.trigger_rate_hz;
   out["dead_time_fraction"] = or_null(report.dead_time_fraction);
   out["chunks"] = Json::object(
-      {{"sent", report.chunks_sent}, {"built", report.chunks_built}, {"lost", counters_json(report.chunks_lost)}});
+      {{"sent", report.chunks_sent}, {"built", report.chunks_built}, {"lost", process::counters_json(report.chunks_lost)}});
   out["limited_by"] = report.limited_by;
   out["fragments"] =
       Json::object({{"built", report.fragments},
                     {"incomplete", report.incomplete},
                     {"skipped_events", report.skipped},
                     {"without_removed_links", report.without_removed},
-                    {"incomplete_by_reason", counters_json(report.incomplete_by_reason)},
+                    {"incomplete_by_reason", process::counters_json(report.incomplete_by_reason)},
                     {"missing_links", missing},
                     {"removed_links", removed},
                     {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
@@ -207,7 +203,7 @@ Json report_json(const RunReport& report) {
   for (const auto& file : report.files) out["files"].push_back(file.path);
   out["loss"] = losses_json(report);
   out["consumers"] = std::move(consumers);
-  out["input"] = counters_json(report.input);
+  out["input"] = process::counters_json(report.input);
   return out;
 }
 

@@ -7,16 +7,11 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "formats/fid.h"
+#include "process/counters_json.h"
 #include "router/subscriber_changes.h"
 
 namespace rodeo::router {
 namespace {
-
-Json counters_json(const std::vector<NamedCounter>& counters) {
-  Json out = Json::object();
-  for (const NamedCounter& counter : counters) out[counter.name] = counter.value;
-  return out;
-}
 
 Json subscriber_json(const std::string& reader, const transport::Publisher::Subscriber& one) {
   return Json::object({{"name", one.name},
@@ -46,7 +41,7 @@ Json front_ends_json(const FrontEndStatus& status) {
                                    {"bytes", owner.bytes}}));
   return Json::object({{"links", status.links},
                        {"cpu_seconds", status.cpu_seconds},
-                       {"counters", counters_json(status.counters)},
+                       {"counters", process::counters_json(status.counters)},
                        {"owners", std::move(owners)}});
 }
 
@@ -106,13 +101,13 @@ Json report_json(const RouterReport& report) {
                                     {"links", reader.links.size()},
                                     {"trigger_list", reader.trigger_list},
                                     {"cpu_seconds", reader.cpu_seconds},
-                                    {"counters", counters_json(reader.counters)}}));
+                                    {"counters", process::counters_json(reader.counters)}}));
     for (const auto& subscriber : reader.subscribers) subscribers.push_back(subscriber_json(reader.name, subscriber));
   }
   out["readers"] = std::move(readers);
   out["subscribers"] = std::move(subscribers);
   if (report.front_ends) out["front_ends"] = front_ends_json(*report.front_ends);
-  out["input"] = counters_json(report.input);
+  out["input"] = process::counters_json(report.input);
   return out;
 }
 

@@ -1,0 +1,23 @@
+// Wakes a thread that waits in poll().
+#pragma once
+
+#include "base/fd_socket.h"
+
+namespace rodeo::base {
+
+/// Any thread wakes; one waits.
+class Wake {
+ public:
+  /// Throws SetupError: base.resources.
+  Wake();
+
+  /// To poll for POLLIN: readable from wake() until clear().
+  int get() const { return event_.get(); }
+  void wake() const noexcept;
+  void clear() const noexcept;
+
+ private:
+  UniqueFd event_;
+};
+
+}  // namespace rodeo::base
