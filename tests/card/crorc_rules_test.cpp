@@ -74,7 +74,7 @@ TEST_F(EmulatedCrorc, ALostSuperpageComesBackAtTheStopWhichWaitsNoLongerThanItMu
   ASSERT_TRUE(eventually([&] {
     const auto report = emulator_->report();
     return std::ranges::any_of(report.functions[0].counters,
-                               [](const auto& counter) { return counter.first == "superpages_lost"; });
+                               [](const auto& counter) { return counter.name == "superpages_lost"; });
   }));
   ASSERT_TRUE(channel_->stop());
   const auto all = pop_all();

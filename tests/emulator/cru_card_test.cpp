@@ -195,7 +195,7 @@ TEST_F(CruCardTest, ARunThatIsSwitchedOffEndsWithItsLastFrameHoweverSlowlySuperp
   host.stop();
   const auto report = emulator_->report().functions[0];
   EXPECT_EQ(report.chunks, kFrames);
-  EXPECT_TRUE(std::ranges::none_of(report.counters, [](const auto& counter) { return counter.first == "frames_cut_off"; }));
+  EXPECT_TRUE(std::ranges::none_of(report.counters, [](const auto& counter) { return counter.name == "frames_cut_off"; }));
 }
 
 TEST_F(CruCardTest, FramesWithoutSuperpagesAreDroppedAndCounted) {

@@ -318,7 +318,7 @@ TEST_F(FelixCardTest, ADescriptorThatPointsNowhereIsNotBegun) {
   host.at(felix::reg("dma_enable")) = 1;
   ASSERT_TRUE(wait_until([&] { return host.at(felix::reg("dma_enable")) == 0; }));
   EXPECT_EQ(host.at(felix::reg("dma_status")) & 1U, 1U);
-  EXPECT_EQ(emulator_->report().functions[0].counters.front().first, "bad_descriptors");
+  EXPECT_EQ(emulator_->report().functions[0].counters.front().name, "bad_descriptors");
   EXPECT_TRUE(host.enable());
 }
 
@@ -353,8 +353,9 @@ TEST_F(FelixCardTest, TheReadPointerCountsBeforeTheFirstByteIsWritten) {
   ASSERT_TRUE(
       wait_until([&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; }));
   EXPECT_EQ(written(), 0U) << "a pointer that is nowhere in the memory";
-  EXPECT_EQ(emulator_->report().functions[0].counters.front(),
-            (std::pair<std::string, std::uint64_t>{"bad_read_pointers", 1}));
+  const NamedCounter counter = emulator_->report().functions[0].counters.front();
+  EXPECT_EQ(counter.name, "bad_read_pointers");
+  EXPECT_EQ(counter.value, 1u);
   host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova;
   EXPECT_TRUE(wait_until([&] { return host.position() > FelixHost::kIova + 65536; }));
 }
@@ -423,7 +424,7 @@ TEST_F(FelixCardTest, LinksCarryNoMoreThanTheirSpeedAndTheRestIsDeadTime) {
   EXPECT_GT(report.trigger.vetoed_busy, report.trigger.accepted) << "five times as many are offered";
   EXPECT_EQ(report.trigger.busy_follower, "felix:0");
   EXPECT_EQ(prover.gaps() + prover.wrong(), 0U) << "nothing is cut or lost";
-  EXPECT_EQ(report.functions[0].counters.back().first, "link_occupied_us");
+  EXPECT_EQ(report.functions[0].counters.back().name, "link_occupied_us");
 }
 
 TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
