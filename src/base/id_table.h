@@ -1,8 +1,10 @@
 // IdTable: the place of each id, of a fixed number of ids at most.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -10,19 +12,20 @@
 
 namespace rodeo::base {
 
-/// For ids that come nearly in order: eight that follow each other lie side by side, and share cache lines; eights are scattered, so that no long rows meet.
-constexpr std::uint64_t scattered_eights(std::uint64_t id) { return (id >> 3) * 0x9e3779b97f4a7c15U >> 29 << 3 | (id & 7); }
-
 /// Open addressing, at most half full, without tombstones; who is further from home stands first (Robin Hood), so that a search ends where it cannot be any
-/// more, and what is taken out of a long row of neighbours moves none of them. A call is O(1) but for ids that somebody has chosen for their hashes.
-/// `Hash`: callable, (Id) -> std::uint64_t, whose lowest bits say where an id is at home.
-/// Not thread-safe.
-template <typename Id, typename Hash>
+/// more. Sixteen ids that follow each other lie side by side, since ids come nearly in order; sixteens are spread evenly over the table by the golden ratio,
+/// so that rows of ids do not meet, wherever a counter begins anew. A call is O(1) but for ids that somebody has chosen for their places.
+/// `Id`: an unsigned number, or what has one as `value`. Not thread-safe.
+template <typename Id>
 class IdTable {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  explicit IdTable(std::size_t most) : cells_(std::bit_ceil(2 * most + 2)), mask_(cells_.size() - 1), most_(most) {}
+  explicit IdTable(std::size_t most)
+      : cells_(std::max(std::bit_ceil(2 * most + 2), 2 * kTogether)),
+        mask_(cells_.size() - 1),
+        shift_(64 - std::countr_zero(cells_.size() / kTogether)),
+        most_(most) {}
 
   std::size_t size() const { return size_; }
 
@@ -66,6 +69,7 @@ class IdTable {
     std::uint32_t place = kNone;
   };
 
+  static constexpr std::size_t kTogether = 16;
   static constexpr std::size_t kNowhere = ~std::size_t{0};
 
   std::size_t place_of(Id id) const {
@@ -77,10 +81,21 @@ class IdTable {
     return kNowhere;
   }
   std::size_t distance_at(std::size_t at) const { return (at - home(cells_[at].id)) & mask_; }
-  std::size_t home(Id id) const { return Hash{}(id)&mask_; }
+  std::size_t home(Id id) const {
+    const std::uint64_t number = number_of(id);
+    return (number / kTogether * 0x9e3779b97f4a7c15U >> shift_) * kTogether + number % kTogether;
+  }
+  static std::uint64_t number_of(Id id) {
+    if constexpr (std::unsigned_integral<Id>) {
+      return id;
+    } else {
+      return id.value;
+    }
+  }
 
   std::vector<Cell> cells_;
   std::size_t mask_;
+  int shift_;
   std::size_t most_;
   std::size_t size_ = 0;
 };

@@ -7,10 +7,6 @@
 
 namespace rodeo::dispatch {
 
-struct EventHash {
-  std::uint64_t operator()(std::uint64_t id) const { return base::scattered_eights(id); }
-};
-
-using EventTable = base::IdTable<std::uint64_t, EventHash>;
+using EventTable = base::IdTable<std::uint64_t>;
 
 }  // namespace rodeo::dispatch

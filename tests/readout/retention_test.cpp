@@ -8,7 +8,6 @@
 #include <set>
 
 #include "readout/fragment_pool.h"
-#include "readout/retention/l1id_table.h"
 #include "readout/retention/waiting_requests.h"
 
 namespace rodeo::readout {
@@ -62,57 +61,6 @@ TEST_F(RetentionTest, TheFullestRobIsTheFill) {
   retention_.let_all_go();
   EXPECT_EQ(retention_.counts().left_over, 33u);
   EXPECT_EQ(pool_.out(), 0u);
-}
-
-TEST(L1IdTable, IsASetOfIdsWhateverTheyAre) {
-  std::mt19937 random(1);
-  L1IdTable table(100);
-  std::map<std::uint32_t, std::uint32_t> twin;
-  for (std::uint32_t step = 0; step < 20'000; ++step) {
-    // Few low halves and epochs: they get into each other's way.
-    const auto below = [&](unsigned n) { return static_cast<std::uint32_t>(random() % n); };
-    const L1Id id = L1Id::of(below(4), 0xfffff0 + below(40));
-    if (twin.contains(id.value)) {
-      ASSERT_EQ(table.find(id), twin[id.value]);
-      if (random() % 2 == 0) continue;
-      ASSERT_TRUE(table.erase(id));
-      twin.erase(id.value);
-    } else {
-      ASSERT_EQ(table.find(id), L1IdTable::kNone);
-      ASSERT_FALSE(table.erase(id));
-      if (twin.size() == 100) continue;
-      table.insert(id, step);
-      twin[id.value] = step;
-    }
-    ASSERT_EQ(table.size(), twin.size());
-  }
-}
-
-// A million ids in a row: were each of them to move those behind it, this would not end within the test's time.
-TEST(L1IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
-  constexpr std::uint32_t kIds = 1'000'000;
-  L1IdTable table(kIds);
-  for (std::uint32_t id = 0; id < kIds; ++id) table.insert(L1Id{id}, id);
-  EXPECT_EQ(table.find(L1Id{kIds}), L1IdTable::kNone);
-  for (std::uint32_t id = 0; id < kIds; ++id) {
-    ASSERT_EQ(table.find(L1Id{id}), id);
-    ASSERT_TRUE(table.erase(L1Id{id}));
-    ASSERT_EQ(table.find(L1Id{id}), L1IdTable::kNone);
-  }
-  EXPECT_EQ(table.size(), 0u);
-}
-
-// Long epochs of which the end of one and the begin of the next are kept: the same.
-TEST(L1IdTable, EpochsDoNotMeet) {
-  constexpr std::uint32_t kEpoch = 500'000, kKept = 400'000;
-  L1IdTable table(kKept);
-  const auto id = [](std::uint32_t number) { return L1Id::of(number / kEpoch, number % kEpoch); };
-  for (std::uint32_t number = 0; number < 5 * kEpoch; ++number) {
-    ASSERT_TRUE(number < kKept || table.erase(id(number - kKept)));
-    table.insert(id(number), number % 7);
-  }
-  EXPECT_EQ(table.size(), kKept);
-  EXPECT_EQ(table.find(id(5 * kEpoch - 1)), (5 * kEpoch - 1) % 7);
 }
 
 class WaitingRequestsTest : public testing::Test {
