@@ -1,35 +1,29 @@
 #include "cli/demo_directory.h"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <string>
+#include <expected>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/lock_file.h"
 
 namespace rodeo::cli {
 namespace {
 
 constexpr const char* kTransient = "run-";
 
-/// The lock file of a directory, held, or -1 with errno; `wait` is LOCK_NB or 0.
-int lock_of(const std::filesystem::path& directory, int wait) {
-  const int fd = ::open((directory / "lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0 && ::flock(fd, LOCK_EX | wait) != 0) {
-    const int error = errno;
-    ::close(fd);
-    errno = error;
-    return -1;
-  }
-  return fd;
+/// For as long as others clear what was left, which may be much.
+constexpr std::chrono::minutes kTurn{1};
+
+/// The lock file of a directory, held. The error is an errno.
+std::expected<base::LockFile, int> lock_of(const std::filesystem::path& directory, std::chrono::milliseconds patience) {
+  return base::LockFile::take(directory / "lock", base::LockedPart::whole(), patience);
 }
 
 /// Removes what earlier demos left. What cannot be removed stays; it is only a cache.
@@ -40,10 +34,7 @@ void remove_earlier(const std::filesystem::path& root) {
     if (!entry->is_directory(ignored) || entry->is_symlink(ignored) ||
         !entry->path().filename().native().starts_with(kTransient))
       continue;
-    const int lock = lock_of(entry->path(), LOCK_NB);
-    if (lock < 0) continue;
-    std::filesystem::remove_all(entry->path(), ignored);
-    ::close(lock);
+    if (const auto lock = lock_of(entry->path(), {})) std::filesystem::remove_all(entry->path(), ignored);
   }
 }
 
@@ -66,22 +57,19 @@ DemoDirectory::DemoDirectory(bool keep) {
   std::error_code error;
   std::filesystem::create_directories(root, error);
   // One demo at a time clears and makes: a directory that has no lock yet looks like one that was left.
-  const int turn = error ? -1 : lock_of(root, 0);
-  if (turn >= 0) {
+  if (const auto turn = error ? std::unexpected(error.value()) : lock_of(root, kTurn)) {
     remove_earlier(root);
     std::filesystem::create_directory(path_, error);
-    if (!error) lock_ = lock_of(path_, LOCK_NB);
+    auto lock = error ? std::unexpected(error.value()) : lock_of(path_, {});
+    if (lock) lock_ = lock->release();
+    if (!lock) error = std::error_code(lock.error(), std::generic_category());
+  } else {
+    error = std::error_code(turn.error(), std::generic_category());
   }
-  if (!error && lock_ < 0) error = std::error_code(errno, std::generic_category());
-  if (turn >= 0) ::close(turn);
   if (error) {
     throw SetupError({"demo.directory", fmt::format("cannot make a directory for the demo's files: {}", error.message()),
                       path_, "set XDG_CACHE_HOME to a directory that you may write to"});
   }
-}
-
-DemoDirectory::~DemoDirectory() {
-  if (lock_ >= 0) ::close(lock_);
 }
 
 std::uintmax_t DemoDirectory::free_bytes() const {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "base/fd_socket.h"
+
 namespace rodeo::cli {
 
 class DemoDirectory {
@@ -11,7 +13,6 @@ class DemoDirectory {
   /// Makes an empty directory of its own and removes those of earlier demos that nobody uses and nobody wanted to keep.
   /// Throws SetupError: demo.directory.
   explicit DemoDirectory(bool keep);
-  ~DemoDirectory();
 
   DemoDirectory(const DemoDirectory&) = delete;
   DemoDirectory& operator=(const DemoDirectory&) = delete;
@@ -29,7 +30,7 @@ class DemoDirectory {
 
  private:
   std::filesystem::path path_;
-  int lock_ = -1;  ///< held while the demo runs, so that a demo beside it does not take its files away
+  base::UniqueFd lock_;  ///< held while the demo runs, so that a demo beside it does not take its files away
 };
 
 }  // namespace rodeo::cli

@@ -7,10 +7,10 @@ import time
 
 from rodeo.control import run_keeping
 from rodeo.control.acts import Overtaken
+from rodeo.control.bring_up import launch_missing
 from rodeo.control.launching import Late
 from rodeo.control.reactions import gone_on
 from rodeo.control.refused import Refused
-from rodeo.control.transitions import launch_missing
 from rodeo.control.trigger import Settling
 
 LOG = logging.getLogger("rodeo.control")

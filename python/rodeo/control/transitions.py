@@ -1,12 +1,9 @@
 """The system's own transitions: launch, close, abort, recover. Those of a run are in run_transitions.py; docs/control-room-states.md has the table."""
 
-import logging
-
 from rodeo.control import overrides
-from rodeo.control.acts import Overtaken
+from rodeo.control.bring_up import launch_missing
 from rodeo.control.refused import Refused
-
-LOG = logging.getLogger("rodeo.control")
+from rodeo.control.run_transitions import close_row, try_to_hold
 
 
 async def launch(c, act, arguments):
@@ -37,61 +34,6 @@ def _changed(c):
     return [each.name for each in living if each in changed or each.member.process_class.start_order > first]
 
 
-async def launch_missing(c, act, *, wanted_before="ready", keep=()):
-    """Launches all that is not there, but `keep` (they are left as they are). Returns {"launched": names, "without": {name: why}}."""
-    names, without = [], {}
-    try:
-        for group in c.system.in_stop_order():
-            todo = [member.name for member in group if c.observer.members[member.name].alive is False and member.name not in keep]
-            names += todo
-            without.update(await _launch_group(c, act, [member.name for member in group if member.name not in keep], todo))
-            if broken := _broken(c, without):
-                raise Refused("control.launch", "; ".join(f"{name} {without[name]}" for name in broken), f"rodeo control logs {broken[0]}")
-        if builds := _other_builds(c):
-            raise Refused("control.build", builds, "build it, and launch again")
-    except (Refused, Overtaken):
-        await c.remember(wanted=wanted_before if wanted_before == "ready" and set(names) < set(c.observer.members) else "off")
-        left = await c.launching.end_at_once(act, names)
-        left += await c.launching.forget([name for name in names if name not in without])  # how the others ended stays to be seen
-        if left:
-            LOG.warning("left over: %s", ", ".join(left))
-        raise
-    await c.keep_launched()
-    return {"launched": names, "without": without}
-
-
-async def _launch_group(c, act, members, todo):
-    """Launches `todo` and waits for all of `members`. Returns {name: why} of those that are not ready."""
-    without = {}
-    for name in todo:
-        try:
-            await c.launching.launch(name)
-        except Refused as refused:
-            without[name] = refused.what
-    without.update(await c.launching.ready(act, [name for name in members if name not in without]))
-    return without
-
-
-def _broken(c, without):
-    """Of those that are not ready, the names of classes that now have too few."""
-    broken = []
-    for one in c.system.classes:
-        names = [member.name for member in one.members()]
-        missing = [name for name in names if name in without]
-        if len(names) - len(missing) < one.needed:
-            broken += missing
-    return broken
-
-
-def _other_builds(c):
-    """A sentence if processes are of several builds, else an empty text."""
-    by = {}
-    for each in c.observer.members.values():
-        if each.alive and each.process.get("build"):
-            by.setdefault(each.process["build"], []).append(each.name)
-    return "" if len(by) < 2 else "processes are of different builds: " + "; ".join(f"{build}: {', '.join(names[:5])}" for build, names in sorted(by.items()))
-
-
 async def end_for_good(c, act, names):
     """Ends processes that hold nothing of a run, in order and for as long as it takes, and forgets them."""
     await c.launching.end_in_order(act, names)
@@ -111,8 +53,6 @@ async def close(c, act, arguments):
 
 async def abort(c, act, arguments):
     """Ends everything at once: asks to stop, 5 s later TERM, 5 s later KILL. The run's row is closed as ABORTED, with what there is of it."""
-    from rodeo.control.run_transitions import close_row, try_to_hold
-
     await c.remember(wanted="off")
     if c.run is not None:
         await c.keep_run(stopping=True, aborting=True, reason=c.run.reason or f"aborted by {act.actor}")
@@ -134,8 +74,6 @@ async def abort(c, act, arguments):
 async def recover(c, act, arguments):
     """Leaves ERROR: ends what is left of a run and what has failed or is lost, closes the row. If something still serves, what is
     missing is launched beside it; else the system is OFF."""
-    from rodeo.control.run_transitions import close_row, try_to_hold
-
     number = c.run.number if c.run else None
     if c.run is not None:
         await c.keep_run(stopping=True, reason=c.run.reason or f"recovered by {act.actor}", flags={"INTERRUPTED"})

@@ -3,7 +3,7 @@
 import time
 
 from rodeo.data._module import DataError
-from rodeo.data.opening import expand, stem
+from rodeo.data.paths import expand, stem
 from rodeo.data.sequence import Events
 
 _LOOK_S = 0.05

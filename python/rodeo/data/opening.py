@@ -1,12 +1,11 @@
-"""From names, patterns and lists of them to files."""
+"""Opens data files: what there is of them, or also what comes."""
 
-import glob
 import os
 
 from rodeo.data._module import data_error, module
-
-WRITING = ".writing"
-_NOT_DATA = (".index", ".json")  # what lies beside data files
+from rodeo.data.follow import FollowedEvents
+from rodeo.data.paths import expand
+from rodeo.data.sequence import Events
 
 
 def open(files, *, follow=False, damaged="raise", checksums=True, index=True, timeout_s=None, l1_id_offset=0, l1_id_bits=32):
@@ -34,37 +33,8 @@ def open(files, *, follow=False, damaged="raise", checksums=True, index=True, ti
         [os.fsencode(path) for path in paths], checksums=bool(checksums), keep_index=bool(index), skip=damaged == "skip", follow=bool(follow), l1_id_offset=l1_id_offset,
         l1_id_bits=l1_id_bits)
     if follow:
-        from rodeo.data.follow import FollowedEvents
-
         return FollowedEvents(opened, paths, damaged == "skip", patterns, timeout_s)
-    from rodeo.data.sequence import Events
-
     # What is wrong with a few files is said at once; with many, where they are met.
     for number in range(min(len(paths), 8)):
         opened.check(number)
     return Events(opened, paths, damaged == "skip")
-
-
-def expand(patterns, follow):
-    """Paths as texts, in the order of names within a pattern; those of a pattern must exist, a plain name is taken as it is."""
-    paths = []
-    for pattern in patterns:
-        name = os.fsdecode(pattern)
-        if os.path.lexists(name) or not glob.has_magic(name):
-            if follow and not os.path.lexists(name) and os.path.lexists(stem(name) + WRITING):
-                name = stem(name) + WRITING
-            paths.append(name)
-            continue
-        found = set(glob.glob(name))
-        if follow:
-            found.update(glob.glob(stem(name) + WRITING))
-        paths += sorted(path for path in found if not path.endswith(_NOT_DATA))
-    return paths
-
-
-def stem(path):
-    """A file's name without what its writer changes when it closes it."""
-    for ending in (WRITING, ".data"):
-        if path.endswith(ending):
-            return path.removesuffix(ending)
-    return path

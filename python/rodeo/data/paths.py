@@ -1,0 +1,32 @@
+"""From names, patterns and lists of them to files."""
+
+import glob
+import os
+
+WRITING = ".writing"
+_NOT_DATA = (".index", ".json")  # what lies beside data files
+
+
+def expand(patterns, follow):
+    """Paths as texts, in the order of names within a pattern; those of a pattern must exist, a plain name is taken as it is."""
+    paths = []
+    for pattern in patterns:
+        name = os.fsdecode(pattern)
+        if os.path.lexists(name) or not glob.has_magic(name):
+            if follow and not os.path.lexists(name) and os.path.lexists(stem(name) + WRITING):
+                name = stem(name) + WRITING
+            paths.append(name)
+            continue
+        found = set(glob.glob(name))
+        if follow:
+            found.update(glob.glob(stem(name) + WRITING))
+        paths += sorted(path for path in found if not path.endswith(_NOT_DATA))
+    return paths
+
+
+def stem(path):
+    """A file's name without what its writer changes when it closes it."""
+    for ending in (WRITING, ".data"):
+        if path.endswith(ending):
+            return path.removesuffix(ending)
+    return path
