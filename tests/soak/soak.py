@@ -90,7 +90,7 @@ class Soak:
         self.farm.start("emulator")
         if not wait_until(lambda: list(self.directory.rglob("soak.trigger")), 30):
             raise RuntimeError(f"no trigger authority: {self.farm.last_words('emulator')}")
-        self.triggers = TriggerList(next(self.directory.rglob("soak.trigger")), SYSTEM)
+        self.triggers = TriggerList(next(self.directory.rglob("soak.trigger")), SYSTEM, self.directory / "triggers.list")
         for name in self.farm.parts:
             if name != "emulator":
                 self.farm.start(name)
@@ -325,6 +325,8 @@ class Soak:
                 self.findings.append(f"memory of {name} (life {life}) grows: {quarter(1) / 1e6:.1f} MB, later {quarter(3) / 1e6:.1f} MB")
 
     def _clean(self):
+        if self.triggers:
+            self.triggers.close()
         self.farm.close()
         for disk in self.mounted:
             subprocess.run(["umount", str(disk)], capture_output=True)

@@ -1,67 +1,82 @@
 """The trigger authority's own list of events: a follower that takes everything and does nothing with it (docs/protocols/trigger.md)."""
 
 import contextlib
+import select
 import socket
 import struct
-import threading
+import subprocess
+import sys
 import time
+
+import numpy
 
 MAGIC, VERSION = 0x54524452, 2
 HELLO, WELCOME, REFUSED, STATE, TRIGGERS = 1, 2, 3, 4, 5
 HEADER = struct.Struct("<IHHI")
 TRIGGERS_HEAD = struct.Struct("<QQIIHHI")
 RANGE = struct.Struct("<IIIHHIHH")
+LISTED = numpy.dtype([("first", "<u8"), ("count", "<u8")])
 
 
-def text(value):
-    return bytes([len(value)]) + value.encode()
+class TriggerList:
+    """Follows from the constructor to close(), in a process of its own: the one that makes faults may stand still while a busy disk brings a program that it
+    starts, and who is silent for seconds is a follower no more."""
 
+    def __init__(self, path, system, file):
+        self._file, self.error = file, None
+        self._process = subprocess.Popen([sys.executable, "-B", __file__, str(path), system, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if (said := self._process.stdout.readline()) != "follows\n":
+            raise RuntimeError(f"the checker cannot follow the trigger authority: {said.strip() or 'it said nothing'}")
 
-class TriggerList(threading.Thread):
-    """Follows from the constructor to close(). `ranges`: (first id, count), ids with their epoch, in order."""
+    def _listed(self):
+        data = self._file.read_bytes()
+        return numpy.frombuffer(data[:len(data) // LISTED.itemsize * LISTED.itemsize], LISTED)
 
-    def __init__(self, path, system, seed=1, name="checker"):
-        super().__init__(name="trigger-list", daemon=True)
-        self.ranges, self.accepted, self.error = [], 0, None
-        self._ends = threading.Event()
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.connect(str(path))
-        self._send(HELLO, struct.pack("<HHQ", VERSION, 1, seed) + text(system) + text(name))
-        kind, body = self._receive()
-        if kind != WELCOME:
-            raise RuntimeError(f"the trigger authority refuses the checker: {body[5:].decode(errors='replace')}")
-        self.start()
+    @property
+    def ranges(self):
+        """(first id, count), ids with their epoch, in order."""
+        return [(int(first), int(count)) for first, count in self._listed()]
+
+    @property
+    def accepted(self):
+        return int(self._listed()["count"].sum())
 
     def close(self):
-        self._ends.set()
-        self.join()
-        self._socket.close()
+        """Then `error` says what ended it before, if anything did."""
+        if not self._process.stdin.closed:
+            self.error = self._process.communicate()[0].strip() or None
 
-    def run(self):
-        try:
-            self._follow()
-        except OSError as error:
-            if not self._ends.is_set():
-                self.error = str(error)
 
-    def _follow(self):
-        self._socket.settimeout(0.2)
+class Follower:
+    def __init__(self, path, system, seed=1, name="checker"):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(path)
+        self._send(HELLO, struct.pack("<HHQ", VERSION, 1, seed) + _text(system) + _text(name))
+        kind, body = self._receive()
+        if kind != WELCOME:
+            raise OSError(f"it refuses: {body[5:].decode(errors='replace')}")
+
+    def follow(self, listed, stop):
+        """Writes ranges of ids until `stop` has ended."""
         said = 0.0
-        while not self._ends.is_set():
+        while True:
             if time.monotonic() - said > 0.2:
                 said = time.monotonic()
                 self._send(STATE, struct.pack("<HBBIQ", 1, 0, 0, 0, 1 << 60))
-            with contextlib.suppress(TimeoutError):
+            readable = select.select([self._socket, stop], [], [], 0.2)[0]
+            if stop in readable:
+                return
+            if self._socket in readable:
                 kind, body = self._receive()
                 if kind == TRIGGERS:
-                    self._take(body)
+                    self._take(body, listed)
 
-    def _take(self, body):
+    def _take(self, body, listed):
         count = TRIGGERS_HEAD.unpack_from(body)[5]
         for i in range(count):
             l1id, length, _, _, _, epoch, _, _ = RANGE.unpack_from(body, TRIGGERS_HEAD.size + i * RANGE.size)
-            self.ranges.append((epoch << 32 | l1id, length))
-            self.accepted += length
+            listed.write(struct.pack("<QQ", epoch << 32 | l1id, length))
+        listed.flush()
 
     def _send(self, kind, body):
         self._socket.sendall(HEADER.pack(MAGIC, kind, 0, len(body)) + body)
@@ -74,13 +89,27 @@ class TriggerList(threading.Thread):
     def _exactly(self, size):
         held = b""
         while len(held) < size:
-            try:
-                data = self._socket.recv(size - len(held))
-            except TimeoutError:
-                if held or self._ends.is_set():
-                    continue
-                raise
+            data = self._socket.recv(size - len(held))
             if not data:
                 raise OSError("the trigger authority has ended")
             held += data
         return held
+
+
+def _text(value):
+    return bytes([len(value)]) + value.encode()
+
+
+def main(path, system, file):
+    try:
+        follower = Follower(path, system)
+        with open(file, "wb") as listed:
+            print("follows", flush=True)
+            follower.follow(listed, sys.stdin)
+    except OSError as error:
+        with contextlib.suppress(BrokenPipeError):
+            print(error, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
