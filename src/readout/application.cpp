@@ -38,7 +38,7 @@ std::string named(const base::ComponentRegistry& registry, base::ComponentKind k
 }
 
 /// Fragments that an event of these links has, each with a source id of its own.
-std::uint32_t channels_of(const ReadoutSettings& settings, const std::vector<BuilderLink>& links) {
+std::uint32_t groups_of(const ReadoutSettings& settings, const std::vector<BuilderLink>& links) {
   return settings.builder.type != "gbt" && !links.empty() ? links.back().group + 1 : 1;
 }
 
@@ -79,9 +79,8 @@ void Application::find_links() {
   for (const RobSettings& rob : settings_.robs) {
     std::vector<BuilderLink> links = rob_links(rob, input_->links(), taken);
     settings_.run.free_strings.push_back(links_string(rob.source_id, links));
-    const std::uint32_t channels = channels_of(settings_, links);
-    for (std::uint32_t channel = 0; channel < channels; ++channel)
-      settings_.run.robs.push_back({rob.source_id.value + channel});
+    const std::uint32_t groups = groups_of(settings_, links);
+    for (std::uint32_t group = 0; group < groups; ++group) settings_.run.robs.push_back({rob.source_id.value + group});
     std::vector<LinkState> asked(links.size(), LinkState::active);
     robs_.push_back({rob.source_id, std::move(links), std::move(asked), LinkPolicy(settings_.link_policy), nullptr});
   }
@@ -246,7 +245,7 @@ ReadoutStatus Application::status() {
                  .p99_us = static_cast<double>(latency.percentile_ns(0.99)) * 1e-3,
                  .max_us = static_cast<double>(latency.max_ns()) * 1e-3};
   for (const Rob& rob : robs_) {
-    out.robs.push_back({rob.source_id, rob.builder->status(), channels_of(settings_, rob.links)});
+    out.robs.push_back({rob.source_id, rob.builder->status(), groups_of(settings_, rob.links)});
     for (FragmentBuilder::Link& link : out.robs.back().builder.links) {
       if (rob.policy.removed(link.fid)) link.removed_by_policy = true;
     }

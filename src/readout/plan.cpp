@@ -151,21 +151,23 @@ void refuse_empty_list(const Table& table, const char* key, ConfigurationErrors&
                     where_of(table, key), fmt::format("name the links, or leave `{}` out", key)});
 }
 
-/// The generator resets its event counter, and nothing will tell the builder.
-void refuse_untold_resets(const ReadoutSettings& settings, ConfigurationErrors& errors) {
-  if (settings.input.type != "generator") return;
-  const Parameters& input = settings.input.parameters;
+/// The generator, or the trigger of emulated cards, resets the event counter, and nothing will tell the builder.
+void refuse_untold_resets(const Configuration& configuration, const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  const Table* const emulator = configuration.table("emulator");
+  const Table* const trigger = settings.input.type == "card" && emulator != nullptr ? emulator->table("trigger") : nullptr;
+  if (settings.input.type != "generator" && trigger == nullptr) return;
+  const Parameters& resets = trigger != nullptr ? trigger->parameters() : settings.input.parameters;
   const Parameters& extractor = settings.extractor.parameters;
   const Parameters& builder = settings.builder.parameters;
-  if (input.integer("ecr_triggers") == 0 && input.duration("ecr_period").count() == 0) return;
+  if (resets.integer("ecr_triggers") == 0 && resets.duration("ecr_period").count() == 0) return;
   if (!extractor.has("l1id_bits") || !builder.has("trigger_list")) return;
   const std::int64_t bits = extractor.integer("l1id_bits");
   if (bits < 16 && !builder.boolean("trigger_list")) {
     errors.push_back(
         {"readout.untold_resets",
-         fmt::format("readout.input resets the event counter, but an L1 id of {} bits does not tell a reset from a jump",
-                     bits),
-         settings.input.where,
+         fmt::format("{} resets the event counter, but an L1 id of {} bits does not tell a reset from a jump",
+                     trigger != nullptr ? trigger->path() : "readout.input", bits),
+         trigger != nullptr ? trigger->where() : settings.input.where,
          "set readout.builder.trigger_list = true, l1id_bits = 16 or more, or no resets (ecr_triggers, ecr_period)"});
   }
 }
@@ -230,7 +232,7 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   input::refuse_bad_cards(*configuration.table("readout.input"), errors);
   process::refuse_bad_listen(*configuration.table("readout.metrics"), errors);
   refuse_other_ids(readout, out, errors);
-  refuse_untold_resets(out, errors);
+  refuse_untold_resets(configuration, out, errors);
   refuse_small_slices(out, errors);
   follow_retention(*readout.table("builder"), out, errors);
   refuse_hasty_timeout(configuration, out, errors);

@@ -31,7 +31,7 @@ struct Latency {
 struct RobStatus {
   SourceId source_id;
   FragmentBuilder::Status builder;
-  std::uint32_t channels = 1;  ///< fragments of one event: FULL mode, groups of links
+  std::uint32_t groups = 1;  ///< fragments of one event: FULL mode, groups of links
 };
 
 /// Totals since the start of the run.
@@ -61,10 +61,10 @@ struct ReadoutStatus {
   std::uint64_t chunks_built() const { return over_robs(&FragmentBuilder::Status::chunks_built); }
   std::uint64_t chunks_received() const { return over_robs(&FragmentBuilder::Status::chunks_received); }
   std::uint64_t payload_bytes() const { return over_robs(&FragmentBuilder::Status::payload_bytes); }
-  /// Every channel of a ROB has a fragment of an event.
+  /// Every group of a ROB has a fragment of an event.
   std::uint64_t events() const {
     std::uint64_t most = 0;
-    for (const RobStatus& rob : robs) most = std::max(most, rob.builder.fragments / rob.channels);
+    for (const RobStatus& rob : robs) most = std::max(most, rob.builder.fragments / rob.groups);
     return most;
   }
   std::uint64_t links() const {

@@ -40,7 +40,7 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
 
-/// ROBs of one input are of the same events, in each of their channels: who has fewer when all is over has lost some, unless all its links were removed.
+/// ROBs of one input are of the same events, in each of their groups: who has fewer when all is over has lost some, unless all its links were removed.
 void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   const auto has_links = [](const RobStatus& rob) {
     return std::ranges::any_of(rob.builder.links, [](const FragmentBuilder::Link& link) {
@@ -52,8 +52,8 @@ void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   const std::uint64_t events = events_of_all(known);
   for (const RobStatus& rob : status.robs) {
     report.skipped += rob.builder.skipped;
-    report.events += events * rob.channels;
-    if (over && has_links(rob)) report.skipped += (events - rob.builder.events) * rob.channels;
+    report.events += events * rob.groups;
+    if (over && has_links(rob)) report.skipped += (events - rob.builder.events) * rob.groups;
   }
 }
 

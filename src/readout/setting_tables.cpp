@@ -57,8 +57,8 @@ const Settings<RobSettings>& rob_settings() {
       setting(&R::link_ids, "link_ids",
               "Detector resource ids for the chunk headers, one per link. Left out: bits 47 to 16 of the FID."),
       setting(&R::links_per_group, "links_per_group",
-              "FULL mode: so many neighbours in `links` are one data channel and carry its events in turn. 0: all of them "
-              "are one.",
+              "FULL mode: so many neighbours in `links` are a group and carry its events in turn. 0: all of them are "
+              "one.",
               {.maximum = 65535}),
   };
   return settings;

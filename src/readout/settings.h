@@ -32,7 +32,7 @@ struct RobSettings {
 /// When a link is removed from the build without anybody asking.
 struct LinkPolicySettings {
   std::uint64_t remove_after_events = 0;  ///< removed after this many consecutive events without it; 0: never
-  bool restore = true;                    ///< taken back when it delivers again
+  bool restore = true;                    ///< to the build when it delivers again
 };
 
 struct ReadoutSettings {

@@ -35,7 +35,6 @@ class PageRing {
 
   /// The page that is being filled; nullptr: there is no slot for one.
   formats::NetworkPageWriter* writer();
-  bool filling() const { return writer_.has_value(); }
   bool has_runs() const { return writer_ && writer_->runs() > 0; }
 
   /// Closes the page that is being filled: it is the next to be sent. `chunks`: that have come into pages so far, this one included.

@@ -81,7 +81,7 @@ TEST(StayAtCard, KeepsAThreadThereAndGivesItBackItsCpus) {
 TEST(StayAtCard, LeavesAThreadAloneThatIsPinnedAlready) {
   std::thread([] {
     const std::vector<unsigned> before = own_cpus();
-    if (before.size() < 2) GTEST_SKIP() << "one CPU: pinned or not is the same";
+    if (before.size() < 2) GTEST_SKIP() << "host: one CPU: pinned or not is the same";
     ASSERT_TRUE(stay_at_card({.cpus = {before[0]}}));
     EXPECT_FALSE(stay_at_card({.cpus = {before[1]}}));
     const StayAtCard here({.cpus = {before[1]}});

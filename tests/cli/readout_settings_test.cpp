@@ -135,6 +135,20 @@ TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
   EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\ngroups = 1\n", "type = \"full\"\n")), "");
 }
 
+TEST(ReadoutSettings, ResetsOfAnEmulatedCardThatNobodyCanTellAreRefused) {
+  const auto with = [](const std::string& bits, const std::string& builder, const std::string& trigger) {
+    const auto plan =
+        load("[readout.input]\ntype = \"card\"\ncards = [\"3b:00.0\"]\n[readout.extractor]\nl1id_bits = " + bits +
+             "\n[readout.builder]\n" + builder + "[[readout.rob]]\nsource_id = \"0x610001\"\n[[emulator.card]]\n" +
+             "address = \"3b:00.0\"\ntype = \"felix\"\n[emulator.trigger]\n" + trigger);
+    return plan ? "" : plan.error().front().code;
+  };
+  const std::string resets = "rate = \"1kHz\"\necr_triggers = 300\n";
+  EXPECT_EQ(with("8", "", resets), "readout.untold_resets");
+  EXPECT_EQ(with("8", "", "rate = \"1kHz\"\n"), "");
+  EXPECT_EQ(with("16", "", resets), "");
+}
+
 TEST(ReadoutSettings, ATimeoutThatIsOverBeforeACardSendsItsBlocksIsRefused) {
   const auto with = [](const std::string& timeout, const std::string& card) {
     return load("[readout.input]\ntype = \"card\"\ncards = [\"3b:00.0\"]\n[readout.builder]\ntimeout = \"" + timeout +

@@ -131,7 +131,7 @@ class Pool : public testing::Test {
   }
   void SetUp() override {
     auto made = SharedPool::make(2);
-    if (!made) GTEST_SKIP() << made.error().message();
+    if (!made) GTEST_SKIP() << "host: " << made.error().message();
     pool_.emplace(std::move(*made));
   }
   std::uint32_t admit(std::uint32_t port, std::size_t bytes) {

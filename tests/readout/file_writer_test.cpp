@@ -448,7 +448,8 @@ TEST_F(Writer, SaysAtOnceThatEachEventTakesAFileOfItsOwn) {
 TEST_F(Writer, ClosesItsFileWholeOnAFullDiskAndStopsTheRun) {
   const fs::path disk = scratch_ / "disk";
   fs::create_directory(disk);
-  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=2m") != 0) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=2m") != 0)
+    GTEST_SKIP() << "host: needs the right to mount a small tmpfs";
   for (const bool reserve : {true, false}) {
     auto settings = defaults();
     if (!reserve) settings.files.disk.reserve_step = 0;
@@ -474,7 +475,8 @@ TEST_F(Writer, ClosesItsFileWholeOnAFullDiskAndStopsTheRun) {
 TEST_F(Writer, LeavesTheSpaceFreeThatItWasTold) {
   const fs::path disk = scratch_ / "disk";
   fs::create_directory(disk);
-  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
+    GTEST_SKIP() << "host: needs the right to mount a small tmpfs";
   auto settings = defaults();
   settings.files.directory = disk / "data";
   settings.files.disk.min_free_bytes = 2 << 20;
@@ -493,7 +495,8 @@ TEST_F(Writer, LeavesTheSpaceFreeThatItWasTold) {
 TEST_F(Writer, TakesWhatIsLeftOfADiskInAFewSteps) {
   const fs::path disk = scratch_ / "disk";
   fs::create_directory(disk);
-  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
+    GTEST_SKIP() << "host: needs the right to mount a small tmpfs";
   {
     auto file = storage::DirectFile::create(disk / "file", {.direct = false});  // it would have 64 MiB in advance
     ASSERT_TRUE(file);

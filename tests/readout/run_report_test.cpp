@@ -77,7 +77,7 @@ TEST(RunReport, RobsThatHaveFewerEventsThanOthersHaveLostThem) {
     status.robs.resize(2);
     for (RobStatus& rob : status.robs) {
       rob.builder.links.resize(1);
-      rob.channels = channels;
+      rob.groups = channels;
     }
     status.robs[0].builder.first_event = first;
     status.robs[0].builder.events = events;

@@ -8,7 +8,7 @@ namespace {
 
 using namespace sequencing;
 
-// ---- a link that is here
+// ---- the run begins
 
 TEST(Sequencer, TheRunBeginsWhenMostLinksAgree) {
   Rob rob(3, settings());
@@ -21,6 +21,39 @@ TEST(Sequencer, TheRunBeginsWhenMostLinksAgree) {
   EXPECT_EQ(rob.got(1), "5 6 7");
   EXPECT_EQ(rob.got(2), "4 5");
 }
+
+// ---- a link of which nothing is known yet
+
+/// The run has begun at 5, without link 2.
+class BegunRob : public Rob {
+ public:
+  BegunRob() : Rob(3, settings()) {
+    offer(0, {5, 6, 7});
+    offer(1, {5, 6, 7});
+    EXPECT_TRUE(sequencer.begun());
+  }
+};
+
+TEST(Sequencer, OfTwoEqualIdsOfANewLinkTheLaterIsBelieved) {
+  BegunRob rob;
+  rob.offer(2, {5, 5, 6});
+  EXPECT_EQ(rob.got(2), "duplicate 5 6");
+}
+
+TEST(Sequencer, AFirstChunkThatTheNextDoesNotGoOnFromIsOutOfSequence) {
+  BegunRob rob;
+  rob.offer(2, {900, 6, 7});
+  EXPECT_EQ(rob.got(2), "out 6 7");
+}
+
+TEST(Sequencer, TheOnlyChunkOfALinkWhoseIdIsOutOfReachIsOutOfSequence) {
+  BegunRob rob;
+  rob.offer(2, 900);
+  rob.finish();
+  EXPECT_EQ(rob.got(2), "out");
+}
+
+// ---- a link that is here
 
 TEST(Sequencer, TheExpectedIdIsTakenAtOnce) {
   Started rob;
@@ -330,7 +363,7 @@ TEST(Sequencer, ARemovedLinkHasNoVote) {
   rob.remove(2);
   rob.offer(1, {500, 501});
   EXPECT_EQ(rob.got(1), "500 501");
-  rob.sequencer.take_back(0, rob.link(1).position());
+  rob.sequencer.restore(0, rob.link(1).position());
   rob.offer(0, {502, 503});
   EXPECT_EQ(rob.got(0), "502 503");
 }

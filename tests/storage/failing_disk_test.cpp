@@ -297,7 +297,7 @@ TEST(FailingDisk, ASignalEndsNoReserving) {
   ASSERT_TRUE(file);
   Room room = Room::full;
   const auto calls = reserve_with(EINTR, [&] { room = file->make_room(4096); });
-  if (!calls) GTEST_SKIP() << "needs filters of system calls";
+  if (!calls) GTEST_SKIP() << "host: needs filters of system calls";
   EXPECT_EQ(room, Room::reserved);
   EXPECT_EQ(calls, 2);
 }
@@ -312,7 +312,7 @@ TEST(FailingDisk, AFileThatIsAtItsSizeLimitReservesNoMoreAndTheNextOneDoes) {
     for (const std::uint64_t bytes : {4096, 64 << 20, 256 << 20}) rooms.push_back(file->make_room(bytes));
     rooms.push_back(next->make_room(4096));
   });
-  if (!calls) GTEST_SKIP() << "needs filters of system calls";
+  if (!calls) GTEST_SKIP() << "host: needs filters of system calls";
   EXPECT_EQ(rooms, (std::vector{Room::unknown, Room::unknown, Room::unknown, Room::reserved}));
   EXPECT_EQ(calls, 2);
 }

@@ -87,6 +87,12 @@ Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window
         "links at once, are not seen; set readout.builder.trigger_list = true if the input has a list",
         fields.l1id_bits, format.period());
   }
+  if (trigger_list && !format.has_ecr() && !fields.has_bcid) {
+    base::log_warning(
+        "chunks carry neither a BCID nor the number of event counter resets: of links that are all silent for a whole "
+        "epoch, or whose counter "
+        "goes back, events of another epoch with the same ids are taken, flagged, until the next reset");
+  }
   return {.format = format,
           .has_bcid = fields.has_bcid,
           .reach = reach,

@@ -59,7 +59,7 @@ class EventWindow {
   const RecyclePool<Slice>& pool() const { return store_->pool(); }
   const SliceStore& store() const { return *store_; }
 
-  /// A link was removed or taken back: so many take part in events opened from now on.
+  /// A link was removed or restored: so many take part in events opened from now on.
   void set_active_links(std::uint32_t links);
 
   /// Opens all events up to this one. A full ring closes its oldest as incomplete.

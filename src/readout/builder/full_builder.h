@@ -26,7 +26,7 @@ struct FullSettings {
   bool trigger_list = false;
 };
 
-/// Each group of links is a data channel with fragments of its own: group g has the ROB's source id plus g.
+/// Each group of links has fragments of its own: group g has the ROB's source id plus g.
 class FullBuilder final : public FragmentBuilder {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.

@@ -405,7 +405,7 @@ void FullWorker::set_removed(std::size_t position, bool removed) {
     group.sequencer.remove(place.place, decisions_);
     apply(position);
   } else {
-    group.sequencer.take_back(place.place, group.events.head());
+    group.sequencer.restore(place.place, group.events.head());
   }
 }
 

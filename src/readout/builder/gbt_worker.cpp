@@ -438,7 +438,7 @@ void GbtWorker::set_removed(std::size_t position, bool removed) {
     // It takes part in events that are not open yet.
     link.rejoin = window_.begun() ? window_.head() + 1 : 0;
     const std::lock_guard lock(rob_.mutex);
-    rob_.sequencer.take_back(members_[position], link.rejoin);
+    rob_.sequencer.restore(members_[position], link.rejoin);
     ++active_links_;
   }
   window_.set_active_links(active_links_);

@@ -22,7 +22,7 @@ enum class LostCounter : std::size_t {
 };
 
 inline constexpr base::CounterInfo kLostInfo[] = {
-    {"late", "chunks", "The event was closed (time-out or full ring) before the chunk came"},
+    {"late", "chunks", "The event was closed (time-out or full window) before the chunk came"},
     {"duplicate", "chunks", "The link had delivered this event already"},
     {"out_of_sequence", "chunks", "The L1 id does not fit the link's sequence: flipped bits, disorder or a lost link"},
     {"malformed", "chunks", "The extractor found no trigger information in the chunk"},

@@ -92,7 +92,7 @@ void Sequencer::remove(std::size_t link, std::vector<Decision>& decisions) {
   sequence.end = 0;
 }
 
-void Sequencer::take_back(std::size_t link, Sequence from) {
+void Sequencer::restore(std::size_t link, Sequence from) {
   State& state = states_[link];
   state.alone = false;
   state.link->removed.store(false, std::memory_order_relaxed);
@@ -206,7 +206,7 @@ bool Sequencer::rises(const Place& from, const Place& to) const {
   return to > from && to.resets == from.resets && to.index - from.index < static_cast<std::int64_t>(settings_.window);
 }
 
-// Nothing is known of the link yet, or it was taken back.
+// Nothing is known of the link yet, or it was restored.
 Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const Waiting* following, bool final) {
   if (following == nullptr && !final) return Step::wait;
   const std::uint32_t stride = spread(*state.link);

@@ -11,7 +11,7 @@
 //   reachable: near after `expected`, or at most `reach` events beyond the foremost of the other links that are read with it; and it fits into
 //              the window, or more of the window's links have passed what it would close than are still to come to it
 //
-//   Rows are tested from top to bottom: the first that fits decides.
+//   Rows are tested from top to bottom: the first that fits decides. A kind of link is a function, the numbers stand at its ends.
 //
 //   | # | a link that is here (judge_here)                        | decision                                                        |
 //   |---|---------------------------------------------------------|-----------------------------------------------------------------|
@@ -43,11 +43,14 @@
 //   |26 | anything else                                           | goes away; the chunk is kept aside                              |
 //
 //   |   | a link that is away (judge_away)                        |                                                                 |
-//   |11 | place = expected, or near after it and after not        | kept aside                                                      |
-//   |   | between them                                            |                                                                 |
+//   |11 | place = expected                                        | kept aside                                                      |
 //   |12 | place and after where it left, or where the others are  | here again; what lies aside is out of sequence                  |
-//   |13 | after not near place, or one of the chunks behind goes  | out of sequence: flipped ids                                    |
-//   |   | on as expected; place was kept aside before             | duplicate                                                       |
+//   |13 | following has the same id, or place was kept aside      | duplicate                                                       |
+//   |   | before                                                  |                                                                 |
+//   |   | after not near place                                    | out of sequence: flipped ids                                    |
+//   |11 | place near after expected, and after not between them   | kept aside                                                      |
+//   |13 | one of the chunks behind goes on as expected, or none   | out of sequence: flipped ids                                    |
+//   |   | will come                                               |                                                                 |
 //   |14 | place and the chunks behind it elsewhere again          | what lies aside is out of sequence; away there                  |
 //   |15 | followed, or the others have come within reach          | here again; what lies aside is taken (settle_aside)             |
 //
@@ -61,16 +64,20 @@
 //
 //   |   | with the trigger's list (judge_listed)                  |                                                                 |
 //   |16 | place = expected                                        | take (FULL: once the list has come to it)                       |
-//   |17 | place listed from expected on and reachable, and its    | take; flagged if the list has the id twice                      |
-//   |   | BCID agrees, or following goes on there, or none will   |                                                                 |
-//   |   | come; or no BCID of the link ever agreed, and following |                                                                 |
-//   |   | goes on by its id                                       |                                                                 |
+//   |17 | place listed from expected on and reachable, and its    | take                                                            |
+//   |   | BCID agrees                                             |                                                                 |
+//   |20 | place not listed, and following not near expected       | wait until the list has gone on for 2 reach entries, or a       |
+//   |   |                                                         | time-out in which nobody held it up (so, too, while the list has|
+//   |   |                                                         | not begun)                                                      |
 //   |18 | the link has delivered place                            | duplicate                                                       |
-//   |19 | following listed near expected, place not, or farther   | not listed; out of sequence                                     |
-//   |20 | place not listed                                        | wait until the list has gone on for 2 reach entries, or a       |
-//   |   |                                                         | time-out in which nobody held it up; then not listed            |
+//   |19 | place not listed                                        | not listed                                                      |
+//   | 3 | following has the same id, and the list does not go on  | duplicate                                                       |
+//   |   | with it                                                 |                                                                 |
+//   |19 | following listed near expected, place farther           | out of sequence                                                 |
 //   |21 | place listed, not reachable, following goes on there    | wait until more than half of the live links are there, or a     |
 //   |   |                                                         | time-out and no other reader is to tell; then out of sequence   |
+//   |17 | following goes on there, or none will come; or no BCID  | take; flagged if the list has the id twice                      |
+//   |   | of the link ever agreed, and following goes on by its id|                                                                 |
 //   |   | Numbers between two segments of the list are no events: the first of the next is near after the last.                         |
 #pragma once
 
@@ -217,8 +224,8 @@ class Sequencer {
 
   /// A link is removed: it has no vote, nobody waits for it. Ends what waits.
   void remove(std::size_t link, std::vector<Decision>& decisions);
-  /// It is taken back, from this number on.
-  void take_back(std::size_t link, Sequence from);
+  /// It is restored, from this number on.
+  void restore(std::size_t link, Sequence from);
 
   /// The trigger's list goes on. False: there is no room until the oldest open event is closed.
   bool announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest);

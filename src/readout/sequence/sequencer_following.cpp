@@ -149,7 +149,7 @@ void Sequencer::begin(const Place& lowest) {
   run_first_ = kOrigin;
   oldest_ = kOrigin;
   for (State& state : states_) {
-    // What is taken back while nothing has begun takes part from the beginning.
+    // What is restored while nothing has begun takes part from the beginning.
     state.link->next.store(run_first_, std::memory_order_relaxed);
   }
   begun_.store(true, std::memory_order_release);

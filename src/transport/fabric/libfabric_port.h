@@ -124,7 +124,6 @@ class LibfabricPort : public FabricPort {
   bool begun(End& end, Operation& operation, bool sending, long status);
   void arrived(End& end, Operation& operation, std::size_t bytes);
   void take_errors(Queue& queue);
-  void free_when_quiet(std::unique_ptr<End>& end);
 
   std::vector<std::unique_ptr<End>> closed_;  // until the last of their operations has come back
   std::deque<Event> events_;                  // that wait for the next poll()
