@@ -62,7 +62,7 @@ class EventWindow {
   /// A link was removed or restored: so many take part in events opened from now on.
   void set_active_links(std::uint32_t links);
 
-  /// Opens all events up to this one. A full ring closes its oldest as incomplete.
+  /// Opens all events up to this one. A full window closes its oldest as incomplete.
   void advance(Sequence to) {
     if (to > head_ || !begun()) open_to(to);
   }
