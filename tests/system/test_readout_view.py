@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from conftest import scaled
 from running_readout import CONFIGURATION, running, write_configuration
 from terminal import on_a_terminal, screen
 
@@ -91,9 +92,9 @@ def test_status_names_condition_losses_and_bad_links(rodeo):
 
 
 def test_status_can_be_watched_until_the_run_is_over(rodeo):
-    with running(rodeo, "readout.input.rate=1kHz", "readout.input.events=3000") as run:
-        watched = rodeo("readout", "status", "--watch", "-o", "json", "--name", "test")
-        run.finish(how=None)
-    looks = [json.loads(line) for line in watched.stdout.splitlines()]
-    assert len(looks) >= 2 and looks[-1]["run"]["seconds"] > looks[0]["run"]["seconds"]
-    assert "the run is over" in watched.stderr
+    with running(rodeo, "readout.input.rate=1kHz") as run, rodeo.start("readout", "status", "--watch", "-o", "json", "--name", "test") as watch:
+        looks = [json.loads(watch.stdout.readline()) for _ in range(2)]
+        run.finish()
+        error = watch.communicate(timeout=scaled(60))[1]
+    assert looks[1]["run"]["seconds"] > looks[0]["run"]["seconds"]
+    assert watch.returncode == 0 and "the run is over" in error
