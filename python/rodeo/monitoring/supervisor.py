@@ -87,6 +87,7 @@ class Supervisor:
                 self._take_messages()
             self._take_output()
         self._take_messages()
+        self._take_output()
         if not self.ended and self._process.is_alive():
             self.tell("the monitors did not end: their histograms are those of a moment ago")
         self.close()

@@ -7,6 +7,7 @@ import itertools
 import os
 import resource
 import signal
+import sys
 import time
 import traceback
 
@@ -32,6 +33,7 @@ def work(path, source, carry_on, state, connection, trace, output, debug):
     resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))  # a single value may make a histogram grow without end
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
+    sys.stdout.reconfigure(line_buffering=True)  # what is printed is there before the last message, behind which nobody waits for more
     faulthandler.register(signal.SIGUSR1, file=open(trace, "w"), all_threads=False)
     state[SINCE] = time.monotonic()
     try:
