@@ -1,9 +1,7 @@
 // `rodeo data convert` and `plot`: event files to HDF5, to ROOT and back, and a picture of them. What reads HDF5 and ROOT is Python.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include <fmt/format.h>
 

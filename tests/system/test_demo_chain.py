@@ -58,6 +58,14 @@ def check_nothing_is_left(rodeo, demo):
     assert [path.name for path in rodeo.directory.rglob(f"demo-{demo.pid}*") if path.is_socket()] == []
 
 
+def check_ended_well(rodeo, demo, out, error):
+    assert demo.returncode == 0, error
+    report = json.loads(out)
+    assert report["run"]["condition"] == "GOOD", error
+    check_sum(report)
+    check_nothing_is_left(rodeo, demo)
+
+
 def test_every_trigger_of_a_chain_is_in_a_file_or_accounted_for(rodeo):
     done = rodeo(*SMALL, "--seconds", 1.5, "--json", "-")
     report = json.loads(done.stdout)
@@ -93,11 +101,7 @@ def test_ctrl_c_ends_a_chain_in_order(rodeo):
         check_what_the_bus_says(rodeo, demo)
         demo.send_signal(signal.SIGINT)
         out, error = demo.communicate(timeout=scaled(60))
-    assert demo.returncode == 0, error
-    report = json.loads(out)
-    assert report["run"]["condition"] == "GOOD", error
-    check_sum(report)
-    check_nothing_is_left(rodeo, demo)
+    check_ended_well(rodeo, demo, out, error)
 
 
 def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
@@ -117,11 +121,7 @@ def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
         finally:
             os.kill(found["node-1"], signal.SIGCONT)
         out, error = demo.communicate(timeout=scaled(60))
-    assert demo.returncode == 0, error
-    report = json.loads(out)
-    assert report["run"]["condition"] == "GOOD", error
-    check_sum(report)
-    check_nothing_is_left(rodeo, demo)
+    check_ended_well(rodeo, demo, out, error)
 
 
 @pytest.mark.parametrize("name", ["supervisor", pytest.param("router", marks=pytest.mark.slow), pytest.param("readout-1", marks=pytest.mark.slow), pytest.param("card", marks=pytest.mark.slow)])
