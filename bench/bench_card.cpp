@@ -116,9 +116,9 @@ void print_dma(const DmaOptions& options, const DmaBenchResult& result) {
 void print_progress(const DmaBenchProgress& progress) {
   const std::string temperature =
       progress.temperature_celsius ? fmt::format("  {:.1f} C", *progress.temperature_celsius) : "";
-  fmt::print(stderr, "{}{:6.0f} s  {:>10} superpages  {:7.2f} Gb/s  {} errors  buffer {:3.0f} % read{}{}",
-             isatty(STDERR_FILENO) ? "\r" : "", progress.seconds, progress.superpages, progress.bytes_per_second * 8 / kGiga,
-             progress.errors, 100 * progress.buffer_fill, temperature, isatty(STDERR_FILENO) ? "   " : "\n");
+  say("{}{:6.0f} s  {:>10} superpages  {:7.2f} Gb/s  {} errors  buffer {:3.0f} % read{}{}",
+      isatty(STDERR_FILENO) ? "\r" : "", progress.seconds, progress.superpages, progress.bytes_per_second * 8 / kGiga,
+      progress.errors, 100 * progress.buffer_fill, temperature, isatty(STDERR_FILENO) ? "   " : "\n");
   std::fflush(stderr);
 }
 
@@ -175,14 +175,13 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   settings.stop = [&signals] { return signals.stop_requested(); };
   settings.progress = print_progress;
   const auto result = run_dma_bench(*card, settings);
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\n");
+  if (isatty(STDERR_FILENO) != 0) say("\n");
   if (!result) return std::unexpected(result.error());
   if (file.is_open() && !file.flush())
     return std::unexpected(
         Error{"cli.output", "cannot write all of the data", options.to_file, "is the disk full? --bytes limits them"});
 
-  for (std::size_t i = 0; i < std::min<std::size_t>(result->findings.size(), 5); ++i)
-    fmt::print(stderr, "{}\n", result->findings[i]);
+  for (std::size_t i = 0; i < std::min<std::size_t>(result->findings.size(), 5); ++i) say("{}\n", result->findings[i]);
   RODEO_TRY(publish(json_of(options, *card, *result), options.json, options.format, [&] { print_dma(options, *result); }));
   if (errors.is_open()) {
     for (const std::string& finding : result->findings) errors << finding << '\n';

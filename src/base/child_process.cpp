@@ -38,7 +38,13 @@ bool end_with(pid_t parent, int signal) {
 void become(const ChildProcess::Settings& settings, char* const* arguments, char* const* environment, pid_t parent) {
   if (!end_with(parent, settings.when_we_end)) ::_exit(1);
   if (settings.first && !settings.first()) return;
-  const std::array<int, 3> given{settings.in, settings.out, settings.err};
+  std::array<int, 3> given{settings.in, settings.out, settings.err};
+  // Where standard streams are closed, a given one may have the number of one of them: it would be closed by exec, or overwritten before its turn.
+  for (int& fd : given) {
+    if (fd < 0 || fd > STDERR_FILENO) continue;
+    fd = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd < 0) return;
+  }
   for (int i = 0; i < 3; ++i) {
     if (given[static_cast<std::size_t>(i)] >= 0 && ::dup2(given[static_cast<std::size_t>(i)], i) < 0) return;
   }

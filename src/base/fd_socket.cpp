@@ -113,18 +113,27 @@ bool wait_for(int socket, short events, Clock::time_point deadline) {
   }
 }
 
-Result<std::array<UniqueFd, 2>> make_pipe() {
-  constexpr int kBehindStandardStreams = 3;
-  std::array<int, 2> made{-1, -1};
-  std::array<UniqueFd, 2> ends;
-  int error = ::pipe2(made.data(), O_CLOEXEC) == 0 ? 0 : errno;
-  for (std::size_t i = 0; i < ends.size() && error == 0; ++i) {
-    const UniqueFd low(made[i]);
-    ends[i].reset(::fcntl(made[i], F_DUPFD_CLOEXEC, kBehindStandardStreams));
-    if (!ends[i]) error = errno;
+void occupy_standard_streams() {
+  constexpr std::array<int, 3> kModes{O_WRONLY, O_RDONLY, O_WRONLY};
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    // open() takes the lowest number that is free: those below are occupied by now.
+    if (::fcntl(stream, F_GETFD) < 0) (void)!::open("/dev/null", kModes[static_cast<std::size_t>(stream)]);
   }
-  if (error != 0)
-    return std::unexpected(Error{"base.resources", std::string("cannot make a pipe: ") + std::strerror(error)});
+}
+
+Result<std::array<UniqueFd, 2>> make_pipe() {
+  const auto failed = [] {
+    return std::unexpected(Error{"base.resources", std::string("cannot make a pipe: ") + std::strerror(errno)});
+  };
+  std::array<int, 2> made{-1, -1};
+  if (::pipe2(made.data(), O_CLOEXEC) != 0) return failed();
+  std::array<UniqueFd, 2> ends{UniqueFd(made[0]), UniqueFd(made[1])};
+  for (UniqueFd& end : ends) {
+    if (end.get() > STDERR_FILENO) continue;
+    UniqueFd above(::fcntl(end.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (!above) return failed();
+    end = std::move(above);
+  }
   return ends;
 }
 

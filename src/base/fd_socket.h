@@ -38,6 +38,10 @@ class UniqueFd {
   int fd_ = -1;
 };
 
+/// For main(): standard streams that are closed become /dev/null, so that no file that is opened later has the number of one: what is said to people
+/// would be written into it. stdin and stdout go on failing, for what is not read or not printed is an error.
+void occupy_standard_streams();
+
 /// A pipe: what is written to the second end is read from the first. Close-on-exec; neither end is descriptor 0, 1 or 2, whichever of them is closed.
 /// Error base.resources.
 Result<std::array<UniqueFd, 2>> make_pipe();

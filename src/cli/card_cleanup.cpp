@@ -223,7 +223,7 @@ Result<ExitCode> cleanup(const CleanupOptions& options) {
     table.add_row({Cell(one.path.string()), Cell(one.what), one.bytes, Cell(outcome)});
   }
   table.print(options.format);
-  if (waiting) fmt::print(stderr, "nothing was removed; rodeo card cleanup --yes does\n");
+  if (waiting) say("nothing was removed; rodeo card cleanup --yes does\n");
   return failed ? ExitCode::failed : ExitCode::done;
 }
 

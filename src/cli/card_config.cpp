@@ -188,7 +188,7 @@ Result<ExitCode> config(Options& options) {
   });
   if (!outcome) return outcome;
   if (table.rows() == 0 && options.format == OutputFormat::table) {
-    fmt::print(stderr, "nothing to change\n");
+    say("nothing to change\n");
   } else {
     table.print(options.format);
   }

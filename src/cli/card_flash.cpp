@@ -64,8 +64,7 @@ Result<std::vector<std::uint16_t>> read_words(const std::string& name) {
 card::FlashProgress progress(const process::StopSignals& signals) {
   return [&signals](std::uint64_t done, std::uint64_t all) {
     if (isatty(STDERR_FILENO) != 0 && (done % 4096 == 0 || done == all)) {
-      fmt::print(stderr, "\r{:5.1f} %{}", 100 * static_cast<double>(done) / static_cast<double>(all),
-                 done == all ? "\n" : "");
+      say("\r{:5.1f} %{}", 100 * static_cast<double>(done) / static_cast<double>(all), done == all ? "\n" : "");
       std::fflush(stderr);
     }
     return !signals.stop_requested();

@@ -35,7 +35,7 @@ Result<ExitCode> show_status(OutputFormat format) {
     return ExitCode::done;
   }
   if (status.empty() && format == OutputFormat::table) {
-    fmt::print(stderr, "no keeper runs: nothing is held\n");
+    say("no keeper runs: nothing is held\n");
     return ExitCode::done;
   }
   const auto json = RODEO_TRY_WITHIN(Json::parse(status.empty() ? "{}" : status), "the keeper's status");

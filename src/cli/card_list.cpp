@@ -56,9 +56,9 @@ void say_if_there_is_no_directory() {
   if (std::filesystem::is_directory(status) || failure == std::errc::permission_denied) return;
   const bool named = std::getenv("RODEO_RUNTIME_DIR") != nullptr;
   if (std::filesystem::exists(status)) {
-    fmt::print(stderr, "no emulated cards: the runtime directory {} is no directory\n", directory.native());
+    say("no emulated cards: the runtime directory {} is no directory\n", directory.native());
   } else if (named) {
-    fmt::print(stderr, "no emulated cards: there is no runtime directory {}\n", directory.native());
+    say("no emulated cards: there is no runtime directory {}\n", directory.native());
   }
 }
 

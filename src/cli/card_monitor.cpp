@@ -106,9 +106,8 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
           all[i].rows.push_back({entry.function.address.text(), std::string(card::name_of(entry.type)), std::move(one)});
       }
       if (first && groups[i] == Group::card && all[i].rows.size() == before)
-        fmt::print(stderr,
-                   "{}: a {} has no metrics of the card; `rodeo card status` and `rodeo card packets` have its links'\n",
-                   entry.function.address.text(), card::name_of(entry.type));
+        say("{}: a {} has no metrics of the card; `rodeo card status` and `rodeo card packets` have its links'\n",
+            entry.function.address.text(), card::name_of(entry.type));
     }
   }
   const auto outcome = cards.outcome();
@@ -245,7 +244,7 @@ Result<ExitCode> metrics(const Options& options) {
                                auto cards = AskedCards::open(options.ids);
                                return cards ? prometheus_of_all(*cards) : begun().take();
                              }));
-  fmt::print(stderr, "metrics at http://{}/metrics\n", server.address());
+  say("metrics at http://{}/metrics\n", server.address());
   while (!signals.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds{50});
   return ExitCode::done;
 }
@@ -272,7 +271,7 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
   if (std::ranges::any_of(readings, [](const Readings& one) { return one.first.has_value(); })) {
     std::this_thread::sleep_for(options.interval);
   } else if (options.ids.empty()) {
-    fmt::print(stderr, "no card here counts triggers: a CRU does\n");
+    say("no card here counts triggers: a CRU does\n");
   }
   cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     if (!readings[number].first) return {};

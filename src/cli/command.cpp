@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/fd_socket.h"
 #include "base/log.h"
 #include "base/log_file.h"
 #include "base/nearest.h"
@@ -427,10 +428,10 @@ class Parser {
   int act(const Command& command) const {
     try {
       const Result<ExitCode> outcome = command.action_();
-      if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        return complain({"cli.output", "what was to be printed could not be written to stdout"});
-      }
-      return outcome ? static_cast<int>(*outcome) : complain(outcome.error());
+      if (!outcome) return complain(outcome.error());
+      const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+      const int unprinted = printed ? 0 : complain({"cli.output", "what was to be printed could not be written to stdout"});
+      return *outcome == ExitCode::done ? unprinted : static_cast<int>(*outcome);
     } catch (const SetupError& failure) {
       return complain(failure.error());
     } catch (const std::exception& failure) {
@@ -537,14 +538,13 @@ void print_error(const Error& error) {
   if (const std::string word = "error"; text.starts_with(word)) {
     text = styled(word, Style::bad, colours_on_stderr()) + text.substr(word.size());
   }
-  fmt::print(stderr, "{}\n", text);
+  say("{}\n", text);
   base::log_to_file({base::LogLevel::error,
                      base::Audience::shift,
                      error.where.empty() ? error.what : error.where + ": " + error.what,
                      {{"code", error.code}, {"next", error.next}}});
   // Every code has a text of its own: nobody is left with a message that leads nowhere.
-  if (error.next.empty() && find_error_code(error.code) != nullptr)
-    fmt::print(stderr, "  rodeo explain {} says more\n", error.code);
+  if (error.next.empty() && find_error_code(error.code) != nullptr) say("  rodeo explain {} says more\n", error.code);
 }
 
 Result<ExitCode> report_errors(const std::vector<Error>& errors) {
@@ -553,6 +553,7 @@ Result<ExitCode> report_errors(const std::vector<Error>& errors) {
 }
 
 int run_command(const Command& root, int argc, const char* const* argv) {
+  base::occupy_standard_streams();
   return Parser(root, std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc)).run();
 }
 

@@ -243,7 +243,7 @@ Result<ExitCode> run_lab(const Options& options) {
   auto laboratory = RODEO_TRY(open_laboratory(options, report, driver.get(), stop));
   report.switch_description = "not driven: buffers as they are, drops unknown";
   if (laboratory->driver() != nullptr) report.switch_description = RODEO_TRY(laboratory->driver()->describe());
-  const auto progress = [](const Run& run) { fmt::print(stderr, "{}\n", run_line(run)); };
+  const auto progress = [](const Run& run) { say("{}\n", run_line(run)); };
   if (options.load.empty()) {
     report.point = RODEO_TRY(laboratory->measure(report.settings, report.rule, stop, progress));
   } else {
@@ -252,12 +252,12 @@ Result<ExitCode> run_lab(const Options& options) {
     report.point = RODEO_TRY(laboratory->measure(report.settings, load, report.rule, stop, progress));
   }
   RODEO_TRY(add_metrics(options, report));
-  fmt::print(stderr, "{}", scaling_text(report));
+  say("{}", scaling_text(report));
   if (!options.json.empty()) RODEO_TRY(write_json(options.json, json_of(report)));
   if (options.json != "-") table_of(report).print(options.format);
   if (report.point.interrupted) {
-    fmt::print(stderr, "interrupted: {} of {} runs had ended and count, {} were vetoed\n", report.point.runs.size(),
-               report.settings.repeats, report.point.vetoed.size());
+    say("interrupted: {} of {} runs had ended and count, {} were vetoed\n", report.point.runs.size(),
+        report.settings.repeats, report.point.vetoed.size());
     return ExitCode::partial;
   }
   if (report.point.failed)

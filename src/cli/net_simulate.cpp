@@ -70,7 +70,7 @@ class ProgressLine {
  public:
   explicit ProgressLine(std::uint64_t duration_ns) : duration_ns_(duration_ns), shown_(isatty(STDERR_FILENO) == 1) {}
   ~ProgressLine() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) say("\r\033[K");
   }
   void show(std::uint64_t virtual_ns) {
     if (!shown_) return;
@@ -80,11 +80,10 @@ class ProgressLine {
     const auto filled = static_cast<std::size_t>(30 * share);
     const auto left =
         std::chrono::nanoseconds(static_cast<std::int64_t>(share > 0 ? elapsed * (1 - share) / share * 1e9 : 0));
-    fmt::print(stderr, "\r[{}{}] {:3.0f} %  {} of {} virtual, {} left\033[K", std::string(filled, '='),
-               std::string(30 - filled, ' '), 100 * share,
-               base::format_duration(std::chrono::milliseconds(virtual_ns / 1'000'000)),
-               base::format_duration(std::chrono::nanoseconds(duration_ns_)),
-               base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(left)));
+    say("\r[{}{}] {:3.0f} %  {} of {} virtual, {} left\033[K", std::string(filled, '='), std::string(30 - filled, ' '),
+        100 * share, base::format_duration(std::chrono::milliseconds(virtual_ns / 1'000'000)),
+        base::format_duration(std::chrono::nanoseconds(duration_ns_)),
+        base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(left)));
     std::fflush(stderr);
   }
 
@@ -185,16 +184,16 @@ Result<ExitCode> simulate(const Options& options) {
     return !signals.stop_requested();
   };
   if (const std::string slow = network::slower_than_asked(scenario.topology, scenario.traffic); !slow.empty())
-    fmt::print(stderr, "warning[network.slow_service]: {}\n", slow);
+    say("warning[network.slow_service]: {}\n", slow);
   const auto outcome = network::simulate(scenario, observers);
   progress.reset();
   if (!outcome) return std::unexpected(outcome.error());
   for (TextFile* one : {&occupancy, &flows}) RODEO_TRY(one->close());
   const bool whole = outcome->virtual_ns >= scenario.duration_ns;
   if (!whole) {
-    fmt::print(stderr, "interrupted after {:.6g} s of {:.6g} s of virtual time ({:.1f} %): results are those until then\n",
-               static_cast<double>(outcome->virtual_ns) * 1e-9, static_cast<double>(scenario.duration_ns) * 1e-9,
-               100 * static_cast<double>(outcome->virtual_ns) / static_cast<double>(scenario.duration_ns));
+    say("interrupted after {:.6g} s of {:.6g} s of virtual time ({:.1f} %): results are those until then\n",
+        static_cast<double>(outcome->virtual_ns) * 1e-9, static_cast<double>(scenario.duration_ns) * 1e-9,
+        100 * static_cast<double>(outcome->virtual_ns) / static_cast<double>(scenario.duration_ns));
   }
   const Json json = json_of(scenario, *outcome);
   RODEO_TRY(show(json, options.json, options.format, [&] { print_table(scenario, *outcome); }));

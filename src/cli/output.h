@@ -1,10 +1,14 @@
 // Data on stdout: tables for people, JSON and CSV for programs, from one description.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -98,6 +102,13 @@ std::size_t width(std::string_view text);
 
 /// Writes text to stdout as it is.
 void print(std::string_view text);
+
+/// Writes a text for people to stderr, and never throws: where nobody can be told (stderr is closed, or a full disk), what is done goes on.
+template <typename... Values>
+void say(fmt::format_string<Values...> text, Values&&... values) {
+  const std::string said = fmt::format(text, std::forward<Values>(values)...);
+  std::fwrite(said.data(), 1, said.size(), stderr);
+}
 
 /// Whether write_json() will be able to open the file (error cli.output); leaves no file behind.
 Result<void> check_json_target(const std::string& file);

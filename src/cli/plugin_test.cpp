@@ -109,7 +109,7 @@ Result<ExitCode> test(Options& options) {
   }
   for (const ComponentTrial& one : trial.components) {
     if (one.thrown == 0) continue;
-    fmt::print(stderr, "{} {} threw: {}\n", base::kind_name(one.kind), one.name, one.first_thrown);
+    say("{} {} threw: {}\n", base::kind_name(one.kind), one.name, one.first_thrown);
   }
   return trial.all_accepted() ? ExitCode::done : ExitCode::not_verified;
 }

@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "base/fd_socket.h"
 
@@ -70,6 +74,45 @@ TEST(ChildProcess, IsStartedAlsoByWhoHasNoStandardStreams) {
   }
   EXPECT_EQ(missing, "cannot start rodeo-there-is-no-such-program: No such file or directory");
   EXPECT_EQ(text, "hello\n");
+}
+
+TEST(ChildProcess, WhatAProgramIsGivenMayHaveTheNumberOfAClosedStandardStream) {
+  const std::string file = ::testing::TempDir() + "child_process_streams_" + std::to_string(::getpid());
+  int status = -1;
+  {
+    const ClosedStreams closed;
+    const UniqueFd log(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    // As 0 and 1: stdout goes to what is 1 itself, stderr to what stdin replaces.
+    auto child = ChildProcess::start({.command = {"sh", "-c", "read line; echo out; echo err >&2"},
+                                      .in = nothing.get(),
+                                      .out = nothing.get(),
+                                      .err = log.get()});
+    if (child) status = child->wait();
+  }
+  std::ifstream written(file);
+  const std::string text{std::istreambuf_iterator<char>(written), {}};
+  std::filesystem::remove(file);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(text, "err\n");
+}
+
+TEST(MakePipe, AtTheLimitOfDescriptorsNoneIsLost) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<UniqueFd> open;
+  rlimit low = limit;
+  low.rlim_cur = 64;
+  ::setrlimit(RLIMIT_NOFILE, &low);
+  while (UniqueFd one{::open("/dev/null", O_RDONLY | O_CLOEXEC)}) open.push_back(std::move(one));
+  std::vector<bool> made;  // with none, one and two descriptors left
+  for (int left = 0; left < 3; ++left) {
+    made.push_back(make_pipe().has_value());
+    if (!open.empty()) open.pop_back();
+  }
+  open.clear();
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_EQ(made, (std::vector{false, false, true}));
 }
 
 TEST(ChildProcess, GivesTheProgramWhatItIsToHave) {

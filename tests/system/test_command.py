@@ -136,6 +136,22 @@ def test_a_full_disk_under_stdout_is_an_error():
     assert done.returncode == 1 and "cli.output" in done.stderr
 
 
+def test_where_nobody_can_be_told_the_exit_status_tells():
+    with open("/dev/full", "w") as full:
+        assert subprocess.run([BINARY, "vresion"], stdout=full, stderr=full).returncode == 2
+        assert subprocess.run([BINARY, "version"], stdout=full, stderr=full).returncode == 1
+    for closed in ("2>&-", "<&- >&- 2>&-"):
+        assert subprocess.run(["sh", "-c", f'"$0" vresion {closed}', BINARY]).returncode == 2
+        assert subprocess.run(["sh", "-c", f'"$0" version > /dev/null {closed}', BINARY]).returncode == (0 if closed == "2>&-" else 1)
+
+
+def test_nothing_for_people_is_written_into_a_file_by_who_has_no_standard_streams(tmp_path):
+    file = tmp_path / "version.json"
+    started = ["sh", "-c", '"$0" version --json version.json <&- >&- 2>&-', BINARY]
+    assert subprocess.run(started, cwd=tmp_path).returncode == 1  # its text is not printed
+    assert json.loads(file.read_text())
+
+
 def on_a_terminal(env):
     """What `rodeo vresion` writes to a terminal on stderr."""
     leader, follower = pty.openpty()

@@ -276,6 +276,21 @@ print("loaded")
     assert "Traceback" in rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--log", "debug", exit_code=6).stderr
 
 
+def test_the_last_that_a_monitor_prints_is_told(rodeo, file):
+    name = written(rodeo, """
+@rodeo.monitor(n=one())
+def count(event, n):
+    n.fill(1)
+    print("a line", event.index, end=" without an end")
+""")
+    again = ("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s")
+    assert re.search(r"a line \d+ without an end$", rodeo(*again).stderr, re.MULTILINE)
+    written(rodeo, 'print("reads calib.json", end="")\nopen("calib.json")\n')
+    done = rodeo(*again, "--log", "debug", exit_code=3)
+    assert "reads calib.json" in done.stderr and done.stderr.index("Traceback") < done.stderr.index("error[")
+    assert 'open("calib.json")' in done.stderr, "the worker's own traceback is there"
+
+
 def test_a_monitor_that_ends_its_process_is_left_out_of_files_and_the_others_see_every_event_once(rodeo, file):
     name = written(rodeo, """
 @rodeo.monitor(n=one())

@@ -94,12 +94,19 @@ class Supervisor:
 
     def close(self):
         if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._connection.close()
-            self._output.close()
+            self._end_process()
             self._process = None
         self._directory.cleanup()
+
+    def _end_process(self):
+        """Whatever it printed before is told, also a line without an end."""
+        self._process.kill()
+        self._process.join()
+        self._take_output()
+        if self._line:
+            self.tell(self._line.decode(errors="replace"))
+        self._connection.close()
+        self._output.close()
 
     def _take_messages(self):
         try:
@@ -201,8 +208,7 @@ class Supervisor:
         self._start_again()
 
     def _start_again(self):
-        self._connection.close()
-        self._output.close()
+        self._end_process()
         self.start()
 
     def _line_where_it_is(self):

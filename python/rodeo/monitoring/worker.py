@@ -76,6 +76,7 @@ class _Worker:
             if event is not None:
                 self._show(event)
             self._send_snapshot()
+        sys.stdout.flush()  # a last line without an end
         self._send_snapshot(last=True)
 
     def _open(self):
