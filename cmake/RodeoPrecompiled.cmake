@@ -17,7 +17,7 @@ if(RODEO_PRECOMPILE)
     add_compile_options(-fpch-preprocess)
   endif()
   # g++ 12 forgets that a compiled header is the system's, and reports falsely on its strings (as GCC bug 105651 does).
-  target_compile_options(rodeo_warnings INTERFACE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+  target_compile_options(rodeo_warnings INTERFACE -Wno-stringop-overread -Wno-array-bounds)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/empty.cpp CONTENT "")
   foreach(kind IN ITEMS rooms commands tests)
     add_library(rodeo_precompiled_${kind} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled/empty.cpp)

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -37,6 +38,7 @@ bool end_with(pid_t parent, int signal) {
 /// Runs in the child: system calls only. Returns only if it could not become the program.
 void become(const ChildProcess::Settings& settings, char* const* arguments, char* const* environment, pid_t parent) {
   if (!end_with(parent, settings.when_we_end)) ::_exit(1);
+  for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);  // a program knows nothing of what we ignore
   if (settings.first && !settings.first()) return;
   std::array<int, 3> given{settings.in, settings.out, settings.err};
   // Where standard streams are closed, a given one may have the number of one of them: it would be closed by exec, or overwritten before its turn.

@@ -137,6 +137,8 @@ Result<std::array<UniqueFd, 2>> make_pipe() {
   return ends;
 }
 
+bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
 IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
   return send_flags(socket, bytes, fds, 0);
 }

@@ -46,6 +46,9 @@ void occupy_standard_streams();
 /// Error base.resources.
 Result<std::array<UniqueFd, 2>> make_pipe();
 
+/// True for the errors of accept() after which poll() says at once that somebody knocks: who asks again without a pause does nothing else.
+bool out_of_descriptors(int error);
+
 /// What a transfer came to.
 enum class IoStatus : unsigned char {
   done,     ///< everything asked for

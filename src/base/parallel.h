@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@ namespace rodeo::base {
 /// Cores that this process may use; at least 1.
 inline unsigned usable_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-/// Calls work() on `threads` threads at once, the caller's among them, and waits for all. What the first throws is thrown again, after all have
+/// Calls work() on `threads` threads at once, the caller's among them, or on as many as the system has, and waits for all. What the first throws is thrown again, after all have
 /// ended.
 template <typename Work>
 void on_threads(unsigned threads, Work&& work) {
@@ -30,7 +31,10 @@ void on_threads(unsigned threads, Work&& work) {
     }
   };
   std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(guarded);
+  try {
+    for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(guarded);
+  } catch (const std::system_error&) {  // no more threads: the work is done by those that there are
+  }
   guarded();
   for (std::thread& helper : helpers) helper.join();
   if (thrown) std::rethrow_exception(thrown);

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace rodeo::base {
 
@@ -34,7 +36,11 @@ UnixEndpoint::~UnixEndpoint() {
   if (lock_) ::unlink(settings_.lock.c_str());
 }
 
-UniqueFd UnixEndpoint::accept() const { return UniqueFd(::accept4(get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)); }
+UniqueFd UnixEndpoint::accept() const {
+  UniqueFd socket(::accept4(get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket && out_of_descriptors(errno)) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  return socket;
+}
 
 void UnixEndpoint::hide() {
   if (listener_) ::unlink(path().c_str());

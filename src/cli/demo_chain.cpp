@@ -311,6 +311,7 @@ Result<ExitCode> run_chain(const DemoOptions& options, const DemoCard& card, con
                            const std::filesystem::path& configuration) {
   Json report;
   {
+    process::outlive_listeners();
     const process::StopSignals until_all_are_there;
     Chain chain(options, card, directory, configuration);
     process::LiveView view;

@@ -125,6 +125,7 @@ Result<ExitCode> run(const RunOptions& options) {
   settings->trigger.hold = settings->trigger.hold || options.hold;
   const auto socket = RODEO_TRY(base::runtime_socket(emulator_socket_name(settings->name)));
   process::LineServer control(socket);
+  process::outlive_listeners();
   const process::StopSignals signals;
   ControlledEmulator controlled{.identity = {.kind = "emulator",
                                              .name = settings->name,

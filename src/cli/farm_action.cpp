@@ -33,6 +33,7 @@ Result<ExitCode> run_farm_action(const FarmOptions& options, const FarmAction<fa
         "cli.usage", fmt::format("--hold: nobody could tell this {} its run, for it has no control socket", action.kind),
         fmt::format("farm.{}.control", action.kind), "leave `control = false` out, or --hold"});
   RODEO_TRY(check_seconds(options.seconds, "leave it out to run until Ctrl-C"));
+  process::outlive_listeners();
   std::optional<process::LineServer> control;
   if (action.control_socket) {
     const auto socket = RODEO_TRY(base::runtime_socket(farm::control_socket_name(action.name)));

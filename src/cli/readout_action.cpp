@@ -91,6 +91,7 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
     return std::unexpected(Error{"cli.usage", "--hold: nobody could tell this readout its run, for it has no control socket",
                                  "readout.control", "leave `control = false` out, or --hold"});
   }
+  process::outlive_listeners();
   std::vector<std::string>& strings = plan.settings.run.free_strings;
   strings.insert(strings.begin(), fmt::format("{}={}", readout::kSoftwareKey, build_text()));
   if (limits.hold) {

@@ -65,6 +65,7 @@ Result<ExitCode> run(const RunOptions& options) {
   RODEO_TRY(check_seconds(options.seconds, "leave it out to run until Ctrl-C or the end of the input"));
   const auto loaded = load_router({.file = options.file, .overrides = options.settings});
   if (!loaded) return report_errors(loaded.error());
+  process::outlive_listeners();
   const router::RouterPlan& plan = loaded->plan;
   std::optional<process::LineServer> control;
   if (plan.control_socket) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/fd_socket.h"
 #include "base/lock_file.h"
 
 namespace rodeo::emulator {
@@ -121,7 +122,7 @@ void Server::accept_clients() {
     base::UniqueFd socket(::accept4(endpoint_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
       // Out of descriptors: the one who knocks is let in when somebody has gone; meanwhile, do not spin on him.
-      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+      if (base::out_of_descriptors(errno)) std::this_thread::sleep_for(std::chrono::milliseconds{10});
       return;
     }
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,7 @@
 #include "input/block_recorder.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -54,6 +56,7 @@ class RecordingFile {
   /// The name under which the file is left.
   Result<std::filesystem::path> close(bool part) {
     if (failed_ == 0 && std::fflush(file_.get()) != 0) failed_ = errno;
+    if (failed_ == 0 && ::fsync(::fileno(file_.get())) != 0) failed_ = errno;
     std::error_code renamed;
     if (failed_ == 0) {
       file_.reset();

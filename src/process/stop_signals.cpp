@@ -33,6 +33,10 @@ StopSignals::~StopSignals() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
 }
 
+void outlive_listeners() {
+  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+}
+
 int StopSignals::count() const { return g_count.load(std::memory_order_relaxed); }
 
 }  // namespace rodeo::process

@@ -98,13 +98,14 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
     written_ += static_cast<std::uint64_t>(n);
   }
   if (!direct_) {
-    // Start this block's way to the disk; wait for the one before and drop it. These are hints: what they return is no error
-    // of the data.
+    // Start this block's way to the disk; wait for the one before and drop it.
     const std::uint64_t start = written_ - block.size();
     ::sync_file_range(descriptor(), static_cast<off_t>(start), static_cast<off_t>(block.size()), SYNC_FILE_RANGE_WRITE);
     if (start > flushed_) {
-      ::sync_file_range(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_),
-                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+      const int waited = ::sync_file_range(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_),
+                                           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+      // What the disk could not take is told once, to who waits first: no fsync() says it again. Other errors are of the hint, not of the data.
+      if (waited != 0 && (errno == EIO || means_full(errno))) return {.bytes = out.bytes, .error = errno, .earlier = true};
       ::posix_fadvise(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_), POSIX_FADV_DONTNEED);
       flushed_ = start;
     }

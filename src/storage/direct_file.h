@@ -44,6 +44,7 @@ class DirectFile {
   struct Written {
     std::size_t bytes = 0;  ///< of the block that are in the file
     int error = 0;          ///< errno; 0: all of them
+    bool earlier = false;   ///< the error is one of blocks that were written before, which may not be on the disk
   };
   /// Appends a block: a multiple of kAlign, aligned to it, all but the last one of a file.
   Written write(std::span<const std::byte> block);

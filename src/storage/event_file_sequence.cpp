@@ -338,6 +338,7 @@ void EventFileSequence::write(Job& job) {
                       {},
                       "raise the limit (ulimit -f), or write smaller files"}
               : Error{"file.write", fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error))};
+      if (written.earlier) return fail(job, why, left_open(file.file, "what was written before may be lost"));
       fail(job, why, salvage(file, buffer, std::max(file.digest.bytes(), before + std::min(written.bytes, buffer.used))));
       return;
     }

@@ -4,7 +4,9 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 
+#include "base/fd_socket.h"
 #include "base/log.h"
 #include "base/sentence.h"
 #include "base/thread.h"
@@ -18,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr auto kBatch = 500us;  // triggers of so long go out together
 constexpr auto kIdle = 20ms;    // while nobody is ready
 constexpr auto kHeartbeat = 500ms;
+constexpr auto kAcceptPause = 100ms;
 constexpr std::size_t kMostPeers = 256;
 constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not read: its triggers wait in the ledger
 constexpr std::uint64_t kMostAhead = 1 << 20;   // triggers that count as granted at once
@@ -55,7 +58,8 @@ void TriggerServer::run() {
   base::set_thread_name("trigger server");
   std::vector<pollfd> polled;
   while (!stop_.load(std::memory_order_relaxed)) {
-    polled.assign({{wake_.get(), POLLIN, 0}, {listener_.socket(), POLLIN, 0}});
+    // Out of descriptors: who knocks is looked at later, and triggers go on meanwhile. poll() passes over -1.
+    polled.assign({{wake_.get(), POLLIN, 0}, {Clock::now() < accept_from_ ? -1 : listener_.socket(), POLLIN, 0}});
     bool ready = false;
     for (const Peer& peer : peers_) {
       const bool unsent = peer.connection.unsent_bytes() > 0;
@@ -87,6 +91,7 @@ void TriggerServer::run() {
 void TriggerServer::accept_peers() {
   while (peers_.size() < kMostPeers) {
     base::UniqueFd socket = accept_connection(listener_);
+    if (!socket && base::out_of_descriptors(errno)) accept_from_ = Clock::now() + kAcceptPause;
     if (!socket) return;
     std::string where = peer_of(socket.get());
     peers_.push_back({.connection = TriggerConnection(std::move(socket)), .where = std::move(where), .heard = Clock::now()});

@@ -76,6 +76,7 @@ class TriggerServer {
   std::vector<TriggerRange> ranges_;
   protocol::Triggers triggers_;
   Clock::time_point complained_ = {};
+  Clock::time_point accept_from_ = {};
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> dropped_{0};

@@ -366,7 +366,7 @@ TEST(RunRecording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComes
       EXPECT_EQ(again.recording.counters().read(RecorderCounter::copies_lost), 0U);
     }
     EXPECT_EQ(ids_in(other), std::vector<std::uint64_t>{5});
-    EXPECT_EQ(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".data").size(), moved ? 1U : 2U)
+    EXPECT_EQ(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".data")->size(), moved ? 1U : 2U)
         << "the copy that was there is not written again";
   }
 }
@@ -419,10 +419,10 @@ TEST(RunRecording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAg
     while (::read(ends[0], &id, sizeof id) == sizeof id) acknowledged.push_back(id);
     ::close(ends[0]);
     const auto left = files_of_run({directory.path(), "rodeo", "recorder", 7}, ".writing");
-    EXPECT_FALSE(left.empty()) << "it was killed while it wrote";
+    EXPECT_FALSE(left->empty()) << "it was killed while it wrote";
 
     Recorder again(keys_in(directory));
-    EXPECT_TRUE(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".writing").empty());
+    EXPECT_TRUE(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".writing")->empty());
     for (const std::uint64_t one : acknowledged) EXPECT_TRUE(again.recording.has(one)) << one;
     ASSERT_TRUE(again.offer(1, FarmEvent{.id = acknowledged.back()}.request()));
     again.poll_until(1);

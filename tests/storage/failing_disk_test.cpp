@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
+
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -265,30 +267,32 @@ TEST(FailingDisk, AFileOfWhichOnlyAPartOfTheDigitsIsWrittenIsNotClosed) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + 100, 8), "12345678");
 }
 
-// Of one thread, the kernel hands each fallocate() to a handler, which lets the first fail like this and the others succeed. How many there were;
-// nothing where system calls cannot be filtered.
-std::optional<int> reserve_with(int first_error, const std::function<void()>& function) {
-  static int calls;
+// Of one thread and those that it starts, the kernel hands each call of this kind to a handler, which lets one of them (the first is 1) fail like this
+// and the others succeed. How many there were; nothing where system calls cannot be filtered.
+std::optional<int> with_failing(unsigned system_call, int which, int with, const std::function<void()>& function) {
+  static std::atomic<int> calls;
+  static int failing;
   static int error;
   calls = 0;
-  error = first_error;
+  failing = which;
+  error = with;
   struct sigaction action{}, before{};
   action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = [](int, siginfo_t*, void* context) {
-    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RAX] = ++calls == 1 ? -error : 0;
+    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RAX] = ++calls == failing ? -error : 0;
   };
   if (::sigaction(SIGSYS, &action, &before) != 0) return std::nullopt;
   bool filtered = false;
   std::thread([&] {
     sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
                            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const sock_fprog program{std::size(steps), steps};
     filtered = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
     if (filtered) function();
   }).join();
   ::sigaction(SIGSYS, &before, nullptr);
-  return filtered ? std::optional(calls) : std::nullopt;
+  return filtered ? std::optional(calls.load()) : std::nullopt;
 }
 
 TEST(FailingDisk, ASignalEndsNoReserving) {
@@ -296,7 +300,7 @@ TEST(FailingDisk, ASignalEndsNoReserving) {
   auto file = DirectFile::create(directory.file("run.writing"), {.direct = false});
   ASSERT_TRUE(file);
   Room room = Room::full;
-  const auto calls = reserve_with(EINTR, [&] { room = file->make_room(4096); });
+  const auto calls = with_failing(SYS_fallocate, 1, EINTR, [&] { room = file->make_room(4096); });
   if (!calls) GTEST_SKIP() << "host: needs filters of system calls";
   EXPECT_EQ(room, Room::reserved);
   EXPECT_EQ(calls, 2);
@@ -308,13 +312,38 @@ TEST(FailingDisk, AFileThatIsAtItsSizeLimitReservesNoMoreAndTheNextOneDoes) {
   auto next = DirectFile::create(directory.file("next.writing"), {.direct = false});
   ASSERT_TRUE(file && next);
   std::vector<Room> rooms;
-  const auto calls = reserve_with(EFBIG, [&] {
+  const auto calls = with_failing(SYS_fallocate, 1, EFBIG, [&] {
     for (const std::uint64_t bytes : {4096, 64 << 20, 256 << 20}) rooms.push_back(file->make_room(bytes));
     rooms.push_back(next->make_room(4096));
   });
   if (!calls) GTEST_SKIP() << "host: needs filters of system calls";
   EXPECT_EQ(rooms, (std::vector{Room::unknown, Room::unknown, Room::unknown, Room::reserved}));
   EXPECT_EQ(calls, 2);
+}
+
+// The kernel tells an error of writing back once, to who waits for it: fsync() says that all is well afterwards.
+TEST(FailingDisk, WhatTheDiskCouldNotTakeLaterIsNotSaidToBeSafe) {
+  for (const int error : {EIO, ENOSPC, EINVAL}) {
+    const bool of_the_data = error != EINVAL;
+    const TemporaryDirectory directory;
+    auto settings = settings_in(directory);
+    settings.disk.direct = false;
+    EventFileSequence sequence(settings);
+    // Each buffer's way is begun, and that of the one before waited for from the second on: the third call.
+    const auto calls = with_failing(SYS_sync_file_range, 3, error, [&] {
+      sequence.start();
+      for (int i = 0; i < 100 && append(sequence, 1000) == Outcome::taken; ++i) std::this_thread::yield();
+      sequence.close();
+    });
+    if (!calls) GTEST_SKIP() << "host: needs filters of system calls";
+    ASSERT_GE(calls, 3);
+    const auto status = sequence.status();
+    EXPECT_EQ(contains(status.failure, "what was written before may be lost"), of_the_data) << status.failure;
+    EXPECT_EQ(contains(status.failure, "run._0001.writing stays as it is"), of_the_data) << status.failure;
+    EXPECT_EQ(status.files.empty(), of_the_data);
+    EXPECT_EQ(status.events_lost, of_the_data ? status.events : 0U);
+    EXPECT_EQ(std::filesystem::exists(directory.file("run._0001.writing")), of_the_data);
+  }
 }
 
 }  // namespace

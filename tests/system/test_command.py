@@ -145,13 +145,6 @@ def test_where_nobody_can_be_told_the_exit_status_tells():
         assert subprocess.run(["sh", "-c", f'"$0" version > /dev/null {closed}', BINARY]).returncode == (0 if closed == "2>&-" else 1)
 
 
-def test_nothing_for_people_is_written_into_a_file_by_who_has_no_standard_streams(tmp_path):
-    file = tmp_path / "version.json"
-    started = ["sh", "-c", '"$0" version --json version.json <&- >&- 2>&-', BINARY]
-    assert subprocess.run(started, cwd=tmp_path).returncode == 1  # its text is not printed
-    assert json.loads(file.read_text())
-
-
 def on_a_terminal(env):
     """What `rodeo vresion` writes to a terminal on stderr."""
     leader, follower = pty.openpty()

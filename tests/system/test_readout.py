@@ -4,14 +4,16 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
 import time
 import urllib.request
 import zlib
 from pathlib import Path
 
 import pytest
+from conftest import scaled
 from event_files import read_event_file
-from running_readout import CONFIGURATION, adds_up, running, write_configuration
+from running_readout import CONFIGURATION, Running, adds_up, running, write_configuration
 
 
 def files_of(rodeo, suffix):
@@ -98,6 +100,35 @@ def test_a_killed_readout_is_replaced_under_its_name(rodeo):
         run.process.kill()
         run.process.communicate()
     rodeo("readout", write_configuration(rodeo), "--set", "run.number=8", "--seconds", 0.2)
+
+
+def test_a_run_outlives_who_reads_what_it_says(rodeo):
+    """`rodeo readout run.toml 2>&1 | tee run.log`, and Ctrl-C, which is for both: tee is gone when the readout says that it ends."""
+    configuration = write_configuration(rodeo)
+    with rodeo.start("readout", configuration, "--json", "report.json") as process:
+        while not files_of(rodeo, ".writing"):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        Running(rodeo, process, "test").wait_until(lambda status: status["fragments"]["built"] > 0, "it has built something")
+        process.stdout.close()
+        process.stderr.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=scaled(60)) == 0
+    assert adds_up(json.loads((rodeo.directory / "report.json").read_text()))
+    assert files_of(rodeo, ".data") and not files_of(rodeo, ".writing")
+
+
+def test_who_has_no_standard_streams_opens_no_file_in_their_place(rodeo):
+    command = 'exec "$0" readout "$1" --json report.json <&- >&- 2>&-'
+    with subprocess.Popen(["sh", "-c", command, rodeo.binary, write_configuration(rodeo)], cwd=rodeo.directory, env=rodeo.environment) as process:
+        while not files_of(rodeo, ".writing"):
+            assert process.poll() is None
+            time.sleep(0.05)
+        assert {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)} == {"/dev/null"}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=scaled(60)) == 0
+    assert adds_up(json.loads((rodeo.directory / "report.json").read_text()))
+    rodeo("data", "verify", *files_of(rodeo, ".data"))
 
 
 def test_a_stopped_process_loses_nothing(rodeo):

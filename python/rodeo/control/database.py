@@ -7,6 +7,7 @@ comes back after hours, leaves each record there once and in its order. What can
 import asyncio
 import contextlib
 import logging
+import os
 import re
 import threading
 import time
@@ -299,7 +300,7 @@ class Database:
         while self._connection is not None and self._touched:
             number = self._touched.pop()
             folder = self.directory / "runs" / f"{number:06d}"
-            if not folder.is_dir():
+            if not os.path.isdir(folder):
                 continue
             with contextlib.suppress(Refused, OSError):  # no such run, or a disk that is full: nothing hangs on it
                 record = self._transaction(lambda connection: reads.run(connection, number))
@@ -334,10 +335,13 @@ class Database:
 
     def _may_create(self, first):
         """Whether a file that is not there may be made: in the beginning, or when it was removed and nothing of a run would be torn apart by that."""
-        if not self.schema.sqlite or self.schema.path.exists():
-            self._missing_s = None
-            return False
-        if not self.directory.is_dir() or not self.schema.path.parent.is_dir():
+        try:
+            if not self.schema.sqlite or self.schema.path.exists():
+                self._missing_s = None
+                return False
+            if not self.directory.is_dir() or not self.schema.path.parent.is_dir():
+                return False
+        except OSError:  # of a file that cannot be looked at nobody knows that it is not there
             return False
         with self._lock:
             if self.journal.kept.runs:

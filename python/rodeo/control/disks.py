@@ -4,11 +4,14 @@ A readout is made ready before its run has a number, so it is told to write to `
 `runs/NNNNNN/NAME` from just before it starts. A file that is open is not moved by that."""
 
 import contextlib
+import logging
 import os
 import shutil
 from pathlib import Path
 
 from rodeo.control.refused import Refused
+
+LOG = logging.getLogger("rodeo.control")
 
 
 class Folders:
@@ -59,14 +62,17 @@ class Folders:
         return max(numbers, default=0)
 
     def collect_report(self, number, process, report):
-        """Moves a report into the folder of its run, and returns where it is now (None if there is none)."""
+        """Moves a report into the folder of its run, and returns where it is now (None if there is none). One that cannot be moved stays where it is."""
         folder = self.run(number)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             target = self.report_of(number, process)
             os.replace(report, target)
-        except OSError:
+        except FileNotFoundError:
             return None
+        except OSError as error:  # another disk, or one that is full: it is read where it is
+            LOG.warning("%s stays where it is: %s", report, error)
+            return report
         return target
 
     def report_of(self, number, process):

@@ -153,7 +153,7 @@ def why(error, schema):
     text = str(getattr(error, "orig", None) or error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, Refused):
         return error.what
-    if schema.sqlite and not schema.path.exists():
+    if schema.sqlite and not os.path.exists(schema.path):
         return f"{schema} is not there"
     if "locked" in text:
         return f"{schema} is locked by another process"

@@ -13,10 +13,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/fd_socket.h"
 #include "base/log.h"
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
@@ -142,6 +144,7 @@ bool Keeper::busy() const {
 void Keeper::accept_one() {
   Client client;
   client.socket = Descriptor(::accept4(endpoint_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!client.socket && base::out_of_descriptors(errno)) std::this_thread::sleep_for(std::chrono::milliseconds{10});
   socklen_t size = sizeof client.peer;
   if (!client.socket || ::getsockopt(client.socket.get(), SOL_SOCKET, SO_PEERCRED, &client.peer, &size) != 0) return;
   if (clients_.size() >= kMostClients) {

@@ -13,7 +13,9 @@ SelectionPool::SelectionPool(std::function<std::unique_ptr<EventSelection>()> ma
 
 SelectionPool::~SelectionPool() {
   leaving_.store(true, std::memory_order_release);
-  for (const auto& worker : workers_) worker->thread.join();
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();  // there was none for the last one if the system had no more
+  }
 }
 
 void SelectionPool::start() {

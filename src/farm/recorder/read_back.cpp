@@ -93,13 +93,17 @@ Result<std::vector<RecordedCopy>> read_remembered(const fs::path& path) {
 
 }  // namespace
 
-std::vector<fs::path> files_of_run(const ReadBack& what, const std::string& ending) {
+Result<std::vector<fs::path>> files_of_run(const ReadBack& what, const std::string& ending) {
   std::vector<fs::path> files;
   std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(what.directory, unreadable)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(ending) && is_of_run(what, name)) files.push_back(entry.path());
+  for (fs::directory_iterator entry(what.directory, unreadable); !unreadable && entry != fs::directory_iterator();
+       entry.increment(unreadable)) {
+    const std::string name = entry->path().filename().string();
+    if (name.ends_with(ending) && is_of_run(what, name)) files.push_back(entry->path());
   }
+  if (unreadable && unreadable != std::errc::no_such_file_or_directory)
+    return std::unexpected(
+        Error{"file.open", "cannot read the directory: " + unreadable.message(), what.directory.string()});
   std::ranges::sort(files);
   return files;
 }
@@ -152,7 +156,12 @@ void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::functio
   if (error)
     throw SetupError(Error{"readout.cannot_write", "cannot make the directory: " + error.message(), what.directory.string(),
                            "name a directory that you may write to"});
-  const auto open = files_of_run(what, ".writing");
+  const auto there = [&](const std::string& ending) {
+    auto files = files_of_run(what, ending);
+    if (!files) throw SetupError(files.error());
+    return *std::move(files);
+  };
+  const auto open = there(".writing");
   for (const fs::path& file : open) {
     if (file.filename().string().find(kRecovered) != std::string::npos) fs::remove(file);
   }
@@ -160,7 +169,7 @@ void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::functio
     if (file.filename().string().find(kRecovered) == std::string::npos) recover(what, file, say);
   }
   std::uint64_t files = 0;
-  for (const fs::path& file : files_of_run(what, ".data")) {
+  for (const fs::path& file : there(".data")) {
     const auto read = copies_in_file(file);
     if (!read) give_up(read.error(), file, "its ids cannot be read");
     add_all(ids, *read, what, file.filename().string());

@@ -38,7 +38,8 @@ std::filesystem::path remembered_ids_path(const std::filesystem::path& file);
 /// Writes them there, whole or not at all. Error file.write.
 Result<void> remember_ids(const std::filesystem::path& file);
 
-/// Files of a run and a recorder in a directory, by their names; `ending`: ".data" or ".writing".
-std::vector<std::filesystem::path> files_of_run(const ReadBack& what, const std::string& ending);
+/// Files of a run and a recorder in a directory, by their names; `ending`: ".data" or ".writing". A directory that is not there has none. Error file.open: it
+/// cannot be read.
+Result<std::vector<std::filesystem::path>> files_of_run(const ReadBack& what, const std::string& ending);
 
 }  // namespace rodeo::farm

@@ -196,8 +196,10 @@ StreamFile* RunRecording::file_of(const RecordStream& stream, std::uint32_t lumi
     return files_.emplace(FileKey{stream.type, stream.name, block}, std::move(made)).first->second.get();
   } catch (const SetupError& error) {
     fail(error.error(), now_ns);
-    return nullptr;
+  } catch (const std::exception& error) {  // no more threads, a directory that cannot be read
+    fail({"readout.cannot_write", fmt::format("cannot begin a file: {}", error.what()), keys_.directory}, now_ns);
   }
+  return nullptr;
 }
 
 void RunRecording::fail(const Error& error, std::uint64_t now_ns) {

@@ -206,10 +206,17 @@ void StorageTarget::run() {
     const bool last = ending_;
     lock.unlock();
     auto files = files_of_run(files_, ".data");
-    std::erase_if(files, [&](const fs::path& file) { return std::ranges::find(stored_, file) != stored_.end(); });
+    if (files)
+      std::erase_if(*files, [&](const fs::path& file) { return std::ranges::find(stored_, file) != stored_.end(); });
     lock.lock();
-    status_.files_left = files.size();
-    for (const fs::path& file : files) {
+    if (files) {
+      status_.files_left = files->size();
+    } else {
+      ++status_.failures;
+      status_.trouble = base::in_a_line(files.error());
+      again = true;
+    }
+    for (const fs::path& file : files.value_or(std::vector<fs::path>{})) {
       lock.unlock();
       std::error_code gone;
       const std::uint64_t bytes = fs::file_size(file, gone);
@@ -229,7 +236,7 @@ void StorageTarget::run() {
       }
     }
     const bool waited = last && base::steady_now_ns() - ending_since_ns_ >= static_cast<std::uint64_t>(keys_.linger.count());
-    if (last && (status_.files_left == 0 || waited)) break;
+    if (last && ((files && status_.files_left == 0) || waited)) break;
   }
   ended_ = true;
 }

@@ -53,11 +53,13 @@ Result<void> start(Controlled& controlled, const Json& request) {
   controlled.held = false;
   try {
     controlled.farm.start(static_cast<std::uint32_t>(number));
+    return {};
   } catch (const SetupError& error) {
     controlled.failure = error.error();
-    return std::unexpected(error.error());
+  } catch (const std::exception& error) {
+    controlled.failure = Error{"process.failed", error.what()};
   }
-  return {};
+  return std::unexpected(*controlled.failure);
 }
 
 std::string answer(Controlled& controlled, const std::string& line) {
