@@ -16,8 +16,8 @@ namespace rodeo::base {
 /// Cores that this process may use; at least 1.
 inline unsigned usable_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-/// Calls work() on `threads` threads at once, the caller's among them, or on as many as the system has, and waits for all. What the first throws is thrown again, after all have
-/// ended.
+/// Calls work() on `threads` threads at once, the caller's among them, or on as many as the system has, and waits for all. What the first throws is
+/// thrown again, after all have ended.
 template <typename Work>
 void on_threads(unsigned threads, Work&& work) {
   std::mutex mutex;

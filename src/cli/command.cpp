@@ -249,7 +249,7 @@ class Parser {
     if (asked_for_help_ && position_ < arguments_.size()) return complain(missing_verb(*command));
     if (asked_for_help_ || wants_help(*command)) {
       print(help(*command));
-      return 0;
+      return all_printed() ? 0 : not_printed();
     }
     if (!command->action_) return complain(missing_verb(*command));
     if (const auto read = read_options(*command); !read) return complain(read.error());
@@ -429,8 +429,7 @@ class Parser {
     try {
       const Result<ExitCode> outcome = command.action_();
       if (!outcome) return complain(outcome.error());
-      const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-      const int unprinted = printed ? 0 : complain({"cli.output", "what was to be printed could not be written to stdout"});
+      const int unprinted = all_printed() ? 0 : not_printed();
       return *outcome == ExitCode::done ? unprinted : static_cast<int>(*outcome);
     } catch (const SetupError& failure) {
       return complain(failure.error());
@@ -438,6 +437,9 @@ class Parser {
       return complain({"cli.unexpected", fmt::format("{}: {}", path_, failure.what())});
     }
   }
+
+  static bool all_printed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+  int not_printed() const { return complain({"cli.output", "what was to be printed could not be written to stdout"}); }
 
   int complain(const Error& error) const {
     std::fflush(stdout);

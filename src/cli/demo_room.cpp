@@ -16,6 +16,7 @@
 #include "cli/demo_chain.h"
 #include "cli/python.h"
 #include "cli/verbs.h"
+#include "process/stop_signals.h"
 #include "settings/text_file.h"
 
 namespace rodeo::cli {
@@ -183,6 +184,7 @@ Result<ExitCode> judged(const Json& told, const Json& report) {
 Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, const DemoCard& card,
                                                     const DemoDirectory& directory,
                                                     const std::filesystem::path& configuration) {
+  process::outlive_listeners();
   const std::filesystem::path system = directory.path() / "system.toml";
   const std::filesystem::path result = directory.path() / "result.json";
   RODEO_TRY(write_text(system, system_text(options, card, directory, configuration.filename().string())));

@@ -163,8 +163,7 @@ Result<ExitCode> for_each_event(Client client, const EventsOptions& options, std
     if (options.incomplete && event.status == 0 && event.missing == 0) continue;
     if (seen++ % std::max<std::uint64_t>(options.prescale, 1) != 0) continue;
     show(sample, event);
-    std::fflush(stdout);  // somebody is watching
-    if (++shown == count) break;
+    if (std::fflush(stdout) != 0 || ++shown == count) break;  // somebody is watching, or nobody can
   }
   return ExitCode::done;
 }

@@ -28,7 +28,7 @@ Result<ExitCode> watch(const std::optional<std::chrono::nanoseconds>& interval, 
     const auto next = std::chrono::steady_clock::now() + *interval;
     if (redraw) print("\033[H\033[2J");
     worst = std::max(worst, RODEO_TRY(show(first || redraw)));
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) break;
     while (!signals.stop_requested() && std::chrono::steady_clock::now() < next)
       std::this_thread::sleep_for(
           std::min<std::chrono::nanoseconds>(next - std::chrono::steady_clock::now(), std::chrono::milliseconds{20}));

@@ -22,8 +22,8 @@ class StopSignals {
   int count() const;
 };
 
-/// For processes that have a run, once, at their start: who reads what they say may end (the `tee` behind a pipe, by the same Ctrl-C), and a file may come to the
-/// limit of its size. Neither ends the process any more (SIGPIPE, SIGXFSZ): the write fails, which is nothing, or an error of its file.
+/// For processes that have a run, once, at their start: who reads what they say may end (the `tee` behind a pipe, by the same Ctrl-C), and a file may
+/// come to the limit of its size. Neither ends the process any more (SIGPIPE, SIGXFSZ): the write fails, which is nothing, or an error of its file.
 void outlive_listeners();
 
 }  // namespace rodeo::process

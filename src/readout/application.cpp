@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/sentence.h"
@@ -133,6 +134,11 @@ void Application::start() {
   } catch (const SetupError&) {
     undo_start();
     throw;
+  } catch (const std::system_error& error) {
+    undo_start();
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    throw SetupError({"readout.start", (thread ? "cannot start a thread: " : "") + std::string(error.what()), "",
+                      thread ? "raise the limit of processes and threads (ulimit -u)" : ""});
   } catch (const std::exception& error) {
     undo_start();
     throw SetupError({"readout.start", error.what(), "", ""});

@@ -140,6 +140,7 @@ def test_where_nobody_can_be_told_the_exit_status_tells():
     with open("/dev/full", "w") as full:
         assert subprocess.run([BINARY, "vresion"], stdout=full, stderr=full).returncode == 2
         assert subprocess.run([BINARY, "version"], stdout=full, stderr=full).returncode == 1
+        assert subprocess.run([BINARY, "data", "--help"], stdout=full, stderr=full).returncode == 1
     for closed in ("2>&-", "<&- >&- 2>&-"):
         assert subprocess.run(["sh", "-c", f'"$0" vresion {closed}', BINARY]).returncode == 2
         assert subprocess.run(["sh", "-c", f'"$0" version > /dev/null {closed}', BINARY]).returncode == (0 if closed == "2>&-" else 1)

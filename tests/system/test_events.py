@@ -69,6 +69,15 @@ def test_a_reader_that_stops_reading_does_not_hold_up_the_run(rodeo):
     assert sampler(report)["readers_seen"] == 1
 
 
+def test_who_follows_ends_when_nothing_can_be_written(rodeo):
+    with running(rodeo) as run, open("/dev/full", "w") as full:
+        for follow in (("events", "tail"), ("readout", "status", "--watch")):
+            with rodeo.start(*follow, "--name", "test", stdout=full) as reader:
+                _, error = reader.communicate(timeout=scaled(30))
+            assert reader.returncode == 1 and "cli.output" in error
+        run.finish()
+
+
 def test_a_reader_ends_with_the_run(rodeo):
     with running(rodeo) as run:
         with rodeo.start("events", "tail", "--prescale", "100", "-o", "json", stderr=subprocess.DEVNULL) as reader:

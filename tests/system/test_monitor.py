@@ -276,6 +276,14 @@ print("loaded")
     assert "Traceback" in rodeo("events", "monitor", name, "--input", file, "--no-page", "--no-save", "--hang", "60s", "--log", "debug", exit_code=6).stderr
 
 
+def test_where_nobody_can_be_told_histograms_and_report_are_there(rodeo, file):
+    name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
+    with open("/dev/full", "w") as full:
+        done = rodeo.start("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", "--json", "m.json", stdout=full, stderr=full)
+        done.wait(timeout=scaled(60))
+    assert json.loads((rodeo.directory / "m.json").read_text())["saved"] == ["m.h5"] and counted(rodeo.directory / "m.h5", "count/n") >= 60
+
+
 def test_the_last_that_a_monitor_prints_is_told(rodeo, file):
     name = written(rodeo, """
 @rodeo.monitor(n=one())

@@ -20,6 +20,7 @@ from rodeo.control import place, status
 from rodeo.control.desk import Actor
 from rodeo.control.refused import Refused
 from rodeo.control.verbs import exit_status
+from rodeo.saying import say
 
 DEMO = Actor("demo", "shell", "expert")
 PLAIN_S = 5.0  # between two lines where there is no terminal
@@ -35,23 +36,23 @@ class Shown:
 
     def say(self, line):
         self.erase()
-        print(line, file=self.out, flush=True)
+        say(line, self.out)
 
     def show(self, document):
         if self.terminal:
             self.erase()
             columns, rows = shutil.get_terminal_size()
             lines = [line[:columns - 1] for line in status.text(document).splitlines()][:max(4, rows - 2)]
-            self.out.write("\n".join(lines) + "\n")
-            self.out.flush()
+            say("\n".join(lines), self.out)
             self._lines = len(lines)
         elif document["state"] == "RUNNING" and document["numbers"].get("trigger_rate_hz") is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + PLAIN_S
-            print(f"{status.span((document['run'] or {}).get('seconds')):>8}  {status.numbers(document['numbers'])}", file=self.out, flush=True)
+            say(f"{status.span((document['run'] or {}).get('seconds')):>8}  {status.numbers(document['numbers'])}", self.out)
 
     def erase(self):
         if self._lines:
-            self.out.write(f"\x1b[{self._lines}F\x1b[J")
+            with contextlib.suppress(OSError):
+                self.out.write(f"\x1b[{self._lines}F\x1b[J")
             self._lines = 0
 
 
@@ -179,13 +180,13 @@ def main(argv=None):
     try:
         told = asyncio.run(demo(options.system, options.seconds))
     except Refused as refused:
-        print(refused, file=sys.stderr)
+        say(refused)
         return NO_ROOM if refused.code == "control.package" else exit_status(refused.code)
     part = Path(options.result + ".part")
     part.write_text(json.dumps(told))
     os.replace(part, options.result)
     if told["failure"]:
-        print(f"the demo ended before its time: {told['failure']}", file=sys.stderr)
+        say(f"the demo ended before its time: {told['failure']}")
     return 0
 
 

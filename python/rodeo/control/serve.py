@@ -19,6 +19,7 @@ from rodeo.control.place import needed
 from rodeo.control.refused import Refused
 from rodeo.control.security import Sessions
 from rodeo.control.server import Server
+from rodeo.saying import say
 
 LOG = logging.getLogger("rodeo.control")
 MOST_CONNECTIONS = 128  # of each way in; one more is told 503
@@ -214,9 +215,9 @@ async def serve(controller, name, listen, *, lock=None, token_file=None, out=Non
             left = True
         print(room.addresses["expert"] if listen else str(room.socket), file=out, flush=True)
         if listen:
-            print(f"control room of {name}: open the address above; others see with: rodeo control status --addresses --system {name}", file=err, flush=True)
+            say(f"control room of {name}: open the address above; others see with: rodeo control status --addresses --system {name}", err)
         await asked.wait()
-        print(farewell(controller.document()), file=err, flush=True)
+        say(farewell(controller.document()), err)
     finally:
         if left:  # else it is that of a room which serves
             Path(token_file).unlink(missing_ok=True)

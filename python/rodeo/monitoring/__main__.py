@@ -10,6 +10,7 @@ import traceback
 
 from rodeo.monitoring.errors import DONE, FAILED, PARTIAL, MonitorError, needs
 from rodeo.monitoring.terminal import Terminal
+from rodeo.saying import say
 
 _LOOK_S = 0.1
 _DRAW_S = 1.0
@@ -66,7 +67,7 @@ def run(arguments):
     terminal.print_last(_blocks(monitors))
     status = _report(monitors, saved, arguments)
     for error in failures[:-1]:
-        print(error, file=sys.stderr)
+        say(error)
     if failures:
         raise failures[-1]
     return status
@@ -126,7 +127,7 @@ def _times(count):
 
 
 def _report(monitors, saved, arguments):
-    print(f"{_state(monitors)}; saved: {', '.join(saved) or 'nothing'}", file=sys.stderr)
+    say(f"{_state(monitors)}; saved: {', '.join(saved) or 'nothing'}")
     if arguments.json:
         text = json.dumps(
             {"events": monitors.events, "missed": monitors.missed, "damaged": monitors.damaged, "restarts": monitors.deaths, "saved": saved,
@@ -162,7 +163,7 @@ def main():
     except MonitorError as error:
         if arguments.debug:
             traceback.print_exc()
-        print(error, file=sys.stderr)
+        say(error)
         return error.status
     except KeyboardInterrupt:
         return FAILED
@@ -172,7 +173,7 @@ def main():
     except OSError as error:
         if arguments.debug:
             traceback.print_exc()
-        print(f"error[monitor.failed]: {error}", file=sys.stderr)
+        say(f"error[monitor.failed]: {error}")
         return FAILED
 
 

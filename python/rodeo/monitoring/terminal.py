@@ -6,6 +6,7 @@ import textwrap
 import time
 
 from rodeo.monitoring.drawing import draw, screen
+from rodeo.saying import say
 
 _ENTER, _LEAVE, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
 _FEW = 6  # messages that are on the screen
@@ -27,7 +28,7 @@ class Terminal:
             return
         self._begun = True
         if self.address:
-            _say(f"page: {self.address}")
+            say(f"page: {self.address}")
         self.drawing = not self.quiet and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         if self.drawing:
             sys.stdout.write(_ENTER)
@@ -40,14 +41,14 @@ class Terminal:
         if self.drawing:
             self._all = [*self._all, stamped][-200:]
         else:
-            _say(line)
+            say(line)
 
     def show(self, state, blocks):
         if self.drawing:
             self._draw(state, blocks)
         elif time.monotonic() - self._plain_at >= _PLAIN_S:
             if self._plain_at:
-                _say(state)
+                say(state)
             self._plain_at = time.monotonic()
 
     def close(self):
@@ -61,7 +62,7 @@ class Terminal:
         except OSError:
             pass
         for line in self._all:
-            _say(line)
+            say(line)
 
     def print_last(self, blocks):
         """The histograms as they were at the end."""
@@ -82,14 +83,6 @@ class Terminal:
         lines = [*head, *lines, *said][:size.lines - 1]
         sys.stdout.write(_HOME + "".join(line[:size.columns] + _REST_OF_LINE + "\n" for line in lines) + _REST_OF_SCREEN)
         sys.stdout.flush()
-
-
-def _say(line):
-    """Nobody who listens is no reason to lose histograms."""
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except OSError:
-        pass
 
 
 def _size():

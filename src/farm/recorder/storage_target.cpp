@@ -211,8 +211,8 @@ void StorageTarget::run() {
     lock.lock();
     if (files) {
       status_.files_left = files->size();
+      if (files->empty()) status_.trouble.clear();
     } else {
-      ++status_.failures;
       status_.trouble = base::in_a_line(files.error());
       again = true;
     }

@@ -1,0 +1,24 @@
+"""What programs say to people on stderr. Nobody who listens - stderr is closed, on a full disk, or its reader has ended - is no reason to do less."""
+
+import atexit
+import os
+import sys
+
+
+def say(text, out=None):
+    """One line, or several, on `out` (stderr)."""
+    try:
+        if out := out or sys.stderr:
+            print(text, file=out, flush=True)
+    except OSError:
+        pass
+
+
+@atexit.register
+def _leave():
+    """What could not be said is not tried once more at the end, where Python makes an exit status of it."""
+    try:
+        if sys.stderr:
+            sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
