@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 import urllib.error
@@ -279,8 +280,8 @@ print("loaded")
 def test_where_nobody_can_be_told_histograms_and_report_are_there(rodeo, file):
     name = written(rodeo, "@rodeo.monitor(n=one())\ndef count(event, n):\n    n.fill(1)\n")
     with open("/dev/full", "w") as full:
-        done = rodeo.start("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", "--json", "m.json", stdout=full, stderr=full)
-        done.wait(timeout=scaled(60))
+        done = rodeo.start("events", "monitor", name, "--input", file, "--no-page", "--hang", "60s", "--save", "m.h5", "--json", "m.json", stdout=subprocess.DEVNULL, stderr=full)
+        assert done.wait(timeout=scaled(60)) == 0
     assert json.loads((rodeo.directory / "m.json").read_text())["saved"] == ["m.h5"] and counted(rodeo.directory / "m.h5", "count/n") >= 60
 
 
