@@ -5,11 +5,11 @@ import os
 import sys
 
 
-def say(text, out=None):
+def say(text, out=None, end="\n"):
     """One line, or several, on `out` (stderr)."""
     try:
         if out := out or sys.stderr:
-            print(text, file=out, flush=True)
+            print(text, end=end, file=out, flush=True)
     except OSError:
         pass
 

@@ -195,7 +195,15 @@ def damage(path):
     return lambda: away.replace(path)
 
 
-@pytest.mark.parametrize("harm", [lock, remove, damage])
+def hide(path):
+    """Whoever looks at it is given an error that is not "no such file", as from a network file system that is away for a moment."""
+    away = path.with_name("away.db")
+    path.rename(away)
+    path.symlink_to("x" * 300)
+    return lambda: away.replace(path)
+
+
+@pytest.mark.parametrize("harm", [lock, remove, damage, hide])
 def test_acceptance_21_a_run_ends_whole_while_the_database_is_gone_and_is_replayed(tmp_path, harm):
     async def main():
         async with opened(tmp_path, busy_s=0.2) as database:

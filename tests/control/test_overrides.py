@@ -1,5 +1,6 @@
 """What the control room sets over configurations: names, files' directories, and the lines of classes and commands."""
 
+import errno
 from pathlib import Path
 
 from rodeo.control import overrides
@@ -93,6 +94,19 @@ def test_a_report_is_moved_once_and_found_again(tmp_path):
     assert folders.collect_report(3, "readout", report) == folders.report_of(3, "readout")
     assert not report.exists()
     assert folders.collect_report(3, "readout", report) is None and folders.report_of(3, "readout").read_text() == "{}"
+
+
+def test_a_report_that_cannot_be_moved_is_read_where_it_is(tmp_path, monkeypatch):
+    folders = Folders(tmp_path)
+    folders.make()
+    report = folders.report("readout", 1)
+    report.write_text("{}")
+
+    def another_disk(*_):
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr("rodeo.control.disks.os.replace", another_disk)
+    assert folders.collect_report(3, "readout", report) == report and report.read_text() == "{}"
 
 
 def test_the_length_of_luminosity_blocks_goes_to_who_assigns_the_triggers():

@@ -90,6 +90,26 @@ TEST(StorageTarget, AnotherFileOfThisNameIsNotWrittenOverAndNothingIsRemoved) {
   EXPECT_TRUE(std::filesystem::exists(directory.file(kName)));
 }
 
+TEST(StorageTarget, ADirectoryThatCannotBeReadIsNotOneThatHasNothingLeft) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory there;
+  record_one(directory);
+  const std::string away = directory.path() + ".away";
+  std::filesystem::rename(directory.path(), away);
+  write_file(directory.path(), {std::byte{1}});
+  EXPECT_FALSE(files_of_run(run_in(directory), ".data"));
+  StorageTarget target({.directory = there.path(), .retry_interval = std::chrono::milliseconds{1}}, run_in(directory));
+  target.end();
+  while (target.status().trouble.empty()) std::this_thread::yield();
+  EXPECT_FALSE(target.ended());
+  std::filesystem::remove(directory.path());
+  std::filesystem::rename(away, directory.path());
+  while (!target.ended()) std::this_thread::yield();
+  EXPECT_EQ(target.status().stored_files, 1U);
+  EXPECT_EQ(target.status().trouble, "");
+  EXPECT_EQ(target.status().failures, 0U);
+}
+
 TEST(StorageTarget, AProgramCopiesAndItsChecksumIsCompared) {
   const TemporaryDirectory directory;
   const TemporaryDirectory there;

@@ -22,6 +22,7 @@ from rodeo.control import agent_logs, kernel, lines, place, records, sensors, ta
 from rodeo.control.agent_children import Children
 from rodeo.control.disks import free_and_total
 from rodeo.control.refused import Refused
+from rodeo.saying import say
 
 LOG = logging.getLogger("rodeo.agent")
 VERSION = 1
@@ -293,7 +294,7 @@ def main(argv=None):
         if lock is None:
             raise Refused("control.agent_runs", f"an agent of {options.system} runs on this host already", "")
     except (Refused, OSError) as error:
-        print(error, file=sys.stderr)
+        say(error)
         return 5
     talk.begin("agent" if options.host == "local" else f"agent@{options.host}", directory / "agent.jsonl")
     kernel.become_subreaper()

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from rodeo import saying
 from rodeo.control import help_text
 from rodeo.control.refused import Refused
 
@@ -278,7 +279,7 @@ def run_audit(argv):
         if options.output == "table" and found["rows"]:
             say(f"{found['rows']} rows, none changed and none missing")
         return 0
-    print(f"error[control.audit]: row {found['broken']['id']} of the audit: {found['broken']['why']}\n  what comes after it proves nothing; look at a copy", file=sys.stderr)
+    saying.say(f"error[control.audit]: row {found['broken']['id']} of the audit: {found['broken']['why']}\n  what comes after it proves nothing; look at a copy")
     return 7
 
 
@@ -316,7 +317,7 @@ def main(argv=None):
     try:
         return dispatch(sys.argv[1:] if argv is None else argv) or 0
     except Refused as refused:
-        print(str(refused), file=sys.stderr)
+        saying.say(refused)
         return EXITS.get(refused.code, 5)
     except KeyboardInterrupt:
         return 130

@@ -9,6 +9,7 @@ import time
 
 from rodeo.control import commands, help_text, place, records, status
 from rodeo.control.refused import Refused
+from rodeo.saying import say
 
 EXITS = {"control.argument": 2, "control.unknown_verb": 2, "control.which_room": 2, "control.no_room": 4, "control.gone": 4, "control.timeout": 4, "control.command": 1}
 EPILOGUE = help_text.EXITS.format(partial="degraded", seven="data did not verify")
@@ -136,7 +137,7 @@ def run_take(argv):
         show(options, result, status.headline(client.status()))
         with contextlib.suppress(KeyboardInterrupt):
             client.wait(lambda document: document["lease"]["fence"] != result["fence"], timeout=10**9)
-            print("control is somebody else's now", file=sys.stderr)
+            say("control is somebody else's now")
             return 5
     return 0
 
@@ -318,10 +319,10 @@ def main(argv=None):
     try:
         return dispatch(sys.argv[1:] if argv is None else argv) or 0
     except Refused as refused:
-        print(f"error[{refused.code}]: {refused.what}" + (f"\n  {refused.next}" if refused.next else ""), file=sys.stderr)
+        say(f"error[{refused.code}]: {refused.what}" + (f"\n  {refused.next}" if refused.next else ""))
         return exit_status(refused.code)
     except KeyboardInterrupt:
-        print("left; what was asked goes on in the control room: rodeo control status", file=sys.stderr)
+        say("left; what was asked goes on in the control room: rodeo control status")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; the flush at the end must not complain

@@ -6,6 +6,8 @@ import signal
 import sys
 import time
 
+from rodeo import saying
+
 DONE, FAILED, USAGE, REFUSED, NOT_VERIFIED = 0, 1, 2, 5, 7
 
 # Exit status of the error codes that are not plain failures.
@@ -30,7 +32,7 @@ def _text(path):
 
 
 def say(text):
-    print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr, flush=True)
+    saying.say(text.encode("utf-8", "backslashreplace").decode())
 
 
 def names():
@@ -111,14 +113,14 @@ class Progress:
         left = f", {(self.total - done) / rate:.0f} s left" if self.total > done and rate > 0 else ""
         text = f"{self.doing}: {done}{share} events, {rate:.0f} a second{left}"
         if self.terminal:
-            print(f"\r\x1b[K{text[:120]}", end="", file=sys.stderr, flush=True)
+            saying.say(f"\r\x1b[K{text[:120]}", end="")
             self.drawn = True
         else:
-            print(text, file=sys.stderr, flush=True)
+            saying.say(text)
 
     def finish(self):
         if self.drawn:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            saying.say("\r\x1b[K", end="")
 
 
 @contextlib.contextmanager

@@ -8,15 +8,16 @@ import sys
 from pathlib import Path
 
 from rodeo.missing import remedy
+from rodeo.saying import say
 
 # Exit codes of the command.
 DONE, FAILED, USAGE, INVALID, NOT_VERIFIED, INTERRUPTED = 0, 1, 2, 3, 7, 6
 
 
 def complain(code, what, where="", next=""):
-    print(f"error[{code}]: {where + ': ' if where else ''}{what}", file=sys.stderr)
+    say(f"error[{code}]: {where + ': ' if where else ''}{what}")
     if next:
-        print(f"  {next}", file=sys.stderr)
+        say(f"  {next}")
 
 
 def revision():
@@ -99,14 +100,14 @@ def sweep(arguments):
             result["fit"] = fit_of(rows, column, at, fit, units)
         except ValueError as refused:
             result["fit"] = {"refused": str(refused)}
-            print(f"no fit at {at[0] * 1e-6:g} MB and {at[1] * 1e-3:g} kHz: {refused}", file=sys.stderr)
+            say(f"no fit at {at[0] * 1e-6:g} MB and {at[1] * 1e-3:g} kHz: {refused}")
     if arguments.json != "-":
         write_table(shown, arguments.output)
-    print(f"{runner.ran} runs, {runner.known} known before; {', '.join(result['files'])}", file=sys.stderr)
+    say(f"{runner.ran} runs, {runner.known} known before; {', '.join(result['files'])}")
     if result.get("fit", {}).get("models"):
         found = result["fit"]
-        print(f"fit: {found['value_mb']:.1f} +- {found['statistical_mb']:.1f} (statistical) +- {found['model_mb']:.1f} (model) MB at "
-              f"{found['at_size_mb']:g} MB, {found['at_rate_khz']:g} kHz", file=sys.stderr)
+        say(f"fit: {found['value_mb']:.1f} +- {found['statistical_mb']:.1f} (statistical) +- {found['model_mb']:.1f} (model) MB at "
+              f"{found['at_size_mb']:g} MB, {found['at_rate_khz']:g} kHz")
     if arguments.json:
         write_json(result, arguments.json)
     return DONE
@@ -224,7 +225,7 @@ def occupancy(arguments):
     ax.set_xlim(0, 1e3 * end)
     ax.set_title(f"{forms['event_wire_bytes'] * 1e-6:.4g} MB at {forms['event_rate_hz'] * 1e-3:g} kHz", fontsize=10)
     plots.save(figure, arguments.out)
-    print(f"{arguments.out}", file=sys.stderr)
+    say(f"{arguments.out}")
     return DONE
 
 
@@ -312,14 +313,14 @@ def main():
     try:
         return arguments.action(arguments)
     except KeyboardInterrupt:
-        print("interrupted; what has ended is in the journal: the same command goes on from there", file=sys.stderr)
+        say("interrupted; what has ended is in the journal: the same command goes on from there")
         return INTERRUPTED
     except ImportError as missing:
         complain("cli.python", f"{sys.executable}: {missing}", next=f"{remedy()}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3")
         return FAILED
     except ValueError as refused:
         text = str(refused)
-        print(text if text.startswith("error[") else f"error[network.refused]: {text}", file=sys.stderr)
+        say(text if text.startswith("error[") else f"error[network.refused]: {text}")
         return INVALID
     except (RuntimeError, OSError) as failed:
         complain("network.failed", str(failed))

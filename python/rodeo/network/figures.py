@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rodeo.saying import say
+
 from . import executors, fit, plots, published, search
 from .closed_forms import formula, highest_rate
 from .journal import Journal, write_parquet
@@ -123,7 +125,7 @@ def measure_reach(runner, plan):
                 one = runner.drive({size: search.bisect(task, "rate", 1000, limit, 0.05)})[size]
                 rows.append({"size_mb": size, "seed": seed, "rate_khz": None if one.good is None else one.good * 1e-3})
             except RuntimeError as failed:
-                print(f"laboratory, {size} MB: {failed}", file=sys.stderr)
+                say(f"laboratory, {size} MB: {failed}")
     return rows
 
 
@@ -149,7 +151,7 @@ def fit_reachable(grid, column, traffic):
     try:
         return fit.extrapolate(tuple(np.array(column_) for column_ in zip(*points)), published.EVENT_SIZE_MB, published.RATE_KHZ), len(points)
     except ValueError as refused:
-        print(f"fit: {refused}", file=sys.stderr)
+        say(f"fit: {refused}")
         return None, len(points)
 
 
@@ -355,14 +357,14 @@ def main(arguments):
     methods = [one for one in arguments.methods.split(",") if one]
     for one in methods:
         if one not in METHODS:
-            print(f"error[cli.bad_value]: --methods: there is no method {one}\n  use some of {', '.join(METHODS)}", file=sys.stderr)
+            say(f"error[cli.bad_value]: --methods: there is no method {one}\n  use some of {', '.join(METHODS)}")
             return 2
     plan, out = Plan(arguments.quick), Path(arguments.out)
     out.mkdir(parents=True, exist_ok=True)
     left_out = []
     if "laboratory" in methods and os.geteuid() != 0:
         left_out.append("laboratory: it needs root")
-        print("the laboratory is left out: it needs root", file=sys.stderr)
+        say("the laboratory is left out: it needs root")
     started = time.time()
     data = {}
     executor = executors.make("local", workers=arguments.workers)

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from rodeo.saying import say
+
 
 class Runner:
     """`progress` is told (runs done, known from the journal, sequences that have ended, all of them)."""
@@ -69,10 +71,10 @@ class Progress:
         now = time.monotonic()
         if ended == all:
             if self.terminal:
-                print("\r\033[K", end="", file=self.stream, flush=True)
+                say("\r\033[K", self.stream, end="")
             return
         if now < self.next:
             return
         self.next = now + (0.2 if self.terminal else 10)
         text = f"{ended} of {all} points, {ran} runs" + (f", {known} more from the journal" if known else "")
-        print(f"\r{text}\033[K" if self.terminal else text, end="" if self.terminal else "\n", file=self.stream, flush=True)
+        say(f"\r{text}\033[K" if self.terminal else text, self.stream, end="" if self.terminal else "\n")
