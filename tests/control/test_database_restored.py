@@ -5,6 +5,8 @@ import json
 import shutil
 
 import pytest
+from databases import gone, good
+
 from rodeo.control.database import Database
 
 
@@ -33,6 +35,118 @@ def runs(count):
         return [await one_run(database) for _ in range(count)]
 
     return work
+
+
+def kept_centrally(directory, central, work, system="lab"):
+    """work(database) with the store of a directory and the database of all systems."""
+
+    async def whole():
+        database = Database(f"sqlite:///{central}", directory, system, retry_s=0.1)
+        await database.open()
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(whole())
+
+
+async def files_of_a_run(database, system, names):
+    """A run with files. Returns its number."""
+    number = await database.writer.open_run(system, "test", "ana", "", {"classes": {}}, "build", [])
+    for name in names:
+        await database.writer.file(number, f"/data/{name}", "local", 4096, "a" * 64, 4, True, "closed")
+    await database.writer.close_run(number, "CLOSED", "GOOD", [], "", 1, 2, 3)
+    return number
+
+
+def test_a_directory_copied_while_its_room_runs_loses_no_record_of_either(tmp_path):
+    (tmp_path / "here").mkdir()
+    central = tmp_path / "central.db"
+
+    async def main():
+        original = Database(f"sqlite:///{central}", tmp_path / "here", "lab", retry_s=0.1)
+        await original.open()
+        await files_of_a_run(original, "lab", ["before"])
+        shutil.copytree(tmp_path / "here", tmp_path / "there")
+        copy = Database(f"sqlite:///{central}", tmp_path / "there", "annex", retry_s=0.1)
+        await copy.open()
+        numbers = {}
+        for round_ in range(3):  # the sequences of both are the same
+            for database, system in ((original, "lab"), (copy, "annex")):
+                names = [f"{system}-{round_}-{index}" for index in range(3)]
+                numbers[await files_of_a_run(database, system, names)] = [f"/data/{name}" for name in names]
+        await good(original)
+        await good(copy)
+        found = {number: sorted(each["path"] for each in (await original.reads.run(number))["files"]) for number in numbers}
+        health = original.health(), copy.health()
+        await copy.close()
+        await original.close()
+        return numbers, found, health, original.journal.id, copy.journal
+
+    numbers, found, health, first, copy = asyncio.run(main())
+    assert found == numbers and len(numbers) == 6
+    assert [(each["lost"], each["unusable"]) for each in health] == [(0, 0)] * 2
+    assert copy.id != first and copy.renewed
+
+
+def overwritten(backup, journal):
+    shutil.copyfile(backup, journal)  # the file keeps its inode
+
+
+def renamed(backup, journal):
+    backup.replace(journal)
+
+
+@pytest.mark.parametrize("put_back", [overwritten, renamed])
+def test_a_backup_put_back_after_the_database_went_on_loses_no_later_record(tmp_path, put_back):
+    (tmp_path / "here").mkdir()
+    central, journal, backup = tmp_path / "central.db", tmp_path / "here" / "journal.jsonl", tmp_path / "backup"
+
+    async def run(database):
+        return await files_of_a_run(database, "lab", ["a", "b"])
+
+    async def run_and_backup(database):
+        number = await run(database)
+        shutil.copyfile(journal, backup)
+        await run(database)
+        return number
+
+    async def later(database):
+        numbers = [await run(database) for _ in range(2)]
+        await good(database)
+        rows = [await database.reads.run(number) for number in range(1, numbers[-1] + 1)]
+        return numbers, [(row["state"], len(row["files"])) for row in rows], database.health()["lost"], database.journal.renewed
+
+    assert kept_centrally(tmp_path / "here", central, run_and_backup) == 1
+    put_back(backup, journal)
+    numbers, rows, lost, renewed = kept_centrally(tmp_path / "here", central, later)
+    assert (numbers, rows, lost) == ([3, 4], [("CLOSED", 2)] * 4, 0)
+    assert "put back" in renewed
+
+
+def test_what_a_moved_directory_had_not_yet_told_the_database_is_told_once(tmp_path):
+    """The records that wait in the journal keep their id: whichever of two copies brings them, the tables have them once."""
+    (tmp_path / "here").mkdir()
+    central = tmp_path / "central.db"
+
+    async def gone_at_the_end(database):
+        number = await database.writer.open_run("lab", "test", "ana", "", {"classes": {}}, "build", [])
+        await good(database)
+        central.rename(tmp_path / "away")
+        await gone(database)
+        await database.writer.note(number, "ana", "waits")
+        shutil.copytree(tmp_path / "here", tmp_path / "there")
+        return number
+
+    async def read(database):
+        await good(database)
+        return [each["text"] for each in (await database.reads.run(1))["notes"]]
+
+    assert kept_centrally(tmp_path / "here", central, gone_at_the_end) == 1
+    (tmp_path / "away").rename(central)
+    assert kept_centrally(tmp_path / "there", central, read) == ["waits"]
+    assert kept_centrally(tmp_path / "here", central, read) == ["waits"]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import contextlib
 import json
 import random
 import resource
+import shutil
 import signal
 import sqlite3
 import time
@@ -68,13 +69,77 @@ def test_a_first_line_that_is_damaged_costs_what_was_before_it_only(tmp_path):
     journal.path.write_bytes(b"x" + journal.path.read_bytes())
     again = Journal(tmp_path)
     again.open()
-    assert (again.damaged, again.id, again.last, again.kept.remembered) == (1, journal.id, 5, {f"fact-{index}": index for index in range(1, 6)})
+    assert (again.damaged, again.former, again.last, again.kept.remembered) == (1, [(journal.id, 5)], 5, {f"fact-{index}": index for index in range(1, 6)})
     again.append([(6, {"kind": "remember", "system": "lab", "key": "fact-6", "value": 6})])
     again.close()
     third = Journal(tmp_path)
     third.open()
     assert (third.damaged, third.last) == (0, 6)
     third.close()
+
+
+def test_a_journal_at_its_place_keeps_its_id_over_any_number_of_openings(tmp_path):
+    journal = journal_of(tmp_path)
+    journal.compact(3)
+    journal.close()
+    for _ in range(2):
+        again = Journal(tmp_path)
+        again.open()
+        assert (again.id, again.former, again.renewed, [sequence for sequence, _ in again.records(0)]) == (journal.id, [], "", [4, 5])
+        again.close()
+
+
+def copied(tmp_path):
+    (tmp_path / "there").mkdir()
+    shutil.copy(tmp_path / "journal.jsonl", tmp_path / "there")
+    return tmp_path / "there", None
+
+
+def on_another_host(tmp_path):
+    return tmp_path, "another"
+
+
+def put_back(tmp_path):
+    shutil.copy(tmp_path / "journal.jsonl", tmp_path / "backup")
+    (tmp_path / "backup").replace(tmp_path / "journal.jsonl")
+    return tmp_path, None
+
+
+def of_an_older_version(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    header = json.loads(first)
+    del header["place"], header["former"]
+    path.write_bytes(json.dumps(header).encode() + b"\n" + b"".join(rest))
+    return tmp_path, None
+
+
+@pytest.mark.parametrize("how,why", [(copied, "a copy of"), (on_another_host, "a copy of"), (put_back, "put back"), (of_an_older_version, "does not say")])
+def test_a_journal_that_is_not_at_its_place_goes_on_under_a_new_id(tmp_path, how, why):
+    journal = journal_of(tmp_path)
+    journal.close()
+    directory, host = how(tmp_path)
+    again = Journal(directory, host)
+    again.open()
+    assert again.id != journal.id and why in again.renewed and (again.last, again.damaged, again.kept.remembered["fact-5"]) == (5, 0, 5)
+    again.append([(6, {"kind": "remember", "system": "lab", "key": "fact-6", "value": 6})])
+    again.close()
+    third = Journal(directory, host)
+    third.open()
+    assert (third.id, third.renewed, third.former, third.damaged) == (again.id, "", [(journal.id, 5)], 0)
+    assert [(sequence, third.id_of(sequence)) for sequence, _ in third.records(4)] == [(5, journal.id), (6, again.id)]
+    third.close()
+
+
+def test_what_tables_have_of_a_copy_ends_where_it_was_copied(tmp_path):
+    journal = journal_of(tmp_path)
+    journal.close()
+    directory, _ = copied(tmp_path)
+    copy = Journal(directory)
+    copy.open()
+    assert copy.applied({}) is None and copy.applied({"another": 9}) is None
+    assert copy.applied({journal.id: 3}) == 3 and copy.applied({journal.id: 500}) == 5 and copy.applied({journal.id: 500, copy.id: 7}) == 7
+    copy.close()
 
 
 def test_compacting_keeps_what_stands_and_what_is_not_applied(tmp_path):

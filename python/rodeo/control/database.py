@@ -60,6 +60,7 @@ class Database:
         self._threads = []
         self._engine = self._connection = self._identity = None
         self._dirty = False
+        self._lined_up = False  # once, since it was opened
         self._touched = set()  # runs of which something was written since their run.json
         self._missing_s = None
         self._next_s = 0.0
@@ -74,6 +75,8 @@ class Database:
         self._sequence, self._applied = self.journal.last, self.journal.after
         if self.journal.damaged:
             LOG.error("%s: %d lines are damaged and left out", self.journal.path, self.journal.damaged)
+        if self.journal.renewed:
+            LOG.warning("%s: %s; it goes on under a new id", self.journal.path, self.journal.renewed)
         self._connect(first=True)
         for target in (self._write_journal, self._write_tables):
             thread = threading.Thread(target=target, daemon=True, name=f"rodeo {target.__name__.strip('_')}")
@@ -239,7 +242,9 @@ class Database:
                 records = [self._pending[index] for index in range(min(BATCH, len(self._pending)))]
             if not records:
                 return self._compact(least=COMPACT_BYTES)
-            unusable = self._transaction(lambda connection: apply.batch(connection, self.journal.id, records))
+            journal = self.journal.id_of(records[0][0])
+            records = [each for each in records if self.journal.id_of(each[0]) == journal]
+            unusable = self._transaction(lambda connection: apply.batch(connection, journal, records))
             if self._connection is None:
                 return None
             self._touched.update(number for _, record in records if record["kind"] in IN_RUN_JSON and isinstance(number := record.get("run", record.get("number")), int))
@@ -363,12 +368,18 @@ class Database:
             self.schema.bring_up(self._connection)
             self._identity = self.schema.identity()
             with self._connection.begin():
-                last = self._connection.execute(sa.select(journal.c.last).where(journal.c.id == self.journal.id)).scalar()
+                rows = self._connection.execute(sa.select(journal.c.id, journal.c.last).where(journal.c.id.in_(self.journal.ids)))
+                lasts = {row.id: row.last for row in rows}
+            if not self._lined_up and lasts.get(self.journal.id, 0) > self.journal.opened_last:
+                with self._of_journal:
+                    self.journal.renew("the database has later records of it: it was put back from a copy")
+                LOG.warning("%s: %s; it goes on under a new id", self.journal.path, self.journal.renewed)
+            last = self.journal.applied(lasts)
             if create and not self.journal.fresh:
                 LOG.error("%s was not there, and is begun anew; rodeo runs import reads the run.json of former runs into it", self.schema)
             self._line_up(last)
             with self._connection.begin():
-                self._unusable = self._connection.execute(sa.select(sa.func.count()).select_from(unusable).where(unusable.c.journal == self.journal.id)).scalar()
+                self._unusable = self._connection.execute(sa.select(sa.func.count()).select_from(unusable).where(unusable.c.journal.in_(self.journal.ids))).scalar()
         except Exception as error:
             if isinstance(error, Refused) and error.code == "control.package":
                 raise
@@ -398,7 +409,7 @@ class Database:
                 waiting.update({sequence: record for sequence, record in self._unwritten.items() if sequence > last})
                 self._pending = deque(sorted(waiting.items()))
                 self._applied = self._pending[0][0] - 1 if self._pending else self._sequence - len(self._incoming)
-                self._why, self._since_ns = "", time.time_ns()
+                self._why, self._since_ns, self._lined_up = "", time.time_ns(), True
                 self._wake_tables.notify_all()
 
     def _seed(self):
