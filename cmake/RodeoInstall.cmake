@@ -75,7 +75,8 @@ if(TARGET rodeo_command)
 
   # Documents and examples.
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "figures" EXCLUDE PATTERN "*.png" EXCLUDE)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+    PATTERN "data" EXCLUDE PATTERN "__pycache__" EXCLUDE PATTERN "*.data" EXCLUDE PATTERN "*.felix" EXCLUDE PATTERN "*.writing" EXCLUDE PATTERN "run*.json" EXCLUDE)
 endif()
 # Debian has its own places and names for these.
 if(NOT RODEO_PACKAGE STREQUAL "debian")

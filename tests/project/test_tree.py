@@ -111,6 +111,23 @@ def test_no_path_of_one_machine_is_committed():
     assert not found
 
 
+RUN_TIME = re.compile(r"(^|/)(agent\.(json|log|lock)|journal\.jsonl.*|runs\.db.*|run(-\d+.*)?\.json|core(\.\d+)?)$|\.(lock|pid|sock|writing|data|felix|log)$|(^|/)(data|runs)/\d{6}/")
+
+
+def test_nothing_that_a_run_leaves_behind_is_committed():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("host: not a git clone: " + listed.stderr.strip())
+    assert not [name for name in listed.stdout.split("\0") if RUN_TIME.search(name) and not name.startswith("tests/fuzz/corpus/")]
+
+
+def test_nothing_that_a_run_leaves_behind_is_installed():
+    """The rules of installation leave out the directories that a control room and readouts write beside the examples."""
+    rules = (ROOT / "cmake" / "RodeoInstall.cmake").read_text()
+    [examples] = re.findall(r"install\(DIRECTORY \$\{CMAKE_SOURCE_DIR\}/examples[^)]*\)", rules)
+    assert all(f'PATTERN "{pattern}" EXCLUDE' in examples for pattern in ("data", "*.data", "*.felix", "*.writing", "run*.json"))
+
+
 def test_try_stands_in_no_braced_list():
     """g++ 12 does not destroy the members of a braced list that were made before a statement expression returns."""
     braced = re.compile(r"([{,]\s*\.\w+ = |\{)RODEO_TRY(_WITHIN)?\(")
