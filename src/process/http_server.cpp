@@ -67,8 +67,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void reply() {
     const auto& request = parser_->get();
     HttpReply answer;
-    if (request.method() != http::verb::get) {
-      answer = {.status = 405, .content_type = "text/plain; charset=utf-8", .body = "only GET\n"};
+    const bool head = request.method() == http::verb::head;
+    if (request.method() != http::verb::get && !head) {
+      answer = {.status = 405, .content_type = "text/plain; charset=utf-8", .body = "only GET and HEAD\n"};
     } else {
       try {
         answer = answer_(std::string(request.target()));
@@ -81,8 +82,13 @@ class Session : public std::enable_shared_from_this<Session> {
     response_.result(answer.status);
     response_.set(http::field::content_type, answer.content_type);
     response_.keep_alive(request.keep_alive());
-    response_.body() = std::move(answer.body);
-    response_.prepare_payload();
+    if (answer.status == 405) response_.set(http::field::allow, "GET, HEAD");
+    if (head) {
+      response_.content_length(answer.body.size());  // of what GET would bring
+    } else {
+      response_.body() = std::move(answer.body);
+      response_.prepare_payload();
+    }
     http::async_write(stream_, response_, [self = shared_from_this()](beast::error_code error, std::size_t) {
       if (!error && self->response_.keep_alive()) self->read();
     });

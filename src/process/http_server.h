@@ -1,4 +1,4 @@
-// A small HTTP server for metrics: one thread, GET only, the answer computed when it is asked for. The HTTP library is included by
+// A small HTTP server for metrics: one thread, GET and HEAD, the answer computed when it is asked for. The HTTP library is included by
 // http_server.cpp alone.
 #pragma once
 
@@ -18,7 +18,7 @@ struct HttpReply {
 
 class HttpServer {
  public:
-  /// Called on the server's thread, one at a time, with the path of a GET request.
+  /// Called on the server's thread, one at a time, with the path and query of a request.
   using Answer = std::function<HttpReply(const std::string& target)>;
 
   /// Whether that is an address and a port; error process.http.

@@ -1,15 +1,23 @@
 #include <gmock/gmock.h>
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cmath>
 
+#include "base/fd_socket.h"
 #include "process/http_client.h"
 #include "process/http_server.h"
+#include "process/prometheus.h"
 #include "process/prometheus_query.h"
 
 namespace rodeo::process {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Pair;
 
@@ -55,6 +63,31 @@ TEST(HttpClient, GetsWhatOurServerAnswers) {
   EXPECT_EQ(answer->status, 404u);
   EXPECT_EQ(answer->body, "no such thing");
   EXPECT_EQ(asked, "/a?query=sum%28a%7Bb%3D%22c%20d%22%7D%29");
+}
+
+/// What the server answers to one request, until it closes the connection.
+std::string raw_answer(const std::string& address, const std::string& method) {
+  const auto port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) return {};
+  const std::string request = method + " /metrics?x=y HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+  if (::write(socket.get(), request.data(), request.size()) != static_cast<ssize_t>(request.size())) return {};
+  std::string said;
+  char part[4096];
+  for (ssize_t n = 0; (n = ::read(socket.get(), part, sizeof(part))) > 0;) said.append(part, static_cast<std::size_t>(n));
+  return said;
+}
+
+TEST(HttpServer, AnswersHeadAsGetWithoutTheBodyAndRefusesOtherMethods) {
+  const HttpServer server("127.0.0.1:0", metrics_answer([] { return std::string("rodeo_up 1\n"); }));
+  EXPECT_THAT(raw_answer(server.address(), "GET"), AllOf(HasSubstr("200 OK"), EndsWith("\r\n\r\nrodeo_up 1\n")));
+  EXPECT_THAT(raw_answer(server.address(), "HEAD"),
+              AllOf(HasSubstr("200 OK"), HasSubstr("Content-Length: 11"), EndsWith("\r\n\r\n")));
+  EXPECT_THAT(raw_answer(server.address(), "POST"), AllOf(HasSubstr("405"), HasSubstr("Allow: GET, HEAD")));
 }
 
 TEST(HttpClient, WhatIsNoAddressIsRefused) {

@@ -26,6 +26,8 @@ TEST(PrometheusText, ASampleWithoutLabelsIsBare) {
 TEST(PrometheusText, IsServedUnderOnePath) {
   const auto answer = metrics_answer([] { return std::string("text"); });
   EXPECT_EQ(answer("/metrics").body, "text");
+  EXPECT_EQ(answer("/metrics?x=y").body, "text");
+  EXPECT_EQ(answer("/metricsx").status, 404U);
   EXPECT_EQ(answer("/metrics").status, 200U);
   EXPECT_EQ(answer("/").status, 404U);
 }
