@@ -19,11 +19,17 @@ Error refused(const std::filesystem::path& directory, std::string why) {
   return Error{"base.runtime_dir", fmt::format("cannot use the runtime directory: {}", why), directory.string(), kNext};
 }
 
+/// A session's directory that is missing, or another user's (`sudo` keeps the variable), is no place for this user's sockets.
+bool is_own_directory(const char* path) {
+  struct stat found{};
+  return ::stat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid();
+}
+
 }  // namespace
 
 std::filesystem::path runtime_directory_name() {
   if (const char* own = std::getenv("RODEO_RUNTIME_DIR"); own != nullptr && *own != '\0') return own;
-  if (const char* xdg = std::getenv("XDG_RUNTIME_DIR"); xdg != nullptr && *xdg != '\0')
+  if (const char* xdg = std::getenv("XDG_RUNTIME_DIR"); xdg != nullptr && is_own_directory(xdg))
     return std::filesystem::path(xdg) / "rodeo";
   return fmt::format("/tmp/rodeo-{}", ::geteuid());
 }

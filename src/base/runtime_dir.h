@@ -1,5 +1,5 @@
-// The directory of sockets and locks that processes of one user share: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo, else
-// /tmp/rodeo-UID.
+// The directory of sockets and locks that processes of one user share: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo where that directory is
+// there and the user's own, else /tmp/rodeo-UID.
 #pragma once
 
 #include <filesystem>

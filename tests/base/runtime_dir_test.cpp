@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace rodeo::base {
@@ -36,6 +38,20 @@ TEST_F(RuntimeDir, IsTheUsersOwnAndMadeForTheUserAlone) {
 TEST_F(RuntimeDir, LiesInTheSessionsDirectoryWhereThereIsOne) {
   ::setenv("XDG_RUNTIME_DIR", scratch_.c_str(), 1);
   EXPECT_EQ(runtime_directory_name(), scratch_ / "rodeo");
+}
+
+TEST_F(RuntimeDir, LiesBelowTmpWhereTheSessionsDirectoryIsMissingOrAnotherUsers) {
+  const std::filesystem::path fallback = "/tmp/rodeo-" + std::to_string(::geteuid());
+  ::setenv("XDG_RUNTIME_DIR", (scratch_ / "missing").c_str(), 1);
+  EXPECT_EQ(runtime_directory_name(), fallback);
+  std::ofstream(scratch_ / "file") << "no directory";
+  ::setenv("XDG_RUNTIME_DIR", (scratch_ / "file").c_str(), 1);
+  EXPECT_EQ(runtime_directory_name(), fallback);
+  ::setenv("XDG_RUNTIME_DIR", ::geteuid() == 0 ? scratch_.c_str() : "/", 1);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(scratch_.c_str(), 65534, 65534), 0);
+  }
+  EXPECT_EQ(runtime_directory_name(), fallback);
 }
 
 TEST_F(RuntimeDir, IsRefusedIfOthersMayWriteToIt) {

@@ -16,12 +16,21 @@ ROOM = ".room"  # the Unix socket of a control room is SYSTEM.room; its lock SYS
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
 
 
+def is_own_directory(path):
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
 def runtime_directory(make=True) -> Path:
-    """The directory of this user's sockets, as the C++ side has it: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo, else /tmp/rodeo-UID.
+    """The directory of this user's sockets, as the C++ side has it: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo where that is there and the user's own, else
+    /tmp/rodeo-UID.
     Made with mode 0700 unless `make` is false. Refused(base.runtime_dir) if it is somebody else's or others may write to it."""
     if own := os.environ.get("RODEO_RUNTIME_DIR"):
         directory = Path(own)
-    elif session := os.environ.get("XDG_RUNTIME_DIR"):
+    elif (session := os.environ.get("XDG_RUNTIME_DIR")) and is_own_directory(session):
         directory = Path(session) / "rodeo"
     else:
         directory = Path(f"/tmp/rodeo-{os.geteuid()}")
