@@ -101,8 +101,24 @@ void print_keys(const std::vector<const ListedKey*>& keys, OutputFormat format) 
   print(list.dump() + "\n");
 }
 
-/// A table: its help, and one line for each of its keys.
-void print_table(const TableDeclaration& declaration, const std::vector<ListedKey>& keys, OutputFormat format) {
+std::string heading(const TableDeclaration& declaration) {
+  return declaration.form == TableDeclaration::Form::array ? "[[" + declaration.path + "]]" : "[" + declaration.path + "]";
+}
+
+/// The tables right below one, a line each with the first sentence of their help.
+std::string tables_below(const std::string& path, const std::vector<TableDeclaration>& tables) {
+  std::string lines;
+  for (const TableDeclaration& table : tables) {
+    if (!table.path.starts_with(path + ".") || table.path.find('.', path.size() + 1) != std::string::npos) continue;
+    const std::string help = table.help.substr(0, table.help.find(". "));
+    lines += fmt::format("  {:<28}  {}\n", heading(table), wrapped(help, columns_on_stdout(), 32, 32));
+  }
+  return lines;
+}
+
+/// A table: its help, one line for each of its keys, and the tables below it.
+void print_table(const TableDeclaration& declaration, const std::vector<TableDeclaration>& tables,
+                 const std::vector<ListedKey>& keys, OutputFormat format) {
   Table table({{"key", "key"}, {"of", "component"}, {"type", "type"}, {"default", "default"}, {"", "help"}});
   for (const ListedKey& listed : keys) {
     if (listed.table != &declaration) continue;
@@ -112,12 +128,12 @@ void print_table(const TableDeclaration& declaration, const std::vector<ListedKe
                    listed.key.required ? Json("required") : Json(settings::default_text(listed.key)),
                    help.substr(0, help.find(". "))});
   }
-  if (format == OutputFormat::table) {
-    const bool array = declaration.form == TableDeclaration::Form::array;
-    print(fmt::format("{}\n  {}\n\n", array ? "[[" + declaration.path + "]]" : "[" + declaration.path + "]",
-                      help_text(declaration.help)));
-  }
-  table.print(format);
+  if (format != OutputFormat::table) return table.print(format);
+  print(fmt::format("{}\n  {}\n\n", heading(declaration), help_text(declaration.help)));
+  if (table.rows() > 0) table.print(format);
+  if (const std::string below = tables_below(declaration.path, tables); !below.empty())
+    print(fmt::format("{}tables below it (rodeo explain {}.NAME):\n{}", table.rows() > 0 ? "\n" : "", declaration.path,
+                      below));
 }
 
 void print_code(const ErrorCode& code, OutputFormat format) {
@@ -155,13 +171,16 @@ bool same_word(std::string_view one, std::string_view other) {
 }
 
 Result<ExitCode> explain(const Options& options) {
-  if (const ErrorCode* code = find_error_code(options.name); code != nullptr) {
+  const auto tables = system_tables();
+  // Some tables have the name of an error about them: people get both, a program gets one document, the error.
+  const ErrorCode* const code = find_error_code(options.name);
+  const bool table_too = std::ranges::any_of(tables, [&](const auto& table) { return table.path == options.name; });
+  if (code != nullptr && (!table_too || options.format != OutputFormat::table)) {
     print_code(*code, options.format);
     return ExitCode::done;
   }
   readout::Library library;
   for (const std::string& plugin : options.plugins) RODEO_TRY(library.plugins().load(plugin));
-  const auto tables = system_tables();
   const auto keys = settings::list_keys(tables, library.registry());
   const std::string name = without_positions(options.name);
   std::vector<const ListedKey*> found;
@@ -181,7 +200,11 @@ Result<ExitCode> explain(const Options& options) {
   for (const TableDeclaration& declaration : tables) {
     known.push_back(declaration.path);
     if (declaration.path != name || !words.empty()) continue;
-    print_table(declaration, keys, options.format);
+    print_table(declaration, tables, keys, options.format);
+    if (code != nullptr) {
+      print("\nThe error code of this name:\n\n");
+      print_code(*code, options.format);
+    }
     return ExitCode::done;
   }
   // A key without its table is what one remembers: `timeout` finds readout.builder.timeout.
@@ -197,7 +220,7 @@ Result<ExitCode> explain(const Options& options) {
     print_keys(found, options.format);
     return ExitCode::done;
   }
-  for (const ErrorCode& code : error_codes()) known.emplace_back(code.code);
+  for (const ErrorCode& each : error_codes()) known.emplace_back(each.code);
   std::string next = base::did_you_mean(name, known);
   if (next.empty())
     next =

@@ -200,6 +200,20 @@ def test_explain_knows_tables_and_codes(rodeo):
     assert json.loads(rodeo("explain", "cli.usage", "-o", "json").stdout)["exit_status"] == 2
 
 
+def test_explain_shows_the_tables_below_a_table_and_a_table_that_shares_its_name_with_an_error(rodeo):
+    said = rodeo("explain", "network").stdout
+    assert "[network.topology]" in said and "[network.sweep]" in said and "[[network.sweep.axis]]" not in said
+    said = rodeo("explain", "network.topology").stdout
+    assert said.startswith("[network.topology]") and "readouts" in said and "exit status 2" in said
+    assert json.loads(rodeo("explain", "network.topology", "-o", "json").stdout)["code"] == "network.topology"
+
+
+def test_every_table_that_a_message_sends_people_to_has_something_to_show(rodeo):
+    for name in ("readout", "router", "emulator", "farm", "network", "network.sweep"):
+        said = rodeo("explain", name).stdout
+        assert len(said.splitlines()) > 4, said
+
+
 def test_explain_suggests_what_was_meant(rodeo):
     assert "did you mean `readout.builder.timeout`?" in rodeo("explain", "readout.builder.tiemout", exit_code=2).stderr
 
