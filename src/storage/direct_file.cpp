@@ -48,6 +48,7 @@ void DirectFile::go_through_cache() {
 }
 
 Room DirectFile::make_room(std::uint64_t bytes) {
+  bytes += kKeptForRecord;
   if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
   std::uint64_t most = ~std::uint64_t{0};
   if (settings_.min_free_bytes > 0) {

@@ -3,6 +3,7 @@
 import json
 import resource
 import signal
+import subprocess
 
 import pytest
 from conftest import ROOT
@@ -54,6 +55,21 @@ def test_the_examples_that_write_number_their_runs_by_themselves():
     for example in (ROOT / "examples").rglob("*.toml"):
         text = example.read_text()
         assert 'type = "file_writer"' not in text or "\nnumber = " not in text, f"{example.name} runs only once"
+
+
+def test_a_run_that_fills_its_disk_to_the_last_byte_keeps_its_record(rodeo, tmp_path_factory):
+    disk = tmp_path_factory.mktemp("disk")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True).returncode != 0:
+        pytest.skip("host: needs root, to mount a small disk")
+    try:
+        done = rodeo("readout", write_configuration(rodeo), "--set", f"readout.consumer[2].directory={disk}", "--set", "readout.consumer[2].min_free=0",
+                     "--set", "readout.input.rate=20kHz", "--seconds", 60, exit_code=1, timeout=120)
+        record = json.loads((disk / "run.json").read_text())
+        assert record["run"]["condition"] == "ABORTED" and "the disk is full" in record["run"]["failure"] and record["files"]
+        assert "run.json" not in done.stderr
+        rodeo("data", "verify", *disk.glob("*.data"))
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_a_limit_on_the_size_of_files_is_not_blamed_on_the_disk(rodeo):
