@@ -1,4 +1,7 @@
-"""What to do where a Python package is missing: who has a clone does something else than who has installed us."""
+"""What to do where a Python package is missing: it differs between a clone and an installation."""
+
+import os
+from pathlib import Path
 
 
 def remedy():
@@ -7,4 +10,11 @@ def remedy():
         from rodeo._version import INSTALLED
     except ImportError:
         INSTALLED = False
-    return "sudo rodeo-python-packages" if INSTALLED else "tools/setup run"
+    if not INSTALLED:
+        return "tools/setup run"
+    # PREFIX/lib[64]/rodeo/python/rodeo/missing.py
+    installer = next((each / "sbin" / "rodeo-python-packages" for each in Path(__file__).resolve().parents if (each / "sbin" / "rodeo-python-packages").exists()), None)
+    if installer is None:
+        return "pip install numpy"  # of the wheel
+    command = "rodeo-python-packages" if str(installer.parent) in ("/sbin", "/usr/sbin", "/usr/local/sbin") else str(installer)
+    return command if os.access(installer.parent, os.W_OK) else f"sudo {command}"

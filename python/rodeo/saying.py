@@ -1,4 +1,4 @@
-"""What programs say to people on stderr. Nobody who listens - stderr is closed, on a full disk, or its reader has ended - is no reason to do less."""
+"""What programs say to people on stderr. A failed write to stderr stops nothing: it may be closed, on a full disk, or its reader may have ended."""
 
 import atexit
 import os

@@ -51,7 +51,8 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
   setenv("RODEO", (command_directory() / "rodeo").c_str(), 1);
   setenv("RODEO_REVISION", RODEO_REVISION, 1);
   if (base::log_level() == base::LogLevel::debug) setenv("RODEO_LOG", "debug", 1);
-  std::vector<std::string> command{python_interpreter(), "-B", "-m", module};
+  std::vector<std::string> command{python_interpreter(), "-B", "-m"};
+  if (!module.empty()) command.insert(command.end(), {"rodeo.program", module});
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
@@ -71,15 +72,12 @@ std::optional<std::filesystem::path> python_package() {
 
 std::string python_interpreter() {
   if (const std::string named = environment("RODEO_PYTHON"); !named.empty()) return named;
-  if (const auto found = find_beside({"../.venv/bin/python3", RODEO_VENV "/bin/python3"})) return found->string();
+  if (const auto found = find_beside({"../.venv/bin/python3", "../lib/rodeo/venv/bin/python3", RODEO_VENV "/bin/python3"}))
+    return found->string();
   return RODEO_PYTHON3;
 }
 
-Result<std::vector<std::string>> python_words() {
-  auto command = RODEO_TRY(python_command("", {}));
-  command.pop_back();
-  return command;
-}
+Result<std::vector<std::string>> python_words() { return python_command("", {}); }
 
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments) {
   const auto command = RODEO_TRY(python_command(module, arguments));

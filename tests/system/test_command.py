@@ -136,6 +136,13 @@ def test_a_full_disk_under_stdout_is_an_error():
     assert done.returncode == 1 and "cli.output" in done.stderr
 
 
+@pytest.mark.parametrize("command", [("runs", "--help"), ("control", "--help"), ("control", "prometheus", "--dashboard")])
+def test_a_full_disk_under_stdout_is_one_error_of_verbs_in_python(command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BINARY, *command], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and done.stderr.count("error[cli.output]") == done.stderr.count("error[") == 1
+
+
 def test_where_nobody_can_be_told_the_exit_status_tells():
     with open("/dev/full", "w") as full:
         assert subprocess.run([BINARY, "vresion"], stdout=full, stderr=full).returncode == 2

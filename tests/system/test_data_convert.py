@@ -4,12 +4,13 @@ import json
 import os
 import resource
 import subprocess
+import sys
 
 import h5py
 import numpy as np
 import pytest
 import uproot
-from conftest import BUILD, scaled
+from conftest import BUILD, ROOT, scaled
 from event_files import read_event_file
 from PIL import Image
 
@@ -254,3 +255,19 @@ def test_names_that_are_no_text(rodeo, samples):
         verb = "plot" if output.endswith(b"png") else "convert"
         done = subprocess.run([BUILD / "rodeo", "data", verb, odd, "--output", os.fsencode(samples) + output], capture_output=True, timeout=scaled(60))
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [("events", "monitor", ROOT / "examples" / "monitor.py", "--input"), ("data", "plot", "--output", "x.png"), ("data", "convert", "--output", "x.h5")], ids=lambda command: " ".join(map(str, command[:2])))
+def test_a_missing_package_is_an_error_with_its_remedy(rodeo, samples, command):
+    interpreter = rodeo.directory / "python"
+    interpreter.write_text(f'#!/bin/sh\nexec {sys._base_executable} -S "$@"\n')  # the standard library alone
+    interpreter.chmod(0o755)
+    rodeo.environment["RODEO_PYTHON"] = str(interpreter)
+    said = rodeo(*command, FILES[0], exit_code=1).stderr
+    assert "Traceback" not in said and "error[cli.python]" in said and "tools/setup run" in said, said
+
+
+def test_a_full_disk_under_stdout_is_not_blamed_on_the_output_file(rodeo, samples):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BUILD / "rodeo", "data", "convert", FILES[0], "--output", "x.h5"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=rodeo.directory, env=rodeo.environment)
+    assert done.returncode == 1 and "error[cli.output]" in done.stderr and "x.h5" not in done.stderr and (rodeo.directory / "x.h5").exists()

@@ -279,7 +279,7 @@ def test_control_and_runs_become_python(rodeo, noun, module):
     with rodeo.start(noun, "verb", "--help", "--", "-x", "--set=a b") as process:
         said, _ = process.communicate(timeout=scaled(60))
     assert process.returncode == 6
-    assert said == f"{process.pid} -B -m {module} verb --help -- -x --set=a b\n"
+    assert said == f"{process.pid} -B -m rodeo.program {module} verb --help -- -x --set=a b\n"
     rodeo.environment["RODEO_PYTHON"] = os.fspath(rodeo.directory / "nowhere")
     assert "cannot run" in rodeo(noun, exit_code=1).stderr
 

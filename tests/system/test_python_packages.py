@@ -21,21 +21,21 @@ esac
 @pytest.fixture
 def host(tmp_path):
     text = (ROOT / "packaging" / "rodeo-python-packages.in").read_text()
-    for name, value in {"CMAKE_INSTALL_FULL_DATADIR": tmp_path / "share", "RODEO_INSTALL_PYTHON_DIR": "/modules", "RODEO_VENV_DIR": tmp_path / "lib" / "venv",
-                        "RODEO_PYTHON3": tmp_path / "python", "RODEO_PYTHON3_NEXT": "install it"}.items():
+    for name, value in {"CMAKE_INSTALL_DATADIR": "share", "CMAKE_INSTALL_LIBDIR": "lib", "RODEO_PYTHON3": tmp_path / "python", "RODEO_PYTHON3_NEXT": "install it"}.items():
         text = text.replace(f"@{name}@", str(value))
     assert "@" not in text.replace('"$@"', "")
-    for name, content in (("command", text), ("python", PYTHON)):
+    (tmp_path / "sbin").mkdir()
+    for name, content in (("sbin/command", text), ("python", PYTHON)):
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(0o755)
     (tmp_path / "share" / "rodeo").mkdir(parents=True)
     (tmp_path / "share" / "rodeo" / "python-packages.txt").write_text("numpy==1\nnanobind==2\n")
 
     def run(*arguments, **environment):
-        return subprocess.run([tmp_path / "command", *arguments], env={**os.environ, "PIP_LOG": str(tmp_path / "log"), "TMPDIR": str(tmp_path), **environment}, text=True, capture_output=True,
+        return subprocess.run([tmp_path / "sbin" / "command", *arguments], env={**os.environ, "PIP_LOG": str(tmp_path / "log"), "TMPDIR": str(tmp_path), **environment}, text=True, capture_output=True,
                               timeout=scaled(30))
 
-    run.venv, run.log = tmp_path / "lib" / "venv", tmp_path / "log"
+    run.venv, run.log, run.modules = tmp_path / "lib" / "rodeo" / "venv", tmp_path / "log", tmp_path / "lib" / "rodeo" / "python"
     return run
 
 
@@ -47,7 +47,7 @@ def test_an_environment_is_made_and_made_again(host):
     done = host("--no-index", "--find-links", "/media/wheels")
     assert done.returncode == 0 and there(host) == "new", done.stderr
     assert host.log.read_text().strip().endswith("--no-index --find-links /media/wheels")
-    assert (host.venv / "packages" / "rodeo.pth").read_text() == "/modules\n"
+    assert (host.venv / "packages" / "rodeo.pth").read_text() == f"{host.modules}\n"
     (host.venv / "is").write_text("former")
     assert host().returncode == 0 and there(host) == "new" and [path.name for path in host.venv.parent.iterdir()] == ["venv"]
     assert host("--remove").returncode == 0 and list(host.venv.parent.iterdir()) == []

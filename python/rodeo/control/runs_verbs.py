@@ -321,9 +321,6 @@ def main(argv=None):
         return EXITS.get(refused.code, 5)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; the flush at the end must not complain
-        return 0
 
 
 if __name__ == "__main__":
