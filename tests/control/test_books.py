@@ -118,8 +118,33 @@ def test_a_router_between_cards_and_readouts():
     assert books.lost == {"router_no_subscriber": 3, "router_not_taken": 2, "network_lost": 1} and books.rest == 0
     assert balance({"a": report(100)}, None, None, {"r": (router(0), router(100))}).sent == 100, "a router may generate its data"
     assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, published=90))}).condition == "WRONG"
-    gone = balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), None)})
+    gone = balance({"a": report(100)}, None, None, {"r": (router(0), None)})
     assert gone.rest is None and gone.condition == "INCOMPLETE" and "r did not say" in gone.reasons[0]
+
+
+def test_what_a_readout_had_not_taken_from_a_router_when_it_left_is_undelivered():
+    """A run that is stopped with a backlog: 40 chunks stand in the router's pages, 25 more came when nobody took them."""
+    before, after = router(1000, pending=7, published=1000), router(1100, no_subscriber=25, pending=47, published=1075)
+    books = balance({"a": report(35, condition="INCOMPLETE")}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)})
+    assert books.lost == {"router_no_subscriber": 25, "router_undelivered": 40}
+    assert (books.rest, books.condition) == (0, "INCOMPLETE") and "lost: 25 router_no_subscriber, 40 router_undelivered" in books.reasons
+
+
+def test_undelivered_is_never_more_than_what_is_missing_and_does_not_hide_more():
+    def backlog(built):
+        return balance({"a": report(built)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, pending=20, published=100))})
+
+    assert (backlog(95).lost, backlog(95).condition) == ({"router_undelivered": 5}, "INCOMPLETE"), "its word that it has the others was on its way"
+    assert (backlog(100).lost, backlog(100).condition) == ({}, "GOOD")
+    assert (backlog(70).rest, backlog(70).condition) == (10, "WRONG") and "10 are nowhere" in " ".join(backlog(70).reasons)
+
+
+def test_a_router_that_was_killed_took_the_rest_with_it():
+    for after in (None, router(5)):  # gone, or another life
+        books = balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(10), after), "s": (router(0), router(30, no_subscriber=3))})
+        assert (books.lost, books.rest, books.condition) == ({"not_reported": 37, "router_no_subscriber": 3}, 0, "INCOMPLETE")
+        assert "37 chunks went with r" in books.reasons and "r did not say at the end what it had published" in books.reasons
+    assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), None)}).lost == {}
 
 
 def test_two_readouts_of_the_same_links():

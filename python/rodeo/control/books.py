@@ -1,13 +1,14 @@
 """The books of a run over all of its processes: what the cards sent is what was built and what was lost, by reason; and the verdict that follows.
 
     cards       sent = chunks that hosts can read + what a card lost (card_...)
-    routers     sent = published + no_subscriber + not_taken (router_...)
+    routers     sent = published + no_subscriber + not_taken (router_...); of the published, what readouts had not taken when they left is router_undelivered
     readouts    sent = built + lost by reason; what did not come over the network is network_lost
     the run     sent by the cards = built + every reason
     the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
 
-A rest that a process without a report must have taken with it is lost as `not_reported`; where an input found damage, it is lost as `damaged`. Any other
-rest is WRONG: data went where nobody counts. Cards that count frames of heartbeats (CRU, C-RORC) and not what a readout makes of them can differ: then
+A page that a readout has taken may still count as undelivered, for its word is on its way to the router: so router_undelivered is at most the rest. A rest that a
+process without a report (a readout, a router) must have taken with it is lost as `not_reported`; where an input found damage, it is lost as `damaged`.
+Any other rest is WRONG: data went where nobody counts. Cards that count frames of heartbeats (CRU, C-RORC) and not what a readout makes of them can differ: then
 nobody knows the rest.
 """
 
@@ -109,18 +110,23 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         conditions.append("INCOMPLETE")
         reasons.append(f"{name} left no report")
 
-    routed = _routers(routers, add, reasons, conditions)
+    routed, undelivered, silent = _routers(routers, add, reasons, conditions)
     sent = _cards(cards_before, cards_after, add, reasons, conditions)
     if sent is None and not cards_after:
         sent = routed if routers else (received + lost.get("network_lost", 0) if not missing else None)
-    rest = None if sent is None or (routers and routed is None) else sent - built - sum(lost.values())
+    rest = None if sent is None else sent - built - sum(lost.values())
+    if rest is not None and rest > 0 and undelivered:
+        held = min(rest, undelivered)
+        add("router_undelivered", held)
+        rest -= held
+    silent += missing
     if rest is not None and rest < 0 and len(written) > 1 and routers:
         # Several readouts may take the same links from a router: then chunks are built more often than they were sent, and only each one's own sum can be held.
         reasons.append("several readouts took the same links: the sum over all processes cannot be known")
         rest = None
-    elif rest is not None and rest > 0 and missing:
+    elif rest is not None and rest > 0 and silent:
         add("not_reported", rest)
-        reasons.append(f"{rest} chunks went with {', '.join(missing)}")
+        reasons.append(f"{rest} chunks went with {', '.join(silent)}")
         rest = 0
     elif rest is not None and rest > 0 and _damaged(written.values(), routers):
         add("damaged", rest)
@@ -240,24 +246,24 @@ def _missed(status):
 
 
 def _routers(routers, add, reasons, conditions):
-    """Chunks that routers took from their inputs; None if one did not say, or there are none."""
-    taken = 0
+    """(chunks that routers took from their inputs, None if one did not say, or there are none; chunks in pages that subscribers of data had not taken when they
+    left; names of routers that did not say)."""
+    taken, undelivered, silent = 0, 0, []
     for name, (before, after) in sorted(routers.items()):
         counts = {
             key: grown(value(before, "chunks", key) or 0 if before else None, value(after, "chunks", key))
-            for key in ("sent", "published", "no_subscriber", "not_taken")
+            for key in ("sent", "published", "no_subscriber", "not_taken", "pending")
         }
         if counts["sent"] is None:
             conditions.append("INCOMPLETE")
             reasons.append(f"{name} did not say at the end what it had published")
-            taken = None
+            silent.append(name)
             continue
         for reason in ("no_subscriber", "not_taken"):
             add(f"router_{reason}", counts[reason])
-        if counts["published"] is not None and counts["sent"] != counts["published"] + (counts["no_subscriber"] or 0) + (counts["not_taken"] or 0):
+        accounted = sum(counts[key] or 0 for key in ("published", "no_subscriber", "not_taken"))
+        if counts["published"] is not None and counts["sent"] != accounted:
             conditions.append("WRONG")
-            reasons.append(
-                f"{name} took {counts['sent']} chunks and accounts for {counts['published'] + (counts['no_subscriber'] or 0) + (counts['not_taken'] or 0)}"
-            )
-        taken = None if taken is None else taken + counts["sent"]
-    return taken if routers else None
+            reasons.append(f"{name} took {counts['sent']} chunks and accounts for {accounted}")
+        taken, undelivered = taken + counts["sent"], undelivered + (counts["pending"] or 0)
+    return (taken if routers and not silent else None), undelivered, silent

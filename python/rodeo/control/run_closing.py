@@ -98,7 +98,8 @@ class Closing:
             await c.keep_run(blocks=[block.as_json() for block in blocks])
 
     def _statuses(self, kind):
-        return {each.name: each.status for each in self.c.observer.members.values() if each.member.kind == kind and each.alive and each.status}
+        """What those of a kind have said last. What a lost one said is too old for the books."""
+        return {each.name: each.status for each in self.c.observer.members.values() if each.member.kind == kind and each.alive and each.phase != "lost" and each.status}
 
     async def _links_of_routers(self):
         """Which links a router brings can be asked only while it lives."""

@@ -39,7 +39,6 @@ class OpenRun:
     lives: dict = field(default_factory=dict)  # of these -> reports of its lives in this run, the paths where it leaves them
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
-    cards_last: dict = field(default_factory=dict)  # the last that was seen, for those that die
     blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json(); each has a record of its own
 
     def row(self):
@@ -62,7 +61,7 @@ class OpenRun:
         known = {name: each for name, each in value.items() if name in cls.__dataclass_fields__}
         for name in ("flags", "expected"):
             known[name] = [each for each in known.get(name) or [] if isinstance(each, str)]
-        for name in ("lives", "cards_before", "routers_before", "cards_last"):
+        for name in ("lives", "cards_before", "routers_before"):
             known[name] = known.get(name) if isinstance(known.get(name), dict) else {}
         known["blocks"] = [each for each in known.get("blocks") or [] if isinstance(each, dict)]
         return cls(**{**known, "flags": set(known["flags"])})
@@ -142,7 +141,7 @@ def add_events(files, reports):
 
 
 def settle(run, reports, cards_after, routers_after, *, robs=None, kinds=None, aborted=False):
-    """The Books of a run; `kinds` as of collect_reports(). A card that died has what was seen of it last."""
+    """The Books of a run; `kinds` as of collect_reports(). Who died or is lost has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
         reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds, flags=tuple(sorted(run.flags)), aborted=aborted)

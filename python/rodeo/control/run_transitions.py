@@ -8,6 +8,7 @@ import time
 from rodeo.control import run_keeping
 from rodeo.control.acts import Overtaken
 from rodeo.control.bring_up import launch_missing
+from rodeo.control.draining import Draining
 from rodeo.control.launching import Late
 from rodeo.control.reactions import gone_on
 from rodeo.control.refused import Refused
@@ -209,11 +210,29 @@ async def close_row(c, act, *, state, aborted=False):
     try:
         run = c.run
         await c.keep_run(stopped_ns=run.stopped_ns or time.time_ns(), state="CLOSING")
+        await _drained(c, act, run)
         act.waiting_for = ["reports, files and sums"]
         await c.look()
         return await c.close_books(act, state, aborted)
     finally:
         act.sealed = sealed
+
+
+async def _drained(c, act, run):
+    """Readouts that ended with a backlog leave chunks in routers and cards: routers read on, and count them. One whose answer is late is waited for until it is lost."""
+    sources = [each for each in c.observer.members.values() if each.member.kind in ("emulator", "router")]
+    draining = Draining(run.cards_before, run.routers_before, c.patience)
+
+    def done():
+        there = [each for each in sources if each.alive and each.phase != "lost"]
+        if late := [each.name for each in there if each.unanswered]:
+            act.waiting_for = [f"{name}: does not answer" for name in late]
+            return False
+        cards, routers = ({each.name: each.status for each in there if each.member.kind == kind and each.status} for kind in ("emulator", "router"))
+        over, act.waiting_for = draining.done(cards, routers, time.monotonic())
+        return over
+
+    await c.until(act, done)
 
 
 async def _relaunched(c, act):
