@@ -43,9 +43,18 @@ class Reports {
  public:
   Reports(const ChainRun& run, std::string_view kind) {
     for (const ChainProcess& one : run.processes) {
-      if (one.kind == kind && !one.report.is_null()) of_.push_back(&one);
+      if (one.kind != kind) continue;
+      if (one.report.is_null()) {
+        ++silent_;
+      } else {
+        of_.push_back(&one);
+      }
     }
   }
+
+  /// There are such processes, and each has left a report.
+  bool complete() const { return silent_ == 0 && !of_.empty(); }
+  bool some_silent() const { return silent_ > 0; }
 
   Json sum(std::initializer_list<std::string_view> path) const {
     Json out = std::uint64_t{0};
@@ -84,6 +93,7 @@ class Reports {
 
  private:
   std::vector<const ChainProcess*> of_;
+  std::size_t silent_ = 0;
 };
 
 Condition condition_named(std::string_view name) {
@@ -98,41 +108,44 @@ int badness(Condition condition) {
   return static_cast<int>(std::ranges::find(kOrder, condition) - std::begin(kOrder));
 }
 
-/// Chunks of all processes: what the card sent is in fragments, or lost by a reason. What went with a process that left no report is `not_reported`.
-Json chunks_of(const ChainRun& run, bool all_reported) {
+/// Chunks of all processes: what was sent is in fragments, or lost by a reason. Cards say what was sent; where one left no report, what the routers took counts,
+/// else what the readouts received. What went with a router or readout that left no report is `not_reported`.
+Json chunks_of(const ChainRun& run) {
   const Reports readouts(run, "readout");
   const Reports routers(run, "router");
   const Reports emulators(run, "emulator");
   Json lost = Json::object();
+  std::uint64_t lost_sum = 0;
   const auto lose = [&](const std::string& reason, const Json& chunks) {
-    if (chunks.number() > 0) add(lost[reason], chunks);
+    if (count(chunks) == 0) return;
+    add(lost[reason], chunks);
+    lost_sum += count(chunks);
   };
-  std::uint64_t sent = 0;
+  std::uint64_t by_cards = 0;
   const Json functions = emulators.list({"functions"});
   for (const Json& function : functions.elements()) {
-    sent += count(member(function, "chunks"));
-    for (const std::string_view name : emulator::kChunkLosses) {
-      const Json& chunks = at(function, {"counters", name});
-      lose(fmt::format("card_{}", name.substr(name.find('_') + 1)), chunks);
-      sent += count(chunks);
-    }
+    by_cards += count(member(function, "chunks"));
+    for (const std::string_view name : emulator::kChunkLosses)
+      lose(fmt::format("card_{}", name.substr(name.find('_') + 1)), at(function, {"counters", name}));
   }
+  by_cards += lost_sum;
+  const std::uint64_t by_routers = count(routers.sum({"chunks", "sent"})) + lost_sum;
   for (const char* const reason : {"no_subscriber", "not_taken"})
     lose(fmt::format("router_{}", reason), routers.sum({"chunks", reason}));
   lose("network_lost", readouts.sum({"input", "network_lost"}));
-  const Json by_readouts = readouts.sums({"chunks", "lost"});
-  for (const auto& [reason, chunks] : by_readouts.members()) lose(reason, chunks);
+  const std::uint64_t by_readouts = count(readouts.sum({"chunks", "sent"})) + lost_sum;
+  const Json reasons = readouts.sums({"chunks", "lost"});
+  for (const auto& [reason, chunks] : reasons.members()) lose(reason, chunks);
+
+  const std::uint64_t sent = emulators.complete() ? by_cards : routers.complete() ? by_routers : by_readouts;
+  const bool silent = (emulators.complete() && routers.some_silent()) ||
+                      ((emulators.complete() || routers.complete()) && readouts.some_silent());
   const std::uint64_t built = count(readouts.sum({"chunks", "built"}));
-  std::uint64_t known = built;
-  for (const auto& [reason, chunks] : lost.members()) known += count(chunks);
-  if (known < sent) {
+  if (built + lost_sum < sent) {
     // Pages that a readout did not say it had: it may have had some.
-    const std::uint64_t pending = std::min(count(routers.sum({"chunks", "pending"})), sent - known);
-    lose("router_undelivered", Json(pending));
-    known += pending;
+    lose("router_undelivered", Json(std::min(count(routers.sum({"chunks", "pending"})), sent - built - lost_sum)));
   }
-  if (!all_reported && known < sent) lose("not_reported", Json(sent - known));
-  if (emulators.all().empty()) sent = known;  // nobody knows what went with the card
+  if (built + lost_sum < sent && silent) lose("not_reported", Json(sent - built - lost_sum));
   return Json::object({{"sent", sent}, {"built", built}, {"lost", std::move(lost)}});
 }
 
@@ -152,7 +165,10 @@ Json farm_of(const ChainRun& run) {
   const farm::Decided decided =
       run.decided.value_or(farm::Decided{events("accepted"), events("rejected"), events("debug"), events("readout_died")});
   const std::uint64_t all = decided.all();
-  const std::uint64_t triggers = emulators.all().empty() ? all : count(emulators.sum({"trigger", "accepted"}));
+  // Without the card's word: what came to the supervisor. Of several lives none knows what came to the others.
+  const std::uint64_t triggers = emulators.complete() ? count(emulators.sum({"trigger", "accepted"}))
+                                 : supervisors.complete() && supervisors.all().size() == 1 ? events("in")
+                                                                                           : all;
   // A recorder that was started again has read back what it had before.
   const std::uint64_t recorded =
       count(recorders.largest({"events", "recorded"})) + count(at(recorders.last(), {"events", "read_back"}));
@@ -269,7 +285,6 @@ Json chain_report(const ChainRun& run) {
   const double accepted = member(trigger, "accepted").number();
   const double offering = member(trigger, "offering_seconds").number();
   const double dead_time = offered > 0 ? (offered - accepted) / offered : 0;
-  const bool all_reported = std::ranges::none_of(run.processes, [](const auto& one) { return one.report.is_null(); });
   Json out = Json::object();
   out["run"] = Json::object({{"name", run.name},
                              {"number", at(Reports(run, "supervisor").last(), {"run", "number"})},
@@ -280,7 +295,7 @@ Json chain_report(const ChainRun& run) {
   out["offered_rate_hz"] = rate(member(trigger, "offered"), offering);
   out["trigger_rate_hz"] = rate(member(trigger, "accepted"), offering);
   out["dead_time_fraction"] = dead_time;
-  out["chunks"] = chunks_of(run, all_reported);
+  out["chunks"] = chunks_of(run);
   out["limited_by"] = limit_of(run, dead_time);
   Json fragments = Json::object();
   for (const char* const key : {"built", "incomplete", "skipped_events", "without_removed_links"})

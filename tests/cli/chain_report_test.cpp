@@ -27,17 +27,19 @@ Json readout(std::uint64_t chunks) {
 ChainRun good_run() {
   return {
       .name = "demo",
-      .processes = {{"card", "emulator",
-                     parsed(R"({"cpu_seconds": 0.5, "trigger": {"offered": 20, "accepted": 10, "offering_seconds": 2.0},
+      .processes =
+          {{"card", "emulator",
+            parsed(R"({"cpu_seconds": 0.5, "trigger": {"offered": 20, "accepted": 10, "offering_seconds": 2.0},
                                     "functions": [{"chunks": 80, "counters": {"chunks_dropped": 0}}]})")},
-                    {"router", "router", parsed(R"({"run": {"condition": "GOOD"}, "chunks": {"not_taken": 0}})")},
-                    {"readout-1", "readout", readout(40)},
-                    {"readout-2", "readout", readout(40)},
-                    {"supervisor", "supervisor",
-                     parsed(R"({"run": {"condition": "GOOD", "number": 7}, "events": {"partial": 0, "reassigned": 2}})")},
-                    {"node-1", "node", parsed(R"({"run": {"condition": "GOOD"}, "latency_us": {"building_p50": 12.5}})")},
-                    {"recorder", "recorder",
-                     parsed(R"({"run": {"condition": "GOOD"}, "events": {"recorded": 4}, "bytes": {"files": 1000},
+           {"router", "router",
+            parsed(R"({"run": {"condition": "GOOD"}, "chunks": {"sent": 80, "published": 80, "not_taken": 0}})")},
+           {"readout-1", "readout", readout(40)},
+           {"readout-2", "readout", readout(40)},
+           {"supervisor", "supervisor",
+            parsed(R"({"run": {"condition": "GOOD", "number": 7}, "events": {"in": 10, "partial": 0, "reassigned": 2}})")},
+           {"node-1", "node", parsed(R"({"run": {"condition": "GOOD"}, "latency_us": {"building_p50": 12.5}})")},
+           {"recorder", "recorder",
+            parsed(R"({"run": {"condition": "GOOD"}, "events": {"recorded": 4}, "bytes": {"files": 1000},
                                     "files": [{"path": "a.data"}]})")}},
       .decided = farm::Decided{.accepted = 3, .rejected = 6, .debug = 1, .lost = 0},
       .failure = ""};
@@ -121,11 +123,50 @@ TEST(ChainReport, ARunThatWasCutShortIsNotWrongForItsSums) {
   EXPECT_EQ(condition(chain_report(run)), "ABORTED");
 }
 
-TEST(ChainReport, WithoutTheCardsReportNothingIsSaidToBeWrong) {
+TEST(ChainReport, WithoutTheCardsReportTheSumIsHeldAgainstWhatRoutersTook) {
   ChainRun run = good_run();
   run.processes[0].report = Json();
+  EXPECT_EQ(condition(chain_report(run)), "INCOMPLETE");
+  EXPECT_EQ(count(chain_report(run), "chunks", "sent"), 80U);
+  EXPECT_TRUE(chain_sum_holds(chain_report(run), 4));
+  run.processes[3].report = readout(39);
+  EXPECT_EQ(condition(chain_report(run)), "WRONG");
+  run.processes[3].report = readout(41);
+  EXPECT_EQ(condition(chain_report(run)), "WRONG");
   run.failure = "card ended before the run";
   EXPECT_EQ(condition(chain_report(run)), "ABORTED");
+}
+
+TEST(ChainReport, WithoutCardsAndRoutersTheSumIsHeldAgainstWhatReadoutsReceived) {
+  ChainRun run = good_run();
+  run.processes[0].report = run.processes[1].report = Json();
+  run.processes[3].report["input"] = parsed(R"({"network_lost": 4})");
+  Json report = chain_report(run);
+  EXPECT_EQ(count(report, "chunks", "sent"), 84U);
+  EXPECT_EQ(count(member(report, "chunks"), "lost", "network_lost"), 4U);
+  EXPECT_EQ(condition(report), "INCOMPLETE");
+  run.processes[3].report["chunks"] = parsed(R"({"sent": 40, "built": 38, "lost": {"late": 1}})");
+  EXPECT_EQ(condition(chain_report(run)), "WRONG");
+}
+
+TEST(ChainReport, OnlyARouterOrReadoutWithoutAReportTakesChunksWithIt) {
+  ChainRun run = good_run();
+  run.processes[3].report = readout(39);
+  run.processes[5].report = Json();  // a node has no chunks
+  EXPECT_EQ(condition(chain_report(run)), "WRONG");
+  run.processes[1].report = Json();
+  const Json report = chain_report(run);
+  EXPECT_EQ(count(member(report, "chunks"), "lost", "not_reported"), 1U);
+  EXPECT_EQ(condition(report), "INCOMPLETE");
+}
+
+TEST(ChainReport, WithoutTheCardsReportTriggersAreThoseThatCameToTheSupervisor) {
+  ChainRun run = good_run();
+  run.processes[0].report = Json();
+  run.decided->rejected = 5;
+  EXPECT_EQ(count(chain_report(run), "farm", "undecided"), 1U);
+  run.decided->rejected = 7;
+  EXPECT_EQ(condition(chain_report(run)), "WRONG");
 }
 
 TEST(ChainParts, ReadoutsShareTheLinksAlsoOfOneFibre) {
