@@ -11,6 +11,7 @@ from test_derive import OFF, READY, STARTING, STOPPING, anything
 from rodeo.control.derive import derive
 from rodeo.control.looks import Act, Choice, Memory
 from rodeo.control.reactions import KINDS, Disk, given_up, gone_on, react
+from rodeo.control.refusals import refusals
 from rodeo.control.system import ProcessClass
 
 RUNNING = ("running", "running", "running")
@@ -240,3 +241,72 @@ def test_what_never_happens_by_itself():
             assert not begun and not any(one.kind == "restart" for one in reactions), "what is not ours is left alone"
         assert remembered.wanted == (memory.wanted if memory else None), "nobody but the holder wants something else"
     assert {"hold", "stop", "undo_start", "relaunch", "close", "mark", "restart"} <= kinds
+
+
+RECORDERS = ProcessClass("recorder", "recorder", Path("/lab/farm.toml"), role="expendable", restart="in_run")
+SUPERVISOR = ProcessClass("supervisor", "supervisor", Path("/lab/farm.toml"), role="expendable", restart="in_run")
+FARM = (CARDS, READOUTS, SUPERVISOR, RECORDERS)
+THREE_TIMES = Memory("ready", restarts={"recorder": (10.0, 20.0, 40.0), "supervisor": (10.0, 20.0, 40.0)})
+
+
+def of_farm(memory, *, recorder="running", supervisor="running", now_s=100.0, held=False, classes=FARM, **options):
+    return after(RUNNING, memory, run=row(), now_s=now_s, held=held, classes=classes, recorder=recorder, supervisor=supervisor, **options)
+
+
+@pytest.mark.parametrize("name", ["supervisor", "recorder"])
+def test_what_the_flow_needs_is_restarted_and_is_the_crews_choice_when_it_is_given_up(name):
+    """Its role is expendable: three restarts need no decision, but without it nothing flows, and a fourth death asks for one."""
+    reactions, memory = of_farm(replace(THREE_TIMES, restarts={}), **{name: "killed"}, now_s=98.0)
+    reactions, memory = of_farm(memory, **{name: "killed"})
+    assert reactions["restart"].process == name and memory.choice is None and "hold" not in reactions
+    reactions, memory = of_farm(THREE_TIMES, **{name: "killed"})
+    assert "restart" not in reactions and memory.gone == {name}
+    reactions, memory = of_farm(memory, **{name: "killed"}, now_s=101.0)
+    assert reactions["hold"].process == name and memory.choice.process == name and "no event flows without it" in memory.choice.what
+    reactions, _ = of_farm(memory, **{name: "killed"}, held=True, now_s=131.0)
+    assert reactions["stop"].flags == ("INTERRUPTED",) and name in reactions["stop"].why
+
+
+def test_a_run_cannot_go_on_without_what_the_flow_needs():
+    _, memory = of_farm(THREE_TIMES, supervisor="killed")
+    _, memory = of_farm(memory, supervisor="killed", now_s=101.0)
+    looks = seen(*RUNNING, held=True, classes=FARM, recorder="running", supervisor="killed")
+    derived = derive(looks, row(), None, memory)
+    assert derived.state == "PAUSED" and derived.indispensable == ("supervisor",)
+    assert refusals(derived, run=row(), memory=memory)["go_on"] == "no event flows without supervisor: stop"
+
+
+def test_one_of_several_recorders_may_be_given_up():
+    several = (*FARM[:3], replace(RECORDERS, count=2))
+    memory = Memory("ready", restarts={"recorder-1": (10.0, 20.0, 40.0), "recorder-2": (11.0, 21.0, 41.0)})
+    _, memory = of_farm(memory, classes=several, recorder_1="killed", recorder_2="running")
+    reactions, memory = of_farm(memory, classes=several, recorder_1="killed", recorder_2="running", now_s=101.0)
+    assert memory.gone == {"recorder-1"} and memory.choice is None and "hold" not in reactions
+    _, memory = of_farm(memory, classes=several, recorder_1="killed", recorder_2="killed", now_s=102.0)
+    reactions, memory = of_farm(memory, classes=several, recorder_1="killed", recorder_2="killed", now_s=103.0)
+    assert "hold" in reactions and memory.choice
+
+
+def test_what_is_never_restarted_is_asked_for_at_its_first_death():
+    never = (*FARM[:3], replace(RECORDERS, restart="between_runs"))
+    _, memory = of_farm(READY, classes=never, recorder="killed")
+    reactions, memory = of_farm(memory, classes=never, recorder="killed", now_s=101.0)
+    assert "hold" in reactions and memory.choice.process == "recorder"
+
+
+def test_a_restart_that_its_host_refused_is_tried_again_and_counts():
+    once = replace(THREE_TIMES, restarts={"recorder": (95.0,)})
+    _, memory = of_farm(once, recorder="absent")
+    reactions, memory = of_farm(memory, recorder="absent", now_s=104.0)
+    assert reactions["restart"].why == "restart 2 of 3" and not memory.gone
+    _, memory = of_farm(THREE_TIMES, recorder="absent")
+    assert not memory.gone, "for a moment it is absent while it is started"
+    assert of_farm(memory, recorder="absent", now_s=102.0)[1].gone == {"recorder"}
+    assert of_farm(memory, recorder="launching", now_s=102.0)[1].gone == frozenset()
+
+
+def test_processes_of_a_farm_that_end_with_the_run_are_no_loss():
+    looks = seen("running", "done", "done", held=True, classes=FARM, recorder="running", supervisor="done")
+    _, memory = react(derive(looks, STOPPING, None, READY), looks, run=STOPPING, memory=READY, now_s=1.0)
+    derived = derive(looks, STOPPING, None, memory)
+    assert derived.state == "STOPPING" and "DEGRADED" not in derived.flags and memory.choice is None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from .kinds import NEEDED
 from .looks import Memory, phase_of
 
 STATES = ("OFF", "LAUNCHING", "READY", "STARTING", "RUNNING", "PAUSED", "STOPPING", "CLOSING", "ERROR")
@@ -21,7 +22,8 @@ class Derived:
     this system's or this run's. `silent`: hosts that do not answer. `left`: sentences, what processes started that goes on without them. `held`: what the trigger authority says, None if none answers.
 
     Of processes: `broken` {name: why}, of classes that have too few good ones; `degraded` {name: why}, what may be missing; `ended`, needed ones that
-    came to their end by themselves while others go on (they are in `broken` too); `going`, readouts that take part in the run and are good.
+    came to their end by themselves while others go on (they are in `broken` too); `going`, readouts that take part in the run and are good;
+    `indispensable`, broken ones without which no event flows, for none of their kind is left.
 
     `heal`: what has to be done by itself because whoever began it is gone: None, "stop", "undo_start", "relaunch" or "close".
     """
@@ -33,6 +35,7 @@ class Derived:
     broken: dict = field(default_factory=dict)
     degraded: dict = field(default_factory=dict)
     ended: tuple = ()
+    indispensable: tuple = ()
     foreign: tuple = ()
     going: tuple = ()
     silent: tuple = ()
@@ -60,6 +63,7 @@ def derive(looks, run=None, act=None, memory=None, *, silent_hosts=(), strangers
         broken=seen.broken,
         degraded=seen.degraded,
         ended=seen.ended,
+        indispensable=seen.indispensable,
         foreign=seen.foreign,
         going=tuple(look.name for look in seen.per_run if run is not None and seen.phase[look.name] == "running"),
         silent=seen.silent,
@@ -90,7 +94,7 @@ class _Seen:
         classes = {}
         for look in self.looks:
             classes.setdefault(look.member.process_class.name, []).append(look)
-        ended = []
+        ended, stalled = [], _stalled_kinds(self.looks, self.memory)
         for members in classes.values():
             counted = [look for look in members if look.name not in self.memory.without]
             verdicts = {look.name: self._verdict(look) for look in members}
@@ -106,6 +110,10 @@ class _Seen:
                     # Before the first event it is waited for as all others are, and nothing is missing yet.
                     if not _unheard_of(look) and members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
                         self.degraded[look.name] = why(look, self.phase[look.name])
+                elif (without or hopeful >= needed) and look.member.kind in stalled:
+                    self.broken[look.name] = why(look, self.phase[look.name]) + ", is not started again, and no event flows without it"
+                    if verdict == "ended":
+                        ended.append(look.name)
                 elif without or hopeful >= needed:
                     self.degraded[look.name] = "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
                 elif verdict == "ended":
@@ -114,6 +122,8 @@ class _Seen:
                 else:
                     self.broken[look.name] = why(look, self.phase[look.name])
         self.ended = tuple(ended)
+        left = {look.member.kind for look in self.looks if look.name not in self.broken and look.name not in self.memory.gone | self.memory.without}
+        self.indispensable = tuple(look.name for look in self.looks if look.name in self.broken and look.member.kind in set(NEEDED) - left)
 
     def _verdict(self, look):
         """good | waiting | bad | ended: as the run, or the lack of one, needs it."""
@@ -129,6 +139,12 @@ class _Seen:
         if phase == "ready":  # told to start, or one that came again after a failure
             return "waiting" if self.run.first_event_ns is None or look.member.role != "essential" else "bad"
         return "ended" if phase == "done" else "bad"
+
+
+def _stalled_kinds(looks, memory):
+    """Kinds that events need, of which no process is left or comes again by itself: then none is expendable."""
+    kinds = {look.member.kind for look in looks} & set(NEEDED)
+    return {kind for kind in kinds if {look.name for look in looks if look.member.kind == kind} <= memory.gone | memory.without}
 
 
 def _unheard_of(look):

@@ -44,6 +44,7 @@ _ALL = (
 )
 KINDS = {kind.name: kind for kind in _ALL}
 FARM = ("supervisor", "node", "recorder")
+NEEDED = (*FARM, "readout")  # no event flows without one of each of these kinds that a system has, whatever their roles are
 UNKNOWN = Kind("")
 
 

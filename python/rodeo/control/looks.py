@@ -116,6 +116,7 @@ class Memory:
 
     `wanted`: what the holder asked for last: "ready" (launch, start, stop), "off" (close, abort), None if nobody knows.
     `without`: members that the run goes on without. `held_for`: for whom the rules hold the trigger. `restarts`: monotonic seconds of each restart.
+    `gone`: members that failed in this run and are not started again by themselves; it follows from the rest at the next look, and is not kept.
     """
 
     wanted: str | None = None
@@ -124,6 +125,7 @@ class Memory:
     held_for: str | None = None
     restarts: dict = field(default_factory=dict)  # name -> tuple of seconds
     failed_s: dict = field(default_factory=dict)  # name -> when it was first seen failed, for the back-off
+    gone: frozenset = frozenset()
 
     def as_json(self):
         choice = self.choice and {"process": self.choice.process, "since_s": self.choice.since_s, "what": self.choice.what}

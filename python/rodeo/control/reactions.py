@@ -91,22 +91,28 @@ def _about_the_lost(derived, run, act, memory, now_s, reactions):
 
 
 def _restarts(derived, looks, run, act, memory, now_s, reactions):
-    failed_s = {}
+    failed_s, gone = {}, set()
     restarts = memory.restarts
     for look in looks:
         name, one = look.name, look.member.process_class
-        if derived.phases.get(name) != "failed" and not (derived.phases.get(name) == "done" and not one.per_run):
+        recent = tuple(at for at in restarts.get(name, ()) if now_s - at < RESTART_WINDOW_S)
+        phase = derived.phases.get(name)
+        ended = phase == "failed" or phase == "done" and not one.per_run or phase == "absent" and recent  # absent: its host could not start it again
+        if run is not None and phase == "done" and one.per_run:
+            gone.add(name)
+        if not ended:
             continue
         failed_s[name] = min(memory.failed_s.get(name, now_s), now_s)
+        if run is not None and (one.restart != "in_run" or len(recent) >= MOST_RESTARTS) and (phase != "absent" or now_s - failed_s[name] >= BACK_OFF_S[0]):
+            gone.add(name)
         if act is not None or not _may_restart(derived, one, name, run, memory):
             continue
-        recent = tuple(at for at in restarts.get(name, ()) if now_s - at < RESTART_WINDOW_S)
         if len(recent) >= MOST_RESTARTS or now_s - failed_s[name] < BACK_OFF_S[len(recent)]:
             continue
         restarts = {**restarts, name: (*recent, now_s)}
         del failed_s[name]
         reactions.append(Reaction("restart", f"restart {len(recent) + 1} of {MOST_RESTARTS}", process=name))
-    return replace(memory, failed_s=failed_s, restarts=restarts)
+    return replace(memory, failed_s=failed_s, restarts=restarts, gone=frozenset(gone))
 
 
 def _may_restart(derived, one, name, run, memory):

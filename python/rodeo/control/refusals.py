@@ -138,7 +138,11 @@ def _go_on(seen):
         return "nothing is lost that the run would have to go on without"
     if seen.busy:
         return seen.busy
-    return seen.not_in("RUNNING", "PAUSED") or (None if seen.derived.going else "no readout is left that could go on")
+    if reason := seen.not_in("RUNNING", "PAUSED"):
+        return reason
+    if not seen.derived.going:
+        return "no readout is left that could go on"
+    return f"no event flows without {seen.derived.indispensable[0]}: stop" if seen.derived.indispensable else None
 
 
 def _stop(seen):
