@@ -1,13 +1,10 @@
 """The books of a run: sent = built + lost over all processes, and what the verdict is if not."""
 
-import asyncio
 import random
 
 import pytest
 
 from rodeo.control.books import CONDITIONS, balance
-from rodeo.control.refused import Refused
-from rodeo.control.run_keeping import hashed
 
 
 def report(sent, built=None, lost=None, condition="GOOD", failure="", fragments=None, **counters):
@@ -226,14 +223,3 @@ def test_of_a_farm_the_worst_condition_counts_and_who_left_no_report():
     assert books.condition == "INCOMPLETE" and "r left no report" in books.reasons and books.flags == ("INTERRUPTED",)
     books = balance({**farm(), "n#2": None}, kinds=KINDS)
     assert "n#2 left no report" in books.reasons and books.events == 50
-
-
-def test_files_whose_checksums_are_made_keep_them_when_the_host_falls_silent():
-    class Host:
-        async def sha256(self, paths):
-            if paths != ["a"]:
-                raise Refused("control.host_silent", "it does not answer", "")
-            return {"a": "0a"}
-
-    files = [{"path": path, "state": state} for path, state in (("a", "closed"), ("b", "closed"), ("c", "part"))]
-    assert [each["sha256"] for each in asyncio.run(hashed(Host(), files))] == ["0a", None, None]

@@ -6,7 +6,7 @@ import logging
 import time
 from pathlib import Path
 
-from rodeo.control import run_keeping
+from rodeo.control import run_files, run_keeping
 from rodeo.control.blocks import Block, blocks_of, with_recorded
 from rodeo.control.kept import OF_THE_RUN
 from rodeo.control.overrides import directories_of_files
@@ -121,9 +121,9 @@ class Closing:
             LOG.warning("run %d has no reports", run.number)
         robs = {each.name: len((each.status or {}).get("robs") or []) or 1 for each in c.observer.members.values() if each.member.kind == "readout"}
         books = run_keeping.settle(run, reports, cards_after, routers_after, robs=robs, kinds=kinds, aborted=aborted)
-        files = await self._files(run, reports)
+        files, left_open = await self._files(act, run, reports, kinds)
         await self.keep_blocks(over=True, files=[each for each in files if kinds.get(Path(each["path"]).parent.name) == "recorder"])
-        reason = "; ".join([*([run.reason] if run.reason else []), *books.reasons, *missing])[:2000]
+        reason = "; ".join([*([run.reason] if run.reason else []), *books.reasons, *missing, *left_open])[:2000]
         flags = sorted(set(books.flags) | run.flags)
         stopped_ns, closed_ns = run.stopped_ns or time.time_ns(), time.time_ns()
         with contextlib.suppress(Refused):
@@ -136,7 +136,7 @@ class Closing:
                 each = c.observer.members[name]
                 await c.writer.process(run.number, name, each.member.host, each.member.role, None, None, None, after)
             for each in files:
-                await c.writer.file(run.number, each["path"], "local", each["bytes"], each["sha256"], each["events"], False, each["state"])
+                await c.writer.file(run.number, each["path"], "local", each["bytes"], each["sha256"], each["events"], each["verified"], each["state"])
             for name, report in reports.items():
                 if counted := counters_of(report):
                     await c.writer.counters(run.number, name, counted, closed_ns)
@@ -153,16 +153,25 @@ class Closing:
         await c.forget_run()
         return summary
 
-    async def _files(self, run, reports):
+    async def _files(self, act, run, reports, kinds):
+        """(the files of the run with what the database has of them; a sentence for each that a process left open). What is left open is recovered first."""
         folder = self.c.folders.run(run.number)
+        living = {each.name for each in self.c.observer.members.values() if each.alive is not False}
+        living |= {f"{name}.{life + 1}" for name in living for life in range(len(run.lives.get(name, ())))}
+
+        def told(path):
+            act.waiting_for = [f"{path.name}: what it has is saved to a closed file"]
+
         try:
-            files = await asyncio.to_thread(run_keeping.files_of, folder)
+            left_open = await run_files.recover_open(self.c.rodeo, folder, living, told)
+            files = await asyncio.to_thread(run_files.files_of, folder)
         except OSError as error:
             LOG.warning("files of run %d: %s", run.number, error)
-            return []
-        run_keeping.add_events(files, reports)
+            return [], []
+        run_files.mark_verified(files, folder, reports, kinds)
         host = self.c.hosts.get("local") or next(iter(self.c.hosts.values()))
-        return await run_keeping.hashed(host, files)
+        act.waiting_for = ["reports, files and sums"]
+        return await run_files.hashed(host, files), left_open
 
     async def _leave_run_json(self, number):
         """The run's folder has the same as the database. A disk that is full does not keep the row open."""

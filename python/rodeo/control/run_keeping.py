@@ -1,21 +1,18 @@
-"""The run that is open: what is known of it beyond its row, and its closing: reports, books, files with their checksums, run.json, the row."""
+"""The run that is open: what is known of it beyond its row, and at its end its reports and books."""
 
 import asyncio
 import json
 import logging
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rodeo.control import books as run_books
 from rodeo.control import sound
 from rodeo.control.kinds import kind_of
 from rodeo.control.looks import RunRow
-from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control")
 LONGEST_REPORT = 64 * 2**20  # bytes of a report that are read
-CLOSED, OPEN = ".data", ".writing"
 
 
 @dataclass
@@ -88,29 +85,6 @@ def read_report(path, shape="report"):
     return (left, "") if left else (None, "its report says nothing")
 
 
-def files_of(folder):
-    """Event files in the folder of a run and those of its processes: [{path, bytes, events, state}], by name. Blocks; raises OSError.
-    `events` are those that the readout's own record beside the file says, else None."""
-    events = {}
-    found = []
-    for path in sorted(Path(folder).rglob("*")):
-        if path.suffix == ".json" and path.name.startswith("run") and path.parent != Path(folder):
-            events.update(_events_by_file(path))
-    for path in sorted(Path(folder).rglob("*")):
-        if path.suffix in (CLOSED, OPEN) and path.is_file():
-            found.append({"path": str(path), "bytes": path.stat().st_size, "events": events.get(str(path)), "state": "closed" if path.suffix == CLOSED else "part"})
-    return found
-
-
-def _events_by_file(record):
-    try:
-        with open(record, encoding="utf-8") as file:
-            listed = json.loads(file.read(LONGEST_REPORT)).get("files") or []
-        return {str(record.parent / each["name"]): each["events"] for each in listed if isinstance(each.get("events"), int) and isinstance(each.get("name"), str)}
-    except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError):
-        return {}
-
-
 async def collect_reports(folders, run, kinds=None):
     """Moves the reports of all lives into the run's folder. Returns {name of a life: checked report or None} and [what is missing, a sentence each].
     `kinds` {process: kind}; who is not in it is a readout. A life after the first is called NAME#2, NAME#3, ... A report that was moved before, by a
@@ -128,34 +102,8 @@ async def collect_reports(folders, run, kinds=None):
     return reports, missing
 
 
-def add_events(files, reports):
-    """Of files that are a recorder's, it says in its report how many events they have. It knows them by the place that led into the run's folder."""
-    said = {}
-    for life, report in reports.items():
-        listed = (one for one in (report or {}).get("files") or () if isinstance(one, dict))  # readouts name theirs without more
-        said.update({(life.split("#")[0], Path(one["path"]).name): one.get("events") for one in listed})
-    for each in files:
-        path = Path(each["path"])
-        if each["events"] is None:
-            each["events"] = said.get((path.parent.name, path.name))
-
-
 def settle(run, reports, cards_after, routers_after, *, robs=None, kinds=None, aborted=False):
     """The Books of a run; `kinds` as of collect_reports(). Who died or is lost has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
         reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds, flags=tuple(sorted(run.flags)), aborted=aborted)
-
-
-async def hashed(host, files):
-    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that. Asked for one by one: what has its sum keeps it,
-    and the time of a request is that of one file."""
-    sums = {}
-    for path in (each["path"] for each in files if each["state"] == "closed"):
-        try:
-            sums.update(await host.sha256([path]))
-        except Refused as refused:
-            LOG.warning("checksum of %s: %s", path, refused.what)
-            if refused.code == "control.host_silent":
-                break
-    return [{**each, "sha256": sums.get(each["path"])} for each in files]

@@ -1,0 +1,142 @@
+"""Event files of a run when it is closed: what is in its folder, what killed processes left open, how many events each has, what is proven, checksums."""
+
+import asyncio
+import json
+import logging
+import os
+import struct
+from pathlib import Path
+
+from rodeo.control.numbers import value
+from rodeo.control.refused import Refused
+
+LOG = logging.getLogger("rodeo.control")
+CLOSED, OPEN = ".data", ".writing"
+RECOVERED = ".recovered._"  # in the name of a file that has the whole events of one that was left open
+RECOVERY_S = 3600.0  # of one file
+_END = struct.Struct("<10I")  # the last record of a closed file: docs/formats/eventstorage-file.md
+_END_FIRST, _END_LAST, _EVENTS = 0x1234DDDD, 0x1234EEEE, 4
+
+
+def files_of(folder):
+    """Event files in the folder of a run and those of its processes: [{path, bytes, events, state}], by name. Blocks; raises OSError.
+    `state`: closed; recovered, made of one that was left open; part, which is open still."""
+    found = []
+    for path in sorted(Path(folder).rglob("*")):
+        if path.suffix in (CLOSED, OPEN) and path.is_file():
+            state = "part" if path.suffix == OPEN else "recovered" if RECOVERED in path.name else "closed"
+            found.append({"path": str(path), "bytes": path.stat().st_size, "events": None if state == "part" else events_in(path), "state": state})
+    return found
+
+
+def events_in(path):
+    """How many events a closed file has, as its last record says; None if that is no end record."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(-_END.size, os.SEEK_END)
+            words = _END.unpack(file.read(_END.size))
+    except (OSError, struct.error):
+        return None
+    return words[_EVENTS] if (words[0], words[1], words[-1]) == (_END_FIRST, len(words), _END_LAST) else None
+
+
+async def recover_open(rodeo, folder, living=(), told=lambda path: None):
+    """Saves the whole events of files that processes of this run left open, each to a closed file beside it, as a recorder does that is started again; a file
+    whose events are saved is removed. `living`: names of folders whose process may still write. Returns a sentence for each file that was there."""
+    said = []
+    for path in await asyncio.to_thread(_left_open, folder, living):
+        told(path)
+        name = f"{path.parent.name}/{path.name}"
+        try:
+            said.append(f"{name} was left open: {await _recovered(rodeo, path)}")
+        except (OSError, asyncio.TimeoutError) as error:
+            why = str(error) or f"not done within {RECOVERY_S:.0f} s"
+            LOG.error("%s was left open, and its events are not in a closed file: %s", path, why, extra={"audience": "operator"})
+            said.append(f"{name} was left open, and could not be recovered: {why}")
+    return said
+
+
+def _left_open(folder, living):
+    """Paths of open files of processes that are gone. What a recovery that was cut short left is made anew, and removed here."""
+    folder, found = Path(folder), []
+    for path in sorted(folder.rglob("*" + OPEN)):
+        if path.relative_to(folder).parts[0] in living:
+            continue
+        if RECOVERED in path.name:
+            path.unlink()
+        else:
+            found.append(path)
+    return found
+
+
+async def _recovered(rodeo, path):
+    """What became of one file, for people. OSError: it is as it was."""
+    saved = path.with_name(f"{path.stem}{RECOVERED}0001{CLOSED}")
+    if not saved.exists():
+        row = await _recover(rodeo, path)
+        if not row.get("saved_to"):  # it has its end, and was not renamed any more
+            closed = path.with_suffix(CLOSED)
+            os.link(path, closed)
+            path.unlink()
+            return f"it is whole, and is {closed.name}"
+        if row.get("events_marked") or (row.get("damaged_places") or 0) > 1:  # more than an end that is cut
+            return f"{row['events_saved']} events are in {saved.name}, {row['events_marked']} of them doubtful; it is damaged in {row['damaged_places']} places, and stays"
+    path.unlink()
+    return f"its {events_in(saved)} events are in {saved.name}"
+
+
+async def _recover(rodeo, path):
+    """The row of `rodeo data recover` for this file. OSError: it could not."""
+    process = await asyncio.create_subprocess_exec(
+        rodeo, "data", "recover", str(path), "-o", "json", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), RECOVERY_S)
+    except (asyncio.TimeoutError, asyncio.CancelledError):
+        process.kill()
+        await process.wait()
+        raise
+    try:
+        (row,) = json.loads(out)
+        return row
+    except (ValueError, TypeError):
+        words = [line for line in err.decode(errors="replace").splitlines() if line.startswith("error")]
+        raise OSError(words[0] if words else f"`rodeo data recover` ended with status {process.returncode}") from None
+
+
+def proven(reports, kinds):
+    """{life of a readout or recorder: whether each byte that it wrote was proven in passing}: a processor of the readout has verified all chunks that it built; of a
+    recorder, processors of all readouts."""
+    readouts = {life: report for life, report in reports.items() if kinds.get(life.split("#")[0], "readout") == "readout"}
+    by_readout = {life: _all_verified(report) for life, report in readouts.items()}
+    every = bool(by_readout) and all(by_readout.values())
+    return {life: by_readout.get(life, every) for life in reports if kinds.get(life.split("#")[0], "readout") in ("readout", "recorder")}
+
+
+def _all_verified(report):
+    built, consumers = value(report, "chunks", "built"), ((report or {}).get("consumers") or {}).values()
+    most = max((value(one, "counters", "verified_chunks") or 0 for one in consumers), default=0)
+    return bool(built) and value(report, "verified", "mismatches") == 0 and most >= built
+
+
+def mark_verified(files, folder, reports, kinds):
+    """`verified` of each file: closed by a process whose bytes are proven. A folder of a process is called NAME, of a further life of a readout NAME.2."""
+    yes = proven(reports, kinds)
+    for each in files:
+        parts = Path(each["path"]).relative_to(folder).parts
+        name, _, number = parts[0].rpartition(".")
+        life = f"{name}#{number}" if name in kinds and parts[0] not in kinds else parts[0]
+        each["verified"] = each["state"] == "closed" and yes.get(life, False)
+
+
+async def hashed(host, files):
+    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that. Asked for one by one: what has its sum keeps it,
+    and the time of a request is that of one file."""
+    sums = {}
+    for path in (each["path"] for each in files if each["state"] != "part"):
+        try:
+            sums.update(await host.sha256([path]))
+        except Refused as refused:
+            LOG.warning("checksum of %s: %s", path, refused.what)
+            if refused.code == "control.host_silent":
+                break
+    return [{**each, "sha256": sums.get(each["path"])} for each in files]

@@ -1,0 +1,103 @@
+"""Files that killed processes left open are recovered when the run is closed: with the real command, on files of a real readout."""
+
+import asyncio
+import shutil
+import subprocess
+
+import pytest
+from rodeo.control.run_files import events_in, files_of, recover_open
+
+from conftest import BUILD, scaled
+
+READOUT = """
+[readout]
+name = "g"
+[readout.input]
+type = "generator"
+links = 4
+events = 200
+rate = "0"
+[readout.builder]
+type = "gbt"
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "file_writer"
+name = "writer"
+directory = "files"
+min_free = "0"
+"""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A closed file with 200 events."""
+    directory = tmp_path_factory.mktemp("whole")
+    (directory / "g.toml").write_text(READOUT)
+    subprocess.run([BUILD / "rodeo", "readout", "g.toml"], cwd=directory, check=True, capture_output=True, timeout=scaled(60))
+    (file,) = (directory / "files").glob("*.data")
+    return file
+
+
+def cut(file, path, bytes_):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file.read_bytes()[:bytes_])
+
+
+def recovered(folder, **options):
+    return asyncio.run(recover_open(BUILD / "rodeo", folder, **options))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_whole_events_of_an_open_file_are_saved_and_counted(tmp_path, whole):
+    cut(whole, tmp_path / "recorder" / "x._0003.writing", whole.stat().st_size - 5000)
+    (said,) = recovered(tmp_path)
+    (file,) = files_of(tmp_path)
+    assert file["state"] == "recovered" and file["path"].endswith("recorder/x._0003.recovered._0001.data") and 150 < file["events"] < 200
+    assert said == f"recorder/x._0003.writing was left open: its {file['events']} events are in x._0003.recovered._0001.data"
+    assert recovered(tmp_path) == [] and names(tmp_path) == ["x._0003.recovered._0001.data"]
+
+
+def test_the_events_of_a_closed_file_are_those_that_the_readout_wrote(whole):
+    assert events_in(whole) == 200
+
+
+def test_a_recovery_that_was_cut_short_is_done_anew_and_one_that_was_done_is_not(tmp_path, whole):
+    cut(whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000)
+    cut(whole, tmp_path / "a" / "x._0001.recovered._0001.writing", 100)
+    recovered(tmp_path)
+    assert names(tmp_path) == ["x._0001.recovered._0001.data"]
+    cut(whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000)  # it was to be removed
+    before = files_of(tmp_path)[0]["events"]
+    assert f"its {before} events" in recovered(tmp_path)[0] and names(tmp_path) == ["x._0001.recovered._0001.data"]
+
+
+def test_a_file_that_was_only_not_renamed_is_closed(tmp_path, whole):
+    shutil.copy(whole, tmp_path / "x._0001.writing")
+    assert "it is whole, and is x._0001.data" in recovered(tmp_path)[0]
+    assert [(each["state"], each["events"]) for each in files_of(tmp_path)] == [("closed", 200)]
+
+
+def test_what_is_damaged_more_than_at_its_end_stays_beside_what_was_saved(tmp_path, whole):
+    cut(whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000)
+    with open(tmp_path / "a" / "x._0001.writing", "r+b") as file:
+        file.seek(20_000)
+        file.write(bytes(500))
+    assert "stays" in recovered(tmp_path)[0]
+    assert [each["state"] for each in files_of(tmp_path)] == ["recovered", "part"]
+
+
+def test_an_open_file_without_an_event_stays_and_is_named(tmp_path, whole):
+    cut(whole, tmp_path / "a" / "x._0001.writing", 2000)
+    assert "could not be recovered" in recovered(tmp_path)[0] and "no whole event" in recovered(tmp_path)[0]
+    assert [each["state"] for each in files_of(tmp_path)] == ["part"]
+
+
+def test_files_of_processes_that_may_still_write_are_left_alone(tmp_path, whole):
+    cut(whole, tmp_path / "recorder" / "x._0001.writing", whole.stat().st_size - 5000)
+    assert recovered(tmp_path, living={"recorder"}) == [] and names(tmp_path) == ["x._0001.writing"]
