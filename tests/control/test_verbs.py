@@ -56,7 +56,10 @@ def last_row(room):
     (["launch", "--set", "a=1", "--set", "cards:b=2"], "launch", {"set": ["a=1", "cards:b=2"]}),
     (["stop"], "stop", {"reason": ""}), (["go-on"], "go_on", {}), (["abort", "--confirm"], "abort", {"confirm": True}), (["recover"], "recover", {}), (["close"], "close", {}),
     (["take"], "take", {"at_once": False}), (["take", "--at-once"], "take", {"at_once": True}), (["ask"], "ask", {}), (["ack", "process lost readout-1"], "ack", {"cause": "process lost readout-1"}),
-    (["note", "--", "-5 V on the second crate"], "note", {"text": "-5 V on the second crate", "run": None}), (["note", "--run", "3", "x"], "note", {"text": "x", "run": 3})])
+    (["note", "--", "-5 V on the second crate"], "note", {"text": "-5 V on the second crate", "run": None}), (["note", "--run", "3", "x"], "note", {"text": "x", "run": 3}),
+    (["quality", "muons", "bad", "--run", "3", "--from", "2026-11-24T12:00", "--confirm"], "quality",
+     {"subsystem": "muons", "verdict": "bad", "run": 3, "from_ns": 1795521600 * 10**9, "to_ns": None, "confirm": True}),
+    (["taint", "--run", "3", "the wrong mask"], "taint", {"text": "the wrong mask", "run": 3, "back": False})])
 def test_a_verb_is_a_command(room, capsys, argv, command, arguments):
     assert verbs.main(argv) == 0, capsys.readouterr().err
     assert last_row(room)[1:6] == ("shell", "expert", command, arguments, "done")

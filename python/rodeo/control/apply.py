@@ -97,6 +97,15 @@ def closed(connection, record):
         raise ValueError(f"run {record['number']} is {was} already")
 
 
+def flags(connection, record):
+    """Of a run that is closed: those of one that is open come with its end."""
+    was = connection.execute(sa.select(tables.run.c.flags).where(tables.run.c.number == record["number"])).scalar()
+    if was is None:
+        raise ValueError(f"there is no run {record['number']}")
+    now = sorted({*was.split(), *record["add"]} - {*record["remove"]})
+    connection.execute(tables.run.update().where(tables.run.c.number == record["number"]).values(flags=" ".join(now)))
+
+
 def process(connection, record):
     values = {name: record[name] for name in ("host", "role", "exit", "signal", "core", "report")}
     upsert(connection, tables.process, {"run": record["run"], "name": record["name"]}, values)
@@ -167,7 +176,7 @@ def _insert(table, *names):
 
 
 KINDS = {
-    "open": opened, "close": closed, "process": process, "file": file, "counters": counters, "lumi_block": lumi_block, "alarm": alarm, "audit": audit, "remember": remembered,
+    "open": opened, "close": closed, "flags": flags, "process": process, "file": file, "counters": counters, "lumi_block": lumi_block, "alarm": alarm, "audit": audit, "remember": remembered,
     "transition": _insert(tables.transition, "run", "name", "from_state", "to_state", "actor", "began_ns", "ended_ns", "outcome", "detail"),
     "note": _insert(tables.note, "run", "author", "written_ns", "text", "replaces"),
     "quality": _insert(tables.quality, "run", "subsystem", "from_ns", "to_ns", "verdict", "by", "verified_by"),

@@ -144,6 +144,15 @@ class Client:
     def note(self, text, *, run=None):
         return self.command("note", text=text, run=run)
 
+    def quality(self, subsystem, verdict, *, run=None, from_ns=None, to_ns=None, confirm=False):
+        """Says how good the data of a subsystem are: `verdict` good, bad, test or none, of a run (None: the open one, else the last), from and to a time in UTC ns.
+        `confirm`: confirms the verdict that somebody else gave."""
+        return self.command("quality", subsystem=subsystem, verdict=verdict, run=run, from_ns=from_ns, to_ns=to_ns, confirm=confirm)
+
+    def taint(self, text, *, run=None, back=False):
+        """Marks a run TAINTED, and notes why; `back` takes the mark back."""
+        return self.command("taint", text=text, run=run, back=back)
+
     def command(self, name, **arguments):
         """Any command by name. Waits until it is done."""
         if self._fence is not None:

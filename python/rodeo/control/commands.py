@@ -7,13 +7,14 @@ from rodeo.control.refused import Refused
 
 ROLES = ("viewer", "shifter", "expert")  # each may what those before it may
 RUN_TYPES = ("physics", "calibration", "cosmics", "test")  # as run.type of a readout has them
+VERDICTS = ("good", "bad", "test", "none")  # on the data of a subsystem
 LONGEST_TEXT = 20_000  # characters of a note
 LONGEST_LINE = 1_000  # characters of anything else
 
 
 @dataclass(frozen=True)
 class Argument:
-    """kind: text, line (one line), lines (list of them), choice (one of `choices`), flag, number (>= 1, or null)."""
+    """kind: text, line (one line), lines (list of them), choice (one of `choices`), flag, number (>= 1, or null), time (UTC in ns, or null)."""
 
     kind: str
     default: object = None
@@ -67,6 +68,17 @@ COMMANDS = {
         "rule": Argument("line", needed=True, what="its name, as `rodeo control alarms --rules` lists it")}),
     "note": Command("Writes a note to the run, or to the system if none is open", control="free", arguments={
         "text": Argument("text", needed=True), "run": Argument("number", what="the run, if not the one that is open")}),
+    "quality": Command("Says how good the data of a subsystem are in a run: a row of the run database", control="free", arguments={
+        "subsystem": Argument("line", needed=True, what="whose data: muons, calorimeter, ..."),
+        "verdict": Argument("choice", needed=True, what="good, bad, test or none", choices=VERDICTS),
+        "run": Argument("number", what="the run, if not the one that is open, or else ended last"),
+        "from_ns": Argument("time", what="since when, if not from its begin"),
+        "to_ns": Argument("time", what="until when, if not to its end"),
+        "confirm": Argument("flag", False, what="confirms the verdict that somebody else gave")}),
+    "taint": Command("Marks a run TAINTED: its data are not to be used without asking", control="free", arguments={
+        "text": Argument("text", needed=True, what="why; it stands among the notes of the run"),
+        "run": Argument("number", what="the run, if not the one that is open, or else ended last"),
+        "back": Argument("flag", False, what="takes the mark back")}),
 }
 
 
@@ -134,6 +146,9 @@ def _value(name, each, declared, value):
     elif kind == "number":
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**53:
             raise wrong("is no number of a run" if each == "run" else "is no whole number from 1 on")
+    elif kind == "time":
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+            raise wrong("is no time in ns since 1970")
     elif kind == "choice":
         if value not in declared.choices:
             near = nearest(value, declared.choices) if isinstance(value, str) else None

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 
-from rodeo.control import adopt, derive, looks, place, reactions, refusals, run_transitions, talk, transitions
+from rodeo.control import adopt, derive, judging, looks, place, reactions, refusals, run_transitions, talk, transitions
 from rodeo.control.acts import Acts, cancelled
 from rodeo.control.disks import Folders
 from rodeo.control.externals import Externals
@@ -278,6 +278,8 @@ class Controller:
             number = arguments.get("run") or (self.run.number if self.run else None)
             await self.writer.note(number, actor, arguments["text"])
             return {"run": number} if number else {}
+        if name in ("quality", "taint"):
+            return await getattr(judging, name)(self, arguments, actor)
         if name not in BODIES:
             raise Refused("control.unknown_command", f"there is no command `{name}`", "")
         await self.look()

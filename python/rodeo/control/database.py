@@ -23,7 +23,7 @@ LOG = logging.getLogger("rodeo.control")
 BATCH = 200  # records in one transaction
 UNWRITTEN = 20_000  # records at most that wait in memory while neither journal nor database takes them
 COMPACT_BYTES = 2**20
-IN_RUN_JSON = ("close", "transition", "process", "file", "counters", "lumi_block", "alarm", "note", "quality")
+IN_RUN_JSON = ("close", "flags", "transition", "process", "file", "counters", "lumi_block", "alarm", "note", "quality")
 _FOLDER = re.compile(r"[0-9]{6,15}")  # of a run
 
 

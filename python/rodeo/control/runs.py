@@ -98,9 +98,9 @@ def show_text(record):
     parts += _section("processes", ["process", "kind", "host", "role", "pid", "exit", "signal", "core"], [[
         Cell(each["name"]), Cell(each["kind"]), Cell(each["host"]), Cell(each["role"]), Cell(each["pid"]), Cell(each["exit"], style="bad" if each["exit"] else None),
         Cell(each["signal"], style="bad"), Cell(each["core"])] for each in record["processes"]])
-    parts += _section("files", ["file", "host", "state", "size (MB)", "events", "sha256"], [[
+    parts += _section("files", ["file", "host", "state", "size (MB)", "events", "verified", "sha256"], [[
         Cell(each["path"]), Cell(each["host"]), Cell(each["state"], style=None if each["state"] == "closed" else "warning"), number(each["bytes"], 1e6, 3),
-        number(each["events"]), Cell(each["sha256"], each["sha256"] and each["sha256"][:16])] for each in record["files"]])
+        number(each["events"]), Cell("yes" if each["verified"] else "no"), Cell(each["sha256"], each["sha256"] and each["sha256"][:16])] for each in record["files"]])
     parts += _section("counters", ["process", "counter", "value"], [[
         Cell(each["process"]), Cell(each["name"]), number(each["value"], digits=0 if isinstance(each["value"], int) else 3)] for each in last_counters(record["counters"])
         if each["value"]])

@@ -57,13 +57,17 @@ def simple(name, verb=None):
         declared = commands.COMMANDS[name]
         made = client_parser(verb or name, declared.what)
         for argument, known in declared.arguments.items():
-            option = "--type" if argument == "run_type" else f"--{argument.replace('_', '-')}"
+            option = "--type" if argument == "run_type" else f"--{argument.removesuffix('_ns').replace('_', '-')}"
             if known.kind == "flag":
                 made.add_argument(option, dest=argument, action="store_true", help=known.what)
             elif known.kind == "lines":
                 made.add_argument(option, dest=argument, action="append", default=[], metavar="KEY=VALUE", help=known.what)
             elif known.needed:
                 made.add_argument(argument, metavar=argument.upper(), help=known.what)
+            elif known.kind == "time":
+                from rodeo.control.runs_verbs import moment
+
+                made.add_argument(option, dest=argument, type=moment, metavar="TIME", help=f"{known.what}: 2026-11-24T12:00 (UTC), or 2h ago")
             else:
                 made.add_argument(option, dest=argument, type=int if known.kind == "number" else str, default=known.default, help=known.what)
         options = made.parse_args(argv)
@@ -83,6 +87,10 @@ def said(name, result, document):
         return "\n".join([status.ended(document["last_run"]), *farm, *not_ready, status.headline(document)])
     if name == "advance":
         return f"luminosity block {result.get('lumi_block')}, scan step {result.get('scan_step')}: from trigger {result.get('sequence')} on"
+    if name == "quality" and "verdict" in result:
+        return f"run {result['run']}: {result['subsystem']} is {result['verdict']}"
+    if name == "taint" and "tainted" in result:
+        return f"run {result['run']} is {'TAINTED' if result['tainted'] else 'no longer TAINTED'}"
     if name in ("take", "ask") and result.get("seconds"):
         return f"control is yours in {result['seconds']:g} s at most: {document['lease']['holder']} was asked"
     return status.headline(document)
@@ -276,7 +284,8 @@ VERBS = {
     "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "What the system does now; --addresses of its page"),
     "wait": (run_wait, "Waits for a state, for events or for seconds of the run"), "take": (run_take, None), "ask": (simple("ask"), None), "release": (simple("release"), None),
     "ack": (run_ack, None), "shelve": (simple("shelve"), None), "alarms": (run_alarms, "Alarms that stand; --rules, --history"),
-    "alarm": (run_alarm, "alarm test NAME raises an alarm to see that it is heard"), "prometheus": (run_prometheus, "The alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "logs": (run_logs, "What processes said: by run, level, audience and text"),
+    "alarm": (run_alarm, "alarm test NAME raises an alarm to see that it is heard"), "prometheus": (run_prometheus, "The alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "quality": (simple("quality"), None), "taint": (simple("taint"), None),
+    "logs": (run_logs, "What processes said: by run, level, audience and text"),
 }
 HIDDEN = {"agent": run_agent}  # the room starts it, on each host
 

@@ -53,6 +53,10 @@ class Writer:
         await self._put("close", system=self.system, number=number, state=state, condition=condition, flags=[str(flag) for flag in flags], reason=_text(reason),
                         first_event_ns=first_event_ns, stopped_ns=stopped_ns, closed_ns=closed_ns)
 
+    async def flags(self, number, add=(), remove=()):
+        """Flags of a run that is closed, as close_run() has them."""
+        await self._put("flags", number=number, add=[str(flag) for flag in add], remove=[str(flag) for flag in remove])
+
     async def transition(self, run, name, from_, to, actor, began_ns, ended_ns, outcome, detail=""):
         """What was done in a run. `outcome`: done, undone, late, refused."""
         await self._put("transition", run=run, name=name, from_state=from_ or "", to_state=to or "", actor=_text(actor), began_ns=began_ns, ended_ns=ended_ns,
