@@ -19,6 +19,7 @@ Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const tran
       grace_ns_(static_cast<std::uint64_t>(publisher.grace.count())),
       stream_(std::move(stream)),
       publisher_(with_own_losses(publisher), links, settings_.trigger_list),
+      wanted_(links.size(), grace_ns_),
       waits_(settings_.waits),
       subscribed_(!settings_.waits) {}
 
@@ -62,11 +63,14 @@ void Reader::read() {
   base::Backoff backoff(settings_.idle);
   Page* page = nullptr;
   std::uint64_t clock_ns = stream_->clock_ns();
+  std::uint64_t now_ns = base::steady_now_ns();
+  bool empty = false;
   for (;;) {
     bool moved = false;
     if (page == nullptr) {
-      tell_what_is_wanted();
+      tell_what_is_wanted(now_ns, empty);
       const PollStatus status = stream_->poll(page);
+      empty = status == PollStatus::empty;
       counters_.add(ReaderCounter::polls);
       if (status == PollStatus::end) return;
       if (status == PollStatus::page) {
@@ -76,7 +80,7 @@ void Reader::read() {
         page = nullptr;
       }
     }
-    const std::uint64_t now_ns = base::steady_now_ns();
+    now_ns = base::steady_now_ns();
     if (page != nullptr && publish(*page, now_ns)) {
       page->drop();
       page = nullptr;
@@ -90,13 +94,15 @@ void Reader::read() {
   }
 }
 
-/// A stream that can leaves out, before it decodes them, links that nobody wants.
-void Reader::tell_what_is_wanted() {
+/// A stream that can leaves out, before it decodes them, links that nobody wants. `empty`: it had no page when it was polled last.
+void Reader::tell_what_is_wanted(std::uint64_t now_ns, bool empty) {
+  const auto wanted = [this](LinkIndex link) { return publisher_.wanted(link); };
+  const auto tell = [this](LinkIndex link, bool is_wanted) { stream_->want(link, is_wanted); };
+  wanted_.polled(empty, now_ns, wanted, tell);
   const std::uint64_t changes = publisher_.wanted_changes();
   if (told_changes_ == changes) return;
   told_changes_ = changes;
-  for (std::size_t link = 0; link < links_.size(); ++link)
-    stream_->want(static_cast<LinkIndex>(link), publisher_.wanted(static_cast<LinkIndex>(link)));
+  wanted_.change(now_ns, wanted, tell);
 }
 
 /// True once the page is done with.

@@ -14,6 +14,7 @@
 #include "base/counters.h"
 #include "base/thread.h"
 #include "router/router_status.h"
+#include "router/wanted_links.h"
 #include "transport/publisher.h"
 
 namespace rodeo::router {
@@ -55,7 +56,7 @@ class Reader {
   void run();
   void read();
   void send_what_is_left();
-  void tell_what_is_wanted();
+  void tell_what_is_wanted(std::uint64_t now_ns, bool empty);
   bool publish(Page& page, std::uint64_t now_ns);
 
   const Settings settings_;
@@ -66,10 +67,11 @@ class Reader {
   transport::Publisher publisher_;
 
   base::CounterBlock<ReaderCounter> counters_;
-  std::optional<std::uint64_t> told_changes_;  ///< of the publisher's demand, as the stream knows it
-  std::uint64_t refused_since_ns_ = 0;         ///< the page at hand; 0: it was not refused yet
-  std::uint64_t taken_ = 0;                    ///< pages_taken() when it was refused last
-  bool given_up_ = false;                      ///< on a subscriber that takes nothing: what comes now goes to nobody
+  std::optional<std::uint64_t> told_changes_;  ///< of the publisher's demand, as `wanted_` knows it
+  WantedLinks wanted_;
+  std::uint64_t refused_since_ns_ = 0;  ///< the page at hand; 0: it was not refused yet
+  std::uint64_t taken_ = 0;             ///< pages_taken() when it was refused last
+  bool given_up_ = false;               ///< on a subscriber that takes nothing: what comes now goes to nobody
   std::atomic<bool> ending_{false};
   std::atomic<bool> waits_;
   std::atomic<bool> subscribed_;

@@ -1,0 +1,61 @@
+// Which links of a stream are left out before they are decoded: those that nobody wants, once what a subscriber left behind is read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rodeo/ids.h"
+
+namespace rodeo::router {
+
+/// One thread. `wanted(link)` says whether somebody wants a link now, `tell(link, wanted)` passes it on to the stream. A link that was wanted is read on, and so
+/// counted, until the stream has no page for the moment, or for `grace`: a run that ends with a backlog can then say where its chunks went.
+class WantedLinks {
+ public:
+  WantedLinks(std::size_t links, std::uint64_t grace_ns) : told_(links, true), grace_ns_(grace_ns) {}
+
+  /// Somebody began or ceased to want a link. What is wanted is told at once, and so is, at the beginning, what is not.
+  template <typename Wanted, typename Tell>
+  void change(std::uint64_t now_ns, Wanted&& wanted, Tell&& tell) {
+    for (std::size_t i = 0; i < told_.size(); ++i) {
+      const auto link = static_cast<LinkIndex>(i);
+      if (wanted(link)) {
+        if (!told_[i]) tell(link, true);
+        told_[i] = true;
+      } else if (told_[i]) {
+        waits_ = true;
+        since_ns_ = now_ns;
+      }
+    }
+    if (!begun_) leave_out(wanted, tell);
+    begun_ = true;
+  }
+
+  /// After each poll. `empty`: the stream had no page.
+  template <typename Wanted, typename Tell>
+  void polled(bool empty, std::uint64_t now_ns, Wanted&& wanted, Tell&& tell) {
+    if (waits_ && (empty || now_ns - since_ns_ > grace_ns_)) leave_out(wanted, tell);
+  }
+
+ private:
+  template <typename Wanted, typename Tell>
+  void leave_out(Wanted&& wanted, Tell&& tell) {
+    waits_ = false;
+    for (std::size_t i = 0; i < told_.size(); ++i) {
+      const auto link = static_cast<LinkIndex>(i);
+      if (told_[i] && !wanted(link)) {
+        told_[i] = false;
+        tell(link, false);
+      }
+    }
+  }
+
+  std::vector<bool> told_;  // as the stream knows it; at first it has all
+  std::uint64_t grace_ns_;
+  std::uint64_t since_ns_ = 0;
+  bool waits_ = false;  // some link is told as wanted that nobody wants
+  bool begun_ = false;
+};
+
+}  // namespace rodeo::router

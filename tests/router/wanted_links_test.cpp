@@ -1,0 +1,74 @@
+// Links that nobody wants are left out; of those that somebody wanted, what was left behind is read first.
+#include "router/wanted_links.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace rodeo::router {
+namespace {
+
+constexpr std::uint64_t kGrace = 1000;
+
+/// Two links, and what the stream is told of them.
+struct Links {
+  std::set<LinkIndex> now;  // wanted
+  std::string told;
+  WantedLinks links{2, kGrace};
+
+  auto wanted() {
+    return [this](LinkIndex link) { return now.contains(link); };
+  }
+  auto tell() {
+    return [this](LinkIndex link, bool wanted) { told += std::to_string(link) + (wanted ? "+" : "-"); };
+  }
+  std::string change(std::set<LinkIndex> to, std::uint64_t at_ns = 0) {
+    now = std::move(to);
+    told.clear();
+    links.change(at_ns, wanted(), tell());
+    return told;
+  }
+  std::string polled(bool empty, std::uint64_t at_ns = 0) {
+    told.clear();
+    links.polled(empty, at_ns, wanted(), tell());
+    return told;
+  }
+};
+
+TEST(WantedLinks, AtTheBeginningWhatNobodyWantsIsLeftOutAtOnce) {
+  Links links;
+  EXPECT_EQ(links.change({1}), "0-");
+  EXPECT_EQ(links.change({0, 1}), "0+");
+}
+
+TEST(WantedLinks, WhatASubscriberLeftBehindIsReadBeforeItsLinksAreLeftOut) {
+  Links links;
+  links.change({0, 1});
+  EXPECT_EQ(links.change({}, 5), "");
+  EXPECT_EQ(links.polled(false, 6), "");
+  EXPECT_EQ(links.polled(true, 7), "0-1-");
+  EXPECT_EQ(links.polled(true, 8), "");
+}
+
+TEST(WantedLinks, AStreamThatNeverIsEmptyIsReadOnForNoLongerThanGrace) {
+  Links links;
+  links.change({0});
+  links.change({}, 5);
+  EXPECT_EQ(links.polled(false, 5 + kGrace), "");
+  EXPECT_EQ(links.polled(false, 6 + kGrace), "0-");
+}
+
+TEST(WantedLinks, WhatIsWantedAgainMeanwhileWasNeverLeftOut) {
+  Links links;
+  links.change({0});
+  links.change({});
+  EXPECT_EQ(links.change({0}), "");
+  EXPECT_EQ(links.polled(true), "");
+  links.change({});
+  EXPECT_EQ(links.polled(true), "0-");
+  EXPECT_EQ(links.change({0, 1}), "0+1+");
+}
+
+}  // namespace
+}  // namespace rodeo::router
