@@ -149,7 +149,7 @@ def test_acceptance_15_viewers_command_nothing(room):
         number = csrf(client)
         before = len(room.rows)
         for name in COMMANDS:
-            needs = {"cause": "x", "text": "x", "rule": "dead_time", "confirm": True}
+            needs = {"cause": "x", "text": "x", "rule": "dead_time", "subsystem": "muons", "verdict": "good", "confirm": True}
             body = {key: needs[key] for key, argument in COMMANDS[name].arguments.items() if argument.needed}
             answer = client.post(f"/api/commands/{name}", headers=number, json=body)
             assert (answer.status_code, answer.json()["code"]) == (403, "control.role"), name

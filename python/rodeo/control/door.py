@@ -12,11 +12,12 @@ from rodeo.control import security
 from rodeo.control.desk import Actor
 from rodeo.control.live import encoded
 from rodeo.control.refused import Refused
+from rodeo.control.shares import Shares
 
 LONGEST_BODY = 64 * 1024
 STATUS = {"control.session": 401, "control.token": 403, "control.role": 403, "control.csrf": 403, "control.origin": 403, "control.host": 403,
           "control.unknown_command": 404, "control.no_run": 404, "control.no_run_number": 404, "control.no_route": 404, "control.no_process": 404, "control.no_alarm": 404, "control.no_rule": 404, "control.argument": 400, "config.bad_json": 400,
-          "control.too_long": 413, "control.database": 503, "control.package": 500, "control.internal": 500}
+          "control.too_long": 413, "control.database": 503, "control.too_many": 503, "control.package": 500, "control.internal": 500}
 
 
 def status_of(refused: Refused) -> int:
@@ -36,20 +37,28 @@ class Door:
         self.hosts = security.hosts_of(port)
         self.cookie = f"rodeo-{port}"
         self.told = security.RefusalsTold()
+        self.shares = Shares()
 
     async def __call__(self, scope, receive, send):
         if scope["type"] not in ("http", "websocket"):
             return await self.app(scope, receive, send)
         headers = _headers(scope)
-        try:
-            if (answer := self._admit(scope, headers)) is not None:
-                return await _respond(scope, send, *answer)
-        except Refused as refused:
-            await self._tell(scope, headers, refused)
-            return await _refuse(scope, receive, send, refused, headers)
-        if scope["type"] == "http":
-            return await self.app(scope, receive, _with_headers(send))
-        return await self.app(scope, receive, send)
+        with contextlib.ExitStack() as share:
+            try:
+                if (answer := self._admit(scope, headers)) is not None:
+                    return await _respond(scope, send, *answer)
+                share.enter_context(self._share(scope))
+            except Refused as refused:
+                await self._tell(scope, headers, refused)
+                return await _refuse(scope, receive, send, refused, headers)
+            return await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
+
+    def _share(self, scope):
+        """What is under way at once is bounded for each role, and for each session or token of it."""
+        if self.way == "unix":
+            return self.shares.taken("unix", None)
+        session = scope["rodeo.session"]
+        return self.shares.taken(scope["rodeo.actor"].role, "token" if session is None else id(session))
 
     def _admit(self, scope, headers):
         """Puts who it is into the scope. Returns an answer (status, headers, body) if that is all. Refused: not let in."""

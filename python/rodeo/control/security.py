@@ -9,7 +9,7 @@ from rodeo.control.commands import ROLES
 from rodeo.control.refused import Refused
 
 IDLE_S = 12 * 3600.0  # a session that nobody used for so long is over
-MOST_SESSIONS = 256  # one more ends the one that was idle longest
+MOST_SESSIONS = 256  # of a role; one more ends that one of them which was idle longest
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
                                "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -56,8 +56,9 @@ class Sessions:
         if role is None:
             raise Refused("control.token", "the token of this address is wrong: the room was started anew, or it is another one",
                           "rodeo control status --addresses prints the addresses of this one")
-        if len(self._sessions) >= MOST_SESSIONS:
-            self.end(min(self._sessions.values(), key=lambda each: each.used_s))
+        of_role = [each for each in self._sessions.values() if each.role == role]
+        if len(of_role) >= MOST_SESSIONS:
+            self.end(min(of_role, key=lambda each: each.used_s))
         cookie = secrets.token_urlsafe(32)
         self._sessions[_hash(cookie)] = Session(role, self.name, secrets.token_urlsafe(24), now_s)
         return cookie

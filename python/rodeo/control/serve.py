@@ -19,12 +19,12 @@ from rodeo.control.place import needed
 from rodeo.control.refused import Refused
 from rodeo.control.security import Sessions
 from rodeo.control.server import Server
+from rodeo.control.shares import Waiting
 from rodeo.saying import say
 
 LOG = logging.getLogger("rodeo.control")
-MOST_CONNECTIONS = 128  # of each way in; one more is told 503
 LONGEST_HEAD = 16 * 1024  # bytes of a request before its body
-HEAD_S = 30.0  # a connection that has sent no request by then is closed
+HEAD_S = 10.0  # a connection that has sent no request by then is closed
 
 
 def listen_address(text: str) -> tuple[str, int]:
@@ -85,7 +85,7 @@ class Room:
                 yield
 
         config = uvicorn.Config(app, http=_protocol(h11.H11Protocol), ws=sansio.WebSocketsSansIOProtocol, loop="asyncio", lifespan="off", log_config=None, access_log=False,
-                                ws_max_size=4096, h11_max_incomplete_event_size=LONGEST_HEAD, limit_concurrency=MOST_CONNECTIONS, proxy_headers=False,
+                                ws_max_size=4096, h11_max_incomplete_event_size=LONGEST_HEAD, proxy_headers=False,
                                 server_header=False, timeout_graceful_shutdown=2, timeout_keep_alive=30)
         server = Quiet(config)
         self._uvicorns.append(server)
@@ -147,8 +147,10 @@ def _bound_unix(path):
 
 
 def _protocol(base):
+    waiting = Waiting()  # of this way in
+
     class Known(base):
-        """HTTP from somebody known: on a Unix socket the kernel says who it is; a connection that says nothing is closed."""
+        """HTTP from somebody known: on a Unix socket the kernel says who it is. A connection that says nothing is closed; of many that wait, the oldest."""
 
         def connection_made(self, transport):
             super().connection_made(transport)
@@ -158,7 +160,26 @@ def _protocol(base):
                 _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
                 if uid not in (0, os.geteuid()):
                     LOG.warning("a connection of user %d was refused", uid)
-                    transport.abort()
+                    return transport.abort()
+            self._waits()
+
+        def _waits(self):
+            if (oldest := waiting.add(self)) is not None:
+                oldest.transport.abort()
+
+        def handle_events(self):
+            super().handle_events()
+            if self.cycle is not None and not self.cycle.response_complete:
+                waiting.remove(self)
+
+        def on_response_complete(self):
+            super().on_response_complete()
+            if not self.transport.is_closing():
+                self._waits()
+
+        def handle_websocket_upgrade(self, event):
+            waiting.remove(self)
+            super().handle_websocket_upgrade(event)
 
         def _close_silent(self):
             if self.scope is None:  # no request was whole so far
@@ -166,6 +187,7 @@ def _protocol(base):
 
         def connection_lost(self, exc):
             self._silent.cancel()
+            waiting.remove(self)
             super().connection_lost(exc)
 
     return Known
