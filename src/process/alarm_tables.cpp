@@ -25,26 +25,13 @@ struct BuiltIn {
   bool has_limit;
 };
 constexpr std::array kBuiltIn = {
-    BuiltIn{"back_pressure", false},
-    BuiltIn{"clock", true},
-    BuiltIn{"database", false},
-    BuiltIn{"dead_time", true},
-    BuiltIn{"disk", false},
-    BuiltIn{"disk_time", false},
-    BuiltIn{"external", false},
-    BuiltIn{"foreign", false},
-    BuiltIn{"host_silent", false},
-    BuiltIn{"incomplete", true},
-    BuiltIn{"link", false},
-    BuiltIn{"metric_gone", false},
-    BuiltIn{"no_triggers", false},
-    BuiltIn{"overdue", false},
-    BuiltIn{"process_ended", false},
-    BuiltIn{"process_failed", false},
-    BuiltIn{"process_given_up", false},
-    BuiltIn{"process_lost", false},
-    BuiltIn{"process_status", false},
-    BuiltIn{"stall", false},
+    BuiltIn{"back_pressure", false}, BuiltIn{"clock", true},           BuiltIn{"database", false},
+    BuiltIn{"dead_time", true},      BuiltIn{"disk", false},           BuiltIn{"disk_time", false},
+    BuiltIn{"external", false},      BuiltIn{"foreign", false},        BuiltIn{"host_silent", false},
+    BuiltIn{"incomplete", true},     BuiltIn{"link", false},           BuiltIn{"metric_gone", false},
+    BuiltIn{"no_data", false},       BuiltIn{"no_triggers", false},    BuiltIn{"overdue", false},
+    BuiltIn{"process_ended", false}, BuiltIn{"process_failed", false}, BuiltIn{"process_given_up", false},
+    BuiltIn{"process_lost", false},  BuiltIn{"process_status", false}, BuiltIn{"stall", false},
     BuiltIn{"temperature", true},
 };
 

@@ -12,7 +12,7 @@ from rodeo.control.serve import Room, serve
 
 DOCUMENT = {"sequence": 1, "time_ns": 1, "system": {"name": "idle", "file": "idle.toml", "directory": "idle", "build": "0", "sha256": "0"}, "state": "READY", "flags": [],
             "since_ns": 1, "what": "", "waiting_for": [], "act": None, "run": None, "last_run": None,
-            "numbers": {"events": None, "trigger_rate_hz": None}, "limited_by": None, "processes": [{"name": "cards", "kind": "emulator", "host": "local", "phase": "ready"}],
+            "numbers": {"events": None, "trigger_rate_hz": None}, "limited_by": None, "headline": {"word": "READY", "severity": "ready", "cause": None}, "processes": [{"name": "cards", "kind": "emulator", "host": "local", "phase": "ready"}],
             "links": {"total": 0, "active": 0, "removed": 0, "bad": []}, "alarms": [], "lease": None, "commands": {}, "hosts": [], "externals": [],
             "database": {"state": "good", "journal": 0}}
 

@@ -13,7 +13,7 @@ from rodeo.control.refusals import COMMANDS, refusals
 from rodeo.control.telling import whom
 
 KEYS = {
-    "": "sequence time_ns system state flags since_ns what waiting_for act run last_run numbers limited_by processes links alarms lease commands hosts externals database",
+    "": "sequence time_ns system state flags since_ns what waiting_for act run last_run numbers limited_by headline processes links alarms lease commands hosts externals database",
     "system": "name file directory build sha256",
     "act": "name actor began_ns limit_s",
     "run": "number type state condition flags asked_ns first_event_ns stopped_ns seconds holder comment directory reason choice",

@@ -133,9 +133,13 @@ def test_the_first_cause_of_back_pressure_is_named():
     well = {"cards": cards(1), "router": router(5), "r": readout()}
     assert cause(well, well) is None and limited_by(None, Moment(1.0, well)) is None
     busy = {**well, "cards": cards(1, busy=9)}
-    assert cause(well, busy) == {"process": "cards", "stage": "busy: felix:0"}
+    assert cause(well, busy) is None, "the card is the victim of what is behind it"
+    alone = {"cards": well["cards"]}
+    assert cause(alone, {"cards": busy["cards"]}) == {"process": "cards", "stage": "busy: felix:0"}
     waits = {**busy, "router": router(6)}
-    assert cause(well, waits) == {"process": "router", "stage": "waits for r"}
+    assert cause(well, waits) == {"process": "r", "stage": "takes less than router has"}
+    elsewhere = {name: one for name, one in waits.items() if name != "r"}
+    assert cause({name: well[name] for name in elsewhere}, elsewhere) == {"process": "router", "stage": "waits for r"}
     slow = {**waits, "r": readout(by="recorder")}
     assert cause(well, slow) == {"process": "r", "stage": "recorder"}
     assert cause({}, waits) is None, "a counter alone says nothing of now"

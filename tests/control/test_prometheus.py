@@ -108,6 +108,7 @@ CASES = {
     "disk_time": ([('rodeo_room_disk_seconds_left{system="lab"}', "29x200"), ('rodeo_room_disk_time_seconds{system="lab"}', "10x200")],
                   [('rodeo_room_disk_seconds_left{system="lab"}', "31x200"), ('rodeo_room_disk_time_seconds{system="lab"}', "10x200")]),
     "metric_gone": ([RUN, (f"rodeo_room_process_rate_hz{{{PROCESS}}}", "5x100 stale")], [RUN, (f"rodeo_room_process_rate_hz{{{PROCESS}}}", "5x200")]),
+    "no_data": ([('rodeo_room_headline{system="lab",word="NO DATA",severity="alarm"}', "1x200")], [('rodeo_room_headline{system="lab",word="LOSES DATA",severity="alarm"}', "1x200")]),
     "no_triggers": ([RUN, ('rodeo_room_trigger_rate_hz{system="lab"}', "0x200")], [('rodeo_room_trigger_rate_hz{system="lab"}', "0x200")]),
     "stall": ([RUN, ('rodeo_room_trigger_rate_hz{system="lab"}', "9x200"), (f"rodeo_room_process_rate_hz{{{PROCESS}}}", "0x200")],
               [RUN, ('rodeo_room_trigger_rate_hz{system="lab"}', "0x200"), (f"rodeo_room_process_rate_hz{{{PROCESS}}}", "0x200")]),

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { farmRows, wayOf, recording } from '../src/lib/way.js'
 import { address, besides, shown } from '../src/lib/logline.js'
 import { linkOf, summary } from '../src/lib/links.js'
+import { headlineOf } from '../src/lib/words.js'
 import { pointsOf } from '../src/lib/series.js'
 
 const process = (name, kind, phase = 'running', rate = null) => ({ name, class: name.replace(/-\d+$/, ''), kind, phase, role: 'essential', numbers: { rate_hz: rate, fill: null } })
@@ -28,6 +29,14 @@ test('what holds the data up is drawn where it is: at its process, or at the fil
   assert.equal(wayOf(system({ process: 'readout-1', stage: 'file_writer' }, ...chain)).files.limited.process, 'readout-1')
   assert.equal(wayOf(system({ process: 'readout-1', stage: 'processor' }, ...chain)).stages[2].boxes[0].limited.stage, 'processor')
   assert.equal(wayOf(system({ process: 'elsewhere', stage: 'builder' }, ...chain)).strange.process, 'elsewhere')
+})
+
+test('the largest word is the headline, with a shape and a colour that no state has', () => {
+  const blocked = headlineOf('RUNNING', { word: 'NO DATA', severity: 'alarm', cause: null })
+  assert.deepEqual([blocked.word, blocked.shape, blocked.tone], ['NO DATA', 'NO DATA', 'bad'])
+  const losing = headlineOf('RUNNING', { word: 'LOSES DATA', severity: 'warning', cause: null })
+  assert.deepEqual([losing.word, losing.shape, losing.tone], ['LOSES DATA', 'LOSES', 'warn'])
+  assert.deepEqual([headlineOf('RUNNING', { word: 'RUNNING', severity: 'good' }).tone, headlineOf('STALE', { word: 'NO DATA', severity: 'alarm' }).word], ['good', 'STALE'])
 })
 
 const farm = [process('supervisor', 'supervisor'), process('node-1', 'node'), process('node-2', 'node'), process('recorder', 'recorder')]

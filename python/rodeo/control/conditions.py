@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .alarms import Condition
+from .headline import NO_DATA, told
 from .kinds import kind_of
 from .reactions import MOST_RESTARTS, given_up
 from .rules import DEFAULT, SEVERITIES
@@ -23,6 +24,7 @@ def conditions(
     process_numbers=None,
     known=frozenset(),
     limited_by=None,
+    headline=None,
     links=None,
     silent_hosts=(),
     database_good=True,
@@ -49,7 +51,7 @@ def conditions(
     found += _of_the_disk(numbers, disk_warn_bytes, disk_stop_bytes, disk_time_s, run)
     found += _vanished(derived, looks, process_numbers, known)
     if run is not None and derived.state == "RUNNING":
-        found += _of_the_data(derived, looks, numbers, process_numbers, limited_by, rules)
+        found += _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules)
     if run is not None:
         found += _of_links(links)
     found = [ruled for one in found if (ruled := as_ruled(one, rules)) is not None]
@@ -118,7 +120,7 @@ def _of_processes(derived, looks, run, memory, now_s):
         needed = name in derived.broken
         severity = "alarm" if needed else "warning"
         reason = derived.broken.get(name) or derived.degraded.get(name) or f"is {phase}"
-        do = kind_of(look.member.kind).do
+        do = kind_of(look.member.kind).do if run is not None else "look at its log; then recover"
         if phase == "failed":
             core = look.exit.core if look.exit else None
             yield Condition(f"process.failed:{name}", severity, f"{name} {reason}", do=f"core file {core}; {do}" if core else do, process=name)
@@ -165,14 +167,20 @@ def _vanished(derived, looks, process_numbers, known):
             yield Condition(f"metric.gone:{name}:{metric}", "warning", f"{name} no longer says its {metric}", process=name)
 
 
-def _of_the_data(derived, looks, numbers, process_numbers, limited_by, rules):
+def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules):
     triggers, dead, ppm = numbers.get("trigger_rate_hz"), numbers.get("dead_time_fraction"), numbers.get("incomplete_ppm")
-    if triggers == 0:
+    if headline is not None and headline.word == NO_DATA:
+        first = headline.cause["process"] if headline.cause else None
+        yield Condition("no_data", "alarm", headline.what, 0, do=f"look at {first} and its log" if first else "", process=first)
+    elif triggers == 0:
         yield Condition("no_triggers", "warning", "no trigger is accepted, and triggers are not held", 0)
     for name in (look.name for look in looks if look.member.kind == "readout"):
         if triggers and derived.phases.get(name) == "running" and process_numbers.get(name, {}).get("rate_hz") == 0:
             what = f"{name} builds nothing, and triggers come with {triggers:.0f} Hz"
-            yield Condition(f"stall:{name}", "alarm", what, 0, triggers, process=name)
+            do = ""
+            if limited_by is not None and limited_by["process"] != name:
+                what, do = f"{what}; {told(limited_by)}", f"look at {limited_by['process']} and its log"
+            yield Condition(f"stall:{name}", "alarm", what, 0, triggers, do, process=name)
     if dead is not None and dead > (limit := rules["dead_time"].limit):
         yield Condition("dead_time", "warning", f"{dead * 100:.1f} % of the triggers are lost to dead time", dead, limit)
     if ppm is not None and ppm > (limit := rules["incomplete"].limit):

@@ -2,6 +2,8 @@
 
 import math
 
+from .headline import OF_STATES
+
 ROW_KEYS = (
     "number",
     "type",
@@ -51,6 +53,7 @@ def build(
     numbers=None,
     process_numbers=None,
     limited_by=None,
+    headline=None,
     links=None,
     alarms=(),
     lease=None,
@@ -82,6 +85,7 @@ def build(
             "numbers": {key: (numbers or {}).get(key) for key in NUMBERS}
             | {"chunks": (numbers or {}).get("chunks") or {"sent": None, "built": None, "lost": {}}},
             "limited_by": limited_by,
+            "headline": headline or {"word": derived.state, "severity": OF_STATES[derived.state], "cause": None},
             "processes": [_process(look, derived, process_numbers.get(look.name)) for look in looks],
             "links": links or {"total": None, "active": None, "removed": None, "bad": []},
             "alarms": [alarm.as_json() for alarm in alarms[:MOST_ALARMS]],

@@ -54,6 +54,11 @@ def grown(before, after):
     return None if before is None or after is None or after < before else after - before
 
 
+def growth_of(before, after, kind, counter):
+    """By how much counter(status) grew over all processes of a kind, None if nobody knows."""
+    return total(grown(counter(before.statuses.get(name, (None, None))[1]), counter(status)) for name, status in after.of(kind).items())
+
+
 def events_of(status):
     """Events that a readout has built: fragments of each of its ROBs."""
     built = value(status, "fragments", "built")
@@ -225,7 +230,8 @@ def of_process(name, before, after):
 
 
 def limited_by(before, after):
-    """None or {"process", "stage"}: what holds the data up, the first cause: what is furthest down the data's way, for all before it feel it."""
+    """None or {"process", "stage"}: what processes say that they wait for, of those that know: what is furthest down the data's way, for all before it feel it. A card
+    that is busy feels what is behind it; it is named only where nothing is behind it."""
     for name, status in after.of("supervisor").items():
         if status.get("limited_by") not in (None, "", "nothing"):
             slow = _slow_recorder(before, after) if status["limited_by"] == "filter nodes" else None
@@ -240,7 +246,11 @@ def limited_by(before, after):
         waits = {one["name"]: one.get("waits", 0) for one in earlier.get("subscribers") or ()}
         longest = max(status.get("subscribers") or (), key=lambda one: one.get("waits", 0) - waits.get(one["name"], 0), default=None)
         if longest and waits.get(longest["name"]) is not None and longest.get("waits", 0) > waits[longest["name"]]:
+            if longest["name"] in after.statuses:
+                return {"process": longest["name"], "stage": f"takes less than {name} has"}
             return {"process": name, "stage": f"waits for {longest['name']}"}
+    if after.of("readout") or after.of("router"):
+        return None
     for name, status in authorities(after).items():
         earlier = before.statuses.get(name, (None, None))[1]
         if grown(value(earlier, "trigger", "vetoed", "busy"), value(status, "trigger", "vetoed", "busy")):

@@ -56,6 +56,8 @@ METRICS = (
     Metric("rodeo_room_limited_by", "gauge", "1 for what holds the data up: the first cause of back-pressure",
            lambda v: [((v.document["limited_by"]["process"], v.document["limited_by"]["stage"]), 1)] if v.document["limited_by"] else [], ("process", "stage"),
            panel="Limited by", legend="{{process}}: {{stage}}"),
+    Metric("rodeo_room_headline", "gauge", "1 for the word that says how the data are: a state, NO DATA, NO TRIGGERS, LOSES DATA or LOSES TRIGGERS",
+           lambda v: [((v.document["headline"]["word"], v.document["headline"]["severity"]), 1)], ("word", "severity")),
     Metric("rodeo_room_links", "gauge", "Links of the readouts", lambda v: [((state,), v.document["links"].get(state)) for state in ("total", "active", "removed")], ("state",),
            panel="Links", legend="{{state}}"),
     Metric("rodeo_room_link_bad", "gauge", "1 for a link that is not active, at most 16 of them",

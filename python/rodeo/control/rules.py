@@ -92,6 +92,8 @@ BUILT_IN = {
         Rule("metric_gone", "warning", (3, 4), about="a process that runs no longer says a number that it had said",
              do="no data is not good data: look at its status and its log",
              expression=f"(rodeo_room_process_rate_hz offset 1m unless rodeo_room_process_rate_hz) and on (system) ({RUNNING})"),
+        Rule("no_data", "alarm", about="a run takes no data: triggers are offered, and none is accepted",
+             do="its first cause is named: look there", expression='rodeo_room_headline{word="NO DATA"} == 1'),
         Rule("no_triggers", "warning", (10, 12), about="no trigger is accepted, and triggers are not held",
              do="is a card busy, or waited for? rodeo emulate status says so", expression=f"rodeo_room_trigger_rate_hz == 0 and on (system) ({RUNNING})"),
         Rule("stall", "alarm", (5, 6), about="triggers come, and a readout builds nothing", do="look at its links and its log",

@@ -123,7 +123,8 @@ class Closing:
         books = run_keeping.settle(run, reports, cards_after, routers_after, robs=robs, kinds=kinds, aborted=aborted)
         files, left_open = await self._files(act, run, reports, kinds)
         await self.keep_blocks(over=True, files=[each for each in files if kinds.get(Path(each["path"]).parent.name) == "recorder"])
-        reason = "; ".join([*([run.reason] if run.reason else []), *books.reasons, *missing, *left_open])[:2000]
+        trouble = run.trouble if books.condition != "GOOD" else ""
+        reason = "; ".join([each for each in (trouble, run.reason, *books.reasons, *missing, *left_open) if each])[:2000]
         flags = sorted(set(books.flags) | run.flags)
         stopped_ns, closed_ns = run.stopped_ns or time.time_ns(), time.time_ns()
         with contextlib.suppress(Refused):

@@ -32,6 +32,7 @@ class OpenRun:
     stopped_ns: int | None = None
     flags: set = field(default_factory=set)
     reason: str = ""
+    trouble: str = ""  # the first cause for which the run took no data or lost them, as the headline had it
     expected: list = field(default_factory=list)  # readouts, and processes of the farm, that take part
     lives: dict = field(default_factory=dict)  # of these -> reports of its lives in this run, the paths where it leaves them
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger

@@ -2,6 +2,7 @@
 
 import time
 
+SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # of headlines that are no state
 GLYPHS = {"OFF": "o", "LAUNCHING": "^", "READY": "=", "STARTING": "^", "RUNNING": ">", "PAUSED": "|", "STOPPING": "v", "CLOSING": "v", "ERROR": "X"}
 
 
@@ -9,6 +10,7 @@ def text(document: dict, now_ns: int | None = None) -> str:
     """Several lines. `now_ns` (UTC) for ages; None: the document's own time."""
     now_ns = now_ns or document["time_ns"]
     lines = [headline(document)]
+    lines += [f"  {why}"] if (why := cause(document)) else []
     lines += [f"  {document['what']}"] if document.get("what") else []
     lines += [f"  waiting for {each}" for each in document.get("waiting_for") or []]
     if (run := document.get("run")) is not None:
@@ -67,12 +69,22 @@ def _utc(ns):
 
 def headline(document: dict) -> str:
     """Name, state, flags, run and who has control, in one line."""
-    run, lease = document.get("run"), document.get("lease") or {}
-    parts = [f"[{GLYPHS.get(document['state'], '?')}] {document['system']['name']}  {document['state']}", *document.get("flags", [])]
+    run, lease, said = document.get("run"), document.get("lease") or {}, document.get("headline") or {"word": document["state"]}
+    word = document["state"] if said["word"] in GLYPHS else f"{document['state']}  {said['word']}"
+    glyph = GLYPHS.get(document["state"], "?") if said["word"] in GLYPHS else SHAPES.get(said.get("severity"), "?")
+    parts = [f"[{glyph}] {document['system']['name']}  {word}", *document.get("flags", [])]
     if run is not None:
         parts.append(f"run {run['number']} ({run['type']}) {span(run.get('seconds'))}")
     parts.append(f"control: {lease.get('holder') or 'nobody'}" + (f", {lease['asked_by']} asks" if lease.get("asked_by") else ""))
     return "  ".join(parts)
+
+
+def cause(document: dict) -> str:
+    """Why the headline is no state: the first cause, or that it is not known yet; empty where it is a state."""
+    said = document.get("headline") or {}
+    if not said or said["word"] in GLYPHS:
+        return ""
+    return f"first cause: {said['cause']['process']}: {said['cause']['stage']}" if said["cause"] else "the first cause is not known yet"
 
 
 def numbers(values: dict) -> str:

@@ -6,7 +6,7 @@ import logging
 import time
 from dataclasses import replace
 
-from rodeo.control import alarms, commands, conditions, document, numbers, room_metrics, sound
+from rodeo.control import alarms, commands, conditions, document, headline, numbers, room_metrics, sound
 from rodeo.control.looks import RunRow
 from rodeo.control.own_rules import Watch
 from rodeo.control.refused import Refused
@@ -38,12 +38,13 @@ class Telling:
         self._tests = {}  # rule -> (who, until when)
         self.series = Series()
         self.last_run = None
-        self.numbers, self.process_numbers, self.limited_by, self.all_links = {}, {}, None, None
+        self.numbers, self.process_numbers, self.limited_by, self.all_links, self._limited = {}, {}, None, None, None
         self.document = {"sequence": 0, "time_ns": time.time_ns()}
         self._sequence = 0
         self._state, self._since_ns = None, time.time_ns()
         self._changed = asyncio.Event()
         self._before = self._moment = None
+        self._meter, self.flow, self.headline = headline.FlowMeter(), headline.Flow(), headline.Headline("OFF", "idle")
         self._happened = []
 
     def database_good(self):
@@ -63,16 +64,30 @@ class Telling:
             self._before, self._moment = self._moment, moment
             self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
-            self.limited_by = numbers.limited_by(self._before, moment)
+            self._limited = numbers.limited_by(self._before, moment)
+            self.flow = self._meter.look(now_s, self.numbers, self._before, moment) if c.run is not None else self._meter_anew()
             self.all_links = numbers.links_of(moment)
             self.series.add(now_s, self._points())
             changed = True
         if changed:
             self._alarms(now_s)
 
+    def _meter_anew(self):
+        self._meter = headline.FlowMeter()
+        return headline.Flow()
+
+    def _headline(self, derived):
+        """The first cause and the headline, and the cause of an alarm into the run, the first time."""
+        c, rules = self.c, self.c.system.rules
+        self.limited_by = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.standing(self.flow))
+        self.headline = headline.headline(derived, self.flow, self.limited_by, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, dead_time_limit=rules["dead_time"].limit)
+        if c.run is not None and self.headline.severity == "alarm" and self.headline.cause and not c.run.trouble:
+            c.run.trouble = self.headline.what
+
     def _alarms(self, now_s):
         c, database = self.c, self._database()
         derived = self._derived()
+        self._headline(derived)
         if c.run is not None and c.run.stopping:  # it ends because it was told to
             derived = replace(derived, ended=())
         running = c.run is not None and derived.state == "RUNNING"
@@ -81,7 +96,7 @@ class Telling:
         self._tests = {name: one for name, one in self._tests.items() if one[1] > now_s}
         found = conditions.conditions(
             derived, c.looks, self.numbers, run=c.run and c.run.row(), act=c.act(), memory=c.memory, now_s=now_s, process_numbers=self.process_numbers,
-            known=self.book.known, limited_by=self.limited_by, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
+            known=self.book.known, limited_by=self.limited_by, headline=self.headline, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
             database_good=database["state"] == "good", journal=database["journal"], disk_warn_bytes=c.system.disk_warn_bytes,
             disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s, clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures,
             externals=c.externals.by_name.values(), watch=self.watch, tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
@@ -190,7 +205,7 @@ class Telling:
         built = document.build(
             sequence=self._sequence + 1, time_ns=now_ns, system=c.system, build=self._build(), derived=derived, since_ns=self._since_ns, looks=c.looks,
             run=c.run and c.run.row(), act=c.act(), memory=c.memory, last_run=self.last_run, numbers=self.numbers, process_numbers=self.process_numbers,
-            limited_by=self.limited_by, links=self.all_links, alarms=self.book.standing(), lease=self.lease, refusals=c.refusals(), hosts=self._hosts(),
+            limited_by=self.limited_by, headline=self._shown(derived), links=self.all_links, alarms=self.book.standing(), lease=self.lease, refusals=c.refusals(), hosts=self._hosts(),
             database=self._database(), externals=[each.as_json() for each in c.externals.by_name.values()], now_s=time.monotonic())
         same = {**built, "sequence": self.document["sequence"], "time_ns": self.document["time_ns"]} == self.document
         if same and now_ns - self.document["time_ns"] < 900_000_000:
@@ -199,6 +214,13 @@ class Telling:
         self.document = built
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+    def _shown(self, derived):
+        """The headline of this document: of the last look, but for a state that is another one since."""
+        word = self.headline.word
+        if derived.state == "RUNNING" and (word == "RUNNING" or word not in headline.OF_STATES):
+            return self.headline.as_json()
+        return headline.Headline(derived.state, headline.OF_STATES[derived.state]).as_json()
 
     async def wait_change(self, sequence):
         """Returns when the document has another number than this."""

@@ -14,6 +14,22 @@ export const STATES = {
   STALE: { tone: 'stale', means: 'the control room does not answer; nothing here is known to be true now' },
 }
 
+// The word that says how the data are: that of the state, or one of these.
+export const HEADLINES = {
+  'NO DATA': 'triggers are offered, and none is accepted',
+  'NO TRIGGERS': 'no trigger is offered, and triggers are not held',
+  'LOSES DATA': 'events are incomplete, or a process that the run needs is gone',
+  'LOSES TRIGGERS': 'dead time takes more triggers than its alarm allows',
+}
+const TONES = { idle: 'idle', ready: 'ready', busy: 'busy', good: 'good', warning: 'warn', alarm: 'bad' }
+
+// {word, shape, tone, means} of the newest document; `state` is the room's, STALE where nothing was heard.
+export function headlineOf(state, headline) {
+  const own = STATES[state] ?? { tone: 'stale', means: '' }
+  if (state === 'STALE' || !headline || headline.word in STATES) return { word: state, shape: state, tone: own.tone, means: own.means }
+  return { word: headline.word, shape: headline.severity === 'alarm' ? 'NO DATA' : 'LOSES', tone: TONES[headline.severity] ?? 'stale', means: HEADLINES[headline.word] ?? '' }
+}
+
 export const PHASES = {
   absent: { glyph: '○', tone: 'idle' },
   launching: { glyph: '◔', tone: 'busy' },
