@@ -34,7 +34,7 @@ std::uint32_t Dispatcher::take_slot(const Event& event) {
   return slot;
 }
 
-Dispatcher::Offered Dispatcher::offer(const Event& event, bool build_only) {
+Dispatcher::Offered Dispatcher::offer(const Event& event, Offer how) {
   if (knows(event.id)) {
     counters_.add(C::repeated_offers);
     return Offered::repeated;
@@ -42,8 +42,9 @@ Dispatcher::Offered Dispatcher::offer(const Event& event, bool build_only) {
   if (room() == 0) return Offered::full;
   const std::uint32_t slot = take_slot(event);
   slots_[slot].state = State::waiting;
-  slots_[slot].build_only = build_only;
-  waiting_.push_back(slots_, slot);
+  slots_[slot].build_only = how.build_only;
+  slots_[slot].ahead = how.turn == Offer::Turn::ahead;
+  (slots_[slot].ahead ? ahead_ : waiting_).push_back(slots_, slot);
   counters_.add(C::offered);
   return Offered::taken;
 }
@@ -112,9 +113,22 @@ void Dispatcher::undelivered(std::uint32_t node, std::uint64_t id) {
   wait_again(slot, slots_[slot].build_only);
 }
 
+void Dispatcher::give_back(std::uint32_t node, std::uint64_t id, bool build_only) {
+  const std::uint32_t slot = table_.find(id);
+  if (slot == EventTable::kNone || slots_[slot].state != State::assigned || slots_[slot].node != node) return;
+  if (slots_[slot].build_only != build_only) return;
+  counters_.add(C::given_back);
+  if (build_only) return wait_again(slot, true);  // a node before this one may have recorded it
+  take_from_node(slot);
+  timed_.remove(slots_, slot);
+  slots_[slot].state = State::waiting;
+  slots_[slot].ahead = false;
+  waiting_.push_front(slots_, slot);
+}
+
 /// While few wait, each node gets one: nobody waits behind another. While many do, messages are what there are too many of.
 std::uint32_t Dispatcher::at_once() const {
-  return std::clamp(waiting_.size() / kMessagesPerRound, 1U, std::max(settings_.most_at_once, 1U));
+  return std::clamp((ahead_.size() + waiting_.size()) / kMessagesPerRound, 1U, std::max(settings_.most_at_once, 1U));
 }
 
 /// xorshift64*
@@ -125,10 +139,17 @@ std::uint64_t Dispatcher::draw(std::uint32_t below) {
   return (random_ * 0x2545f4914f6cdd1dU >> 32) * below >> 32;
 }
 
-/// Somebody has room. Whoever had the event before is the last to get it again.
+/// Something waits.
+SlotQueue& Dispatcher::next_queue() {
+  SlotQueue& others = ahead_.empty() ? waiting_ : ahead_;
+  if (again_.empty()) return others;
+  return again_was_last_ && !others.empty() ? others : again_;
+}
+
+/// A node has room. The node that had the event before is the last to get it again.
 std::uint32_t Dispatcher::choose() {
   const std::uint32_t first = assigner_.first([&](std::uint32_t nodes) { return draw(nodes); });
-  const std::uint32_t had = again_.empty() ? kNoNode : slots_[again_.front()].node;
+  const std::uint32_t had = slots_[next_queue().front()].node;
   std::uint32_t node = assigner_.from(first);
   if (node == had) {
     assigner_.set(had, 0, false);
@@ -140,7 +161,8 @@ std::uint32_t Dispatcher::choose() {
 }
 
 std::uint32_t Dispatcher::give(std::uint32_t node, std::uint64_t now_ns) {
-  SlotQueue& from = again_.empty() ? waiting_ : again_;
+  SlotQueue& from = next_queue();
+  again_was_last_ = &from == &again_;
   const std::uint32_t slot = from.front();
   from.remove(slots_, slot);
   Slot& given = slots_[slot];
@@ -171,7 +193,8 @@ void Dispatcher::wait_again(std::uint32_t slot, bool build_only) {
 }
 
 void Dispatcher::leave_queue(std::uint32_t slot) {
-  (slots_[slot].state == State::waiting ? waiting_ : again_).remove(slots_, slot);
+  SlotQueue& first = slots_[slot].ahead ? ahead_ : waiting_;
+  (slots_[slot].state == State::waiting ? first : again_).remove(slots_, slot);
 }
 
 Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision) {

@@ -15,9 +15,15 @@
 //
 // What happens to an event that was assigned:
 //
-//   8  its time is out                           again: first in the queue, to be built only, to another node if there is one
+//   8  its time is out                           again: to be built only, to another node if there is one
 //   9  its node is gone                          the same
 //  10  its node never got it                     again, to be processed as at first
+//  11  its node gives it back for an older one   it waits as before, before what was offered after it
+//
+// Which of those that wait is next:
+//
+//      again, and                                in turns: neither holds up the other
+//      ahead, then all others                    each in their order
 #pragma once
 
 #include <algorithm>
@@ -43,6 +49,13 @@ struct DispatcherSettings {
   std::uint64_t seed = 1;          ///< of the random policy
 };
 
+/// How an event comes in.
+struct Offer {
+  enum class Turn : std::uint8_t { in_order, ahead };
+  bool build_only = false;  ///< it may have been recorded before
+  Turn turn = Turn::in_order;
+};
+
 enum class DispatchCounter : std::uint8_t {
   offered,
   repeated_offers,
@@ -56,6 +69,7 @@ enum class DispatchCounter : std::uint8_t {
   timed_out,
   node_gone,
   undelivered,
+  given_back,
   late_decisions,
   repeated_decisions,
   unknown_decisions,
@@ -64,7 +78,7 @@ enum class DispatchCounter : std::uint8_t {
 };
 
 /// In the order of the enum.
-inline constexpr std::array<base::CounterInfo, 16> kDispatchCounters{{
+inline constexpr std::array<base::CounterInfo, 17> kDispatchCounters{{
     {"offered", "events", "Events that came in from the trigger, or that readouts held."},
     {"repeated_offers", "events", "Events that came in while they were in the books: not taken again."},
     {"adopted", "events", "Events that came in because a node had them, or had decided them, when it said hello."},
@@ -77,6 +91,9 @@ inline constexpr std::array<base::CounterInfo, 16> kDispatchCounters{{
     {"timed_out", "events", "Assignments that ended because the node did not decide in time."},
     {"node_gone", "events", "Assignments that ended because the node has gone."},
     {"undelivered", "events", "Assignments that ended because they never came to the node."},
+    {"given_back", "events",
+     "Assignments that ended because the node gave the event back to make room for an older one, before any selection saw "
+     "it."},
     {"late_decisions", "decisions", "Decisions of events that another node has by now: not counted."},
     {"repeated_decisions", "decisions", "Decisions of events that are decided: not counted."},
     {"unknown_decisions", "decisions", "Decisions of events that are not in the books, or never were: not counted."},
@@ -94,8 +111,7 @@ class Dispatcher {
   // Events.
 
   enum class Offered : std::uint8_t { taken, full, repeated };
-  /// `build_only`: it may have been recorded before.
-  Offered offer(const Event& event, bool build_only = false);
+  Offered offer(const Event& event, Offer how = {});
   /// A node has the event, as it says; nobody else has decided it. False: it is not the node's (another has it or had it since, it is decided, there is no
   /// room).
   bool adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns);
@@ -124,6 +140,9 @@ class Dispatcher {
   /// Case 10. Not if another has it.
   void undelivered(std::uint32_t node, std::uint64_t id);
 
+  /// Case 11. Not if another has it, or the node has it in another way.
+  void give_back(std::uint32_t node, std::uint64_t id, bool build_only);
+
   /// Assigns what waits, as far as nodes have room: calls assigned(node, const Event&, build_only). Returns how many.
   template <typename Assigned>
   std::uint32_t assign(std::uint64_t now_ns, Assigned&& assigned) {
@@ -136,11 +155,14 @@ class Dispatcher {
         const Slot& slot = slots_[give(node, now_ns)];
         assigned(node, slot.event, slot.build_only);
         ++count;
-      } while (--some > 0 && !waiting_.empty() && again_.empty() && nodes_[node].room > 0);
+      } while (--some > 0 && waiting() > 0 && nodes_[node].room > 0);
     }
     return count;
   }
-  std::uint32_t waiting() const { return waiting_.size() + again_.size(); }
+  std::uint32_t waiting() const { return ahead_.size() + waiting_.size() + again_.size(); }
+  /// Of these, those that go before others. `oldest`: the first of them.
+  std::uint32_t waiting_ahead() const { return ahead_.size(); }
+  std::uint64_t oldest_ahead() const { return slots_[ahead_.front()].event.id; }
 
   // What becomes of them.
 
@@ -179,6 +201,7 @@ class Dispatcher {
   void take_from_node(std::uint32_t slot);
   void wait_again(std::uint32_t slot, bool build_only);
   void leave_queue(std::uint32_t slot);
+  SlotQueue& next_queue();
   Said settle(std::uint32_t slot, std::uint32_t node, const Decision& decision);
   void set(std::uint32_t node);
   std::uint64_t draw(std::uint32_t below);
@@ -189,9 +212,11 @@ class Dispatcher {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;  // last freed, first used: their memory is in the cache
   std::vector<Node> nodes_;
+  SlotQueue ahead_;
   SlotQueue waiting_;
   SlotQueue again_;
-  SlotQueue timed_;  // assigned, in the order of their time-outs
+  bool again_was_last_ = false;  // the event that was assigned last was one of these
+  SlotQueue timed_;              // assigned, in the order of their time-outs
   std::uint32_t decided_ = 0;
   std::uint64_t random_;
   base::CounterBlock<DispatchCounter> counters_;

@@ -11,7 +11,7 @@ namespace rodeo::dispatch {
 enum class State : std::uint8_t {
   free,
   waiting,   ///< for its first node
-  again,     ///< for another node, before all others
+  again,     ///< for another node
   assigned,  ///< to `node`
   decided,   ///< not cleared yet
 };
@@ -22,7 +22,8 @@ struct Slot {
   std::uint32_t node = UINT32_MAX;  ///< that has it, had it last or decided it; UINT32_MAX: none
   State state = State::free;
   bool build_only = false;
-  std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;            // in the queue of its state
+  bool ahead = false;                                      ///< while it waits for its first node: it goes before others
+  std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;  // in the queue of its state
   std::uint32_t node_previous = UINT32_MAX, node_next = UINT32_MAX;  // in the list of its node
 };
 
@@ -41,6 +42,13 @@ class SlotList {
     slots[slot].*Next = kNone;
     (tail_ == kNone ? head_ : slots[tail_].*Next) = slot;
     tail_ = slot;
+    ++size_;
+  }
+  void push_front(std::vector<Slot>& slots, std::uint32_t slot) {
+    slots[slot].*Previous = kNone;
+    slots[slot].*Next = head_;
+    (head_ == kNone ? tail_ : slots[head_].*Previous) = slot;
+    head_ = slot;
     ++size_;
   }
   void remove(std::vector<Slot>& slots, std::uint32_t slot) {

@@ -182,6 +182,8 @@ void fields(auto& io, M& m) {
     io.number("safe decisions", m.safe);
     io.number("number of the first event", m.first);
     io.flags("flags", m.flags, NodeOrders::kOver);
+    io.number("events to give back", m.give_back);
+    io.number("id that they are newer than", m.newer_than);
     io.records("events", m.events, kMostEventsAtOnce);
   }
 }

@@ -11,7 +11,7 @@
 
 namespace rodeo::formats {
 
-inline constexpr std::uint16_t kAssignmentsVersion = 1;
+inline constexpr std::uint16_t kAssignmentsVersion = 2;
 
 /// Kinds of requests.
 enum class AssignmentKind : std::uint16_t { hello = 1, work = 2 };
@@ -53,10 +53,11 @@ static_assert(sizeof(AssignedEvent) == 16);
 enum class Verdict : std::uint8_t {
   accepted,  ///< recorded
   rejected,
-  debug,  ///< recorded, and its selection has not decided: it failed, or the event was only built
-  lost,   ///< no readout has anything of it
+  debug,       ///< recorded, and its selection has not decided: it failed, or the event was only built
+  lost,        ///< no readout has anything of it
+  given_back,  ///< the node makes room for an older event: this one is assigned again
 };
-inline constexpr std::uint8_t kVerdicts = 4;
+inline constexpr std::uint8_t kVerdicts = 5;
 
 /// What has become of an event. 16 bytes, as they lie on the wire.
 struct EventDecision {
@@ -119,6 +120,9 @@ struct NodeOrders {
   std::uint64_t safe = 0;   ///< decisions up to this number are over and done with: nobody asks for them again
   std::uint64_t first = 0;  ///< number of the first event here, from 1 in each session
   std::uint32_t flags = 0;
+  /// So many older events wait for room in the node: it gives back as many of those that are newer than `newer_than` and wait for fragments.
+  std::uint32_t give_back = 0;
+  std::uint64_t newer_than = 0;
   std::vector<AssignedEvent> events = {};
 
   bool over() const { return (flags & kOver) != 0; }  ///< the run has no more events, and all decisions are safe

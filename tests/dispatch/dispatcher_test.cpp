@@ -214,6 +214,17 @@ TEST(Dispatcher, AnEventWhoseTimeIsOutIsFirstAndOnlyBuiltByAnother) {
   EXPECT_EQ(farm.counter(C::assignments), 3U);
 }
 
+TEST(Dispatcher, EventsThatAreAssignedAgainAndOthersTakeTurns) {
+  Farm farm(1, 3);
+  farm.offer_ids(0, 3);
+  farm.given(0);
+  farm.expire(100);
+  farm.offer_ids(3, 6);
+  farm.set_room(0, 6);
+  EXPECT_EQ(farm.given(100),
+            (std::vector<Given>{{0, 0, true}, {0, 3, false}, {0, 1, true}, {0, 4, false}, {0, 2, true}, {0, 5, false}}));
+}
+
 TEST(Dispatcher, TimeIsCountedFromTheLastAssignment) {
   Farm farm(2);
   farm.offer_ids(0, 1);
@@ -249,6 +260,53 @@ TEST(Dispatcher, WhatNeverCameToItsNodeIsProcessedAsAtFirst) {
   farm.undelivered(0, 0);
   EXPECT_EQ(farm.given(), (std::vector<Given>{{1, 0, false}}));
   EXPECT_EQ(farm.counter(C::undelivered), 1U);
+}
+
+// ---- case 11
+
+TEST(Dispatcher, WhatANodeGivesBackWaitsBeforeWhatWasOfferedAfterIt) {
+  Farm farm(2, 2);
+  farm.offer_ids(0, 4);
+  farm.given();
+  farm.offer_ids(4, 5);
+  farm.give_back(1, 0, false);  // another has it
+  farm.give_back(0, 0, true);   // it has it in another way
+  EXPECT_EQ(farm.counter(C::given_back), 0U);
+  farm.give_back(0, 2, false);
+  farm.give_back(0, 0, false);
+  EXPECT_EQ(farm.counter(C::given_back), 2U);
+  EXPECT_TRUE(farm.adds_up());
+  farm.set_room(0, 3);
+  EXPECT_EQ(farm.given(), (std::vector<Given>{{0, 0, false}, {0, 2, false}, {0, 4, false}}));
+}
+
+TEST(Dispatcher, WhatWasOnlyToBeBuiltIsSoWhenItIsGivenBack) {
+  Farm farm(2, 1);
+  farm.offer_ids(0, 1);
+  farm.given(0);
+  farm.expire(100);
+  EXPECT_EQ(farm.given(100), (std::vector<Given>{{1, 0, true}}));
+  farm.give_back(1, 0, true);
+  EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::rejected}), Said::late) << "node 1 may have recorded it";
+  EXPECT_EQ(farm.waiting(), 1U);
+  EXPECT_TRUE(farm.adds_up());
+}
+
+// ---- which is next
+
+TEST(Dispatcher, EventsThatGoAheadAreAssignedBeforeTheOthersAndOnceOnly) {
+  Farm farm(1, 1);
+  farm.offer_ids(10, 12);
+  farm.offer({.id = 2}, {.turn = Offer::Turn::ahead});
+  farm.offer({.id = 3}, {.build_only = true, .turn = Offer::Turn::ahead});
+  EXPECT_EQ(farm.waiting_ahead(), 2U);
+  EXPECT_EQ(farm.oldest_ahead(), 2U);
+  EXPECT_EQ(farm.given(0), (std::vector<Given>{{0, 2, false}}));
+  farm.expire(100);
+  farm.set_room(0, 4);
+  EXPECT_EQ(farm.given(100), (std::vector<Given>{{0, 2, true}, {0, 3, true}, {0, 10, false}, {0, 11, false}}));
+  EXPECT_EQ(farm.waiting_ahead(), 0U);
+  EXPECT_TRUE(farm.adds_up());
 }
 
 // ---- a supervisor that was started anew
@@ -287,7 +345,7 @@ TEST(Dispatcher, AnEventThatWaitsForAnotherIsNotWhoseItWasBeforeTheLast) {
 
 TEST(Dispatcher, WhatMayHaveBeenRecordedIsOnlyBuiltFromTheBegin) {
   Farm farm(1);
-  EXPECT_EQ(farm.offer({.id = 4}, true), Offered::taken);
+  EXPECT_EQ(farm.offer({.id = 4}, {.build_only = true}), Offered::taken);
   EXPECT_EQ(farm.given(), (std::vector<Given>{{0, 4, true}}));
 }
 
@@ -341,11 +399,13 @@ TEST(Dispatcher, AgreesWithItsSlowTwin) {
       for (int step = 0; step < 1500; ++step, now += random() % 5) {
         const auto node = static_cast<std::uint32_t>(random() % kNodes);
         const std::uint64_t some_id = next_id - random() % 40;
-        switch (random() % 8) {
+        switch (random() % 9) {
           case 0:
           case 1: {
             const std::uint64_t id = random() % 10 == 0 ? some_id : next_id++;
-            ASSERT_EQ(farm.offer({.id = id}) == Offered::taken, twin.offer(id));
+            const bool ahead = random() % 4 == 0;
+            const Offer how{.turn = ahead ? Offer::Turn::ahead : Offer::Turn::in_order};
+            ASSERT_EQ(farm.offer({.id = id}, how) == Offered::taken, twin.offer(id, ahead));
             break;
           }
           case 2:
@@ -373,6 +433,12 @@ TEST(Dispatcher, AgreesWithItsSlowTwin) {
             const Dispatcher::Decision decision{
                 .id = some_id, .verdict = static_cast<Verdict>(random() % 4), .build_only = random() % 2 == 0};
             ASSERT_EQ(farm.decide(node, decision), twin.decide(node, decision));
+            break;
+          }
+          case 8: {
+            const bool build_only = random() % 2 == 0;
+            farm.give_back(node, some_id, build_only);
+            twin.give_back(node, some_id, build_only);
             break;
           }
           case 6:

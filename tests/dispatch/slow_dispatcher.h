@@ -26,28 +26,37 @@ class SlowDispatcher {
 
   using Said = dispatch::Dispatcher::Said;
 
-  bool offer(std::uint64_t id) {
+  bool offer(std::uint64_t id, bool ahead) {
     if (events.contains(id) || events.size() >= capacity_) return false;
     events[id] = {};
-    order_.push_back(id);
+    (ahead ? ahead_ : order_).push_back(id);
     ++in;
     return true;
   }
   /// The event that must be next; nothing: none waits.
   std::optional<std::uint64_t> next() const {
-    for (const std::uint64_t id : again_) return id;
-    for (const std::uint64_t id : order_) {
-      if (events.at(id).state == SlowEvent::waiting) return id;
-    }
+    const auto& others = ahead_.empty() ? order_ : ahead_;
+    if (!again_.empty() && (others.empty() || !again_was_last_)) return again_.front();
+    if (!others.empty()) return others.front();
     return std::nullopt;
   }
   void assign(std::uint64_t id, std::uint32_t node, std::uint64_t now_ns) {
     SlowEvent& event = events.at(id);
+    again_was_last_ = event.state == SlowEvent::again;
     forget_waiting(id);
     event.state = SlowEvent::assigned;
     event.node = node;
     event.assigned_ns = now_ns;
     timed_.push_back(id);
+  }
+  void give_back(std::uint32_t node, std::uint64_t id, bool build_only) {
+    const auto found = events.find(id);
+    if (found == events.end() || found->second.state != SlowEvent::assigned || found->second.node != node) return;
+    if (found->second.build_only != build_only) return;
+    if (build_only) return put_again(id, true);
+    std::erase(timed_, id);
+    found->second.state = SlowEvent::waiting;
+    order_.insert(order_.begin(), id);
   }
   void gone(std::uint32_t node) {
     for (const std::uint64_t id : of(node)) put_again(id, true);
@@ -100,6 +109,7 @@ class SlowDispatcher {
     return ids;
   }
   void forget_waiting(std::uint64_t id) {
+    std::erase(ahead_, id);
     std::erase(order_, id);
     std::erase(again_, id);
   }
@@ -113,9 +123,11 @@ class SlowDispatcher {
 
   const std::size_t capacity_;
   const std::uint64_t timeout_ns_;
+  std::vector<std::uint64_t> ahead_;
   std::vector<std::uint64_t> order_;
   std::vector<std::uint64_t> again_;
   std::vector<std::uint64_t> timed_;
+  bool again_was_last_ = false;
 };
 
 }  // namespace rodeo::test

@@ -302,6 +302,36 @@ TEST(FilterNode, WhatNoReadoutHasIsLostAndNothingIsRecorded) {
   EXPECT_TRUE(farm.recorded().empty());
 }
 
+TEST(FilterNode, OlderEventsGetTheRoomOfTheNewestThatWaitForFragments) {
+  Farm farm;
+  bool pending = false;
+  farm.two.says = [&](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t) {
+    if (pending && id.value >= 100) return append_absent(answer, rob, id, rodeo::formats::kRobPending);
+    rodeo::formats::append_bytes(answer, rob_of(rob, id));
+  };
+  farm.supervisor.event_timeout = std::chrono::minutes{10};
+  farm.start();
+  farm.until_it_knows_all();
+  pending = true;
+  farm.supervisor.assign(100, 8);
+  const std::uint64_t fetches = farm.two.fetches;
+  farm.until([&] { return farm.two.fetches >= fetches + 8; });
+  farm.supervisor.newer_than = 103;
+  farm.supervisor.give_back = 3;
+  farm.until_decided(3);
+  for (const std::uint64_t id : {105, 106, 107}) EXPECT_EQ(farm.only(id).verdict, Verdict::given_back);
+  farm.supervisor.assign(1, 3);
+  farm.until_decided(6);
+  for (const std::uint64_t id : {1, 2, 3}) EXPECT_EQ(farm.only(id).verdict, Verdict::accepted);
+  farm.supervisor.give_back = 100;
+  farm.until([&] { return farm.supervisor.decisions.contains(104); });
+  farm.expect_counted("given_back", 4);
+  EXPECT_EQ(farm.only(104).verdict, Verdict::given_back);
+  pending = false;
+  farm.until_decided(11);
+  for (std::uint64_t id = 100; id < 104; ++id) EXPECT_EQ(farm.only(id).verdict, Verdict::accepted);
+}
+
 TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
   Farm farm;
   farm.settings.readout_grace = std::chrono::milliseconds{100};

@@ -161,6 +161,8 @@ class ScriptedSupervisor {
   std::set<std::uint64_t> let_go;  ///< said in the next welcome
   bool makes_safe = true;
   bool over_when_done = false;
+  std::uint32_t give_back = 0;  ///< said with the next orders
+  std::uint64_t newer_than = 0;
   std::chrono::nanoseconds event_timeout = std::chrono::seconds{10};
 
   void assign(std::uint64_t first, std::uint64_t count, std::uint8_t flags = 0) {
@@ -220,7 +222,7 @@ class ScriptedSupervisor {
       waiting_.push_back({request.client, request.number, base::steady_now_ns()});
     }
     std::erase_if(waiting_, [&](const Waiting& one) {
-      const bool news = (!events.empty() && assigned_ < granted_) || (makes_safe && safe_ < said_);
+      const bool news = give_back > 0 || (!events.empty() && assigned_ < granted_) || (makes_safe && safe_ < said_);
       const bool old = base::steady_now_ns() - one.since_ns > 200'000'000;
       if (!news && !old) return false;
       orders(one);
@@ -250,6 +252,8 @@ class ScriptedSupervisor {
   void orders(const Waiting& waiting) {
     if (makes_safe) safe_ = said_;
     formats::NodeOrders orders{.safe = safe_, .first = assigned_ + 1};
+    orders.give_back = std::exchange(give_back, 0);
+    orders.newer_than = newer_than;
     while (!events.empty() && assigned_ < granted_) {
       orders.events.push_back(events.front());
       events.erase(events.begin());

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,11 +45,17 @@ class KeepingReadout {
     for (const auto& request : requests) answer(request);
   }
   void hold(std::uint64_t id) {
+    if (held.size() >= most || !outside.empty()) {
+      outside.push_back(id);
+      return;
+    }
     newest = std::max(newest.value_or(0), id);
     // A clear may come before the data.
     if (!cleared.contains(static_cast<std::uint32_t>(id))) held.insert(id);
   }
 
+  std::size_t most = SIZE_MAX;  ///< that it holds; what comes then waits
+  std::deque<std::uint64_t> outside;
   std::set<std::uint64_t> held;
   std::map<std::uint32_t, int> cleared;  ///< how often
   std::optional<std::uint64_t> newest = {};
@@ -83,6 +91,7 @@ class KeepingReadout {
           ++cleared[id.value];
           std::erase_if(held, [&](std::uint64_t one) { return static_cast<std::uint32_t>(one) == id.value; });
         });
+        for (const std::uint64_t id : std::exchange(outside, {})) hold(id);
         break;
       }
       case formats::FragmentRequest::holdings: {
@@ -136,6 +145,8 @@ class ToldNode {
 
   /// Decides the events that it has, all of them; `verdict` by their ids.
   bool decides = true;
+  /// Only those of which this is true.
+  std::function<bool(std::uint64_t)> can_decide = [](std::uint64_t) { return true; };
   bool stands_still = false;
   std::optional<formats::Verdict> always = {};
 
@@ -153,9 +164,11 @@ class ToldNode {
     if (!welcome && !hello_) say_hello();
     if (!welcome) return;
     if (decides) {
-      for (const auto& event : events)
+      std::erase_if(events, [&](const auto& event) {
+        if (!can_decide(event.id)) return false;
         decide(event, always.value_or(event.id % 3 == 0 ? formats::Verdict::accepted : formats::Verdict::rejected));
-      events.clear();
+        return true;
+      });
     }
     if (works_ == 0 || (!unsaid().empty() && works_ < 2)) work();
   }
@@ -168,6 +181,7 @@ class ToldNode {
     decided[event.id] = decisions_.back().verdict;
   }
   std::size_t kept() const { return decisions_.size(); }
+  std::uint64_t given_back = 0;
 
   std::vector<formats::AssignedEvent> events;  ///< assigned, and not decided
   std::vector<formats::AssignedEvent> all;     ///< that were ever assigned
@@ -241,6 +255,14 @@ class ToldNode {
     ASSERT_TRUE(decode(reply.message.in_one_piece(whole), orders));
     for (; safe_ < orders.safe; ++safe_) decisions_.erase(decisions_.begin());
     EXPECT_TRUE(orders.events.empty() || orders.first == assigned_ + 1);
+    for (; orders.give_back > 0; --orders.give_back) {
+      const auto newest = std::ranges::max_element(events, {}, &formats::AssignedEvent::id);
+      if (newest == events.end() || newest->id <= orders.newer_than) break;
+      const auto flags = newest->build_only() ? formats::EventDecision::kBuildOnly : std::uint8_t{0};
+      decisions_.push_back({.id = newest->id, .verdict = formats::Verdict::given_back, .flags = flags});
+      events.erase(newest);
+      ++given_back;
+    }
     assigned_ += orders.events.size();
     for (const auto& event : orders.events) {
       std::erase_if(events, [&](const auto& had) { return had.id == event.id; });

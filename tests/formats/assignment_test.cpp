@@ -50,8 +50,9 @@ const NodeWelcome kWelcome{.run_number = 12,
                            .recorders = {"recorder"},
                            .let_go = {5, 6}};
 const NodeWork kWork{
-    .session = 77, .granted = 40, .first = 2, .decisions = {{.id = 9}, {.id = 10, .verdict = Verdict::lost}}};
-const NodeOrders kOrders{.safe = 3, .first = 8, .flags = NodeOrders::kOver, .events = {{.id = 1}, {.id = 2}}};
+    .session = 77, .granted = 40, .first = 2, .decisions = {{.id = 9}, {.id = 10, .verdict = Verdict::given_back}}};
+const NodeOrders kOrders{
+    .safe = 3, .first = 8, .flags = NodeOrders::kOver, .give_back = 4, .newer_than = 5, .events = {{.id = 1}, {.id = 2}}};
 
 TEST(Assignment, IsReadAsItWasWritten) {
   EXPECT_EQ(read<NodeHello>(written(kHello)), kHello);
@@ -63,8 +64,9 @@ TEST(Assignment, IsReadAsItWasWritten) {
 TEST(Assignment, LiesOnTheWireAsThePageSays) {
   const auto bytes = written(kOrders);
   const unsigned char expected[] = {
-      3, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0,    0,    0, 0, 1, 0, 0, 0, 2, 0, 0, 0,  // safe, first, flags, number of events
-      1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0,                          // id, block, step, BCID, type, flags
+      3, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0,    0,    0, 0, 1, 0, 0, 0,  // safe, first, flags
+      4, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 2,    0,    0, 0,              // give back, newer than, number of events
+      1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0,              // id, block, step, BCID, type, flags
       2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0};
   ASSERT_EQ(bytes.size(), sizeof expected);
   EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof expected), 0);
@@ -105,10 +107,10 @@ TEST(Assignment, WhatHasNoMeaningIsRefused) {
   };
   EXPECT_NE(with(kOrders, 1, 2).find("flags of an event"), std::string::npos);
   EXPECT_NE(with(kOrders, 3, 0x0e).find("BCID"), std::string::npos);
-  EXPECT_NE(with(kWork, 4, 4).find("verdict"), std::string::npos);
+  EXPECT_NE(with(kWork, 4, 5).find("verdict"), std::string::npos);
   EXPECT_NE(with(kWork, 3, 4).find("flags of a decision"), std::string::npos);
   EXPECT_NE(with(kWork, 1, 1).find("reserved"), std::string::npos);
-  EXPECT_NE(with(kOrders, 40, 2).find("flags"), std::string::npos);
+  EXPECT_NE(with(kOrders, 52, 2).find("flags"), std::string::npos);
 }
 
 TEST(Assignment, NoMemoryIsTakenForWhatIsNotThere) {

@@ -111,6 +111,8 @@ class EventCollector {
   /// A ROB that was described after the event began is none of its.
   RobState state(Slot slot, RobIndex rob) const { return of(slot, rob).state; }
   RobLoss loss(Slot slot, RobIndex rob) const { return of(slot, rob).loss; }
+  /// It waits for fragments.
+  bool open(Slot slot) const { return events_[slot].open > 0; }
   /// Of those that it wants: how many are lost.
   std::uint32_t lost(Slot slot) const { return events_[slot].lost; }
   /// Whether one of them is lost in this way.

@@ -177,6 +177,7 @@ void FilterNode::take_reply(Requester::Reply& reply, std::uint64_t now_ns) {
   if (*heard != SupervisorLink::Heard::orders) return;
   const formats::NodeOrders& orders = supervisor_.orders();
   if (orders.over()) over_ = true;
+  give_back(orders.give_back, orders.newer_than);
   for (const formats::AssignedEvent& event : orders.events) begin(event, now_ns);
 }
 
@@ -258,6 +259,32 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
 void FilterNode::want_all(Slot slot) {
   events_.slots[slot].wants_all = true;
   collector_->want_all(slot);
+}
+
+/// It waits for fragments, and no selection has seen it.
+bool FilterNode::can_go_back(Slot slot) const {
+  const NodeEvent& event = events_.slots[slot];
+  const bool unseen = (event.state == State::fetching && event.job.event.step == 0) ||
+                      (event.state == State::completing && event.assigned.build_only());
+  return unseen && !event.dropped && collector_->open(slot);
+}
+
+/// Older events fill the readouts: nothing newer comes before these are cleared. The newest go first.
+void FilterNode::give_back(std::uint32_t count, std::uint64_t newer_than) {
+  for (; count > 0; --count) {
+    std::optional<Slot> newest;
+    for (Slot slot = 0; slot < events_.slots.size(); ++slot) {
+      if (can_go_back(slot) && (!newest || events_.slots[slot].assigned.id > events_.slots[*newest].assigned.id))
+        newest = slot;
+    }
+    if (!newest || events_.slots[*newest].assigned.id <= newer_than) return;
+    const formats::AssignedEvent& event = events_.slots[*newest].assigned;
+    supervisor_.decide({.id = event.id,
+                        .verdict = Verdict::given_back,
+                        .flags = event.build_only() ? formats::EventDecision::kBuildOnly : std::uint8_t{0}});
+    events_.counters.add(given_back);
+    free_slot(*newest);
+  }
 }
 
 void FilterNode::drop(Slot slot) {
@@ -396,6 +423,7 @@ void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns, bool a
     case Verdict::rejected: events_.counters.add(rejected); break;
     case Verdict::debug: events_.counters.add(debug); break;
     case Verdict::lost: events_.counters.add(NodeCounter::lost); break;
+    case Verdict::given_back: break;
   }
   if (lacks) events_.counters.add(partial);
   deciding_.record(now_ns - event.assigned_ns);

@@ -63,6 +63,8 @@ class FilterNode {
   // Events
   void begin(const formats::AssignedEvent& assigned, std::uint64_t now_ns);
   void want_all(Slot slot);
+  void give_back(std::uint32_t count, std::uint64_t newer_than);
+  bool can_go_back(Slot slot) const;
   void drop(Slot slot);
   void drop_all_of(std::uint64_t id);
   void fetched(Slot slot, std::uint64_t now_ns);

@@ -108,6 +108,7 @@ Json NodeProcess::report() const {
                                 {"build_only", shown_["build_only"]},
                                 {"given_up", shown_["given_up"]},
                                 {"let_go", shown_["let_go"]},
+                                {"given_back", shown_["given_back"]},
                                 {"under_way", shown_.slots_used},
                                 {"unsafe", shown_.unsafe_decisions}})},
        {"bytes", Json::object({{"fragments", shown_["fragment_bytes"]}, {"recorded", shown_["recorded_bytes"]}})},

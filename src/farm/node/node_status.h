@@ -22,6 +22,7 @@ enum class NodeCounter : std::uint8_t {
   build_only,
   given_up,
   let_go,
+  given_back,
   had_already,
   selection_failed,
   bad_selection,
@@ -42,6 +43,9 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(NodeCoun
     {"build_only", "events", "Assigned a second time, only to be built and recorded."},
     {"given_up", "events", "Neither built nor recorded within their time: left to the supervisor, who assigns them again."},
     {"let_go", "events", "Dropped, for they are another node's by now, or were assigned here once more."},
+    {"given_back", "events",
+     "Given back to the supervisor while they waited for fragments, to make room for older events; they are assigned "
+     "again."},
     {"had_already", "events", "Of those recorded: the recorder had them already."},
     {"selection_failed", "events", "Events whose selection threw, crashed or did not answer: to a debug stream."},
     {"bad_selection", "events", "Events whose selection said what cannot be carried out: to a debug stream."},

@@ -10,7 +10,8 @@ using dispatch::Dispatcher;
 
 /// Ids that no trigger told of: after a restart, or where readouts say what there is.
 constexpr std::uint32_t kLately = 1 << 20;
-constexpr std::uint32_t kMostAtOnce = 32;  // events in a row to one node, as many as it works on at a time
+constexpr std::size_t kMostUntold = 1 << 20;  // more than readouts hold; of more the oldest come first
+constexpr std::uint32_t kMostAtOnce = 32;     // events in a row to one node, as many as it works on at a time
 
 static_assert(static_cast<int>(formats::Verdict::accepted) == static_cast<int>(dispatch::Verdict::accepted) &&
               static_cast<int>(formats::Verdict::rejected) == static_cast<int>(dispatch::Verdict::rejected) &&
@@ -43,6 +44,8 @@ formats::AssignedEvent assigned_event(const dispatch::Event& event, bool build_o
           .flags = build_only ? formats::AssignedEvent::kBuildOnly : std::uint8_t{0}};
 }
 
+std::uint32_t kept_for_untold(std::uint32_t events_in_flight) { return std::max(events_in_flight / 16, 1U); }
+
 Books::Books(const SupervisorSettings& settings)
     : dispatcher({.policy = settings.assignment,
                   .capacity = settings.events_in_flight,
@@ -50,6 +53,10 @@ Books::Books(const SupervisorSettings& settings)
                   .timeout_ns = static_cast<std::uint64_t>(settings.event_timeout.count()),
                   .most_at_once = kMostAtOnce,
                   .seed = 1}),
+      admission({.kept = settings.trigger.empty() ? 0 : kept_for_untold(settings.events_in_flight),
+                 .most_untold = kMostUntold,
+                 .settle_ns = settings.trigger.empty() ? 0 : kSettleNs,
+                 .turn = settings.trigger.empty() ? dispatch::Offer::Turn::in_order : dispatch::Offer::Turn::ahead}),
       clears({.count = settings.clear_count, .after_ns = static_cast<std::uint64_t>(settings.clear_after.count())}),
       decisions(settings.decisions),
       lately_(kLately) {}
@@ -59,6 +66,11 @@ bool Books::trigger(const dispatch::Event& event) {
   if (lately_.has(event.id)) return false;
   (void)dispatcher.offer(event);
   return true;
+}
+
+std::uint64_t Books::undecided() {
+  admission.forget_told([this](std::uint64_t id) { return held(id) == Held::orphan; });
+  return dispatcher.waiting() + dispatcher.assigned() + admission.untold();
 }
 
 bool Books::told(std::uint64_t id) const {
@@ -90,6 +102,12 @@ void Books::decision_of_before(std::uint32_t node, std::uint32_t session, const 
   const auto said = is_over(decision.id) ? dispatcher.decide(node, decision_of(decision))
                                          : dispatcher.adopt_decision(node, decision_of(decision));
   settle(said, node, session, decision, now_ns);
+}
+
+void Books::given_back(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, bool heard,
+                       std::uint64_t now_ns) {
+  if (heard) dispatcher.give_back(node, decision.id, decision.build_only());
+  clears.add({.id = ClearBook::kNoId, .who = node, .session = session}, now_ns);
 }
 
 bool Books::has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns) {

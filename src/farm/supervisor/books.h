@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "dispatch/admission.h"
 #include "dispatch/clear_book.h"
 #include "dispatch/dispatcher.h"
 #include "farm/supervisor/decision_file.h"
@@ -13,6 +14,8 @@
 #include "formats/assignment.h"
 
 namespace rodeo::farm {
+
+inline constexpr std::uint64_t kSettleNs = 500'000'000;  ///< a trigger that was accepted is told of within that
 
 /// One thread. What is said of events by nodes, readouts and the trigger goes through here; each function is one of those sayings.
 class Books {
@@ -25,7 +28,7 @@ class Books {
 
   /// Triggers come without a gap from this id on.
   void trigger_begins(std::uint64_t id) { told_.emplace_back(id, id); }
-  /// It has told us of this event. There must be room. False: a readout had told of it first, and it has left the books by now.
+  /// It has told us of this event. The admission must have room for a trigger. False: a readout had told of it first, and it has left the books by now.
   bool trigger(const dispatch::Event& event);
 
   // Readouts.
@@ -33,7 +36,7 @@ class Books {
   enum class Held : std::uint8_t {
     known,   ///< in the books
     over,    ///< decided and cleared everywhere else
-    orphan,  ///< nobody has told of it, so far
+    orphan,  ///< untold, so far
   };
   Held held(std::uint64_t id) const { return dispatcher.knows(id) ? Held::known : is_over(id) ? Held::over : Held::orphan; }
   /// It is over, and a readout has it nevertheless.
@@ -45,17 +48,28 @@ class Books {
   /// The same in a HELLO, where it may be of before this supervisor began.
   void decision_of_before(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
                           std::uint64_t now_ns);
+  /// It makes room for an older event. `heard`: in this session; in a HELLO it says only that the node does not have the event.
+  void given_back(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, bool heard,
+                  std::uint64_t now_ns);
   /// An event that a node says it has; false: not any more.
   bool has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns);
 
   // A recorder: it has an event that nobody has decided; `debug`: in a stream for debugging.
   void recorded_before(std::uint64_t id, bool debug, std::uint64_t now_ns);
 
+  /// A readout holds it, and it is an orphan.
+  void found(std::uint64_t id, std::uint64_t now_ns) { admission.found(id, now_ns); }
+  /// Triggers that may come in.
+  std::uint32_t room() const { return admission.room_for_triggers(dispatcher); }
+  /// Events that are not decided: each counts once.
+  std::uint64_t undecided();
+
   /// Whether an id that is not in the books was.
   bool is_over(std::uint64_t id) const;
   /// All that came in has been decided and cleared.
   bool empty() const {
-    return dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 && clears.entries() == 0;
+    return dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 && clears.entries() == 0 &&
+           admission.untold() == 0;
   }
 
   /// What is cleared everywhere leaves the books: calls safe(node, session) for each decision, in order.
@@ -71,6 +85,7 @@ class Books {
   }
 
   dispatch::Dispatcher dispatcher;
+  dispatch::Admission admission;
   dispatch::ClearBook clears;
   DecisionFile decisions;
 
@@ -83,6 +98,9 @@ class Books {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> told_;  // ids that the trigger told of, first and last without a gap
   Lately lately_;                                              // others
 };
+
+/// Of the events that a supervisor has room for, those that no trigger takes.
+std::uint32_t kept_for_untold(std::uint32_t events_in_flight);
 
 dispatch::Event event_of(const formats::AssignedEvent& event);
 formats::AssignedEvent assigned_event(const dispatch::Event& event, bool build_only);

@@ -22,7 +22,8 @@ constexpr std::uint32_t kMostSlots = 65'536;  // of one node
 constexpr std::uint64_t kLookNs =
     1'000'000;                      // how often is looked who has gone, and who waits too long: at a part of the nodes,
 constexpr std::size_t kLooks = 10;  // since there may be thousands; at each of them after so many looks
-constexpr std::uint64_t kSafeNs = 50'000'000;  // safe decisions alone are told after so long: one answer for many
+constexpr std::uint64_t kAskBackNs = 20'000'000;  // a node that has nothing to give back is asked again after so long
+constexpr std::uint64_t kSafeNs = 50'000'000;     // safe decisions alone are told after so long: one answer for many
 
 /// A welcome on its way.
 struct SentWelcome final : transport::ReplyOwner {
@@ -124,6 +125,10 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
   node.decisions = node.safe = known;
   for (std::size_t i = known; i < hello_.decisions.size(); ++i) {
     ++node.decisions;
+    if (hello_.decisions[i].verdict == formats::Verdict::given_back) {
+      books_.given_back(*number, node.tag(), hello_.decisions[i], false, now_ns);
+      continue;
+    }
     ++node.all_decisions;
     books_.decision_of_before(*number, node.tag(), hello_.decisions[i], now_ns);
   }
@@ -158,7 +163,9 @@ void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std
   // It has what it says as the books have it. What it was assigned anew, to build it only, may not have come to it: then it speaks of the first time.
   std::unordered_set<std::uint64_t> held[2];
   for (const formats::AssignedEvent& event : hello.events) held[event.build_only()].insert(event.id);
-  for (const formats::EventDecision& decision : hello.decisions) held[decision.build_only()].insert(decision.id);
+  for (const formats::EventDecision& decision : hello.decisions) {
+    if (decision.verdict != formats::Verdict::given_back) held[decision.build_only()].insert(decision.id);
+  }
   std::vector<std::uint64_t> undelivered;
   std::unordered_set<std::uint64_t> anew;
   books_.dispatcher.for_each_event_of(number, [&](const dispatch::Event& event, bool build_only) {
@@ -208,6 +215,10 @@ void Nodes::work(const transport::Replier::Request& request, std::span<const std
   const std::size_t known = work_.decisions.empty() ? 0 : static_cast<std::size_t>(node.decisions + 1 - work_.first);
   for (std::size_t i = known; i < work_.decisions.size(); ++i) {
     ++node.decisions;
+    if (work_.decisions[i].verdict == formats::Verdict::given_back) {
+      books_.given_back(number, node.tag(), work_.decisions[i], true, now_ns);
+      continue;
+    }
     ++node.all_decisions;
     books_.decision(number, node.tag(), work_.decisions[i], now_ns);
   }
@@ -240,12 +251,23 @@ bool Nodes::assign(std::uint64_t now_ns) {
   return some > 0;
 }
 
+bool Nodes::older_events_wait_for(std::uint32_t number) const {
+  const dispatch::Dispatcher& dispatcher = books_.dispatcher;
+  return dispatcher.waiting_ahead() > 0 && dispatcher.room_of(number) == 0 && dispatcher.events_of(number) > 0;
+}
+
 /// The request that waits. What there is no room for in the answer goes with the next.
 void Nodes::answer(std::uint32_t number) {
   Node& node = nodes_[number];
   orders_.safe = node.safe;
   orders_.first = node.assigned - node.out.size() + 1;
   orders_.flags = over_ && node.safe == node.decisions ? formats::NodeOrders::kOver : 0;
+  orders_.give_back = 0;
+  orders_.newer_than = 0;
+  if (older_events_wait_for(number)) {
+    orders_.give_back = std::min(books_.dispatcher.waiting_ahead(), books_.dispatcher.events_of(number));
+    orders_.newer_than = books_.dispatcher.oldest_ahead();
+  }
   const std::size_t count = std::min(node.out.size(), formats::kMostEventsAtOnce);
   orders_.events.assign(node.out.begin(), node.out.begin() + static_cast<std::ptrdiff_t>(count));
   node.out.erase(node.out.begin(), node.out.begin() + static_cast<std::ptrdiff_t>(count));
@@ -299,7 +321,9 @@ void Nodes::look_after(std::uint64_t now_ns) {
     if (node.parked) {
       node.heard_ns = now_ns;
       const std::uint64_t waited = now_ns - node.parked->since_ns;
-      if (waited >= patience || (node.safe > node.told_safe && waited >= kSafeNs)) answer(number);
+      const bool ask_back = older_events_wait_for(number) && now_ns - node.asked_back_ns >= kAskBackNs;
+      if (ask_back) node.asked_back_ns = now_ns;
+      if (waited >= patience || ask_back || (node.safe > node.told_safe && waited >= kSafeNs)) answer(number);
     } else if (!node.lost && heard_all && now_ns - node.heard_ns > grace) {
       if (node.client || books_.dispatcher.events_of(number) > 0) lose(number, node.client ? "says nothing" : "has gone");
       node.lost = true;

@@ -88,8 +88,9 @@ class Nodes {
     std::uint64_t all_decisions = 0, all_assigned = 0;
     std::vector<formats::AssignedEvent> out = {};  // assigned, and not sent yet
     std::optional<Parked> parked = {};
-    bool dirty = false;  // in dirty_
-    bool lost = false;   // its events were given to others
+    std::uint64_t asked_back_ns = 0;  // when it was last asked to give events back
+    bool dirty = false;               // in dirty_
+    bool lost = false;                // its events were given to others
     bool told_over = false;
 
     std::uint32_t tag() const { return static_cast<std::uint32_t>(session); }
@@ -103,6 +104,7 @@ class Nodes {
   void take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
                  std::uint64_t now_ns);
   void answer(std::uint32_t number);
+  bool older_events_wait_for(std::uint32_t number) const;
   void forget_parked(Client client, std::uint64_t request);
   void refuse(const transport::Replier::Request& request, formats::AssignmentRefusal why);
   void look_after(std::uint64_t now_ns);

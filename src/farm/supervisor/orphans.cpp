@@ -13,40 +13,30 @@ constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // so long a recor
 
 }  // namespace
 
-Orphans::Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders,
-                 std::uint64_t settle_ns)
-    : books_(books), requester_(requester), settle_ns_(settle_ns) {
+Orphans::Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders)
+    : books_(books), requester_(requester) {
   for (const std::string& name : recorders) recorders_.push_back(requester_.add(name));
-}
-
-void Orphans::found(std::uint64_t id, std::uint64_t now_ns) {
-  if (found_.insert(id).second) found_ns_ = now_ns;
 }
 
 void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks,
                    std::uint16_t block) {
-  if (released && asked_.empty() && !found_.empty() && now_ns - found_ns_ >= settle_ns_) {
-    for (const std::uint64_t id : found_) {
-      if (books_.held(id) == Books::Held::orphan) asked_.push_back(id);
-    }
-    found_.clear();
-    std::ranges::sort(asked_);
+  const auto untold = [this](std::uint64_t id) { return books_.held(id) == Books::Held::orphan; };
+  if (released && asked_.empty()) {
+    asked_ = books_.admission.ask(now_ns, untold);
     recorded_.assign(asked_.size(), Recorded::no);
     asked_of_ = asked_from_ = 0;
     asked_ns_ = now_ns;
   }
   if (!asked_.empty() && !request_) ask(now_ns);
-  for (; !waiting_.empty() && books_.dispatcher.room() > 0; waiting_.pop_front()) {
-    const std::uint64_t id = waiting_.front().id;
-    if (books_.held(id) != Books::Held::orphan) continue;
+  books_.admission.admit(books_.dispatcher, untold, [&](std::uint64_t id) {
     dispatch::Event event{.id = id, .lumi_block = block};
     const auto behind = std::ranges::upper_bound(marks, id, {}, &trigger::TriggerMark::id);
     if (behind != marks.begin()) {
       event.lumi_block = std::prev(behind)->lumi_block;
       event.scan_step = std::prev(behind)->scan_step;
     }
-    (void)books_.dispatcher.offer(event, waiting_.front().build_only);
-  }
+    return event;
+  });
 }
 
 /// One recorder after the other, for some of the ids at a time.
@@ -54,7 +44,7 @@ void Orphans::ask(std::uint64_t now_ns) {
   if (asked_of_ < recorders_.size()) {
     const std::size_t count = std::min(asked_.size() - asked_from_, formats::kMostHaveIds);
     bytes_.clear();
-    formats::append_have(bytes_, std::span(asked_).subspan(asked_from_, count));
+    formats::append_have(bytes_, asked_.subspan(asked_from_, count));
     request_ = requester_.ask(recorders_[asked_of_], formats::event_request::kHave, std::span<const std::byte>(bytes_),
                               std::chrono::nanoseconds(kRecorderPatienceNs));
     if (request_ || now_ns - asked_ns_ < kRecorderPatienceNs) return;
@@ -64,17 +54,21 @@ void Orphans::ask(std::uint64_t now_ns) {
     asked_ns_ = now_ns;
     return;
   }
+  answer_.clear();
   for (std::size_t i = 0; i < asked_.size(); ++i) {
+    using Answer = dispatch::Admission::Recorded;
     if (recorded_[i] > Recorded::unknown) {
       books_.recorded_before(asked_[i], recorded_[i] == Recorded::debug, now_ns);
+      answer_.push_back(Answer::yes);
     } else {
       const bool unknown = recorded_[i] == Recorded::unknown;
       counters_.add(OrphansCounter::untold);
       if (unknown) counters_.add(OrphansCounter::unasked);
-      waiting_.push_back({asked_[i], unknown});
+      answer_.push_back(unknown ? Answer::unknown : Answer::no);
     }
   }
-  asked_.clear();
+  asked_ = {};
+  books_.admission.answer(answer_);
 }
 
 void Orphans::not_said(std::size_t from, std::size_t count) {

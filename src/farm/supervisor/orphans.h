@@ -1,10 +1,12 @@
-// Ids that readouts hold and nobody has told of: after a restart, after a gap in the triggers, or where no trigger tells of events at all.
+// Asks recorders whether they have events that readouts hold and no trigger told of: after a restart, after a gap in the triggers, or where no trigger tells
+// of events at all. Which events these are, and when they come into the books: dispatch/admission.h.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <deque>
-#include <unordered_set>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/counters.h"
@@ -23,42 +25,32 @@ inline constexpr std::array<base::CounterInfo, 2> kOrphansCounters{{
      "Of these, those that some recorder did not say whether it has them: assigned to be built and recorded only."},
 }};
 
-/// Found ids wait here until it is known that no node and no trigger tells of them, then whether a recorder has them, then for room. One thread.
+/// One thread.
 class Orphans {
  public:
-  /// A found id waits for `settle_ns` since the last one that was found.
-  Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders, std::uint64_t settle_ns);
+  Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders);
 
-  void found(std::uint64_t id, std::uint64_t now_ns);
-  /// `released`: nobody is waited for any more. `marks`: luminosity blocks and steps, for those that a trigger gave; else `block`.
+  /// Asks, and lets events in. `released`: no node is waited for any more. `marks`: luminosity blocks and steps, for those that a trigger gave; else `block`.
   void poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block);
   bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
-  std::uint64_t waiting() const { return found_.size() + asked_.size() + waiting_.size(); }
   std::vector<NamedCounter> counters() const;
 
  private:
   /// What the recorders said of an id. One that a recorder does not speak of may be in its files.
   enum class Recorded : std::uint8_t { no, unknown, accepted, debug };
-  struct Waiting {
-    std::uint64_t id = 0;
-    bool build_only = false;
-  };
   void ask(std::uint64_t now_ns);
   void not_said(std::size_t from, std::size_t count);
 
   Books& books_;
   transport::Requester& requester_;
   std::vector<transport::Requester::Service> recorders_;
-  const std::uint64_t settle_ns_;
-  std::unordered_set<std::uint64_t> found_;
-  std::uint64_t found_ns_ = 0;
-  std::vector<std::uint64_t> asked_;  // of recorders, in order
-  std::size_t asked_of_ = 0;          // which recorder is asked
-  std::size_t asked_from_ = 0;        // for which of them
+  std::span<const std::uint64_t> asked_;  // the admission's: until it is answered
+  std::size_t asked_of_ = 0;              // which recorder is asked
+  std::size_t asked_from_ = 0;            // for which of them
   std::optional<transport::Requester::Request> request_;
   std::uint64_t asked_ns_ = 0;
   std::vector<Recorded> recorded_;
-  std::deque<Waiting> waiting_;  // for room
+  std::vector<dispatch::Admission::Recorded> answer_;
   base::CounterBlock<OrphansCounter> counters_;
   std::vector<std::byte> bytes_;
 };

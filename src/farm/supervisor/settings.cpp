@@ -29,10 +29,12 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               {.minimum = 1, .maximum = 0x7fffffff}),
       setting(&S::run_type, "run_type", {{"physics", 0}, {"calibration", 1}, {"cosmics", 2}, {"test", 0xf}},
               "Kind of run, as in the ATLAS event header."),
-      setting(&S::events_in_flight, "events_in_flight",
-              "Events that it has room for, from trigger to clear; the trigger is busy when there are so many. Rate times "
-              "the longest time that an event takes.",
-              {.minimum = 16, .maximum = 1 << 26}),
+      setting(
+          &S::events_in_flight, "events_in_flight",
+          "Events that it has room for, from trigger to clear: rate times the longest time that an event takes. A "
+          "sixteenth is kept for events that readouts hold and no trigger told of; the trigger is busy when there are as "
+          "many as the others.",
+          {.minimum = 16, .maximum = 1 << 26}),
       setting(&S::event_timeout, "event_timeout",
               "An event that its node has not decided after so long is assigned again, to be built and recorded only.",
               kSomeTime),

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint64_t kTickNs = 1'000'000;
 constexpr std::uint64_t kShowNs = 50'000'000;
 constexpr std::uint64_t kPartNs = 1'000'000'000;  // so long nodes are waited for that have not heard that the run is over
-constexpr std::uint64_t kSettleNs = 500'000'000;  // a trigger that was accepted is told of within that
 
 transport::RequesterSettings requester_settings(const SupervisorSettings& settings) {
   const auto secret = transport::read_secret(settings.network.secret_file);
@@ -33,7 +32,7 @@ Supervisor::Supervisor(SupervisorSettings settings)
       books_(settings_),
       nodes_(settings_, books_),
       readouts_(settings_, requester_, books_.clears, [this](std::uint64_t id) { found(id); }),
-      orphans_(books_, requester_, settings_.recorders, settings_.trigger.empty() ? 0 : kSettleNs) {
+      orphans_(books_, requester_, settings_.recorders) {
   if (!settings_.trigger.empty()) triggers_.emplace(settings_, books_);
   readouts_.follow(!triggers_);
   thread_ = std::jthread([this] { run(); });
@@ -65,7 +64,7 @@ void Supervisor::found(std::uint64_t id) {
   switch (books_.held(id)) {
     case Books::Held::known: return;
     case Books::Held::over: return books_.clear_again(id, now_ns_);
-    case Books::Held::orphan: return orphans_.found(id, now_ns_);
+    case Books::Held::orphan: return books_.found(id, now_ns_);
   }
 }
 
@@ -134,6 +133,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       readouts_.survey(0);
     }
     if (triggers_) readouts_.watch(triggers_->told_from());
+    if (books_.admission.take_overflow()) readouts_.survey(0);
     orphans_.poll(now_ns, stage_ > Stage::rebuilding, marks_, triggers_ ? 0 : block_by_time(now_ns));
   }
   switch (stage_) {
@@ -143,7 +143,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       return;
     case Stage::rebuilding: {
       // Where readouts hold nothing that nobody told of, no node can have anything either.
-      const bool nothing = readouts_.surveyed() && orphans_.waiting() == 0 && (!triggers_ || in_stage() >= kSettleNs);
+      const bool nothing = readouts_.surveyed() && books_.admission.untold() == 0 && (!triggers_ || in_stage() >= kSettleNs);
       // Whoever could have something has said what it has.
       const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() &&
                        (!triggers_ || in_stage() >= kSettleNs);
@@ -152,8 +152,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       return;
     }
     case Stage::running:
-      if (stop || (!triggers_ && readouts_.all_ended() && orphans_.waiting() == 0 && books_.empty()))
-        enter(Stage::holding, now_ns);
+      if (stop || (!triggers_ && readouts_.all_ended() && books_.empty())) enter(Stage::holding, now_ns);
       return;
     case Stage::holding:
       if (triggers_ && !triggers_->hold() && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
@@ -164,9 +163,9 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       books_.clears.flush(now_ns, books_.dispatcher.waiting() + books_.dispatcher.assigned() == 0);
       // What was not told of may still be on its way through a readout.
       const bool found = readouts_.watched() || in_stage() >= static_cast<std::uint64_t>(settings_.readout_grace.count());
-      const bool all = found && books_.empty() && readouts_.surveyed() && orphans_.waiting() == 0;
+      const bool all = found && books_.empty() && readouts_.surveyed();
       if (!all && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
-      undecided_ = books_.dispatcher.waiting() + books_.dispatcher.assigned() + orphans_.waiting();
+      undecided_ = books_.undecided();
       nodes_.say_over();
       return enter(Stage::parting, now_ns);
     }
@@ -191,8 +190,8 @@ void Supervisor::show(std::uint64_t now_ns) {
       .waiting = books_.dispatcher.waiting(),
       .assigned = books_.dispatcher.assigned(),
       .uncleared = books_.dispatcher.decided(),
-      .orphans = orphans_.waiting(),
-      .room = books_.dispatcher.room(),
+      .orphans = books_.admission.untold(),
+      .room = books_.room(),
       .undecided = undecided_,
       .adds_up = books_.dispatcher.adds_up(),
       .nodes = nodes_.status(),

@@ -21,7 +21,7 @@ std::uint64_t decided(const SupervisorStatus& status) {
 }
 std::uint64_t came_in(const SupervisorStatus& status) { return status["offered"] + status["adopted"]; }
 std::uint64_t reassigned(const SupervisorStatus& status) {
-  return status["timed_out"] + status["node_gone"] + status["undelivered"];
+  return status["timed_out"] + status["node_gone"] + status["undelivered"] + status["given_back"];
 }
 
 Json nodes_json(const SupervisorStatus& status) {

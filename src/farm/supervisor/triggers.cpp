@@ -12,10 +12,11 @@ Triggers::Triggers(const SupervisorSettings& settings, Books& books)
       provable_(settings.seed),
       follower_(std::make_unique<trigger::TriggerFollower>(trigger::TriggerFollowerSettings{
           .address = settings.trigger, .name = settings.name, .system = settings.system, .seed = settings.seed})),
-      source_(std::make_unique<trigger::TriggerSource>(*follower_, settings.name, settings.events_in_flight)) {}
+      source_(std::make_unique<trigger::TriggerSource>(
+          *follower_, settings.name, settings.events_in_flight - kept_for_untold(settings.events_in_flight))) {}
 
 bool Triggers::poll() {
-  const std::uint64_t room = books_.dispatcher.room();
+  const std::uint64_t room = books_.room();
   full_ = room == 0;
   if (full_) return false;
   ranges_.clear();
