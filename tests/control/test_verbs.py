@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import re
 import signal
@@ -9,11 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from idle_room import DOCUMENT, IdleRoom
-from rodeo.control import init, status, verbs
+from rodeo.control import init, status, talk, verbs
 from rodeo.control.client import Client, _settings
 from rodeo.control.refused import Refused
 from rodeo.control.serve import farewell
@@ -281,3 +283,24 @@ def test_progress_names_whom_is_waited_for_once(room, monkeypatch):
         assert said.getvalue().startswith("STOPPING: readout-1: draining") and said.getvalue().count("\n") == 1
     finally:
         room.call(lambda: room.controller.put(state="READY", waiting_for=[]))
+
+
+SEQUENCES = "\x1b]0;title\x07 \x1b]52;c;Y2xpcA==\x1b\\ \x9b31m \x85 \r"
+
+
+def test_what_a_process_says_reaches_no_terminal_as_a_control_sequence(capsys):
+    """A title, the clipboard, colours, C1, a carriage return; and a line break does not make a line of another process."""
+    record = {"time_ns": 10**18, "level": "info", "process": "cards", "run": 7, "message": f"a{SEQUENCES}b\n12:00:00.000 error forged", "fields": {"x": SEQUENCES}, "repeats": 0}
+    line = status.log_line(record)
+    assert not [each for each in line if each != "\n" and (each < " " or "\x7f" <= each < "\xa0")]
+    assert "a?]0;title? ?]52;c;Y2xpcA==?\\ ?31m ?  b\n    12:00:00.000 error forged" in line
+
+
+def test_what_verbs_and_the_room_print_has_no_control_sequence_either(capsys, monkeypatch):
+    verbs.show(SimpleNamespace(output="text"), {}, f"one{SEQUENCES}\ntwo")
+    monkeypatch.setattr(verbs, "dispatch", lambda argv: (_ for _ in ()).throw(Refused("control.argument", f"x{SEQUENCES}", "")))
+    assert verbs.main([]) == 2
+    record = logging.LogRecord("x", logging.WARNING, "", 0, f"y{SEQUENCES}\nz", (), None)
+    printed = capsys.readouterr()
+    said = printed.out + printed.err + talk.Plain("%(message)s").format(record)
+    assert "one?]0;title?" in said and "\x1b" not in said and "\x9b" not in said and "\x07" not in said and said.endswith("\n  z")

@@ -38,8 +38,13 @@ def colours():
 
 
 def plain(text):
-    """Text of a database as a terminal may have it: no control character reaches it."""
+    """Text that a process, a person or a database has, as a terminal may have it: no control character reaches it."""
     return "".join(" " if each in "\n\r\t" else "?" if unicodedata.category(each) in ("Cc", "Cf", "Cs") else each for each in text)
+
+
+def plain_lines(text, indent=""):
+    """The same of several lines, which stay lines; those after the first are indented, so that none is taken for another record."""
+    return f"\n{indent}".join(map(plain, text.split("\n")))
 
 
 def width(text):

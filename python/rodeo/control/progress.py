@@ -4,6 +4,7 @@ import contextlib
 import sys
 import threading
 
+from rodeo.control.printed import plain
 from rodeo.control.refused import Refused
 from rodeo.saying import say
 
@@ -35,7 +36,7 @@ def _watch(open_client, over, stream):
                 words = f"{document['state']}: " + ("; ".join(waiting[:4]) + (f" and {len(waiting) - 4} more" if len(waiting) > 4 else "") if waiting else document.get("what") or "...")
                 whom = (document["state"], tuple(each.split(":")[0] for each in waiting))
                 if whom != said and not over.is_set():
-                    say(words, stream)
+                    say(plain(words), stream)
                     said = whom
                 document = client.get("/api/state", after=document["sequence"], wait=1)
                 over.wait(0.5)

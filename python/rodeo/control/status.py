@@ -2,6 +2,8 @@
 
 import time
 
+from rodeo.control.printed import plain_lines
+
 SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # of headlines that are no state
 GLYPHS = {"OFF": "o", "LAUNCHING": "^", "READY": "=", "STARTING": "^", "RUNNING": ">", "PAUSED": "|", "STOPPING": "v", "CLOSING": "v", "ERROR": "X"}
 
@@ -115,11 +117,12 @@ def farm(values: dict) -> str:
 
 
 def log_line(record: dict) -> str:
-    """A log record as one line: when (UTC), how bad, who, the run, what."""
+    """A log record as one line: when (UTC), how bad, who, the run, what. Further lines of the message are indented; control characters are ?."""
     when = "-" if record["time_ns"] is None else time.strftime("%H:%M:%S", time.gmtime(record["time_ns"] / 1e9)) + f".{record['time_ns'] // 1_000_000 % 1000:03d}"
     fields = " ".join(f"{name}={value}" for name, value in record["fields"].items() if value)
     parts = [f"{when:12} {record['level']:7} {record['process']}", *([f"run {record['run']}"] if record["run"] else [])]
-    return "  ".join(parts) + f": {record['message']}" + (f"  [{fields}]" if fields else "") + (f"  (x{record['repeats'] + 1})" if record["repeats"] else "")
+    line = "  ".join(parts) + f": {record['message']}" + (f"  [{fields}]" if fields else "") + (f"  (x{record['repeats'] + 1})" if record["repeats"] else "")
+    return plain_lines(line, "    ")
 
 
 def ended(run: dict) -> str:

@@ -7,6 +7,7 @@ import sys
 import time
 
 from rodeo.control.place import needed
+from rodeo.control.printed import plain_lines
 from rodeo.control.refused import Refused
 
 LONGEST_FILE = 16 * 1024 * 1024  # bytes; then it is renamed to NAME.jsonl.1
@@ -24,10 +25,19 @@ def set_run(number):
 def begin(name, file, *, level=logging.INFO, human="%(asctime)s %(levelname).1s %(message)s", datefmt=None):
     """Of a process, once. A file that cannot be written is no reason not to talk on stderr."""
     logging.basicConfig(stream=sys.stderr, level=level, format=human, datefmt=datefmt)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(Plain(human, datefmt))
     try:
         logging.getLogger().addHandler(Records(name, file))
     except (Refused, OSError) as error:  # what is only watched never keeps anybody from working
         logging.getLogger("rodeo").warning("no lines of JSON: %s", error)
+
+
+class Plain(logging.Formatter):
+    """For a terminal: what processes have said may be in the message."""
+
+    def format(self, record):
+        return plain_lines(super().format(record), "  ")
 
 
 class Bounded(logging.Filter):

@@ -8,6 +8,7 @@ import sys
 import time
 
 from rodeo.control import commands, help_text, place, records, status
+from rodeo.control.printed import plain_lines
 from rodeo.control.refused import Refused
 from rodeo.saying import say
 
@@ -37,7 +38,7 @@ def connected(options):
 
 
 def show(options, value, text):
-    print(json.dumps(value) if options.output == "json" else text, flush=True)
+    print(json.dumps(value) if options.output == "json" else plain_lines(text), flush=True)
 
 
 def commanded(name, options, arguments):
@@ -328,7 +329,7 @@ def main(argv=None):
     try:
         return dispatch(sys.argv[1:] if argv is None else argv) or 0
     except Refused as refused:
-        say(f"error[{refused.code}]: {refused.what}" + (f"\n  {refused.next}" if refused.next else ""))
+        say(plain_lines(f"error[{refused.code}]: {refused.what}" + (f"\n  {refused.next}" if refused.next else "")))
         return exit_status(refused.code)
     except KeyboardInterrupt:
         say("left; what was asked goes on in the control room: rodeo control status")
