@@ -5,6 +5,7 @@ import random
 import pytest
 
 from rodeo.control.books import CONDITIONS, balance
+from rodeo.control.run_keeping import unread_links
 
 
 def report(sent, built=None, lost=None, condition="GOOD", failure="", fragments=None, **counters):
@@ -142,6 +143,17 @@ def test_a_router_that_was_killed_took_the_rest_with_it():
         assert (books.lost, books.rest, books.condition) == ({"not_reported": 37, "router_no_subscriber": 3}, 0, "INCOMPLETE")
         assert "37 chunks went with r" in books.reasons and "r did not say at the end what it had published" in books.reasons
     assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), None)}).lost == {}
+
+
+def test_what_cards_sent_for_links_that_nobody_wanted_is_left_out_by_routers_and_named():
+    """A stream leaves links out that nobody wants before it decodes them: the router has no count of their chunks."""
+    before = {"r": {"0x1": 7, "0x2": 5, "0x3": 5}, "s": {"0x9": 1}}
+    unread = unread_links(before, {"r": {"0x1": 67, "0x2": 5, "0x3": 5, "0x1000000800000000": 0}, "s": {"0x9": 2}, "t": {}})
+    assert unread == {"r": (2, 3)}
+    books = balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(17), router(77)), "s": (router(1), router(1))}, unread=unread)
+    assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 0, "INCOMPLETE")
+    assert "2 of 3 links of r had no subscriber, and it read nothing of them" in books.reasons
+    assert balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(60)}, {"r": (router(17), router(77))}, unread=unread).condition == "GOOD", "cards sent nothing for them"
 
 
 def test_two_readouts_of_the_same_links():

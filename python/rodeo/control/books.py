@@ -7,7 +7,8 @@
     the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
 
 A page that a readout has taken may still count as undelivered, for its word is on its way to the router: so router_undelivered is at most the rest. A rest that a
-process without a report (a readout, a router) must have taken with it is lost as `not_reported`; where an input found damage, it is lost as `damaged`.
+process without a report (a readout, a router) must have taken with it is lost as `not_reported`; where a router has links that nobody wanted, whose data it leaves
+out uncounted, it is `router_left_out`; where an input found damage, it is lost as `damaged`.
 Any other rest is WRONG: data went where nobody counts. Cards that count frames of heartbeats (CRU, C-RORC) and not what a readout makes of them can differ: then
 nobody knows the rest.
 """
@@ -68,13 +69,13 @@ class Books:
         }
 
 
-def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, flags=(), aborted=False):
+def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, unread=None, flags=(), aborted=False):
     """The Books. Pure.
 
     `reports`: {life of a readout that took part (NAME, NAME#2): its end-of-run report, None if it left none}. `cards_before`, `cards_after`: {emulator: status when the run began,
     when it had ended}, None where it gave none. `routers`: {router: (status before, status after)}. All as sound.checked() left them.
     `kinds`: {process: kind}, who is not in it is a readout; reports of a farm are among `reports`. `robs`: {readout: number of its ROBs}
-    (1 if not said). `flags`: of the run's row. `aborted`: the run was ended by force.
+    (1 if not said). `unread` {router: (links of which it read nothing, links)}. `flags`: of the run's row. `aborted`: the run was ended by force.
     """
     reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
     cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}
@@ -127,6 +128,10 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     elif rest is not None and rest > 0 and silent:
         add("not_reported", rest)
         reasons.append(f"{rest} chunks went with {', '.join(silent)}")
+        rest = 0
+    elif rest is not None and rest > 0 and unread:
+        add("router_left_out", rest)
+        reasons += [f"{few} of {all_} links of {name} had no subscriber, and it read nothing of them" for name, (few, all_) in sorted(unread.items())]
         rest = 0
     elif rest is not None and rest > 0 and _damaged(written.values(), routers):
         add("damaged", rest)

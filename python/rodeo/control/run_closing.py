@@ -103,13 +103,20 @@ class Closing:
 
     async def _links_of_routers(self):
         """Which links a router brings can be asked only while it lives."""
-        self.router_links = {}
+        self.c.run.links_before = await self._read_of_links()
+        self.router_links = {name: set(links) for name, links in self.c.run.links_before.items()}
+        await self.c.keep_run()
+
+    async def _read_of_links(self):
+        """{router that answers: {link: chunks that it has read of it}}."""
+        found = {}
         for each in self.c.observer.members.values():
-            if each.member.kind == "router" and each.alive:
+            if each.member.kind == "router" and each.alive and each.phase != "lost":
                 with contextlib.suppress(Refused):
                     status = await self.c.observer.host_of(each.name).ask(each.name, {"command": "status", "links": True}, 5.0 * self.c.patience)
                     by_link = status.get("by_link") if isinstance(status, dict) else None
-                    self.router_links[each.name] = {link.get("fid") for link in by_link or [] if isinstance(link, dict)}
+                    found[each.name] = {link["fid"]: link["chunks"] for link in by_link or [] if isinstance(link, dict) and isinstance(link.get("fid"), str) and isinstance(link.get("chunks"), int)}
+        return found
 
     async def close_books(self, act, state, aborted):
         """Of a run whose processes have ended. Returns its summary: run, condition, flags, events, sent, built, lost, reasons, files, bytes."""
@@ -120,7 +127,7 @@ class Closing:
         if len(reports) == 0 and run.lives:
             LOG.warning("run %d has no reports", run.number)
         robs = {each.name: len((each.status or {}).get("robs") or []) or 1 for each in c.observer.members.values() if each.member.kind == "readout"}
-        books = run_keeping.settle(run, reports, cards_after, routers_after, robs=robs, kinds=kinds, aborted=aborted)
+        books = run_keeping.settle(run, reports, cards_after, routers_after, links_after=await self._read_of_links(), robs=robs, kinds=kinds, aborted=aborted)
         files, left_open = await self._files(act, run, reports, kinds)
         await self.keep_blocks(over=True, files=[each for each in files if kinds.get(Path(each["path"]).parent.name) == "recorder"])
         trouble = run.trouble if books.condition != "GOOD" else ""

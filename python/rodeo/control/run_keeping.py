@@ -37,6 +37,7 @@ class OpenRun:
     lives: dict = field(default_factory=dict)  # of these -> reports of its lives in this run, the paths where it leaves them
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
+    links_before: dict = field(default_factory=dict)  # router -> its links -> chunks that it had read of each
     blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json(); each has a record of its own
 
     def row(self):
@@ -59,7 +60,7 @@ class OpenRun:
         known = {name: each for name, each in value.items() if name in cls.__dataclass_fields__}
         for name in ("flags", "expected"):
             known[name] = [each for each in known.get(name) or [] if isinstance(each, str)]
-        for name in ("lives", "cards_before", "routers_before"):
+        for name in ("lives", "cards_before", "routers_before", "links_before"):
             known[name] = known.get(name) if isinstance(known.get(name), dict) else {}
         known["blocks"] = [each for each in known.get("blocks") or [] if isinstance(each, dict)]
         return cls(**{**known, "flags": set(known["flags"])})
@@ -103,8 +104,28 @@ async def collect_reports(folders, run, kinds=None):
     return reports, missing
 
 
-def settle(run, reports, cards_after, routers_after, *, robs=None, kinds=None, aborted=False):
+def _is_virtual(fid):
+    """The trigger's list, which has no fibre: the bit 35 of its FID."""
+    try:
+        return bool(int(fid, 16) >> 35 & 1)
+    except ValueError:
+        return False
+
+
+def unread_links(before, after):
+    """{router: (links of which it read nothing in the run, links)} of those that have such links. Both: {router: {link: chunks}}."""
+    found = {}
+    for name, links in after.items():
+        known, links = before.get(name) or {}, {fid: count for fid, count in links.items() if not _is_virtual(fid)}
+        few = sum(count == known.get(fid, 0) for fid, count in links.items())
+        if few:
+            found[name] = (few, len(links))
+    return found
+
+
+def settle(run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, aborted=False):
     """The Books of a run; `kinds` as of collect_reports(). Who died or is lost has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
-        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds, flags=tuple(sorted(run.flags)), aborted=aborted)
+        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds,
+        unread=unread_links(run.links_before, links_after or {}), flags=tuple(sorted(run.flags)), aborted=aborted)
