@@ -50,9 +50,9 @@ def test_a_pause_holds_the_trigger_and_nothing_else(room):
     room.command("pause")
     assert room.state == "PAUSED"
     asked = room.controller.trigger
-    held = room.do(asked.hold())
+    held, built = room.do(asked.hold()), events(room.document())
     room.until(lambda document: document["numbers"]["trigger_rate_hz"] == 0, "no trigger comes any more")
-    assert room.do(asked.hold()) == held
+    assert room.do(asked.hold()) == held and events(room.document()) == built, "what was accepted is built when a pause has returned"
     assert room.refusal("pause") == "control.not_now"
     room.command("resume")
     before = events(room.document())

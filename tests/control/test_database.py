@@ -13,6 +13,7 @@ from conftest import BUILD, scaled
 from databases import ALARM, begin, end, gone, good, opened, until, whole_run
 
 from rodeo.control import run_json
+from rodeo.control.reads import paused_seconds
 from rodeo.control.refused import Refused
 
 HERE = Path(__file__).parent
@@ -96,6 +97,28 @@ def test_all_that_is_written_of_a_run_can_be_read(tmp_path):
             assert await database.reads.runs(filters={"condition": "WRONG"}) == []
             with pytest.raises(Refused, match="no run 9"):
                 await database.reads.run(9)
+
+    do(main())
+
+
+@pytest.mark.parametrize(("pauses", "paused"), [
+    ((), 0.0), ((("pause", 11), ("resume", 13)), 2.0), ((("pause", 11), ("resume", 12), ("pause", 15), ("go_on", 18)), 4.0), ((("pause", 18),), 2.0),
+    ((("resume", 5), ("pause", 5), ("resume", 12)), 2.0), ((("pause", 11), ("pause", 13), ("resume", 14)), 3.0), ((("pause", 11), ("resume", None)), 9.0)])
+def test_paused_time_is_that_between_a_pause_and_what_ends_it(pauses, paused):
+    row = {"seconds": 10.0, "first_event_ns": 10 * 10**9, "stopped_ns": 20 * 10**9}
+    assert paused_seconds(row, [(name, when and when * 10**9) for name, when in pauses]) == paused
+    assert paused_seconds({**row, "seconds": None}, ()) is None
+
+
+def test_the_rows_of_runs_say_how_long_they_were_paused(tmp_path):
+    async def main():
+        async with opened(tmp_path) as database:
+            number = await begin(database)
+            for name, ended_ns in (("pause", 15 * 10**8), ("resume", 2 * 10**9)):
+                await database.writer.transition(number, name, "", "", "ana", 0, ended_ns, "done")
+            await end(database, number)
+            await good(database)
+            assert [row["paused_seconds"] for row in await database.reads.runs()] == [0.5] and (await database.reads.run(number))["paused_seconds"] == 0.5
 
     do(main())
 

@@ -26,3 +26,7 @@ test('means are of the time of the run', async () => {
 test('what a room that was started anew does not remember is in the row, as far as it is', async () => {
   assert.deepEqual(await meanOver(room({ '/api/series': { series: {} } }), GOOD, NAMES), { trigger_rate_hz: 200, dead_time_fraction: null })
 })
+
+test('paused time does not count in the rate of triggers', async () => {
+  assert.equal((await meanOver(room({ '/api/series': { series: {} } }), { ...GOOD, paused_seconds: 2 }, NAMES)).trigger_rate_hz, 250)
+})

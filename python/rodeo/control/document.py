@@ -119,6 +119,7 @@ def _process(look, derived, numbers):
         "kind": member.kind,
         "host": member.host,
         "role": member.role,
+        "needed": member.process_class.needed,
         "phase": phase,
         "pid": look.pid,
         "since_ns": look.since_ns,

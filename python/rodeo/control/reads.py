@@ -112,8 +112,8 @@ def runs(connection, limit=50, before=None, filters=None):
     if filters.get("until_ns"):
         query = query.where(table.c.asked_ns <= filters["until_ns"])
     rows = [_row(each) for each in connection.execute(query)]
-    totals = _totals(connection, [row["number"] for row in rows])
-    return [{**row, **totals.get(row["number"], NOTHING)} for row in rows]
+    totals, paused = (of(connection, [row["number"] for row in rows]) for of in (_totals, _pauses))
+    return [{**row, **totals.get(row["number"], NOTHING), "paused_seconds": paused_seconds(row, paused.get(row["number"], ()))} for row in rows]
 
 
 NOTHING = {"events": None, "files": 0, "bytes": 0}
@@ -133,6 +133,30 @@ def _totals(connection, numbers):
         for number, events in connection.execute(query.group_by(counter.c.run)):
             totals.setdefault(number, dict(NOTHING))["events"] = int(events)
     return totals
+
+
+def _pauses(connection, numbers):
+    """{run: [(what, when_ns)]}: pauses, and what ended them, in their order."""
+    table, found = tables.transition, {}
+    if numbers:
+        query = sa.select(table.c.run, table.c.name, table.c.ended_ns).where(
+            table.c.run.between(min(numbers), max(numbers)), table.c.name.in_(("pause", "resume", "go_on")), table.c.outcome == "done").order_by(table.c.id)
+        for number, name, ended_ns in connection.execute(query):
+            found.setdefault(number, []).append((name, ended_ns))
+    return found
+
+
+def paused_seconds(row, pauses):
+    """How much of `seconds` triggers were held by somebody's order; None where the length is not known. Pure."""
+    if row["seconds"] is None:
+        return None
+    total_ns, since_ns = 0, None
+    for name, when_ns in (*pauses, ("stop", row["stopped_ns"])):
+        if name == "pause":
+            since_ns = when_ns if since_ns is None else since_ns
+        elif since_ns is not None and when_ns is not None:
+            total_ns, since_ns = total_ns + max(0, min(when_ns, row["stopped_ns"]) - max(since_ns, row["first_event_ns"])), None
+    return min(row["seconds"], total_ns / 1e9)
 
 
 def open_runs(connection, system=None):
@@ -162,7 +186,7 @@ def run(connection, number):
         each["report"] = json.loads(each["report"]) if each["report"] else None
     counters = [{**each, "value": _number(each["value"])} for each in _of_run(connection, tables.counter, number, "process", "name", "when_ns")]
     return {
-        **row, **_totals(connection, [number]).get(number, NOTHING), "transitions": _of_run(connection, tables.transition, number, "id"), "processes": processes,
+        **row, **_totals(connection, [number]).get(number, NOTHING), "paused_seconds": paused_seconds(row, _pauses(connection, [number]).get(number, ())), "transitions": _of_run(connection, tables.transition, number, "id"), "processes": processes,
         "files": _of_run(connection, tables.file, number, "host", "path"), "counters": counters,
         "lumi_blocks": _of_run(connection, tables.lumi_block, number, "first_trigger"),
         "alarms": [_alarm(each) for each in connection.execute(sa.select(tables.alarm).where(tables.alarm.c.run == number).order_by(tables.alarm.c.raised_ns))],

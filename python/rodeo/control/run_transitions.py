@@ -15,6 +15,7 @@ from rodeo.control.refused import Refused
 from rodeo.control.trigger import Settling
 
 LOG = logging.getLogger("rodeo.control")
+PAUSE_SETTLES_S = 1.0  # a pause is not late for readouts that have much to build still
 
 
 async def start(c, act, arguments):
@@ -118,10 +119,14 @@ async def try_to_hold(c):
 
 
 async def pause(c, act, arguments):
-    """Holds the trigger. Everything stays as it is if its authority does not say so within 2 s."""
+    """Holds the trigger, and waits for a moment until what was accepted is built: events do not grow then. Everything stays as it is if the authority of the
+    trigger does not say so within 2 s."""
     began_ns = time.time_ns()
     await c.trigger.hold(or_none=True)
     await c.keep_run(state="PAUSED")
+    await _settle(c, act, most_s=PAUSE_SETTLES_S)
+    await c.look()
+    c.evaluate()
     await c.transition(act, "pause", "RUNNING", "PAUSED", began_ns, "done", "")
     return {"run": c.run.number} if c.run else {}
 
@@ -189,17 +194,17 @@ async def stop(c, act, arguments):
     return {**summary, "not_ready": why} if why else summary
 
 
-async def _settle(c, act):
-    """Waits until the readouts have built what was accepted, as long as they get on; those that stand still end behind it anyway."""
+async def _settle(c, act, most_s=None):
+    """Waits until the readouts have built what was accepted, as long as they get on (or `most_s`); those that stand still end behind it anyway."""
     names = [name for name in per_run(c) if c.observer.members[name].member.kind == "readout" and c.trigger.reaches(name)]
     if not c.trigger.authorities() or not names:
         return
     await c.look()
-    settling, accepted = Settling(c.patience), c.trigger.accepted(c.run)
+    settling, accepted, began_s = Settling(c.patience), c.trigger.accepted(c.run), time.monotonic()
 
     def done():
         over, act.waiting_for = settling.done(c.observer, names, accepted)
-        return over
+        return over or most_s is not None and time.monotonic() - began_s > most_s * c.patience
 
     await c.until(act, done)
 

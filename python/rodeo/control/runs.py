@@ -15,7 +15,7 @@ CONDITIONS = {"GOOD": "good", "INCOMPLETE": "warning", "ABORTED": "bad", "WRONG"
 # What a list of runs has: title for people, key for programs.
 COLUMNS = (("run", "number"), ("started (UTC)", "asked_ns"), ("length (s)", "seconds"), ("type", "type"), ("events", "events"), ("files", "files"), ("size (MB)", "bytes"),
            ("state", "state"), ("condition", "condition"), ("flags", "flags"), ("holder", "holder"), ("comment", "comment"))
-KEYS = ("number", "system", "type", "state", "condition", "flags", "asked_ns", "first_event_ns", "stopped_ns", "closed_ns", "seconds", "events", "files", "bytes",
+KEYS = ("number", "system", "type", "state", "condition", "flags", "asked_ns", "first_event_ns", "stopped_ns", "closed_ns", "seconds", "paused_seconds", "events", "files", "bytes",
         "holder", "comment", "reason", "build", "config_sha256")
 
 
@@ -89,7 +89,8 @@ def show_text(record):
         ("run", Cell(record["number"], style="strong")), ("system", Cell(record["system"])), ("type", Cell(record["type"])), ("state", Cell(record["state"])),
         ("condition", _condition(record)), ("flags", Cell(record["flags"], style="warning")), ("reason", Cell(record["reason"] or None)),
         ("started (UTC)", Cell(utc(record["asked_ns"]))), ("first event (UTC)", Cell(utc(record["first_event_ns"]))), ("stopped (UTC)", Cell(utc(record["stopped_ns"]))),
-        ("closed (UTC)", Cell(utc(record["closed_ns"]))), ("length (s)", number(record["seconds"], digits=3)), ("events", number(record["events"])),
+        ("closed (UTC)", Cell(utc(record["closed_ns"]))), ("length (s)", number(record["seconds"], digits=3)),
+        ("of it paused (s)", number(record["paused_seconds"] or None, digits=3)), ("events", number(record["events"])),
         ("size (MB)", number(record["bytes"], 1e6, 3)), ("holder", Cell(record["holder"])), ("comment", Cell(record["comment"] or None)),
         ("build", Cell(record["build"] or None)), ("configuration", Cell(record["config_sha256"]))])]
     parts += _section("transitions", ["transition", "from", "to", "by", "began (UTC)", "took (s)", "outcome", "detail"], [[

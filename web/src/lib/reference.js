@@ -20,7 +20,8 @@ export async function meanOver(room, run, names) {
   const now = room.document.time_ns / 1e9
   const back = Math.ceil(now - from) + 5
   const out = Object.fromEntries(names.map((name) => [name, null]))
-  if (names.includes('trigger_rate_hz') && run.events && run.seconds > 0) out.trigger_rate_hz = run.events / run.seconds
+  const took = run.seconds - (run.paused_seconds ?? 0)
+  if (names.includes('trigger_rate_hz') && run.events && took > 0) out.trigger_rate_hz = run.events / took
   if (!(from < to) || back > 86400) return out
   const points = pointsOf(await room.get(`/api/series?names=${names.join(',')}&seconds=${Math.max(1, back)}`), names, room.document.time_ns)
   for (const name of names) {

@@ -34,11 +34,12 @@ function limitedAt(processes, document) {
 
 // One box for each class: {name, kind, role, processes, total, good, bad, rate, fill, limited}.
 function box(name, processes, document) {
-  const wanted = WORKING[document.state] ?? ['ready', 'running', 'launching', 'draining', 'done', 'absent']
+  const wanted = WORKING[document.state] ?? ['ready', 'running', 'launching', 'draining', 'done']
   return {
     name,
     kind: processes[0].kind,
     role: processes[0].role,
+    needed: processes[0].needed,
     processes,
     total: processes.length,
     good: processes.filter((each) => wanted.includes(each.phase)).length,
