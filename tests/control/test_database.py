@@ -44,7 +44,8 @@ async def main(url, place, systems):
             for _ in range(3):
                 number = await begin(database, system=system)
                 await end(database, number)
-                print(number, flush=True)
+                sys.stdout.write(f"{number} ")  # whole: the other thread writes, too
+                sys.stdout.flush()
         await asyncio.gather(*(asyncio.to_thread(lambda each=each: asyncio.run(one(each))) for each in systems))
 
 place = Path(sys.argv[2])
