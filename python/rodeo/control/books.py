@@ -154,7 +154,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     if aborted:
         conditions.append("ABORTED")
         reasons.insert(0, "the run was aborted")
-    if aborted or missing or not all(farm.values()):
+    if aborted:  # how a run ended is known to those who ended it: a report that is missing says nothing of that
         flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
     events = {}  # of each readout, over its lives
     for life, report in written.items():

@@ -183,7 +183,8 @@ async def stop(c, act, arguments):
     if c.run is None:
         return {}
     began_ns, number, before = time.time_ns(), c.run.number, c.derived.state
-    await c.keep_run(stopping=True, reason=c.run.reason or arguments.get("reason") or "", flags=set(arguments.get("flags") or ()))
+    failed = {"INTERRUPTED"} if set(c.derived.broken) - set(c.derived.ended) else set()  # of those that the run needs: it ends because of that
+    await c.keep_run(stopping=True, reason=c.run.reason or arguments.get("reason") or "", flags=failed | set(arguments.get("flags") or ()))
     await try_to_hold(c)
     await _settle(c, act)
     for group in c.system.in_stop_order():
