@@ -286,7 +286,7 @@ void add_net_lab(Command& net) {
   lab.option("--size-scale", options->size_scale, "Event and buffer sizes of the preset are multiplied by it (0.1)");
   const Settings small = small_laboratory(options->defaults);
   for (const auto& [name, flag] : kSettings) options->network.add(lab, *network::find_scenario_setting(name), small, flag);
-  lab.option("--buffer", options->buffer, "shared:SIZE, port:SIZE or infinite (the default)").value_name("BUFFER");
+  lab.option("--buffer", options->buffer, "SIZE or shared:SIZE, port:SIZE, or infinite (the default)").value_name("BUFFER");
   lab.option("--switch", options->switch_preset,
              "Buffer of this switch, which other options change: qfx5120 (scaled down with --preset)")
       .value_name("NAME");

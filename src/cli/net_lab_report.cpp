@@ -166,8 +166,13 @@ Result<SwitchBuffer> parse_buffer(std::string_view text) {
         RODEO_TRY(base::parse_size(text.substr(kind.size())));
     return buffer;
   }
+  // As in a simulation, a size alone is memory that all ports share.
+  if (const auto size = base::parse_size(text)) {
+    buffer.shared_bytes = *size;
+    return buffer;
+  }
   return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no buffer", text), "--buffer",
-                               "write shared:2800kB, port:100kB or infinite"});
+                               "write shared:2800kB or 2800kB, port:100kB or infinite"});
 }
 
 std::string scaling_text(const LabReport& report) {

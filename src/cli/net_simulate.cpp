@@ -207,7 +207,8 @@ void add_net_simulate(Command& net) {
   Command& verb = net.verb("simulate", "One run, packet by packet or in trains: buffer occupancy, losses, TCP");
   verb.example("rodeo net simulate --rate 12kHz --duration 50ms", "the paper's operating point with an infinite buffer")
       .example("rodeo net simulate --rate 6kHz --switch qfx5120 --arrivals poisson --duration 2s", "a shallow switch loses")
-      .example("rodeo net simulate --engine train --arrivals poisson --duration 20s", "the same model, many times faster")
+      .example("rodeo net simulate --engine train --arrivals poisson --duration 20s",
+               "the same model in trains of packets: faster where nothing waits")
       .example("rodeo net simulate --topology network.toml --occupancy series.csv",
                "a network of your own, with a time series");
   verb.option("--topology", options->topology, "Configuration with [network.topology] and so on; flags are stronger")

@@ -169,9 +169,10 @@ Settings<Scenario> simulation_table() {
   return {
       setting(
           &S::engine, "engine", {{"packet", Engine::packet}, {"train", Engine::train}},
-          "packet follows every packet; train is many times faster and within 0.5 % of it. Where connections wait for their "
-          "windows, or "
-          "packets are lost, it follows packets too, at their cost."),
+          "packet follows every packet. train moves what a flow sends at once as one object, within 0.5 % of it, and is "
+          "much "
+          "faster where nothing waits. Where connections wait for their windows, a node has several events at once (random "
+          "assignment at high load), or packets are lost, it follows packets too, and gains nothing."),
       setting(&S::tcp, {setting(&TcpSettings::control, "tcp",
                                 {{"none", CongestionControl::none},
                                  {"reno", CongestionControl::reno},

@@ -188,7 +188,7 @@ def test_an_interrupted_laboratory_says_so(rodeo):
     (["--node-link", "0bps"], 2, "network.zero"),
     (["--nodes", 300], 2, "network.unsupported"),
     (["--buffer", "shared:10"], 2, "one packet"),
-    (["--buffer", "big"], 2, "write shared:"),
+    (["--buffer", "big"], 2, "write shared:"), (["--buffer", "10"], 2, "one packet"),
     (["--preset", "lab"], 2, "lab-2023"),
     (["--preset", "lab-2023", "--rate-scale", 0], 2, "network.zero"),
     (["--preset", "hl-lhc"], 2, "at most 250"),

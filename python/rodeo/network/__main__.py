@@ -260,7 +260,7 @@ def size(arguments):
         if found["dominant"]:
             print(f"dominates          {found['dominant']} ({found['assumptions'][0]['variant']}: {found['assumptions'][0]['ratio']:.2f} times)")
         rate = found["switch"]["rate_hz"]
-        print(f"the switch reaches {'less than a hundredth of the rate' if rate is None else f'{rate * 1e-3:.2f} kHz'}"
+        print(f"the switch reaches {'less than a hundredth of the rate' if rate is None else f'{rate * 1e-3:.2f} kHz' + (' in each rack' if int(found['settings'].get('racks', 1)) > 1 else '')}"
               f"{' (an example: QFX5120, 27 MB)' if found['switch']['is_example'] else ''}")
         print(f"report             {page}")
     if not (found["proof"]["proved"] and found["proof"]["tight"]):
