@@ -266,6 +266,7 @@ void CardInput::name_silent_cards() {
 }
 
 void CardInput::stop() {
+  for (Channel& channel : channels_) channel.source->card().function().hurry();
   if (started_ && !stopped_) name_silent_cards();
   stopped_ = true;
   for (Channel& channel : channels_) {

@@ -28,7 +28,7 @@ class VfioUserClient : public testing::Test {
     server_ = std::make_unique<ScriptedServer>(directory_.file("s"), card_registers::cru::kPciId, std::move(hook));
   }
   Result<std::unique_ptr<pci::Function>> connect(std::chrono::milliseconds patience = std::chrono::seconds(5)) {
-    return pci::open_vfio_user(directory_.file("s"), kAddress, {.patience = patience});
+    return pci::open_vfio_user(directory_.file("s"), kAddress, {.patience = patience, .silence = patience});
   }
   test::TemporaryDirectory directory_;
   std::unique_ptr<ScriptedServer> server_;
@@ -207,6 +207,41 @@ TEST_F(VfioUserClient, DoesNotWaitForEverForASilentCard) {
   silent = false;
   EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout")
       << "a late answer would be taken for that of another request";
+}
+
+TEST_F(VfioUserClient, ACardThatStandsStillForAWhileGoesOn) {
+  std::atomic<bool> stands_still = false;
+  serve([&](int, const wire::Header&, const wire::Request& request) {
+    if (stands_still && std::holds_alternative<wire::RegionRead>(request)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      stands_still = false;
+    }
+    return false;
+  });
+  auto function = pci::open_vfio_user(directory_.file("s"), kAddress,
+                                      {.patience = std::chrono::milliseconds(100), .silence = std::chrono::seconds(60)});
+  ASSERT_TRUE(function) << function.error().message();
+  stands_still = true;
+  EXPECT_EQ(read<std::uint32_t>(**function, 2, 0), 0u);
+  EXPECT_FALSE(stands_still);
+}
+
+TEST_F(VfioUserClient, AnOrderlyEndDoesNotWaitForACardThatStandsStill) {
+  std::atomic<bool> silent = false;
+  serve([&](int, const wire::Header&, const wire::Request& request) {
+    return silent && std::holds_alternative<wire::RegionRead>(request);
+  });
+  auto function = pci::open_vfio_user(directory_.file("s"), kAddress,
+                                      {.patience = std::chrono::milliseconds(300), .silence = std::chrono::hours(1)});
+  ASSERT_TRUE(function) << function.error().message();
+  silent = true;
+  std::thread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    (*function)->hurry();
+  });
+  std::uint32_t word = 0;
+  EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout");
+  ends.join();
 }
 
 TEST_F(VfioUserClient, WaitsForAWholeAnswerNotForEachByteOfIt) {

@@ -88,6 +88,9 @@ class Function {
   /// card's socket does.
   virtual Result<LockNode> lock_node() { return LockNode{}; }
 
+  /// Any thread: from now on a card that says nothing is waited for no longer than two seconds.
+  virtual void hurry() {}
+
   virtual Result<void> reset() = 0;
   /// Lets the card start transfers of its own (bus master bit).
   virtual Result<void> set_bus_master(bool on) = 0;

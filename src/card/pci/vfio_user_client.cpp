@@ -66,6 +66,8 @@ class VfioUserFunction final : public Function {
   unsigned interrupts() const override { return vectors_; }
   Result<int> interrupt(unsigned vector) override;
 
+  void hurry() override { connection_.hurry(); }
+
   Result<void> reset() override {
     const auto held = RODEO_TRY(mutex_.hold());
     RODEO_TRY(connection_.ask(wire::DeviceReset{}, std::chrono::steady_clock::now() + kResetPatience));
@@ -130,6 +132,7 @@ Result<void> VfioUserFunction::begin() {
     vectors_ = count;
     break;
   }
+  connection_.opened();
   return {};
 }
 

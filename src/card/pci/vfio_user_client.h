@@ -12,9 +12,11 @@ namespace rodeo::card::pci {
 
 /// How a client of a vfio-user server waits.
 struct VfioUserSettings {
-  /// Longest time for a whole answer, from its request to its last byte, and for all of opening; then the connection counts as broken
-  /// (card.timeout), because a late answer could be taken for another's.
+  /// Longest time for all of opening, and for an answer after hurry().
   std::chrono::milliseconds patience{2000};
+  /// Longest time for a whole answer of an open card, from its request to its last byte; then the connection counts as broken (card.timeout), because a late
+  /// answer could be taken for another's. A process that died closes its socket: this is for one that stands still and goes on.
+  std::chrono::milliseconds silence{60'000};
   /// How long to poll the socket without sleeping before it sleeps: lower latency for a core.
   std::chrono::microseconds spin{0};
 };

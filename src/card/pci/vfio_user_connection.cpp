@@ -46,14 +46,19 @@ std::unexpected<Error> VfioUserConnection::broken(std::string code, std::string 
 }
 
 Result<void> VfioUserConnection::send(std::span<const std::byte> bytes, std::span<const int> fds) {
-  const base::IoResult sent = base::send_all(socket_.get(), bytes, fds, settings_.patience);
-  switch (sent.status) {
-    case base::IoStatus::done: return {};
-    case base::IoStatus::closed: return broken("card.gone", "the card's process is gone");
-    case base::IoStatus::partial:
-      return broken("card.timeout", fmt::format("the card took no messages for {} ms", settings_.patience.count()));
-    case base::IoStatus::failed: break;
+  const Deadline began = Clock::now();
+  base::IoStatus status = base::IoStatus::partial;
+  for (std::size_t done = 0; status == base::IoStatus::partial;) {
+    // In pieces of time: hurry() may have been called meanwhile.
+    const base::IoResult sent = base::send_all(socket_.get(), bytes.subspan(done), done == 0 ? fds : std::span<const int>{},
+                                               std::min(settings_.patience, limit()));
+    done += sent.bytes;
+    status = sent.status;
+    if (status == base::IoStatus::partial && too_long(began))
+      return broken("card.timeout", fmt::format("the card took no messages for {} ms", limit().count()));
   }
+  if (status == base::IoStatus::done) return {};
+  if (status == base::IoStatus::closed) return broken("card.gone", "the card's process is gone");
   return broken("card.gone", fmt::format("cannot send to the card: {}", std::strerror(errno)));
 }
 
@@ -65,12 +70,15 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Deadline deadline, base
     begin_ = 0;
     if (bytes > in_.size()) in_.resize(bytes);
   }
-  const auto spin_until = std::min(Clock::now() + settings_.spin, deadline);
+  const auto began = Clock::now();
+  const auto spin_until = std::min(began + settings_.spin, deadline);
   while (end_ - begin_ < bytes) {
     const std::span<std::byte> room(in_.data() + end_, in_.size() - end_);
     const auto now = Clock::now();
     const bool spinning = now < spin_until;
-    // As long as the answer has all its time yet, the receive may do the waiting; afterwards it could wait too long.
+    if (now >= deadline || (opened_ && now - began >= limit()))
+      return broken("card.timeout", "the card did not answer in time");
+    // As long as the answer has enough time yet, the receive may do the waiting; afterwards it could wait too long.
     const bool sleeps = !spinning && deadline - now > std::max(settings_.patience - kJustSent, kJustSent);
     if (!spinning && !sleeps && !base::wait_for(socket_.get(), POLLIN, deadline))
       return broken("card.timeout", "the card did not answer in time");

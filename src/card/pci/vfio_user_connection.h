@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,7 +33,11 @@ class VfioUserConnection {
   };
 
   /// When an answer is late to which a request goes out now.
-  Deadline from_now() const { return std::chrono::steady_clock::now() + settings_.patience; }
+  Deadline from_now() const { return std::chrono::steady_clock::now() + limit(); }
+  /// The card is open: it may be silent for longer from now on.
+  void opened() { opened_ = true; }
+  /// Any thread: a silent card is waited for no longer than `patience` from now on.
+  void hurry() { hurried_->store(true, std::memory_order_relaxed); }
   /// Sends a request and waits for its whole answer. card.refused if the server says no.
   Result<Answer> ask(const formats::vfio_user::Request& request, std::span<const int> fds = {}) {
     return ask(request, from_now(), fds);
@@ -48,6 +54,11 @@ class VfioUserConnection {
   std::unexpected<Error> broken_error() const { return std::unexpected(broken_); }
 
  private:
+  std::chrono::milliseconds limit() const {
+    return opened_ && !hurried_->load(std::memory_order_relaxed) ? settings_.silence : settings_.patience;
+  }
+  /// A wait that began then has lasted long enough, as things are now.
+  bool too_long(Deadline began) const { return std::chrono::steady_clock::now() - began >= limit(); }
   /// Waits for the answer to one request.
   Result<Answer> take(std::uint16_t id, std::uint16_t command, Deadline deadline);
   std::unexpected<Error> broken(std::string code, std::string what, const char* next = nullptr);
@@ -58,6 +69,8 @@ class VfioUserConnection {
   OwnDescriptor socket_;
   std::string name_;
   VfioUserSettings settings_;
+  bool opened_ = false;
+  std::unique_ptr<std::atomic<bool>> hurried_ = std::make_unique<std::atomic<bool>>(false);
   formats::vfio_user::Capabilities server_;
   formats::vfio_user::MessageWriter out_;
   std::vector<formats::vfio_user::SmallWrite> writes_;
