@@ -31,7 +31,7 @@ struct EmulatorSettings {
   std::string follow;                ///< whose triggers this process follows, `trigger` unused; empty: its own
   std::string system;                ///< authority and followers must have the same
   std::string configuration_sha256;  ///< settings::configuration_sha256(), for its status
-  std::chrono::milliseconds follower_timeout{5000};  ///< after so long without a word a follower is dropped
+  std::chrono::milliseconds follower_timeout{60'000};  ///< after so long without a word a follower is dropped
   std::vector<ScheduledFault> faults;
 };
 

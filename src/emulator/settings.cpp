@@ -170,7 +170,9 @@ const Settings<EmulatorSettings>& trigger_settings() {
           "assigns."),
       setting(&E::system, "system", "Name of the system: authority and followers must have the same."),
       setting(&E::follower_timeout, "follower_timeout",
-              "A follower from which nothing comes is busy; after so long it is dropped.",
+              "A follower from which nothing comes is busy; after so long it is dropped. One whose connection ends is "
+              "dropped at "
+              "once.",
               {.minimum = 1e8, .maximum = 3.6e12}),
   };
   return settings;

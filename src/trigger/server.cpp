@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr auto kBatch = 500us;  // triggers of so long go out together
 constexpr auto kIdle = 20ms;    // while nobody is ready
 constexpr auto kHeartbeat = 500ms;
+constexpr std::chrono::milliseconds kMostForHello{5000};
 constexpr auto kAcceptPause = 100ms;
 constexpr std::size_t kMostPeers = 256;
 constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not read: its triggers wait in the ledger
@@ -80,9 +81,11 @@ void TriggerServer::run() {
       if (peer.gone) continue;
       if (!peer.connection.flush() || (!peer.name.empty() && !tell(peer))) {
         drop(peer, "it has gone");
-      } else if (Clock::now() - peer.heard > settings_.timeout) {
-        drop(peer, fmt::format("nothing has come from it for {} ms", settings_.timeout.count()));
+        continue;
       }
+      // A process that stands still is waited for; a connection that has not said what it is, is not.
+      const auto limit = peer.name.empty() ? std::min(settings_.timeout, kMostForHello) : settings_.timeout;
+      if (Clock::now() - peer.heard > limit) drop(peer, fmt::format("nothing has come from it for {} ms", limit.count()));
     }
     std::erase_if(peers_, [](const Peer& peer) { return peer.gone; });
   }

@@ -21,7 +21,7 @@ struct TriggerServerSettings {
   std::string name;         ///< of this process
   std::string system = {};  ///< what followers must name
   std::uint64_t seed = 1;   ///< of provable payload: BCID and trigger type follow from it
-  std::chrono::milliseconds timeout{5000};
+  std::chrono::milliseconds timeout{60'000};
 };
 
 /// Serves from the constructor to the destructor, in a thread of its own. The authority must live longer.

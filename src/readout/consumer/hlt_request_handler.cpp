@@ -176,7 +176,7 @@ struct HandlerKeys {
   std::vector<std::uint32_t> robs = {};
   std::uint32_t reorder_fragments = 256;
   std::chrono::nanoseconds reorder_time = std::chrono::milliseconds{100};
-  std::chrono::nanoseconds garbage_age = std::chrono::seconds{60};
+  std::chrono::nanoseconds garbage_age = std::chrono::seconds{180};
   std::size_t early_clears = 65'536;
   std::size_t waiting = 4096;
   std::chrono::nanoseconds patience = std::chrono::seconds{10};
