@@ -26,6 +26,24 @@ Dispatcher::Dispatcher(DispatcherSettings settings)
   std::iota(free_.rbegin(), free_.rend(), 0U);
 }
 
+Dispatcher::Dispatcher(const Dispatcher& other)
+    : settings_(other.settings_),
+      assigner_(other.assigner_),
+      table_(other.table_),
+      slots_(other.slots_),
+      free_(other.free_),
+      nodes_(other.nodes_),
+      ahead_(other.ahead_),
+      waiting_(other.waiting_),
+      again_(other.again_),
+      again_was_last_(other.again_was_last_),
+      timed_(other.timed_),
+      decided_(other.decided_),
+      random_(other.random_) {
+  for (std::size_t i = 0; i < kDispatchCounters.size(); ++i)
+    counters_.add(static_cast<C>(i), other.counters_.read(static_cast<C>(i)));
+}
+
 std::uint32_t Dispatcher::take_slot(const Event& event) {
   const std::uint32_t slot = free_.back();
   free_.pop_back();
@@ -76,6 +94,7 @@ bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, 
   has.node = node;
   has.build_only = build_only;
   has.assigned_ns = now_ns;
+  if (has.first_assigned_ns == 0) has.first_assigned_ns = now_ns;
   timed_.push_back(slots_, slot);
   nodes_[node].slots.push_back(slots_, slot);
   set(node);
@@ -169,6 +188,7 @@ std::uint32_t Dispatcher::give(std::uint32_t node, std::uint64_t now_ns) {
   given.state = State::assigned;
   given.node = node;
   given.assigned_ns = now_ns;
+  if (given.first_assigned_ns == 0) given.first_assigned_ns = now_ns;
   timed_.push_back(slots_, slot);
   nodes_[node].slots.push_back(slots_, slot);
   --nodes_[node].room;

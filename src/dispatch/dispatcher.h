@@ -107,6 +107,8 @@ class Dispatcher {
   static constexpr std::uint32_t kNoNode = UINT32_MAX;
 
   explicit Dispatcher(DispatcherSettings settings);
+  /// A copy has the counts of this moment: tests go on from one state in several ways.
+  Dispatcher(const Dispatcher& other);
 
   // Events.
 
@@ -160,6 +162,16 @@ class Dispatcher {
     return count;
   }
   std::uint32_t waiting() const { return ahead_.size() + waiting_.size() + again_.size(); }
+  /// Of an event that a node has, or had: when it was assigned for the first time.
+  std::uint64_t first_assigned_ns(std::uint64_t id) const { return slots_[table_.find(id)].first_assigned_ns; }
+  /// Calls visit(const Event&, build_only, State) for each of them, queue by queue.
+  template <typename Visit>
+  void for_each_waiting(Visit&& visit) const {
+    for (const SlotQueue* queue : {&ahead_, &waiting_, &again_}) {
+      for (std::uint32_t at = queue->front(); at != SlotQueue::kNone; at = slots_[at].next)
+        visit(slots_[at].event, slots_[at].build_only, slots_[at].state);
+    }
+  }
   /// Of these, those that go before others. `oldest`: the first of them.
   std::uint32_t waiting_ahead() const { return ahead_.size(); }
   std::uint64_t oldest_ahead() const { return slots_[ahead_.front()].event.id; }

@@ -19,7 +19,8 @@ enum class State : std::uint8_t {
 struct Slot {
   Event event = {};
   std::uint64_t assigned_ns = 0;
-  std::uint32_t node = UINT32_MAX;  ///< that has it, had it last or decided it; UINT32_MAX: none
+  std::uint64_t first_assigned_ns = 0;  ///< 0: never
+  std::uint32_t node = UINT32_MAX;      ///< that has it, had it last or decided it; UINT32_MAX: none
   State state = State::free;
   bool build_only = false;
   bool ahead = false;                                      ///< while it waits for its first node: it goes before others

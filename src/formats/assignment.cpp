@@ -117,8 +117,8 @@ class Reader {
  private:
   void check(std::uint64_t, std::size_t) {}
   void check(const AssignedEvent& event, std::size_t at) {
-    if ((event.flags & ~AssignedEvent::kBuildOnly) != 0)
-      fail(DecodeFault::unknown, at + 15, "flags of an event", event.flags, AssignedEvent::kBuildOnly);
+    constexpr std::uint8_t kKnown = AssignedEvent::kBuildOnly | AssignedEvent::kLast;
+    if ((event.flags & ~kKnown) != 0) fail(DecodeFault::unknown, at + 15, "flags of an event", event.flags, kKnown);
     if (event.bcid >= kBunchCrossings && event.bcid != kNoBcid)
       fail(DecodeFault::too_large, at + 12, "BCID of an event", event.bcid, kBunchCrossings - 1);
   }

@@ -36,6 +36,7 @@ inline constexpr std::uint16_t kNoBcid = 0xffff;
 /// An event for a node. 16 bytes, as they lie on the wire.
 struct AssignedEvent {
   static constexpr std::uint8_t kBuildOnly = 1;
+  static constexpr std::uint8_t kLast = 2;  ///< what no readout has brought when its time is over is lost
 
   std::uint64_t id = 0;  ///< global: the extended L1 id, continued where its ECR counter wraps
   std::uint16_t lumi_block = 0;
@@ -46,6 +47,7 @@ struct AssignedEvent {
 
   std::uint32_t l1id() const { return static_cast<std::uint32_t>(id); }  ///< by which readouts know it
   bool build_only() const { return (flags & kBuildOnly) != 0; }
+  bool last() const { return (flags & kLast) != 0; }
   bool operator==(const AssignedEvent&) const = default;
 };
 static_assert(sizeof(AssignedEvent) == 16);

@@ -332,6 +332,27 @@ TEST(FilterNode, OlderEventsGetTheRoomOfTheNewestThatWaitForFragments) {
   for (std::uint64_t id = 100; id < 104; ++id) EXPECT_EQ(farm.only(id).verdict, Verdict::accepted);
 }
 
+TEST(FilterNode, WhatHasBeenLookedForLongEnoughIsLostWhenNoReadoutBringsIt) {
+  Farm farm;
+  bool pending = false;
+  for (ScriptedReadout* readout : {&farm.one, &farm.two})
+    readout->says = [&](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t) {
+      if (pending) return append_absent(answer, rob, id, rodeo::formats::kRobPending);
+      rodeo::formats::append_bytes(answer, rob_of(rob, id));
+    };
+  farm.start();
+  farm.until_it_knows_all();
+  pending = true;
+  farm.supervisor.event_timeout = std::chrono::milliseconds{400};
+  farm.supervisor.start_anew();  // its welcome says the time-out
+  farm.supervisor.assign(1, 1, AssignedEvent::kBuildOnly);
+  farm.supervisor.assign(2, 1, AssignedEvent::kBuildOnly | AssignedEvent::kLast);
+  farm.until_decided(1);
+  EXPECT_EQ(farm.only(2).verdict, Verdict::lost);
+  farm.expect_counted("given_up", 1);
+  EXPECT_FALSE(farm.supervisor.decisions.contains(1)) << "its fragments may come yet";
+}
+
 TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
   Farm farm;
   farm.settings.readout_grace = std::chrono::milliseconds{100};

@@ -309,6 +309,7 @@ class SupervisedFarm : public testing::Test {
                                       .clear_count = 10,
                                       .clear_after = 2ms,
                                       .readout_grace = 20s,
+                                      .readout_silence = 20s,
                                       .node_grace = 20s,
                                       .rebuild_time = 20s,
                                       .poll_holdings = 5ms,

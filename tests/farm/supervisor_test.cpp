@@ -163,6 +163,20 @@ TEST_F(SupervisedFarm, AnEventWhoseTimeIsOutGoesToAnother) {
   EXPECT_GE(counter("timed_out"), 1U);
 }
 
+TEST_F(SupervisedFarm, AnEventThatWasFirstAssignedLongAgoIsAssignedForTheLastTime) {
+  serve_triggers(1);
+  readout("readout.hlt");
+  ToldNode& a = node("a");
+  a.decides = false;
+  auto with = settings();
+  with.event_timeout = 50ms;
+  with.lost_after = 120ms;
+  supervise(with);
+  ASSERT_TRUE(until([&] { return !a.all.empty() && a.all.back().last(); }));
+  EXPECT_FALSE(a.all.front().last());
+  EXPECT_TRUE(a.all.back().build_only());
+}
+
 TEST_F(SupervisedFarm, ANodeWhoseConnectionBreaksGoesOnWithWhatItHas) {
   serve_triggers(100);
   readout("readout.hlt");
@@ -501,7 +515,7 @@ TEST_F(SupervisedFarm, NobodyWaitsForAReadoutThatHasDiedAndWhatItMissedItIsToldW
   KeepingReadout& two = readout("readout2.hlt");
   ToldNode& a = node("a");
   auto with = settings();
-  with.readout_grace = 100ms;
+  with.readout_silence = 100ms;
   supervise(with);
   ASSERT_TRUE(until([&] { return a.all.size() > 20; }));
   two.stands_still = true;

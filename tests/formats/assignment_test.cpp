@@ -105,7 +105,7 @@ TEST(Assignment, WhatHasNoMeaningIsRefused) {
     bytes[bytes.size() - from_end] = std::byte{value};
     return refusal<std::remove_cvref_t<decltype(message)>>(bytes);
   };
-  EXPECT_NE(with(kOrders, 1, 2).find("flags of an event"), std::string::npos);
+  EXPECT_NE(with(kOrders, 1, 4).find("flags of an event"), std::string::npos);
   EXPECT_NE(with(kOrders, 3, 0x0e).find("BCID"), std::string::npos);
   EXPECT_NE(with(kWork, 4, 5).find("verdict"), std::string::npos);
   EXPECT_NE(with(kWork, 3, 4).find("flags of a decision"), std::string::npos);

@@ -13,6 +13,26 @@ EventCollector::EventCollector(CollectorSettings settings, std::uint32_t readout
   for (Slot slot = settings.slots; slot > 0; --slot) free_.push_back(slot - 1);
 }
 
+EventCollector::EventCollector(const EventCollector& other)
+    : settings_(other.settings_),
+      readouts_(other.readouts_),
+      robs_(other.robs_),
+      order_(other.order_),
+      events_(other.events_),
+      free_(other.free_),
+      begun_(other.begun_),
+      ready_(other.ready_),
+      later_(other.later_),
+      asks_(other.asks_),
+      free_asks_(other.free_asks_),
+      complete_(other.complete_),
+      fragments_under_way_(other.fragments_under_way_),
+      bytes_under_way_(other.bytes_under_way_),
+      waited_for_credit_(other.waited_for_credit_) {
+  for (std::size_t i = 0; i < kCollectorCounters.size(); ++i)
+    counters_.add(static_cast<CollectorCounter>(i), other.counters_.read(static_cast<CollectorCounter>(i)));
+}
+
 void EventCollector::describe(std::uint32_t readout, std::span<const SourceId> robs) {
   Readout& one = readouts_[readout];
   one.known = true;

@@ -82,6 +82,8 @@ class EventCollector {
   using AskId = std::uint32_t;
 
   EventCollector(CollectorSettings settings, std::uint32_t readouts);
+  /// A copy has the counts of this moment: tests go on from one state in several ways.
+  EventCollector(const EventCollector& other);
 
   // Readouts, by their number.
 

@@ -330,9 +330,9 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
 void FilterNode::build(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
   if (event.data.empty()) {
-    // Readouts may have it, and cannot be reached from here: another node may.
-    const bool may_be_there =
-        !event.knew_all || collector_->lost_by(slot, RobLoss::timed_out) || collector_->lost_by(slot, RobLoss::readout_away);
+    // Readouts may have it, and cannot be reached from here: another node may. Those that answer may get it yet, but not for ever.
+    const bool may_come = collector_->lost_by(slot, RobLoss::timed_out) && !event.assigned.last();
+    const bool may_be_there = !event.knew_all || may_come || collector_->lost_by(slot, RobLoss::readout_away);
     const bool bad = collector_->lost_by(slot, RobLoss::bad);
     // Each readout has said that it has nothing, or was started anew since.
     if (!may_be_there && !bad) return decide(slot, Verdict::lost, now_ns);

@@ -235,10 +235,14 @@ void Nodes::mark(std::uint32_t number) {
 }
 
 bool Nodes::assign(std::uint64_t now_ns) {
+  const auto lost_after = static_cast<std::uint64_t>(settings_.lost_after.count());
   const std::uint32_t some =
       books_.dispatcher.assign(now_ns, [&](std::uint32_t number, const dispatch::Event& event, bool build_only) {
         Node& node = nodes_[number];
         node.out.push_back(assigned_event(event, build_only));
+        // It was assigned before, and long ago.
+        if (build_only && now_ns - books_.dispatcher.first_assigned_ns(event.id) >= lost_after)
+          node.out.back().flags |= formats::AssignedEvent::kLast;
         ++node.assigned;
         ++node.all_assigned;
         mark(number);

@@ -110,8 +110,8 @@ void Readouts::tell_clears(std::uint32_t index) {
     }
     const auto& bytes = bytes_of(*batch);
     const std::span<const std::byte> parts[] = {*bytes};
-    const auto request =
-        requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::clear), parts, settings_.readout_grace);
+    const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::clear), parts,
+                                        settings_.readout_silence);
     if (!request) return;
     clears_.sent(readout.number, batch->sequence);
     pending_[*request] = {.readout = index, .what = Asked::clear, .sequence = batch->sequence, .bytes = bytes};
@@ -131,7 +131,7 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
   request_.clear();
   formats::append_holdings_request(request_, {.from = *readout.from});
   const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::holdings),
-                                      std::span<const std::byte>(request_), settings_.readout_grace);
+                                      std::span<const std::byte>(request_), settings_.readout_silence);
   if (!request) return;
   readout.asked = true;
   pending_[*request] = {.readout = index, .what = Asked::holdings, .from = *readout.from, .survey = readout.survey};
@@ -142,7 +142,7 @@ void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
   if (!readout.connected || readout.ended || now_ns < readout.next_describe_ns) return;
   readout.next_describe_ns = now_ns + kDescribeNs;
   const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::describe),
-                                      std::span<const std::byte>{}, settings_.readout_grace);
+                                      std::span<const std::byte>{}, settings_.readout_silence);
   if (request) pending_[*request] = {.readout = index, .what = Asked::describe};
 }
 

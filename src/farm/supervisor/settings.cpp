@@ -38,12 +38,21 @@ const Settings<SupervisorKeys>& supervisor_settings() {
       setting(&S::event_timeout, "event_timeout",
               "An event that its node has not decided after so long is assigned again, to be built and recorded only.",
               kSomeTime),
+      setting(
+          &S::lost_after, "lost_after",
+          "An event that was first assigned so long ago, and of which no readout brings anything though all of them answer, "
+          "is lost: its fragments went with a readout that was started anew. Longer than processes may stand still.",
+          kSomeTime),
       setting(&S::clear_count, "clear_count", "Readouts are told of so many decided events at once.",
               {.minimum = 1, .maximum = 65536}),
       setting(&S::clear_after, "clear_after", "Or after so long.", kTime),
-      setting(&S::readout_grace, "readout_grace",
-              "So long a readout may be away, or not answer, before nothing waits for it any more: what it held is lost if "
-              "nobody else holds it.",
+      setting(
+          &S::readout_grace, "readout_grace",
+          "So long a readout may be away before nothing waits for it any more: what it held is lost if nobody else holds "
+          "it.",
+          kSomeTime),
+      setting(&S::readout_silence, "readout_silence",
+              "So long a readout that is connected may not answer, for its process stands still; then it counts as away.",
               kSomeTime),
       setting(&S::node_grace, "node_grace", "So long a node may be away, or silent, before its events are assigned again.",
               kSomeTime),

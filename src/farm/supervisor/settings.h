@@ -27,9 +27,11 @@ struct SupervisorSettings {
   std::uint32_t run_type = 0xf;
   std::uint32_t events_in_flight = 100'000;  ///< that it has room for, those included whose clears are under way
   std::chrono::nanoseconds event_timeout{std::chrono::seconds{10}};
+  std::chrono::nanoseconds lost_after{std::chrono::seconds{120}};
   std::uint32_t clear_count = 10'000;
   std::chrono::nanoseconds clear_after{std::chrono::milliseconds{10}};
   std::chrono::nanoseconds readout_grace{std::chrono::seconds{10}};
+  std::chrono::nanoseconds readout_silence{std::chrono::seconds{60}};
   std::chrono::nanoseconds node_grace{std::chrono::seconds{2}};
   std::chrono::nanoseconds rebuild_time{std::chrono::seconds{5}};
   std::chrono::nanoseconds poll_holdings{std::chrono::milliseconds{50}};

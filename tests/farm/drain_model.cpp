@@ -1,0 +1,538 @@
+#include "farm/drain_model.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "readout/fragment_pool.h"
+
+namespace rodeo::test {
+namespace {
+
+using dispatch::Dispatcher;
+using dispatch::Verdict;
+using farm::EventCollector;
+using farm::RobLoss;
+using farm::RobState;
+using readout::FragmentBook;
+
+constexpr std::uint64_t kFarAway = std::uint64_t{1} << 40;  // no time of the model comes near it
+constexpr std::uint32_t kReorder = 2;                       // fragments
+
+FragmentPtr fragment(std::uint64_t id) {
+  static const FragmentPool pool({.links = 1, .chunk_bytes = 4, .links_per_part = 1});
+  FragmentPtr made = pool.make(id);
+  made->global_id = id;
+  return made;
+}
+
+std::uint32_t bit(std::uint64_t id) { return std::uint32_t{1} << id; }
+
+}  // namespace
+
+const char* DrainModel::name(Act act) {
+  constexpr const char* kNames[] = {
+      "trigger",   "build",        "reorder_time",   "fetch", "event_time", "clear",       "survey",
+      "give_back", "expire",       "resume",         "greet", "end",        "stand_still", "restart_supervisor",
+      "lose_node", "restart_node", "restart_readout"};
+  return kNames[static_cast<std::size_t>(act)];
+}
+
+std::shared_ptr<DrainModel::Node> DrainModel::new_node(const DrainSizes& sizes, std::uint32_t session) {
+  auto node = std::make_shared<Node>(Node{.collector = EventCollector({.slots = sizes.node_slots,
+                                                                       .pending_retry = std::chrono::nanoseconds{0},
+                                                                       .readout_grace = std::chrono::nanoseconds{kFarAway}},
+                                                                      sizes.readouts),
+                                          .slots = std::vector<Event>(sizes.node_slots),
+                                          .unsafe = {},
+                                          .session = session});
+  for (std::uint32_t i = 0; i < sizes.readouts; ++i) {
+    const SourceId rob{i};
+    node->collector.describe(i, std::span(&rob, 1));
+    node->collector.up(i, false);
+  }
+  return node;
+}
+
+std::shared_ptr<DrainModel::Readout> DrainModel::new_readout(const DrainSizes& sizes) {
+  return std::make_shared<Readout>(Readout{.book = FragmentBook({.most_fragments = sizes.kept,
+                                                                 .reorder_fragments = kReorder,
+                                                                 .reorder_ns = 1,
+                                                                 .garbage_ns = kFarAway,
+                                                                 .most_early_clears = 16}),
+                                           .outside = {},
+                                           .recent = {}});
+}
+
+std::shared_ptr<DrainModel::Supervisor> DrainModel::new_supervisor(const DrainSizes& sizes) {
+  using dispatch::Offer;
+  const bool old = sizes.untold_wait_for_room;
+  auto made = std::make_shared<Supervisor>(
+      Supervisor{.books = Dispatcher({.capacity = sizes.slots, .reserve = sizes.slots, .timeout_ns = kFarAway}),
+                 .admission = dispatch::Admission(
+                     {.kept = old ? 0U : 1U, .most_untold = 64, .turn = old ? Offer::Turn::in_order : Offer::Turn::ahead}),
+                 .clears = dispatch::ClearBook({}),
+                 .assigned_ns = std::vector<std::uint64_t>(sizes.triggers),
+                 .had = std::vector<std::uint32_t>(sizes.triggers),
+                 .clear_list = {}});
+  for (std::uint32_t i = 0; i < sizes.nodes; ++i) (void)made->books.add_node();
+  for (std::uint32_t i = 0; i < sizes.readouts; ++i) made->clears.here(made->clears.add_readout());
+  return made;
+}
+
+DrainModel::DrainModel(const DrainSizes& sizes) : sizes_(sizes), supervisor_(new_supervisor(sizes)) {
+  for (std::uint32_t i = 0; i < sizes.nodes; ++i) {
+    nodes_.push_back(new_node(sizes, 1));
+    supervisor_->books.set_room(i, sizes.node_slots);
+  }
+  for (std::uint32_t i = 0; i < sizes.readouts; ++i) readouts_.push_back(new_readout(sizes));
+}
+
+std::uint32_t DrainModel::how_many(Act act) const {
+  switch (act) {
+    case Act::build:
+    case Act::reorder_time:
+    case Act::clear:
+    case Act::survey:
+    case Act::end:
+    case Act::restart_readout: return sizes_.readouts;
+    case Act::fetch:
+    case Act::event_time:
+    case Act::give_back:
+    case Act::greet:
+    case Act::lose_node:
+    case Act::restart_node: return sizes_.nodes;
+    default: return 1;
+  }
+}
+
+bool DrainModel::act(Act act, std::uint32_t which) {
+  if (act >= kFirstFault) {
+    if (faults_ == sizes_.faults) return false;
+    ++faults_;
+  }
+  const bool stands_still = stands_still_;
+  bool changed = true;
+  switch (act) {
+    case Act::trigger: changed = trigger(); break;
+    case Act::build: changed = build(which); break;
+    case Act::reorder_time: changed = reorder_time(which); break;
+    case Act::fetch: changed = work(which, false); break;
+    case Act::event_time: changed = work(which, true); break;
+    case Act::clear: changed = !stands_still && clear(which); break;
+    case Act::survey: changed = !stands_still && survey(which); break;
+    case Act::give_back: changed = !stands_still && give_back(which); break;
+    case Act::expire: changed = !stands_still && expire(); break;
+    case Act::resume:
+      changed = std::exchange(stands_still_, false);
+      for (std::uint32_t i = 0; changed && i < sizes_.nodes; ++i) tell(i);
+      break;
+    case Act::greet:
+      changed = !stands_still && nodes_[which]->silent;
+      if (changed) greet(which);
+      break;
+    case Act::end: changed = end(which); break;
+    case Act::stand_still: changed = !std::exchange(stands_still_, true); break;
+    case Act::restart_supervisor:
+      supervisor_ = new_supervisor(sizes_);
+      stands_still_ = false;
+      for (std::uint32_t i = 0; i < sizes_.nodes; ++i) {
+        if (!nodes_[i]->silent) greet(i);
+      }
+      break;
+    case Act::lose_node:
+      changed = !stands_still && !nodes_[which]->silent;
+      if (!changed) break;
+      own(nodes_[which]).silent = true;
+      own(supervisor_).books.node_gone(which);
+      break;
+    case Act::restart_node:
+      if (!stands_still) own(supervisor_).books.node_gone(which);
+      nodes_[which] = new_node(sizes_, nodes_[which]->session + 1);
+      nodes_[which]->silent = nodes_[which]->anew = stands_still;  // it says HELLO once it is heard
+      if (!stands_still) own(supervisor_).books.set_room(which, sizes_.node_slots);
+      break;
+    case Act::restart_readout: restart_readout(which); break;
+    case Act::count: changed = false;
+  }
+  if (changed && !stands_still_) supervise();
+  return changed;
+}
+
+/// What the supervisor does by itself in each turn.
+void DrainModel::supervise() {
+  Supervisor& supervisor = own(supervisor_);
+  const auto is_untold = [this](std::uint64_t id) { return untold(id); };
+  const auto asked = supervisor.admission.ask(0, is_untold);
+  if (!asked.empty()) supervisor.admission.answer(std::vector(asked.size(), dispatch::Admission::Recorded::no));
+  supervisor.admission.admit(supervisor.books, is_untold, [](std::uint64_t id) { return dispatch::Event{.id = id}; });
+  std::uint32_t again = 0;
+  supervisor.books.for_each_waiting([&](const dispatch::Event& event, bool, dispatch::State state) {
+    if (state == dispatch::State::again) again |= bit(event.id);
+  });
+  supervisor.books.assign(supervisor.clock_ns, [&](std::uint32_t node, const dispatch::Event& event, bool build_only) {
+    supervisor.assigned_ns[event.id] = supervisor.clock_ns++;
+    supervisor.had[event.id] = supervisor.last_node = node;
+    supervisor.again_was_last = (again & bit(event.id)) != 0;
+    begin(node, event.id, build_only, build_only && !sizes_.untold_wait_for_room);
+  });
+}
+
+bool DrainModel::over(std::uint64_t id) const {
+  return !supervisor_->books.knows(id) && ((supervisor_->told | supervisor_->left) & bit(id)) != 0;
+}
+
+bool DrainModel::trigger() {
+  if (happened_ == sizes_.triggers) return false;
+  for (const auto& readout : readouts_) {
+    if (readout->outside.size() >= sizes_.waiting) return false;  // busy
+  }
+  const std::uint64_t id = happened_;
+  if (!stands_still_) {
+    Supervisor& supervisor = own(supervisor_);
+    if (supervisor.admission.room_for_triggers(supervisor.books) == 0) return false;
+    supervisor.told |= bit(id);
+    (void)supervisor.books.offer({.id = id});
+  }
+  ++happened_;
+  for (auto& readout : readouts_) own(readout).outside.push_back(id);
+  return true;
+}
+
+bool DrainModel::build(std::uint32_t which) {
+  if (readouts_[which]->outside.empty()) return false;
+  Readout& readout = own(readouts_[which]);
+  const std::uint64_t id = readout.outside.front();
+  FragmentPtr made = fragment(id);
+  const std::size_t known = readout.book.has_newest() ? readout.book.newest() + 1 : 0;
+  if (readout.book.take(made, readout.now_ns) == FragmentBook::Taken::full) {
+    readout.book.wait_outside(true);
+    return !std::exchange(readout.outside_waits, true);
+  }
+  readout.outside.pop_front();
+  readout.recent.push_back(std::max<std::uint64_t>(known, id + 1) - 1);
+  if (readout.recent.size() > kReorder) readout.recent.erase(readout.recent.begin());
+  readout.book.wait_outside(!readout.outside.empty());
+  readout.outside_waits = !readout.outside.empty();
+  return true;
+}
+
+bool DrainModel::reorder_time(std::uint32_t which) {
+  const Readout& was = *readouts_[which];
+  if (was.recent.empty() || was.outside_waits || was.book.size() == was.book.most()) return false;
+  Readout& readout = own(readouts_[which]);
+  readout.now_ns += 2;
+  readout.book.advance(readout.now_ns);
+  readout.recent.clear();
+  return true;
+}
+
+bool DrainModel::end(std::uint32_t which) {
+  if (happened_ < sizes_.triggers || !readouts_[which]->outside.empty() || readouts_[which]->book.ended()) return false;
+  own(readouts_[which]).book.end();
+  return true;
+}
+
+void DrainModel::restart_readout(std::uint32_t which) {
+  readouts_[which] = new_readout(sizes_);
+  for (auto& node : nodes_) {
+    own(node).collector.down(which, 0);
+    own(node).collector.up(which, true);
+  }
+  Supervisor& supervisor = own(supervisor_);
+  supervisor.clears.away(which);
+  supervisor.clears.here(which);
+}
+
+bool DrainModel::clear(std::uint32_t which) {
+  Supervisor& supervisor = own(supervisor_);
+  const std::uint64_t closed = supervisor.clears.batches_closed();
+  supervisor.clears.flush(0, true);
+  for (Supervisor::Clear& one : supervisor.clear_list) one.batch = std::min(one.batch, closed);
+  const auto batch = supervisor.clears.next(which);
+  if (batch) {
+    Readout& readout = own(readouts_[which]);
+    for (const auto& range : batch->ids->ranges) {
+      for (std::uint32_t i = 0; i < range.count; ++i) readout.book.clear(L1Id{range.first + i}, readout.now_ns);
+    }
+    for (const auto& bitmap : batch->ids->bitmaps) {
+      for (std::uint32_t i = 0; i < 64; ++i) {
+        if ((bitmap.bits >> i & 1) != 0) readout.book.clear(L1Id{bitmap.first + i}, readout.now_ns);
+      }
+    }
+    supervisor.clears.sent(which, batch->sequence);
+    supervisor.clears.answered(which, batch->sequence);
+    for (Supervisor::Clear& one : supervisor.clear_list) {
+      if (one.batch == batch->sequence) one.cleared |= bit(which);
+    }
+  }
+  bool some = false;
+  supervisor.clears.take_over(
+      [&](const dispatch::ClearBook::Entry& entry) {
+        some = true;
+        supervisor.clear_list.erase(supervisor.clear_list.begin());
+        if (entry.id != dispatch::ClearBook::kNoId) {
+          supervisor.books.cleared(entry.id);
+          if ((supervisor.told & bit(entry.id)) == 0) supervisor.left |= bit(entry.id);
+        }
+        if (entry.who >= sizes_.nodes) return;
+        Node& node = own(nodes_[entry.who]);
+        if (node.session != entry.session || node.unsafe.empty()) return;
+        node.unsafe.erase(node.unsafe.begin());
+        --node.said;
+      },
+      [](std::uint64_t) {});
+  return batch || some || supervisor.clears.batches_closed() != closed;
+}
+
+bool DrainModel::survey(std::uint32_t which) {
+  bool some = false;
+  Supervisor& supervisor = own(supervisor_);
+  const std::size_t before = supervisor.admission.untold();
+  readouts_[which]->book.for_each_id([&](std::uint64_t id) {
+    if (supervisor.books.knows(id)) return;
+    if (over(id)) {
+      supervisor.clear(id, UINT32_MAX, 0);
+      some = true;
+    } else {
+      supervisor.admission.found(id, 0);
+    }
+  });
+  return some || supervisor.admission.untold() != before;
+}
+
+bool DrainModel::expire() {
+  std::uint64_t first = UINT64_MAX;
+  for (std::uint32_t node = 0; node < sizes_.nodes; ++node) {
+    supervisor_->books.for_each_event_of(
+        node, [&](const dispatch::Event& event, bool) { first = std::min(first, supervisor_->assigned_ns[event.id]); });
+  }
+  return first != UINT64_MAX && own(supervisor_).books.expire(first + kFarAway) > 0;
+}
+
+bool DrainModel::give_back(std::uint32_t which) {
+  const Supervisor& supervisor = *supervisor_;
+  if (sizes_.untold_wait_for_room || nodes_[which]->silent) return false;
+  if (supervisor.books.waiting_ahead() == 0 || supervisor.books.room_of(which) > 0) return false;
+  const auto newest =
+      std::ranges::max_element(nodes_[which]->slots, {}, [](const Event& event) { return event.here ? event.id + 1 : 0; });
+  if (!newest->here || newest->id <= supervisor.books.oldest_ahead()) return false;
+  const Event event = *newest;
+  Node& node = own(nodes_[which]);
+  drop(node, event.id);
+  own(supervisor_).books.give_back(which, event.id, event.build_only);
+  own(supervisor_).books.set_room(which, node.collector.free_slots());
+  return true;
+}
+
+void DrainModel::drop(Node& node, std::uint64_t id) {
+  for (Slot slot = 0; slot < node.slots.size(); ++slot) {
+    if (!node.slots[slot].here || node.slots[slot].id != id) continue;
+    node.slots[slot] = {};
+    node.collector.end(slot);
+  }
+}
+
+void DrainModel::begin(std::uint32_t which, std::uint64_t id, bool build_only, bool last) {
+  Node& node = own(nodes_[which]);
+  drop(node, id);
+  const auto slot = node.collector.begin(1);
+  if (!slot) return;
+  node.slots[*slot] = {.id = id, .build_only = build_only, .last = last, .here = true};
+  node.collector.want_all(*slot);
+}
+
+/// A node asks for all that it lacks, once, and finishes what has come.
+bool DrainModel::work(std::uint32_t which, bool time_is_over) {
+  if (nodes_[which]->silent) return false;
+  const std::string before = text();
+  Node& node = own(nodes_[which]);
+  std::vector<Slot> complete;
+  if (!time_is_over) {
+    node.collector.poll(0, complete);
+    while (const auto ask = node.collector.next()) {
+      const std::uint64_t id = node.slots[ask->slot].id;
+      const auto answer = readouts_[ask->readout]->book.find(L1Id{static_cast<std::uint32_t>(id)}).answer;
+      using What = EventCollector::Result::What;
+      const EventCollector::Result result{.rob = ask->robs.front(),
+                                          .what = answer == FragmentBook::Answer::there     ? What::had
+                                                  : answer == FragmentBook::Answer::pending ? What::pending
+                                                                                            : What::lost};
+      node.collector.answered(ask->id, std::span(&result, 1), 4, 0);
+    }
+  }
+  node.collector.poll(time_is_over ? 1 : 0, complete);
+  for (const Slot slot : complete) finish(node, slot);
+  tell(which);
+  return text() != before;
+}
+
+/// As a filter node decides (FilterNode::fetched, build); its selection accepts.
+void DrainModel::finish(Node& node, Slot slot) {
+  const Event event = node.slots[slot];
+  if (!event.here) return;
+  const auto robs = node.collector.in_order();
+  const bool empty = std::ranges::none_of(robs, [&](auto rob) { return node.collector.state(slot, rob) == RobState::had; });
+  const bool lacks = node.collector.lost(slot) > 0;
+  const bool may_be_there = (node.collector.lost_by(slot, RobLoss::timed_out) && !event.last) ||
+                            node.collector.lost_by(slot, RobLoss::readout_away);
+  node.slots[slot] = {};
+  node.collector.end(slot);
+  if (empty && may_be_there) return;  // given up: its supervisor assigns it again
+  const Verdict verdict = empty ? Verdict::lost : lacks || event.build_only ? Verdict::debug : Verdict::accepted;
+  node.unsafe.push_back({.said = {.id = event.id, .verdict = verdict, .partial = lacks, .build_only = event.build_only}});
+}
+
+/// A node's WORK: decisions and room.
+void DrainModel::tell(std::uint32_t which) {
+  if (stands_still_ || nodes_[which]->silent) return;
+  Node& node = own(nodes_[which]);
+  Supervisor& supervisor = own(supervisor_);
+  for (; node.said < node.unsafe.size(); ++node.said) {
+    const Dispatcher::Decision& decision = node.unsafe[node.said].said;
+    const bool counted = supervisor.books.decide(which, decision) == Dispatcher::Said::counted;
+    supervisor.clear(counted ? decision.id : dispatch::ClearBook::kNoId, which, node.session);
+  }
+  supervisor.books.set_room(which, node.collector.free_slots());
+}
+
+/// A node's HELLO: what it has, and what it has decided (Nodes::hello, take_back).
+void DrainModel::greet(std::uint32_t which) {
+  Node& node = own(nodes_[which]);
+  Supervisor& supervisor = own(supervisor_);
+  node.silent = false;
+  ++node.session;
+  if (std::exchange(node.anew, false)) supervisor.books.node_gone(which);
+  std::vector<std::uint64_t> undelivered, let_go;
+  std::uint32_t had = 0;
+  supervisor.books.for_each_event_of(which, [&](const dispatch::Event& event, bool build_only) {
+    const bool held =
+        std::ranges::any_of(
+            node.slots, [&](const Event& one) { return one.here && one.id == event.id && one.build_only == build_only; }) ||
+        std::ranges::any_of(
+            node.unsafe, [&](const Decision& one) { return one.said.id == event.id && one.said.build_only == build_only; });
+    if (held) had |= bit(event.id);
+    if (!held) undelivered.push_back(event.id);
+  });
+  for (const std::uint64_t id : undelivered) supervisor.books.undelivered(which, id);
+  for (const Event& event : node.slots) {
+    if (!event.here) continue;
+    if (over(event.id) || !supervisor.books.adopt({.id = event.id}, which, event.build_only, supervisor.clock_ns)) {
+      let_go.push_back(event.id);
+    } else if ((had & bit(event.id)) == 0) {
+      supervisor.assigned_ns[event.id] = supervisor.clock_ns++;
+      supervisor.had[event.id] = which;
+    }
+  }
+  for (const std::uint64_t id : let_go) drop(node, id);
+  for (const Decision& decision : node.unsafe) {
+    const auto said = over(decision.said.id) ? supervisor.books.decide(which, decision.said)
+                                             : supervisor.books.adopt_decision(which, decision.said);
+    const bool counted = said == Dispatcher::Said::counted;
+    supervisor.clear(counted ? decision.said.id : dispatch::ClearBook::kNoId, which, node.session);
+  }
+  node.said = node.unsafe.size();
+  supervisor.books.set_room(which, node.collector.free_slots());
+}
+
+bool DrainModel::round() {
+  bool changed = false;
+  const auto all = [&](Act what) {
+    bool some = false;
+    for (std::uint32_t i = 0; i < how_many(what); ++i) some = act(what, i) || some;
+    changed = changed || some;
+    return some;
+  };
+  for (const Act what :
+       {Act::resume, Act::greet, Act::trigger, Act::build, Act::fetch, Act::clear, Act::survey, Act::give_back})
+    all(what);
+  if (changed) return true;
+  // Nothing moves by itself: time does.
+  return all(Act::reorder_time) || all(Act::end) || all(Act::event_time) || all(Act::expire);
+}
+
+bool DrainModel::drained() const {
+  const Dispatcher& books = supervisor_->books;
+  return happened_ == sizes_.triggers && books.waiting() + books.assigned() + books.decided() == 0 &&
+         supervisor_->admission.untold() == 0 && supervisor_->clears.entries() == 0 &&
+         std::ranges::all_of(readouts_, [](const auto& one) { return one->outside.empty() && one->book.size() == 0; }) &&
+         std::ranges::all_of(nodes_, [&](const auto& one) {
+           return one->collector.free_slots() == sizes_.node_slots && one->unsafe.empty();
+         });
+}
+
+std::string DrainModel::wrong() const {
+  const Dispatcher& books = supervisor_->books;
+  if (!books.adds_up()) return "the books do not add up";
+  const std::uint64_t undecided = books.waiting() + books.assigned() + supervisor_->admission.untold();
+  if (undecided > happened_) return "more events are undecided than triggers happened";
+  return {};
+}
+
+std::string DrainModel::text() const {
+  std::string out;
+  const auto add = [&](std::uint64_t value) { out += static_cast<char>('0' + value); };
+  add(happened_);
+  add(faults_);
+  add(stands_still_);
+  const Supervisor& supervisor = *supervisor_;
+  add(supervisor.told & 63);
+  add(supervisor.left & 63);
+  supervisor.books.for_each_waiting([&](const dispatch::Event& event, bool build_only, dispatch::State state) {
+    add(event.id * 4 + (state == dispatch::State::again ? 2 : 0) + (build_only ? 1 : 0));
+    add(supervisor.had[event.id]);
+  });
+  add(supervisor.books.waiting_ahead());
+  add(supervisor.again_was_last);
+  add(supervisor.last_node);
+  // Events of nodes, in the order of their time-outs.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> assigned;
+  for (std::uint32_t node = 0; node < sizes_.nodes; ++node) {
+    supervisor.books.for_each_event_of(node, [&](const dispatch::Event& event, bool build_only) {
+      assigned.emplace_back(supervisor.assigned_ns[event.id], event.id * 4 + node * 2 + (build_only ? 1 : 0));
+    });
+    add(supervisor.books.room_of(node));
+  }
+  std::ranges::sort(assigned);
+  for (const auto& [time, event] : assigned) add(event);
+  out += '|';
+  add(supervisor.books.decided());
+  for (std::uint64_t id = 0; id < happened_; ++id) add(supervisor.books.knows(id));
+  add(supervisor.admission.untold());
+  std::uint64_t batch = 0;
+  for (std::size_t i = 0; i < supervisor.clear_list.size(); ++i) {
+    const Supervisor::Clear& one = supervisor.clear_list[i];
+    if (i > 0 && one.batch != supervisor.clear_list[i - 1].batch) ++batch;
+    add(std::min<std::uint64_t>(one.id, 7) * 4 +
+        (one.who < sizes_.nodes && nodes_[one.who]->session == one.session ? one.who + 1 : 0));
+    add(batch * 4 + one.cleared + (one.batch == UINT64_MAX ? 40 : 0));
+  }
+  for (const auto& node : nodes_) {
+    out += '/';
+    add(node->silent * 2 + node->anew);
+    std::string events;
+    for (Slot slot = 0; slot < node->slots.size(); ++slot) {
+      if (!node->slots[slot].here) continue;
+      add(node->slots[slot].id * 4 + node->slots[slot].build_only * 2 + node->slots[slot].last);
+      for (const auto rob : node->collector.in_order()) add(static_cast<std::uint64_t>(node->collector.state(slot, rob)));
+    }
+    out += ':';
+    for (const Decision& decision : node->unsafe)
+      add(decision.said.id * 8 + static_cast<std::uint64_t>(decision.said.verdict) * 2 + decision.said.build_only);
+    add(node->said);
+  }
+  for (const auto& readout : readouts_) {
+    out += '/';
+    for (const std::uint64_t id : readout->outside) add(id);
+    out += ':';
+    readout->book.for_each_id([&](std::uint64_t id) { add(id); });
+    out += ':';
+    for (const std::uint64_t id : readout->recent) add(id);
+    add(readout->book.ended());
+    for (std::uint32_t id = 0; id < sizes_.triggers; ++id)
+      add(static_cast<std::uint64_t>(readout->book.find(L1Id{id}).answer));
+    add(readout->outside_waits);
+  }
+  return out;
+}
+
+}  // namespace rodeo::test
