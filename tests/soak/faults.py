@@ -9,6 +9,7 @@ KINDS = [KILL, STOP, CUT, SLOW_DISK, FULL_DISK, HANG]
 FIRST = 1.0  # seconds without faults at the begin, and at the end
 LAST = 3.0
 LONGEST = 2.5
+LONG = (1.0, 60.0)  # that a process is stopped or gone, in runs that have room for it
 LONG_CUT = (3.0, 30.0)  # of connections that are cut all the time: up to three times the supervisor's readout_grace
 RECOVERY = 1.2  # seconds that a process is left alone after one
 
@@ -21,8 +22,8 @@ class Fault:
     lasts: float  # seconds; 0: a moment
 
 
-def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=None):
-    """Faults in order of time. `processes`: those that may be killed and stopped. Each kind occurs three times where there is room, and kills and stops come
+def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=None, only_stopped=()):
+    """Faults in order of time. `processes`: those that may be killed and stopped; `only_stopped`: those that are never killed. Each kind occurs three times where there is room, and kills and stops come
     round to every process. No two faults of one process overlap."""
     draw = random.Random(seed)
     room = seconds - FIRST - LAST
@@ -31,7 +32,7 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
     faults, free_from = [], {}
     wanted = []
     for kind in kinds:
-        targets = {SLOW_DISK: recorders, FULL_DISK: recorders, HANG: nodes}.get(kind, processes)
+        targets = {SLOW_DISK: recorders, FULL_DISK: recorders, HANG: nodes, STOP: [*processes, *only_stopped]}.get(kind, processes)
         count = max(per_kind, len(targets)) if kind in (KILL, STOP) and room >= 20 else per_kind
         turns = draw.sample(targets, len(targets))
         wanted += [(kind, turns[i % len(turns)]) for i in range(count)]
@@ -43,6 +44,8 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
         kind, target = wanted.pop(min(range(len(wanted)), key=lambda j: max(free_from.get(wanted[j][1], 0.0) - at, 0.0)))
         at = max(at, free_from.get(target, 0.0))
         lasts = 0.0 if kind in (KILL, CUT) else draw.uniform(0.3, LONGEST)
+        if kind in (KILL, STOP) and room > 4 * LONG[1] and draw.random() < 0.5:
+            lasts = draw.uniform(*LONG)
         if kind == CUT and room > 4 * LONG_CUT[1] and draw.random() < 0.4:
             lasts = draw.uniform(*LONG_CUT)
         lasts = min(lasts, seconds - LAST - at)

@@ -55,7 +55,7 @@ class Soak:
         self.full_possible = self._mount()
         self.farm = Farm(self.build / "rodeo", self.directory, configurations.configurations(self.directory, self.disks, rate_hz, python))
         kinds = [kind for kind in (plans.KINDS if kinds is None else kinds) if self._possible(kind) and (python or kind != plans.HANG)]
-        self.faults = plans.schedule(seconds, seed, configurations.PROCESSES, configurations.RECORDERS, ["node2"], kinds)
+        self.faults = plans.schedule(seconds, seed, configurations.PROCESSES, configurations.RECORDERS, ["node2"], kinds, only_stopped=["emulator"])
         self.triggers = None
 
     def _mount(self):

@@ -47,6 +47,14 @@ def test_each_kind_of_fault_occurs_three_times_and_none_overlaps(seed):
         assert all(a.at + a.lasts < b.at for a, b in zip(mine, mine[1:]))
 
 
+def test_a_long_run_stops_and_kills_each_process_for_up_to_a_minute():
+    made = faults.schedule(3600, 4, PROCESSES, ["recorder1", "recorder2"], ["node2"], only_stopped=["emulator"])
+    for kind, targets in {faults.STOP: {*PROCESSES, "emulator"}, faults.KILL: {*PROCESSES}}.items():
+        long = [fault for fault in made if fault.kind == kind and fault.lasts > 10]
+        assert {fault.target for fault in made if fault.kind == kind} == targets
+        assert {fault.target for fault in long} == targets and max(fault.lasts for fault in long) > 50
+
+
 def test_what_is_counted_and_what_files_have_is_compared():
     assert not books.decided_otherwise(ids(1, 2), ids(1, 2, 3), "debug")
     assert books.decided_otherwise(ids(1, 2), ids(2, 3), "debug") == ["events that count as debug and are in no debug file, 1: 0x1"]
