@@ -50,8 +50,8 @@ class Fragment {
   // Identity
   Sequence sequence = 0;
   std::uint64_t global_id =
-      0;  ///< the extended L1 id, continued where its ECR counter wraps: the same for all fragments of an event
-  L1Id l1id;
+      0;      ///< the same for all fragments of an event; never repeats within a run (docs/formats/identifiers.md)
+  L1Id l1id;  ///< as front-ends count: comes again after 2^24 events without a reset
   SourceId source_id;
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;

@@ -54,7 +54,7 @@ struct EventRob {
 
 /// What a selection sees of an event. Valid during the call; nothing of it may be changed.
 struct WholeEvent {
-  std::uint64_t global_id = 0;  ///< the extended L1 id, continued where its ECR counter wraps
+  std::uint64_t global_id = 0;  ///< never repeats within a run (docs/formats/identifiers.md)
   L1Id l1id = {};
   std::uint32_t run_number = 0;
   std::uint16_t lumi_block = 0;

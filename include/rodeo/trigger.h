@@ -10,17 +10,17 @@
 
 namespace rodeo {
 
-/// What of a trigger a chunk format carries.
+/// What of a trigger a chunk format carries. L1 ids have 1 to 32 bits without a reset counter, or 24 bits with one: anything else is refused.
 struct TriggerFields {
-  std::uint8_t l1id_bits = 24;  ///< valid low bits of the L1 id: 1 to 24
-  bool has_ecr = false;         ///< bits 24..31 are the ECR counter (then l1id_bits is 24)
+  std::uint8_t l1id_bits = 24;  ///< valid low bits of the L1 id, which go on from 0 where they wrap
+  bool has_ecr = false;         ///< bits 24..31 are the ECR counter; the 24 below begin again at 0 where it goes on
   bool has_bcid = false;        ///< 12-bit bunch-crossing id
   bool has_trigger_type = false;
 };
 
 /// Trigger information of one chunk. Bits that the format does not carry are zero.
 struct TriggerInfo {
-  std::uint32_t l1id = 0;  ///< L1 id in the low bits; ECR counter in bits 24..31 where the format has it
+  std::uint32_t l1id = 0;  ///< L1 id in the low `l1id_bits` bits; ECR counter in bits 24..31 where the format has it
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;
   bool valid = true;  ///< false: the chunk is too short or malformed to name its trigger

@@ -10,6 +10,13 @@ namespace rodeo::base {
 
 namespace {
 
+constexpr const char* kBadFields = "base.bad_trigger_fields";
+
+/// L1 ids of 1 to 32 bits without a reset counter, or of 24 with one.
+bool there_are(const TriggerFields& fields) {
+  return fields.has_ecr ? fields.l1id_bits == 24 : fields.l1id_bits >= 1 && fields.l1id_bits <= 32;
+}
+
 bool is_snake_case(std::string_view name) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   return !name.empty() && name.front() >= 'a' && name.front() <= 'z' && std::all_of(name.begin(), name.end(), allowed);
@@ -124,8 +131,13 @@ void ComponentRegistry::add_builder(ComponentInfo info, BuilderFactory make) {
 void ComponentRegistry::add_consumer(ComponentInfo info, ConsumerFactory make) {
   add(ComponentKind::consumer, std::move(info), std::move(make));
 }
+// One without keys is what it will be: it is made, and what it declares is looked at. The others are looked at when they are made.
 void ComponentRegistry::add_extractor(ComponentInfo info, ExtractorFactory make) {
   add(ComponentKind::extractor, std::move(info), std::move(make));
+  const ComponentInfo& added = components_.back()->info;
+  if (!added.keys.empty()) return;
+  const auto extractor = make_extractor(added.name, {});
+  if (!extractor && extractor.error().code == kBadFields) throw SetupError(extractor.error());
 }
 void ComponentRegistry::add_checker(ComponentInfo info, CheckerFactory make) {
   add(ComponentKind::checker, std::move(info), std::move(make));
@@ -153,7 +165,16 @@ Result<std::unique_ptr<FragmentConsumer>> ComponentRegistry::make_consumer(std::
 }
 Result<std::unique_ptr<TriggerExtractor>> ComponentRegistry::make_extractor(std::string_view name,
                                                                             const Parameters& parameters) const {
-  return call<ExtractorFactory>(find(ComponentKind::extractor, name), parameters);
+  const auto component = find(ComponentKind::extractor, name);
+  auto extractor = call<ExtractorFactory>(component, parameters);
+  if (!extractor) return extractor;
+  if (const TriggerFields fields = (*extractor)->fields(); !there_are(fields))
+    return std::unexpected(Error{kBadFields,
+                                 fmt::format("extractor `{}` from {} declares L1 ids of {} bits {} a reset counter", name,
+                                             (*component)->origin, fields.l1id_bits, fields.has_ecr ? "with" : "without"),
+                                 {},
+                                 "declare 1 to 32 bits without a reset counter (has_ecr = false), or 24 bits with one"});
+  return extractor;
 }
 Result<std::unique_ptr<IntegrityChecker>> ComponentRegistry::make_checker(std::string_view name,
                                                                           const Parameters& parameters) const {

@@ -68,6 +68,16 @@ std::string verdict_of(const Json& run) {
   return text + (lost.empty() ? ", no chunk lost" : "; chunks lost:" + lost);
 }
 
+// What Rodeo-Ids says, for people.
+std::string ids_text(std::string_view value) {
+  const auto mark = IdsMark::parse(value);
+  if (!mark) return std::string(value) + " (not understood)";
+  if (!mark->layout) return "global ids do not repeat";
+  return fmt::format("global ids do not repeat; L1 ids have {}",
+                     mark->layout->has_resets ? "24 bits and a reset counter"
+                                              : fmt::format("{} bits, no reset counter", mark->layout->bits));
+}
+
 // Titles and keys are the same for every event file, so that several make one CSV table.
 Properties describe_event_file(const DataFile& file, const EventFileReport& report, readout::RunRecords& runs) {
   const DecodedFileHeader& header = *report.header;
@@ -111,6 +121,8 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
         Cell(crc_text(report.crc), {}, report.crc == FileCrc::wrong ? Style::bad : Style::plain));
   const std::string payload(header.free_string(kProvableKey));
   p.add("payload", "payload", payload.empty() ? Cell(Json(), "not provable") : Cell(payload));
+  const std::string_view ids = header.free_string(kIdsKey);
+  p.add("ids", "ids", ids.empty() ? Cell(Json(), "not known") : Cell(std::string(ids), ids_text(ids)));
   const std::string recovered(header.free_string(kRecoveredKey));
   p.add("recovered", "recovered", recovered.empty() ? Cell(Json(), "no") : Cell(recovered));
   add_count("incomplete ROBs", "incomplete_robs", totals.incomplete_robs);
@@ -267,7 +279,7 @@ std::string status_of(const FullEventView& event, std::span<const std::string> n
 }
 
 void add_event_row(Table& table, const std::string& path, bool with_file, const EventBlock& block,
-                   std::span<const std::byte> bytes, EventChecker& checker, FileCrc crc) {
+                   std::span<const std::byte> bytes, EventChecker& checker, FileCrc crc, const IdLayout& ids) {
   std::vector<Cell> row;
   if (with_file) row.emplace_back(path);
   row.insert(row.end(), {block.number, block.offset, block.stored.size()});
@@ -288,7 +300,8 @@ void add_event_row(Table& table, const std::string& path, bool with_file, const 
     }
     names = status_names(event->status.empty() ? 0 : event->status[0], FragmentKind::event);
     for (std::string& name : status_names(rod_status, FragmentKind::rod)) names.push_back(std::move(name));
-    row.insert(row.end(), {event->l1id.ecr(), event->l1id.l1(), event->bcid, event->trigger_type, event->global_id, robs});
+    const Cell ecr = ids.has_resets ? Cell(event->l1id.ecr()) : Cell(Json(), "-");
+    row.insert(row.end(), {ecr, ids.shown(event->l1id), event->bcid, event->trigger_type, event->global_id, robs});
   } else {
     row.insert(row.end(), 6, Json());
   }
@@ -308,6 +321,7 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
   if (crc != FileCrc::holds)
     print_note(fmt::format("{}: no CRC-32 over the whole file holds: nothing proves the headers of its events", file.path));
   EventChecker checker(expectations_of(reader->header(), crc));
+  const IdLayout ids = layout_of(reader->header());
   std::vector<std::byte> buffer;
   ProgressLine line("listing " + file.path, all ? file.bytes().size() : 0);
   for (std::uint64_t listed = 0;; ++listed) {
@@ -319,7 +333,7 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
       print_note(fmt::format("{}: the first {} events; --all lists every event", file.path, kListedByDefault));
       return ExitCode::done;
     }
-    add_event_row(table, file.path, with_file, **block, reader->event(**block, buffer), checker, crc);
+    add_event_row(table, file.path, with_file, **block, reader->event(**block, buffer), checker, crc, ids);
     line.advance(reader->position() - before);
   }
 }

@@ -151,8 +151,10 @@ Result<ExitCode> dump(const Options& options) {
       const auto header = decode_full_event(event);
       if (!header || header->l1id != *l1id) continue;
     }
-    shown.add(dump_event(event, fmt::format("event {}: {} bytes at byte {} of the file", found.number, event.size(),
-                                            found.offset + kSeparatorBytes))
+    shown.add(dump_event(event,
+                         fmt::format("event {}: {} bytes at byte {} of the file", found.number, event.size(),
+                                     found.offset + kSeparatorBytes),
+                         layout_of(reader->header()))
                   .root);
   }
   RODEO_TRY(file.mapped.check());

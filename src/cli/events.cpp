@@ -106,8 +106,10 @@ Json json_of(const Sample& sample, const EventSummary& event) {
 
 void print_tree(const Sample& sample, const EventsOptions& options) {
   const formats::EventDump tree =
-      formats::dump_event(sample.event, fmt::format("trigger {}: {} bytes, sampled at {}", sample.header.sequence,
-                                                    sample.event.size(), time_text(sample.header.unix_ns)));
+      formats::dump_event(sample.event,
+                          fmt::format("trigger {}: {} bytes, sampled at {}", sample.header.sequence, sample.event.size(),
+                                      time_text(sample.header.unix_ns)),
+                          sample.header.ids);
   if (options.dump_format == "json") {
     print(dump_json(tree.root).dump() + "\n");
   } else {

@@ -130,6 +130,17 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
               "set it where the triggers are served, or leave out `follow`");
     }
   }
+  for (const EmulatedCardSettings& card : settings.cards) {
+    const FelixSourceSettings& felix = card.felix;
+    if (card.type != CardType::felix || felix.l1id_counter == 0) continue;
+    if (felix.l1id_counter != 32 || felix.l1id_bits != 32)
+      errors.push_back({"emulator.bad_card",
+                        fmt::format("l1id_counter is {} with l1id_bits = {}", felix.l1id_counter, felix.l1id_bits),
+                        card.where, "give l1id_counter = 32 without l1id_bits, or leave it out"});
+    if (settings.trigger.ecr_triggers != 0 || settings.trigger.ecr_period.count() != 0)
+      errors.push_back({"emulator.bad_card", "a counter of 32 bits has no event counter resets, and the trigger makes some",
+                        card.where, "leave out l1id_counter, or emulator.trigger.ecr_triggers and ecr_period"});
+  }
   if (settings.follow.empty() && settings.serve.empty()) return;
   if (settings.name.size() > 64 || settings.system.size() > 64)
     wrong("emulator.name and emulator.trigger.system have at most 64 characters", "");

@@ -235,7 +235,7 @@ void FelixSource::append_ttc(std::span<const trigger::TriggerRange> triggers, Bl
   for (const trigger::TriggerRange& range : triggers) {
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const L1Id l1id{range.l1id_of(i)};
-      const auto trigger = provable_.trigger(l1id);
+      const auto trigger = provable_.trigger(formats::payload_id(range.id_of(i)));
       formats::TtcPacket packet;
       packet.l1id = l1id;
       packet.bcid = trigger.bcid;
@@ -254,7 +254,7 @@ void FelixSource::look_at(std::span<const trigger::TriggerRange> triggers, unsig
   l1ids_.clear();
   for (const trigger::TriggerRange& range : triggers) {
     for (std::uint32_t i = 0; i < range.count; ++i) {
-      const L1Id l1id{range.l1id_of(i)};
+      const L1Id l1id = formats::payload_id(range.id_of(i));
       if (settings_.links_per_group > 1 && l1id.l1() % settings_.links_per_group != turn) continue;
       l1ids_.push_back(l1id.value);
       headers_.push_back(provable_.header(l1id));

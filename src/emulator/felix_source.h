@@ -36,6 +36,7 @@ struct FelixSourceSettings {
   std::uint64_t seed = 1;
   bool crc = false;
   std::uint32_t l1id_bits = 32;
+  std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits, which no event counter reset touches
   double link_bits_per_second =
       0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: as fast as memory takes it
 };

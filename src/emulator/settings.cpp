@@ -90,6 +90,9 @@ const Settings<CardKeys>& card_settings() {
                   setting(&F::crc, "crc", "FELIX: chunks end in a CRC-32."),
                   setting(&F::l1id_bits, "l1id_bits", "FELIX: bits of the L1 id that chunks carry.",
                           {.minimum = 1, .maximum = 32}),
+                  setting(&F::l1id_counter, "l1id_counter",
+                          "FELIX: 32: chunks carry a counter of 32 bits without resets. 0: l1id_bits says what they carry.",
+                          {.maximum = 32}),
               }),
       setting(&C::rdh,
               {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "formats/checksum.h"
+#include "formats/event_ids.h"
 #include "formats/fid.h"
 #include "formats/rod_data.h"
 #include "rodeo/fragment.h"
@@ -129,16 +130,20 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
     compare("ROD trigger type", header.trigger_type, event.trigger_type);
   }
   check_links(rod, offset, place);
+  // Payload is drawn from the global id. Where that is not to be trusted, the L1 id stands for it.
+  const bool trusted = !event.header_not_proven() && may_be(header.l1id, event.global_id);
+  const L1Id id = trusted ? payload_id(event.global_id) : header.l1id;
   const std::uint64_t chunks_before = totals_.chunks;
   check_chunks(
-      rod, static_cast<std::size_t>(offset) + static_cast<std::size_t>(rod.data.bytes().data() - rod.words.bytes().data()),
+      rod, id,
+      static_cast<std::size_t>(offset) + static_cast<std::size_t>(rod.data.bytes().data() - rod.words.bytes().data()),
       place);
 
   // A fragment without chunks may know nothing of its trigger but the L1 id.
   const bool knows_trigger = totals_.chunks > chunks_before;
   const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
   if (!provable_ || !expectations_.provable->full_trigger || !knows_trigger) return;
-  const ProvableTrigger trigger = provable_->trigger(header.l1id);
+  const ProvableTrigger trigger = provable_->trigger(id);
   if (header.bcid != trigger.bcid && (status & fragment_status::kBcidMismatch) == 0) {
     place.report(offset, differs("ROD BCID", header.bcid, "trigger", trigger.bcid));
   }
@@ -166,7 +171,7 @@ void EventChecker::check_links(const RodView& rod, std::size_t offset, const Pla
   }
 }
 
-void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Place& place) {
+void EventChecker::check_chunks(const RodView& rod, L1Id id, std::size_t offset, const Place& place) {
   link_ids_.clear();
   const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
   const bool fragment_flagged =
@@ -177,7 +182,7 @@ void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Pl
     const bool flagged = (record.header.rodeo_status | record.header.felix_status) != 0;
     if (!provable_) {
       totals_.flagged_chunks += flagged ? 1 : 0;
-    } else if (provable_->matches(record.bytes, record.header.link_id, rod.header.l1id)) {
+    } else if (provable_->matches(record.bytes, record.header.link_id, id)) {
       ++totals_.proven_chunks;
     } else if (flagged) {
       ++totals_.flagged_chunks;

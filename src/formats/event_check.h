@@ -59,7 +59,7 @@ class EventChecker {
   void check_rob(const RobView& rob, const FullEventView& event, std::size_t offset, const Place& place);
   void check_rod(const RodView& rod, const FullEventView& event, std::size_t offset, const Place& place);
   void check_links(const RodView& rod, std::size_t offset, const Place& place);
-  void check_chunks(const RodView& rod, std::size_t offset, const Place& place);
+  void check_chunks(const RodView& rod, L1Id id, std::size_t offset, const Place& place);
 
   EventExpectations expectations_;
   std::optional<Provable> provable_;

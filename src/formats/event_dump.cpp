@@ -27,7 +27,10 @@ std::string source_text(SourceId id) {
   return fmt::format("{}, module {:#06x}", name.empty() ? fmt::format("subdetector {:#04x}", id.subdetector()) : name,
                      id.module());
 }
-std::string l1id_text(L1Id id) { return fmt::format("ECR {}, L1 id {}", id.ecr(), id.l1()); }
+std::string l1id_text(L1Id id, const IdLayout& ids) {
+  if (!ids.has_resets) return fmt::format("L1 id {}", ids.shown(id));
+  return fmt::format("ECR {}, L1 id {}", id.ecr(), id.l1());
+}
 std::string version_text(std::uint32_t version) { return fmt::format("{}.{}", version >> 24, version >> 16 & 0xff); }
 std::string verdict(bool holds) { return holds ? "holds" : "does NOT hold"; }
 
@@ -129,10 +132,10 @@ void add_chunks(DumpNode& rod_node, const RodView& rod, std::size_t offset) {
   rod_node.children.back().bytes_offset = offset + decoded;
 }
 
-DumpNode rod_node(const RodView& rod, std::size_t offset) {
+DumpNode rod_node(const RodView& rod, std::size_t offset, const IdLayout& ids) {
   DumpNode node{.kind = "rod"};
   node.title = fmt::format("ROD {:#010x} {}: {}, {} data words, {}", rod.header.source_id.value,
-                           source_text(rod.header.source_id), l1id_text(rod.header.l1id), rod.data.size(),
+                           source_text(rod.header.source_id), l1id_text(rod.header.l1id, ids), rod.data.size(),
                            joined_or_ok(status_names(rod.status.empty() ? 0 : rod.status[0], FragmentKind::rod)));
   Namer namer(node, rod.words, offset);
   namer.name("marker", "ROD");
@@ -140,7 +143,7 @@ DumpNode rod_node(const RodView& rod, std::size_t offset) {
   namer.name("version", fmt::format("{}, detector's minor {:#06x}", version_text(rod.words[2]), rod.header.minor_version));
   namer.name("source id", source_text(rod.header.source_id));
   namer.name("run number", number(rod.header.run_number));
-  namer.name("extended L1 id", l1id_text(rod.header.l1id));
+  namer.name("extended L1 id", l1id_text(rod.header.l1id, ids));
   namer.name("BCID", number(rod.header.bcid));
   namer.name("L1 trigger type", number(rod.header.trigger_type));
   namer.name("detector event type", number(rod.header.detector_event_type));
@@ -155,7 +158,7 @@ DumpNode rod_node(const RodView& rod, std::size_t offset) {
   return node;
 }
 
-DumpNode rob_node(const RobView& rob, std::size_t offset) {
+DumpNode rob_node(const RobView& rob, std::size_t offset, const IdLayout& ids) {
   DumpNode node{.kind = "rob"};
   const std::uint32_t status = rob.status.empty() ? 0 : rob.status[0];
   node.title = fmt::format("ROB {:#010x} {}: {} words, {}", rob.source_id.value, source_text(rob.source_id),
@@ -175,11 +178,12 @@ DumpNode rob_node(const RobView& rob, std::size_t offset) {
   }
   const std::size_t rod_offset = offset + rob.payload_offset_bytes();
   const Decoded<RodView> rod = decode_rod(rob.payload.bytes());
-  node.children.push_back(rod ? rod_node(*rod, rod_offset) : undecoded("rod", rod.error(), rob.payload.bytes(), rod_offset));
+  node.children.push_back(rod ? rod_node(*rod, rod_offset, ids)
+                              : undecoded("rod", rod.error(), rob.payload.bytes(), rod_offset));
   return node;
 }
 
-void name_event_header(DumpNode& node, const FullEventView& event) {
+void name_event_header(DumpNode& node, const FullEventView& event, const IdLayout& ids) {
   const bool version5 = event.version >> 16 == kEventVersion5;
   Namer namer(node, event.words, 0);
   namer.name("marker", "full event");
@@ -197,7 +201,7 @@ void name_event_header(DumpNode& node, const FullEventView& event) {
   namer.name("run type", run_type_name(event.run_type));
   namer.name("run number", number(event.run_number));
   namer.name("lumi block", number(event.lumi_block));
-  namer.name("extended L1 id", l1id_text(event.l1id));
+  namer.name("extended L1 id", l1id_text(event.l1id, ids));
   namer.name("BCID", number(event.bcid));
   namer.name("L1 trigger type", number(event.trigger_type));
   if (version5) {
@@ -291,7 +295,7 @@ class Renderer {
 
 }  // namespace
 
-EventDump dump_event(std::span<const std::byte> event_bytes, std::string title) {
+EventDump dump_event(std::span<const std::byte> event_bytes, std::string title, const IdLayout& ids) {
   EventDump dump;
   DumpNode& root = dump.root;
   root.kind = "event";
@@ -302,7 +306,7 @@ EventDump dump_event(std::span<const std::byte> event_bytes, std::string title) 
     root.bytes = event_bytes;
     return dump;
   }
-  name_event_header(root, *event);
+  name_event_header(root, *event, ids);
   const Decoded<WordView> robs = event->robs(dump.buffer);
   if (!robs) {
     root.children.push_back(undecoded("words", robs.error(), event->payload.bytes(), event->header_words * kWordBytes));
@@ -312,7 +316,7 @@ EventDump dump_event(std::span<const std::byte> event_bytes, std::string title) 
   const std::size_t base = compressed ? 0 : event->header_words * kWordBytes;
   if (compressed) root.notes.push_back("the payload is compressed: offsets below count in the uncompressed payload");
   const Decoded<void> all = for_each_rob(*robs, [&](const RobView& rob, std::size_t offset) {
-    root.children.push_back(rob_node(rob, base + offset));
+    root.children.push_back(rob_node(rob, base + offset, ids));
     root.children.back().uncompressed = compressed;
   });
   if (!all) root.children.push_back(undecoded("words", all.error(), {}, base));

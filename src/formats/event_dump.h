@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/event_ids.h"
+
 namespace rodeo::formats {
 
 /// One header word with its name.
@@ -33,8 +35,8 @@ struct EventDump {
   std::vector<std::byte> buffer;  ///< the decompressed payload
 };
 
-/// The tree refers to the event, which must outlive it. Takes an event apart as far as it can be; what does not decode is a node with a note and its bytes.
-EventDump dump_event(std::span<const std::byte> event, std::string title);
+/// The tree refers to the event, which must outlive it. `ids`: what its L1 ids have. Takes an event apart as far as it can be; what does not decode is a node with a note and its bytes.
+EventDump dump_event(std::span<const std::byte> event, std::string title, const IdLayout& ids = {});
 
 /// How much render_dump() shows; 0 is all.
 struct DumpLimits {

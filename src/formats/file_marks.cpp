@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "formats/checksum.h"
+#include "formats/event_file_records.h"
 
 namespace rodeo::formats {
 
@@ -26,6 +27,7 @@ std::optional<std::uint32_t> read_crc_digits(std::string_view digits) {
 
 std::string ProvableMark::text() const {
   std::string text = fmt::format("{}=provable seed={} crc={}", kProvableKey, seed, crc ? 1 : 0);
+  if (l1id_counter != 0) text += fmt::format(" l1id_counter={}", l1id_counter);
   if (l1id_bits != 32) text += fmt::format(" l1id_bits={}", l1id_bits);
   if (!full_trigger) text += " trigger=l1id";
   return text;
@@ -41,12 +43,33 @@ std::optional<ProvableMark> ProvableMark::parse(std::string_view value) {
   };
   ProvableMark mark;
   int crc = 0;
-  if (!read("provable seed=", mark.seed) || !read(" crc=", crc) || !read(" l1id_bits=", mark.l1id_bits)) return std::nullopt;
+  if (!read("provable seed=", mark.seed) || !read(" crc=", crc) || !read(" l1id_bits=", mark.l1id_bits) ||
+      !read(" l1id_counter=", mark.l1id_counter))
+    return std::nullopt;
   mark.crc = crc == 1;
   mark.full_trigger = !value.ends_with(" trigger=l1id");
-  const bool sensible = mark.l1id_bits >= 1 && mark.l1id_bits <= 32;
+  const bool sensible = mark.l1id_bits >= 1 && mark.l1id_bits <= 32 &&
+                        (mark.l1id_counter == 0 || (mark.l1id_counter == 32 && mark.l1id_bits == 32));
   if (!sensible || fmt::format("{}={}", kProvableKey, value) != mark.text()) return std::nullopt;
   return mark;
+}
+
+std::string IdsMark::text() const {
+  return layout ? fmt::format("{}={} {}", kIdsKey, kGlobalIds, layout->text()) : fmt::format("{}={}", kIdsKey, kGlobalIds);
+}
+
+std::optional<IdsMark> IdsMark::parse(std::string_view value) {
+  if (!value.starts_with(kGlobalIds)) return std::nullopt;
+  value.remove_prefix(kGlobalIds.size());
+  if (value.empty()) return IdsMark{};
+  if (value.front() != ' ') return std::nullopt;
+  const auto layout = IdLayout::parse(value.substr(1));
+  return layout ? std::optional(IdsMark{layout}) : std::nullopt;
+}
+
+IdLayout layout_of(const DecodedFileHeader& header) {
+  const auto mark = IdsMark::parse(header.free_string(kIdsKey));
+  return mark && mark->layout ? *mark->layout : IdLayout{};
 }
 
 void FileDigest::update(std::span<const std::byte> bytes) {

@@ -10,7 +10,11 @@
 #include <string>
 #include <string_view>
 
+#include "formats/event_ids.h"
+
 namespace rodeo::formats {
+
+struct DecodedFileHeader;
 
 inline constexpr std::string_view kRodeoPrefix = "Rodeo-";
 inline constexpr std::string_view kCrcKey = "Rodeo-CRC32";
@@ -25,6 +29,10 @@ inline constexpr std::string_view kWholeEventsKey = "Rodeo-Events";
 /// In a file of events that were merged from several files, or chosen from others: from what, and how.
 inline constexpr std::string_view kMergedKey = "Rodeo-Merged";
 inline constexpr std::string_view kFilteredKey = "Rodeo-Filtered";
+/// "Rodeo-Ids=global LAYOUT": global ids never repeat within the run (docs/formats/identifiers.md), and how L1 ids count, as IdLayout::text(). In files
+/// of a farm without the layout.
+inline constexpr std::string_view kIdsKey = "Rodeo-Ids";
+inline constexpr std::string_view kGlobalIds = "global";
 /// Once for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.
 inline constexpr std::string_view kLinksKey = "Rodeo-Links";
 inline constexpr std::size_t kCrcDigits = 8;
@@ -38,11 +46,12 @@ std::array<char, kCrcDigits> crc_digits(std::uint32_t crc);
 /// The value of exactly eight lower-case hex digits.
 std::optional<std::uint32_t> read_crc_digits(std::string_view digits);
 
-/// "Rodeo-Payload=provable seed=N crc=0|1 [l1id_bits=N] [trigger=l1id]": chunks are those of formats::Provable.
+/// "Rodeo-Payload=provable seed=N crc=0|1 [l1id_bits=N | l1id_counter=32] [trigger=l1id]": chunks are those of formats::Provable.
 struct ProvableMark {
   std::uint64_t seed = 0;
   bool crc = false;
-  std::uint32_t l1id_bits = 32;  ///< of the L1 id in chunks
+  std::uint32_t l1id_bits = 32;    ///< of the L1 id in chunks
+  std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits without resets
   bool full_trigger = true;  ///< false ("trigger=l1id"): BCID and trigger type of the fragments are not those of the payload
 
   std::string text() const;
@@ -52,6 +61,18 @@ struct ProvableMark {
 
   bool operator==(const ProvableMark&) const = default;
 };
+
+/// What Rodeo-Ids says; `layout` is nothing where it is not said.
+struct IdsMark {
+  std::optional<IdLayout> layout = {};
+
+  std::string text() const;
+  /// Reads what stands behind "Rodeo-Ids="; nothing if it is anything else.
+  static std::optional<IdsMark> parse(std::string_view value);
+};
+
+/// How L1 ids count in a file with these records; with a reset counter where it is not said.
+IdLayout layout_of(const DecodedFileHeader& header);
 
 /// Digest of a file while its bytes pass by, in order, with '0' for the CRC digits. One thread at a time.
 class FileDigest {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "rodeo/ids.h"
+#include "formats/event_ids.h"
 
 namespace rodeo::formats {
 
@@ -43,14 +43,14 @@ class TriggerPlan {
   std::uint32_t ecrs() const { return ecrs_; }
 
   struct Accepted {
-    L1Id first;
+    L1Id first;  ///< the lower half of the global id
     std::uint32_t count = 0;
   };
   /// Accepts the trigger that is due, which happens at `time_ns` (its due time, or now without a rate); without a rate, up to `most` at once, as many as
   /// come before the next reset.
   Accepted accept(std::uint64_t most, std::uint64_t time_ns) {
     if (l1_ == epoch_ || time_ns >= next_ecr_ns_) reset_event_counter(time_ns);
-    const Accepted accepted{L1Id::of(ecrs_ & 0xffU, l1_),
+    const Accepted accepted{payload_id(IdLayout{}.global_id(ecrs_, l1_)),
                             static_cast<std::uint32_t>(std::min<std::uint64_t>(most, epoch_ - l1_))};
     l1_ += accepted.count;
     accepted_ += accepted.count;

@@ -76,6 +76,13 @@ void GeneratorSettings::complete() {
   if (l1id_bits != 32 && l1id_bits != 24 && l1id_bits != 16 && l1id_bits != 8) {
     refuse(fmt::format("l1id_bits is {}", l1id_bits), "give 32 (with ECR counter), 24, 16 or 8");
   }
+  if (l1id_counter != 0 && (l1id_counter != 32 || l1id_bits != 32)) {
+    refuse(fmt::format("l1id_counter is {} with l1id_bits = {}", l1id_counter, l1id_bits),
+           "give l1id_counter = 32 without l1id_bits, or leave it out");
+  }
+  if (l1id_counter != 0 && (ecr_triggers != 0 || ecr_period.count() != 0)) {
+    refuse("a counter of 32 bits has no event counter resets", "leave ecr_triggers and ecr_period out, or l1id_counter");
+  }
   if (!std::isfinite(rate_hz) || rate_hz < 0 || rate_hz > 1e9)
     refuse(fmt::format("a rate of {} Hz cannot be made", rate_hz));
   if (groups != 0 && (groups > links.size() || links.size() % groups != 0)) {
@@ -134,6 +141,10 @@ const Settings<GeneratorKeys>& generator_table() {
       setting(&S::crc, "crc", "End each chunk with a CRC-32."),
       setting(&S::l1id_bits, "l1id_bits", "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), 24, 16 or 8.",
               {.minimum = 8, .maximum = 32}),
+      setting(
+          &S::l1id_counter, "l1id_counter",
+          "32: chunks carry a counter of 32 bits, which no event counter reset touches. 0: l1id_bits says what they carry.",
+          {.maximum = 32}),
       setting(&S::rate_hz, "rate", "Triggers offered per second. 0 means as many as the readout takes.",
               {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
       setting(&S::random, "spacing", {{"periodic", false}, {"random", true}},

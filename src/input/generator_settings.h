@@ -59,7 +59,8 @@ struct GeneratorSettings {
   std::uint32_t size_max = 40;
   std::uint32_t size_sigma = 0;  ///< of normal sizes
   bool crc = false;
-  std::uint32_t l1id_bits = 32;  ///< 32 (ECR counter and 24 bits), 24, 16 or 8
+  std::uint32_t l1id_bits = 32;    ///< 32 (ECR counter and 24 bits), 24, 16 or 8
+  std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits without resets
 
   double rate_hz = 100e3;
   bool random = false;       ///< exponential spacing instead of an even one

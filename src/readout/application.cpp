@@ -50,6 +50,8 @@ Application::Application(ReadoutSettings settings, const base::ComponentRegistry
   check_source_ids(settings_.robs);
   input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
   find_links();
+  settings_.run.ids = id_layout(registry);
+  settings_.run.free_strings.push_back(formats::IdsMark{settings_.run.ids}.text());
   set_run_info(settings_.run);
   make_consumers(registry);
   make_builders(registry);
@@ -62,6 +64,16 @@ Application::~Application() {
   }
   // Last to first: what a consumer copied may still be held by those behind it.
   while (!consumers_.empty()) consumers_.pop_back();
+}
+
+// The trigger's own list counts resets, whatever chunks carry.
+formats::IdLayout Application::id_layout(const base::ComponentRegistry& registry) const {
+  const auto extractor =
+      made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor);
+  formats::IdLayout ids = formats::IdLayout::of(extractor->fields());
+  const Parameters& builder = settings_.builder.parameters;
+  if (builder.has("trigger_list") && builder.boolean("trigger_list")) ids.has_resets = ids.counter_bits() == 24;
+  return ids;
 }
 
 void Application::make_consumers(const base::ComponentRegistry& registry) {

@@ -84,6 +84,7 @@ class Application {
   };
 
   void find_links();
+  formats::IdLayout id_layout(const base::ComponentRegistry& registry) const;
   void make_consumers(const base::ComponentRegistry& registry);
   void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);

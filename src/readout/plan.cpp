@@ -38,6 +38,7 @@ std::optional<formats::ProvableMark> provable_of(const ReadoutSettings& settings
     return formats::ProvableMark{.seed = static_cast<std::uint64_t>(input.integer("seed")),
                                  .crc = input.boolean("crc"),
                                  .l1id_bits = static_cast<std::uint32_t>(input.integer("l1id_bits")),
+                                 .l1id_counter = static_cast<std::uint32_t>(input.integer("l1id_counter")),
                                  .full_trigger = full_trigger};
   }
   for (const ComponentSettings& consumer : settings.consumers) {
@@ -46,6 +47,7 @@ std::optional<formats::ProvableMark> provable_of(const ReadoutSettings& settings
     return formats::ProvableMark{.seed = static_cast<std::uint64_t>(keys.integer("seed")),
                                  .crc = keys.boolean("crc"),
                                  .l1id_bits = static_cast<std::uint32_t>(keys.integer("l1id_bits")),
+                                 .l1id_counter = static_cast<std::uint32_t>(keys.integer("l1id_counter")),
                                  .full_trigger = full_trigger};
   }
   return std::nullopt;
@@ -90,12 +92,14 @@ void follow(const Table& table, const Parameters& input, std::string_view key, C
 void follow_generator(const Table& readout, ReadoutSettings& out) {
   if (out.input.type != "generator") return;
   const Parameters& input = out.input.parameters;
-  if (out.extractor.type == "rodeo" || out.extractor.type == "rodeo_per_chunk")
-    follow(*readout.table("extractor"), input, "l1id_bits", out.extractor);
+  if (out.extractor.type == "rodeo" || out.extractor.type == "rodeo_per_chunk") {
+    for (const char* key : {"l1id_bits", "l1id_counter"}) follow(*readout.table("extractor"), input, key, out.extractor);
+  }
   for (std::size_t i = 0; i < out.consumers.size(); ++i) {
     ComponentSettings& consumer = out.consumers[i];
     if (!consumer.parameters.has("work") || consumer.parameters.text("work") != "verify") continue;
-    for (const char* key : {"seed", "crc", "l1id_bits"}) follow(readout.tables("consumer")[i], input, key, consumer);
+    for (const char* key : {"seed", "crc", "l1id_bits", "l1id_counter"})
+      follow(readout.tables("consumer")[i], input, key, consumer);
   }
 }
 
@@ -177,6 +181,13 @@ void refuse_untold_resets(const Configuration& configuration, const ReadoutSetti
 void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return;
   const std::int64_t sent = settings.input.parameters.integer("l1id_bits");
+  const std::int64_t counter = settings.input.parameters.integer("l1id_counter");
+  const auto refuse_counter = [&](const Table& table, std::int64_t read) {
+    if (read == counter) return;
+    errors.push_back({"readout.l1id_bits",
+                      fmt::format("{}.l1id_counter is {}, but that of the generator is {}", table.path(), read, counter),
+                      where_of(table, "l1id_counter"), "leave it out: it then follows readout.input.l1id_counter"});
+  };
   const auto refuse = [&](const Table& table, std::int64_t bits) {
     errors.push_back(
         {"readout.l1id_bits",
@@ -187,11 +198,13 @@ void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, Con
   if (extractor.type == "rodeo" || extractor.type == "rodeo_per_chunk") {
     if (const std::int64_t bits = extractor.parameters.integer("l1id_bits"); bits > sent)
       refuse(*readout.table("extractor"), bits);
+    refuse_counter(*readout.table("extractor"), extractor.parameters.integer("l1id_counter"));
   }
   for (std::size_t i = 0; i < settings.consumers.size(); ++i) {
     const Parameters& keys = settings.consumers[i].parameters;
     if (!keys.has("work") || keys.text("work") != "verify") continue;
     if (const std::int64_t bits = keys.integer("l1id_bits"); bits != sent) refuse(readout.tables("consumer")[i], bits);
+    refuse_counter(readout.tables("consumer")[i], keys.integer("l1id_counter"));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/event_frame.h"
+#include "formats/event_ids.h"
 #include "formats/file_marks.h"
 
 namespace rodeo::readout {
@@ -20,6 +21,7 @@ struct RunInfo {
   std::string stream_type = "calibration";
   std::string stream_name = "readout";
   std::string readout_name = "readout";  ///< of the process: names files, sockets
+  formats::IdLayout ids = {};            ///< of L1 ids, as the extractor says
   bool emulated = false;                 ///< ors 0x80000000 to the run type
   std::optional<formats::ProvableMark> provable =
       {};                                      ///< the payload proves itself: files say so, `rodeo data verify` uses it

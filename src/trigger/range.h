@@ -3,9 +3,11 @@
 
 #include <cstdint>
 
+#include "formats/event_ids.h"
+
 namespace rodeo::trigger {
 
-/// Triggers of one ECR period: id of trigger i is l1id + i (24 bits go round, the ECR counter stays).
+/// Triggers of one ECR period.
 struct TriggerRange {
   std::uint64_t sequence = 0;  ///< of the first, counted from the authority's begin
   std::uint32_t l1id = 0;      ///< of the first, with the ECR counter
@@ -15,9 +17,13 @@ struct TriggerRange {
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
 
+  /// Extended L1 id of trigger i: 24 bits go round, the ECR counter stays.
   std::uint32_t l1id_of(std::uint32_t i) const { return (l1id & 0xff000000U) | ((l1id + i) & 0xffffffU); }
-  /// The same, continued where the ECR counter goes round: no two triggers of an authority have it.
-  std::uint64_t id_of(std::uint32_t i) const { return std::uint64_t{epoch} << 32 | l1id_of(i); }
+  /// Its global id: no two triggers of an authority have it.
+  std::uint64_t id_of(std::uint32_t i) const {
+    const L1Id first{l1id};
+    return formats::IdLayout{}.global_id(std::uint64_t{epoch} << 8 | first.ecr(), std::int64_t{first.l1()} + i);
+  }
   bool operator==(const TriggerRange&) const = default;
 };
 

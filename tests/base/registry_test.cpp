@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <stdexcept>
 
 using namespace rodeo;
@@ -67,6 +69,24 @@ TEST(ComponentRegistry, WhatAFactoryThrowsNamesTheComponent) {
   EXPECT_EQ(registry.make_input("recording", Parameters{}).error().message(),
             "error[base.component_failed]: input `recording` cannot be made: the recording is empty");
   EXPECT_THAT(registry.make_work("nothing", Parameters{}).error().what, HasSubstr("returned nothing"));
+}
+
+TEST(ComponentRegistry, L1IdsThatThereAreNotAreRefusedAtRegistration) {
+  ComponentRegistry registry;
+  int number = 0;
+  const auto refused = [&](TriggerFields fields) {
+    const auto added = registry.add_library("a library", [&](Registry& other) {
+      other.add_extractor({.name = fmt::format("ids_{}", number++), .help = ""}, fields, [](auto) { return TriggerInfo{}; });
+    });
+    return added ? std::string("accepted") : added.error().code;
+  };
+  const auto ids = [](int bits, bool has_ecr) {
+    return TriggerFields{.l1id_bits = static_cast<std::uint8_t>(bits), .has_ecr = has_ecr};
+  };
+  for (const int bits : {1, 4, 7, 16, 24, 25, 32}) EXPECT_EQ(refused(ids(bits, false)), "accepted");
+  EXPECT_EQ(refused(ids(24, true)), "accepted");
+  for (const int bits : {0, 33}) EXPECT_EQ(refused(ids(bits, false)), "base.bad_trigger_fields");
+  for (const int bits : {16, 32}) EXPECT_EQ(refused(ids(bits, true)), "base.bad_trigger_fields");
 }
 
 TEST(ComponentRegistry, MalformedNamesAndKeysAreRefused) {

@@ -51,6 +51,16 @@ TEST(ReadoutSettings, IdsOfOtherWidthsThanTheGeneratorsAreRefused) {
   EXPECT_EQ(first_code(configuration("l1id_bits = 16\n", "", "l1id_bits = 8\n")), "readout.l1id_bits");
 }
 
+TEST(ReadoutSettings, ACounterOf32BitsIsFollowedAsNarrowIdsAre) {
+  const auto plan = load(configuration("l1id_counter = 32\n"));
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->settings.extractor.parameters.integer("l1id_counter"), 32);
+  EXPECT_EQ(plan->settings.consumers[0].parameters.integer("l1id_counter"), 32);
+  EXPECT_EQ(plan->settings.run.provable->text(), "Rodeo-Payload=provable seed=1 crc=0 l1id_counter=32");
+  EXPECT_EQ(first_code(configuration("", "", "l1id_counter = 32\n")), "readout.l1id_bits");
+  EXPECT_EQ(first_code(configuration("") + "\n[readout.extractor]\nl1id_counter = 32\n"), "readout.l1id_bits");
+}
+
 TEST(ReadoutSettings, FilesThatNoEventFitsIntoAreRefused) {
   const auto with_files_of = [](const char* size) {
     return configuration("chunk_bytes = 1000\n") + "[[readout.consumer]]\ntype = \"file_writer\"\nmax_file_size = " + size +

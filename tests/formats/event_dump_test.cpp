@@ -48,6 +48,15 @@ TEST(EventDump, SaysStatusInWordsAndMissingLinksByName) {
   }
 }
 
+TEST(EventDump, ShowsNoResetCounterWhereThereIsNone) {
+  const std::vector<std::byte> event = sample_event({.links = 3}, 1);  // L1 id 0x01000001
+  const auto shown = [&](const IdLayout& ids) { return render_dump(dump_event(event, "event", ids).root, {}); };
+  EXPECT_NE(shown({}).find("ECR 1, L1 id 1"), std::string::npos);
+  for (const auto& ids : {IdLayout{.bits = 24, .has_resets = false}, IdLayout{.bits = 32, .has_resets = false}})
+    EXPECT_EQ(shown(ids).find("ECR"), std::string::npos);
+  EXPECT_NE(shown({.bits = 32, .has_resets = false}).find("extended L1 id              L1 id 16777217"), std::string::npos);
+}
+
 TEST(EventDump, LimitsLinesUnlessAskedForAll) {
   const std::vector<std::byte> event = sample_event({.links = 20, .chunk_bytes = 200}, 1);
   const EventDump dump = dump_event(event, "event");

@@ -489,6 +489,10 @@ TEST(GeneratorSettings, RefusesWhatCannotWork) {
   EXPECT_EQ(why([](auto& s) { s.groups = 5; }), "24 links cannot be dealt into 5 equal groups");
   EXPECT_EQ(why([](auto& s) { s.chunk_bytes = 4; }), "chunks of 4 bytes are too short: their header takes 8");
   EXPECT_EQ(why([](auto& s) { s.l1id_bits = 12; }), "l1id_bits is 12");
+  EXPECT_EQ(why([](auto& s) { s.l1id_counter = 32; }), "accepted");
+  EXPECT_EQ(why([](auto& s) { s.l1id_counter = 16; }), "l1id_counter is 16 with l1id_bits = 32");
+  EXPECT_EQ(why([](auto& s) { s.l1id_counter = 32, s.ecr_triggers = 1000; }),
+            "a counter of 32 bits has no event counter resets");
   EXPECT_EQ(why([](auto& s) { s.faults.missing = s.faults.late = 0.6; }),
             "the chances of all faults add up to 1.2, more than 1");
   EXPECT_EQ(why([](auto& s) { s.faults.silent_link = 24; }), "silent_link is 24, but there are 24 links, counted from 0");

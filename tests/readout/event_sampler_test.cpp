@@ -228,7 +228,8 @@ TEST(SampleClientAlone, SaysThatNoReadoutRuns) {
 }
 
 TEST(SampleMessage, SurvivesItsEncodingAndRefusesOthers) {
-  const SampleHeader header{.event_bytes = 123, .sequence = 1ULL << 40, .unix_ns = 5, .missed = 6};
+  const SampleHeader header{
+      .event_bytes = 123, .sequence = 1ULL << 40, .unix_ns = 5, .missed = 6, .ids = {.bits = 32, .has_resets = false}};
   auto bytes = encode_sample_header(header);
   EXPECT_EQ(decode_sample_header(bytes), header);
   for (const std::size_t at : {0u, 4u, 11u}) {  // magic, version, a size of gigabytes

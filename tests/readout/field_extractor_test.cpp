@@ -53,6 +53,23 @@ TEST_F(FieldExtractors, PerChunkAndPerRunAgreeForEveryWidth) {
   }
 }
 
+TEST_F(FieldExtractors, ACounterOf32BitsHasNoResetCounter) {
+  for (const std::string name : {"rodeo", "rodeo_per_chunk"}) {
+    Parameters parameters = bench::parameters_of((*registry_.find(base::ComponentKind::extractor, name))->info);
+    parameters.set("l1id_counter", std::int64_t{32});
+    const auto counter = registry_.make_extractor(name, parameters);
+    ASSERT_TRUE(counter);
+    EXPECT_EQ((*counter)->fields().l1id_bits, 32);
+    EXPECT_FALSE((*counter)->fields().has_ecr);
+    EXPECT_TRUE(make(name, 32)->fields().has_ecr) << "l1id_bits = 32 keeps its meaning";
+    parameters.set("l1id_bits", std::int64_t{24});
+    EXPECT_FALSE(registry_.make_extractor(name, parameters)) << "one of the two";
+    parameters.set("l1id_bits", std::int64_t{32});
+    parameters.set("l1id_counter", std::int64_t{24});
+    EXPECT_FALSE(registry_.make_extractor(name, parameters));
+  }
+}
+
 TEST_F(FieldExtractors, PerChunkStopsAtAChunkThatIsTooShort) {
   std::vector<std::byte> memory(32);
   const ChunkEntry entries[] = {{.offset = 0, .size = 8}, {.offset = 8, .size = 7}, {.offset = 16, .size = 8}};

@@ -98,15 +98,16 @@ class GbtFixture {
   static constexpr std::uint64_t kSeed = 5;
 
   explicit GbtFixture(std::uint32_t links, const readout::GbtSettings& settings = {}, std::uint32_t l1id_bits = 32,
-                      bool crc = false, std::vector<std::uint32_t> sources = {})
+                      bool crc = false, std::vector<std::uint32_t> sources = {}, std::uint32_t counter = 0)
       : provable(kSeed, crc), bits(l1id_bits), fids(make_fids(links)), input(fids, std::move(sources)) {
     for (const Fid fid : fids) builder_links.push_back({fid, fid.default_link_id(), 0});
-    BuilderContext context{.source_id = SourceId{0x610001},
-                           .links = builder_links,
-                           .input = &input,
-                           .consumer = &collector,
-                           .make_extractor = [l1id_bits] { return readout::make_field_extractor({.l1id_bits = l1id_bits}); },
-                           .make_checker = {}};
+    BuilderContext context{
+        .source_id = SourceId{0x610001},
+        .links = builder_links,
+        .input = &input,
+        .consumer = &collector,
+        .make_extractor = [=] { return readout::make_field_extractor({.l1id_bits = l1id_bits, .l1id_counter = counter}); },
+        .make_checker = {}};
     if (crc) context.make_checker = [] { return readout::make_crc32_checker(); };
     builder = std::make_unique<readout::GbtBuilder>(settings, context);
   }

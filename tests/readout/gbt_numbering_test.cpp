@@ -11,22 +11,56 @@
 namespace rodeo::test {
 namespace {
 
+using formats::payload_id;
 using readout::GbtSettings;
 
 class GbtNumbering : public GbtWithWorkers {};
 
-TEST(GlobalIds, GoOnWhereTheEventCounterResetsAndWhereThatWraps) {
-  readout::GlobalIds ids;
-  EXPECT_EQ(ids.of(L1Id::of(254, 7)), 0xfe000007U);
-  EXPECT_EQ(ids.of(L1Id::of(254, 9)), 0xfe000009U);
-  EXPECT_EQ(ids.of(L1Id::of(255, 0)), 0xff000000U);
-  EXPECT_EQ(ids.of(L1Id::of(0, 3)), 0x100000003U);
-  EXPECT_EQ(ids.of(L1Id::of(255, 5)), 0xff000005U) << "one of the epoch before";
-  EXPECT_EQ(ids.of(L1Id::of(0, 4)), 0x100000004U);
-  readout::GlobalIds others;
-  EXPECT_EQ(others.of(L1Id{2}), 2U);
-  EXPECT_EQ(others.of(L1Id{1}), 1U);
-  EXPECT_EQ(others.of(L1Id{0xfffffff0}), 0xfffffff0U) << "there is nothing before the first";
+// Global ids of what was built, and L1 ids, from an id just below a wrap of 24 bits on.
+void expect_global_ids(GbtFixture& fixture, std::uint64_t first, std::uint32_t l1id_mask) {
+  fixture.start();
+  fixture.push_all(payload_id(first), 400);
+  fixture.finish();
+  const auto fragments = fixture.collector.fragments();
+  ASSERT_EQ(fragments.size(), 400U);
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    EXPECT_EQ(fragments[i].global_id, first + i);
+    EXPECT_EQ(fragments[i].l1id.value, (first + i) & l1id_mask);
+    EXPECT_EQ(fragments[i].status, 0U);
+  }
+}
+
+TEST_P(GbtNumbering, GlobalIdsGoOnOverAWrapOfTheL1Id) {
+  for (const std::uint32_t bits : {4U, 8U, 16U, 24U}) {
+    GbtFixture fixture(3, settings(), bits);
+    // A front-end's counter alone tells the first: narrow ones begin anew below their own wrap.
+    const std::uint64_t first = bits == 24 ? 0xffffffU - 100 : (1U << bits) - 3;
+    expect_global_ids(fixture, first, 0xffffffU);
+  }
+}
+
+TEST_P(GbtNumbering, GlobalIdsGoOnOverAWrapWhileTheResetByteStandsStill) {
+  GbtFixture fixture(3, settings());
+  fixture.start();
+  for (const auto& [first, count] :
+       {std::pair{L1Id::of(5, 0xffffff - 99), 100U}, {L1Id::of(5, 0), 200U}, {L1Id::of(6, 0), 100U}})
+    fixture.push_all(first, count);
+  fixture.finish();
+  const auto fragments = fixture.collector.fragments();
+  ASSERT_EQ(fragments.size(), 400U);
+  EXPECT_EQ(fragments[99].global_id, 0x05ffffffU);
+  EXPECT_EQ(fragments[100].global_id, 0x06000000U);
+  EXPECT_EQ(fragments[100].l1id, L1Id::of(5, 0));
+  EXPECT_EQ(fragments[299].global_id, 0x060000c7U);
+  EXPECT_EQ(fragments[300].global_id, 0x07000000U) << "the reset byte moves later";
+  EXPECT_EQ(fragments[300].l1id, L1Id::of(6, 0));
+}
+
+TEST_P(GbtNumbering, ACounterOf32BitsHasNoResetsAndGoesOnOverItsWrap) {
+  GbtFixture fixture(3, settings(), 32, false, {}, 32);
+  expect_global_ids(fixture, 0xffffffffU - 100, 0xffffffffU);
+  GbtFixture before(3, settings(), 32, false, {}, 32);
+  expect_global_ids(before, 0x05ffffffU - 100, 0xffffffffU);
 }
 
 TEST_P(GbtNumbering, AFlippedBitInOneL1IdClosesNoWindow) {

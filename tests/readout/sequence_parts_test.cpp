@@ -1,6 +1,7 @@
 // The parts of which a Sequencer is made.
 #include <gtest/gtest.h>
 
+#include "readout/builder/global_id.h"
 #include "readout/sequence/event_set.h"
 #include "readout/sequence/segments.h"
 #include "readout/sequence/trigger_book.h"
@@ -10,6 +11,7 @@ namespace rodeo::test {
 namespace {
 
 using readout::EventSet;
+constexpr std::uint64_t kFirstResets = readout::kResetsOrigin;
 using readout::Place;
 using readout::Segments;
 using readout::TriggerBook;
@@ -54,11 +56,11 @@ TEST(EventSet, ForgetsARoundLater) {
 
 TEST(Segments, NumbersAndPlacesAreOneAnother) {
   Segments segments(8);
-  segments.open({256, 5}, 1000);
+  segments.open({256, 5}, 1000, 1000);
   EXPECT_EQ(segments.number({256, 5}), Sequence{1000});
   EXPECT_EQ(segments.number({256, 4}), std::nullopt);
   EXPECT_EQ(segments.number({257, 0}), std::nullopt);
-  segments.open({257, 0}, 1100);
+  segments.open({257, 0}, 1100, 1050);
   EXPECT_EQ(segments.number({257, 3}), Sequence{1103});
   EXPECT_EQ(segments.number({256, 104}), Sequence{1099});
   EXPECT_EQ(segments.number({256, 105}), std::nullopt);  // beyond its end
@@ -68,8 +70,8 @@ TEST(Segments, NumbersAndPlacesAreOneAnother) {
 
 TEST(Segments, OneResetMayHaveTwo) {
   Segments segments(8);
-  segments.open({256, 0}, 0);
-  segments.open({256, 5000}, 100);
+  segments.open({256, 0}, 0, 0);
+  segments.open({256, 5000}, 100, 50);
   EXPECT_EQ(segments.number({256, 5001}), Sequence{101});
   EXPECT_EQ(segments.number({256, 99}), Sequence{99});
   EXPECT_EQ(segments.number({256, 4999}), std::nullopt);
@@ -77,10 +79,10 @@ TEST(Segments, OneResetMayHaveTwo) {
 
 TEST(Segments, TheOldestAreForgotten) {
   Segments segments(2);
-  segments.open({0, 0}, 0);
-  segments.open({1, 0}, 10);
+  segments.open({0, 0}, 0, 0);
+  segments.open({1, 0}, 10, 5);
   EXPECT_TRUE(segments.full());
-  segments.open({2, 0}, 20);
+  segments.open({2, 0}, 20, 15);
   EXPECT_EQ(segments.oldest().resets, 1);
   EXPECT_EQ(segments.find(3), 0);
   segments.forget(20);
@@ -90,6 +92,78 @@ TEST(Segments, TheOldestAreForgotten) {
 }
 
 constexpr Sequence kFirst = Sequence{1} << 32;
+constexpr std::int64_t kWrap = 1 << 24;
+constexpr formats::IdLayout kCounterOf32{.bits = 32, .has_resets = false};
+
+// L1 id and global id of a number.
+std::pair<std::uint32_t, std::uint64_t> ids_at(const Segments& segments, Sequence number) {
+  const readout::Segment& segment = segments.of(number);
+  return {segment.l1id(number).value, segment.global_id(number)};
+}
+
+TEST(GlobalIds, AWrapOfTheL1IdAddsOneRoundAndTheResetCounterStays) {
+  Segments segments(8);
+  segments.open({kFirstResets + 5, kWrap - 2}, kFirst, kFirst);
+  EXPECT_EQ(ids_at(segments, kFirst), (std::pair{0x05fffffeU, 0x05fffffeUL}));
+  EXPECT_EQ(ids_at(segments, kFirst + 2), (std::pair{0x05000000U, 0x06000000UL}));
+  EXPECT_EQ(ids_at(segments, kFirst + 2 + kWrap), (std::pair{0x05000000U, 0x07000000UL}));
+}
+
+TEST(GlobalIds, AWrapCountsForTheRestOfTheRunAlsoIfTheResetByteMovesLater) {
+  Segments segments(8);
+  segments.open({kFirstResets + 255, kWrap - 10}, kFirst, kFirst);
+  segments.open({kFirstResets + 256, 0}, kFirst + 300, kFirst + 12);
+  EXPECT_EQ(ids_at(segments, kFirst + 11), (std::pair{0xff000001U, 0x100000001UL}));
+  EXPECT_EQ(ids_at(segments, kFirst + 300), (std::pair{0x00000000U, 0x101000000UL}));
+  segments.open({kFirstResets + 257, 0}, kFirst + 1000, kFirst + 700);
+  EXPECT_EQ(ids_at(segments, kFirst + 1000), (std::pair{0x01000000U, 0x102000000UL}));
+}
+
+TEST(GlobalIds, NumbersThatStayFreeBeforeAResetAreNoWrap) {
+  Segments segments(8);
+  segments.open({kFirstResets, kWrap - 10}, kFirst, kFirst);
+  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // the last that came is that of 24 ones
+  EXPECT_EQ(ids_at(segments, kFirst + 300), (std::pair{0x01000000U, 0x01000000UL}));
+}
+
+TEST(GlobalIds, ACounterOf32BitsWrapsAt32AndHasNoResetCounter) {
+  Segments segments(8, kCounterOf32);
+  segments.open({kFirstResets, 0xfffffffe}, kFirst, kFirst);
+  EXPECT_EQ(ids_at(segments, kFirst), (std::pair{0xfffffffeU, 0xfffffffeUL}));
+  EXPECT_EQ(ids_at(segments, kFirst + 2), (std::pair{0U, 0x100000000UL}));
+  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // it was started anew
+  EXPECT_EQ(ids_at(segments, kFirst + 303), (std::pair{3U, 0x200000003UL}));
+}
+
+TEST(GlobalIds, ACounterThatGoesBackToIdsOfTheRunHasWrapped) {
+  Segments segments(2);
+  for (std::uint64_t resets = 0; resets < 6; ++resets)
+    segments.open({kFirstResets + resets, 0}, kFirst + 100 * resets, kFirst + 100 * resets - 50);
+  segments.open({kFirstResets + 1, 0}, kFirst + 600, kFirst + 550);
+  EXPECT_EQ(ids_at(segments, kFirst + 600), (std::pair{0x01000000U, 0x06000000UL}));
+  segments.open({kFirstResets + 2, 0}, kFirst + 700, kFirst + 650);
+  EXPECT_EQ(ids_at(segments, kFirst + 700), (std::pair{0x02000000U, 0x07000000UL}));
+}
+
+TEST(GlobalIds, ResetsThatWereWrongForAWhileLeaveNoMark) {
+  Segments segments(8);
+  segments.open({kFirstResets + 5, 0}, kFirst, kFirst);
+  segments.open({kFirstResets + 69, 700}, kFirst + 300, kFirst + 100);
+  segments.open({kFirstResets + 5, 0}, {kFirstResets + 5, 110}, kFirst + 600, kFirst + 310);
+  EXPECT_EQ(ids_at(segments, kFirst + 710), (std::pair{0x0500006eU, 0x0500006eUL}));
+}
+
+TEST(GlobalIds, PartsOfEventsCarry24BitsOfTheirRounds) {
+  readout::GlobalIds ids(formats::IdLayout{});
+  EXPECT_EQ(ids.of(L1Id::of(254, 7), 254), 0xfe000007U);
+  EXPECT_EQ(ids.of(L1Id::of(0, 3), 256), 0x100000003U);
+  EXPECT_EQ(ids.of(L1Id::of(255, 5), 255), 0xff000005U) << "one of the epoch before";
+  for (std::uint64_t rounds = 256; rounds < 80'000'000; rounds += 4'000'000)
+    EXPECT_EQ(ids.of(L1Id::of(7, 9), static_cast<std::uint32_t>(rounds & 0xffffff)), rounds << 24 | 9);
+  readout::GlobalIds wide(kCounterOf32);
+  EXPECT_EQ(wide.of(L1Id{0xfffffff0}, 0), 0xfffffff0U);
+  EXPECT_EQ(wide.of(L1Id{4}, 1), 0x100000004U);
+}
 
 TEST(Turns, AChunkOfAnothersTurnStraysOnceTheTurnIsAHabit) {
   Turns turns(2);

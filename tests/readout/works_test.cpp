@@ -184,6 +184,7 @@ TEST_F(Verify, WalksChunksWhoseBytesAreAPartOfTheirOwn) {
                           {small_header, 8}, {small.data(), small.size()}, {padding, 3}};
   Fragment fragment;
   fragment.l1id = l1id;
+  fragment.global_id = l1id.value;
   fragment.bcid = provable.trigger(l1id).bcid;
   fragment.trigger_type = provable.trigger(l1id).trigger_type;
   fragment.chunks = 2;
@@ -208,7 +209,8 @@ TEST_F(Verify, KnowsNarrowFormatsBeyondTheirWrapAndTheirResets) {
       provable.write(std::span(record).subspan(8), 7, l1id);
       FragmentPart part{record.data(), record.size()};
       Fragment fragment;
-      fragment.l1id = l1id;
+      fragment.l1id = L1Id::of(0, l1id.l1());  // without a reset counter
+      fragment.global_id = l1id.value;
       fragment.bcid = provable.trigger(l1id).bcid;
       fragment.trigger_type = provable.trigger(l1id).trigger_type;
       fragment.chunks = 1;

@@ -75,6 +75,23 @@ std::string refusal(const std::string& directory, const EventFileSettings& setti
   }
 }
 
+TEST(IdsMark, SaysHowL1IdsCount) {
+  for (const IdLayout& ids :
+       {IdLayout{}, IdLayout{.bits = 7, .has_resets = false}, IdLayout{.bits = 24, .has_resets = false},
+        IdLayout{.bits = 28, .has_resets = false}, IdLayout{.bits = 32, .has_resets = false}}) {
+    const std::string text = IdsMark{ids}.text();
+    const auto read = IdsMark::parse(text.substr(text.find('=') + 1));
+    ASSERT_TRUE(read) << text;
+    EXPECT_EQ(read->layout, ids) << text;
+  }
+  EXPECT_EQ(IdsMark{}.text(), "Rodeo-Ids=global");
+  EXPECT_EQ(IdsMark{IdLayout{}}.text(), "Rodeo-Ids=global l1id_bits=32");
+  EXPECT_EQ((IdsMark{IdLayout{.bits = 32, .has_resets = false}}.text()), "Rodeo-Ids=global l1id_counter=32");
+  for (const char* const text :
+       {"", "local", "global ", "global l1id_bits=0", "global l1id_bits=33", "global l1id_counter=24"})
+    EXPECT_FALSE(IdsMark::parse(text)) << text;
+}
+
 TEST(EventFile, WhatIsWrittenComesBack) {
   TemporaryDirectory directory;
   RandomEvents random(1);

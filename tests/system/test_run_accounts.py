@@ -174,3 +174,11 @@ def test_a_full_recording_that_is_looped_loses_nothing_at_its_seams(rodeo):
     assert report["verified"] == {"chunks": chunks, "mismatches": 0}
     assert (fragments["built"], fragments["skipped_events"]) == (chunks, 0)
     assert set(fragments["incomplete_by_reason"]) <= {"doubtful_id"} and fragments["incomplete"] <= 30 * (chunks // 6001)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["gbt", "full"])
+def test_ids_of_24_bits_go_on_over_their_wrap(rodeo, mode):
+    events = (1 << 24) + 5000
+    name = configuration(rodeo, {"links": 1, "events": events, "chunk_bytes": 40}, {"type": mode}, [{}], l1id_bits=24)
+    expect_all_built(run(rodeo, name), events, events)

@@ -320,6 +320,8 @@ TEST(TriggerAuthority, WhatAFollowerHasNotTakenWhenItLeavesIsCounted) {
 TEST(TriggerAuthority, AnIdOf24BitsGoesRoundWithoutTouchingTheEcrCounter) {
   const TriggerRange range{.l1id = 0x05fffffe, .count = 4};
   EXPECT_EQ(ids_of({range}), (std::vector<std::uint32_t>{0x05fffffe, 0x05ffffff, 0x05000000, 0x05000001}));
+  EXPECT_EQ(range.id_of(1), 0x05ffffffU);
+  EXPECT_EQ(range.id_of(2), 0x06000000U) << "its global id goes on";
 }
 
 /// Block and step of each trigger.

@@ -34,7 +34,7 @@ storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, con
   out.files.run.run_number = run_number;
   out.files.max_blocks = keys.max_file_events;
   out.files.max_bytes = keys.max_file_bytes;
-  out.files.free_strings = {std::string(formats::kWholeEventsKey) + "=whole"};
+  out.files.free_strings = {std::string(formats::kWholeEventsKey) + "=whole", formats::IdsMark{}.text()};
   out.files.provable = formats::ProvableMark::parse(keys.payload);
   out.disk.direct = keys.direct;
   // There are many of them at a time: none keeps more from the others than it can use.

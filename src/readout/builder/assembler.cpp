@@ -24,6 +24,7 @@ Assembler::Assembler(Settings settings, RobSequence& rob, std::unique_ptr<Trigge
       extractor_(std::move(extractor)),
       has_bcid_(extractor_->fields().has_bcid),
       absences_(std::make_unique<Absences[]>(settings_.link_ids.size())),
+      global_ids_(formats::IdLayout::of(extractor_->fields())),
       counters_(std::make_unique<FragmentCounters[]>(settings_.workers)) {
   const std::size_t links = settings_.link_ids.size();
   const std::size_t bitmap_words = (links + 31) / 32;
@@ -146,7 +147,10 @@ void Assembler::build_skipped(std::uint32_t worker, Sequence before, std::span<c
     for (std::size_t word = 0; word < words; ++word) bitmaps[word] &= ~bitmaps[words + word];
   }
   for (Sequence sequence = std::max(last_built_ + 1, segment.first); sequence < before; ++sequence) {
-    for (WorkerPart& part : skipped_parts_) part.l1id = segment.l1id(sequence);
+    for (WorkerPart& part : skipped_parts_) {
+      part.l1id = segment.l1id(sequence);
+      part.rounds = segment.rounds_at(sequence) & GlobalIds::kRoundMask;
+    }
     build(worker, sequence, skipped_, skipped_bitmaps_, held);
   }
 }
@@ -199,7 +203,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   if (settings_.sort_links) sort_by_link(fragment);
   const WorkerPart& named = all.named == nullptr ? *parts.front() : *all.named;  // the first, where all have skipped it
   fragment.l1id = named.l1id;
-  fragment.global_id = global_ids_.of(named.l1id);
+  fragment.global_id = global_ids_.of(named.l1id, named.rounds);
   if (last_built_ == 0) first_event_.store(fragment.global_id, std::memory_order_relaxed);
   fragment.bcid = named.bcid;
   fragment.trigger_type = named.trigger_type;

@@ -30,7 +30,8 @@ struct WorkerPart {
   std::uint16_t bcid = 0;
   std::uint16_t bcid_difference = 0;
   std::uint16_t flags = 0;  ///< slot_flag bits
-  std::uint8_t trigger_type = 0;
+  std::uint32_t trigger_type : 8 = 0;
+  std::uint32_t rounds : GlobalIds::kRoundBits = 0;  ///< the low ones of those of the global id
 };
 static_assert(sizeof(WorkerPart) <= 32);
 

@@ -211,6 +211,7 @@ void EventWindow::publish_oldest() {
   part.slice = event.first;
   part.handed_over_ns = page_time_ns_;
   part.l1id = event.l1id;
+  part.rounds = event.rounds & GlobalIds::kRoundMask;
   part.trigger_type = event.trigger_type;
   part.chunks = static_cast<std::uint16_t>(slot.links - slot.missing);
   part.flags = slot.flags;
@@ -226,6 +227,7 @@ void EventWindow::look_up(EventSlot& slot, OpenEvent& event) const {
   const TriggerBook::Entry& entry = book_->at(oldest_);
   if (entry.state == TriggerBook::kNot) return;
   event.l1id = entry.l1id;
+  event.rounds = entry.rounds;
   slot.flags |= entry.state == TriggerBook::kSkipped ? slot_flag::kSkipped : slot_flag::kTriggered;
   if (entry.state == TriggerBook::kSkipped) return;
   event.trigger_type = entry.type;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/counters.h"
-#include "readout/builder/global_id.h"
 #include "readout/builder/waiting_chunks.h"
 #include "readout/sequence/sequencer.h"
 #include "readout/sequence/turns.h"
@@ -54,7 +53,6 @@ class FullGroup {
   Turns turns;
   std::unique_ptr<LinkSequence[]> links;
   std::vector<std::uint32_t> link_ids;  ///< of its links; the owner fills it
-  GlobalIds global_ids;
   bool begun = false;
   std::uint64_t version = 0;    ///< of the sequencer, when what waits was last looked at
   std::uint64_t looked_at = 0;  ///< event clock then

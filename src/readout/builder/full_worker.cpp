@@ -184,8 +184,9 @@ void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
 FullFragment& FullWorker::make_fragment(Group& group, Sequence sequence) {
   FullFragment& fragment = *take_or_wait(pool_, held_);
   fragment.sequence = sequence;
-  fragment.l1id = group.segment_of(sequence).l1id(sequence);
-  fragment.global_id = group.global_ids.of(fragment.l1id);
+  const Segment& segment = group.segment_of(sequence);
+  fragment.l1id = segment.l1id(sequence);
+  fragment.global_id = segment.global_id(sequence);
   fragment.source_id = SourceId{full_.source_id.value + group.number};
   fragment.bcid = 0;
   fragment.trigger_type = 0;

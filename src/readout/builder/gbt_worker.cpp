@@ -227,8 +227,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
     n -= cut;
     if (n == 0) return;
   }
-  named_resets_ = link.resets;
-  named_base_ = link.base;
+  named_ = {link.resets, link.rounds, link.base};
   if (run.entries == nullptr && run.status == 0 && run.size < kLongChunkBytes && !run.more_follows) {
     if (run.size != kernel_size_ || kernel_ == nullptr) {
       kernel_size_ = run.size;
@@ -289,8 +288,7 @@ void GbtWorker::apply(std::size_t position) {
     } else if (sequence < window_.oldest()) {
       lose(position, LostCounter::late);  // making room for it has closed it
     } else {
-      named_resets_ = decision.resets;
-      named_base_ = decision.base;
+      named_ = {decision.resets, decision.rounds, decision.base};
       if (decision.doubtful && !rob_.sequencer.settings().listed) {
         if (const auto turn = restarts_.turn())
           base::log_warning(
@@ -357,7 +355,9 @@ void GbtWorker::begin_window() {
 }
 
 std::uint16_t GbtWorker::name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) {
-  event.l1id = L1Id::of(named_resets_ & 0xffU, static_cast<std::uint32_t>(sequence - named_base_));
+  const auto index = static_cast<std::int64_t>(sequence - named_.base);
+  event.l1id = format_.ids().l1id(named_.resets, index);
+  event.rounds = named_.rounds + static_cast<std::uint32_t>(format_.ids().wraps(index));
   event.trigger_type = 0;
   if (!has_trigger_type_ || trigger_type(position_of(link), chunk, event.trigger_type)) return 0;
   return slot_flag::kWorkFailed;

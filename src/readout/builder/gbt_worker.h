@@ -82,9 +82,13 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost {
   std::uint64_t version_ = 0;    // of the sequencer, when what waits was last looked at
   std::uint64_t looked_at_ = 0;  // event clock then
   std::uint32_t active_links_ = 0;
-  std::size_t first_reader_ = 0;    // in the sequencer, of its sources
-  std::uint32_t named_resets_ = 0;  // segment of the chunk that is being appended, for name()
-  Sequence named_base_ = 0;
+  std::size_t first_reader_ = 0;  // in the sequencer, of its sources
+  struct Named {
+    std::uint32_t resets = 0;
+    std::uint32_t rounds = 0;
+    Sequence base = 0;
+  };
+  Named named_;                                                    // segment of the chunk that is being appended, for name()
   std::array<std::pair<std::uint64_t, Sequence>, 8> list_ends_{};  // event clock, end of the list then
   std::size_t list_end_count_ = 0;
   base::LogThrottle restarts_;

@@ -1,26 +1,30 @@
-// Global ids: extended L1 ids, whose ECR counter has 8 bits, continued in 64.
+// Global ids of events in about their order, from what parts of 32 bytes have room for: the L1 id and 24 bits of the rounds.
 #pragma once
 
 #include <cstdint>
 
-#include "rodeo/ids.h"
+#include "formats/event_ids.h"
 
 namespace rodeo::readout {
 
-/// Events in about their order: two that follow each other are less than 128 resets apart.
+/// Two events that follow each other are less than 2^23 rounds apart.
 class GlobalIds {
  public:
-  std::uint64_t of(L1Id l1id) {
-    const auto step = static_cast<std::int32_t>(l1id.value - static_cast<std::uint32_t>(last_));
-    const bool behind_the_first = step < 0 && last_ < -std::int64_t{step};
-    last_ = begun_ && !behind_the_first ? last_ + step : l1id.value;
-    begun_ = true;
-    return static_cast<std::uint64_t>(last_);
+  static constexpr std::uint32_t kRoundBits = 24;
+  static constexpr std::uint32_t kRoundMask = (1U << kRoundBits) - 1;
+
+  explicit GlobalIds(formats::IdLayout ids) : ids_(ids) {}
+
+  std::uint64_t of(L1Id l1id, std::uint32_t rounds) {
+    constexpr unsigned kUnused = 32 - kRoundBits;
+    const auto difference = static_cast<std::int32_t>((rounds - static_cast<std::uint32_t>(rounds_)) << kUnused) >> kUnused;
+    rounds_ += static_cast<std::uint64_t>(std::int64_t{difference});
+    return ids_.global_id(rounds_, ids_.counter_bits() == 32 ? l1id.value : l1id.l1());
   }
 
  private:
-  std::int64_t last_ = 0;
-  bool begun_ = false;
+  const formats::IdLayout ids_;
+  std::uint64_t rounds_ = 0;
 };
 
 }  // namespace rodeo::readout

@@ -40,6 +40,7 @@ struct OpenEvent {
   std::uint64_t opened_at = 0;  ///< on the worker's event clock, ns
   std::uint32_t extensions = 0;
   L1Id l1id;
+  std::uint32_t rounds = 0;  ///< of its global id
   std::uint8_t trigger_type = 0;
 };
 

@@ -110,7 +110,7 @@ void EventSampler::send(const Fragment& fragment, std::uint64_t now_ns) {
   event_.assign(ends_.head.begin(), ends_.head.end());
   for (const FragmentPart& part : fragment.all_parts()) event_.insert(event_.end(), part.data, part.data + part.size);
   event_.insert(event_.end(), ends_.tail.begin(), ends_.tail.end());
-  server_.send({.sequence = fragment.sequence, .unix_ns = unix_ns}, event_, now_ns);
+  server_.send({.sequence = fragment.sequence, .unix_ns = unix_ns, .ids = settings_.ids}, event_, now_ns);
 }
 
 void EventSampler::publish() {
@@ -174,6 +174,7 @@ std::unique_ptr<FragmentConsumer> EventSampler::create(const Parameters& paramet
   if (parameters.has("name")) keys.name = parameters.text("name");
   if (keys.endpoint.empty()) keys.endpoint = run.readout_name;
   keys.frame = event_frame_settings(run);
+  keys.ids = run.ids;
   return std::make_unique<EventSampler>(std::move(keys));
 }
 

@@ -31,6 +31,7 @@ struct SamplerSettings {
   std::size_t max_payload_bytes = 64 * 1024;
   std::size_t samples = 64;  ///< that may wait to be sent
   formats::EventFrameSettings frame = {};
+  formats::IdLayout ids = {};
 };
 
 /// insert() forwards at once. A fragment that is to be shown is copied first (about a microsecond), so that no reader ever

@@ -24,6 +24,7 @@ std::array<std::byte, kSampleHeaderBytes> encode_sample_header(const SampleHeade
   store(out.data() + 4, kSampleVersion);
   store(out.data() + 6, header.header_bytes);
   store(out.data() + 8, header.event_bytes);
+  store(out.data() + 12, std::uint32_t{header.ids.has_resets ? std::uint8_t{0} : header.ids.bits});
   store(out.data() + 16, header.sequence);
   store(out.data() + 24, header.unix_ns);
   store(out.data() + 32, header.missed);
@@ -33,11 +34,14 @@ std::array<std::byte, kSampleHeaderBytes> encode_sample_header(const SampleHeade
 std::optional<SampleHeader> decode_sample_header(std::span<const std::byte, kSampleHeaderBytes> bytes) {
   if (load<std::uint32_t>(bytes.data()) != kSampleMagic) return std::nullopt;
   if (load<std::uint16_t>(bytes.data() + 4) != kSampleVersion) return std::nullopt;
-  const SampleHeader header{.header_bytes = load<std::uint16_t>(bytes.data() + 6),
-                            .event_bytes = load<std::uint32_t>(bytes.data() + 8),
-                            .sequence = load<std::uint64_t>(bytes.data() + 16),
-                            .unix_ns = load<std::uint64_t>(bytes.data() + 24),
-                            .missed = load<std::uint64_t>(bytes.data() + 32)};
+  const auto plain_bits = load<std::uint32_t>(bytes.data() + 12);
+  if (plain_bits > 32) return std::nullopt;
+  SampleHeader header{.header_bytes = load<std::uint16_t>(bytes.data() + 6),
+                      .event_bytes = load<std::uint32_t>(bytes.data() + 8),
+                      .sequence = load<std::uint64_t>(bytes.data() + 16),
+                      .unix_ns = load<std::uint64_t>(bytes.data() + 24),
+                      .missed = load<std::uint64_t>(bytes.data() + 32)};
+  if (plain_bits != 0) header.ids = {.bits = static_cast<std::uint8_t>(plain_bits), .has_resets = false};
   if (header.header_bytes < kSampleHeaderBytes || header.event_bytes > kLargestSample) return std::nullopt;
   return header;
 }

@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "formats/event_ids.h"
+
 namespace rodeo::readout {
 
 inline constexpr std::uint32_t kSampleMagic = 0x504d5352;
@@ -20,7 +22,8 @@ struct SampleHeader {
   std::uint32_t event_bytes = 0;
   std::uint64_t sequence = 0;
   std::uint64_t unix_ns = 0;
-  std::uint64_t missed = 0;  ///< samples that this reader did not get since the one before
+  std::uint64_t missed = 0;    ///< samples that this reader did not get since the one before
+  formats::IdLayout ids = {};  ///< of the event's L1 ids
 
   bool operator==(const SampleHeader&) const = default;
 };

@@ -11,12 +11,12 @@ const std::array<VerifyWork::Kind, 5> VerifyWork::kWrong{{{"wrong_chunks", &Tall
                                                           {"broken_fragments", &Tally::broken_fragments},
                                                           {"missing_but_present", &Tally::missing_but_present}}};
 
-void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id,
-                              std::uint64_t first_word, Tally& tally) {
+void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id id, std::uint64_t first_word,
+                              Tally& tally) {
   ++tally.chunks;
   if (header.felix_status != 0 || header.rodeo_status != 0) [[unlikely]] {
     ++tally.flagged_chunks;
-  } else if (!provable_.matches(bytes, first_word, provable_.key(header.link_id, l1id)) ||
+  } else if (!provable_.matches(bytes, first_word, provable_.key(header.link_id, id)) ||
              (settings_.chunk_bytes != 0 && bytes.size() != settings_.chunk_bytes)) [[unlikely]] {
     ++tally.wrong_chunks;
     if (tally.wrong_link == 0) tally.wrong_link = header.link_id;
@@ -33,15 +33,16 @@ void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::by
 void VerifyWork::process(Fragment& fragment) {
   links_.next_fragment();
   Tally tally;
-  const formats::ProvableTrigger expected = provable_.trigger(fragment.l1id);
-  const std::uint64_t first_word = provable_.header(fragment.l1id);
+  const L1Id id = formats::payload_id(fragment.global_id);
+  const formats::ProvableTrigger expected = provable_.trigger(id);
+  const std::uint64_t first_word = provable_.header(id);
 
   // Chunks of a builder in GBT mode lie whole in their parts. Where one does not (FULL mode), the general walk
   // starts again.
   bool whole = true;
   for (const FragmentPart& part : fragment.all_parts()) {
     whole = for_each_whole_chunk(std::span(part.data, part.size), [&](const ChunkHeader& header, auto, auto bytes) {
-              verify_chunk(header, bytes, fragment.l1id, first_word, tally);
+              verify_chunk(header, bytes, id, first_word, tally);
             }) == part.size;
     if (!whole) break;
   }
@@ -49,7 +50,7 @@ void VerifyWork::process(Fragment& fragment) {
     links_.next_fragment();
     tally = {};
     const bool sound = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<const std::byte> bytes) {
-      verify_chunk(header, bytes, fragment.l1id, first_word, tally);
+      verify_chunk(header, bytes, id, first_word, tally);
     });
     if (!sound) ++tally.broken_fragments;
   }
@@ -100,6 +101,8 @@ const Settings<VerifyWork::Settings>& verify_settings() {
               "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits. Left out, what the "
               "generator sends.",
               {.minimum = 4, .maximum = 32}),
+      setting(&S::l1id_counter, "l1id_counter",
+              "32: chunks carry a counter of 32 bits without resets. Left out, what the generator sends.", {.maximum = 32}),
       setting(&S::trigger, "check_trigger",
               "Compare the fragment's BCID and trigger type too; false for chunk formats that do not carry them."),
       setting(&S::chunk_bytes, "chunk_bytes",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "formats/event_ids.h"
 #include "formats/provable.h"
 #include "readout/consumer/first_wrong.h"
 #include "readout/consumer/link_table.h"
@@ -21,9 +22,10 @@ class VerifyWork final : public FragmentWork {
  public:
   struct Settings {
     std::uint64_t seed = 1;
-    bool crc = false;              ///< chunks end in a CRC-32
-    std::uint32_t l1id_bits = 32;  ///< of the L1 id in chunks
-    bool trigger = true;           ///< compare the fragment's BCID and trigger type
+    bool crc = false;                ///< chunks end in a CRC-32
+    std::uint32_t l1id_bits = 32;    ///< of the L1 id in chunks
+    std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits without resets
+    bool trigger = true;             ///< compare the fragment's BCID and trigger type
     std::uint32_t chunk_bytes =
         0;  ///< every whole chunk has this size; 0: any (a chunk cut short by a multiple of a word then goes unseen)
   };
@@ -59,7 +61,7 @@ class VerifyWork final : public FragmentWork {
   };
   static const std::array<Kind, 5> kWrong;  ///< what counts as a mismatch
 
-  void verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id, std::uint64_t first_word,
+  void verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id id, std::uint64_t first_word,
                     Tally& tally);
 
   const Settings settings_;

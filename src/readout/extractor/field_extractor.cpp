@@ -37,12 +37,7 @@ class FieldExtractor final : public TriggerExtractor {
         one_word_(l1id_bytes_ == 4 && layout.bcid_offset == static_cast<std::int32_t>(layout.l1id_offset) + 4 &&
                   needed_ <= layout.l1id_offset + 8) {}
 
-  TriggerFields fields() const override {
-    return {.l1id_bits = static_cast<std::uint8_t>(std::min(layout_.l1id_bits, 24U)),
-            .has_ecr = layout_.l1id_bits >= 32,
-            .has_bcid = layout_.bcid_offset >= 0,
-            .has_trigger_type = layout_.trigger_type_offset >= 0};
-  }
+  TriggerFields fields() const override { return fields_of(layout_); }
 
   std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
                         std::uint16_t* bcids) override {
@@ -101,13 +96,19 @@ ExtractFunction extract_function(std::uint32_t bits, std::index_sequence<kBits..
   return kFunctions[bits];
 }
 
-std::unique_ptr<TriggerExtractor> make_per_chunk_extractor(std::uint32_t bits) {
-  const TriggerFields fields{.l1id_bits = static_cast<std::uint8_t>(std::min(bits, 24U)),
-                             .has_ecr = bits == 32,
-                             .has_bcid = true,
-                             .has_trigger_type = true};
+std::unique_ptr<TriggerExtractor> make_per_chunk_extractor(const FieldLayout& layout) {
+  const TriggerFields fields = fields_of(layout);
+  const std::uint32_t bits = layout.l1id_bits;
   const ExtractFunction function = bits == 32 ? &extract_one<32> : extract_function(bits, std::make_index_sequence<25>{});
   return std::make_unique<detail::ExtractorOfFunction>(fields, function);
+}
+
+const Settings<FieldLayout>::Lines& l1id_counter() {
+  static const auto line = setting(
+      &FieldLayout::l1id_counter, "l1id_counter",
+      "32: chunks carry a counter of 32 bits that no event counter reset touches. 0: l1id_bits says what they carry.",
+      {.maximum = 32});
+  return line;
 }
 
 const Settings<FieldLayout>::Lines& l1id_bits() {
@@ -123,6 +124,8 @@ FieldLayout layout_of(const Settings<FieldLayout>& settings, const Parameters& p
   const FieldLayout layout = settings.read(parameters);
   if (layout.l1id_bits > 24 && layout.l1id_bits != 32)
     throw std::runtime_error("l1id_bits is 32 (with the ECR counter) or 4 to 24");
+  if (layout.l1id_counter != 0 && (layout.l1id_counter != 32 || layout.l1id_bits != 32))
+    throw std::runtime_error("l1id_counter is 32, without l1id_bits, or 0");
   return layout;
 }
 
@@ -142,6 +145,14 @@ class Crc32Checker final : public IntegrityChecker {
 
 }  // namespace
 
+TriggerFields fields_of(const FieldLayout& layout) {
+  const bool counter = layout.l1id_counter == 32;
+  return {.l1id_bits = static_cast<std::uint8_t>(counter ? 32 : std::min(layout.l1id_bits, 24U)),
+          .has_ecr = layout.l1id_bits >= 32 && !counter,
+          .has_bcid = layout.bcid_offset >= 0,
+          .has_trigger_type = layout.trigger_type_offset >= 0};
+}
+
 std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout) {
   return std::make_unique<FieldExtractor>(layout);
 }
@@ -156,12 +167,13 @@ void register_extractors(Registry& registry) {
   static const Settings<L> everywhere{
       setting(&L::l1id_offset, "l1id_offset", "Byte at which the L1 id begins.", {.maximum = kFarthest}),
       l1id_bits(),
+      l1id_counter(),
       setting(&L::bcid_offset, "bcid_offset", "Byte at which the 16 bits with the BCID begin; -1 if there is none.",
               {.minimum = -1, .maximum = kFarthest}),
       setting(&L::trigger_type_offset, "trigger_type_offset", "Byte of the trigger type; -1 if there is none.",
               {.minimum = -1, .maximum = kFarthest}),
   };
-  static const Settings<L> in_place{l1id_bits()};
+  static const Settings<L> in_place{l1id_bits(), l1id_counter()};
   registry.add_extractor(
       {.name = "rodeo",
        .help = "L1 id, BCID and trigger type at fixed places of the chunk; the defaults are those of the provable payload",
@@ -171,7 +183,7 @@ void register_extractors(Registry& registry) {
       {.name = "rodeo_per_chunk",
        .help = "What `rodeo` does by default, as a plain function per chunk: what such a function costs",
        .keys = in_place.keys()},
-      [](const Parameters& parameters) { return make_per_chunk_extractor(layout_of(in_place, parameters).l1id_bits); });
+      [](const Parameters& parameters) { return make_per_chunk_extractor(layout_of(in_place, parameters)); });
   registry.add_checker({.name = "crc32", .help = "CRC-32 (IEEE 802.3, as zlib's) in the last four bytes of each chunk"},
                        [](const Parameters&) { return make_crc32_checker(); });
 }

@@ -11,12 +11,16 @@ namespace rodeo::readout {
 /// Where a chunk carries its trigger information (little-endian fields). The defaults are those of the provable payload.
 struct FieldLayout {
   std::uint32_t l1id_offset = 0;
-  std::uint32_t l1id_bits = 32;          ///< 32: ECR counter and L1 id; 24, 16 or 8: that many low bits of the L1 id
+  std::uint32_t l1id_bits = 32;          ///< 32: ECR counter and L1 id; 4 to 24: that many low bits of the L1 id
+  std::uint32_t l1id_counter = 0;        ///< 32: a counter of 32 bits, without ECR counter
   std::int32_t bcid_offset = 4;          ///< 16 bits, of which the low 12 count; negative: none
   std::int32_t trigger_type_offset = 6;  ///< 8 bits; negative: none
 };
 
 std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout);
+
+/// What of a trigger they carry.
+TriggerFields fields_of(const FieldLayout& layout);
 
 /// TTC-to-host packets as a trigger's own list.
 std::unique_ptr<TriggerExtractor> make_ttc_extractor();

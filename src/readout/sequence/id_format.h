@@ -1,9 +1,10 @@
-// A link's ids as its extractor gives them: L1 ids of 1 to 24 bits that wrap, with or without the event counter resets above them.
+// A link's ids as its extractor gives them: L1 ids of 1 to 32 bits that wrap, or of 24 with the event counter resets above them.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "formats/event_ids.h"
 #include "rodeo/trigger.h"
 
 namespace rodeo::readout {
@@ -12,10 +13,13 @@ class IdFormat {
  public:
   IdFormat() = default;
   explicit IdFormat(const TriggerFields& fields)
-      : low_mask_(fields.l1id_bits >= 24 ? 0xffffffU : (1U << fields.l1id_bits) - 1), has_ecr_(fields.has_ecr) {}
+      : low_mask_(fields.l1id_bits >= 32 ? 0xffffffffU : (1U << fields.l1id_bits) - 1),
+        ids_(formats::IdLayout::of(fields)),
+        has_ecr_(fields.has_ecr) {}
 
   std::uint32_t low_mask() const { return low_mask_; }
   bool has_ecr() const { return has_ecr_; }
+  const formats::IdLayout& ids() const { return ids_; }
 
   /// The counter's period.
   std::uint64_t period() const { return std::uint64_t{low_mask_} + 1; }
@@ -53,6 +57,7 @@ class IdFormat {
 
  private:
   std::uint32_t low_mask_ = 0xffffff;
+  formats::IdLayout ids_ = {.bits = 24, .has_resets = false};
   bool has_ecr_ = false;
 };
 

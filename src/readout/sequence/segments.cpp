@@ -20,10 +20,36 @@ std::optional<Sequence> Segments::number(const Place& place) const {
   return std::nullopt;
 }
 
-void Segments::open(const Place& lowest, Sequence first) {
-  if (!segments_.empty()) segments_.back().end = first;
-  if (segments_.size() == most_) segments_.erase(segments_.begin());
-  segments_.push_back({lowest.resets, first - static_cast<Sequence>(lowest.index), first, kNoEnd});
+void Segments::open(const Place& lowest, const Place& brought, Sequence first, Sequence came) {
+  std::uint64_t behind = 0;  // all global ids of the segment that ends
+  if (!segments_.empty()) {
+    Segment& last = segments_.back();
+    last.end = first;
+    const Sequence end = std::clamp(came, last.first, first);
+    if (lowest.resets != last.resets)
+      wraps_ += static_cast<std::uint64_t>(ids_.wraps(std::max<std::int64_t>(last.index(end) - 1, 0)));
+    behind = last.global_id(end);
+  }
+  segments_.push_back({.resets = lowest.resets,
+                       .base = first - static_cast<Sequence>(lowest.index),
+                       .first = first,
+                       .rounds = rounds_of(brought, behind),
+                       .ids = ids_});
+  if (segments_.size() > most_) segments_.erase(segments_.begin());
+}
+
+// Resets and wraps. A counter that goes back to ids of the run - a front-end was started anew - has wrapped once more; one that comes back from ids
+// ahead of the run, where a wrong reset counter has led it, has not.
+std::uint64_t Segments::rounds_of(const Place& brought, std::uint64_t behind) {
+  const std::uint64_t resets = brought.resets < kResetsOrigin ? brought.resets : brought.resets - kResetsOrigin;
+  const std::uint64_t id = ids_.global_id(resets + wraps_, brought.index);
+  if (id < had_) {
+    had_ = std::max(had_, behind);
+    wraps_ += ((had_ - 1) >> ids_.counter_bits()) + 1 - (id >> ids_.counter_bits());
+  } else if (id >= behind) {
+    had_ = std::max(had_, behind);
+  }
+  return resets + wraps_;
 }
 
 void Segments::forget(Sequence before) {

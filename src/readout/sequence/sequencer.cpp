@@ -5,7 +5,9 @@
 namespace rodeo::readout {
 
 Sequencer::Sequencer(const Settings& settings)
-    : settings_(settings), segments_(settings.listed ? kListedSegments : kSegments), book_(settings.list_entries) {}
+    : settings_(settings),
+      segments_(settings.listed ? kListedSegments : kSegments, settings.format.ids()),
+      book_(settings.list_entries) {}
 
 std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride, std::size_t reader, std::size_t window) {
   link.stride = stride;
@@ -309,6 +311,7 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
                       .sequence = number,
                       .from = before,
                       .resets = static_cast<std::uint32_t>(segment.resets),
+                      .rounds = static_cast<std::uint32_t>(segment.rounds),
                       .base = segment.base};
   if (number < oldest_) {
     waiting.decision.verdict = Verdict::late;
@@ -324,10 +327,16 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
   const std::uint64_t skipped = number - before;
   link.history = (skipped >= kHistory ? 0 : link.history << skipped) << 1 | 1;
   link.next.store(number + link.stride, std::memory_order_relaxed);
+  enter(link, segment);
+  link.here.store(true, std::memory_order_relaxed);
+}
+
+// The link's next event is of this segment.
+void Sequencer::enter(LinkSequence& link, const Segment& segment) const {
   link.base = segment.base;
   link.resets = static_cast<std::uint32_t>(segment.resets);
-  link.expected = settings_.format.of(segment.resets, number + link.stride - segment.base);
-  link.here.store(true, std::memory_order_relaxed);
+  link.rounds = static_cast<std::uint32_t>(segment.rounds);
+  link.expected = settings_.format.of(segment.resets, link.position() - segment.base);
 }
 
 // The id of a link that was elsewhere is near zero, and nobody can tell a reset from a jump.

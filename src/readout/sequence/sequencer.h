@@ -97,7 +97,7 @@
 namespace rodeo::readout {
 
 /// What a worker knows of one link: all that an undisturbed run touches. Written by the worker's thread, which alone advances it where `end` says that
-/// nothing is to be asked, and by the sequencer; peers read the atomics, and under the sequencer's turn `base` and `resets`, which change only there.
+/// nothing is to be asked, and by the sequencer; peers read the atomics, and under the sequencer's turn what is of the segment, which changes only there.
 struct alignas(base::kCacheLine) LinkSequence {
   std::atomic<Sequence> next{0};       ///< number expected next
   Sequence end = 0;                    ///< numbers below may be taken without asking; 0: ask
@@ -107,6 +107,7 @@ struct alignas(base::kCacheLine) LinkSequence {
   std::atomic<std::uint64_t> seen{0};  ///< when its last chunk came, on the event clock
   std::uint32_t expected = 0;          ///< id of `next`
   std::uint32_t resets = 0;            ///< of its segment
+  std::uint32_t rounds = 0;            ///< the same, of global ids
   std::uint16_t stride = 1;            ///< events from one chunk of the link to the next
   std::atomic<bool> here{false};       ///< `next` means something
   std::atomic<bool> removed{false};
@@ -130,11 +131,12 @@ enum class Verdict : std::uint8_t { take, late, duplicate, out_of_sequence, not_
 
 struct Decision {
   Verdict verdict = Verdict::out_of_sequence;
-  bool doubtful = false;  ///< take: flag the event
-  Sequence sequence = 0;  ///< take: of this event
-  Sequence from = 0;      ///< take: the link has skipped the events from here to `sequence`
-  std::uint32_t resets = 0;
-  Sequence base = 0;  ///< of the event's segment, to name it
+  bool doubtful = false;     ///< take: flag the event
+  Sequence sequence = 0;     ///< take: of this event
+  Sequence from = 0;         ///< take: the link has skipped the events from here to `sequence`
+  std::uint32_t resets = 0;  ///< these three of the event's segment, to name it
+  std::uint32_t rounds = 0;
+  Sequence base = 0;
 };
 
 /// Of one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory: `aside` chunks a link.
@@ -375,6 +377,7 @@ class Sequencer {
   void note_departure(State& state);
   bool open(const State& state, const Place& lowest);
   void begin(const Place& lowest);
+  void enter(LinkSequence& link, const Segment& segment) const;
   void settle_aside(State& state);
   void refresh(State& state) const;
 
@@ -394,7 +397,6 @@ class Sequencer {
   bool is_last(const State& state) const;
   // Numbers start well above zero, so that "before the first event" is still a number.
   static constexpr Sequence kOrigin = Sequence{1} << 32;
-  static constexpr std::uint64_t kResetsOrigin = 256;  // a reset counter of 8 bits may be found one round below
   static constexpr std::uint64_t kHistory = 64;
   static constexpr std::uint64_t kDense = 0xf;  // in a link's history: it has left out nothing of late
   static constexpr std::size_t kSegments = 64;
@@ -408,6 +410,7 @@ class Sequencer {
   Sequence front_beside(const State& of) const;
   bool is_here(const State& state) const;
   Sequence foremost() const;
+  Sequence came() const;
   bool live(const State& state) const;
   bool may_close(const State& of, Sequence oldest) const;
   std::uint64_t clock(const State& state) const { return readers_[state.reader].now; }

@@ -113,14 +113,13 @@ bool Sequencer::open(const State& state, const Place& lowest) {
                                   : std::min(reach, lowest.index);
     const Place begins{lowest.resets, lowest.index - room};
     if (number) {
-      Sequence came = run_first_;  // beyond the last that came, numbers of the old segment are no events
-      for (const State& of : states_) came = std::max(came, of.link->position() - of.link->stride + 1);
-      skipped_.fetch_add(*number - static_cast<Sequence>(room) - came, std::memory_order_relaxed);
+      skipped_.fetch_add(*number - static_cast<Sequence>(room) - came(), std::memory_order_relaxed);
     } else if (from_zero) {
       skipped_.fetch_add(static_cast<std::uint64_t>(begins.index), std::memory_order_relaxed);
     }
     // Turns (turns.h) do not outlive so wide a gap.
-    segments_.open(begins, foremost() + settings_.reach + 2 * std::uint64_t{settings_.step} * states_[0].link->stride);
+    segments_.open(begins, lowest,
+                   foremost() + settings_.reach + 2 * std::uint64_t{settings_.step} * states_[0].link->stride, came());
   }
   // So far more than half of them have come: the last number of each that is known.
   reached_.clear();
@@ -144,8 +143,15 @@ bool Sequencer::open(const State& state, const Place& lowest) {
   return true;
 }
 
+// Behind the last number that came: beyond it, numbers of the newest segment are no events.
+Sequence Sequencer::came() const {
+  Sequence came = run_first_;
+  for (const State& of : states_) came = std::max(came, of.link->position() - of.link->stride + 1);
+  return came;
+}
+
 void Sequencer::begin(const Place& lowest) {
-  segments_.open(lowest, kOrigin);
+  segments_.open(lowest, kOrigin, kOrigin);
   run_first_ = kOrigin;
   oldest_ = kOrigin;
   for (State& state : states_) {

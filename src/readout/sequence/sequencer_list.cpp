@@ -177,9 +177,7 @@ bool Sequencer::followed_in_list(State& state, Sequence number) {
 void Sequencer::cross(LinkSequence& link) const {
   const Segment& segment = segments_.of(link.position());
   if (link.position() < segment.first || segment.base == link.base) return;
-  link.base = segment.base;
-  link.resets = static_cast<std::uint32_t>(segment.resets);
-  link.expected = settings_.format.of(segment.resets, link.position() - segment.base);
+  enter(link, segment);
 }
 
 // One of the link's last chunks had this id.
@@ -272,7 +270,12 @@ void Sequencer::settle_list(std::uint64_t now) {
 void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* following, bool final) {
   const auto append = [&](const Place& place, TriggerBook::State state) {
     const Sequence number = segments_.newest().base + static_cast<Sequence>(place.index);
-    book_.append(number, {segments_.newest().l1id(number), trigger.bcid, trigger.type, state});
+    const Segment& segment = segments_.newest();
+    book_.append(number, {.l1id = segment.l1id(number),
+                          .bcid = trigger.bcid,
+                          .type = trigger.type,
+                          .state = state,
+                          .rounds = segment.rounds_at(number)});
   };
   if (!begun()) {
     const Place first{kResetsOrigin + (trigger.id >> 24), trigger.id & 0xffffffU};
@@ -283,11 +286,7 @@ void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* followin
     if (following != nullptr && !follows(first, extended(first, following->id), 1)) return;  // flipped
     begin(first);
     book_.begin(kOrigin);
-    for (const State& state : states_) {
-      state.link->base = segments_.newest().base;
-      state.link->resets = static_cast<std::uint32_t>(first.resets);
-      state.link->expected = settings_.format.of(first.resets, static_cast<std::uint64_t>(first.index));
-    }
+    for (const State& state : states_) enter(*state.link, segments_.newest());
     append(first, TriggerBook::kListed);
     version_.fetch_add(1, std::memory_order_release);
     return;
@@ -309,7 +308,7 @@ void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* followin
     const std::int64_t room = k.resets != next.resets && steps ? k.index : 0;
     if (k.resets == next.resets)
       skipped_.fetch_add(static_cast<std::uint64_t>(k.index - next.index), std::memory_order_relaxed);
-    segments_.open({k.resets, k.index - room}, std::max(book_.end(), foremost()) + gap());
+    segments_.open({k.resets, k.index - room}, k, std::max(book_.end(), foremost()) + gap(), book_.end());
     version_.fetch_add(1, std::memory_order_release);
     for (std::int64_t index = k.index - room; index < k.index; ++index) append({k.resets, index}, TriggerBook::kSkipped);
   } else {

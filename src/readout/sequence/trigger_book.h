@@ -30,6 +30,7 @@ class TriggerBook {
     std::uint16_t bcid = 0;
     std::uint8_t type = 0;
     State state = kNot;
+    std::uint32_t rounds = 0;  ///< of its global id
   };
 
   /// `entries`: a power of two, or 0 where there is no list.
