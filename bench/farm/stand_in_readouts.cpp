@@ -94,10 +94,9 @@ void StandInReadouts::clear(std::uint32_t number, std::span<const std::byte> byt
   readout.cleared.fetch_add(ids_in(clear_), std::memory_order_relaxed);
   readout.digest.fetch_add(digest_of(bytes), std::memory_order_relaxed);
   if (number != 0) return;
-  clear_.for_each_id([&](L1Id id) {
-    if (!meeting_.is_set(FarmMeeting::Bit::assigned, id.value))
-      meeting_->cleared_early.fetch_add(1, std::memory_order_relaxed);
-    if (meeting_.set(FarmMeeting::Bit::cleared, id.value)) readout.twice.fetch_add(1, std::memory_order_relaxed);
+  clear_.for_each_id([&](std::uint64_t id) {
+    if (!meeting_.is_set(FarmMeeting::Bit::assigned, id)) meeting_->cleared_early.fetch_add(1, std::memory_order_relaxed);
+    if (meeting_.set(FarmMeeting::Bit::cleared, id)) readout.twice.fetch_add(1, std::memory_order_relaxed);
   });
 }
 

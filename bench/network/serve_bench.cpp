@@ -95,7 +95,7 @@ class Node {
         event = {.id = std::exchange(next_, next_ + settings_.nodes), .since_ns = base::steady_now_ns(), .under_way = true};
       for (; event.asked < settings_.readouts; ++event.asked) {
         request_.clear();
-        formats::append_fetch_request(request_, {.id = L1Id{static_cast<std::uint32_t>(event.id)}, .wait_us = 10'000'000});
+        formats::append_fetch_request(request_, {.id = event.id, .wait_us = 10'000'000});
         const auto asked = requester_.ask(services_[event.asked],
                                           static_cast<std::uint16_t>(formats::FragmentRequest::fetch), request_, 30s);
         if (!asked) break;
@@ -149,9 +149,8 @@ class Node {
     std::ranges::sort(cleared_);
     formats::ClearRequest clear{.sequence = ++clears_};
     for (const std::uint64_t id : cleared_) {
-      const auto low = static_cast<std::uint32_t>(id);
-      if (clear.bitmaps.empty() || low - clear.bitmaps.back().first.value >= 64) clear.bitmaps.push_back({L1Id{low}, 0});
-      clear.bitmaps.back().bits |= std::uint64_t{1} << (low - clear.bitmaps.back().first.value);
+      if (clear.bitmaps.empty() || id - clear.bitmaps.back().first >= 64) clear.bitmaps.push_back({id, 0});
+      clear.bitmaps.back().bits |= std::uint64_t{1} << (id - clear.bitmaps.back().first);
     }
     cleared_.clear();
     clear_.clear();

@@ -28,6 +28,10 @@ class IdTable {
         most_(most) {}
 
   std::size_t size() const { return size_; }
+  void clear() {
+    std::ranges::fill(cells_, Cell{});
+    size_ = 0;
+  }
 
   /// kNone: it is not there.
   std::uint32_t find(Id id) const {

@@ -11,19 +11,16 @@ void make_id_set(std::span<std::uint64_t> ids, IdSet& out) {
   const std::span<const std::uint64_t> all = ids.first(ids.size() - std::ranges::unique(ids).size());
   for (std::size_t i = 0; i < all.size();) {
     const std::uint64_t first = all[i];
-    // No range and no bitmap goes on behind the last L1 id: what follows has another upper half.
-    const std::uint64_t end = (first | 0xffffffffU) + 1;
     std::size_t run = i + 1;
-    while (run < all.size() && all[run] == first + (run - i) && all[run] < end) ++run;
+    while (run < all.size() && all[run] == first + (run - i)) ++run;
     std::size_t near = i;
     std::uint64_t bits = 0;
-    for (; near < all.size() && all[near] - first < 64 && all[near] < end; ++near)
-      bits |= std::uint64_t{1} << (all[near] - first);
+    for (; near < all.size() && all[near] - first < 64; ++near) bits |= std::uint64_t{1} << (all[near] - first);
     if (run >= near) {
-      out.ranges.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(run - i)});
+      out.ranges.push_back({first, static_cast<std::uint32_t>(run - i)});
       i = run;
     } else {
-      out.bitmaps.push_back({static_cast<std::uint32_t>(first), bits});
+      out.bitmaps.push_back({first, bits});
       i = near;
     }
   }

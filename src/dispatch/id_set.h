@@ -7,15 +7,15 @@
 
 namespace rodeo::dispatch {
 
-/// Extended L1 ids, as readouts know them: the lower halves of global ids.
+/// Global ids.
 struct IdSet {
   struct Range {
-    std::uint32_t first = 0;
+    std::uint64_t first = 0;
     std::uint32_t count = 0;
     bool operator==(const Range&) const = default;
   };
   struct Bitmap {
-    std::uint32_t first = 0;
+    std::uint64_t first = 0;
     std::uint64_t bits = 0;  ///< bit i: the id first + i
     bool operator==(const Bitmap&) const = default;
   };
@@ -25,7 +25,7 @@ struct IdSet {
   bool operator==(const IdSet&) const = default;
 };
 
-/// Of global ids in any order, which are sorted meanwhile; an id may be there twice. `out` keeps its memory.
+/// Of ids in any order, which are sorted meanwhile; an id may be there twice. `out` keeps its memory.
 void make_id_set(std::span<std::uint64_t> ids, IdSet& out);
 
 }  // namespace rodeo::dispatch

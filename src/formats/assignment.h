@@ -45,7 +45,6 @@ struct AssignedEvent {
   std::uint8_t trigger_type = 0;
   std::uint8_t flags = 0;
 
-  std::uint32_t l1id() const { return static_cast<std::uint32_t>(id); }  ///< by which readouts know it
   bool build_only() const { return (flags & kBuildOnly) != 0; }
   bool last() const { return (flags & kLast) != 0; }
   bool operator==(const AssignedEvent&) const = default;

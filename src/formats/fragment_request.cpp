@@ -18,6 +18,7 @@ using enum DecodeFault;
 constexpr std::uint32_t kEnded = 1;
 constexpr std::uint32_t kMore = 1;
 constexpr std::uint32_t kHasNewest = 2;
+constexpr std::uint32_t kRunKnown = 1;  // of a HOLDINGS request
 
 template <typename T>
 void add(std::vector<std::byte>& to, T number) {
@@ -79,43 +80,43 @@ Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes) {
   return reply;
 }
 
-// FETCH: u32 extended L1 id, u32 wait [us], u32 n, n times u32 source id
+// FETCH: u64 global id, u32 wait [us], u32 n, n times u32 source id
 void append_fetch_request(std::vector<std::byte>& to, const FetchRequest& request) {
   assert(request.robs.size() <= kMostFetchRobs && request.wait_us <= kMostFetchWaitUs);
-  add(to, request.id.value);
+  add(to, request.id);
   add(to, request.wait_us);
   add(to, static_cast<std::uint32_t>(request.robs.size()));
   for (const SourceId rob : request.robs) add(to, rob.value);
 }
 
 Decoded<void> read_fetch_request(std::span<const std::byte> bytes, FetchRequest& request) {
-  constexpr std::size_t kFixed = 12;
+  constexpr std::size_t kFixed = 16;
   if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "FETCH", bytes.size(), kFixed);
   Fields fields(bytes);
-  request.id = {fields.take<std::uint32_t>()};
+  request.id = fields.take<std::uint64_t>();
   request.wait_us = fields.take<std::uint32_t>();
   if (request.wait_us > kMostFetchWaitUs)
-    return decode_error(too_large, 4, "wait of a FETCH [us]", request.wait_us, kMostFetchWaitUs);
+    return decode_error(too_large, 8, "wait of a FETCH [us]", request.wait_us, kMostFetchWaitUs);
   const auto robs = fields.take<std::uint32_t>();
-  if (robs > kMostFetchRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostFetchRobs);
+  if (robs > kMostFetchRobs) return decode_error(too_large, 12, "number of ROBs", robs, kMostFetchRobs);
   if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "FETCH"); !whole) return whole;
   request.robs.clear();
   for (std::uint32_t i = 0; i < robs; ++i) request.robs.push_back({fields.take<std::uint32_t>()});
   return {};
 }
 
-// CLEAR: u64 sequence, u32 r, u32 b, r times (u32 first, u32 count), b times (u32 first, u64 bits)
+// CLEAR: u64 sequence, u32 r, u32 b, r times (u64 first, u32 count), b times (u64 first, u64 bits)
 void append_clear_request(std::vector<std::byte>& to, const ClearRequest& request) {
   assert(request.ranges.size() <= kMostClearEntries && request.bitmaps.size() <= kMostClearEntries);
   add(to, request.sequence);
   add(to, static_cast<std::uint32_t>(request.ranges.size()));
   add(to, static_cast<std::uint32_t>(request.bitmaps.size()));
-  for (const L1IdRange& range : request.ranges) {
-    add(to, range.first.value);
+  for (const GlobalIdRange& range : request.ranges) {
+    add(to, range.first);
     add(to, range.count);
   }
-  for (const L1IdBitmap& bitmap : request.bitmaps) {
-    add(to, bitmap.first.value);
+  for (const GlobalIdBitmap& bitmap : request.bitmaps) {
+    add(to, bitmap.first);
     add(to, bitmap.bits);
   }
 }
@@ -129,42 +130,51 @@ Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest&
   const auto bitmaps = fields.take<std::uint32_t>();
   if (ranges > kMostClearEntries) return decode_error(too_large, 8, "number of ranges", ranges, kMostClearEntries);
   if (bitmaps > kMostClearEntries) return decode_error(too_large, 12, "number of bitmaps", bitmaps, kMostClearEntries);
-  if (const auto whole = has_bytes(bytes, kFixed + 8 * std::size_t{ranges} + 12 * std::size_t{bitmaps}, "CLEAR"); !whole)
+  if (const auto whole = has_bytes(bytes, kFixed + 12 * std::size_t{ranges} + 16 * std::size_t{bitmaps}, "CLEAR"); !whole)
     return whole;
   request.ranges.clear();
   request.bitmaps.clear();
   std::uint64_t ids = 0;
   for (std::uint32_t i = 0; i < ranges; ++i) {
     const std::size_t at = fields.at();
-    const L1Id first{fields.take<std::uint32_t>()};
+    const auto first = fields.take<std::uint64_t>();
     const auto count = fields.take<std::uint32_t>();
+    if (count > std::numeric_limits<std::uint64_t>::max() - first)
+      return decode_error(too_large, at + 8, "ids of a range", count, std::numeric_limits<std::uint64_t>::max() - first);
     ids += count;
-    if (ids > kMostClearIds) return decode_error(too_large, at + 4, "ids in a CLEAR", ids, kMostClearIds);
+    if (ids > kMostClearIds) return decode_error(too_large, at + 8, "ids in a CLEAR", ids, kMostClearIds);
     request.ranges.push_back({first, count});
   }
   for (std::uint32_t i = 0; i < bitmaps; ++i) {
     const std::size_t at = fields.at();
-    const L1Id first{fields.take<std::uint32_t>()};
+    const auto first = fields.take<std::uint64_t>();
     const auto bits = fields.take<std::uint64_t>();
     ids += static_cast<std::uint64_t>(std::popcount(bits));
-    if (ids > kMostClearIds) return decode_error(too_large, at + 4, "ids in a CLEAR", ids, kMostClearIds);
+    if (ids > kMostClearIds) return decode_error(too_large, at + 8, "ids in a CLEAR", ids, kMostClearIds);
     request.bitmaps.push_back({first, bits});
   }
   return {};
 }
 
-// HOLDINGS: u64 from, u32 most ranges
+// HOLDINGS: u64 from, u64 where the run is, u32 flags, u32 most ranges
 void append_holdings_request(std::vector<std::byte>& to, const HoldingsRequest& request) {
   add(to, request.from);
+  add(to, request.run_at.value_or(0));
+  add(to, request.run_at ? kRunKnown : 0U);
   add(to, request.most_ranges);
 }
 
 Decoded<HoldingsRequest> read_holdings_request(std::span<const std::byte> bytes) {
-  RODEO_TRY(has_bytes(bytes, 12, "HOLDINGS"));
+  RODEO_TRY(has_bytes(bytes, 24, "HOLDINGS"));
   Fields fields(bytes);
   HoldingsRequest request{.from = fields.take<std::uint64_t>()};
+  const auto run_at = fields.take<std::uint64_t>();
+  const auto flags = fields.take<std::uint32_t>();
+  if ((flags & ~kRunKnown) != 0) return decode_error(unknown, 16, "flags of HOLDINGS", flags);
+  if (flags != 0) request.run_at = run_at;
+  if (flags == 0 && run_at != 0) return decode_error(wrong_value, 8, "where a run is that is not known", run_at, 0);
   request.most_ranges = fields.take<std::uint32_t>();
-  if (request.most_ranges == 0) return decode_error(too_small, 8, "ranges of HOLDINGS", 0, 1);
+  if (request.most_ranges == 0) return decode_error(too_small, 20, "ranges of HOLDINGS", 0, 1);
   return request;
 }
 

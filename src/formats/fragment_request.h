@@ -12,8 +12,9 @@
 
 namespace rodeo::formats {
 
-/// Kinds of requests of the service `fragments`.
-enum class FragmentRequest : std::uint16_t { describe = 1, fetch = 2, clear = 3, holdings = 4 };
+/// Kinds of requests of the service `fragments`. 2 to 4 were those of version 1, which named events by L1 ids that come again.
+enum class FragmentRequest : std::uint16_t { describe = 1, fetch = 5, clear = 6, holdings = 7 };
+constexpr bool is_of_version_1(std::uint16_t kind) { return kind >= 2 && kind <= 4; }
 
 /// Statuses with which one is refused.
 enum class FragmentRefusal : std::uint16_t {
@@ -21,6 +22,7 @@ enum class FragmentRefusal : std::uint16_t {
   unknown_kind = 2,
   unknown_rob = 3,  ///< the readout has no such ROB
   busy = 4,         ///< as many requests wait as may
+  old_version = 5,  ///< a kind of version 1
 };
 
 /// Bits of the status of an answered FETCH.
@@ -33,7 +35,7 @@ inline constexpr std::uint16_t kLost = 2;     ///< of some ROB: not here, and ne
 inline constexpr std::uint32_t kRobPending = 0x40000020;
 inline constexpr std::uint32_t kRobLost = 0x20000020;
 
-inline constexpr std::uint16_t kFragmentRequestVersion = 1;
+inline constexpr std::uint16_t kFragmentRequestVersion = 2;
 inline constexpr std::size_t kMostFetchRobs = 1024;
 inline constexpr std::uint32_t kMostFetchWaitUs = 60'000'000;
 inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges, and bitmaps, of one CLEAR
@@ -50,54 +52,53 @@ struct DescribeReply {
 };
 
 struct FetchRequest {
-  L1Id id = {};
+  std::uint64_t id = 0;             ///< global
   std::uint32_t wait_us = 0;        ///< for what is not here yet
   std::vector<SourceId> robs = {};  ///< empty: all that the readout has
   bool operator==(const FetchRequest&) const = default;
 };
 
-/// Extended L1 ids: `count` from `first` on, as 32-bit numbers that begin again at 0.
-struct L1IdRange {
-  L1Id first;
-  std::uint32_t count = 0;
-  bool operator==(const L1IdRange&) const = default;
-};
-
-/// Bit i: the id `first` + i.
-struct L1IdBitmap {
-  L1Id first;
-  std::uint64_t bits = 0;
-  bool operator==(const L1IdBitmap&) const = default;
-};
-
-struct ClearRequest {
-  std::uint64_t sequence = 0;  ///< the client's count of them: gaps are counted
-  std::vector<L1IdRange> ranges = {};
-  std::vector<L1IdBitmap> bitmaps = {};
-  bool operator==(const ClearRequest&) const = default;
-
-  /// Calls visit(L1Id) for each.
-  template <typename Visit>
-  void for_each_id(Visit&& visit) const {
-    for (const L1IdRange& range : ranges) {
-      for (std::uint32_t i = 0; i < range.count; ++i) visit(L1Id{range.first.value + i});
-    }
-    for (const L1IdBitmap& bitmap : bitmaps) {
-      for (std::uint64_t bits = bitmap.bits; bits != 0; bits &= bits - 1)
-        visit(L1Id{bitmap.first.value + static_cast<std::uint32_t>(__builtin_ctzll(bits))});
-    }
-  }
-};
-
-/// Global ids: the extended L1 id, continued where its ECR counter wraps.
+/// Global ids: `count` from `first` on.
 struct GlobalIdRange {
   std::uint64_t first = 0;
   std::uint32_t count = 0;
   bool operator==(const GlobalIdRange&) const = default;
 };
 
+/// Bit i: the id `first` + i.
+struct GlobalIdBitmap {
+  std::uint64_t first = 0;
+  std::uint64_t bits = 0;
+  bool operator==(const GlobalIdBitmap&) const = default;
+};
+
+struct ClearRequest {
+  std::uint64_t sequence = 0;  ///< the client's count of them: gaps are counted
+  std::vector<GlobalIdRange> ranges = {};
+  std::vector<GlobalIdBitmap> bitmaps = {};
+  bool operator==(const ClearRequest&) const = default;
+
+  std::optional<std::uint64_t> first_id() const {
+    if (!ranges.empty()) return ranges.front().first;
+    return bitmaps.empty() ? std::nullopt : std::optional(bitmaps.front().first);
+  }
+
+  /// Calls visit(global id) for each.
+  template <typename Visit>
+  void for_each_id(Visit&& visit) const {
+    for (const GlobalIdRange& range : ranges) {
+      for (std::uint32_t i = 0; i < range.count; ++i) visit(range.first + i);
+    }
+    for (const GlobalIdBitmap& bitmap : bitmaps) {
+      for (std::uint64_t bits = bitmap.bits; bits != 0; bits &= bits - 1)
+        visit(bitmap.first + static_cast<std::uint64_t>(__builtin_ctzll(bits)));
+    }
+  }
+};
+
 struct HoldingsRequest {
-  std::uint64_t from = 0;  ///< lower global ids are of no interest
+  std::uint64_t from = 0;                    ///< lower global ids are of no interest
+  std::optional<std::uint64_t> run_at = {};  ///< where the run is, as far as the supervisor knows
   std::uint32_t most_ranges = kMostHoldingsRanges;
   bool operator==(const HoldingsRequest&) const = default;
 };

@@ -90,7 +90,7 @@ class ScriptedReadout {
     for (auto& [request, fetch] : waiting_) {
       std::vector<std::byte> answer;
       for (const SourceId rob : fetch.robs.empty() ? robs_ : fetch.robs)
-        says(answer, rob, fetch.id, times_[{rob.value, fetch.id.value}]++);
+        says(answer, rob, L1Id{static_cast<std::uint32_t>(fetch.id)}, times_[{rob.value, fetch.id}]++);
       reply(request, std::move(answer));
     }
     waiting_.clear();
@@ -106,7 +106,7 @@ class ScriptedReadout {
   std::vector<SourceId> robs_;
   std::unique_ptr<transport::Replier> replier_;
   std::vector<std::pair<transport::Replier::Request, formats::FetchRequest>> waiting_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> times_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> times_;
 };
 
 /// One thread, as a Replier. Answers each RECORD as its script says, in order, and then as recorded; nothing in the script: it says nothing.

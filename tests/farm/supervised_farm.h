@@ -51,13 +51,13 @@ class KeepingReadout {
     }
     newest = std::max(newest.value_or(0), id);
     // A clear may come before the data.
-    if (!cleared.contains(static_cast<std::uint32_t>(id))) held.insert(id);
+    if (!cleared.contains(id)) held.insert(id);
   }
 
   std::size_t most = SIZE_MAX;  ///< that it holds; what comes then waits
   std::deque<std::uint64_t> outside;
   std::set<std::uint64_t> held;
-  std::map<std::uint32_t, int> cleared;  ///< how often
+  std::map<std::uint64_t, int> cleared;  ///< how often
   std::optional<std::uint64_t> newest = {};
   bool ended = false;
   bool stands_still = false;
@@ -87,9 +87,9 @@ class KeepingReadout {
         if (refuses) return replier_->refuse(request.client, request.number, 4);
         formats::ClearRequest clear;
         EXPECT_TRUE(formats::read_clear_request(bytes, clear));
-        clear.for_each_id([&](L1Id id) {
-          ++cleared[id.value];
-          std::erase_if(held, [&](std::uint64_t one) { return static_cast<std::uint32_t>(one) == id.value; });
+        clear.for_each_id([&](std::uint64_t id) {
+          ++cleared[id];
+          held.erase(id);
         });
         for (const std::uint64_t id : std::exchange(outside, {})) hold(id);
         break;

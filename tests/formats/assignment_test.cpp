@@ -72,8 +72,6 @@ TEST(Assignment, LiesOnTheWireAsThePageSays) {
   EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof expected), 0);
 }
 
-TEST(Assignment, TheLowerHalfOfAnIdIsTheL1IdOfReadouts) { EXPECT_EQ(kHello.events[0].l1id(), 0x02000003U); }
-
 template <typename M>
 void expect_no_part_to_be_read(const M& message) {
   const auto bytes = written(message);

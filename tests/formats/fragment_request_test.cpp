@@ -22,9 +22,10 @@ std::vector<std::byte> written(Append&& append, const T& message) {
 }
 
 TEST(FragmentRequest, FetchIsWhatTheSpecificationShows) {
-  const FetchRequest request{.id = L1Id{0x02000107}, .wait_us = 20'000, .robs = {{0x00610001}, {0x00610002}}};
+  const FetchRequest request{.id = 0x1'0200'0107, .wait_us = 20'000, .robs = {{0x00610001}, {0x00610002}}};
   const auto raw = written(append_fetch_request, request);
-  EXPECT_EQ(raw, bytes({0x07, 0x01, 0x00, 0x02, 0x20, 0x4e, 0, 0, 2, 0, 0, 0, 0x01, 0, 0x61, 0, 0x02, 0, 0x61, 0}));
+  EXPECT_EQ(raw,
+            bytes({0x07, 0x01, 0x00, 0x02, 1, 0, 0, 0, 0x20, 0x4e, 0, 0, 2, 0, 0, 0, 0x01, 0, 0x61, 0, 0x02, 0, 0x61, 0}));
   FetchRequest read;
   read.robs = {{1}, {2}, {3}};  // is used again
   ASSERT_TRUE(read_fetch_request(raw, read));
@@ -32,23 +33,23 @@ TEST(FragmentRequest, FetchIsWhatTheSpecificationShows) {
 }
 
 TEST(FragmentRequest, ClearIsWhatTheSpecificationShows) {
-  const ClearRequest request{
-      .sequence = 5, .ranges = {{L1Id{0x00ffffff}, 3}}, .bitmaps = {{L1Id{0x02000010}, 0x8000000000000005}}};
+  const ClearRequest request{.sequence = 5, .ranges = {{0x00ffffff, 3}}, .bitmaps = {{0x1'0200'0010, 0x8000000000000005}}};
   const auto raw = written(append_clear_request, request);
-  EXPECT_EQ(raw, bytes({5,    0, 0, 0, 0, 0, 0,    0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff,
-                        0xff, 0, 3, 0, 0, 0, 0x10, 0, 0, 2, 5, 0, 0, 0, 0, 0, 0,    0x80}));
+  EXPECT_EQ(raw, bytes({5, 0, 0, 0, 0, 0, 0,    0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0,
+                        0, 0, 3, 0, 0, 0, 0x10, 0, 0, 2, 1, 0, 0, 0, 5, 0, 0,    0,    0,    0, 0, 0x80}));
   ClearRequest read;
   ASSERT_TRUE(read_clear_request(raw, read));
   EXPECT_EQ(read, request);
-  std::vector<std::uint32_t> ids;
-  read.for_each_id([&](L1Id id) { ids.push_back(id.value); });
-  EXPECT_EQ(ids, (std::vector<std::uint32_t>{0x00ffffff, 0x01000000, 0x01000001, 0x02000010, 0x02000012, 0x0200004f}));
+  std::vector<std::uint64_t> ids;
+  read.for_each_id([&](std::uint64_t id) { ids.push_back(id); });
+  EXPECT_EQ(ids,
+            (std::vector<std::uint64_t>{0x00ffffff, 0x01000000, 0x01000001, 0x1'0200'0010, 0x1'0200'0012, 0x1'0200'004f}));
 }
 
 TEST(FragmentRequest, AnswersAreReadAsTheyWereWritten) {
   const DescribeReply description{.run_number = 77, .ended = true, .robs = {{0x610001}, {0x620000}}};
   EXPECT_EQ(read_describe_reply(written(append_describe_reply, description)), description);
-  const HoldingsRequest asked{.from = 1ULL << 40, .most_ranges = 7};
+  const HoldingsRequest asked{.from = 1ULL << 40, .run_at = 1ULL << 41, .most_ranges = 7};
   EXPECT_EQ(read_holdings_request(written(append_holdings_request, asked)), asked);
   const HoldingsReply held{.more = true, .newest = 1ULL << 34, .ranges = {{3, 4}, {8, 1}, {1ULL << 33, 5}}};
   EXPECT_EQ(read_holdings_reply(written(append_holdings_reply, held)), held);
@@ -64,9 +65,9 @@ TEST(FragmentRequest, WhatIsCutOrTooLongIsRefusedAtEveryLength) {
     raw.push_back({});
     EXPECT_FALSE(read(std::span(raw)));
   };
-  check(written(append_fetch_request, FetchRequest{.id = {}, .robs = {{1}, {2}}}),
+  check(written(append_fetch_request, FetchRequest{.robs = {{1}, {2}}}),
         [&](auto raw) { return bool(read_fetch_request(raw, fetch)); });
-  check(written(append_clear_request, ClearRequest{.ranges = {{L1Id{1}, 2}}, .bitmaps = {{L1Id{3}, 4}}}),
+  check(written(append_clear_request, ClearRequest{.ranges = {{1, 2}}, .bitmaps = {{3, 4}}}),
         [&](auto raw) { return bool(read_clear_request(raw, clear)); });
   check(written(append_describe_reply, DescribeReply{.robs = {{1}}}),
         [](auto raw) { return bool(read_describe_reply(raw)); });
@@ -79,18 +80,19 @@ TEST(FragmentRequest, NumbersBeyondTheirBoundsAreRefused) {
   ClearRequest clear;
   FetchRequest fetch;
   const std::uint32_t most = static_cast<std::uint32_t>(kMostClearIds);
-  EXPECT_TRUE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}}}), clear));
-  EXPECT_FALSE(
-      read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}, {L1Id{0}, 1}}}), clear));
-  EXPECT_FALSE(
-      read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, ~0U}, {L1Id{0}, ~0U}}}), clear));
-  ClearRequest bitmaps{.ranges = {}, .bitmaps = {most / 64, {L1Id{5}, ~std::uint64_t{0}}}};
+  EXPECT_TRUE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{5, most}}}), clear));
+  EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{5, most}, {0, 1}}}), clear));
+  EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{5, ~0U}, {0, ~0U}}}), clear));
+  ClearRequest bitmaps{.ranges = {}, .bitmaps = {most / 64, {5, ~std::uint64_t{0}}}};
   EXPECT_TRUE(read_clear_request(written(append_clear_request, bitmaps), clear));
-  bitmaps.ranges.push_back({L1Id{0}, 1});
+  bitmaps.ranges.push_back({0, 1});
   EXPECT_FALSE(read_clear_request(written(append_clear_request, bitmaps), clear)) << "ids of both count";
-  EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0}), fetch)) << "waits too long";
-  EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}), fetch)) << "of too many ROBs";
-  EXPECT_FALSE(read_holdings_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))) << "no room for an answer";
+  EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0}), fetch)) << "waits too long";
+  EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}), fetch))
+      << "of too many ROBs";
+  EXPECT_FALSE(read_holdings_request(std::vector<std::byte>(24))) << "no room for an answer";
+  EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{~0ULL - 1, 3}}}), clear))
+      << "ids go round";
 }
 
 TEST(FragmentRequest, RangesOfHoldingsAreApartAndInOrder) {

@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!read_clear_request(raw, request)) break;
       check_same(raw, request, append_clear_request);
       std::uint64_t ids = 0;
-      request.for_each_id([&](rodeo::L1Id) { ++ids; });
+      request.for_each_id([&](std::uint64_t) { ++ids; });
       FUZZ_CHECK(ids <= kMostClearIds + 64 * request.bitmaps.size());
       break;
     }

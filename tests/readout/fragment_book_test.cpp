@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "formats/event_ids.h"
 #include "readout/fragment_pool.h"
 
 namespace rodeo::readout {
@@ -29,8 +30,8 @@ class FragmentBookTest : public testing::Test {
     FragmentPtr fragment = make(id);
     return book_.take(fragment, now_ns);
   }
-  Answer ask(std::uint32_t id) const { return book_.find(L1Id{id}).answer; }
-  void clear(std::uint32_t id, std::uint64_t now_ns = 0) { book_.clear(L1Id{id}, now_ns); }
+  Answer ask(std::uint64_t id) const { return book_.find(id).answer; }
+  void clear(std::uint64_t id, std::uint64_t now_ns = 0) { book_.clear(id, now_ns); }
   const FragmentBook::Counts& counts() const { return book_.counts(); }
 
   test::FragmentPool pool_;
@@ -44,8 +45,8 @@ class FragmentBookTest : public testing::Test {
 TEST_F(FragmentBookTest, WhatComesIsThereUntilItIsCleared) {
   EXPECT_EQ(take(100), Taken::kept);
   ASSERT_EQ(ask(100), Answer::there);
-  EXPECT_EQ((*book_.find(L1Id{100}).fragment)->l1id, L1Id{100});
-  EXPECT_EQ(book_.bytes(), (*book_.find(L1Id{100}).fragment)->payload_bytes());
+  EXPECT_EQ((*book_.find(100).fragment)->l1id, L1Id{100});
+  EXPECT_EQ(book_.bytes(), (*book_.find(100).fragment)->payload_bytes());
   EXPECT_EQ(pool_.out(), 1u);
   clear(100);
   EXPECT_EQ(pool_.out(), 0u);
@@ -112,7 +113,7 @@ TEST_F(FragmentBookTest, AClearThatComesTwiceDoesNothingMore) {
 }
 
 TEST_F(FragmentBookTest, OfTooManyEarlyClearsTheOldestIsForgotten) {
-  for (std::uint32_t id = 101; id <= 104; ++id) clear(id);
+  for (std::uint64_t id = 101; id <= 104; ++id) clear(id);
   EXPECT_EQ(counts().early_forgotten, 1u);
   EXPECT_EQ(take(101), Taken::kept);
   EXPECT_EQ(take(102), Taken::let_go);
@@ -204,16 +205,87 @@ TEST_F(FragmentBookTest, AnEventCounterResetIsNoGap) {
   EXPECT_EQ(ask(0x02000001), Answer::pending);
 }
 
-TEST_F(FragmentBookTest, TheEcrCounterWraps) {
+TEST_F(FragmentBookTest, IdsWhoseLowerHalvesAreTheSameAreDifferentEvents) {
   take(0xff000005, 0);
   book_.advance(100 * kMs);
   EXPECT_EQ(ask(0xff000004), Answer::lost);
-  EXPECT_EQ(ask(0x00000000), Answer::pending) << "the next epoch";
-  take(0x100000000, 100 * kMs);
+  EXPECT_EQ(ask(0x100000000), Answer::pending) << "the next epoch";
+  EXPECT_EQ(take(0x1ff000005, 100 * kMs), Taken::kept) << "the reset counter went round";
+  EXPECT_EQ(counts().duplicates, 0u);
+  clear(0xff000005, 100 * kMs);
+  EXPECT_EQ(ask(0x1ff000005), Answer::there);
   book_.advance(200 * kMs);
-  EXPECT_EQ(ask(0xff000006), Answer::lost);
-  EXPECT_EQ(ask(0x00000000), Answer::there);
-  EXPECT_EQ(ask(0x00000001), Answer::pending);
+  EXPECT_EQ(ask(0x100000000), Answer::lost);
+  EXPECT_EQ(ask(0x1ff000006), Answer::pending);
+}
+
+TEST(FragmentBookWraps, AHundredThousandEventsAreHeldOverAWrapOf24AndOf32Bits) {
+  constexpr std::uint64_t kHeld = 100'000;
+  test::FragmentPool pool({.links = 1, .chunk_bytes = 8, .links_per_part = 1});
+  for (const unsigned bits : {24U, 32U}) {
+    const formats::IdLayout ids{.bits = static_cast<std::uint8_t>(bits), .has_resets = false};
+    FragmentBook book({.most_fragments = kHeld, .reorder_fragments = 16, .id_step = ids.step_at_start()});
+    const std::uint64_t first = (std::uint64_t{1} << bits) - kHeld / 2;
+    for (std::uint64_t id = first; id < first + kHeld; ++id) {
+      FragmentPtr fragment = pool.make(id);
+      fragment->l1id = ids.l1id(0, static_cast<std::int64_t>(id));  // as it stands in headers: the wrap looks like the past
+      ASSERT_EQ(book.take(fragment, 0), Taken::kept) << id;
+    }
+    EXPECT_EQ(book.counts().late, 0u) << bits;
+    EXPECT_EQ(book.find(first + kHeld).answer, Answer::pending);
+    for (std::uint64_t id = first; id < first + kHeld; ++id) {
+      ASSERT_EQ(book.find(id).answer, Answer::there) << id;
+      book.clear(id, 0);
+      ASSERT_EQ(book.find(id).answer, Answer::lost) << id;
+    }
+    EXPECT_EQ(book.counts().cleared, kHeld);
+    EXPECT_EQ(pool.out(), 0u);
+  }
+}
+
+class BookOfAReadoutThatJoins : public FragmentBookTest {
+ protected:
+  static constexpr std::uint64_t kRounds = std::uint64_t{3} << 32;
+};
+
+TEST_F(BookOfAReadoutThatJoins, TakesTheFarmsIdsFromTheFirstThatItNames) {
+  take(0x05000100);
+  take(0x05000101);
+  book_.align(kRounds + 0x050000f0);
+  EXPECT_EQ(ask(kRounds + 0x05000100), Answer::there);
+  EXPECT_EQ(book_.newest(), kRounds + 0x05000101);
+  take(0x06000000);
+  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::there);
+  clear(kRounds + 0x05000100);
+  EXPECT_EQ(counts().cleared, 1u);
+  std::vector<std::uint64_t> held;
+  book_.for_each_id([&](std::uint64_t id) { held.push_back(id); });
+  EXPECT_EQ(held, (std::vector<std::uint64_t>{kRounds + 0x05000101, kRounds + 0x06000000}));
+  book_.align(0);
+  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::there) << "the first decides";
+}
+
+TEST_F(BookOfAReadoutThatJoins, IsToldBeforeItsFirstFragment) {
+  book_.align(kRounds + 0xff000000);
+  clear(kRounds + 0x1'00000001);
+  EXPECT_EQ(take(0), Taken::kept) << "the reset counter has just gone round";
+  EXPECT_EQ(ask(kRounds + 0x1'00000000), Answer::there);
+  EXPECT_EQ(take(1), Taken::let_go) << "cleared early, by the farm's id";
+}
+
+TEST_F(BookOfAReadoutThatJoins, StaysAsItIsInARunThatItHasSeenFromTheBegin) {
+  take(5);
+  book_.align(100'000);
+  EXPECT_EQ(ask(5), Answer::there);
+  EXPECT_EQ(book_.offset(), 0u);
+}
+
+TEST_F(BookOfAReadoutThatJoins, WithoutAResetCounterItLacksWrapsOf24Bits) {
+  FragmentBook book({.most_fragments = 8, .reorder_fragments = 4, .id_step = std::uint64_t{1} << 24});
+  FragmentPtr fragment = make(0x000010);
+  book.take(fragment, 0);
+  book.align(0x06fffff0);
+  EXPECT_EQ(book.find(0x07000010).answer, Answer::there);
 }
 
 TEST_F(FragmentBookTest, WhenAllHaveComeTheRestIsLost) {
@@ -269,15 +341,14 @@ class SlowBook {
  public:
   explicit SlowBook(const FragmentBook::Settings& settings) : settings_(settings) {}
 
-  Taken take(std::uint64_t global_id, std::uint64_t now_ns) {
-    const auto id = static_cast<std::uint32_t>(global_id);
+  Taken take(std::uint64_t id, std::uint64_t now_ns) {
     const bool again = kept_.contains(id) || is_gone(id);
     const auto early = std::ranges::find(early_, id, &Early::id);
     const bool cleared = !again && early != early_.end();
     if (!again && !cleared && kept_.size() == settings_.most_fragments) return Taken::full;
     if (!again && !cleared && behind(id)) ++counts.late;
-    newest_ = came_.empty() ? global_id : std::max(newest_, global_id);
-    came_.push_back({static_cast<std::uint32_t>(newest_), now_ns});
+    newest_ = came_.empty() ? id : std::max(newest_, id);
+    came_.push_back({newest_, now_ns});
     ++counts.taken;
     if (again) return ++counts.duplicates, Taken::let_go;
     if (cleared) {
@@ -291,13 +362,13 @@ class SlowBook {
     return Taken::kept;
   }
 
-  Answer find(std::uint32_t id) const {
+  Answer find(std::uint64_t id) const {
     if (kept_.contains(id)) return Answer::there;
     if (behind(id) || is_gone(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) return Answer::lost;
     return Answer::pending;
   }
 
-  void clear(std::uint32_t id, std::uint64_t now_ns) {
+  void clear(std::uint64_t id, std::uint64_t now_ns) {
     if (const auto found = kept_.find(id); found != kept_.end()) {
       cleared_came_ns_ = std::max(cleared_came_ns_, found->second.came_ns);
       kept_.erase(found);
@@ -340,7 +411,7 @@ class SlowBook {
     std::uint64_t arrival;
   };
   struct Came {
-    std::uint32_t newest;
+    std::uint64_t newest;
     std::uint64_t at_ns;
   };
   struct Early {
@@ -349,13 +420,13 @@ class SlowBook {
     bool used;
   };
 
-  bool behind(std::uint32_t id) const {
+  bool behind(std::uint64_t id) const {
     std::size_t line = line_;
     if (came_.size() > settings_.reorder_fragments) line = std::max(line, came_.size() - settings_.reorder_fragments);
-    return line > 0 && static_cast<std::int32_t>(came_[line - 1].newest - id) >= 0;
+    return line > 0 && id <= came_[line - 1].newest;
   }
-  bool is_gone(std::uint32_t id) const { return std::ranges::find(gone_, id, &Early::id) != gone_.end(); }
-  void note_gone(std::uint32_t id, std::uint64_t now_ns) {
+  bool is_gone(std::uint64_t id) const { return std::ranges::find(gone_, id, &Early::id) != gone_.end(); }
+  void note_gone(std::uint64_t id, std::uint64_t now_ns) {
     if (behind(id)) return;
     if (gone_.size() == std::max(settings_.reorder_fragments, 1U)) gone_.pop_front();
     gone_.push_back({id, now_ns, false});
@@ -366,7 +437,7 @@ class SlowBook {
   }
 
   const FragmentBook::Settings settings_;
-  std::map<std::uint32_t, Kept> kept_;
+  std::map<std::uint64_t, Kept> kept_;
   std::vector<Came> came_;
   std::deque<Early> early_;
   std::deque<Early> gone_;
@@ -406,8 +477,8 @@ TEST_F(FragmentBookTest, AgreesWithItsSlowTwin) {
         }
         case 2:
         case 3: {
-          const auto id = static_cast<std::uint32_t>(some_id());
-          book.clear(L1Id{id}, now);
+          const std::uint64_t id = some_id();
+          book.clear(id, now);
           twin.clear(id, now);
           break;
         }
@@ -418,8 +489,8 @@ TEST_F(FragmentBookTest, AgreesWithItsSlowTwin) {
           twin.advance(now);
           break;
         default: {
-          const auto id = static_cast<std::uint32_t>(below(50) == 0 ? random() : some_id());
-          ASSERT_EQ(book.find(L1Id{id}).answer, twin.find(id)) << step << " " << id;
+          const std::uint64_t id = below(50) == 0 ? random() : some_id();
+          ASSERT_EQ(book.find(id).answer, twin.find(id)) << step << " " << id;
         }
       }
       ASSERT_EQ(book.size(), twin.size()) << step;

@@ -61,7 +61,7 @@ class FragmentsClient {
 
   static std::vector<std::byte> fetch_request(std::uint32_t id, std::uint32_t wait_us = 0, std::vector<SourceId> robs = {}) {
     std::vector<std::byte> request;
-    formats::append_fetch_request(request, {.id = L1Id{id}, .wait_us = wait_us, .robs = std::move(robs)});
+    formats::append_fetch_request(request, {.id = id, .wait_us = wait_us, .robs = std::move(robs)});
     return request;
   }
   Answer fetch(std::uint32_t id, std::uint32_t wait_us = 0, std::vector<SourceId> robs = {}) {

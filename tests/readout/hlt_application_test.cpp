@@ -101,7 +101,7 @@ class HltApplicationTest : public testing::Test {
           chunks += proven(views[i], id, chunks_of_a_rob);
         }
         if (l1 % 50 == 49 || l1 == 299 || taken + 1 == events)
-          node.clear({.ranges = {{L1Id::of(ecr, l1 / 50 * 50), l1 % 50 + 1}}});
+          node.clear({.ranges = {{L1Id::of(ecr, l1 / 50 * 50).value, l1 % 50 + 1}}});
       }
     }
     return chunks;

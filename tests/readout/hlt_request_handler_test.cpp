@@ -108,7 +108,7 @@ TEST_F(HltRequestHandlerTest, WhatIsFetchedIsTheRobThatAFileWouldHave) {
   }
   EXPECT_EQ(end_.size(), 20u) << "all went on at once";
   EXPECT_EQ(count("kept"), 20u);
-  node.clear({.ranges = {{L1Id{1}, 19}}, .bitmaps = {{L1Id{20}, 1}}});
+  node.clear({.ranges = {{1, 19}}, .bitmaps = {{20, 1}}});
   wait_until("kept", 0);
   EXPECT_EQ(count("cleared"), 20u);
   end_.clear();
@@ -205,7 +205,7 @@ TEST_F(HltRequestHandlerTest, WhatWaitsInTheQueueOfAFullBookIsNotLostWhenThereIs
   insert(202, 350);
   insert(1, 1);  // behind more than are taken at a time
   std::this_thread::sleep_for(300ms);
-  client().clear({.ranges = {{L1Id{2}, 200}}});
+  client().clear({.ranges = {{2, 200}}});
   wait_until("kept", 150);
   EXPECT_EQ(count("late_fragments"), 0u);
 }
@@ -233,7 +233,7 @@ TEST_F(HltRequestHandlerTest, AFullBookHoldsBackWhoInsertsUntilSomethingIsCleare
   EXPECT_EQ(count("retention_fill_percent"), 100u);
   for (std::uint32_t id = 1; id <= kEvents; ++id) {
     ASSERT_EQ(node.fetch(id, 60'000'000).bytes, rob_of(id)) << id;
-    node.clear({.ranges = {{L1Id{id}, 1}}});
+    node.clear({.ranges = {{id, 1}}});
   }
   inserter.join();
   handler_->stop();
@@ -251,18 +251,18 @@ TEST_F(HltRequestHandlerTest, OneRobThatIsFullDoesNotHoldBackTheOthers) {
   insert(1, 64, kOther);
   wait_until("kept", 128);
   for (std::uint32_t id = 1; id <= 64; ++id) ASSERT_EQ(node.fetch(id, 60'000'000).status, 0) << id;
-  node.clear({.ranges = {{L1Id{1}, 200}}});
+  node.clear({.ranges = {{1, 200}}});
 }
 
 TEST_F(HltRequestHandlerTest, AClearBeforeTheFragmentAndOneThatComesTwiceAreNoHarm) {
   start(settings());
   FragmentsClient node = client();
-  node.clear({.ranges = {{L1Id{3}, 2}}});
+  node.clear({.ranges = {{3, 2}}});
   insert(1, 5);
   wait_until("kept", 3);
   EXPECT_EQ(count("cleared_early"), 2u);
-  node.clear({.ranges = {{L1Id{1}, 2}}});
-  node.clear({.ranges = {{L1Id{1}, 2}}});
+  node.clear({.ranges = {{1, 2}}});
+  node.clear({.ranges = {{1, 2}}});
   EXPECT_EQ(node.holdings().ranges, (std::vector<GlobalIdRange>{{5, 1}}));
   EXPECT_EQ(node.holdings().newest, 5u);
   EXPECT_EQ(node.fetch(3).status, formats::fetch_status::kLost);
@@ -311,7 +311,7 @@ TEST_F(HltRequestHandlerTest, AClientThatGoesAwayLetsGoOfWhatWasOnItsWay) {
   wait_until("fragments_sending", 0);
   wait_until("requests_waiting", 0);
   FragmentsClient node = client();
-  node.clear({.ranges = {{L1Id{1}, 3}}});
+  node.clear({.ranges = {{1, 3}}});
   end_.clear();
   while (large_.out() != 0) std::this_thread::sleep_for(1ms);
 }
@@ -333,6 +333,17 @@ TEST_F(HltRequestHandlerTest, GarbageIsRefusedAndCounted) {
   EXPECT_EQ(node.describe().robs.size(), 1u) << "it is served all the same";
 }
 
+TEST_F(HltRequestHandlerTest, APeerOfAnOlderVersionIsRefusedAndSaidByName) {
+  start(settings());
+  FragmentsClient old = client("old-node");
+  for (const int kind : {2, 3, 4}) {
+    const auto answer = old.asked(static_cast<FragmentRequest>(kind), std::vector<std::byte>(12));
+    EXPECT_EQ(answer.outcome, Outcome::refused);
+    EXPECT_EQ(answer.status, static_cast<std::uint16_t>(FragmentRefusal::old_version));
+  }
+  EXPECT_EQ(count("refused_old_version"), 3u);
+}
+
 TEST_F(HltRequestHandlerTest, AtTheEndWhatIsKeptIsServedUntilItIsCleared) {
   auto patient = settings();
   patient.linger = 3600s;
@@ -344,7 +355,7 @@ TEST_F(HltRequestHandlerTest, AtTheEndWhatIsKeptIsServedUntilItIsCleared) {
   while (!node.describe().ended) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(node.fetch(10).bytes, rob_of(10));
   EXPECT_EQ(node.fetch(11, 60'000'000).status, formats::fetch_status::kLost) << "nothing comes any more";
-  node.clear({.ranges = {{L1Id{1}, 10}}});
+  node.clear({.ranges = {{1, 10}}});
   stopper.join();
   EXPECT_EQ(count("uncleared"), 0u);
 }

@@ -34,7 +34,7 @@ TEST_F(RetentionTest, ARobIsKnownByItsSourceId) {
 TEST_F(RetentionTest, AClearIsForAllRobs) {
   for (std::uint64_t id = 1; id <= 20; ++id) take(id % 2, id);
   for (std::uint64_t id = 10; id <= 20; ++id) take((id + 1) % 2, id);
-  retention_.clear({.ranges = {{L1Id{1}, 5}, {L1Id{12}, 2}}, .bitmaps = {{L1Id{15}, 0b101}}}, 0);
+  retention_.clear({.ranges = {{1, 5}, {12, 2}}, .bitmaps = {{15, 0b101}}}, 0);
   EXPECT_EQ(retention_.holdings(0, 100).ranges, (std::vector<GlobalIdRange>{{6, 6}, {14, 1}, {16, 1}, {18, 3}}));
   EXPECT_EQ(retention_.counts().cleared, 5u + 2u * 2u + 2u * 2u);
 }
@@ -66,12 +66,12 @@ TEST_F(RetentionTest, TheFullestRobIsTheFill) {
 class WaitingRequestsTest : public testing::Test {
  protected:
   void add(std::uint64_t client, std::uint64_t number, std::uint32_t id, std::uint64_t until_ns) {
-    WaitingRequest request{.client = client, .number = number, .id = L1Id{id}, .until_ns = until_ns, .robs = {0, 1}};
+    WaitingRequest request{.client = client, .number = number, .id = id, .until_ns = until_ns, .robs = {0, 1}};
     waiting_.add(request);
   }
   std::set<std::uint64_t> numbers_of(std::uint32_t id) {
     std::set<std::uint64_t> numbers;
-    waiting_.of(L1Id{id}, [&](const WaitingRequest& one) { return numbers.insert(one.number), true; });
+    waiting_.of(id, [&](const WaitingRequest& one) { return numbers.insert(one.number), true; });
     return numbers;
   }
 
@@ -90,7 +90,7 @@ TEST_F(WaitingRequestsTest, ThoseOfOneIdAreFoundWhenItComes) {
 TEST_F(WaitingRequestsTest, WhoIsNotAnsweredWaitsOn) {
   add(1, 10, 5, 100);
   add(1, 11, 5, 100);
-  waiting_.of(L1Id{5}, [](const WaitingRequest& one) { return one.number == 11; });
+  waiting_.of(5, [](const WaitingRequest& one) { return one.number == 11; });
   EXPECT_EQ(waiting_.size(), 1u);
   EXPECT_EQ(numbers_of(5), std::set<std::uint64_t>{10});
 }
@@ -130,8 +130,7 @@ TEST_F(WaitingRequestsTest, AgreeWithAListOfThem) {
         std::erase_if(twin, [&](const auto& one) {
           return one.first == id && one.second % 2 == bit && expected.insert(one.second).second;
         });
-        waiting_.of(L1Id{id},
-                    [&](const WaitingRequest& one) { return one.number % 2 == bit && found.insert(one.number).second; });
+        waiting_.of(id, [&](const WaitingRequest& one) { return one.number % 2 == bit && found.insert(one.number).second; });
         ASSERT_EQ(found, expected);
         break;
       }

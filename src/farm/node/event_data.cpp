@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "formats/checksum.h"
+#include "formats/event_ids.h"
 #include "formats/fragment_request.h"
 #include "formats/rob_frame.h"
 #include "formats/stream_tags.h"
@@ -34,6 +35,7 @@ void EventData::begin(const formats::AssignedEvent& assigned, std::size_t robs, 
   trigger_differs_ = false;
   // What the assignment says is replaced by what the first fragment says.
   knows_trigger_ = false;
+  l1id_ = formats::payload_id(assigned.id);
   bcid_ = assigned.bcid != formats::kNoBcid ? assigned.bcid : 0;
   trigger_type_ = assigned.trigger_type;
 }
@@ -80,7 +82,7 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
       results.push_back({*at, Result::What::lost});
     } else if (!rob.sound) {
       refuse(bad_robs, fragment_status::kDataCorruption);
-    } else if (rob.rod.l1id.value != assigned_.l1id()) {
+    } else if (!formats::may_be(rob.rod.l1id, assigned_.id) || (knows_trigger_ && rob.rod.l1id != l1id_)) {
       refuse(wrong_l1id, fragment_status::kL1IdMismatch);
     } else if (rob.rod.run_number != context.run_number) {
       refuse(wrong_run, fragment_status::kDataCorruption);
@@ -93,6 +95,7 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
       status_ |= rob.status & kGeneric;
       if (!knows_trigger_) {
         knows_trigger_ = true;
+        l1id_ = rob.rod.l1id;
         bcid_ = rob.rod.bcid;
         trigger_type_ = rob.rod.trigger_type;
       } else if (bcid_ != rob.rod.bcid || trigger_type_ != rob.rod.trigger_type) {
@@ -125,7 +128,7 @@ WholeEvent EventData::view(const EventContext& context, const EventCollector& co
   for (std::size_t i = 0; i < ranges.size(); ++i)
     view_robs_[i].parts = std::span(view_pieces_).subspan(ranges[i].first, ranges[i].second);
   return {.global_id = assigned_.id,
-          .l1id = {assigned_.l1id()},
+          .l1id = l1id_,
           .run_number = context.run_number,
           .lumi_block = assigned_.lumi_block,
           .scan_step = assigned_.scan_step,
@@ -153,7 +156,7 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
       status |= fragment_status::kTimeout;
     status_ |= status & kGeneric;
     const std::size_t at = stubs_.size();
-    formats::append_absent_rob(stubs_, frame, collector.source_id(rob), {assigned_.l1id()}, status);
+    formats::append_absent_rob(stubs_, frame, collector.source_id(rob), l1id_, status);
     constexpr std::size_t kRodBcid = formats::kRobHeaderWords + 6;
     formats::store_word(stubs_.data() + at + kRodBcid * formats::kWordBytes, bcid_);
     formats::store_word(stubs_.data() + at + (kRodBcid + 1) * formats::kWordBytes, trigger_type_);
@@ -168,7 +171,7 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
   header.lumi_block = assigned_.lumi_block;
   header.scan_step = assigned_.scan_step;
   header.build_only = assigned_.build_only();
-  header.l1id = {assigned_.l1id()};
+  header.l1id = l1id_;
   header.bcid = bcid_;
   header.trigger_type = trigger_type_;
   header.checksum = context.checksum ? formats::ChecksumType::adler32 : formats::ChecksumType::none;

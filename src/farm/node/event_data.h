@@ -100,6 +100,7 @@ class EventData {
   std::uint32_t status_ = 0;
   bool knows_trigger_ = false;
   bool trigger_differs_ = false;
+  L1Id l1id_ = {};  // of the first fragment; before it, as resets would have it
   std::uint32_t bcid_ = 0;
   std::uint32_t trigger_type_ = 0;
   std::vector<std::span<const std::byte>> view_pieces_;

@@ -66,7 +66,7 @@ void ReadoutLinks::look(std::uint64_t now_ns) {
 
 void ReadoutLinks::fetch(std::uint64_t now_ns) {
   while (const auto ask = collector_.next()) {
-    formats::FetchRequest fetch{.id = {events_.slots[ask->slot].assigned.l1id()},
+    formats::FetchRequest fetch{.id = events_.slots[ask->slot].assigned.id,
                                 .wait_us = static_cast<std::uint32_t>(settings_.fetch_wait.count() / 1000)};
     if (!ask->all) {
       for (const auto rob : ask->robs) fetch.robs.push_back(collector_.source_id(rob));

@@ -52,7 +52,7 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
     // It may be another process by now, and hold what nobody cleared there.
     readout.connections = connections;
     readout.connected = true;
-    readout.asked = readout.ended = false;
+    readout.asked = readout.ended = readout.other_version = false;
     readout.newest = 0;
     readout.clears = 0;
     begin_survey(readout, 0);
@@ -89,9 +89,9 @@ const std::shared_ptr<const std::vector<std::byte>>& Readouts::bytes_of(const di
   if (encoded_sequence_ == batch.sequence) return encoded_;
   formats::ClearRequest request{.sequence = batch.sequence};
   request.ranges.reserve(batch.ids->ranges.size());
-  for (const auto& range : batch.ids->ranges) request.ranges.push_back({L1Id{range.first}, range.count});
+  for (const auto& range : batch.ids->ranges) request.ranges.push_back({range.first, range.count});
   request.bitmaps.reserve(batch.ids->bitmaps.size());
-  for (const auto& bitmap : batch.ids->bitmaps) request.bitmaps.push_back({L1Id{bitmap.first}, bitmap.bits});
+  for (const auto& bitmap : batch.ids->bitmaps) request.bitmaps.push_back({bitmap.first, bitmap.bits});
   auto bytes = std::make_shared<std::vector<std::byte>>();
   formats::append_clear_request(*bytes, request);
   encoded_ = std::move(bytes);
@@ -129,12 +129,21 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
     readout.from = watched || readout.newest < kBehind ? 0 : readout.newest - kBehind;
   }
   request_.clear();
-  formats::append_holdings_request(request_, {.from = *readout.from});
+  formats::append_holdings_request(request_, {.from = *readout.from, .run_at = run_at(readout)});
   const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::holdings),
                                       std::span<const std::byte>(request_), settings_.readout_silence);
   if (!request) return;
   readout.asked = true;
   pending_[*request] = {.readout = index, .what = Asked::holdings, .from = *readout.from, .survey = readout.survey};
+}
+
+/// Where there is no trigger to say it, the other readouts do.
+std::optional<std::uint64_t> Readouts::run_at(const Readout& asked) const {
+  std::optional<std::uint64_t> newest = run_at_;
+  for (const Readout& other : readouts_) {
+    if (!run_at_ && &other != &asked && other.newest > newest.value_or(0)) newest = other.newest;
+  }
+  return newest;
 }
 
 void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
@@ -161,6 +170,17 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
     readout.more = true;
     begin_survey(readout, 0);
     watch_on(readout, now_ns);
+  }
+  if (reply.outcome == Outcome::refused && !std::exchange(readout.other_version, true)) {
+    const auto why = static_cast<formats::FragmentRefusal>(reply.status);
+    if (why == formats::FragmentRefusal::unknown_kind || why == formats::FragmentRefusal::old_version) {
+      messages_.push_back(
+          fmt::format("readout {} refuses this supervisor: its requests for fragments are of another version of "
+                      "Rodeo than version {}",
+                      readout.name, formats::kFragmentRequestVersion));
+    } else {
+      readout.other_version = false;
+    }
   }
   switch (pending.what) {
     case Asked::clear:

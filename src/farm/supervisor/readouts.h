@@ -61,6 +61,8 @@ class Readouts {
   /// An ended request; false: it is not one of these.
   bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
 
+  /// Where the run is, as far as the trigger says: readouts that join it learn from it what their ids lack.
+  void set_run_at(std::optional<std::uint64_t> id) { run_at_ = id; }
   /// Every readout that is there is asked for what it holds, from this id on.
   void survey(std::uint64_t from);
   /// Ids below this one were not told, all of them; UINT64_MAX: none was told since. What comes to a readout only now is found as well: it is asked again and
@@ -102,6 +104,7 @@ class Readouts {
     bool more = false;                // clears, perhaps, that could not be told yet
     std::uint64_t told_again_ns = 0;  // when a refused clear is told again; 0: none was
     bool ended = false;
+    bool other_version = false;  // it has said so
   };
   enum class Asked : std::uint8_t { clear, holdings, describe };
   struct Pending {
@@ -117,6 +120,7 @@ class Readouts {
   void tell_clears(std::uint32_t index);
   void ask_holdings(std::uint32_t index, std::uint64_t now_ns);
   void ask_describe(std::uint32_t index, std::uint64_t now_ns);
+  std::optional<std::uint64_t> run_at(const Readout& asked) const;
   void watch_on(Readout& readout, std::uint64_t now_ns) const;
   void begin_survey(Readout& readout, std::uint64_t from);
   void holdings(Readout& readout, const Pending& asked, const transport::Requester::Reply& reply, std::uint64_t now_ns);
@@ -135,6 +139,7 @@ class Readouts {
   std::uint64_t looked_ns_ = 0;
   std::uint64_t batches_ = UINT64_MAX;
   bool follows_ = false;
+  std::optional<std::uint64_t> run_at_;
   std::vector<std::byte> whole_;
   std::vector<std::byte> request_;
   std::vector<std::string> messages_;

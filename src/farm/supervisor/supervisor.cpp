@@ -82,6 +82,7 @@ bool Supervisor::turn(std::uint64_t now_ns) {
     if (triggers_ && stage_ < Stage::holding) busy = triggers_->poll() || busy;
     if (stage_ < Stage::parting) busy = nodes_.assign(now_ns) || busy;
     books_.clears.flush(now_ns);
+    if (triggers_) readouts_.set_run_at(triggers_->newest());
     readouts_.poll(now_ns);
     const std::uint64_t before = books_.dispatcher.counter(dispatch::DispatchCounter::cleared);
     if (const auto written = books_.decisions.flush(); !written && trouble_.empty()) {

@@ -26,9 +26,10 @@ bool Triggers::poll() {
     if (range.sequence != expected_) books_.trigger_begins(range.id_of(0));
     if (range.sequence != expected_ || told_from_ == UINT64_MAX) told_from_ = range.id_of(0);
     expected_ = range.sequence + range.count;
+    newest_ = range.id_of(range.count - 1);
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const std::uint64_t id = range.id_of(i);
-      const auto of = provable_.trigger(L1Id{range.l1id_of(i)});
+      const auto of = provable_.trigger(formats::payload_id(id));
       const bool here = books_.trigger({.id = id,
                                         .lumi_block = range.lumi_block,
                                         .scan_step = range.scan_step,

@@ -32,6 +32,8 @@ class Triggers {
   bool take_gap();
   /// The first id that was told of since then; UINT64_MAX: none was.
   std::uint64_t told_from() const { return told_from_; }
+  /// Where the run is: the last id that was told of.
+  std::optional<std::uint64_t> newest() const { return newest_; }
   trigger::TriggerReport report() const { return follower_->report(); }
   std::optional<Error> refused() const { return follower_->refused(); }
 
@@ -45,6 +47,7 @@ class Triggers {
   std::uint64_t expected_ = UINT64_MAX;  // sequence number
   std::uint64_t connections_ = 0;
   std::uint64_t told_from_ = UINT64_MAX;
+  std::optional<std::uint64_t> newest_;
   std::uint64_t under_way_ = 0;  // told of, and in the books
   bool full_ = false;            // the books: what has come waits
 };

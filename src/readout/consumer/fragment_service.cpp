@@ -31,10 +31,12 @@ FragmentService::FragmentService(FragmentServiceSettings settings)
 FragmentService::~FragmentService() { replier_.reset(); }
 
 FragmentBook::Taken FragmentService::take(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns) {
-  const L1Id id = fragment->l1id;
-  const FragmentBook::Taken taken = retention_.book(rob).take(fragment, now_ns);
+  FragmentBook& book = retention_.book(rob);
+  const std::uint64_t id = fragment->global_id;
+  const FragmentBook::Taken taken = book.take(fragment, now_ns);
   if (taken != FragmentBook::Taken::full && waiting_.size() != 0)
-    waiting_.of(id, [&](const WaitingRequest& request) { return may_send(request.client) && answer(request, false); });
+    waiting_.of(id + book.offset(),
+                [&](const WaitingRequest& request) { return may_send(request.client) && answer(request, false); });
   return taken;
 }
 
@@ -87,6 +89,8 @@ void FragmentService::handle(Request& request, std::uint64_t now_ns) {
       held_back_.push_back({std::move(request), now_ns});
       return;
   }
+  if (formats::is_of_version_1(request.kind))
+    return refuse(request, FragmentRefusal::old_version, ServiceCounter::old_version);
   refuse(request, FragmentRefusal::unknown_kind, ServiceCounter::unknown_kind);
 }
 
@@ -104,6 +108,7 @@ void FragmentService::fetch(Request& request, std::uint64_t came_ns) {
   asked_.client = request.client;
   asked_.number = request.number;
   asked_.id = fetch_request_.id;
+  retention_.align(asked_.id);
   asked_.until_ns = came_ns + std::uint64_t{fetch_request_.wait_us} * 1000;
   asked_.robs.clear();
   if (fetch_request_.robs.empty()) {
@@ -148,8 +153,8 @@ bool FragmentService::answer(const WaitingRequest& request, bool now) {
       continue;
     }
     const bool pending = found.answer == Answer::pending;
-    sending.reply.add_absent(retention_.robs()[rob], request.id, pending ? formats::kRobPending : formats::kRobLost,
-                             settings_.frame);
+    sending.reply.add_absent(retention_.robs()[rob], settings_.ids.l1id_of(request.id),
+                             pending ? formats::kRobPending : formats::kRobLost, settings_.frame);
     counters_.add(pending ? ServiceCounter::pending : ServiceCounter::lost);
   }
   counters_.add(ServiceCounter::fetches);
@@ -182,6 +187,7 @@ void FragmentService::clear(const Request& request, std::uint64_t now_ns) {
   if (last && clear_request_.sequence > *last + 1)
     counters_.add(ServiceCounter::clear_gaps, clear_request_.sequence - *last - 1);
   last = last ? std::max(*last, clear_request_.sequence) : clear_request_.sequence;
+  if (const auto first = clear_request_.first_id()) retention_.align(*first);
   retention_.clear(clear_request_, now_ns);
   replier_->reply(request.client, request.number, 0, {});
   look_ns_ = 0;  // who waits for what is cleared waits for nothing
@@ -199,6 +205,7 @@ void FragmentService::describe(const Request& request) {
 void FragmentService::holdings(const Request& request) {
   const auto asked = formats::read_holdings_request(request.message.in_one_piece(scratch_));
   if (!asked) return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
+  if (asked->run_at) retention_.align(*asked->run_at);
   answer_.clear();
   const std::size_t most = std::min<std::size_t>(asked->most_ranges, formats::kMostHoldingsRanges);
   formats::append_holdings_reply(answer_, retention_.holdings(asked->from, most));

@@ -12,6 +12,7 @@
 
 #include "base/counters.h"
 #include "base/log.h"
+#include "formats/event_ids.h"
 #include "formats/fragment_request.h"
 #include "readout/consumer/fragment_reply.h"
 #include "readout/retention/retention.h"
@@ -28,6 +29,7 @@ struct FragmentServiceSettings {
   std::size_t most_sending = 1024;             ///< ROBs in replies that are not sent yet; a client has an eighth of them
   std::uint64_t patience_ns = 10'000'000'000;  ///< a client that takes nothing of its replies for so long is cut off
   formats::RobFrame frame = {};
+  formats::IdLayout ids = {};  ///< of L1 ids, for ROBs that are not there
 };
 
 enum class ServiceCounter : std::size_t {
@@ -42,6 +44,7 @@ enum class ServiceCounter : std::size_t {
   cut_off,
   unreadable,
   unknown_kind,
+  old_version,
   unknown_rob,
   busy,
   count
@@ -59,6 +62,8 @@ inline constexpr base::CounterInfo kServiceInfo[] = {
     {"clients_cut_off", "clients", "Clients that took nothing of their replies for `patience`."},
     {"refused_unreadable", "requests", "Refused: not as the format has it."},
     {"refused_unknown_kind", "requests", "Refused: of a kind that there is not."},
+    {"refused_old_version", "requests",
+     "Refused: of a node or supervisor of an older version, which names events by L1 ids that come again."},
     {"refused_unknown_rob", "requests", "Refused: for a ROB that the readout does not have."},
     {"refused_busy", "requests", "Refused: as many requests were waiting as may."},
 };

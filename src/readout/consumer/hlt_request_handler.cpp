@@ -274,7 +274,9 @@ std::unique_ptr<FragmentConsumer> HltRequestHandler::create(const Parameters& pa
   settings.service.book = {.reorder_fragments = keys.reorder_fragments,
                            .reorder_ns = static_cast<std::uint64_t>(keys.reorder_time.count()),
                            .garbage_ns = static_cast<std::uint64_t>(keys.garbage_age.count()),
-                           .most_early_clears = keys.early_clears};
+                           .most_early_clears = keys.early_clears,
+                           .id_step = run.ids.step_at_start()};
+  settings.service.ids = run.ids;
   FragmentBook::Settings book = settings.service.book;
   book.most_fragments = settings.retention.most_fragments();
   check_memory(

@@ -40,44 +40,45 @@ double FragmentBook::memory_bytes(const Settings& settings) {
 }
 
 FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_ns) {
-  const L1Id id = fragment->l1id;
+  if (!has_newest_ && run_at_) offset_ = lacking(fragment->global_id);
+  const std::uint64_t id = fragment->global_id + offset_;
   const auto let_it_go = [&](std::uint64_t& why) {
-    note_newest(*fragment, now_ns);
+    note_newest(id, now_ns);
     ++counts_.taken;
     ++why;
     fragment.reset();
     return Taken::let_go;
   };
-  if (table_.find(id) != L1IdTable::kNone || is_gone(id)) return let_it_go(counts_.duplicates);
+  if (table_.find(id) != GlobalIdTable::kNone || is_gone(id)) return let_it_go(counts_.duplicates);
   if (early_table_.size() != 0 && early_table_.erase(id)) {
     let_it_go(counts_.cleared_early);
     note_gone(id, now_ns);
     return Taken::let_go;
   }
-  if (free_ == L1IdTable::kNone) return Taken::full;
+  if (free_ == GlobalIdTable::kNone) return Taken::full;
   if (passed(id)) ++counts_.late;
-  note_newest(*fragment, now_ns);
+  note_newest(id, now_ns);
   ++counts_.taken;
-  keep(fragment, now_ns);
+  keep(fragment, id, now_ns);
   return Taken::kept;
 }
 
-FragmentBook::Found FragmentBook::find(L1Id id) const {
-  if (const std::uint32_t place = table_.find(id); place != L1IdTable::kNone)
+FragmentBook::Found FragmentBook::find(std::uint64_t id) const {
+  if (const std::uint32_t place = table_.find(id); place != GlobalIdTable::kNone)
     return {Answer::there, &entries_[place].fragment};
   if (passed(id) || is_gone(id)) return {Answer::lost};
-  if (early_table_.size() != 0 && early_table_.find(id) != L1IdTable::kNone) return {Answer::lost};
+  if (early_table_.size() != 0 && early_table_.find(id) != GlobalIdTable::kNone) return {Answer::lost};
   return {Answer::pending};
 }
 
-void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
-  if (const std::uint32_t place = table_.find(id); place != L1IdTable::kNone) {
+void FragmentBook::clear(std::uint64_t id, std::uint64_t now_ns) {
+  if (const std::uint32_t place = table_.find(id); place != GlobalIdTable::kNone) {
     cleared_came_ns_ = std::max(cleared_came_ns_, entries_[place].came_ns);
     ++counts_.cleared;
     let_go(place);
     return note_gone(id, now_ns);
   }
-  if (passed(id) || is_gone(id) || early_table_.find(id) != L1IdTable::kNone) {
+  if (passed(id) || is_gone(id) || early_table_.find(id) != GlobalIdTable::kNone) {
     ++counts_.cleared_again;
     return;
   }
@@ -85,7 +86,7 @@ void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
 }
 
 void FragmentBook::advance(std::uint64_t now_ns) {
-  if (some_outside_ || free_ == L1IdTable::kNone) {
+  if (some_outside_ || free_ == GlobalIdTable::kNone) {
     held_up_ns_ = now_ns;
   } else {
     const auto over = [&](const Moment& one) { return std::max(one.at_ns, held_up_ns_) + settings_.reorder_ns <= now_ns; };
@@ -96,44 +97,72 @@ void FragmentBook::advance(std::uint64_t now_ns) {
   collect_garbage();
 }
 
+void FragmentBook::align(std::uint64_t run_at) {
+  if (run_at_) return;
+  run_at_ = run_at;
+  if (!has_newest_) return;
+  if (const std::uint64_t by = lacking(newest_); by != 0) shift(by);
+}
+
+// What this id lacks to be near where the run is: a multiple of the step, never less than nothing.
+std::uint64_t FragmentBook::lacking(std::uint64_t id) const {
+  const std::uint64_t half = settings_.id_step / 2;
+  if (*run_at_ < id + half) return 0;
+  return (*run_at_ - id + half) / settings_.id_step * settings_.id_step;
+}
+
+// Clears that were remembered, and requests that wait, have the farm's ids already.
+void FragmentBook::shift(std::uint64_t by) {
+  offset_ += by;
+  newest_ += by;
+  line_ += by;
+  recent_.shift(by);
+  gone_.shift(by);
+  table_.clear();
+  for (std::uint32_t at = oldest_; at != GlobalIdTable::kNone; at = entries_[at].newer)
+    table_.insert(entries_[at].global_id += by, at);
+  gone_table_.clear();
+  gone_.for_each([&](std::uint64_t id, std::uint32_t place) { gone_table_.insert(id, place); });
+}
+
 void FragmentBook::let_all_go() {
-  while (oldest_ != L1IdTable::kNone) {
+  while (oldest_ != GlobalIdTable::kNone) {
     ++counts_.left_over;
     let_go(oldest_);
   }
 }
 
-void FragmentBook::keep(FragmentPtr& fragment, std::uint64_t now_ns) {
+void FragmentBook::keep(FragmentPtr& fragment, std::uint64_t id, std::uint64_t now_ns) {
   const std::uint32_t place = free_;
   Entry& entry = entries_[place];
   free_ = entry.newer;
-  table_.insert(fragment->l1id, place);
-  entry.global_id = fragment->global_id;
+  table_.insert(id, place);
+  entry.global_id = id;
   entry.came_ns = now_ns;
   entry.bytes = static_cast<std::uint32_t>(fragment->payload_bytes());
   entry.fragment = std::move(fragment);
   bytes_ += entry.bytes;
   entry.older = newest_entry_;
-  entry.newer = L1IdTable::kNone;
-  (newest_entry_ == L1IdTable::kNone ? oldest_ : entries_[newest_entry_].newer) = place;
+  entry.newer = GlobalIdTable::kNone;
+  (newest_entry_ == GlobalIdTable::kNone ? oldest_ : entries_[newest_entry_].newer) = place;
   newest_entry_ = place;
 }
 
 void FragmentBook::let_go(std::uint32_t place) {
   Entry& entry = entries_[place];
-  table_.erase(entry.fragment->l1id);
+  table_.erase(entry.global_id);
   entry.fragment.reset();
   bytes_ -= entry.bytes;
-  (entry.older == L1IdTable::kNone ? oldest_ : entries_[entry.older].newer) = entry.newer;
-  (entry.newer == L1IdTable::kNone ? newest_entry_ : entries_[entry.newer].older) = entry.older;
+  (entry.older == GlobalIdTable::kNone ? oldest_ : entries_[entry.older].newer) = entry.newer;
+  (entry.newer == GlobalIdTable::kNone ? newest_entry_ : entries_[entry.newer].older) = entry.older;
   entry.newer = free_;
   free_ = place;
 }
 
-void FragmentBook::note_newest(const Fragment& fragment, std::uint64_t now_ns) {
-  if (!has_newest_ || fragment.global_id > newest_) newest_ = fragment.global_id;
+void FragmentBook::note_newest(std::uint64_t id, std::uint64_t now_ns) {
+  if (!has_newest_ || id > newest_) newest_ = id;
   has_newest_ = true;
-  recent_.push({L1Id{static_cast<std::uint32_t>(newest_)}, now_ns});
+  recent_.push({newest_, now_ns});
   if (recent_.full()) move_line();
 }
 
@@ -143,7 +172,7 @@ void FragmentBook::move_line() {
   recent_.pop();
 }
 
-void FragmentBook::remember_clear(L1Id id, std::uint64_t now_ns) {
+void FragmentBook::remember_clear(std::uint64_t id, std::uint64_t now_ns) {
   if (early_.full()) forget_clear();
   early_table_.insert(id, early_.next_place());
   early_.push({id, now_ns});
@@ -151,7 +180,7 @@ void FragmentBook::remember_clear(L1Id id, std::uint64_t now_ns) {
 
 // One whose fragment has come is in the table no more, or there for another clear.
 void FragmentBook::forget_clear() {
-  const L1Id id = early_.front().id;
+  const std::uint64_t id = early_.front().id;
   if (early_table_.find(id) == early_.front_place()) {
     early_table_.erase(id);
     ++counts_.early_forgotten;
@@ -159,7 +188,7 @@ void FragmentBook::forget_clear() {
   early_.pop();
 }
 
-void FragmentBook::note_gone(L1Id id, std::uint64_t now_ns) {
+void FragmentBook::note_gone(std::uint64_t id, std::uint64_t now_ns) {
   if (passed(id)) return;
   if (gone_.full()) forget_gone();
   gone_table_.insert(id, gone_.next_place());
@@ -172,7 +201,7 @@ void FragmentBook::forget_gone() {
 }
 
 void FragmentBook::collect_garbage() {
-  while (oldest_ != L1IdTable::kNone && entries_[oldest_].came_ns + settings_.garbage_ns < cleared_came_ns_) {
+  while (oldest_ != GlobalIdTable::kNone && entries_[oldest_].came_ns + settings_.garbage_ns < cleared_came_ns_) {
     ++counts_.garbage;
     let_go(oldest_);
   }

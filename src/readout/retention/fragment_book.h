@@ -1,4 +1,4 @@
-// FragmentBook: the fragments of one ROB that are kept until somebody clears them, by extended L1 id (software ROD paper, section VI.C:
+// FragmentBook: the fragments of one ROB that are kept until somebody clears them, by global id (software ROD paper, section VI.C:
 // "HLTRequestHandler"). Pure: no thread, no clock, no network.
 //
 // Its rules. "The line" is an id that the builder has passed: it was the newest of all when `reorder_fragments` have come behind it, or
@@ -19,16 +19,21 @@
 //                            behind the line, or all over      ─► nothing, cleared_again: it was cleared before, or never came
 //                            else                              ─► remembered; of too many the oldest is forgotten, early_forgotten
 //   time goes by             a fragment came `garbage_ns` before one that has been cleared ─► let go, garbage: no clear names it
-//                            a clear was remembered for `garbage_ns`                       ─► forgotten, early_forgotten: ids come again
+//                            a clear was remembered for `garbage_ns`                       ─► forgotten, early_forgotten: it never comes
+//
+// A readout that joins a run begins its global ids with what its front-ends say, and so may lack rounds of them that the farm has seen. The first id
+// that the farm names tells how many (align()): the whole number of `id_step` that brings the two nearest to each other. From then on the book has the
+// farm's ids.
 //
 // What was let go is remembered only until it is behind the line.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "readout/retention/l1id_table.h"
+#include "readout/retention/global_id_table.h"
 #include "rodeo/fragment.h"
 
 namespace rodeo::readout {
@@ -42,6 +47,8 @@ class FragmentBook {
     std::uint64_t reorder_ns = 100'000'000;
     std::uint64_t garbage_ns = 60'000'000'000;
     std::size_t most_early_clears = 1024;
+    std::uint64_t id_step = std::uint64_t{1}
+                            << 32;  ///< what a readout cannot know of its first global id is a multiple of this
   };
 
   struct Counts {
@@ -74,9 +81,12 @@ class FragmentBook {
     Answer answer = Answer::pending;
     const FragmentPtr* fragment = nullptr;  ///< of `there`: until something else is called
   };
-  Found find(L1Id id) const;
+  Found find(std::uint64_t id) const;
 
-  void clear(L1Id id, std::uint64_t now_ns);
+  void clear(std::uint64_t id, std::uint64_t now_ns);
+
+  /// The run is at this global id, or nearly. Only the first counts. Moves what is kept, so that it may take time, once.
+  void align(std::uint64_t run_at);
 
   /// Whether fragments of this ROB have come that take() was not given, as its caller knows. At first: no.
   void wait_outside(bool some) { some_outside_ = some; }
@@ -97,13 +107,15 @@ class FragmentBook {
   std::uint64_t bytes() const { return bytes_; }
   const Counts& counts() const { return counts_; }
   bool has_newest() const { return has_newest_; }
+  /// What the farm's global ids have more than those of fragments.
+  std::uint64_t offset() const { return offset_; }
   /// Global id of the newest fragment that has come.
   std::uint64_t newest() const { return newest_; }
 
   /// Calls visit(global id) for what is kept, in the order in which it came.
   template <typename Visit>
   void for_each_id(Visit&& visit) const {
-    for (std::uint32_t at = oldest_; at != L1IdTable::kNone; at = entries_[at].newer) visit(entries_[at].global_id);
+    for (std::uint32_t at = oldest_; at != GlobalIdTable::kNone; at = entries_[at].newer) visit(entries_[at].global_id);
   }
 
  private:
@@ -112,11 +124,11 @@ class FragmentBook {
     std::uint64_t global_id = 0;
     std::uint64_t came_ns = 0;
     std::uint32_t bytes = 0;
-    std::uint32_t older = L1IdTable::kNone;
-    std::uint32_t newer = L1IdTable::kNone;  ///< of one that is free: the next that is
+    std::uint32_t older = GlobalIdTable::kNone;
+    std::uint32_t newer = GlobalIdTable::kNone;  ///< of one that is free: the next that is
   };
   struct Moment {
-    L1Id id;
+    std::uint64_t id = 0;
     std::uint64_t at_ns = 0;
   };
   /// The last so many, in the order in which they were added.
@@ -129,6 +141,16 @@ class FragmentBook {
     /// Where the next goes: a place of its own until it is popped.
     std::uint32_t next_place() const { return static_cast<std::uint32_t>((first_ + count_) % moments_.size()); }
     std::uint32_t front_place() const { return static_cast<std::uint32_t>(first_); }
+    void shift(std::uint64_t by) {
+      for (std::size_t i = 0; i < count_; ++i) moments_[(first_ + i) % moments_.size()].id += by;
+    }
+    template <typename Visit>
+    void for_each(Visit&& visit) const {
+      for (std::size_t i = 0; i < count_; ++i) {
+        const std::size_t place = (first_ + i) % moments_.size();
+        visit(moments_[place].id, static_cast<std::uint32_t>(place));
+      }
+    }
     void push(Moment moment) {
       moments_[next_place()] = moment;
       ++count_;
@@ -144,40 +166,44 @@ class FragmentBook {
     std::size_t count_ = 0;
   };
 
-  bool passed(L1Id id) const { return ended_ || (has_line_ && static_cast<std::int32_t>(line_.value - id.value) >= 0); }
-  void keep(FragmentPtr& fragment, std::uint64_t now_ns);
+  bool passed(std::uint64_t id) const { return ended_ || (has_line_ && id <= line_); }
+  void keep(FragmentPtr& fragment, std::uint64_t id, std::uint64_t now_ns);
   void let_go(std::uint32_t place);
-  void note_newest(const Fragment& fragment, std::uint64_t now_ns);
+  void note_newest(std::uint64_t id, std::uint64_t now_ns);
+  std::uint64_t lacking(std::uint64_t id) const;
+  void shift(std::uint64_t by);
   void move_line();
-  void remember_clear(L1Id id, std::uint64_t now_ns);
+  void remember_clear(std::uint64_t id, std::uint64_t now_ns);
   void forget_clear();
   void collect_garbage();
-  bool is_gone(L1Id id) const { return gone_table_.size() != 0 && gone_table_.find(id) != L1IdTable::kNone; }
-  void note_gone(L1Id id, std::uint64_t now_ns);
+  bool is_gone(std::uint64_t id) const { return gone_table_.size() != 0 && gone_table_.find(id) != GlobalIdTable::kNone; }
+  void note_gone(std::uint64_t id, std::uint64_t now_ns);
   void forget_gone();
 
   const Settings settings_;
-  L1IdTable table_;
+  GlobalIdTable table_;
   std::vector<Entry> entries_;
-  std::uint32_t free_ = L1IdTable::kNone;
-  std::uint32_t oldest_ = L1IdTable::kNone;
-  std::uint32_t newest_entry_ = L1IdTable::kNone;
+  std::uint32_t free_ = GlobalIdTable::kNone;
+  std::uint32_t oldest_ = GlobalIdTable::kNone;
+  std::uint32_t newest_entry_ = GlobalIdTable::kNone;
   std::uint64_t bytes_ = 0;
   std::uint64_t cleared_came_ns_ = 0;  // when the newest that has been cleared had come
 
   Moments recent_;  // the newest id at each of the last fragments
   std::uint64_t newest_ = 0;
-  L1Id line_;
+  std::uint64_t line_ = 0;
   bool has_newest_ = false;
   bool has_line_ = false;
   bool ended_ = false;
   bool some_outside_ = false;
-  std::uint64_t held_up_ns_ = 0;  // when it was last full, or some were outside
+  std::optional<std::uint64_t> run_at_;  // the first id that the farm named
+  std::uint64_t offset_ = 0;             // of the farm's ids to those of fragments
+  std::uint64_t held_up_ns_ = 0;         // when it was last full, or some were outside
 
-  L1IdTable early_table_;  // places in early_
-  Moments early_;          // clears before their fragments; those that were used since are not in the table
+  GlobalIdTable early_table_;  // places in early_
+  Moments early_;              // clears before their fragments; those that were used since are not in the table
 
-  L1IdTable gone_table_;
+  GlobalIdTable gone_table_;
   Moments gone_;  // let go, and not behind the line when that was
   Counts counts_;
 };

@@ -16,8 +16,12 @@ std::optional<std::size_t> Retention::rob(SourceId id) const {
   return static_cast<std::size_t>(found - robs_.begin());
 }
 
+void Retention::align(std::uint64_t run_at) {
+  for (FragmentBook& book : books_) book.align(run_at);
+}
+
 void Retention::clear(const formats::ClearRequest& request, std::uint64_t now_ns) {
-  request.for_each_id([&](L1Id id) {
+  request.for_each_id([&](std::uint64_t id) {
     for (FragmentBook& book : books_) book.clear(id, now_ns);
   });
 }

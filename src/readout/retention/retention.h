@@ -24,6 +24,8 @@ class Retention {
   FragmentBook& book(std::size_t rob) { return books_[rob]; }
   const FragmentBook& book(std::size_t rob) const { return books_[rob]; }
 
+  /// The farm named this global id: see FragmentBook::align().
+  void align(std::uint64_t run_at);
   void clear(const formats::ClearRequest& request, std::uint64_t now_ns);
   void advance(std::uint64_t now_ns);
   void end();

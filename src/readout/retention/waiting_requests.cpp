@@ -18,7 +18,7 @@ void WaitingRequests::add(WaitingRequest& request) {
   used_ = std::max(used_, place + 1);
   std::swap(places_[place].request, request);
   places_[place].waits = true;
-  const L1Id id = places_[place].request.id;
+  const std::uint64_t id = places_[place].request.id;
   places_[place].next = table_.find(id);
   table_.erase(id);
   table_.insert(id, place);
@@ -36,11 +36,11 @@ bool WaitingRequests::drop(std::uint64_t client, std::uint64_t number) {
 }
 
 void WaitingRequests::remove(std::uint32_t place) {
-  const L1Id id = places_[place].request.id;
+  const std::uint64_t id = places_[place].request.id;
   const std::uint32_t next = places_[place].next;
   if (const std::uint32_t first = table_.find(id); first == place) {
     table_.erase(id);
-    if (next != L1IdTable::kNone) table_.insert(id, next);
+    if (next != GlobalIdTable::kNone) table_.insert(id, next);
   } else {
     std::uint32_t before = first;
     while (places_[before].next != place) before = places_[before].next;

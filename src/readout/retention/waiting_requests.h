@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "readout/retention/l1id_table.h"
+#include "readout/retention/global_id_table.h"
 
 namespace rodeo::readout {
 
@@ -13,7 +13,7 @@ namespace rodeo::readout {
 struct WaitingRequest {
   std::uint64_t client = 0;
   std::uint64_t number = 0;  ///< the client's
-  L1Id id;
+  std::uint64_t id = 0;      ///< global
   std::uint64_t until_ns = 0;
   std::vector<std::uint32_t> robs = {};  ///< positions among those of the service
 };
@@ -24,16 +24,16 @@ class WaitingRequests {
   explicit WaitingRequests(std::size_t most);
 
   std::size_t size() const { return size_; }
-  bool full() const { return free_ == L1IdTable::kNone; }
+  bool full() const { return free_ == GlobalIdTable::kNone; }
 
   /// Not while it is full. `request` gets the memory of another list.
   void add(WaitingRequest& request);
 
   /// Calls answered(request) for those of this id; who is answered waits no more. Must not add.
   template <typename Answered>
-  void of(L1Id id, Answered&& answered) {
+  void of(std::uint64_t id, Answered&& answered) {
     if (size_ == 0) return;
-    for (std::uint32_t at = table_.find(id); at != L1IdTable::kNone;) {
+    for (std::uint32_t at = table_.find(id); at != GlobalIdTable::kNone;) {
       const std::uint32_t next = places_[at].next;
       if (answered(places_[at].request)) remove(at);
       at = next;
@@ -54,15 +54,15 @@ class WaitingRequests {
  private:
   struct Place {
     WaitingRequest request;
-    std::uint32_t next = L1IdTable::kNone;  ///< of the same id, or free
+    std::uint32_t next = GlobalIdTable::kNone;  ///< of the same id, or free
     bool waits = false;
   };
 
   void remove(std::uint32_t place);
 
-  L1IdTable table_;  // the first of each id
+  GlobalIdTable table_;  // the first of each id
   std::vector<Place> places_;
-  std::uint32_t free_ = L1IdTable::kNone;
+  std::uint32_t free_ = GlobalIdTable::kNone;
   std::uint32_t used_ = 0;  // places below it have been used
   std::size_t size_ = 0;
 };
