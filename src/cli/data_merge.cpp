@@ -38,6 +38,7 @@ Json json_of(const MergeReport& report) {
   Json json = Json::object();
   for (std::size_t i = 0; i < kMergeCounters.size(); ++i) json[kMergeCounters[i].name] = report.counts[i];
   json["adds_up"] = report.adds_up();
+  json["by"] = report.by_global_id ? "global_id" : "l1_id";
   json["most_held_events"] = report.most_held;
   Json writers = Json::array();
   for (const WriterFiles& writer : report.writers) {
@@ -91,6 +92,10 @@ Result<ExitCode> merge(const Options& options) {
     for (const std::uint32_t number : writer.absent)
       print_note(fmt::format("{}: file {} of its sequence was not named", writer.name, number));
   }
+  if (!report->by_global_id)
+    print_note(
+        "some of these files are older than Rodeo's rule that global ids never repeat: events were put together by run, "
+        "L1 id and order, which fails where L1 ids come again within the window");
   for (const std::string& text : report->named) print_note(text);
   if (report->named_total > report->named.size())
     print_note(fmt::format("… and {} more", grouped(report->named_total - report->named.size())));
@@ -123,7 +128,7 @@ void print_files(const std::vector<FragmentConsumer::File>& files) {
 
 void add_data_merge(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("merge", "Put the events of one run together from the files of several readouts, by L1 id");
+  Command& verb = data.verb("merge", "Put the events of one run together from the files of several readouts, by global id");
   verb.example("rodeo data merge readout1/*.data readout2/*.data --output merged",
                "makes merged._0001.data: fragments of one event in one event");
   verb.example("rodeo data merge *.data --output merged --max-size 2GB -o json",

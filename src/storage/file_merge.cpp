@@ -100,8 +100,10 @@ class Merging {
       return {};
     }
     const L1Id id = event->fields.l1id;
+    const std::uint64_t global_id = event->fields.global_id;
     const std::uint32_t number = event->number;
-    if (plan_.add(index, id, std::move(*event))) return {};
+    if (report_.by_global_id ? plan_.add(index, global_id, std::move(*event)) : plan_.add(index, id, std::move(*event)))
+      return {};
     return std::unexpected(
         Error{"data.order",
               fmt::format("event {} (L1 id {:#010x}) comes after later ones that are more than {} events away", number,
@@ -138,7 +140,9 @@ class Merging {
     count(MergeCounter::bcid_differs, merged.bcid_differs ? 1 : 0);
     count(MergeCounter::trigger_type_differs, merged.trigger_type_differs ? 1 : 0);
     count(merged.missing.empty() && whole ? MergeCounter::complete_events : MergeCounter::incomplete_events);
-    const std::string id = fmt::format("L1 id {:#010x}", together.front().event.fields.l1id.value);
+    const auto& fields = together.front().event.fields;
+    const std::string id = report_.by_global_id ? fmt::format("global id {:#x}", fields.global_id)
+                                                : fmt::format("L1 id {:#010x}", fields.l1id.value);
     for (const std::size_t i : merged.repeated) {
       name(fmt::format("{}: event {} ({}) is a duplicate", writers_[together[i].writer].name(), together[i].event.number,
                        id));
@@ -179,6 +183,7 @@ Result<MergeReport> merge_files(const MergeSettings& settings, const std::functi
     records.add(file.header());
     bytes += file.bytes();
   }
+  report.by_global_id = records.all_have_global_ids();
   report.writers = RODEO_TRY(by_writer(std::move(origins)));
   EventFileSettings settings_of_new = records.settings();
   settings_of_new.max_bytes = settings.max_bytes;

@@ -67,6 +67,7 @@ struct MergeReport {
   std::uint64_t named_total = 0;
   std::vector<std::string> named;  ///< the first events that did not go in as they should, and why
   std::size_t most_held = 0;       ///< events that were held at once
+  bool by_global_id = false;       ///< false: some file does not say that its global ids never repeat; by L1 id and order
   std::vector<FragmentConsumer::File> files;
 
   std::uint64_t count(MergeCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }

@@ -11,6 +11,7 @@ void JoinedRecords::add(const formats::DecodedFileHeader& header) {
   EventFileSettings one = settings_like(header);
   const std::set<SourceId> named = robs_of(header);
   all_name_robs_ = all_name_robs_ && !named.empty();
+  all_have_global_ids_ = all_have_global_ids_ && formats::IdsMark::parse(header.free_string(formats::kIdsKey));
   robs_.insert(named.begin(), named.end());
   // New files have events as they are, not compressed once more.
   std::erase_if(one.free_strings, [](const std::string& text) { return text.starts_with("Compression="); });
@@ -27,6 +28,11 @@ void JoinedRecords::add(const formats::DecodedFileHeader& header) {
   };
   const auto is_links = [](const std::string& text) { return text.starts_with(formats::kLinksKey); };
   std::erase_if(all.free_strings, [&](const std::string& text) { return !is_links(text) && !has(one, text); });
+  // Readouts of one run may have front-ends of different layouts; then the new file has none.
+  const std::string ids = std::string(formats::kIdsKey) + '=';
+  const bool named_ids =
+      std::ranges::any_of(all.free_strings, [&](const std::string& text) { return text.starts_with(ids); });
+  if (all_have_global_ids_ && !named_ids) all.free_strings.push_back(formats::IdsMark{}.text());
   for (const std::string& text : one.free_strings) {
     if (is_links(text) && !has(all, text)) all.free_strings.push_back(text);
   }

@@ -21,11 +21,14 @@ class JoinedRecords {
   const std::set<SourceId>& robs() const { return robs_; }
   /// Every header names some.
   bool all_name_robs() const { return all_name_robs_; }
+  /// Every header says that global ids never repeat within the run.
+  bool all_have_global_ids() const { return all_have_global_ids_; }
 
  private:
   std::optional<EventFileSettings> settings_;
   std::set<SourceId> robs_;
   bool all_name_robs_ = true;
+  bool all_have_global_ids_ = true;
 };
 
 }  // namespace rodeo::storage

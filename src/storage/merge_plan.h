@@ -1,4 +1,4 @@
-// Which events of several writers belong together, while each brings its own one after the other: by L1 id, within a bounded window of order.
+// Which events of several writers belong together, while each brings its own one after the other: by id, within a bounded window of order.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace rodeo::storage {
 
-/// Pure: no files, no clock. Holds at most `window` events of each writer, however long the files are. Ids that wrap (256 event counter resets) go on
-/// counting, as long as neighbouring events are less than half of that apart. One thread.
+/// Pure: no files, no clock. Holds at most `window` events of each writer, however long the files are. By global id, or by L1 id: those that wrap (256
+/// event counter resets) go on counting, as long as neighbouring events are less than half of that apart. One thread.
 ///
 ///     while (true) {
 ///       while (const auto writer = plan.wants()) ... plan.add(*writer, id, event) or plan.end(*writer);
@@ -43,15 +43,11 @@ class MergePlan {
   /// The next event of a writer, in the order of its files. False: events of its id or a later one have been given out already, so that it cannot be
   /// put where it belongs; it is not taken.
   bool add(std::size_t writer, L1Id id, Event event) {
-    Writer& of = writers_[writer];
-    const std::int64_t near = of.last ? *of.last : reference_.value_or(id.value);
-    const std::int64_t key = near + static_cast<std::int32_t>(id.value - static_cast<std::uint32_t>(near));
-    if (given_ && key <= *given_) return false;
-    if (!reference_) reference_ = key;
-    of.last = key;
-    of.waiting.push({key, order_++, std::move(event)});
-    most_held_ = std::max(most_held_, ++held_);
-    return true;
+    const std::int64_t near = writers_[writer].last ? *writers_[writer].last : reference_.value_or(id.value);
+    return add_key(writer, near + static_cast<std::int32_t>(id.value - static_cast<std::uint32_t>(near)), std::move(event));
+  }
+  bool add(std::size_t writer, std::uint64_t global_id, Event event) {
+    return add_key(writer, static_cast<std::int64_t>(global_id), std::move(event));
   }
 
   void end(std::size_t writer) { writers_[writer].ended = true; }
@@ -78,6 +74,16 @@ class MergePlan {
   std::size_t most_held() const { return most_held_; }
 
  private:
+  bool add_key(std::size_t writer, std::int64_t key, Event event) {
+    Writer& of = writers_[writer];
+    if (given_ && key <= *given_) return false;
+    if (!reference_) reference_ = key;
+    of.last = key;
+    of.waiting.push({key, order_++, std::move(event)});
+    most_held_ = std::max(most_held_, ++held_);
+    return true;
+  }
+
   struct Waiting {
     std::int64_t key;
     std::uint64_t order;

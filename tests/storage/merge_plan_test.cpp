@@ -67,6 +67,16 @@ TEST(MergePlan, AnEventCounterResetIsAStepForward) {
 }
 
 // The promise that memory is flat, counted: whatever the length of the files, no more events are held than the windows have.
+TEST(MergePlan, GlobalIdsWithOneLowerHalfAreDifferentEvents) {
+  Plan plan(2, 8);
+  for (const std::size_t writer : {0U, 1U}) {
+    for (const std::uint64_t id : {0x5UL, 0x100000005UL, 0x90000000000UL}) EXPECT_TRUE(plan.add(writer, id, 1));
+    plan.end(writer);
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(plan.next().size(), 2U);
+  EXPECT_TRUE(plan.next().empty());
+}
+
 TEST(MergePlan, NoMoreEventsAreHeldThanTheWindowsHave) {
   std::mt19937 random(7);
   std::vector<std::vector<std::uint32_t>> writers(3);

@@ -97,6 +97,27 @@ def test_events_are_found_by_number_and_by_l1_id(samples):
         events.by_l1_id(0xABCDEF)
 
 
+def test_an_event_is_found_by_the_id_that_never_repeats(samples):
+    path, copy, later = (samples / name for name in (NAME.format("sound", 1), "copy.data", "later.data"))
+    slow = expected_events([path])
+    shutil.copy(path, copy)
+    content = bytearray(path.read_bytes())
+    for event in slow:  # 256 resets later the extended L1 ids are the same
+        struct.pack_into("<I", content, content.index(event.raw) + 11 * 4, (event.global_id >> 32) + 1)
+    later.write_bytes(content)
+    events = data.open([path, later])
+    for expected in slow:
+        assert_same(events.by_global_id(expected.global_id), expected)
+        assert events.by_global_id(expected.global_id + (1 << 32)).file == str(later)
+        assert len(events.find(expected.l1id)) == 2
+        with pytest.raises(ValueError, match=f"2 events have the L1 id .* {expected.global_id:#x}, {expected.global_id + (1 << 32):#x}"):
+            events.by_l1_id(expected.l1id)
+        assert data.open([path, copy]).by_l1_id(expected.l1id).file == str(path)  # one event, twice
+    assert events[2:].by_global_id(slow[2].global_id).global_id == slow[2].global_id
+    with pytest.raises(KeyError, match="0xabcdef"):
+        events.by_global_id(0xABCDEF)
+
+
 def mapped(path):
     return sum(str(path) in line for line in Path("/proc/self/maps").read_text().splitlines())
 

@@ -17,6 +17,7 @@ class RecordingDataFile final : public DataFile {
   RecordingDataFile(std::string path, std::shared_ptr<const base::MappedFile> mapped, const char* kind, RecordingTable table,
                     const L1IdField& field, std::optional<storage::FileState> before)
       : DataFile(std::move(path), std::move(mapped)), kind_(kind), table_(std::move(table)), field_(field), before_(before) {
+    number_events();
     check_pages();
   }
 
@@ -37,6 +38,7 @@ class RecordingDataFile final : public DataFile {
     parts->path = path_;
     parts->memory = mapped_;
     parts->fields.l1id = l1id(i);
+    parts->fields.global_id = global_ids_[i];
     parts->scattered = true;
     const bool in_place = std::ranges::none_of(pieces, [](const RecordedPiece& piece) { return piece.more != 0; });
     std::size_t begin = 0;  // of a chunk, where they do not stay in place
@@ -67,6 +69,7 @@ class RecordingDataFile final : public DataFile {
     for (const RecordedPiece& piece : pieces) bytes += piece.bytes;
     EventFields fields;
     fields.l1id = l1id(i);
+    fields.global_id = global_ids_[i];
     columns.event(fields, 0, bytes);
     columns.fragment(0, l1id(i).value, bytes);
     joined_.clear();
@@ -98,6 +101,14 @@ class RecordingDataFile final : public DataFile {
   }
 
  private:
+  // Events are in their order: where the bits of the L1 id wrap, global ids go on.
+  void number_events() {
+    global_ids_.reserve(table_.events.size());
+    for (std::size_t i = 0; i < table_.events.size(); ++i) {
+      const std::uint32_t step = i == 0 ? l1id(0).value : (l1id(i).value - l1id(i - 1).value) & field_.mask();
+      global_ids_.push_back(i == 0 ? step : global_ids_.back() + step);
+    }
+  }
   L1Id l1id(std::size_t i) const { return {table_.events[i].l1id}; }
   std::span<const std::byte> bytes_of(const RecordedPiece& piece) const {
     return mapped_->bytes().subspan(piece.place, piece.bytes);
@@ -113,6 +124,7 @@ class RecordingDataFile final : public DataFile {
 
   const char* kind_;
   RecordingTable table_;
+  std::vector<std::uint64_t> global_ids_;
   L1IdField field_;
   std::optional<storage::FileState> before_;
   std::vector<std::byte> joined_;

@@ -8,6 +8,7 @@ from rodeo.data.decoder import decode_columns, decoders_of, fields_for_decoders
 
 _EVENT_FIELDS = tuple(name for name in FIELDS if "." not in name)
 _MOST = (1 << 64) - 1
+_NAMED = 5  # ids, in an error
 
 
 class Events:
@@ -19,6 +20,7 @@ class Events:
 
     def __init__(self, files, paths, skip, numbers=None):
         self._files, self._paths, self._skip, self._numbers = files, paths, skip, numbers
+        self._by_global_id = None  # where all were read: the number of each
 
     def __len__(self):
         return self._files.count() if self._numbers is None else len(self._numbers)
@@ -51,11 +53,40 @@ class Events:
         return numbers if self._numbers is None else [self._numbers.index(number) for number in numbers if number in self._numbers]
 
     def by_l1_id(self, l1_id):
-        """The first event with this extended L1 id. KeyError if there is none."""
+        """The first event with this extended L1 id. KeyError if there is none; ValueError if several events have it, for it comes again within a run:
+        by_global_id() tells them apart."""
         numbers = self.find(l1_id)
         if not numbers:
             raise KeyError(f"no event has the L1 id {operator.index(l1_id):#010x}")
-        return self[numbers[0]]
+        event = self[numbers[0]]
+        ids = sorted({self[number].global_id for number in numbers}) if len(numbers) > 1 else []
+        if len(ids) > 1:
+            named = ", ".join(f"{one:#x}" for one in ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+            raise ValueError(f"{len(ids)} events have the L1 id {operator.index(l1_id):#010x}: global ids {named}; by_global_id() tells them apart")
+        return event
+
+    def by_global_id(self, global_id):
+        """The first event with this global id, which never repeats within a run. KeyError if there is none. Where the event counter was reset before its
+        24 bits went round the index finds it; else all headers are read, once."""
+        wanted = operator.index(global_id)
+        for number in self.find(wanted & 0xFFFFFFFF):
+            if (event := self[number]).global_id == wanted:
+                return event
+        if self._by_global_id is None:
+            self._by_global_id = self._numbers_of_global_ids()
+        if wanted not in self._by_global_id:
+            raise KeyError(f"no event has the global id {wanted:#x}")
+        return self[self._by_global_id[wanted]]
+
+    def _numbers_of_global_ids(self):
+        """The first event of each; damaged ones have none."""
+        first = {}
+        for number in range(len(self)):
+            try:
+                first.setdefault(self[number].global_id, number)
+            except DataError:
+                continue
+        return first
 
     def read(self, fields=None, library="np", decoder=None):
         """Columns of all events: `fields` are names of rodeo.data.FIELDS (all that an event itself has, if left out); what a `decoder` (or each of a list)
