@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from rodeo.control import agent_logs, kernel, lines, place  # noqa: E402
+from rodeo.control import agent_logs, kernel, lines, modes, place  # noqa: E402
 from rodeo.control.agent import SOCKET  # noqa: E402
 from rodeo.control.host import LaunchSpec  # noqa: E402
 from rodeo.control.hosts.local import LocalHost  # noqa: E402
@@ -574,3 +575,37 @@ def test_nobody_listening_and_no_json_are_refused_by_name(tmp_path):
         assert run(test()) == ["control.bad_answer", "control.bad_answer", "control.unreachable", "a.b", "control.unreachable"]
     finally:
         shutil.rmtree(directory)
+
+
+def test_the_agent_of_another_directory_is_not_taken_over_while_it_runs_something(runtime):
+    """A system file with another control.directory: what the old agent runs writes its reports and data elsewhere."""
+    async def work():
+        async with host_of(runtime) as first:
+            await first.open()
+            await first.launch(spec("sleeper", "sleep", "1000"))
+            other = LocalHost("lab", runtime / "other", patience=PATIENCE, leash_s=30 * SCALE)
+            with pytest.raises(Refused) as refused:
+                await other.open()
+            assert refused.value.code == "control.agent_runs" and str(runtime / "agent") in refused.value.what and "sleeper" in refused.value.what
+            await first.end("sleeper", 0.1)
+            await first.forget("sleeper")
+            other.try_again()
+            await other.open()
+            assert (await other.request("hello"))["directory"] == str(runtime / "other")
+            await other.close()
+
+    asyncio.run(work())
+
+
+def test_an_agent_and_what_it_starts_have_the_umask_of_the_room(runtime, monkeypatch):
+    async def work():
+        async with host_of(runtime) as host:
+            await host.open()
+            await host.launch(spec("writer", "sh", "-c", "umask > mask; touch data; mkdir folder", directory=runtime))
+            await ended(host, "writer")
+
+    monkeypatch.setenv(modes.VARIABLE, "0027")
+    asyncio.run(work())
+    assert (runtime / "mask").read_text().strip() == "0027"
+    said = {path.relative_to(runtime).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in runtime.rglob("*")}
+    assert said["data"] == said["agent/agent.json"] == said["agent/logs/writer.log"] == 0o640 and said["folder"] == said["agent/logs"] == 0o750

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import signal
+import stat
 
 import pytest
 from rodeo.control import kernel
@@ -282,6 +283,9 @@ def test_acceptance_3_a_killed_controller_loses_no_event_and_the_next_one_adopts
         room.until(lambda document: (document["numbers"]["events"] or 0) > (before["numbers"]["events"] or 0), "data go on")
         done = room.client.stop()
         assert done["condition"] == "GOOD" and done["sent"] == done["built"] == 2 * done["events"]
+        kept = [path for path in (place / "p" / "p").rglob("*") if not path.is_symlink()]
+        open_to_others = [str(path) for path in kept if stat.S_IMODE(path.stat().st_mode) & 0o027]
+        assert len(kept) > 10 and not open_to_others, "control.umask is 0027"
 
 
 def test_what_a_process_started_and_left_is_named_and_an_abort_ends_it(place):

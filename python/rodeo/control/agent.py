@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from rodeo.control import agent_logs, kernel, lines, place, records, sensors, talk
+from rodeo.control import agent_logs, kernel, lines, modes, place, records, sensors, talk
 from rodeo.control.agent_children import Children
 from rodeo.control.disks import free_and_total
 from rodeo.control.refused import Refused
@@ -134,7 +134,7 @@ class Agent:
     # Requests
 
     async def do_hello(self):
-        return {"version": VERSION, "system": self.system, "host": self.host, "pid": os.getpid(), "node": os.uname().nodename, "time_ns": time.time_ns()}
+        return {"version": VERSION, "system": self.system, "host": self.host, "pid": os.getpid(), "node": os.uname().nodename, "directory": str(self.children.directory), "time_ns": time.time_ns()}
 
     async def do_health(self, temperatures=True):
         """Its clock is read last: what takes long comes before."""
@@ -282,6 +282,7 @@ def main(argv=None):
     parser.add_argument("--end-after", type=float, help="ends what runs, and itself, after so many seconds without a connection; left out: never")
     parser.add_argument("--to-the-end", action="store_true", help="on SIGTERM asks what runs to end, and stays until it has: of a job, which ends with its agent")
     options = parser.parse_args(argv)
+    modes.take_from_environment()
     signal.signal(signal.SIGHUP, lambda *_: None)  # to ignore it would be handed on to all that is launched
     directory = Path(options.directory).absolute()
     try:

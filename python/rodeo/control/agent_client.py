@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
 import time
 from abc import abstractmethod
 
@@ -13,6 +14,7 @@ from rodeo.control.lines import LONGEST_ANSWER, answered
 from rodeo.control.refused import Refused
 
 HELLO_S = 10.0
+MOST_ATTEMPTS, ATTEMPT_S = 50, 0.1  # to reach the agent that follows one which has been told to end
 AGAIN_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # after so many failures in a row the next attempt waits so long; until then requests fail at once
 
 
@@ -58,6 +60,23 @@ class AgentHost(Host):
         self._failures, self._failed = 0, None
 
     async def _open(self):
+        other = await self._say_hello()
+        if other is None:
+            return
+        await self._leave_other(other)
+        for attempt in range(MOST_ATTEMPTS, 0, -1):  # it ends, and the next one begins
+            await asyncio.sleep(ATTEMPT_S)
+            try:
+                if await self._say_hello() is None:
+                    return
+            except Refused:
+                if attempt == 1:
+                    raise
+            await self._disconnect()
+        raise Refused("control.agent_runs", f"the agent of this system on {self.name} keeps {other}, and does not end", "")
+
+    async def _say_hello(self):
+        """Connects. Returns the directory of an agent that keeps another one than this system's, else None. Refused: not connected."""
         try:
             self._reader, self._writer = await self.connect()
         except OSError as error:
@@ -70,6 +89,25 @@ class AgentHost(Host):
         except Refused:
             await self._disconnect()
             raise
+        return self._other_directory(hello)
+
+    def _other_directory(self, hello):
+        """The directory of an agent of this name that keeps another one than this system's, None if it is ours."""
+        ours, theirs = getattr(self, "directory", None), hello.get("directory")
+        if ours is None or not isinstance(theirs, str) or os.path.realpath(theirs) == os.path.realpath(ours):
+            return None
+        return theirs
+
+    async def _leave_other(self, directory):
+        """What it runs was launched from another `control.directory`, and writes its reports and data there: it is not taken over. With nothing to run it ends,
+        and another one is started."""
+        try:
+            await self._send("leave", HELLO_S)
+        except Refused as refused:
+            raise Refused("control.agent_runs", f"the agent of this system on {self.name} keeps {directory}, and this system file has another control.directory: {refused.what}",
+                          "end them from the system file that launched them (rodeo control close), or give this system another name") from None
+        finally:
+            await self._disconnect()
 
     async def close(self):
         """An agent with nothing to run ends now, others stay."""

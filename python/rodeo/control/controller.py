@@ -53,7 +53,7 @@ class Controller:
         self.hosts = hosts or hosts_of(system, self.patience)
         self.database = database or adopt.database_of(system)
         self.writer, self.reads = self.database.writer, self.database.reads
-        self.folders = Folders(system.directory)
+        self.folders = Folders(system.directory, system.group)
         self.observer = Observer(system, self.hosts, self.patience)
         self.launching = Launching(self)
         self.trigger = Trigger(self)

@@ -9,6 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
+from rodeo.control import modes
 from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control")
@@ -17,8 +18,8 @@ LOG = logging.getLogger("rodeo.control")
 class Folders:
     """The directory of a system. All calls block for as long as a file system takes for a name; nothing here reads or removes data."""
 
-    def __init__(self, directory):
-        self.directory = Path(directory)
+    def __init__(self, directory, group=""):
+        self.directory, self.group = Path(directory), group
         self.runs = self.directory / "runs"
         self.next = self.directory / "next"
         self.waiting = self.directory / "waiting"
@@ -26,10 +27,12 @@ class Folders:
         self.logs = self.directory / "logs"
 
     def make(self):
-        """Refused(control.directory) if it cannot be written to."""
+        """Refused(control.directory) if it cannot be written to, control.group."""
         try:
             for each in (self.directory, self.runs, self.next, self.waiting, self.reports, self.logs):
                 each.mkdir(mode=0o755, parents=True, exist_ok=True)
+                if self.group:
+                    modes.give_group(each, self.group)
         except OSError as error:
             raise Refused("control.directory", f"cannot make {error.filename}: {error.strerror}", "set control.directory to one that you may write to") from None
 

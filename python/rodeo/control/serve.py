@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from rodeo.control import place, talk
+from rodeo.control import modes, place, talk
 from rodeo.control.desk import Desk
 from rodeo.control.door import login_name
 from rodeo.control.place import needed
@@ -259,6 +259,7 @@ def main(file, *, listen=None, page=True, verbose=False):
     system = load(Path(file), place.rodeo_command())
     address = listen_address(listen or system.listen) if page else None
     lock = hold_room(system.name)
+    modes.take(system.umask)
     talk.begin("control", system.directory / "control.jsonl", level=logging.DEBUG if verbose else logging.INFO, datefmt="%H:%M:%S")
     asyncio.run(serve(Controller(system), system.name, address, lock=lock, token_file=system.directory / "viewer.token"))
     return 0

@@ -137,6 +137,8 @@ class System:
     event_limit_s: float = 30.0
     choose_limit_s: float = 30.0
     lumi_block_s: float = 0.0  # length of a luminosity block; 0: they go on when somebody says so
+    umask: int = 0o027  # of the room, its agents and all that they start
+    group: str = ""  # of the files in `directory`; empty: the user's own
     patience: float = 1.0  # factor of all times after which silence counts, for slow machines
     classes: tuple = ()
     hosts: tuple = ()
@@ -274,6 +276,8 @@ def from_values(values, file, text=""):
         choose_limit_s=tree.seconds("control.choose_limit", 30.0),
         patience=float(tree.number("control.patience", 1.0)),
         lumi_block_s=tree.seconds("control.lumi_block", 0.0),
+        umask=_umask(tree.text("control.umask", "0027")),
+        group=tree.text("control.group", ""),
         classes=classes,
         hosts=hosts,
         externals=tuple(_external(tree.table(f"control.external[{index}]")) for index in range(tree.count("control.external"))),
@@ -285,6 +289,13 @@ def from_values(values, file, text=""):
     if problems:
         raise Refused("control.system", "\n".join(f"{file}: {problem}" for problem in problems))
     return system
+
+
+def _umask(text):
+    """The number of an octal text; Refused as `rodeo check` has it."""
+    if not re.fullmatch(r"0*[0-7]{1,3}", text) or int(text, 8) & 0o700:
+        raise Refused("control.system", f"control.umask: `{text}` is no umask", "octal digits that leave its owner all: 0027, 0022, 0077")
+    return int(text, 8)
 
 
 def problems_of(system):

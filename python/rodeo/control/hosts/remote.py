@@ -7,6 +7,7 @@ import sys
 from abc import abstractmethod
 from pathlib import Path
 
+from rodeo.control import modes
 from rodeo.control.agent_client import LIMIT, AgentHost
 from rodeo.control.lines import answered
 from rodeo.control.refused import Refused
@@ -20,7 +21,7 @@ PACKAGE = Path(__file__).parents[3].absolute()
 
 def with_environment(argv):
     """The command with the few variables that our Python needs there. A login's own runtime directory goes with its last session: not used."""
-    passed = [f"{name}={os.environ[name]}" for name in ("RODEO_RUNTIME_DIR",) if os.environ.get(name)]
+    passed = [f"{name}={os.environ[name]}" for name in ("RODEO_RUNTIME_DIR", modes.VARIABLE) if os.environ.get(name)]
     return ["env", "-u", "XDG_RUNTIME_DIR", f"PYTHONPATH={PACKAGE}", *passed, sys.executable, "-B", *argv]
 
 

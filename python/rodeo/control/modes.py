@@ -1,0 +1,36 @@
+"""Who may read what a system writes: the umask of the room, of its agents and of all that they start, and the group of its directories."""
+
+import grp
+import os
+import stat
+
+from rodeo.control.refused import Refused
+
+VARIABLE = "RODEO_UMASK"  # in the environment of agents, which hand their umask on
+
+
+def take(umask):
+    """Of the room's process, before it writes anything."""
+    os.environ[VARIABLE] = f"{umask:04o}"
+    os.umask(umask)
+
+
+def take_from_environment():
+    """Of an agent. One that was started by hand has the umask of its shell."""
+    text = os.environ.get(VARIABLE, "")
+    if text and len(text) <= 4 and all(each in "01234567" for each in text):
+        os.umask(int(text, 8))
+
+
+def give_group(directory, group):
+    """The directory belongs to the group, and so does what is made in it. Refused(control.group): there is none, or this user is not in it."""
+    try:
+        number = grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise Refused("control.group", f"there is no group `{group}` here", "set control.group to one of `id -Gn`, or leave it out") from None
+    try:
+        if (found := os.stat(directory)).st_gid != number:
+            os.chown(directory, -1, number)
+        os.chmod(directory, stat.S_IMODE(found.st_mode) | stat.S_ISGID)
+    except OSError as error:
+        raise Refused("control.group", f"{directory} cannot be given to the group `{group}`: {error.strerror}", "set control.group to one of `id -Gn`") from None
