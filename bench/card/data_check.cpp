@@ -31,10 +31,11 @@ class PageCheck final : public DataCheck {
     check_->check(link, bytes);
   }
   void finish() override {
-    silent_links_ = check_->silent_links();
+    for (const std::uint8_t link : check_->silent_links())
+      silent_links_.push_back(fmt::format("silent_links: link {} ended, the others went on", link));
     if (settings_.heartbeat_frames) find_late_links();
   }
-  std::uint64_t errors() const override { return check_->errors() + silent_links_ + late_links_.size(); }
+  std::uint64_t errors() const override { return check_->errors() + silent_links_.size() + late_links_.size(); }
   std::vector<NamedCount> counts() const override {
     std::vector<NamedCount> list{{"pages", check_->counters().read(formats::SuperpageCounter::pages)}};
     for (std::size_t i = 0; i < formats::kSuperpageCounters; ++i) {
@@ -44,11 +45,12 @@ class PageCheck final : public DataCheck {
         list.push_back({std::string(formats::kSuperpageCounterInfo[i].name), count});
     }
     if (!late_links_.empty()) list.push_back({"first_orbit", late_links_.size()});
-    if (silent_links_ != 0) list.push_back({"silent_links", silent_links_});
+    if (!silent_links_.empty()) list.push_back({"silent_links", silent_links_.size()});
     return list;
   }
   std::vector<std::string> findings() const override {
     std::vector<std::string> list = late_links_;
+    list.insert(list.end(), silent_links_.begin(), silent_links_.end());
     for (const auto& finding : check_->findings()) list.push_back(formats::describe(finding));
     return list;
   }
@@ -80,7 +82,7 @@ class PageCheck final : public DataCheck {
   bool detect_;
   std::optional<formats::SuperpageCheck> check_;
   std::vector<std::string> late_links_;  // in words
-  std::uint64_t silent_links_ = 0;
+  std::vector<std::string> silent_links_;
 };
 
 /// The E-links that a channel of a FELIX carries, as the card says.

@@ -120,7 +120,9 @@ void SuperpageCheck::found(SuperpageCounter what, std::uint8_t link, std::uint32
 void SuperpageCheck::check(std::uint8_t link, std::span<const std::byte> superpage) {
   counters_.add(superpages);
   counters_.add(bytes, superpage.size());
-  links_[link].seen_at = counters_.read(bytes);
+  const std::uint64_t now = counters_.read(bytes);
+  links_[link].alive_at = links_[link].seen_at == 0 ? now : links_[link].seen_at;
+  links_[link].seen_at = now;
   most_bytes_ = std::max<std::uint64_t>(most_bytes_, superpage.size());
   if (settings_.pattern == PagePattern::cru_internal) {
     check_internal(links_[link], link, superpage);
@@ -191,10 +193,10 @@ void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, cons
 
 std::optional<std::uint32_t> SuperpageCheck::first_orbit(std::uint8_t link) const { return links_[link].first_orbit; }
 
-std::uint64_t SuperpageCheck::silent_links() const {
+std::vector<std::uint8_t> SuperpageCheck::silent_links() const {
   // Orbits wrap: all are counted from one of them.
   const auto some = std::ranges::find_if(links_, [](const Link& link) { return link.first_orbit.has_value(); });
-  if (some == links_.end()) return 0;
+  if (some == links_.end()) return {};
   const auto since = [&](std::uint32_t orbit) {
     return std::int64_t{static_cast<std::int32_t>(orbit - *some->first_orbit)};
   };
@@ -210,9 +212,13 @@ std::uint64_t SuperpageCheck::silent_links() const {
   const std::int64_t many_orbits = std::max((newest - oldest) / 8, std::int64_t{4} * most_orbits_);
   const std::uint64_t all_bytes = counters_.read(bytes);
   const std::uint64_t many_bytes = std::max(all_bytes / 8, 4 * count * most_bytes_);
-  return static_cast<std::uint64_t>(std::ranges::count_if(links_, [&](const Link& link) {
-    return link.first_orbit && newest - since(link.orbit) > many_orbits && all_bytes - link.seen_at > many_bytes;
-  }));
+  std::vector<std::uint8_t> silent;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const Link& link = links_[i];
+    if (link.first_orbit && newest - since(link.orbit) > many_orbits && all_bytes - link.alive_at > many_bytes)
+      silent.push_back(static_cast<std::uint8_t>(i));
+  }
+  return silent;
 }
 
 void SuperpageCheck::check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {

@@ -101,9 +101,10 @@ class SuperpageCheck {
 
   /// Of the first page of a link; nothing if none came.
   std::optional<std::uint32_t> first_orbit(std::uint8_t link) const;
-  /// Links that fell silent: they brought nothing in the last eighth of the data, nor while four superpages of every link came; and their last orbit is
-  /// as far behind the newest one of all links. (Links that differ in speed are behind in one of the two.)
-  std::uint64_t silent_links() const;
+  /// Links that fell silent: but for their last superpage, which a stop may have flushed, they brought nothing in the last eighth of the data, nor while
+  /// four superpages of every link came; and their last orbit is as far behind the newest one of all links. (Links that differ in speed are behind in
+  /// one of the two.)
+  std::vector<std::uint8_t> silent_links() const;
 
  private:
   struct Link {
@@ -114,6 +115,7 @@ class SuperpageCheck {
     bool ended = false;  // the last page has the stop bit
     std::optional<std::uint32_t> first_orbit = {};
     std::uint64_t seen_at = 0;      // bytes of all links up to its last superpage
+    std::uint64_t alive_at = 0;     // the same of the one before: the last one may be what a stop flushed
     std::uint32_t orbit = 0;        // of the last page
     std::uint32_t page_number = 0;  // in its heartbeat frame
     std::uint32_t packet = 0;       // counter of the last page that was checked

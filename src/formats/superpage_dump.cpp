@@ -122,10 +122,12 @@ SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::u
                         .seed = seed,
                         .most_findings = Findings::kListed});
   std::vector<std::size_t> begins;
+  std::array<std::size_t, 256> last_begins{};  // by link
   std::size_t told = 0;
   const auto look = [&](std::uint8_t link, std::size_t begin, std::size_t end) {
     if (worked) worked(begin - std::exchange(told, begin));
     begins.push_back(begin);
+    last_begins[link] = begin;
     check.check(link, file.subspan(begin, end - begin));
   };
   if (info.pattern == PagePattern::cru_internal) {
@@ -140,6 +142,8 @@ SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::u
   for (const SuperpageFinding& finding : check.findings())
     info.findings.add(begins[finding.superpage] + finding.offset, describe(finding));
   info.findings.add_unlisted(check.errors() - check.findings().size());
+  for (const std::uint8_t link : check.silent_links())
+    info.findings.add(last_begins[link], fmt::format("silent_links: link {} ends here, the others go on", link));
   return info;
 }
 

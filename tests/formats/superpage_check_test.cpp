@@ -233,12 +233,24 @@ TEST(SuperpageCheck, ALinkIsSilentIfItsLastFrameIsLongAgoInOrbitsAndInBytes) {
   for (std::uint32_t i = 0; i < 50; ++i) check.check(1, frames(1, 10 * i, 10));
   for (std::uint32_t i = 0; i < 50; ++i) check.check(2, frames(2, 10 * i, 10));
   for (std::uint32_t i = 0; i < 10; ++i) check.check(3, frames(3, 47 * i, 47));
-  EXPECT_EQ(check.silent_links(), 0u);
+  EXPECT_TRUE(check.silent_links().empty());
   EXPECT_EQ(check.first_orbit(3), 0u);
   EXPECT_FALSE(check.first_orbit(4));  // which did not come yet
   for (std::uint32_t i = 50; i < 200; ++i) check.check(1, frames(1, 10 * i, 10));
   check.check(4, frames(4, 0, 10));  // far behind, and on its way
-  EXPECT_EQ(check.silent_links(), 2u);
+  EXPECT_EQ(check.silent_links(), (std::vector<std::uint8_t>{2, 3}));
+  EXPECT_EQ(check.errors(), 0u);
+}
+
+TEST(SuperpageCheck, WhatAStopFlushesIsNoSignOfLife) {
+  SuperpageCheck check({.time_frame_orbits = 0});
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    check.check(1, frames(1, 10 * i, 10));
+    if (i < 20) check.check(2, frames(2, 10 * i, 10));
+  }
+  check.check(1, frames(1, 1000, 3));
+  check.check(2, frames(2, 200, 3));  // what it had held since it died
+  EXPECT_EQ(check.silent_links(), (std::vector<std::uint8_t>{2}));
   EXPECT_EQ(check.errors(), 0u);
 }
 

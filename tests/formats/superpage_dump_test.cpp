@@ -150,6 +150,23 @@ TEST(SuperpageDump, LostPagesCutFilesAndTimeFramesInTheMiddleAreFound) {
   EXPECT_EQ(inspect_superpage_dump(unmarked, 1).counter(SuperpageCounter::time_frame), 1U);
 }
 
+TEST(SuperpageDump, ALinkThatEndsWhileTheOthersGoOnIsFoundAlsoIfAStopFlushedWhatItHeld) {
+  Card card;
+  const Bytes whole = card.dump(60);
+  const std::size_t superpage = std::size_t{16} * card.page_bytes;
+  Bytes file, flushed;
+  for (std::size_t at = 0; at < whole.size(); at += superpage) {
+    const bool dead = at / superpage % 3 == 1 && at / superpage >= 60;
+    Bytes& to = at / superpage == 61 ? flushed : file;
+    if (!dead || &to == &flushed)
+      to.insert(to.end(), whole.begin() + static_cast<long>(at), whole.begin() + static_cast<long>(at + superpage));
+  }
+  file.insert(file.end(), flushed.begin(), flushed.end());
+  const auto info = inspect_superpage_dump(file, 1);
+  ASSERT_EQ(info.findings.total(), 1u);
+  EXPECT_EQ(info.findings.listed().front().what, "silent_links: link 2 ends here, the others go on");
+}
+
 TEST(SuperpageDump, AnyBytesAreFiniteWorkAndAllErrorsAreCounted) {
   std::mt19937 random(3);
   const Bytes sound = Card{}.dump(3);
