@@ -252,11 +252,11 @@ bool DrainModel::clear(std::uint32_t which) {
   if (batch) {
     Readout& readout = own(readouts_[which]);
     for (const auto& range : batch->ids->ranges) {
-      for (std::uint32_t i = 0; i < range.count; ++i) readout.book.clear(L1Id{range.first + i}, readout.now_ns);
+      for (std::uint32_t i = 0; i < range.count; ++i) readout.book.clear(range.first + i, readout.now_ns);
     }
     for (const auto& bitmap : batch->ids->bitmaps) {
       for (std::uint32_t i = 0; i < 64; ++i) {
-        if ((bitmap.bits >> i & 1) != 0) readout.book.clear(L1Id{bitmap.first + i}, readout.now_ns);
+        if ((bitmap.bits >> i & 1) != 0) readout.book.clear(bitmap.first + i, readout.now_ns);
       }
     }
     supervisor.clears.sent(which, batch->sequence);
@@ -351,7 +351,7 @@ bool DrainModel::work(std::uint32_t which, bool time_is_over) {
     node.collector.poll(0, complete);
     while (const auto ask = node.collector.next()) {
       const std::uint64_t id = node.slots[ask->slot].id;
-      const auto answer = readouts_[ask->readout]->book.find(L1Id{static_cast<std::uint32_t>(id)}).answer;
+      const auto answer = readouts_[ask->readout]->book.find(id).answer;
       using What = EventCollector::Result::What;
       const EventCollector::Result result{.rob = ask->robs.front(),
                                           .what = answer == FragmentBook::Answer::there     ? What::had
@@ -463,7 +463,9 @@ bool DrainModel::drained() const {
 std::string DrainModel::wrong() const {
   const Dispatcher& books = supervisor_->books;
   if (!books.adds_up()) return "the books do not add up";
-  const std::uint64_t undecided = books.waiting() + books.assigned() + supervisor_->admission.untold();
+  dispatch::Admission admission = supervisor_->admission;
+  admission.forget_told([this](std::uint64_t id) { return untold(id); });
+  const std::uint64_t undecided = books.waiting() + books.assigned() + admission.untold();
   if (undecided > happened_) return "more events are undecided than triggers happened";
   return {};
 }
@@ -528,8 +530,7 @@ std::string DrainModel::text() const {
     out += ':';
     for (const std::uint64_t id : readout->recent) add(id);
     add(readout->book.ended());
-    for (std::uint32_t id = 0; id < sizes_.triggers; ++id)
-      add(static_cast<std::uint64_t>(readout->book.find(L1Id{id}).answer));
+    for (std::uint32_t id = 0; id < sizes_.triggers; ++id) add(static_cast<std::uint64_t>(readout->book.find(id).answer));
     add(readout->outside_waits);
   }
   return out;
