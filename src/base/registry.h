@@ -38,7 +38,7 @@ class ComponentRegistry final : public Registry {
   };
 
   /// Registers a library as a whole: runs `registration`, and takes back everything it added if it throws.
-  /// Errors: base.duplicate_component, base.bad_component, base.registration_threw.
+  /// Errors: base.duplicate_component, base.bad_component, base.bad_trigger_fields, base.registration_threw.
   template <typename Registration>
   Result<void> add_library(std::string origin, Registration&& registration) {
     const std::size_t before = components_.size();

@@ -130,8 +130,8 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
     compare("ROD trigger type", header.trigger_type, event.trigger_type);
   }
   check_links(rod, offset, place);
-  // Payload is drawn from the global id. Where that is not to be trusted, the L1 id stands for it.
-  const bool trusted = !event.header_not_proven() && may_be(header.l1id, event.global_id);
+  // Payload is drawn from the global id. Where that is not to be trusted, and in older files, the L1 id stands for it.
+  const bool trusted = expectations_.global_ids && !event.header_not_proven() && may_be(header.l1id, event.global_id);
   const L1Id id = trusted ? payload_id(event.global_id) : header.l1id;
   const std::uint64_t chunks_before = totals_.chunks;
   check_chunks(

@@ -20,6 +20,7 @@ struct EventExpectations {
   bool ours = false;                        ///< ROD data are chunk records; ids of event, ROB and ROD agree
   std::optional<std::uint32_t> run_number;  ///< of every event and ROD, if ours
   std::optional<ProvableMark> provable;     ///< chunks prove themselves
+  bool global_ids = false;                  ///< global ids follow the rule of event_ids.h, and payload is drawn from them
 };
 
 /// What the checked events held.

@@ -254,7 +254,10 @@ FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader&
 
 EventExpectations expectations_of(const DecodedFileHeader& header, FileCrc crc) {
   if (crc == FileCrc::foreign || header.free_string(kFormatKey) == "0") return {};
-  return {.ours = true, .run_number = header.run.run_number, .provable = {}};
+  return {.ours = true,
+          .run_number = header.run.run_number,
+          .provable = {},
+          .global_ids = IdsMark::parse(header.free_string(kIdsKey)).has_value()};
 }
 
 FileKind file_kind(std::span<const std::byte> file) {

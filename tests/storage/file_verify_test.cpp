@@ -44,6 +44,12 @@ TEST(FileVerify, ASoundFilePassesAndIsCounted) {
   EXPECT_TRUE(report.end.has_value());
 }
 
+TEST(FileVerify, EventsWhoseL1IdsHaveWrappedAreProvenByTheirGlobalIds) {
+  const EventFileReport report = verify_event_file(sample_file({.events = 5, .links = 4, .wrapped = true}));
+  EXPECT_TRUE(report.sound()) << first_finding(report);
+  EXPECT_EQ(report.totals.proven_chunks, 20u);
+}
+
 TEST(FileVerify, EveryWayToStoreEventsPasses) {
   for (const bool compress : {false, true}) {
     for (const ChecksumType event : {ChecksumType::none, ChecksumType::adler32}) {

@@ -28,6 +28,7 @@ struct SampleSettings {
   std::uint32_t source_id = 0x610001;
   std::uint32_t first_link = 0x540000;
   const char* stream = "Main";
+  bool wrapped = false;  ///< its L1 ids have wrapped without a reset counter, and the file says so
 };
 
 inline constexpr std::time_t kSampleTime = 1795231845;
@@ -48,7 +49,7 @@ inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::
   }
   FragmentPart part{data.data(), data.size()};
   Fragment fragment;
-  fragment.l1id = l1id;
+  fragment.l1id = settings.wrapped ? L1Id::of(0, number) : l1id;
   fragment.global_id = 0x1000000 + number;
   fragment.source_id = {settings.source_id};
   fragment.bcid = provable.trigger(l1id).bcid;
@@ -91,6 +92,8 @@ inline std::vector<std::byte> sample_file(const SampleSettings& settings = {}) {
   file_settings.application = "test";
   file_settings.run.run_number = 431493;
   file_settings.provable = formats::ProvableMark{.seed = settings.seed};
+  if (settings.wrapped)
+    file_settings.free_strings.push_back(formats::IdsMark{formats::IdLayout{.bits = 24, .has_resets = false}}.text());
   storage::EventFileEncoder encoder(file_settings);
   const auto header = encoder.begin_file(kSampleTime, "01234567-89AB-4DEF-8123-456789ABCDEF");
   std::vector<std::byte> file(header.begin(), header.end());
