@@ -31,6 +31,7 @@ struct Options {
   bool effective = false;
   bool schema = false;
   bool reference = false;
+  bool alone = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -60,60 +61,83 @@ std::size_t values_given(const Configuration& configuration) {
   return given;
 }
 
-/// Checks one file; what is said of it for programs, or nothing where people have been told already.
-bool check_file(const std::string& file, const Options& options, Json& report) {
-  // A library of its own for each file: the plug-ins of one must not make another valid.
-  readout::Library library;
-  for (const std::string& plugin : options.plugins) {
+/// A configuration that is sound by all that Rodeo knows of its tables. `library` has its plug-ins, and lives longer.
+std::expected<Configuration, ConfigurationErrors> checked(const std::string& file, const std::vector<std::string>& overrides,
+                                                          const std::vector<std::string>& plugins,
+                                                          readout::Library& library) {
+  for (const std::string& plugin : plugins) {
     if (const auto loaded = library.plugins().load(plugin); !loaded) throw SetupError(loaded.error());
   }
   const auto tables = tables_for(file);
-  auto configuration = settings::load_configuration({.file = file, .overrides = options.overrides}, tables,
-                                                    library.registry(), library.plugins());
-  if (configuration) {
-    const bool has_readout =
-        std::ranges::any_of(tables, [](const settings::TableDeclaration& table) { return table.path == "readout"; });
-    ConfigurationErrors errors = has_readout ? readout::check_readout(*configuration) : ConfigurationErrors{};
-    if (configuration->table("emulator") != nullptr) {
-      if (const auto cards = emulator::emulator_of(*configuration); !cards)
-        errors.insert(errors.end(), cards.error().begin(), cards.error().end());
-    }
-    if (configuration->table("router") != nullptr) {
-      if (const auto plan = router::plan_router(*configuration); !plan)
-        errors.insert(errors.end(), plan.error().begin(), plan.error().end());
-    }
-    if (configuration->table("farm.node") != nullptr) {
-      if (const auto plan = farm::plan_node(*configuration); !plan)
-        errors.insert(errors.end(), plan.error().begin(), plan.error().end());
-    }
-    if (configuration->table("farm.recorder") != nullptr) {
-      if (const auto plan = farm::plan_recorder(*configuration); !plan)
-        errors.insert(errors.end(), plan.error().begin(), plan.error().end());
-    }
-    if (const auto job = network::network_job(*configuration); !job)
-      errors.insert(errors.end(), job.error().begin(), job.error().end());
-    const ConfigurationErrors of_system = process::check_control(*configuration);
-    errors.insert(errors.end(), of_system.begin(), of_system.end());
-    if (!errors.empty()) configuration = std::unexpected(std::move(errors));
+  auto configuration =
+      settings::load_configuration({.file = file, .overrides = overrides}, tables, library.registry(), library.plugins());
+  if (!configuration) return configuration;
+  const bool has_readout =
+      std::ranges::any_of(tables, [](const settings::TableDeclaration& table) { return table.path == "readout"; });
+  ConfigurationErrors errors = has_readout ? readout::check_readout(*configuration) : ConfigurationErrors{};
+  const auto add = [&](const auto& made) {
+    if (!made) errors.insert(errors.end(), made.error().begin(), made.error().end());
+  };
+  if (configuration->table("emulator") != nullptr) add(emulator::emulator_of(*configuration));
+  if (configuration->table("router") != nullptr) add(router::plan_router(*configuration));
+  if (configuration->table("farm.node") != nullptr) add(farm::plan_node(*configuration));
+  if (configuration->table("farm.recorder") != nullptr) add(farm::plan_recorder(*configuration));
+  add(network::network_job(*configuration));
+  const ConfigurationErrors of_system = process::check_control(*configuration);
+  errors.insert(errors.end(), of_system.begin(), of_system.end());
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  return configuration;
+}
+
+void report_errors(const ConfigurationErrors& errors, const Options& options, Json& entry) {
+  for (const Error& error : errors) {
+    entry["errors"].push_back(error_json(error));
+    if (options.format != OutputFormat::json) print_error(error);
   }
+}
+
+/// The configurations that a system file names, as its processes begin with them. Errors name the process. False: one is invalid.
+bool check_classes(const Configuration& system, const Options& options, Json& report) {
+  bool valid = true;
+  for (const process::ClassConfiguration& one : process::class_configurations(system)) {
+    readout::Library library;
+    auto found = checked(one.file.string(), one.overrides, {}, library);
+    if (found) continue;
+    valid = false;
+    for (Error& error : found.error()) error.what = fmt::format("process {}: {}", one.process, error.what);
+    Json entry = Json::object({{"file", one.file.string()}, {"valid", false}, {"errors", Json::array()}});
+    report_errors(found.error(), options, entry);
+    report.push_back(std::move(entry));
+  }
+  return valid;
+}
+
+/// Checks one file, and those that it names; what is said of it for programs, or nothing where people have been told already.
+bool check_file(const std::string& file, const Options& options, Json& report) {
+  // A library of its own for each file: the plug-ins of one must not make another valid.
+  readout::Library library;
+  const auto configuration = checked(file, options.overrides, options.plugins, library);
   Json entry = Json::object({{"file", file}, {"valid", configuration.has_value()}, {"errors", Json::array()}});
-  if (configuration) entry["configuration_sha256"] = settings::configuration_sha256(*configuration);
   if (!configuration) {
-    for (const Error& error : configuration.error()) {
-      entry["errors"].push_back(error_json(error));
-      if (options.format != OutputFormat::json) print_error(error);
-    }
-  } else if (options.effective) {
+    report_errors(configuration.error(), options, entry);
+    report.push_back(std::move(entry));
+    return false;
+  }
+  entry["configuration_sha256"] = settings::configuration_sha256(*configuration);
+  Json of_classes = Json::array();
+  const bool valid = options.alone || check_classes(*configuration, options, of_classes);
+  if (options.effective) {
     const Table values = effective_values(*configuration);
     entry["values"] = values.json();
     if (options.format != OutputFormat::json) values.print(options.format);
-  } else if (options.format == OutputFormat::table) {
+  } else if (options.format == OutputFormat::table && valid) {
     print(fmt::format("{}: valid, {} given\n", file, base::counted(values_given(*configuration), "value")));
-  } else if (options.format == OutputFormat::csv) {
+  } else if (options.format == OutputFormat::csv && valid) {
     print(fmt::format("{},valid\n", file));
   }
   report.push_back(std::move(entry));
-  return configuration.has_value();
+  for (const Json& one : of_classes.elements()) report.push_back(one);
+  return valid;
 }
 
 Result<ExitCode> check(const Options& options) {
@@ -153,6 +177,7 @@ void add_check(Command& root) {
   verb.flag("--schema", options->schema,
             "Print the JSON Schema (draft 7); knows the plug-ins of the files named, and of --plugin");
   verb.flag("--reference", options->reference, "Print the reference of every key as Markdown");
+  verb.flag("--alone", options->alone, "Of a system file: do not check the configurations of its classes");
   verb.option("--set", options->overrides, "Set a key as `rodeo readout --set` would").value_name("KEY=VALUE");
   verb.option("--plugin", options->plugins, "Load a plug-in that the files do not name").value_name("LIB");
   verb.output(options->format);

@@ -53,6 +53,11 @@ const Settings<ControlKeys>& control_settings() {
               "In a run the luminosity block goes on each so often (emulator.trigger.lumi_block_period of who assigns the "
               "triggers). 0s: when somebody says so, by `rodeo control advance`.",
               {.maximum = 8.64e13}),
+      setting(&C::umask, "umask",
+              "What files of the system lack in permissions, in octal: data, logs, run database and journal have 0640 "
+              "with 0027, directories 0750. It holds for the room, its agents and all that they start."),
+      setting(&C::group, "group",
+              "Group of these files: `directory` and what is made in it belongs to it. Empty: that of the user."),
   };
   return settings;
 }
@@ -153,6 +158,7 @@ class Check {
   ConfigurationErrors all() {
     refuse_other_than_plain_name(control_, "name", errors_);
     check_listen();
+    check_umask();
     check_hosts();
     if (control_.tables("process").empty())
       wrong(control_, "name", "a system without processes: there is no [[control.process]]",
@@ -189,6 +195,15 @@ class Check {
         {"control.not_loopback",
          fmt::format("control.listen: `{}` is not this computer's own address: others could reach the page", host),
          where_of(control_, "listen"), "127.0.0.1:PORT, and `ssh -L` from elsewhere"});
+  }
+
+  void check_umask() {
+    unsigned mask = 0;
+    const char* const end = keys_.umask.data() + keys_.umask.size();
+    const auto [last, failure] = std::from_chars(keys_.umask.data(), end, mask, 8);
+    if (failure == std::errc{} && last == end && mask <= 0777 && (mask & 0700) == 0) return;
+    errors_.push_back({"config.bad_value", fmt::format("control.umask: `{}` is no umask", keys_.umask),
+                       where_of(control_, "umask"), "octal digits that leave its owner all: 0027, 0022, 0077"});
   }
 
   void check_hosts() {
@@ -292,6 +307,38 @@ class Check {
 ConfigurationErrors check_control(const settings::Configuration& configuration) {
   const Table* const control = configuration.table("control");
   return control == nullptr ? ConfigurationErrors{} : Check(*control).all();
+}
+
+std::vector<ClassConfiguration> class_configurations(const settings::Configuration& configuration) {
+  std::vector<ClassConfiguration> found;
+  const Table* const control = configuration.table("control");
+  if (control == nullptr) return found;
+  const ControlKeys keys = control_settings().read(control->parameters());
+  const std::filesystem::path directory = keys.directory.empty() ? std::filesystem::path(keys.name) : keys.directory;
+  const std::string folder = (directory / "runs" / "000000").string();
+  for (const Table& table : control->tables("process")) {
+    const ProcessClassKeys one = process_class_settings().read(table.parameters());
+    if (one.configuration.empty()) continue;
+    for (std::uint32_t index = 0; index < one.count; ++index) {
+      const std::string name = one.count == 1 ? one.name : fmt::format("{}-{}", one.name, index + 1);
+      ClassConfiguration its{.process = name, .file = one.configuration, .overrides = one.set};
+      for (std::string& line : its.overrides) {
+        for (const auto& [place, text] : {std::pair<std::string, std::string>{"{index}", std::to_string(index)},
+                                          {"{number}", std::to_string(index + 1)},
+                                          {"{name}", name},
+                                          {"{system}", keys.name},
+                                          {"{run_directory}", folder}}) {
+          for (std::size_t at = line.find(place); at != std::string::npos; at = line.find(place, at + text.size()))
+            line.replace(at, place.size(), text);
+        }
+      }
+      const bool known = std::ranges::any_of(found, [&](const ClassConfiguration& other) {
+        return other.file == its.file && other.overrides == its.overrides;
+      });
+      if (!known) found.push_back(std::move(its));
+    }
+  }
+  return found;
 }
 
 }  // namespace rodeo::process

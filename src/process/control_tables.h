@@ -26,6 +26,8 @@ struct ControlKeys {
   std::chrono::nanoseconds choose_limit{std::chrono::seconds{30}};
   double patience = 1;
   std::chrono::nanoseconds lumi_block{0};
+  std::string umask = "0027";
+  std::string group;
 };
 
 /// [[control.process]]
@@ -59,6 +61,16 @@ const Settings<HostKeys>& host_settings();
 
 /// [control] and the tables below it.
 std::vector<settings::TableDeclaration> control_tables();
+
+/// The configuration of a class of processes, as one of its processes, or several alike, begin with it.
+struct ClassConfiguration {
+  std::string process;  ///< name of the first that has it
+  std::filesystem::path file;
+  std::vector<std::string> overrides;  ///< `set`, with {index} and so on replaced
+};
+
+/// Those of a sound system, each file with the same overrides once. Empty if the configuration has no [control].
+std::vector<ClassConfiguration> class_configurations(const settings::Configuration& configuration);
 
 /// What is wrong with a system beyond its keys: names that two processes would have, classes that lack what their kind needs, hosts that nobody
 /// declares, a page for everybody. Nothing if the configuration has no [control]. Codes control.bad_system, control.not_loopback.

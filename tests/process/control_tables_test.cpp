@@ -244,5 +244,48 @@ TEST_F(SystemFile, WithoutProcessesIsNone) {
   EXPECT_TRUE(errors("").empty()) << "and a file that says nothing of a system is nobody's here";
 }
 
+TEST_F(SystemFile, AUmaskIsOctalAndLeavesItsOwnerAll) {
+  for (const char* const good : {"0027", "027", "22", "0"})
+    EXPECT_EQ(wrong(kReadout, fmt::format("umask = \"{}\"", good)), "") << good;
+  for (const char* const bad : {"", "0x1b", "9", "0700", "01000", "rwx", "-1", "27 "})
+    EXPECT_EQ(wrong(kReadout, fmt::format("umask = \"{}\"", bad)),
+              fmt::format("config.bad_value: control.umask: `{}` is no umask", bad));
+}
+
+TEST_F(SystemFile, NamesTheConfigurationsThatItsProcessesBeginWithEachOnce) {
+  base::ComponentRegistry registry;
+  base::PluginHost plugins(registry, {});
+  const auto configuration = settings::load_configuration({.file = scratch_ / "system.toml",
+                                                           .text = R"(
+[control]
+name = "lab"
+[[control.process]]
+name = "readout"
+kind = "readout"
+configuration = "readout.toml"
+count = 2
+set = ["a={number}{index}", "b={system}-{name}", "c={run_directory}", "d={other}"]
+[[control.process]]
+name = "same"
+kind = "readout"
+configuration = "readout.toml"
+count = 3
+[[control.process]]
+name = "slow-control"
+kind = "program"
+command = ["true"]
+)",
+                                                           .environment = false},
+                                                          control_tables(), registry, plugins);
+  ASSERT_TRUE(configuration);
+  const auto found = class_configurations(*configuration);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].process, "readout-1");
+  EXPECT_EQ(found[0].overrides, (std::vector<std::string>{"a=10", "b=lab-readout-1", "c=lab/runs/000000", "d={other}"}));
+  EXPECT_EQ(found[1].overrides[0], "a=21");
+  EXPECT_EQ(found[1].file, scratch_ / "readout.toml");
+  EXPECT_EQ(found[2].process, "same-1");
+}
+
 }  // namespace
 }  // namespace rodeo::process

@@ -92,6 +92,29 @@ def test_check_and_schema_refuse_the_same(rodeo, write, schema, line, better):
         jsonschema.validate(tomllib.loads(broken), schema)
 
 
+SYSTEM = """
+[control]
+name = "lab"
+[[control.process]]
+name = "readout"
+kind = "readout"
+configuration = "class.toml"
+count = 2
+set = ["readout.rob[0].source_id=0x0061000{number}", "readout.builder.window={number}99"]
+"""
+
+
+def test_a_system_file_is_checked_with_the_configurations_of_its_classes(rodeo, write):
+    write(GOOD, "class.toml")
+    done = rodeo("check", write(SYSTEM, "system.toml"), exit_code=3)
+    assert done.stdout == "" and "readout-1" in done.stderr and "window" in done.stderr and "readout-2" not in done.stderr, "a window has 256 events or more: 199 are too few"
+    assert ": valid" in rodeo("check", "--alone", "system.toml").stdout
+    said = json.loads(rodeo("check", "system.toml", "-o", "json", exit_code=3).stdout)
+    assert [(each["file"].rpartition("/")[2], each["valid"]) for each in said] == [("system.toml", True), ("class.toml", False)]
+    assert said[1]["errors"][0]["what"].startswith("process readout-1: ")
+    assert ": valid" in rodeo("check", write(SYSTEM.replace("{number}99", "{number}999"), "system.toml")).stdout
+
+
 def test_all_errors_of_all_files_are_told(rodeo, write):
     first = write("[readout.builder]\ntime_out = 1\ntimeout = 10\n[readout.input]\ntype=\"generator\"\n", "first.toml")
     second = write("[readout.input]\n", "second.toml")

@@ -219,7 +219,7 @@ def _refuse_other_files(file, text):
 
 def check(rodeo, file, *, effective=False, overrides=()):
     """What `rodeo check` says of one file: {"file", "valid", "errors", "values"}. Raises Refused("control.check") if it says nothing that can be read."""
-    argv = [str(rodeo), "check", str(file), "-o", "json", *(["--effective"] if effective else []), *(f"--set={one}" for one in overrides)]
+    argv = [str(rodeo), "check", str(file), "--alone", "-o", "json", *(["--effective"] if effective else []), *(f"--set={one}" for one in overrides)]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=CHECK_LIMIT_S, stdin=subprocess.DEVNULL)
         answer = json.loads(done.stdout)
