@@ -123,6 +123,70 @@ def test_an_hdf5_file_whose_bytes_are_no_events_is_refused(rodeo, samples):
         assert not list(samples.glob("again*")), change
 
 
+def refused(rodeo, samples, change, said):
+    """That nothing is made of a changed copy of sound.h5."""
+    (samples / "x.h5").write_bytes((samples / "sound.h5").read_bytes())
+    with h5py.File(samples / "x.h5", "r+") as file:
+        change(file)
+    done = rodeo("data", "convert", "x.h5", "--output", "again", exit_code=1)
+    assert "error[data.damaged]" in done.stderr and said in done.stderr and "Traceback" not in done.stderr, (said, done.stderr)
+    assert not list(samples.glob("again*")), said
+
+
+def test_an_hdf5_file_that_contradicts_itself_is_refused(rodeo, samples):
+    rodeo("data", "convert", FILES[2], "--output", "sound.h5", "--compression", 0)
+
+    def header_bit(file):  # of the time, the BCID, the stream tag: no checksum of the event covers them
+        for word in (8, 16, 24):
+            file["bytes"][int(file["event/byte_offsets"][3]) + 4 * word] ^= 1
+
+    def swapped(file):
+        offsets, data = file["event/byte_offsets"][:].astype(int), file["bytes"][:]
+        events = [data[begin:end] for begin, end in zip(offsets[:-1], offsets[1:], strict=True)]
+        events[1], events[2] = events[2], events[1]
+        file["bytes"][...] = np.concatenate(events)
+        file["event/byte_offsets"][1:] = np.cumsum([len(event) for event in events])
+
+    def changed(name):
+        def change(file):
+            values = file[name][:]
+            values[1] += 1
+            file[name][...] = values
+        return change
+
+    def attribute(file):
+        file.attrs["left_out_events"] = 3
+
+    def without(name):
+        def change(file):
+            del file[name]
+        return change
+
+    refused(rodeo, samples, header_bit, "event 3 of /bytes")
+    refused(rodeo, samples, swapped, "is not what was written")
+    for name in ("event/bcid", "event/crc32", "fragment/status", "chunk/link", "chunk/offset", "fragment/chunk_offsets", "file/0"):
+        refused(rodeo, samples, changed(name), f"/{name} is not what was written")
+        refused(rodeo, samples, without(name), f"/{name} is not there" if name != "file/0" else "lacks")
+    refused(rodeo, samples, attribute, "attributes")
+    refused(rodeo, samples, lambda file: file.attrs.__delitem__("checksums"), "checksums")
+    refused(rodeo, samples, lambda file: file.create_dataset("event/mine", data=[1, 2]), "/event/mine")
+
+
+def test_an_hdf5_file_of_today_without_checksums_is_read_and_its_columns_are_looked_at(rodeo, samples):
+    rodeo("data", "convert", FILES[2], "--output", "sound.h5", "--compression", 0)
+    with h5py.File(samples / "sound.h5", "r+") as file:
+        del file.attrs["checksums"], file["event/crc32"]
+        file.attrs["version"] = 1
+    rodeo("data", "convert", "sound.h5", "--output", "one")
+    assert "8 events the same, 0 different" in rodeo("data", "diff", FILES[2], "one._0001.data").stdout
+
+    def bcid(file):
+        file["bytes"][int(file["event/byte_offsets"][2]) + 4 * 16] ^= 1
+
+    refused(rodeo, samples, bcid, "/event/bcid: that of event 2")
+    refused(rodeo, samples, lambda file: file.__delitem__("event/time_ns"), "/event/time_ns is not there")
+
+
 def test_a_tree_of_no_events_is_as_one_of_some(rodeo, samples):
     rodeo("data", "filter", FILES[0], "--l1id", "0", "--output", "none")
     rodeo("data", "convert", "none._0001.data", "--output", "none.root")

@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import sys
+import zlib
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from rodeo.data_tools import layout
 from rodeo.data_tools.pieces import CHUNK_FIELDS, EVENT_FIELDS, FRAGMENT_FIELDS, open_files, raw_pieces
 from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, end, names, needed, new_file, run, say
 
-FORMAT, VERSION = "rodeo-events", 1
+FORMAT, VERSION = "rodeo-events", 2
+READ = (1, 2)  # 1 has no checksums
 END = 0xffffffff  # in the place of an event's size
 SLAB = 1 << 20  # bytes of a chunk of the dataset of bytes, and what is read at once
 
@@ -73,13 +75,15 @@ class Written(io.RawIOBase):
 
 
 class Columns:
-    """Datasets that grow, compressed; of a group for each thing: event, fragment, chunk."""
+    """Datasets that grow, compressed; of a group for each thing: event, fragment, chunk. `checksums` has the CRC-32 of the values of each."""
 
     def __init__(self, file, level):
         self.file, self.options, self.rows = file, {"compression": "gzip", "compression_opts": level, "shuffle": True} if level else {}, {}
+        self.checksums = {}
 
     def append(self, name, values):
         values = np.asarray(values)
+        self.checksums[name] = zlib.crc32(_little(values), self.checksums.get(name, 0))
         if name not in self.rows:
             rows = SLAB if values.dtype == np.uint8 else 16384
             self.file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=values.dtype, chunks=(rows,), **self.options)
@@ -98,10 +102,12 @@ def convert(paths, output, level=4, form="table"):
     progress = Progress(f"converting to {output}", len(events))
     with new_file(output) as part, contextlib.closing(Written(part)) as written:
         with h5py.File(written, "w", libver="v110") as file:
-            describe(file, events, paths)
-            fill(Columns(file, level), events, paths, chunks, progress, written.check)
+            out = Columns(file, level)
+            describe(file, events, paths, out.checksums)
+            fill(out, events, paths, chunks, progress, written.check)
             file.attrs["events"] = file["event/l1_id"].shape[0] if "event/l1_id" in file else 0
             file.attrs["left_out_events"] = events.error_count
+            file.attrs["checksums"] = json.dumps(out.checksums | {"attributes": attributes_sum(file)})
         written.check()
     progress.finish()
     say_made(events, output, form)
@@ -148,13 +154,26 @@ def holds_chunk_records(events):
     return len(events) > 0 or "Rodeo-Format=1" in events.info(0).get("free_strings", [])
 
 
-def describe(file, events, paths):
+def _little(values):
+    """Bytes that are the same on every machine."""
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+
+
+def attributes_sum(file):
+    """CRC-32 of what the root and the records say in attributes, but the checksums themselves."""
+    said = {key: str(value) for key, value in file.attrs.items() if key != "checksums"}
+    names = [str(file[f"file/{number}"].attrs.get("name", "")) for number in range(int(file.attrs["files"]))]
+    return zlib.crc32(json.dumps([said, names], sort_keys=True).encode())
+
+
+def describe(file, events, paths, checksums):
     file.attrs.update({"format": FORMAT, "version": VERSION, "files": len(paths)})
     info = events.info(0)
     file.attrs["info"] = json.dumps(info, default=str)
     for number, path in enumerate(paths):
         records = layout.file_records(path)
         dataset = file.create_dataset(f"file/{number}", data=np.frombuffer(records, np.uint8))
+        checksums[f"file/{number}"] = zlib.crc32(records)
         dataset.attrs["name"] = os.fsencode(os.path.basename(path)).decode("utf-8", "backslashreplace")
 
 
@@ -173,6 +192,7 @@ def fill(out, events, paths, chunks, progress, check):
         base = totals["event.byte"]
         for field in EVENT_FIELDS:
             out.append(f"event/{field}", piece.columns[field])
+        out.append("event/crc32", piece.crcs)
         for field in FRAGMENT_FIELDS:
             out.append(field.replace(".", "/"), piece.columns[field])
         out.append("fragment/data_offset", (piece.fragment_at + base).astype(np.uint64))
@@ -200,11 +220,13 @@ def back(path):
     except OSError as error:
         raise Refused("data.unknown_kind", f"is no HDF5 file that can be read ({error})", path) from None
     with file:
-        if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
-            raise Refused("data.unknown_kind", "is an HDF5 file, but not one that `rodeo data convert` made", path, "its attribute `format` is to be rodeo-events, `version` 1")
+        if file.attrs.get("format") != FORMAT or file.attrs.get("version") not in READ:
+            raise Refused("data.unknown_kind", "is an HDF5 file, but not one that `rodeo data convert` made", path, "its attribute `format` is to be rodeo-events, `version` 1 or 2")
         records = [f"file/{number}" for number in range(max(1, int(file.attrs.get("files", 1))))]
         if "event/byte_offsets" not in file or not all(name in file for name in records):
             raise Refused("data.damaged", "the HDF5 file lacks what it should have", path)
+        if file.attrs["version"] != 1:
+            refuse_what_was_changed(file, path)
         out = sys.stdout.buffer
         out.write(struct.pack("<I", len(records)))
         for name in records:
@@ -214,6 +236,55 @@ def back(path):
         out.write(struct.pack("<I", END))
         out.flush()
     return 0
+
+
+def refuse_what_was_changed(file, path):
+    """Every dataset and attribute but /bytes, whose events have a checksum each, is what was written."""
+    try:
+        checksums = json.loads(file.attrs["checksums"])
+        attributes = checksums.pop("attributes")
+        checksums.pop("bytes", None)
+    except (KeyError, ValueError, AttributeError):
+        raise Refused("data.damaged", "the HDF5 file lacks its checksums", path) from None
+    if "event/crc32" not in checksums:
+        raise Refused("data.damaged", "the HDF5 file lacks the checksums of its events", path)
+    there = []
+    file.visititems(lambda name, item: there.append(name) if hasattr(item, "dtype") else None)
+    for name in sorted(set(there) - set(checksums) - {"bytes"}):
+        raise Refused("data.damaged", f"/{name} is not of what was written: it came later", path)
+    for name, checksum in checksums.items():
+        if name not in file:
+            raise Refused("data.damaged", f"/{name} is not there any more", path)
+        if _sum(file, name, path) != checksum:
+            raise Refused("data.damaged", f"/{name} is not what was written: its checksum does not hold", path, "convert the event files once more")
+    if attributes_sum(file) != attributes:
+        raise Refused("data.damaged", "the attributes are not what was written: their checksum does not hold", path)
+
+
+def _sum(file, name, path):
+    """CRC-32 of the values of a dataset, some at a time."""
+    dataset, checksum = file[name], 0
+    if not hasattr(dataset, "dtype") or dataset.ndim != 1:
+        return None
+    for at in range(0, dataset.shape[0], SLAB):
+        try:
+            checksum = zlib.crc32(_little(dataset[at:at + SLAB]), checksum)
+        except OSError as error:
+            raise Refused("data.damaged", f"/{name} cannot be read ({error})", path) from None
+    return checksum
+
+
+def _column(file, field, path):
+    if f"event/{field}" not in file:
+        raise Refused("data.damaged", f"/event/{field} is not there any more", path)
+    return _read(file, f"event/{field}", np.integer, path)
+
+
+def refuse_other_columns(columns, number, event, path):
+    """Of a file without checksums: the columns say what the header of the event says."""
+    for field, value in layout.header_fields(event).items():
+        if number >= len(columns[field]) or int(columns[field][number]) != value:
+            raise Refused("data.damaged", f"/event/{field}: that of event {number} is not what its bytes say", path, "convert the event files once more")
 
 
 def _read(file, name, kind, path, where=slice(None)):
@@ -232,14 +303,23 @@ def _send_events(file, path, out):
     there = file["bytes"].shape[0] if "bytes" in file and file["bytes"].ndim == 1 else 0
     if len(offsets) == 0 or offsets[0] != 0 or (sizes < 0).any() or (sizes >= END).any() or offsets[-1] != there:
         raise Refused("data.damaged", "the offsets of events do not fit their bytes", path)
+    checked = file.attrs["version"] != 1
+    columns = {} if checked else {field: _column(file, field, path) for field in layout.HEADER_FIELDS}
     progress, done, at = Progress(f"converting {path}", len(sizes)), 0, 0
     while done < len(sizes):
         count = max(1, int(np.searchsorted(np.cumsum(sizes[done:done + 100_000]), 8 * SLAB)))
         total = int(sizes[done:done + count].sum())
         slab, place = _read(file, "bytes", np.uint8, path, slice(at, at + total)).tobytes() if total else b"", 0
-        for size in sizes[done:done + count].tolist():
+        wanted = _read(file, "event/crc32", np.integer, path, slice(done, done + count)).tolist() if checked else [None] * count
+        for number, size in enumerate(sizes[done:done + count].tolist()):
+            event = slab[place:place + size]
+            if checked and (number >= len(wanted) or zlib.crc32(event) != wanted[number]):
+                raise Refused("data.damaged", f"event {done + number} of /bytes is not what was written: its checksum does not hold", path,
+                              "convert the event files once more")
+            if not checked:
+                refuse_other_columns(columns, done + number, event, path)
             out.write(struct.pack("<I", size))
-            out.write(slab[place:place + size])
+            out.write(event)
             place += size
         at, done = at + total, done + count
         progress(done)

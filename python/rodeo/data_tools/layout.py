@@ -32,6 +32,21 @@ def uncompressed(raw):
     return changed.tobytes() + payload + end
 
 
+HEADER_FIELDS = ("source_id", "status", "time_ns", "global_id", "run_type", "run_number", "lumi_block", "l1_id", "bcid", "trigger_type")
+
+
+def header_fields(raw):
+    """What the header of an event of version 5 says, by the names of columns; nothing of other bytes."""
+    if len(raw) < 96:
+        return {}
+    words = struct.unpack_from("<24I", raw)
+    if words[0] != EVENT or words[3] >> 16 != 0x0500 or 4 * (words[5] + 23) > len(raw):
+        return {}
+    status = struct.unpack_from(f"<{words[5]}I", raw, 24)
+    own = struct.unpack_from("<11I", raw, 28 + 4 * words[5])
+    return dict(zip(HEADER_FIELDS, (words[4], status[0] if status else 0, own[0] * 1_000_000_000 + own[1], own[3] << 32 | own[2], own[4], own[5], own[6], *own[7:10])))
+
+
 def data_of_fragments(raw):
     """Offset and size of the ROD data of each fragment in the bytes of an (uncompressed) event; -1 and 0 where a ROB holds no ROD that can be read."""
     word = struct.Struct("<I").unpack_from

@@ -1,6 +1,7 @@
 """Events of files a piece at a time: columns, raw bytes and the places of fragments and chunks, so that memory does not grow with the files."""
 
 import os
+import zlib
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ class RawPiece(NamedTuple):
     fragment_at: np.ndarray
     fragment_size: np.ndarray
     chunk_at: np.ndarray
+    crcs: np.ndarray  # CRC-32 of each event
 
 
 def open_files(paths):
@@ -45,7 +47,7 @@ def raw_pieces(events, paths, chunks):
     fields = [*EVENT_FIELDS, *FRAGMENT_FIELDS, *(CHUNK_FIELDS if chunks else ())]
     raw = iter(open_files(paths))
     for columns in events.iterate(fields, events=piece_of(events, paths)):
-        parts, fragment_at, fragment_size, at = [], [], [], 0
+        parts, crcs, fragment_at, fragment_size, at = [], [], [], [], 0
         offsets = np.zeros(columns.events + 1, np.uint64)
         for i in range(columns.events):
             event = next(raw)
@@ -54,9 +56,10 @@ def raw_pieces(events, paths, chunks):
                 fragment_at.append(at + place if place >= 0 else at)
                 fragment_size.append(length)
             parts.append(np.frombuffer(part, np.uint8))
+            crcs.append(zlib.crc32(part))
             at += len(part)
             offsets[i + 1] = at
         fragment_at = np.array(fragment_at, np.int64)
         chunk_at = layout.places_of_chunks(columns["chunk.size"], columns["fragment.chunk_offsets"], fragment_at) if chunks else np.zeros(0, np.int64)
         joined = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
-        yield RawPiece(columns, columns.events, joined, offsets, fragment_at, np.array(fragment_size, np.int64), chunk_at)
+        yield RawPiece(columns, columns.events, joined, offsets, fragment_at, np.array(fragment_size, np.int64), chunk_at, np.array(crcs, np.uint32))
