@@ -31,16 +31,16 @@ class PageCheck final : public DataCheck {
     check_->check(link, bytes);
   }
   void finish() override {
-    for (const std::uint8_t link : check_->silent_links())
+    for (const std::uint32_t link : check_->silent_links())
       silent_links_.push_back(fmt::format("silent_links: link {} ended, the others went on", link));
     if (settings_.heartbeat_frames) find_late_links();
   }
   std::uint64_t errors() const override { return check_->errors() + silent_links_.size() + late_links_.size(); }
   std::vector<NamedCount> counts() const override {
-    std::vector<NamedCount> list{{"pages", check_->counters().read(formats::SuperpageCounter::pages)}};
+    std::vector<NamedCount> list{{"pages", check_->count(formats::SuperpageCounter::pages)}};
     for (std::size_t i = 0; i < formats::kSuperpageCounters; ++i) {
       const auto counter = static_cast<formats::SuperpageCounter>(i);
-      const std::uint64_t count = check_->counters().read(counter);
+      const std::uint64_t count = check_->count(counter);
       if (formats::is_error(counter) && count != 0)
         list.push_back({std::string(formats::kSuperpageCounterInfo[i].name), count});
     }

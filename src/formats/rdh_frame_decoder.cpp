@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "base/error.h"
-#include "formats/rdh.h"
 
 namespace rodeo::formats {
 namespace {
@@ -51,10 +51,59 @@ DecodeBuffer::Capacity RdhFrameDecoder::finish_room() const {
   return {.runs = links_.size(), .entries = 0, .carry_bytes = links_.size() * options_.max_chunk_bytes};
 }
 
-// True if a page belongs to a frame that was joined at its begin, which it may itself be.
-bool RdhFrameDecoder::start_frame(Link& link, std::uint32_t orbit, std::uint32_t page_number, bool time_frame) {
+// Where a page is in the order of its link, which is joined. Page numbers, stop bits and orbits decide: a packet counter may be that of all links.
+RdhFrameDecoder::Order RdhFrameDecoder::order_of(const Link& link, const Rdh& page, std::uint32_t frame) const {
+  const std::uint32_t step = page.orbit() - link.orbit;
+  const bool begins = link.stopped && page.page_number() == 0;
+  if (link.open && frame == link.frame && !(options_.orbits_per_frame == 1 && page.page_number() == 0)) {
+    if (step == 0) return !link.stopped && page.page_number() == link.page_number + 1 ? Order::next : Order::gap;
+    // The next heartbeat frame of a time frame. Without a rule any orbit may be the next one.
+    const std::uint32_t wanted = orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step);
+    return begins && step == wanted ? Order::next : Order::gap;
+  }
+  if (!begins) return Order::gap;
+  if (options_.orbits_per_frame == 1) return Order::other_frame;
+  // A time frame that has no heartbeat frame in its last or first orbits is whole if frames come so seldom.
+  const std::uint32_t wanted = orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step);
+  return step == wanted ? Order::other_frame : Order::gap;
+}
+
+// What the page says of the rules of its endpoint, and which pages it says are missing.
+void RdhFrameDecoder::learn(const Link& link, const Rdh& page, Order order) {
+  const std::uint32_t step = page.orbit() - link.orbit;
+  const bool same_frame = step == 0 && !link.stopped;
+  const bool begins = link.stopped && page.page_number() == 0;
+  const bool packet_follows = page.packet_counter() == link.next_packet;
+  if (same_frame && order == Order::next) {
+    packets_.within_frame(packet_follows);
+    return;
+  }
+  if (begins) {
+    packets_.between_frames(packet_follows);
+    if (options_.orbits_per_frame != 1 && step != 0 && step < UINT32_C(1) << 31) orbits_.add(step);
+  }
+  if (same_frame && page.page_number() > link.page_number) {
+    counters_.add(lost_pages, page.page_number() - link.page_number - 1);
+  } else if (!packet_follows) {
+    ++doubtful_gaps_;
+    doubtful_pages_ += static_cast<std::uint8_t>(page.packet_counter() - link.next_packet);
+  }
+  if (packets_.settled()) count_packet_gaps();
+  if (packets_.certainly_shared()) doubtful_gaps_ = doubtful_pages_ = 0;
+}
+
+void RdhFrameDecoder::count_packet_gaps() {
+  if (doubtful_gaps_ == 0) return;
+  counters_.add(packet_gaps, std::exchange(doubtful_gaps_, 0));
+  counters_.add(lost_pages, std::exchange(doubtful_pages_, 0));
+}
+
+// True if a page belongs to a frame that was joined at its begin, which it may itself be. `follows`: it is the next one of its link.
+bool RdhFrameDecoder::start_frame(Link& link, const Rdh& page, bool follows) {
+  const std::uint32_t orbit = page.orbit();
   if (!link.joined) {
-    const bool begins = page_number == 0 && (options_.orbits_per_frame == 1 || time_frame);
+    const bool time_frame = (page.trigger_type() & rdh_trigger::kTimeFrame) != 0;
+    const bool begins = page.page_number() == 0 && (options_.orbits_per_frame == 1 || time_frame);
     if (!begins) {
       counters_.add(before_join);
       return false;
@@ -68,7 +117,7 @@ bool RdhFrameDecoder::start_frame(Link& link, std::uint32_t orbit, std::uint32_t
   link.frame = (orbit - link.phase) / options_.orbits_per_frame;
   link.parked = link.parked_end = 0;
   link.begin = nullptr;
-  const bool first = page_number == 0 && (orbit - link.phase) % options_.orbits_per_frame == 0;
+  const bool first = page.page_number() == 0 && (follows || (orbit - link.phase) % options_.orbits_per_frame == 0);
   if (!first) {
     counters_.add(no_begin);
     link.status |= chunk_status::kSoftwareTruncated;
@@ -171,23 +220,24 @@ std::size_t RdhFrameDecoder::decode(std::uint8_t link_id, std::span<const std::b
       }
       continue;
     }
-    bool gap = false;
-    if (link.joined && page.packet_counter() != link.next_packet) {
-      gap = true;
-      counters_.add(packet_gaps);
-      counters_.add(lost_pages, static_cast<std::uint8_t>(page.packet_counter() - link.next_packet));
-    }
-    link.next_packet = static_cast<std::uint8_t>(page.packet_counter() + 1);
     const std::uint32_t frame = (page.orbit() - link.phase) / options_.orbits_per_frame;
+    const Order order = link.joined ? order_of(link, page, frame) : Order::gap;
+    if (link.joined) learn(link, page, order);
+    link.next_packet = static_cast<std::uint8_t>(page.packet_counter() + 1);
+    link.orbit = page.orbit();
+    link.page_number = page.page_number();
     if (link.open && (frame != link.frame || (options_.orbits_per_frame == 1 && page.page_number() == 0))) {
-      counters_.add(no_stop);
-      link.status |= chunk_status::kSoftwareTruncated;
+      if (order != Order::other_frame) {
+        counters_.add(no_stop);
+        link.status |= chunk_status::kSoftwareTruncated;
+      }
       close(link, index, out);
     }
-    if (link.open && gap) link.status |= chunk_status::kSoftwareTruncated;
-    if (!link.open &&
-        !start_frame(link, page.orbit(), page.page_number(), (page.trigger_type() & rdh_trigger::kTimeFrame) != 0))
-      continue;
+    if (link.open && order == Order::gap) {
+      counters_.add(page_gaps);
+      link.status |= chunk_status::kSoftwareTruncated;
+    }
+    if (!link.open && !start_frame(link, page, order == Order::other_frame)) continue;
     if (link.begin == nullptr) link.begin = rest.data();
     link.end = rest.data() + page.memory_size();
     link.next = rest.data() + page.offset_next();
@@ -200,6 +250,7 @@ std::size_t RdhFrameDecoder::decode(std::uint8_t link_id, std::span<const std::b
 }
 
 void RdhFrameDecoder::finish(DecodeBuffer& out) {
+  if (packets_.own()) count_packet_gaps();
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
     if (!link.open) continue;

@@ -10,6 +10,8 @@
 
 #include "base/counters.h"
 #include "formats/decode_buffer.h"
+#include "formats/rdh.h"
+#include "formats/rdh_rules.h"
 
 namespace rodeo::formats {
 
@@ -20,6 +22,7 @@ enum class RdhFrameCounter : std::uint8_t {
   bad_rdh,
   skipped_bytes,
   wrong_link,
+  page_gaps,
   packet_gaps,
   lost_pages,
   no_stop,
@@ -40,8 +43,10 @@ inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCount
     {"bad_rdh", "superpages", "superpages whose rest was skipped because a header in them cannot be right"},
     {"skipped_bytes", "bytes", "bytes skipped after a bad header"},
     {"wrong_link", "pages", "pages skipped because they name another link than their superpage"},
-    {"packet_gaps", "gaps", "pages whose packet counter does not follow the link's last one"},
-    {"lost_pages", "pages", "pages missing at packet gaps (modulo 256: at least so many)"},
+    {"page_gaps", "gaps", "pages that do not follow the last one of their frame: pages of it are missing"},
+    {"packet_gaps", "gaps",
+     "pages whose packet counter does not follow the link's last one, where each link counts its own"},
+    {"lost_pages", "pages", "pages missing at these gaps (modulo 256: at least so many)"},
     {"no_stop", "frames", "frames cut short because another began before their stop bit"},
     {"no_begin", "frames", "frames whose first page is missing"},
     {"before_join", "pages", "pages dropped because their frame began before the stream was joined"},
@@ -56,7 +61,7 @@ constexpr bool is_anomaly(RdhFrameCounter counter) {
          counter != RdhFrameCounter::unfinished && counter != RdhFrameCounter::short_frames;
 }
 
-/// The decoder of one card for one worker. A frame is a run of one chunk: all pages of one link from a frame's first RDH to the end of its
+/// The decoder of one endpoint of a card for one worker. A frame is a run of one chunk: all pages of one link from a frame's first RDH to the end of its
 /// last payload, headers and padding between included. It points into its superpage, or, where it lies in several, into the DecodeBuffer.
 /// One thread calls; any thread reads counters(). Superpages may hold any bytes. Never allocates after construction.
 class RdhFrameDecoder {
@@ -102,6 +107,8 @@ class RdhFrameDecoder {
     bool stopped = false;  // its last page has the stop bit
     std::uint8_t status = 0;
     std::uint8_t next_packet = 0;
+    std::uint32_t orbit = 0;           // of its last page
+    std::uint32_t page_number = 0;     // of its last page
     std::uint32_t phase = 0;           // orbit of a frame's begin, modulo orbits_per_frame
     std::uint32_t frame = 0;           // what is open: its orbit divided by orbits_per_frame
     const std::byte* begin = nullptr;  // of the open frame in the superpage that is decoded
@@ -111,7 +118,11 @@ class RdhFrameDecoder {
     std::size_t parked_end = 0;        // of these, up to the end of the last payload
   };
 
-  bool start_frame(Link& link, std::uint32_t orbit, std::uint32_t page_number, bool time_frame);
+  enum class Order : std::uint8_t { next, gap, other_frame };
+  Order order_of(const Link& link, const Rdh& page, std::uint32_t frame) const;
+  void learn(const Link& link, const Rdh& page, Order order);
+  void count_packet_gaps();
+  bool start_frame(Link& link, const Rdh& page, bool follows);
   void mark_oversize(Link& link);
   void close(Link& link, LinkIndex index, DecodeBuffer& out);
   void park(Link& link, LinkIndex index);
@@ -124,6 +135,11 @@ class RdhFrameDecoder {
   std::vector<Link> links_;
   std::vector<JoinedParts> open_parts_;  // of each link, if they are asked for
   std::unique_ptr<std::byte[]> parked_;
+  PacketCounterRule packets_;
+  OrbitRule orbits_;
+  // Gaps of packet counters that are losses if each link has its own.
+  std::uint64_t doubtful_gaps_ = 0;
+  std::uint64_t doubtful_pages_ = 0;
   base::CounterBlock<RdhFrameCounter> counters_;
 };
 

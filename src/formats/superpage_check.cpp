@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "formats/rdh_payload.h"
@@ -106,29 +107,84 @@ std::uint64_t SuperpageCheck::errors() const {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < kSuperpageCounters; ++i) {
     const auto counter = static_cast<SuperpageCounter>(i);
-    if (is_error(counter)) sum += counters_.read(counter);
+    if (is_error(counter)) sum += count(counter);
   }
   return sum;
 }
 
 void SuperpageCheck::found(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected,
                            std::uint64_t value) {
-  counters_.add(what);
+  if (what == SuperpageCounter::orbit) {
+    ++orbit_errors_;
+  } else {
+    add(what);
+  }
   if (findings_.size() < settings_.most_findings) findings_.push_back({what, link, superpage_, offset, expected, value});
 }
 
-void SuperpageCheck::check(std::uint8_t link, std::span<const std::byte> superpage) {
-  counters_.add(superpages);
-  counters_.add(bytes, superpage.size());
-  const std::uint64_t now = counters_.read(bytes);
-  links_[link].alive_at = links_[link].seen_at == 0 ? now : links_[link].seen_at;
-  links_[link].seen_at = now;
+void SuperpageCheck::doubt(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected,
+                           std::uint64_t value, std::uint32_t step) {
+  if (doubts_full_) return;
+  if (doubts_.size() >= settings_.most_findings)
+    std::erase_if(doubts_, [&](const Doubt& doubt) { return !is_error_by_rules(doubt); });
+  doubts_full_ = doubts_.size() >= settings_.most_findings;
+  if (!doubts_full_) doubts_.push_back({{what, link, superpage_, offset, expected, value}, endpoint_number_, step});
+}
+
+bool SuperpageCheck::is_error_by_rules(const Doubt& doubt) const {
+  if (doubt.finding.what == packet_counter) return !endpoints_.at(doubt.endpoint)->packets.shared();
+  return orbits_.step() && *orbits_.step() != doubt.step;
+}
+
+// The counts of what depends on rules, by the rules as they are known now.
+void SuperpageCheck::judge() {
+  std::uint64_t packets = 0;
+  for (const auto& [number, endpoint] : endpoints_) packets += endpoint->packets.shared() ? 0 : endpoint->packet_errors;
+  counts_[static_cast<std::size_t>(packet_counter)].set(packets);
+  counts_[static_cast<std::size_t>(SuperpageCounter::orbit)].set(orbit_errors_ + orbits_.others());
+}
+
+std::vector<SuperpageFinding> SuperpageCheck::findings() const {
+  std::vector<SuperpageFinding> all = findings_;
+  for (const Doubt& doubt : doubts_) {
+    if (!is_error_by_rules(doubt)) continue;
+    all.push_back(doubt.finding);
+    if (doubt.finding.what == SuperpageCounter::orbit) {
+      SuperpageFinding& finding = all.back();
+      finding.expected = (finding.found - doubt.step + *orbits_.step()) & 0xffffffffU;
+    }
+  }
+  std::ranges::stable_sort(all, [](const SuperpageFinding& one, const SuperpageFinding& other) {
+    return std::pair(one.superpage, one.offset) < std::pair(other.superpage, other.offset);
+  });
+  if (all.size() > settings_.most_findings) all.resize(settings_.most_findings);
+  return all;
+}
+
+bool SuperpageCheck::shares_packet_counters() const {
+  return std::ranges::any_of(endpoints_, [](const auto& endpoint) { return endpoint.second->packets.shared(); });
+}
+
+void SuperpageCheck::check(std::uint8_t link, std::span<const std::byte> superpage, std::uint32_t endpoint) {
+  add(superpages);
+  add(bytes, superpage.size());
+  if (endpoint_ == nullptr || endpoint != endpoint_number_) {
+    auto& known = endpoints_[endpoint];
+    if (!known) known = std::make_unique<Endpoint>();
+    endpoint_ = known.get();
+    endpoint_number_ = endpoint;
+  }
+  Link& state = endpoint_->links[link];
+  const std::uint64_t now = count(bytes);
+  state.alive_at = state.seen_at == 0 ? now : state.seen_at;
+  state.seen_at = now;
   most_bytes_ = std::max<std::uint64_t>(most_bytes_, superpage.size());
   if (settings_.pattern == PagePattern::cru_internal) {
-    check_internal(links_[link], link, superpage);
+    check_internal(state, link, superpage);
   } else {
-    check_pages(links_[link], link, superpage);
+    check_pages(state, link, superpage);
   }
+  judge();
   ++superpage_;
 }
 
@@ -140,7 +196,7 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
     const std::size_t left = superpage.size() - at;
     if (left < kRdhBytes) return found(beyond_end, number, offset, kRdhBytes, left);
     const Rdh page = Rdh::read(superpage.data() + at);
-    counters_.add(pages);
+    add(pages);
     const std::uint32_t length = page.offset_next();
     if ((page.version() != 6 && page.version() != 7) || page.header_size() != kRdhBytes) {
       // Nothing that such a header says of sizes is worth anything.
@@ -154,15 +210,7 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
     if (page.link_id() != number) found(wrong_link, number, offset, number, page.link_id());
 
     const bool wanted = !link.packets_known || ++link.skipped >= settings_.every;
-    if (wanted) {
-      const std::uint64_t expected =
-          (link.packet + std::uint64_t{link.skipped}) % (std::uint64_t{settings_.packet_counter_max} + 1);
-      const bool follows = !link.packets_known || page.packet_counter() == expected;
-      if (!follows) found(packet_counter, number, offset, expected, page.packet_counter());
-      link.packet = !follows && !settings_.resynchronise ? static_cast<std::uint32_t>(expected) : page.packet_counter();
-      link.packets_known = true;
-      link.skipped = 0;
-    }
+    if (wanted) check_packet_counter(link, number, page, offset);
     check_heartbeat_frame(link, number, page, offset);
     if (settings_.time_frame_orbits != 0) check_time_frame(link, number, page, offset);
     if (sized) {
@@ -174,49 +222,85 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
   }
 }
 
-/// A frame is the pages of one orbit, numbered from 0, up to the one with the stop bit; the next is of the next orbit.
-void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
-  const std::uint32_t orbit = link.orbit + (link.ended ? 1 : 0);
-  const std::uint32_t page_number = link.ended ? 0 : (link.page_number + 1) & 0xffffU;
-  const bool orbit_follows = !link.orbit_known || page.orbit() == orbit;
-  const bool page_follows = !link.orbit_known || page.page_number() == page_number;
-  if (settings_.heartbeat_frames && !orbit_follows) found(SuperpageCounter::orbit, number, offset, orbit, page.orbit());
-  if (settings_.heartbeat_frames && orbit_follows && !page_follows)
-    found(SuperpageCounter::page_number, number, offset, page_number, page.page_number());
-  if (link.orbit_known && orbit_follows && link.ended) most_orbits_ = std::max(most_orbits_, ++orbits_here_);
-  if (!link.first_orbit) link.first_orbit = page.orbit();
-  link.orbit = orbit_follows || settings_.resynchronise ? page.orbit() : orbit;
-  link.page_number = orbit_follows && !page_follows && !settings_.resynchronise ? page_number : page.page_number();
-  link.ended = page.stop();
-  link.orbit_known = true;
+// Of a page that is to be checked. What it means is known when the rule is.
+void SuperpageCheck::check_packet_counter(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
+  const std::uint64_t period = std::uint64_t{settings_.packet_counter_max} + 1;
+  const auto expected = static_cast<std::uint32_t>((link.packet + std::uint64_t{link.skipped}) % period);
+  const bool follows = !link.packets_known || page.packet_counter() == expected;
+  if (!follows) {
+    ++endpoint_->packet_errors;
+    if (!endpoint_->packets.certainly_shared()) doubt(packet_counter, number, offset, expected, page.packet_counter());
+  }
+  link.packet = !follows && !settings_.resynchronise ? expected : page.packet_counter();
+  link.packets_known = true;
+  link.skipped = 0;
 }
 
-std::optional<std::uint32_t> SuperpageCheck::first_orbit(std::uint8_t link) const { return links_[link].first_orbit; }
+/// A frame is the pages of one orbit, numbered from 0, up to the one with the stop bit.
+void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
+  const std::uint32_t packet = std::exchange(link.last_packet, page.packet_counter());
+  const std::uint32_t last_orbit = std::exchange(link.orbit, page.orbit());
+  const std::uint32_t page_number = link.ended ? 0 : (link.page_number + 1) & 0xffffU;
+  const bool ended = std::exchange(link.ended, page.stop());
+  link.page_number = page.page_number();
+  if (!std::exchange(link.orbit_known, true)) {
+    if (!link.first_orbit) link.first_orbit = page.orbit();
+    return;
+  }
+  const std::uint64_t period = std::uint64_t{settings_.packet_counter_max} + 1;
+  const bool packet_follows = page.packet_counter() == (packet + std::uint64_t{1}) % period;
+  const bool page_follows = page.page_number() == page_number;
+  const std::uint32_t step = page.orbit() - last_orbit;
+  if (!settings_.heartbeat_frames) return;
+  if (!ended && step != 0) return found(SuperpageCounter::orbit, number, offset, last_orbit, page.orbit());
+  if (page_follows && !ended) endpoint_->packets.within_frame(packet_follows);
+  if (page_follows && ended) endpoint_->packets.between_frames(packet_follows);
+  if (!page_follows) found(SuperpageCounter::page_number, number, offset, page_number, page.page_number());
+  if (!ended) return;
+  // Orbits wrap: what is more than half of their range ahead lies behind.
+  if (step == 0 || step >= UINT32_C(1) << 31) {
+    found(SuperpageCounter::orbit, number, offset, last_orbit + orbits_.step().value_or(1), page.orbit());
+    return;
+  }
+  orbits_.add(step);
+  constexpr std::uint64_t kFirst = 64;  // until so many are known any step may turn out to be wrong
+  if (orbits_.steps() <= kFirst || orbits_.step() != step)
+    doubt(SuperpageCounter::orbit, number, offset, 0, page.orbit(), step);
+  if (orbits_.step().value_or(step) == step) most_orbits_ = std::max(most_orbits_, orbits_here_ += step);
+}
 
-std::vector<std::uint8_t> SuperpageCheck::silent_links() const {
-  // Orbits wrap: all are counted from one of them.
-  const auto some = std::ranges::find_if(links_, [](const Link& link) { return link.first_orbit.has_value(); });
-  if (some == links_.end()) return {};
-  const auto since = [&](std::uint32_t orbit) {
-    return std::int64_t{static_cast<std::int32_t>(orbit - *some->first_orbit)};
+std::optional<std::uint32_t> SuperpageCheck::first_orbit(std::uint8_t link) const {
+  return endpoint_ == nullptr ? std::nullopt : endpoint_->links[link].first_orbit;
+}
+
+std::vector<std::uint32_t> SuperpageCheck::silent_links() const {
+  struct Known {
+    std::uint32_t number;  // endpoint << 8 | link
+    const Link* link;
   };
+  std::vector<Known> links;
+  for (const auto& [number, endpoint] : endpoints_) {
+    for (std::uint32_t i = 0; i < endpoint->links.size(); ++i) {
+      if (endpoint->links[i].first_orbit) links.push_back({number << 8 | i, &endpoint->links[i]});
+    }
+  }
+  if (links.empty()) return {};
+  // Orbits wrap: all are counted from one of them.
+  const std::uint32_t some = *links.front().link->first_orbit;
+  const auto since = [&](std::uint32_t orbit) { return std::int64_t{static_cast<std::int32_t>(orbit - some)}; };
   std::int64_t oldest = 0;
   std::int64_t newest = 0;
-  std::uint64_t count = 0;
-  for (const Link& link : links_) {
-    if (!link.first_orbit) continue;
-    ++count;
-    oldest = std::min(oldest, since(*link.first_orbit));
-    newest = std::max(newest, since(link.orbit));
+  for (const Known& known : links) {
+    oldest = std::min(oldest, since(*known.link->first_orbit));
+    newest = std::max(newest, since(known.link->orbit));
   }
   const std::int64_t many_orbits = std::max((newest - oldest) / 8, std::int64_t{4} * most_orbits_);
-  const std::uint64_t all_bytes = counters_.read(bytes);
-  const std::uint64_t many_bytes = std::max(all_bytes / 8, 4 * count * most_bytes_);
-  std::vector<std::uint8_t> silent;
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    const Link& link = links_[i];
-    if (link.first_orbit && newest - since(link.orbit) > many_orbits && all_bytes - link.alive_at > many_bytes)
-      silent.push_back(static_cast<std::uint8_t>(i));
+  const std::uint64_t all_bytes = count(bytes);
+  const std::uint64_t many_bytes = std::max(all_bytes / 8, 4 * links.size() * most_bytes_);
+  std::vector<std::uint32_t> silent;
+  for (const Known& known : links) {
+    if (newest - since(known.link->orbit) > many_orbits && all_bytes - known.link->alive_at > many_bytes)
+      silent.push_back(known.number);
   }
   return silent;
 }
@@ -291,7 +375,7 @@ void SuperpageCheck::check_internal(Link& link, std::uint8_t number, std::span<c
   std::uint32_t page_number = 0;
   for (std::size_t at = 0; at < superpage.size(); at += settings_.page_bytes, ++page_number) {
     const auto page = superpage.subspan(at, std::min<std::size_t>(settings_.page_bytes, superpage.size() - at));
-    counters_.add(pages);
+    add(pages);
     if (page.size() < 32) return found(beyond_end, number, static_cast<std::uint32_t>(at), 32, page.size());
     const std::uint32_t first = word_at(page, 0);
     const std::uint32_t expected = link.pattern_known ? link.pattern : first;

@@ -1,18 +1,22 @@
 // Checks what a CRU or C-RORC wrote into superpages, as ReadoutCard's acceptance test does and more: RDH sizes, packet counters, heartbeat frames
-// without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages").
+// without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages"). Rules that differ between detectors are learnt.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/counters.h"
 #include "formats/provable.h"
 #include "formats/rdh.h"
+#include "formats/rdh_rules.h"
 
 namespace rodeo::formats {
 
@@ -53,9 +57,10 @@ inline constexpr std::array<base::CounterInfo, kSuperpageCounters> kSuperpageCou
     {"no_offset", "superpages", "superpages whose rest was skipped because a page has no offset to the next"},
     {"beyond_end", "superpages", "superpages with a page beyond what the card reported"},
     {"wrong_link", "pages", "pages of another link than their superpage"},
-    {"packet_counter", "pages", "pages whose packet counter does not follow the last one of the link"},
+    {"packet_counter", "pages",
+     "pages whose packet counter does not follow the last one of the link, where each link counts by itself"},
     {"orbit", "pages",
-     "pages that begin no frame of the next orbit: heartbeat frames before them are missing, or have no end"},
+     "pages that begin no frame of the orbit that is due: heartbeat frames before them are missing, or have no end"},
     {"page_number", "pages", "pages whose number in their heartbeat frame does not follow the last one's"},
     {"time_frame", "pages", "pages that begin a time frame, but not a superpage"},
     {"payload", "pages", "pages whose payload is not the pattern"},
@@ -68,11 +73,12 @@ struct SuperpageCheckSettings {
       kRdhPageBytes;                       ///< of pages without headers; the most that a page with one has; a multiple of 32
   std::uint32_t packet_counter_max = 255;  ///< after which it restarts at 0
   std::uint32_t every = 1;                 ///< packet counter and payload of one page in so many; 1 to 255
-  bool heartbeat_frames = true;            ///< a link sends one each orbit: orbits and page numbers follow each other
-  std::uint32_t time_frame_orbits = 256;   ///< 0: not checked
-  bool resynchronise = true;               ///< go on from what was found; otherwise every later page is wrong too
-  std::uint64_t seed = 1;                  ///< of provable payload
-  std::size_t most_findings = 10'000;      ///< that are kept in words; all are counted
+  bool heartbeat_frames = true;  ///< a link sends frames of one orbit each: orbits and page numbers follow each other
+  std::uint32_t time_frame_orbits = 256;  ///< 0: not checked
+  bool resynchronise =
+      true;  ///< go on from the packet counter and the payload that were found; otherwise every later page is wrong too
+  std::uint64_t seed = 1;              ///< of provable payload
+  std::size_t most_findings = 10'000;  ///< that are kept in words; all are counted
 };
 
 /// One error: where, and what was there instead.
@@ -87,24 +93,31 @@ struct SuperpageFinding {
 /// "packet_counter: link 3, superpage 17, byte 8192: expected 5, found 7".
 std::string describe(const SuperpageFinding& finding);
 
-/// One thread calls; any thread reads counters(). Superpages may hold any bytes; every page is finite work. Allocates only for findings.
+/// One thread calls; any thread reads count() and errors(). Superpages may hold any bytes; every page is finite work. Allocates only for findings, and for
+/// the first superpage of an endpoint.
 class SuperpageCheck {
  public:
   explicit SuperpageCheck(const SuperpageCheckSettings& settings);
 
-  /// Checks what the card wrote into one superpage of a link. Superpages of a link come in order.
-  void check(std::uint8_t link, std::span<const std::byte> superpage);
+  /// Checks what the card wrote into one superpage of a link. Superpages of a link come in order. `endpoint`: links of one may share a packet counter.
+  void check(std::uint8_t link, std::span<const std::byte> superpage, std::uint32_t endpoint = 0);
 
-  const base::CounterBlock<SuperpageCounter>& counters() const { return counters_; }
+  /// By the rules as they are known so far: what looked like an error may turn out to be the rule, and what looked like the rule an error.
+  std::uint64_t count(SuperpageCounter counter) const { return counts_[static_cast<std::size_t>(counter)].get(); }
   std::uint64_t errors() const;
-  const std::vector<SuperpageFinding>& findings() const { return findings_; }
+  /// In the order of superpages; at most so many as errors(). Of the thread that checks.
+  std::vector<SuperpageFinding> findings() const;
 
+  /// Whether links of some endpoint share their packet counter. Of the thread that checks, as all below.
+  bool shares_packet_counters() const;
+  const OrbitRule& orbits() const { return orbits_; }
   /// Of the first page of a link; nothing if none came.
   std::optional<std::uint32_t> first_orbit(std::uint8_t link) const;
   /// Links that fell silent: but for their last superpage, which a stop may have flushed, they brought nothing in the last eighth of the data, nor while
   /// four superpages of every link came; and their last orbit is as far behind the newest one of all links. (Links that differ in speed are behind in
   /// one of the two.)
-  std::vector<std::uint8_t> silent_links() const;
+  /// Each as endpoint << 8 | link.
+  std::vector<std::uint32_t> silent_links() const;
 
  private:
   struct Link {
@@ -120,12 +133,25 @@ class SuperpageCheck {
     std::uint32_t page_number = 0;  // in its heartbeat frame
     std::uint32_t packet = 0;       // counter of the last page that was checked
     std::uint32_t skipped = 0;      // pages since
+    std::uint32_t last_packet = 0;  // counter of the last page
     std::uint32_t next_frame = 0;   // orbit
     std::uint32_t pattern = 0;      // counter that comes next
+  };
+  struct Endpoint {
+    std::array<Link, 256> links{};
+    PacketCounterRule packets;
+    std::uint64_t packet_errors = 0;  // unless its links share the counter
+  };
+  // A finding that is an error by some rules and none by others.
+  struct Doubt {
+    SuperpageFinding finding;
+    std::uint32_t endpoint = 0;
+    std::uint32_t step = 0;  // of orbits
   };
 
   void check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
   void check_internal(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
+  void check_packet_counter(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset);
   void check_heartbeat_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset);
   void check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset);
   template <typename Write>
@@ -133,17 +159,28 @@ class SuperpageCheck {
                    Write write);
   void check_payload(Link& link, std::uint8_t number, const Rdh& page, std::span<const std::byte> payload,
                      std::uint32_t offset, bool wanted);
+  void add(SuperpageCounter counter, std::uint64_t n = 1) { counts_[static_cast<std::size_t>(counter)].add(n); }
   void found(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected, std::uint64_t value);
+  void doubt(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected, std::uint64_t value,
+             std::uint32_t step = 0);
+  bool is_error_by_rules(const Doubt& doubt) const;
+  void judge();
 
   SuperpageCheckSettings settings_;
   Provable provable_;
-  std::array<Link, 256> links_{};
-  std::uint32_t orbits_here_ = 0;  // that began in this superpage, one after the other
-  std::uint32_t most_orbits_ = 1;  // in a superpage
+  std::map<std::uint32_t, std::unique_ptr<Endpoint>> endpoints_;
+  std::uint32_t endpoint_number_ = 0;  // of the superpage that is checked
+  Endpoint* endpoint_ = nullptr;
+  OrbitRule orbits_;
+  std::uint64_t orbit_errors_ = 0;  // whatever the rule
+  std::uint32_t orbits_here_ = 0;   // that began in this superpage, one after the other
+  std::uint32_t most_orbits_ = 1;   // in a superpage
   std::uint64_t most_bytes_ = 0;
   std::uint64_t superpage_ = 0;
-  base::CounterBlock<SuperpageCounter> counters_;
+  std::array<base::Gauge<std::uint64_t>, kSuperpageCounters> counts_;
   std::vector<SuperpageFinding> findings_;
+  std::vector<Doubt> doubts_;
+  bool doubts_full_ = false;
 };
 
 // The patterns, for who makes them. Each returns the counter that comes next; sizes are multiples of the pattern's unit (16, 4 and 32 bytes), a rest is

@@ -44,18 +44,19 @@ std::size_t next_page(std::span<const std::byte> file, std::size_t from) {
 // Nothing in a dump says where superpages begin. All pages of one have the same link, and a time frame begins one: so pages of a link up to the
 // next time frame are taken for one, with what is no page behind them.
 template <typename Visit>
-void for_each_superpage(std::span<const std::byte> file, Visit visit) {
+void for_each_superpage(std::span<const std::byte> file, const DumpEndpoints& endpoints, Visit visit) {
   for (std::size_t at = 0; at < file.size();) {
     const std::size_t begin = at;
     std::optional<Rdh> page = page_at(file, at);
     const std::optional<Rdh> first = page;
-    while (page && page->link_id() == first->link_id() && at - begin < kLongestSuperpage &&
-           (at == begin || (page->trigger_type() & rdh_trigger::kTimeFrame) == 0)) {
+    const std::uint32_t endpoint = first ? endpoints.of(*first) : 0;
+    while (page && page->link_id() == first->link_id() && endpoints.of(*page) == endpoint &&
+           at - begin < kLongestSuperpage && (at == begin || (page->trigger_type() & rdh_trigger::kTimeFrame) == 0)) {
       at += page->offset_next();
       page = page_at(file, at);
     }
     if (!page) at = next_page(file, std::min(at, file.size()));
-    visit(first ? static_cast<std::uint8_t>(first->link_id()) : std::uint8_t{0}, begin, at);
+    visit(first ? static_cast<std::uint8_t>(first->link_id()) : std::uint8_t{0}, endpoint, begin, at);
   }
 }
 
@@ -68,18 +69,25 @@ PagePattern pattern_of_payload(const Rdh& page, std::span<const std::byte> paylo
 }
 
 // What is in the headers: links, their frames, and what the payload and the length of time frames are.
-void survey(std::span<const std::byte> file, std::uint64_t seed, SuperpageDumpInfo& info) {
-  std::map<std::uint8_t, SuperpageDumpInfo::Link> links;
-  std::map<std::uint8_t, std::uint32_t> frame_of_link;
+void survey(std::span<const std::byte> file, const DumpEndpoints& endpoints, std::uint64_t seed, SuperpageDumpInfo& info) {
+  std::map<std::uint32_t, SuperpageDumpInfo::Link> links;
+  std::map<std::uint32_t, std::uint32_t> frame_of_link;
   std::map<std::uint32_t, std::uint64_t> lengths;
+  std::uint64_t all_lengths = 0;
   for_each_page(file, [&](std::size_t at) {
     const Rdh page = Rdh::read(file.data() + at);
-    const auto number = static_cast<std::uint8_t>(page.link_id());
+    const std::uint32_t number = endpoints.of(page) << 8 | page.link_id();
     const auto payload =
         file.subspan(at).first(std::min<std::size_t>(page.memory_size(), file.size() - at)).subspan(kRdhBytes);
     const auto [entry, is_new] = links.try_emplace(number);
     SuperpageDumpInfo::Link& link = entry->second;
-    if (is_new) link = {.link = number, .fee_id = static_cast<std::uint16_t>(page.fee_id()), .first_orbit = page.orbit()};
+    if (is_new) {
+      link = {.link = static_cast<std::uint8_t>(page.link_id()),
+              .cru = static_cast<std::uint16_t>(page.cru_id()),
+              .endpoint = static_cast<std::uint8_t>(page.endpoint()),
+              .fee_id = static_cast<std::uint16_t>(page.fee_id()),
+              .first_orbit = page.orbit()};
+    }
     ++link.pages;
     link.payload_bytes += payload.size();
     link.heartbeat_frames += page.stop() ? 1 : 0;
@@ -87,17 +95,33 @@ void survey(std::span<const std::byte> file, std::uint64_t seed, SuperpageDumpIn
     if (info.pattern == PagePattern::unknown) info.pattern = pattern_of_payload(page, payload, seed);
     if ((page.trigger_type() & rdh_trigger::kTimeFrame) != 0) {
       const auto [frame, first] = frame_of_link.try_emplace(number, page.orbit());
-      if (const std::uint32_t length = page.orbit() - frame->second; length != 0) ++lengths[length];
+      if (const std::uint32_t length = page.orbit() - frame->second; length != 0) {
+        ++lengths[length];
+        ++all_lengths;
+      }
       frame->second = page.orbit();
     }
     return true;
   });
   for (const auto& [number, link] : links) info.links.push_back(link);
   const auto most = std::ranges::max_element(lengths, {}, [](const auto& length) { return length.second; });
-  if (most != lengths.end()) info.time_frame_orbits = most->first;
+  if (most != lengths.end() && most->second * 2 >= all_lengths) info.time_frame_orbits = most->first;
 }
 
 }  // namespace
+
+DumpEndpoints::DumpEndpoints(std::span<const std::byte> file) {
+  for_each_page(file, [&](std::size_t at) {
+    numbers_.try_emplace(key_of(Rdh::read(file.data() + at)), static_cast<std::uint32_t>(numbers_.size()));
+    return numbers_.size() <= kMost;
+  });
+  if (numbers_.size() > kMost) numbers_.clear();
+}
+
+std::uint32_t DumpEndpoints::of(const Rdh& page) const {
+  const auto number = numbers_.find(key_of(page));
+  return number == numbers_.end() ? 0 : number->second;
+}
 
 bool starts_like_superpages(std::span<const std::byte> file) { return is_page(file, 0) || starts_like_internal(file); }
 
@@ -112,38 +136,43 @@ void for_each_page(std::span<const std::byte> file, const std::function<bool(std
 SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed,
                                          const std::function<void(std::uint64_t)>& worked) {
   SuperpageDumpInfo info;
-  if (starts_like_internal(file)) {
+  const bool internal = starts_like_internal(file);
+  const DumpEndpoints endpoints(internal ? std::span<const std::byte>() : file);
+  if (internal) {
     info.pattern = PagePattern::cru_internal;
   } else {
-    survey(file, seed, info);
+    survey(file, endpoints, seed, info);
   }
   SuperpageCheck check({.pattern = info.pattern,
                         .time_frame_orbits = info.time_frame_orbits,
                         .seed = seed,
                         .most_findings = Findings::kListed});
   std::vector<std::size_t> begins;
-  std::array<std::size_t, 256> last_begins{};  // by link
+  std::map<std::uint32_t, std::size_t> last_begins;  // by endpoint and link
   std::size_t told = 0;
-  const auto look = [&](std::uint8_t link, std::size_t begin, std::size_t end) {
+  const auto look = [&](std::uint8_t link, std::uint32_t endpoint, std::size_t begin, std::size_t end) {
     if (worked) worked(begin - std::exchange(told, begin));
     begins.push_back(begin);
-    last_begins[link] = begin;
-    check.check(link, file.subspan(begin, end - begin));
+    last_begins[endpoint << 8 | link] = begin;
+    check.check(link, file.subspan(begin, end - begin), endpoint);
   };
-  if (info.pattern == PagePattern::cru_internal) {
+  if (internal) {
     for (std::size_t at = 0; at < file.size(); at += kLongestSuperpage)
-      look(0, at, std::min(at + kLongestSuperpage, file.size()));
+      look(0, 0, at, std::min(at + kLongestSuperpage, file.size()));
   } else {
-    for_each_superpage(file, look);
+    for_each_superpage(file, endpoints, look);
   }
   if (worked) worked(file.size() - told);
-  for (std::size_t i = 0; i < kSuperpageCounters; ++i)
-    info.counters[i] = check.counters().read(static_cast<SuperpageCounter>(i));
-  for (const SuperpageFinding& finding : check.findings())
+  for (std::size_t i = 0; i < kSuperpageCounters; ++i) info.counters[i] = check.count(static_cast<SuperpageCounter>(i));
+  info.shared_packet_counters = check.shares_packet_counters();
+  info.orbit_step = check.orbits().step();
+  info.orbits_differ = !info.orbit_step && check.orbits().steps() > 0;
+  const std::vector<SuperpageFinding> findings = check.findings();
+  for (const SuperpageFinding& finding : findings)
     info.findings.add(begins[finding.superpage] + finding.offset, describe(finding));
-  info.findings.add_unlisted(check.errors() - check.findings().size());
-  for (const std::uint8_t link : check.silent_links())
-    info.findings.add(last_begins[link], fmt::format("silent_links: link {} ends here, the others go on", link));
+  info.findings.add_unlisted(check.errors() - findings.size());
+  for (const std::uint32_t link : check.silent_links())
+    info.findings.add(last_begins[link], fmt::format("silent_links: link {} ends here, the others go on", link & 0xffU));
   return info;
 }
 

@@ -2,10 +2,13 @@
 // (docs/formats/rdh.md, "Dumps").
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +21,8 @@ namespace rodeo::formats {
 struct SuperpageDumpInfo {
   struct Link {
     std::uint8_t link = 0;
+    std::uint16_t cru = 0;
+    std::uint8_t endpoint = 0;
     std::uint16_t fee_id = 0;  ///< of its first page
     std::uint64_t pages = 0;
     std::uint64_t payload_bytes = 0;
@@ -28,12 +33,30 @@ struct SuperpageDumpInfo {
 
   PagePattern pattern = PagePattern::unknown;  ///< of the first payload that is one
   std::uint32_t time_frame_orbits = 0;         ///< between time frames, most often; 0: there are no two
-  std::vector<Link> links;                     ///< by number; none without headers (cru_internal)
+  bool shared_packet_counters = false;         ///< of the links of some endpoint
+  std::optional<std::uint32_t>
+      orbit_step;              ///< between two frames of a link, most often; nothing: it differs, or there are no two
+  bool orbits_differ = false;  ///< there are steps, and none is the usual one
+  std::vector<Link> links;     ///< by endpoint and number; none without headers (cru_internal)
   std::array<std::uint64_t, kSuperpageCounters> counters{};
   Findings findings;  ///< offsets are those of the file
 
   std::uint64_t counter(SuperpageCounter which) const { return counters[static_cast<std::size_t>(which)]; }
   bool sound() const { return findings.total() == 0; }
+};
+
+/// What tells the endpoints apart whose pages lie in one file. Where there are more than can be, all are taken for one: headers are damaged.
+class DumpEndpoints {
+ public:
+  explicit DumpEndpoints(std::span<const std::byte> file);
+  /// The number of the page's endpoint in the order in which they first came, from 0.
+  std::uint32_t of(const Rdh& page) const;
+  std::size_t count() const { return std::max<std::size_t>(numbers_.size(), 1); }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  static std::uint32_t key_of(const Rdh& page) { return static_cast<std::uint32_t>(page.endpoint()) << 12 | page.cru_id(); }
+  std::map<std::uint32_t, std::uint32_t> numbers_;
 };
 
 /// True if the file begins with an RDH that another follows at its offset, or with what a CRU's internal generator sends.

@@ -9,11 +9,12 @@ namespace rodeo::input {
 
 /// Those of this list, and all that begin with "lost_", as a plug-in's may.
 constexpr bool is_loss(std::string_view counter) {
-  constexpr std::array<std::string_view, 21> kLosses{"card_links_down",
+  constexpr std::array<std::string_view, 22> kLosses{"card_links_down",
                                                      "card_lost_packets",
                                                      "sequence_gaps",
                                                      "bad_marker",
                                                      "bad_trailer",
+                                                     "page_gaps",
                                                      "packet_gaps",
                                                      "bad_rdh",
                                                      "skipped_bytes",

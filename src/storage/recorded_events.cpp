@@ -184,29 +184,63 @@ Result<RecordingTable> read_block_recording(std::span<const std::byte> file, con
   }
 }
 
-Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std::function<void()>& between) {
-  std::bitset<256> seen;
+namespace {
+
+/// The frames of one endpoint of a dump.
+struct EndpointFrames {
+  std::vector<std::uint8_t> links;
+  std::vector<std::uint16_t> numbers;  ///< of the links, in the file
+  std::optional<RdhFrameDecoder> decoder;
+};
+
+/// The endpoints of a dump with their links. A link has its own number, unless links of two endpoints have the same one: then 256 is added for every endpoint
+/// that came before its own.
+std::vector<EndpointFrames> endpoints_of(std::span<const std::byte> file, const DumpEndpoints& known) {
+  std::vector<std::bitset<256>> seen(known.count());
   for_each_page(file, [&](std::size_t at) {
-    seen.set(Rdh::read(file.data() + at).link_id());
+    const Rdh page = Rdh::read(file.data() + at);
+    seen[known.of(page)].set(page.link_id());
     return true;
   });
-  std::vector<std::uint8_t> links;
-  std::vector<std::uint16_t> numbers;
-  for (std::size_t link = 0; link < seen.size(); ++link) {
-    if (!seen.test(link)) continue;
-    links.push_back(static_cast<std::uint8_t>(link));
-    numbers.push_back(static_cast<std::uint16_t>(link));
+  std::bitset<256> all;
+  bool same = false;
+  for (const auto& links : seen) {
+    same = same || (all & links).any();
+    all |= links;
   }
-  if (links.empty()) {
+  std::vector<EndpointFrames> endpoints(seen.size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    for (std::size_t link = 0; link < 256; ++link) {
+      if (!seen[i].test(link)) continue;
+      endpoints[i].links.push_back(static_cast<std::uint8_t>(link));
+      endpoints[i].numbers.push_back(static_cast<std::uint16_t>(link + (same ? 256 * i : 0)));
+    }
+  }
+  return endpoints;
+}
+
+}  // namespace
+
+Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std::function<void()>& between) {
+  const DumpEndpoints known(file);
+  std::vector<EndpointFrames> endpoints = endpoints_of(file, known);
+  if (endpoints.front().links.empty()) {
     return std::unexpected(Error{"data.no_page", "the dump has no page with a header: its bytes belong to no event", "",
                                  "it is what a CRU's internal generator sends; `rodeo data verify` checks it"});
   }
   constexpr std::uint32_t kLongestFrame = 8 << 20;
+  const auto longest = static_cast<std::uint32_t>(std::min<std::size_t>(kLongestFrame, file.size()));
   TableMaker maker(file, kOrbit);
-  RdhFrameDecoder decoder({.max_chunk_bytes = kLongestFrame, .parts = &maker.parts}, links);
-  DecodeBuffer buffer(decoder.room() + decoder.finish_room());
-  const auto take = [&] {
-    maker.take(buffer, numbers, [](std::span<const std::byte> bytes) {
+  DecodeBuffer::Capacity room{};
+  for (EndpointFrames& endpoint : endpoints) {
+    endpoint.decoder.emplace(RdhFrameDecoder::Options{.max_chunk_bytes = longest, .parts = &maker.parts}, endpoint.links);
+    const auto own = endpoint.decoder->room() + endpoint.decoder->finish_room();
+    room.runs = std::max(room.runs, own.runs);
+    room.carry_bytes = std::max(room.carry_bytes, own.carry_bytes);
+  }
+  DecodeBuffer buffer(room);
+  const auto take = [&](const EndpointFrames& endpoint) {
+    maker.take(buffer, endpoint.numbers, [](std::span<const std::byte> bytes) {
       return bytes.size() >= kRdhBytes ? std::optional(Rdh::read(bytes.data()).orbit()) : std::nullopt;
     });
   };
@@ -214,36 +248,44 @@ Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std
   std::size_t begin = 0;
   std::size_t end = 0;
   std::uint8_t link = 0;
+  std::uint32_t from_endpoint = 0;
   std::uint64_t skipped = 0;
   std::size_t calls = 0;
   const auto decode = [&] {
     if (++calls % 1024 == 0) between();
     const auto superpage = file.subspan(begin, end - begin);
+    EndpointFrames& endpoint = endpoints[from_endpoint];
     for (std::size_t from = 0; from < superpage.size();) {
-      from += decoder.decode(link, superpage, from, buffer);
-      take();
+      from += endpoint.decoder->decode(link, superpage, from, buffer);
+      take(endpoint);
     }
   };
   for_each_page(file, [&](std::size_t at) {
     const Rdh page = Rdh::read(file.data() + at);
-    if (at != end || page.link_id() != link || end == 0) {
+    if (at != end || page.link_id() != link || known.of(page) != from_endpoint || end == 0) {
       decode();
       skipped += at - end;
       begin = at;
       link = static_cast<std::uint8_t>(page.link_id());
+      from_endpoint = known.of(page);
     }
     end = std::min<std::size_t>(at + page.offset_next(), file.size());
     return true;
   });
   decode();
   skipped += file.size() - end;
-  decoder.finish(buffer);
-  take();
+  std::array<std::uint64_t, kRdhFrameCounters> counts{};
+  for (EndpointFrames& endpoint : endpoints) {
+    endpoint.decoder->finish(buffer);
+    take(endpoint);
+    for (std::size_t i = 0; i < kRdhFrameCounters; ++i)
+      counts[i] += endpoint.decoder->counters().read(static_cast<RdhFrameCounter>(i));
+  }
   RecordingTable table = maker.group();
   for (std::size_t i = 0; i < kRdhFrameCounters; ++i) {
     const auto counter = static_cast<RdhFrameCounter>(i);
     if (is_anomaly(counter) && counter != RdhFrameCounter::skipped_bytes)
-      name(table.damage, decoder.counters().read(counter), kRdhFrameCounterInfo[i].help);
+      name(table.damage, counts[i], kRdhFrameCounterInfo[i].help);
   }
   name(table.damage, skipped, "bytes that are in no page");
   return table;

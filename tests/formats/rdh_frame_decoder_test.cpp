@@ -180,7 +180,8 @@ TEST(RdhFrames, AMissingPageMarksItsFrame) {
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(frames[0].status, chunk_status::kSoftwareTruncated);
   EXPECT_EQ(frames[1].status, 0);
-  EXPECT_EQ(count(decoder, RdhFrameCounter::packet_gaps), 1u);
+  EXPECT_EQ(count(decoder, RdhFrameCounter::page_gaps), 1u);
+  EXPECT_EQ(count(decoder, RdhFrameCounter::packet_gaps), 0u);
   EXPECT_EQ(count(decoder, RdhFrameCounter::lost_pages), 1u);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -90,11 +91,18 @@ class RdhTwin {
   }
   void add(const Rdh& page, std::span<const std::byte> bytes) {
     if (page.link_id() != link_) return close(chunk_status::kSoftwareMalformed);
-    const bool gap = joined_ && page.packet_counter() != packet_;
-    packet_ = static_cast<std::uint8_t>(page.packet_counter() + 1);
-    if (open_ && (open_->number != number(page) || (orbits_ == 1 && page.page_number() == 0)))
-      close(chunk_status::kSoftwareTruncated);
-    if (open_ && gap) open_->status |= chunk_status::kSoftwareTruncated;
+    const bool in_frame = open_ && open_->number == number(page) && !(orbits_ == 1 && page.page_number() == 0);
+    const bool follows = joined_ && last_ && is_next(page, in_frame);
+    if (joined_ && last_ && last_->stop() && page.page_number() == 0 && orbits_ > 1) {
+      const std::uint32_t step = page.orbit() - last_->orbit();
+      if (step != 0 && step < 1U << 31) {
+        ++steps_[step];
+        ++all_steps_;
+      }
+    }
+    last_ = page;
+    if (open_ && !in_frame) close(follows ? 0 : chunk_status::kSoftwareTruncated);
+    if (open_ && !follows) open_->status |= chunk_status::kSoftwareTruncated;
     if (!open_) {
       if (!joined_) {
         if (page.page_number() != 0 || (orbits_ > 1 && (page.trigger_type() & rdh_trigger::kTimeFrame) == 0)) return;
@@ -103,7 +111,7 @@ class RdhTwin {
       }
       open_.emplace();
       open_->number = number(page);
-      if (page.page_number() != 0 || (page.orbit() - phase_) % orbits_ != 0)
+      if (page.page_number() != 0 || (!follows && (page.orbit() - phase_) % orbits_ != 0))
         open_->status |= chunk_status::kSoftwareTruncated;
     }
     open_->bytes.insert(open_->bytes.end(), bytes.begin(), bytes.end());
@@ -111,13 +119,27 @@ class RdhTwin {
     open_->padding = page.offset_next() - page.memory_size();
     if (page.stop() && (page.orbit() - phase_) % orbits_ == orbits_ - 1) close(0);
   }
+  bool is_next(const Rdh& page, bool in_frame) const {
+    if (in_frame && page.orbit() == last_->orbit()) return !last_->stop() && page.page_number() == last_->page_number() + 1;
+    if (!last_->stop() || page.page_number() != 0) return false;
+    if (orbits_ == 1) return !in_frame;
+    // The step that more than half of all have; the first one is 1, and without such a step any is right.
+    const std::uint32_t step = page.orbit() - last_->orbit();
+    if (all_steps_ == 0) return step == 1;
+    for (const auto& [one, times] : steps_) {
+      if (times * 2 > all_steps_) return one == step;
+    }
+    return true;
+  }
   std::uint32_t number(const Rdh& page) const { return (page.orbit() - phase_) / orbits_; }
 
   const std::uint32_t orbits_;
   const std::uint32_t max_bytes_;
   const std::uint8_t link_;
   bool joined_ = false;
-  std::uint8_t packet_ = 0;
+  std::optional<Rdh> last_;
+  std::map<std::uint32_t, std::uint64_t> steps_;
+  std::uint64_t all_steps_ = 0;
   std::uint32_t phase_ = 0;
   std::optional<OpenFrame> open_;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "formats/rdh_payload.h"
 #include "formats/superpage_check.h"
@@ -44,7 +45,7 @@ class SlowSuperpageCheck {
         wanted = ++since_[link] >= settings_.every;
         if (wanted) {
           const std::uint64_t next = (*packet_[link] + since_[link]) % (std::uint64_t{settings_.packet_counter_max} + 1);
-          if (counter != next) add(SuperpageCounter::packet_counter);
+          if (counter != next) ++packet_errors_;
           packet_[link] = settings_.resynchronise ? counter : next;
           since_[link] = 0;
         }
@@ -52,7 +53,7 @@ class SlowSuperpageCheck {
         packet_[link] = counter;
         since_[link] = 0;
       }
-      heartbeat_frame(link, word(5), word(9) & 0xffff, (word(9) >> 16 & 0xff) != 0);
+      heartbeat_frame(link, {word(5), word(9) & 0xffff, counter, (word(9) >> 16 & 0xff) != 0});
       time_frame(link, word(8), word(5), at);
       if (sized) {
         payload(link, superpage.subspan(at, memory), wanted);
@@ -63,9 +64,15 @@ class SlowSuperpageCheck {
     }
   }
 
-  std::array<std::uint64_t, kSuperpageCounters> counts{};
+  /// By the rules that all pages have shown.
+  std::uint64_t count(std::size_t i) const {
+    if (i == static_cast<std::size_t>(SuperpageCounter::packet_counter)) return packets_.shared() ? 0 : packet_errors_;
+    if (i == static_cast<std::size_t>(SuperpageCounter::orbit)) return orbit_errors_ + orbits_.others();
+    return counts[i];
+  }
 
  private:
+  std::array<std::uint64_t, kSuperpageCounters> counts{};
   static std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t at) {
     std::uint64_t word = 0;
     for (std::size_t i = 0; i < 4; ++i) word |= static_cast<std::uint64_t>(bytes[at + i]) << 8 * i;
@@ -73,23 +80,32 @@ class SlowSuperpageCheck {
   }
   void add(SuperpageCounter counter) { ++counts[static_cast<std::size_t>(counter)]; }
 
-  struct Last {
+  struct Page {
     std::uint64_t orbit;
-    std::uint64_t page;
+    std::uint64_t number;
+    std::uint64_t packet;
+    bool stop;
   };
-  /// What comes next is kept, not what was.
-  void heartbeat_frame(std::uint8_t link, std::uint64_t orbit, std::uint64_t page, bool stop) {
-    Last now{orbit, page};
-    if (const std::optional<Last> next = last_[link]) {
-      if (orbit != next->orbit) {
-        if (settings_.heartbeat_frames) add(SuperpageCounter::orbit);
-        if (!settings_.resynchronise) now.orbit = next->orbit;
-      } else if (page != next->page) {
-        if (settings_.heartbeat_frames) add(SuperpageCounter::page_number);
-        if (!settings_.resynchronise) now.page = next->page;
-      }
+  void heartbeat_frame(std::uint8_t link, const Page& page) {
+    const std::optional<Page> last = std::exchange(last_[link], page);
+    if (!last || !settings_.heartbeat_frames) return;
+    if (!last->stop && page.orbit != last->orbit) {
+      ++orbit_errors_;
+      return;
     }
-    last_[link] = stop ? Last{(now.orbit + 1) % (1ULL << 32), 0} : Last{now.orbit, (now.page + 1) % 65536};
+    if (page.number != (last->stop ? 0 : (last->number + 1) % 65536)) {
+      add(SuperpageCounter::page_number);
+    } else {
+      const bool follows = page.packet == (last->packet + 1) % (std::uint64_t{settings_.packet_counter_max} + 1);
+      last->stop ? packets_.between_frames(follows) : packets_.within_frame(follows);
+    }
+    if (!last->stop) return;
+    const std::uint64_t step = (page.orbit + (1ULL << 32) - last->orbit) % (1ULL << 32);
+    if (step == 0 || step >= 1ULL << 31) {
+      ++orbit_errors_;
+    } else {
+      orbits_.add(static_cast<std::uint32_t>(step));
+    }
   }
   void time_frame(std::uint8_t link, std::uint64_t trigger, std::uint64_t orbit, std::size_t at) {
     const std::uint64_t length = settings_.time_frame_orbits;
@@ -153,7 +169,11 @@ class SlowSuperpageCheck {
   std::map<std::uint8_t, std::optional<std::uint64_t>> packet_;
   std::map<std::uint8_t, std::uint64_t> since_;
   std::map<std::uint8_t, std::optional<std::uint64_t>> frame_;
-  std::map<std::uint8_t, std::optional<Last>> last_;  // as the next page must be
+  std::map<std::uint8_t, std::optional<Page>> last_;
+  PacketCounterRule packets_;
+  OrbitRule orbits_;
+  std::uint64_t packet_errors_ = 0;
+  std::uint64_t orbit_errors_ = 0;
   std::map<std::uint8_t, std::optional<std::uint64_t>> pattern_;
 };
 

@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     slow.check(3, superpage);
   }
   for (std::size_t i = 0; i < kSuperpageCounters; ++i)
-    FUZZ_CHECK(fast.counters().read(static_cast<SuperpageCounter>(i)) == slow.counts[i]);
-  FUZZ_CHECK(fast.findings().size() == fast.errors());
+    FUZZ_CHECK(fast.count(static_cast<SuperpageCounter>(i)) == slow.count(i));
+  FUZZ_CHECK(fast.findings().size() <= fast.errors());
 
   // And all of it as a file.
   const SuperpageDumpInfo info = inspect_superpage_dump(bytes, 1);

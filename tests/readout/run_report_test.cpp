@@ -191,7 +191,7 @@ TEST(RunReport, AChunkThatNobodyCountsIsNoticed) {
 TEST(RunReport, AnInputThatWasCutOffIsNoGoodRun) {
   for (const char* counter :
        {"chunks_cut_off", "triggers_cut_off", "triggers_missed", "cards_cut_off", "card_lost_packets", "card_links_down",
-        "sequence_gaps", "lost_blocks", "bad_marker", "packet_gaps", "lost_pages", "bad_rdh"}) {
+        "sequence_gaps", "lost_blocks", "bad_marker", "page_gaps", "packet_gaps", "lost_pages", "bad_rdh"}) {
     ReadoutStatus status = status_of(100, 100, {});
     status.input.push_back({counter, 1});
     EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete) << counter;

@@ -25,6 +25,7 @@ _DAMAGE = (
     "lost_blocks",
     "bad_marker",
     "bad_trailer",
+    "page_gaps",
     "packet_gaps",
     "lost_pages",
     "bad_rdh",
