@@ -116,6 +116,7 @@ void Columns::grow_chunks(std::size_t least) {
   chunk_data_offsets.cut_to(chunk_rows_ + 1);
   chunk_data_offsets.grow(least + 1);
   chunk_room_ = chunks.room();
+  sources_ = chunks.column<std::uint32_t>(at(ChunkField::source_id));
   links_ = chunks.column<std::uint32_t>(at(ChunkField::link));
   statuses_ = chunks.column<std::uint16_t>(at(ChunkField::status));
   sizes_ = chunks.column<std::uint32_t>(at(ChunkField::size));
@@ -149,6 +150,7 @@ std::optional<DecodeError> Columns::chunk_records(std::span<const std::byte> rod
   if (chunk_room_ - chunk_rows_ < most) grow_chunks(chunk_rows_ + most);
   ChunkRows rows{links_, statuses_, sizes_, chunk_rows_};
   const auto wrong = visit_chunks(rod_data, rows);
+  if (sources_ != nullptr) std::fill(sources_ + chunk_rows_, sources_ + rows.row, source_);
   chunk_count_ += rows.row - chunk_rows_;
   chunk_rows_ = rows.row;
   return wrong;
@@ -218,6 +220,7 @@ void Columns::event(const EventFields& fields, std::uint32_t status, std::size_t
 void Columns::fragment(const RobView& rob, const RodView* rod, const AbsentLinks& absent) {
   end_fragment();
   in_fragment_ = true;
+  source_ = rob.source_id.value;
   if (!fragments.any()) return;
   fragments.add_row();
   const RodHeader header = rod == nullptr ? RodHeader{} : rod->header;
@@ -237,6 +240,7 @@ void Columns::fragment(const RobView& rob, const RodView* rod, const AbsentLinks
 void Columns::fragment(std::uint32_t source_id, std::uint32_t l1id, std::size_t bytes) {
   end_fragment();
   in_fragment_ = true;
+  source_ = source_id;
   if (!fragments.any()) return;
   fragments.add_row();
   for (std::size_t field = 0; field < kFragmentFields.size(); ++field) fragments.set(field, 0);

@@ -48,7 +48,7 @@ enum class FragmentField : std::uint8_t {
   size,
   count,
 };
-enum class ChunkField : std::uint8_t { link, status, size, count };
+enum class ChunkField : std::uint8_t { source_id, link, status, size, count };
 
 struct FieldInfo {
   std::string_view name;
@@ -82,6 +82,7 @@ inline constexpr std::array<FieldInfo, static_cast<std::size_t>(FragmentField::c
     {"fragment.size", Width::u32},
 }};
 inline constexpr std::array<FieldInfo, static_cast<std::size_t>(ChunkField::count)> kChunkFields{{
+    {"chunk.source_id", Width::u32},  // of its fragment: link ids are those of one ROB
     {"chunk.link", Width::u32},
     {"chunk.status", Width::u16},
     {"chunk.size", Width::u32},
@@ -193,6 +194,7 @@ class Columns {
     ++chunk_count_;
     if (!chunk_level_) return;
     if (chunk_rows_ == chunk_room_) grow_chunks(chunk_rows_ + 1);
+    if (sources_ != nullptr) sources_[chunk_rows_] = source_;
     if (links_ != nullptr) links_[chunk_rows_] = link;
     if (statuses_ != nullptr) statuses_[chunk_rows_] = status;
     if (sizes_ != nullptr) sizes_[chunk_rows_] = static_cast<std::uint32_t>(bytes.size());
@@ -222,6 +224,8 @@ class Columns {
   std::uint32_t file_ = 0;
   bool in_fragment_ = false;
   bool chunk_level_ = false;
+  std::uint32_t source_ = 0;  // of the fragment
+  std::uint32_t* sources_ = nullptr;
   std::uint32_t* links_ = nullptr;
   std::uint16_t* statuses_ = nullptr;
   std::uint32_t* sizes_ = nullptr;

@@ -30,7 +30,8 @@ class Totals:
         self.events = self.flagged = self.bytes = 0
         self.sizes, self.times, self.incomplete_times = Counter(), Counter(), Counter()
         self.bcids = np.zeros(4096, np.int64)
-        self.fragments, self.missing, self.links, self.robs_of_links = Counter(), Counter(), Counter(), {}
+        self.fragments, self.missing = Counter(), Counter()
+        self.links, self.known_links = Counter(), set()  # each by its ROB and its id: links of two ROBs may have one id
 
     def add(self, columns, chunks):
         self.events += columns.events
@@ -50,13 +51,14 @@ class Totals:
                 # A link is in a fragment or is not, however many chunks it has there.
                 fragment = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)[of_chunk]
                 pairs = np.unique(fragment << np.uint64(32) | columns["chunk.link"][of_chunk].astype(np.uint64))
-                links = (pairs & np.uint64(0xffffffff)).astype(np.uint32)
-                _count(self.links, links)
-                self.robs_of_links.update((link, rob) for link in np.unique(links).tolist())
+                links, counts = np.unique((pairs & np.uint64(0xffffffff)).astype(np.uint32), return_counts=True)
+                for link, count in zip(links.tolist(), counts.tolist(), strict=True):
+                    self.links[rob, link] += count
+                    self.known_links.add((rob, link))
 
     def missing_by_link(self):
-        """How many fragments of its ROB each link is not in: (link, count), the worst first."""
-        lacking = {link: self.fragments[rob] - self.links[link] for link, rob in self.robs_of_links.items()}
+        """How many fragments of its ROB each link is not in: ((ROB, link), count), the worst first."""
+        lacking = {(rob, link): self.fragments[rob] - self.links[rob, link] for rob, link in self.known_links}
         return sorted(((link, count) for link, count in lacking.items() if count > 0), key=lambda one: (-one[1], one[0]))
 
 
@@ -72,8 +74,8 @@ def _arrays(counter):
 
 
 def named_links(events, files):
-    """Links that the files say they have, with their ROBs: one that is silent for the whole run is in no chunk."""
-    links = {}
+    """Links that the files say they have, each with its ROB: one that is silent for the whole run is in no chunk."""
+    links = set()
     for number in range(min(files, MOST_HEADERS)):
         try:
             strings = events.info(number).get("free_strings", [])
@@ -82,7 +84,7 @@ def named_links(events, files):
         for text in strings:
             match = LINKS.fullmatch(text)
             for first, count in LINK.findall(match[2]) if match else ():
-                links.update((int(first, 16) + i, int(match[1], 16)) for i in range(int(count or 1)))
+                links.update((int(match[1], 16), int(first, 16) + i) for i in range(int(count or 1)))
     return links
 
 
@@ -92,7 +94,7 @@ def read(paths):
     fields = ["status", "size", "time_ns", "bcid", "fragment.source_id", "fragment.missing_links", *(["chunk.link"] if chunks else [])]
     totals, progress = Totals(), Progress("reading", len(events))
     if chunks:
-        totals.robs_of_links.update(named_links(events, len(paths)))
+        totals.known_links.update(named_links(events, len(paths)))
     for columns in events.iterate(fields, events=piece_of(events, paths)):
         totals.add(columns, chunks)
         progress(totals.events)
@@ -178,9 +180,11 @@ def draw_missing(ax, totals):
         ax.grid(visible=False)
         return
     shown = worst[:MOST_LINKS][::-1]
-    ax.barh([f"{link:#010x}" for link, _ in shown], [100 * count / totals.fragments[totals.robs_of_links[link]] for link, count in shown], color=ORANGE)
+    several = len(totals.fragments) > 1
+    names = [f"{rob:#x} / {link:#x}" if several else f"{link:#010x}" for (rob, link), _ in shown]
+    ax.barh(names, [100 * count / max(1, totals.fragments[rob]) for (rob, _), count in shown], color=ORANGE)
     ax.tick_params(axis="y", labelsize=7.5)
-    ax.set(xlabel="fragments without the link [%]", ylabel="link id")
+    ax.set(xlabel="fragments without the link [%]", ylabel="ROB / link id" if several else "link id")
     if len(worst) > MOST_LINKS:
         ax.set_title(f"Missing links: the {MOST_LINKS} worst of {len(worst)}")
 

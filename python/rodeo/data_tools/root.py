@@ -10,7 +10,7 @@ from rodeo.data_tools.running import Progress, end, names, needed, new_file, run
 def convert(paths, output, form="table"):
     uproot, ak = needed("uproot", "converting to ROOT"), needed("awkward", "converting to ROOT")
     events = open_files(paths)
-    groups = {"fragment": FRAGMENT_FIELDS, **({"chunk": CHUNK_FIELDS} if holds_chunk_records(events) else {})}
+    groups = {"fragment": FRAGMENT_FIELDS, **({"chunk": ("chunk.source_id", *CHUNK_FIELDS)} if holds_chunk_records(events) else {})}
     progress = Progress(f"converting to {output}", len(events))
     with new_file(output) as part:
         with uproot.recreate(part) as file:
