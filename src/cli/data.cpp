@@ -14,6 +14,7 @@
 #include "formats/event_check.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
+#include "formats/header_checks.h"
 #include "formats/recording_info.h"
 #include "formats/rob.h"
 #include "formats/superpage_dump.h"
@@ -204,6 +205,10 @@ Properties describe_dump(const DataFile& file, const SuperpageDumpInfo& info) {
   p.add("payload", "payload_bytes", Cell(payload, size_text(payload)));
   p.add("pattern of the payload", "pattern", std::string(pattern_name(info.pattern)));
   p.add("heartbeat frames", "heartbeat_frames", Cell(frames, grouped(frames)));
+  p.add("packet counters", "packet_counters",
+        info.shared_packet_counters ? Cell("shared", "links share one") : Cell("own", "each link has its own"));
+  p.add("orbits from frame to frame", "orbit_step",
+        info.orbit_step ? Cell(*info.orbit_step) : Cell(Json(), info.orbits_differ ? "differ" : "unknown"));
   p.add("orbits of a time frame", "time_frame_orbits",
         info.time_frame_orbits == 0 ? Cell(Json(), "unknown") : Cell(info.time_frame_orbits));
   p.add("sound", "sound", Cell(info.sound(), info.sound() ? "yes" : "no", info.sound() ? Style::good : Style::bad));
@@ -271,15 +276,17 @@ Table event_table(bool with_file) {
 }
 
 // What the list says of events that nothing speaks against.
-std::string status_of(const FullEventView& event, std::span<const std::string> names, FileCrc crc) {
+std::string status_of(const FullEventView& event, std::span<const std::string> names, FileCrc crc, HeaderProof proof) {
   std::vector<std::string> said(names.begin(), names.end());
-  if (crc == FileCrc::wrong && !event.header_not_proven()) said.push_back("header not proven");
+  if (proof != HeaderProof::holds && crc == FileCrc::wrong && !event.header_not_proven())
+    said.push_back("header not proven");
   if (crc != FileCrc::holds && event.checksum_type != ChecksumType::adler32) said.push_back("not verified");
   return joined_or_ok(said);
 }
 
 void add_event_row(Table& table, const std::string& path, bool with_file, const EventBlock& block,
-                   std::span<const std::byte> bytes, EventChecker& checker, FileCrc crc, const IdLayout& ids) {
+                   std::span<const std::byte> bytes, EventChecker& checker, FileCrc crc, HeaderProof proof,
+                   const IdLayout& ids) {
   std::vector<Cell> row;
   if (with_file) row.emplace_back(path);
   row.insert(row.end(), {block.number, block.offset, block.stored.size()});
@@ -308,7 +315,7 @@ void add_event_row(Table& table, const std::string& path, bool with_file, const 
   if (damage.total() > 0) {
     row.emplace_back("damaged", "damaged: " + damage.listed().front().what, Style::bad);
   } else {
-    const std::string text = status_of(*event, names, crc);
+    const std::string text = status_of(*event, names, crc, proof);
     row.emplace_back(text, std::string(), text == "ok" ? Style::plain : Style::warning);
   }
   table.add_row(std::move(row));
@@ -318,7 +325,12 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
   auto reader = EventFileReader::open(file.bytes());
   if (!reader) return std::unexpected(damaged_error("data.header", reader.error().message(), file));
   const FileCrc crc = check_file_crc(file.bytes(), reader->header());
-  if (crc != FileCrc::holds)
+  const auto checks = crc == FileCrc::holds ? std::vector<PlacedHeaderChecks>() : find_header_checks(file.bytes());
+  if (crc == FileCrc::wrong && !checks.empty())
+    print_note(fmt::format(
+        "{}: the CRC-32 over the whole file does not hold; the checks of its headers say which events are proven",
+        file.path));
+  if (crc != FileCrc::holds && checks.empty())
     print_note(fmt::format("{}: no CRC-32 over the whole file holds: nothing proves the headers of its events", file.path));
   EventChecker checker(expectations_of(reader->header(), crc));
   const IdLayout ids = layout_of(reader->header());
@@ -333,7 +345,9 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
       print_note(fmt::format("{}: the first {} events; --all lists every event", file.path, kListedByDefault));
       return ExitCode::done;
     }
-    add_event_row(table, file.path, with_file, **block, reader->event(**block, buffer), checker, crc, ids);
+    const std::span<const std::byte> event = reader->event(**block, buffer);
+    const HeaderProof proof = prove_header(checks, (*block)->offset, (*block)->number, event);
+    add_event_row(table, file.path, with_file, **block, event, checker, crc, proof, ids);
     line.advance(reader->position() - before);
   }
 }
@@ -354,6 +368,8 @@ Table elink_table() {
 Table page_link_table() {
   return Table({{"file", "file"},
                 {"link", "link"},
+                {"CRU", "cru"},
+                {"endpoint", "endpoint"},
                 {"FEE id", "fee_id"},
                 {"pages", "pages"},
                 {"payload [B]", "payload_bytes"},
@@ -392,8 +408,8 @@ Result<ExitCode> list(const ListOptions& options) {
     } else {
       const auto dump = inspect_superpage_dump(file.bytes(), 1, ProgressLine("listing " + path, file.bytes().size()).told());
       for (const auto& link : dump.links) {
-        page_links.add_row({path, link.link, Cell(link.fee_id, fmt::format("{:#x}", link.fee_id)), link.pages,
-                            link.payload_bytes, link.heartbeat_frames, link.first_orbit, link.last_orbit});
+        page_links.add_row({path, link.link, link.cru, link.endpoint, Cell(link.fee_id, fmt::format("{:#x}", link.fee_id)),
+                            link.pages, link.payload_bytes, link.heartbeat_frames, link.first_orbit, link.last_orbit});
       }
     }
     RODEO_TRY(file.mapped.check());

@@ -46,7 +46,7 @@ bool is_hdf5(const std::string& name) { return ends_with_one(name, {".h5", ".hdf
 Result<void> refuse_other_files(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
     const auto file = RODEO_TRY(open_any_file(path));
-    if (file.kind != FileKind::event_file) return std::unexpected(no_event_file(file.kind, path));
+    if (file.kind != FileKind::event_file) return std::unexpected(no_event_file(file.kind, file.bytes(), path));
   }
   return {};
 }

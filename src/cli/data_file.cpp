@@ -14,8 +14,6 @@
 
 namespace rodeo::cli {
 
-using storage::FileKind;
-
 Result<DataFile> open_any_file(const std::string& path) {
   auto mapped = RODEO_TRY(base::MappedFile::open(path));
   DataFile file{.path = path, .mapped = std::move(mapped)};
@@ -23,22 +21,7 @@ Result<DataFile> open_any_file(const std::string& path) {
   return file;
 }
 
-Error no_data_error(const DataFile& file) {
-  switch (file.kind) {
-    case FileKind::empty:
-      return Error{"data.empty", "the file is empty", file.path,
-                   "its writer was stopped before the first byte reached the disk"};
-    case FileKind::zeros:
-      return Error{"data.zeros", "the file starts with nothing but zeros", file.path,
-                   "space was reserved but not written, or the disk lost it; `rodeo data verify` says whether there is "
-                   "anything to recover"};
-    default:
-      return Error{
-          "data.unknown_kind", "the file is no event file, no recording of FELIX blocks and no dump of superpages",
-          file.path,
-          "an event file starts with the bytes aa aa 34 12; `rodeo data verify` says whether there is anything to recover"};
-  }
-}
+Error no_data_error(const DataFile& file) { return storage::no_data_error(file.kind, file.bytes(), file.path); }
 
 Error damaged_error(std::string code, std::string what, const DataFile& file) {
   return {std::move(code), std::move(what), file.path,
@@ -48,8 +31,7 @@ Error damaged_error(std::string code, std::string what, const DataFile& file) {
 
 Result<DataFile> open_data_file(const std::string& path) {
   DataFile file = RODEO_TRY(open_any_file(path));
-  const FileKind kind = file.kind;
-  if (kind == FileKind::event_file || kind == FileKind::block_recording || kind == FileKind::superpage_dump) return file;
+  if (storage::is_ours(file.kind)) return file;
   return std::unexpected(no_data_error(file));
 }
 

@@ -15,7 +15,7 @@ namespace rodeo::cli {
 struct DataFile {
   std::string path;
   base::MappedFile mapped;
-  storage::FileKind kind = storage::FileKind::unknown;
+  storage::FileKind kind = storage::FileKind::foreign;
 
   std::span<const std::byte> bytes() const { return mapped.bytes(); }
 };
@@ -23,7 +23,7 @@ struct DataFile {
 /// Opens a file of any kind. Errors of MappedFile.
 Result<DataFile> open_any_file(const std::string& path);
 
-/// Why a file holds no data: error data.empty, data.zeros, data.unknown_kind.
+/// Why a file holds no data: error data.empty, data.zeros, data.other_version, data.unknown_kind.
 Error no_data_error(const DataFile& file);
 
 /// An event file that cannot be read on, and whether there is something to save in it.

@@ -28,7 +28,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   if (stopped)
     return std::unexpected(Error{"data.interrupted", "was not looked at: interrupted", path, "name it once more"});
   const auto file = RODEO_TRY(open_any_file(path));
-  if (file.kind == FileKind::empty) return std::unexpected(no_data_error(file));
+  if (!is_ours(file.kind) && file.kind != FileKind::zeros) return std::unexpected(no_data_error(file));
   if (file.kind == FileKind::block_recording || file.kind == FileKind::superpage_dump) {
     return std::unexpected(Error{"data.recording", "is what a card wrote, not an event file: it needs no recovery", path,
                                  "readers skip what is damaged and count it; `rodeo data verify` says what is damaged"});
@@ -38,7 +38,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
       verify_event_file(file.bytes(), {.threads = base::usable_cores(), .progress = line->told()}).sound()) {
     line.reset();
     print_note(path + " is whole: nothing to recover, nothing written");
-    table.add_row({path, Json(), 0, 0, 0, 0, Json(), Json()});
+    table.add_row({path, Json(), 0, 0, 0, 0, 0, Json(), Json()});
     return ExitCode::done;
   }
   const std::filesystem::path name(path);
@@ -76,7 +76,8 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
     print_note(path + ": no checksum proves the headers of the saved events; nothing contradicts them");
   }
   table.add_row({path, scan.events, Cell(scan.missing_events, {}, scan.missing_events > 0 ? Style::warning : Style::plain),
-                 Cell(result->marked, {}, result->marked > 0 ? Style::warning : Style::plain), scan.damaged_places,
+                 Cell(result->marked, {}, result->marked > 0 ? Style::warning : Style::plain),
+                 Cell(result->repeated, {}, result->repeated > 0 ? Style::warning : Style::plain), scan.damaged_places,
                  scan.skipped_bytes, std::filesystem::path(result->written->path).lexically_normal().string(),
                  fmt::format("{:08x}", result->written->adler32)});
   return ExitCode::done;
@@ -87,6 +88,7 @@ Result<ExitCode> recover(const Options& options) {
                {"events saved", "events_saved"},
                {"events missing", "events_missing"},
                {"events marked", "events_marked"},
+               {"events repeated", "events_repeated"},
                {"damaged places", "damaged_places"},
                {"bytes left out", "bytes_left_out"},
                {"saved to", "saved_to"},
@@ -112,10 +114,10 @@ void add_data_recover(Command& data) {
   verb.paragraph(
       "An event is whole if it decodes and its checksums hold. After damage the search goes on at the next whole event.");
   verb.paragraph(
-      "Checksums of events do not cover their headers: an event whose header contradicts its data or the events around it "
-      "is "
-      "marked in the new file (status: header not proven). So are all where the CRC-32 over the whole file says that there "
-      "is damage and nothing says where.");
+      "Headers have checks of their own, in the records of the file: an event whose header is not what its check says is "
+      "marked in the new file (status: header not proven). Events of older files have none: of these, one is marked whose "
+      "header contradicts its data or the events around it, and all where the CRC-32 over the whole file says that there is "
+      "damage and nothing says where.");
   verb.run([options] { return recover(*options); });
 }
 

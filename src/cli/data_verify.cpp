@@ -1,8 +1,9 @@
-// `rodeo data verify`: is a file what was written? Prints what was checked, what was found, and what could not be checked.
+// `rodeo data verify`: is a file what was written? Three answers: sound; damaged, and where; not ours, or of another version: what it is, and what reads it.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <optional>
+#include <set>
 
 #include "base/parallel.h"
 #include "base/units.h"
@@ -22,7 +23,7 @@ using namespace storage;
 
 struct Options {
   std::vector<std::string> files;
-  std::uint64_t seed = 1;
+  std::optional<std::uint64_t> seed;
   std::optional<unsigned> threads;
   OutputFormat format = OutputFormat::table;
 };
@@ -33,6 +34,8 @@ struct Outcome {
   std::string kind;
   std::uint64_t bytes = 0;
   bool sound = false;
+  std::optional<Error> not_ours;  ///< or of another version
+  std::optional<OtherFile> other;
   std::optional<EventFileReport> events;
   std::optional<RecordingInfo> recording;
   std::optional<SuperpageDumpInfo> dump;
@@ -55,11 +58,21 @@ std::vector<std::pair<std::string, std::uint64_t>> oddities_of(const RecordingIn
   return oddities;
 }
 
-Outcome check(const DataFile& file, std::uint64_t seed, unsigned threads, const Progress& progress) {
+// It says of itself that it is whole, and of a format that is not known here.
+bool made_by_a_later_rodeo(const EventFileReport& report) {
+  if (!report.header || report.crc != FileCrc::holds) return false;
+  const std::string_view format = report.header->free_string(kFormatKey);
+  return !format.empty() && format != "0" && format != "1";
+}
+
+Outcome check(const DataFile& file, std::optional<std::uint64_t> given_seed, unsigned threads, const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t seed = given_seed.value_or(1);
   Outcome outcome;
   outcome.path = file.path;
-  outcome.kind = "unknown";
+  outcome.kind = file.kind == FileKind::other_version ? "other_version"
+                 : file.kind == FileKind::foreign     ? "foreign"
+                                                      : "empty";
   outcome.bytes = file.bytes().size();
   const auto twice = [&](std::uint64_t bytes) {
     storage::tell(progress, 2 * bytes);
@@ -71,28 +84,51 @@ Outcome check(const DataFile& file, std::uint64_t seed, unsigned threads, const 
     outcome.unprotected = outcome.events->unprotected();
   } else if (file.kind == FileKind::block_recording) {
     outcome.kind = "block_recording";
-    if (auto info = inspect_recording(file.bytes(), twice)) {
+    if (auto info = inspect_recording(file.bytes(), twice, given_seed)) {
       outcome.recording = std::move(*info);
       outcome.findings = outcome.recording->findings;
     } else {
       outcome.findings.add(0, info.error().what);
     }
-    outcome.unprotected.push_back(
-        "a recording has no checksum: damage inside chunks goes unnoticed unless chunks carry a CRC");
+    const bool proven = outcome.recording && outcome.recording->proven_chunks() > 0;
+    if (!proven && given_seed)
+      outcome.unprotected.push_back(fmt::format("no chunk is provable with --seed {}", *given_seed));
+    if (!proven) {
+      outcome.unprotected.push_back(
+          "a recording has no checksum: damage inside chunks goes unnoticed (--seed N proves what `rodeo data record` "
+          "made)");
+    }
   } else if (file.kind == FileKind::superpage_dump) {
     outcome.kind = "superpage_dump";
     outcome.dump = inspect_superpage_dump(file.bytes(), seed, twice);
     outcome.findings = outcome.dump->findings;
+    if (outcome.dump->orbits_differ) {
+      outcome.unprotected.push_back(
+          outcome.dump->shared_packet_counters
+              ? "orbits follow in different steps, and links share a packet counter: a whole frame that is missing goes "
+                "unnoticed"
+              : "orbits follow in different steps: the packet counters alone say whether a whole frame is missing");
+    }
     outcome.unprotected.push_back(
         outcome.dump->pattern == PagePattern::unknown
             ? fmt::format("the payload is no pattern that is known (nor provable with --seed {}): only headers are checked",
                           seed)
             : "header fields that say nothing of sizes, order or payload: a dump has no checksum");
-  } else {
+  } else if (file.kind == FileKind::empty || file.kind == FileKind::zeros) {
     outcome.findings.add(0, no_data_error(file).what);
+  } else {
+    outcome.other = describe_other(file.bytes());
+    outcome.not_ours = no_data_error(file);
   }
-  outcome.sound = outcome.findings.total() == 0;
-  if (!outcome.sound && !from_a_card(outcome)) outcome.first_event = find_event_marker(file.bytes());
+  if (outcome.events && made_by_a_later_rodeo(*outcome.events)) {
+    outcome.kind = "other_version";
+    outcome.other =
+        OtherFile{"an event file of a later Rodeo", "the Rodeo that wrote it: see Rodeo-Software in its records"};
+    outcome.not_ours =
+        Error{"data.other_version", "is not ours: " + outcome.other->what, file.path, "read by: " + outcome.other->reader};
+  }
+  outcome.sound = outcome.findings.total() == 0 && !outcome.not_ours;
+  if (!outcome.sound && !outcome.not_ours && !from_a_card(outcome)) outcome.first_event = find_event_marker(file.bytes());
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }
@@ -103,8 +139,14 @@ std::uint64_t card_flagged(const RecordingInfo& info) {
   return chunks;
 }
 
+// One of the three answers, in a word.
+const char* answer_of(const Outcome& outcome) {
+  if (outcome.not_ours) return outcome.kind == "other_version" ? "other_version" : "not_ours";
+  return outcome.sound ? "sound" : "damaged";
+}
+
 const char* verdict_of(const Outcome& outcome) {
-  if (outcome.sound) return "sound";
+  if (outcome.sound || outcome.not_ours) return answer_of(outcome);
   if (outcome.recording && outcome.recording->whole()) return "flagged";
   return outcome.events && outcome.events->wrong_as_written() ? "wrong_payload" : "damaged";
 }
@@ -112,14 +154,19 @@ const char* verdict_of(const Outcome& outcome) {
 Json json_of(const Outcome& outcome) {
   Json json = Json::object({{"file", outcome.path},
                             {"kind", outcome.kind},
+                            {"answer", answer_of(outcome)},
                             {"sound", outcome.sound},
                             {"verdict", verdict_of(outcome)},
                             {"size_bytes", outcome.bytes}});
-  if (outcome.events) {
+  if (outcome.other) {
+    json["what"] = outcome.other->what;
+    json["read_by"] = outcome.other->reader;
+  } else if (outcome.events) {
     const EventFileReport& report = *outcome.events;
     const EventTotals& totals = report.totals;
     json["events"] = totals.events;
     json["unproven_headers"] = totals.unproven_headers;
+    json["proven_headers"] = report.proven_headers;
     json["robs"] = totals.robs;
     json["incomplete_robs"] = totals.incomplete_robs;
     json["missing_links"] = totals.missing_links;
@@ -139,6 +186,7 @@ Json json_of(const Outcome& outcome) {
     json["blocks"] = outcome.recording->blocks;
     json["chunks"] = outcome.recording->counter(BlockCounter::chunks);
     json["card_flagged_chunks"] = card_flagged(*outcome.recording);
+    json["proven_chunks"] = outcome.recording->proven_chunks();
     for (const BlockCounter flag : kBlockFlags)
       json[kBlockCounterInfo[static_cast<std::size_t>(flag)].name] = outcome.recording->counter(flag);
     Json errors = Json::object();
@@ -148,6 +196,8 @@ Json json_of(const Outcome& outcome) {
     json["pages"] = outcome.dump->counter(SuperpageCounter::pages);
     json["links"] = outcome.dump->links.size();
     json["pattern"] = std::string(pattern_name(outcome.dump->pattern));
+    json["packet_counters"] = outcome.dump->shared_packet_counters ? "shared" : "own";
+    json["orbit_step"] = outcome.dump->orbit_step ? Json(*outcome.dump->orbit_step) : Json();
     Json errors = Json::object();
     for (std::size_t i = 0; i < kSuperpageCounters; ++i) {
       if (is_error(static_cast<SuperpageCounter>(i)) && outcome.dump->counters[i] > 0)
@@ -174,6 +224,8 @@ std::vector<std::string> good_news(const Outcome& outcome) {
     lines.push_back(fmt::format("{}, {}, {}", counted(info.blocks, "block"), counted(info.elinks.size(), "E-link"),
                                 counted(info.counter(BlockCounter::chunks), "chunk")));
     if (card_flagged(info) > 0) lines.push_back(fmt::format("{} flagged by the card", counted(card_flagged(info), "chunk")));
+    if (info.proven_chunks() > 0)
+      lines.push_back(fmt::format("{} proven byte by byte", counted(info.proven_chunks(), "chunk")));
     std::string in_all;
     for (const auto& [name, count] : oddities_of(info)) in_all += fmt::format(" {} {}", name, grouped(count));
     if (!in_all.empty()) lines.push_back("counted:" + in_all);
@@ -186,6 +238,9 @@ std::vector<std::string> good_news(const Outcome& outcome) {
                                 size_text(outcome.bytes)));
     if (info.pattern != PagePattern::unknown && outcome.sound)
       lines.push_back(fmt::format("every byte of payload is what the pattern `{}` says", pattern_name(info.pattern)));
+    if (info.shared_packet_counters)
+      lines.push_back("links share a packet counter: page numbers, stop bits and orbits say whether frames are whole");
+    if (info.orbit_step.value_or(1) != 1) lines.push_back(fmt::format("frames come every {} orbits", *info.orbit_step));
     if (headers && info.time_frame_orbits == 0)
       lines.push_back("there are no two time frames: where they begin is not checked");
   }
@@ -212,6 +267,8 @@ std::vector<std::string> good_news(const Outcome& outcome) {
   if (report.header && !report.header->free_string(kRecoveredKey).empty())
     lines.push_back(fmt::format("recovered: {}", report.header->free_string(kRecoveredKey)));
   if (report.crc == FileCrc::holds) lines.push_back("the CRC-32 over the whole file holds");
+  if (report.proven_headers > 0 && report.crc != FileCrc::holds)
+    lines.push_back(fmt::format("the checks of {} hold", counted(report.proven_headers, "event header")));
   if (totals.events_with_checksum > 0 && outcome.sound) {
     lines.push_back(fmt::format("the Adler-32 of {} holds", counted(totals.events_with_checksum, "event")));
   }
@@ -225,6 +282,13 @@ std::vector<std::string> good_news(const Outcome& outcome) {
 
 void print_for_people(const Outcome& outcome) {
   const bool colours = colours_on_stdout();
+  if (outcome.not_ours) {
+    const bool version = outcome.kind == "other_version";
+    print(fmt::format("{}: {}: {}\n  read by: {}\n", outcome.path,
+                      styled(version ? "OF ANOTHER VERSION" : "NOT OURS", Style::warning, colours), outcome.other->what,
+                      outcome.other->reader));
+    return;
+  }
   const bool wrong_as_written = outcome.events && outcome.events->wrong_as_written();
   const std::string verdict = outcome.sound      ? styled("sound", Style::good, colours)
                               : wrong_as_written ? styled("WRONG PAYLOAD, as it was written", Style::bad, colours)
@@ -260,16 +324,17 @@ Result<ExitCode> verify(const Options& options) {
   const unsigned threads = options.threads.value_or(base::usable_cores());
   if (threads < 1 || threads > 1024) return value_error("--threads is 1 to 1024", "leave it out: one on each core");
   std::vector<Column> columns;  // of CSV
-  for (const char* key : {"file", "kind", "sound", "size_bytes", "events", "chunks", "proven_chunks", "adler32",
+  for (const char* key : {"file", "kind", "answer", "sound", "size_bytes", "events", "chunks", "proven_chunks", "adler32",
                           "findings_total", "first_finding"})
     columns.push_back({key, key});
   Table table(columns);
   Json list = Json::array();
   std::size_t sound = 0;
   std::size_t passed_over = 0;
+  std::set<ExitCode> answers;
   const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
   ProgressLine line("verifying", bytes_of(files), 2);  // their bytes, and their events
-  auto outcome = for_each_file(files, [&](const std::string& path) -> Result<ExitCode> {
+  const auto verified = [&](const std::string& path) -> Result<ExitCode> {
     line.clear();
     if (readout::is_run_record(path)) {
       print_note(path + " is the record of a run, which has no checksum: passed over");
@@ -287,12 +352,24 @@ Result<ExitCode> verify(const Options& options) {
     if (options.format == OutputFormat::csv) {
       std::vector<Cell> row;
       for (const Column& column : columns) row.emplace_back(member(json, column.key));
-      if (!one.sound) row.back() = one.findings.listed().front().what;
+      if (one.other) {
+        row.back() = one.other->what;
+      } else if (!one.sound) {
+        row.back() = one.findings.listed().front().what;
+      }
       table.add_row(std::move(row));
     }
     list.push_back(std::move(json));
+    if (one.not_ours) return std::unexpected(*one.not_ours);
     return one.sound ? ExitCode::done : ExitCode::not_verified;
+  };
+  auto outcome = for_each_file(files, [&](const std::string& path) {
+    const std::size_t before = passed_over;
+    const auto answer = verified(path);
+    if (passed_over == before) answers.insert(answer ? *answer : exit_code_of(answer.error().code));
+    return answer;
   });
+  if (answers.size() > 1) outcome = ExitCode::partial;
   if (options.format == OutputFormat::json) print(list.dump() + "\n");
   if (options.format == OutputFormat::csv) table.print(OutputFormat::csv);
   if (options.format == OutputFormat::table && files.size() > 1) {
@@ -305,21 +382,29 @@ Result<ExitCode> verify(const Options& options) {
 
 void add_data_verify(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("verify", "Prove that files are what was written; exit status 7 if one is not");
+  Command& verb = data.verb("verify", "Prove that files are what was written: sound; damaged, and where; or not ours");
   verb.example("rodeo data verify FILE...", "structure, totals, checksums, and every byte of provable payload");
   verb.example("rodeo data verify -o json FILE", "with every count and finding");
   verb.option("FILE", options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
-  verb.option("--seed", options->seed, "Seed of provable payload in dumps of superpages, whose files do not say it");
+  verb.option(
+      "--seed", options->seed,
+      "Seed of provable payload in recordings and dumps, whose files do not say it (dumps: 1 if left out; recordings: "
+      "payload is not proven)");
   verb.option("--threads", options->threads, "Threads that check an event file at once (default: one on each core)")
       .value_name("N");
   verb.output(options->format);
   verb.paragraph(
+      "Exit status 0: sound. 7: damaged, or not what was written. 1: not ours, or of another version; what it is and what "
+      "reads "
+      "it is said. 6: several files have different answers.");
+  verb.paragraph(
       "A recording with chunks that the card itself flagged (truncated, malformed, CRC, given up) is not sound. A dump of "
       "superpages (`rodeo card bench dma --to-file`) is checked as the bench does.");
   verb.paragraph(
-      "A file that Rodeo wrote carries a CRC-32 over the whole file: any flipped bit is found, wherever it is. Foreign "
-      "files are checked "
-      "as far as their format allows, and what nothing protects is said.");
+      "An event file that Rodeo wrote carries a CRC-32 over the whole file: any flipped bit is found, wherever it is. "
+      "Recordings and dumps have no checksum: of them, headers and provable payload are proven, and what nothing protects "
+      "is "
+      "said, as of files of others.");
   verb.run([options] { return verify(*options); });
 }
 

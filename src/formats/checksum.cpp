@@ -36,6 +36,13 @@ std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t sum) {
   });
 }
 
+std::uint16_t crc16(std::span<const std::byte> bytes, std::uint16_t sum) {
+  return static_cast<std::uint16_t>(
+      in_pieces(bytes, sum, [](std::uint32_t so_far, const unsigned char* data, std::size_t size) {
+        return std::uint32_t{crc16_t10dif(static_cast<std::uint16_t>(so_far), data, size)};
+      }));
+}
+
 std::uint32_t adler32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_bytes) {
   return static_cast<std::uint32_t>(adler32_combine(a, b, static_cast<z_off_t>(b_bytes)));
 }

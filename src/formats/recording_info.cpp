@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include "formats/block_decoder.h"
 #include "formats/fid.h"
+#include "formats/provable.h"
 
 namespace rodeo::formats {
 namespace {
@@ -89,6 +91,24 @@ std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const Bloc
 
 namespace {
 
+// Proves chunks of one seed, whether they have a CRC or not.
+class ChunkProof {
+ public:
+  explicit ChunkProof(std::uint64_t seed) : plain_(seed, false), sealed_(seed, true) {}
+  bool holds(std::span<const std::byte> chunk, std::uint16_t elink) const {
+    constexpr std::size_t kLeast = 12;  // that says of its link more than others do
+    if (chunk.size() < kLeast) return false;
+    std::uint32_t l1id = 0;
+    std::memcpy(&l1id, chunk.data(), sizeof l1id);
+    const std::uint32_t link = fid_of_card_elink(0, 0, elink).default_link_id();
+    return plain_.matches(chunk, link, L1Id{l1id}) || sealed_.matches(chunk, link, L1Id{l1id});
+  }
+
+ private:
+  Provable plain_;
+  Provable sealed_;
+};
+
 void add_up(const DecodeBuffer& found, RecordingInfo::Elink& elink) {
   constexpr std::uint8_t kCardFlags =
       chunk_status::kFirmwareTruncated | chunk_status::kFirmwareMalformed | chunk_status::kFirmwareCrc;
@@ -115,6 +135,21 @@ struct ElinkReader {
   ElinkReader(RecordingInfo::Elink& to, const BlockDecoder::Options& options)
       : elink(to), decoder(options, std::span(&to.elink, 1)) {}
 
+  void prove(const DecodeBuffer& found, const ChunkProof& proof, const BlockFormat& format) {
+    for (const ChunkRun& run : found.runs()) {
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        if (run.chunk_status(i) != chunk_status::kOk) continue;
+        if (proof.holds(run.chunk(i), elink.elink)) {
+          ++elink.proven_chunks;
+          continue;
+        }
+        ++elink.wrong_chunks;
+        wrong.add(at, fmt::format("block {} (E-link {:#05x}): a chunk of {} bytes is not what the seed says",
+                                  at / format.block_bytes, elink.elink, run.chunk(i).size()));
+      }
+    }
+  }
+
   // What the decoder has found since it was asked last is in the block at `at`.
   void look() {
     for (std::size_t i = 0; i < kBlockCounters; ++i) {
@@ -131,12 +166,13 @@ struct ElinkReader {
   std::size_t at = 0;
   std::array<std::uint64_t, kBlockCounters> counted{};
   Findings findings;
+  Findings wrong;  // payload
 };
 
 // Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns those with a longer chunk: nothing is known of them.
 std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std::vector<std::uint16_t> elinks,
                                           std::uint32_t longest, RecordingInfo& info,
-                                          const std::function<void(std::uint64_t)>& worked) {
+                                          const std::function<void(std::uint64_t)>& worked, const ChunkProof* proof) {
   std::vector<std::unique_ptr<ElinkReader>> readers(kCardElinks);
   BlockDecoder::Options options{.format = info.format, .max_chunk_bytes = 1};
   DecodeBuffer::Capacity room;
@@ -160,6 +196,7 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     reader->at = at;
     reader->look();
     add_up(found, reader->elink);
+    if (proof != nullptr) reader->prove(found, *proof, info.format);
   }
   if (worked) worked(blocks.size() - told);
   std::erase_if(elinks, [&](std::uint16_t number) {
@@ -172,6 +209,8 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     reader.decoder.finish(found);
     reader.look();
     add_up(found, reader.elink);
+    if (proof != nullptr) reader.prove(found, *proof, info.format);
+    if (reader.elink.proven_chunks > 0) reader.findings.add(reader.wrong);
     for (std::size_t i = 0; i < kBlockCounters; ++i) info.counters[i] += reader.counted[i];
     info.findings.add(reader.findings);
     return true;
@@ -181,7 +220,8 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
 
 }  // namespace
 
-Result<RecordingInfo> inspect_recording(std::span<const std::byte> file, const std::function<void(std::uint64_t)>& worked) {
+Result<RecordingInfo> inspect_recording(std::span<const std::byte> file, const std::function<void(std::uint64_t)>& worked,
+                                        std::optional<std::uint64_t> seed) {
   const auto format = RODEO_TRY(detect_block_format(file));
   RecordingInfo info;
   info.format = format;
@@ -204,13 +244,15 @@ Result<RecordingInfo> inspect_recording(std::span<const std::byte> file, const s
     unread.push_back(static_cast<std::uint16_t>(elink));
     info.elinks.push_back({.elink = unread.back(), .blocks = blocks_of[elink]});
   }
+  const std::optional<ChunkProof> proof = seed ? std::optional<ChunkProof>(*seed) : std::nullopt;
   // How long chunks are is not known before they are read: where one is too long for the memory, its E-link is read again with more.
   constexpr std::uint32_t kUsuallyLongest = 64 * 1024;
   constexpr std::uint32_t kMore = 16;
   for (std::uint32_t longest = kUsuallyLongest; !unread.empty();
        longest = longest > UINT32_MAX / kMore ? UINT32_MAX : longest * kMore) {
     const bool first = longest == kUsuallyLongest;
-    unread = inspect_elinks(blocks, std::move(unread), longest, info, first ? worked : std::function<void(std::uint64_t)>{});
+    unread = inspect_elinks(blocks, std::move(unread), longest, info, first ? worked : std::function<void(std::uint64_t)>{},
+                            proof ? &*proof : nullptr);
   }
   info.counters[static_cast<std::size_t>(BlockCounter::blocks)] = info.blocks;
   info.counters[static_cast<std::size_t>(BlockCounter::bad_marker)] = bad_markers;
@@ -228,6 +270,12 @@ bool RecordingInfo::whole() const {
     if (is_anomaly(static_cast<BlockCounter>(i)) && counters[i] != 0) return false;
   }
   return true;
+}
+
+std::uint64_t RecordingInfo::proven_chunks() const {
+  std::uint64_t proven = 0;
+  for (const Elink& elink : elinks) proven += elink.proven_chunks;
+  return proven;
 }
 
 std::uint32_t RecordingInfo::largest_chunk_bytes() const {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct RecordingInfo {
     std::uint64_t card_flagged_chunks = 0;
     std::uint32_t smallest_chunk_bytes = UINT32_MAX;  ///< 0 once the file was read, if there is no chunk
     std::uint32_t largest_chunk_bytes = 0;
+    std::uint64_t proven_chunks =
+        0;  ///< byte by byte, if a seed was given; of an E-link without any nothing is said of payload
+    std::uint64_t wrong_chunks = 0;  ///< not flagged, and not what the seed says: each is a finding if others are proven
   };
 
   BlockFormat format;
@@ -44,6 +48,7 @@ struct RecordingInfo {
   /// Whole, and there is no chunk in it that the card itself marked (is_flag).
   bool sound() const { return findings.total() == 0; }
   std::uint32_t largest_chunk_bytes() const;
+  std::uint64_t proven_chunks() const;
 };
 
 /// Family and block size from the first blocks. Errors, each with what was found: formats.empty_recording, .short_recording,
@@ -55,8 +60,10 @@ std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const Bloc
 
 /// Decodes the whole file and adds up what is in it; a chunk may be as long as what its E-link has in the file. Damage is counted,
 /// not an error; errors are those of detect_block_format(). Reads every byte a few times: put a mapped file behind it. `worked` is told of the bytes that
-/// have been decoded since it was told last, about once a megabyte, and of all of them in the end; it may be empty.
+/// have been decoded since it was told last, about once a megabyte, and of all of them in the end; it may be empty. With a `seed` chunks are proven that carry
+/// provable payload with the whole extended L1 id, with or without a CRC; the link id is that of the E-link's FID on card 0.
 Result<RecordingInfo> inspect_recording(std::span<const std::byte> file,
-                                        const std::function<void(std::uint64_t bytes)>& worked = {});
+                                        const std::function<void(std::uint64_t bytes)>& worked = {},
+                                        std::optional<std::uint64_t> seed = {});
 
 }  // namespace rodeo::formats

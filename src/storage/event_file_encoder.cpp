@@ -85,6 +85,12 @@ std::array<std::byte, kSeparatorBytes> EventFileEncoder::separator(std::uint32_t
   return encode_separator({.block_number = blocks_in_sequence_, .block_bytes = block_bytes});
 }
 
+void EventFileEncoder::extend_block(std::size_t bytes) {
+  block_bytes_in_file_ += bytes;
+  block_bytes_in_sequence_ += bytes;
+  file_bytes_ += bytes;
+}
+
 std::array<std::byte, kFileEndBytes> EventFileEncoder::end_file(std::time_t now, bool last_of_sequence) {
   file_bytes_ += kFileEndBytes;
   return encode_file_end({.closed = FileTime::of(now),

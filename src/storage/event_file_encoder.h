@@ -59,6 +59,9 @@ class EventFileEncoder {
   /// The record in front of a block; the block is counted. Blocks are less than 4 GiB.
   std::array<std::byte, formats::kSeparatorBytes> separator(std::uint32_t block_bytes);
 
+  /// So many bytes are put behind the last block, as a part of it.
+  void extend_block(std::size_t bytes);
+
   /// The record after the last block.
   std::array<std::byte, formats::kFileEndBytes> end_file(std::time_t now, bool last_of_sequence);
 

@@ -1,6 +1,7 @@
 #include "storage/event_file_reader.h"
 
 #include "base/error.h"
+#include "formats/header_checks.h"
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
 
@@ -30,11 +31,16 @@ Decoded<std::optional<EventBlock>> EventFileReader::next() {
     failed_ = true;
     return std::unexpected(separator.error().from(position_));
   }
-  EventBlock block{.number = separator->block_number,
-                   .offset = position_,
-                   .stored = rest.subspan(kSeparatorBytes, separator->block_bytes)};
+  const std::uint64_t at = position_;
   position_ += kSeparatorBytes + separator->block_bytes;
-  return block;
+  return block(separator->block_number, at, separator->block_bytes);
+}
+
+EventBlock EventFileReader::block(std::uint32_t number, std::uint64_t offset, std::size_t bytes) const {
+  const auto all = file_.subspan(offset + kSeparatorBytes, bytes);
+  if (header_.compressed_blocks()) return {.number = number, .offset = offset, .stored = all};
+  const BlockParts parts = split_block(all);
+  return {.number = number, .offset = offset, .stored = parts.event, .checks = parts.checks};
 }
 
 std::span<const std::byte> EventFileReader::event(const EventBlock& block, std::vector<std::byte>& buffer) const {

@@ -13,9 +13,12 @@ namespace rodeo::storage {
 
 /// One data block: an event, or whatever else a foreign writer stored.
 struct EventBlock {
-  std::uint32_t number = 0;           ///< as the separator says
-  std::uint64_t offset = 0;           ///< of the separator in the file
-  std::span<const std::byte> stored;  ///< as it lies in the file
+  std::uint32_t number = 0;                ///< as the separator says
+  std::uint64_t offset = 0;                ///< of the separator in the file
+  std::span<const std::byte> stored;       ///< the event, as it lies in the file
+  std::span<const std::byte> checks = {};  ///< the record of header checks behind it in its block; mostly empty
+
+  std::size_t bytes() const { return stored.size() + checks.size(); }  ///< of the block
 };
 
 /// Walks a file in memory, which must outlive it. Survives any bytes. One thread.
@@ -40,6 +43,9 @@ class EventFileReader {
     file_ = file;
     failed_ = false;
   }
+
+  /// The block that lies at `offset`.
+  EventBlock block(std::uint32_t number, std::uint64_t offset, std::size_t bytes) const;
 
   /// The event in a block: itself, or decompressed into `buffer` if the file compresses whole blocks. Empty if that fails.
   std::span<const std::byte> event(const EventBlock& block, std::vector<std::byte>& buffer) const;

@@ -13,6 +13,7 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "formats/file_marks.h"
+#include "formats/words.h"
 #include "storage/file_seal.h"
 
 namespace rodeo::storage {
@@ -31,6 +32,11 @@ std::string space_text(const DirectFile& file, std::uint64_t min_free_bytes) {
 
 // An end record fits between the first and the last of so many ends of events, even of events without a byte.
 constexpr std::size_t kEndsKept = 1 + (formats::kFileEndBytes + formats::kSeparatorBytes - 1) / formats::kSeparatorBytes;
+
+// Events that are compressed as a whole have no header that could be read.
+bool compressed_blocks(const EventFileSettings& files) {
+  return std::ranges::find(files.free_strings, "Compression=zlib") != files.free_strings.end();
+}
 
 std::unexpected<Error> left_open(const DirectFile& file, const std::string& why) {
   return std::unexpected(
@@ -72,7 +78,8 @@ struct EventFileSequence::Job {
 EventFileSequence::EventFileSequence(Settings settings)
     : settings_(std::move(settings)),
       buffer_bytes_(aligned(settings_.buffer_bytes)),
-      encoder_(settings_.files, settings_.first_file_number) {
+      encoder_(settings_.files, settings_.first_file_number),
+      with_checks_(!compressed_blocks(settings_.files)) {
   std::error_code error;
   const auto refuse = [&](const std::string& why, const std::string& next) {
     throw SetupError(Error{"readout.cannot_write", why, settings_.directory.string(), next});
@@ -123,6 +130,7 @@ void EventFileSequence::start() {
 
 // The file before is closed when the next one is there: until then nobody knows whether it is the last one.
 Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
+  put_header_checks();
   EventFileEncoder next = encoder_;
   const auto header = next.begin_file(std::time(nullptr), make_guid());
   DirectFile made = RODEO_TRY(DirectFile::create(path_of(next.writing_name()), settings_.disk));
@@ -156,24 +164,36 @@ Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
 EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes) {
   if (!ended_ && failed_.load(std::memory_order_acquire)) ended_ = true;  // the disk failed while it wrote
   if (ended_) return Outcome::refused;
-  if (encoder_.must_roll_over(bytes)) {
+  if (encoder_.must_roll_over(bytes + formats::HeaderCheckList::record_bytes(checks_.size() + 1))) {
     if (Result<void> opened = open_file(bytes); !opened) {
       finish(opened.error());
       return Outcome::refused;
     }
   }
-  // Room for the event and for the end record after it, so that the file can be closed whatever comes.
-  const std::uint64_t end = encoder_.file_bytes() + formats::kSeparatorBytes + bytes;
-  if (file_->file.make_room(aligned(end + formats::kFileEndBytes)) == Room::full) {
+  // Room for the event, the checks of headers and the end record after it, so that the file can be closed whatever comes.
+  const std::uint64_t most =
+      encoder_.file_bytes() + formats::kSeparatorBytes + bytes + formats::HeaderCheckList::record_bytes(checks_.size() + 1);
+  if (file_->file.make_room(aligned(most + formats::kFileEndBytes)) == Room::full) {
     finish(disk_full(file_->file));
     return Outcome::refused;
   }
-  put(encoder_.separator(static_cast<std::uint32_t>(bytes)));
-  event_bytes_ += bytes;
+  // A record of checks is a part of the block that it follows. It comes with this one if that cannot be changed later, or if no more checks fit.
+  const std::size_t used = filling_ == nullptr ? 0 : filling_->used;
+  const bool stays = used + formats::kSeparatorBytes + bytes < buffer_bytes_;
+  std::span<const std::byte> checks;
+  if (with_checks_) {
+    const std::uint32_t number = encoder_.blocks_in_sequence() + 1;
+    checks_.add(number, formats::header_check(number, pieces));
+    if (!stays || checks_.full()) checks = checks_.take();
+  }
+  put(encoder_.separator(static_cast<std::uint32_t>(bytes + checks.size())));
+  last_separator_ = stays && checks.empty() ? filling_->memory + used : nullptr;
+  event_bytes_ += bytes + checks.size();
   for (const auto& piece : pieces) put(piece);
+  put(checks);
   // A buffer that has just been handed over full ends with this event: the next one may know it as well.
   if (filling_ == nullptr) filling_ = take_buffer();
-  filling_->event_ends.push_back(end);
+  filling_->event_ends.push_back(encoder_.file_bytes());
   events_.fetch_add(1, std::memory_order_relaxed);
   return Outcome::taken;
 }
@@ -190,6 +210,20 @@ void EventFileSequence::put(std::span<const std::byte> bytes) {
   }
 }
 
+// Puts the checks that wait into the block of the last event.
+void EventFileSequence::put_header_checks() {
+  if (checks_.size() == 0) return;
+  const std::span<const std::byte> record = checks_.take();
+  std::byte* const size = std::exchange(last_separator_, nullptr) + 3 * formats::kWordBytes;
+  formats::store_word(size, formats::load_word(size) + static_cast<std::uint32_t>(record.size()));
+  encoder_.extend_block(record.size());
+  event_bytes_ += record.size();
+  filling_->event_ends.pop_back();
+  put(record);
+  if (filling_ == nullptr) filling_ = take_buffer();
+  filling_->event_ends.push_back(encoder_.file_bytes());
+}
+
 bool EventFileSequence::takes_at_once(std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
   // An event that all of them cannot hold goes once nothing else waits.
@@ -202,6 +236,12 @@ bool EventFileSequence::takes_at_once(std::size_t bytes) const {
 
 bool EventFileSequence::flush() {
   if (!unflushed_ || file_ == nullptr || ended_) return true;
+  if (checks_.size() > 0) {
+    const bool fills = filling_->used + formats::HeaderCheckList::record_bytes(checks_.size()) >= buffer_bytes_;
+    const std::lock_guard lock(mutex_);
+    if (fills && free_.empty()) return false;
+  }
+  put_header_checks();
   if (filling_ == nullptr) {
     hand_over({.file = file_, .sync = true});
     unflushed_ = false;
@@ -228,6 +268,7 @@ bool EventFileSequence::flush() {
 
 void EventFileSequence::close_file(bool last, std::optional<Error> why) {
   if (file_ == nullptr) return;
+  put_header_checks();
   put(encoder_.end_file(std::time(nullptr), last));
   hand_over({.file = std::move(file_), .buffer = std::exchange(filling_, nullptr), .close = true, .why = std::move(why)});
   file_ = nullptr;

@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/thread.h"
 #include "formats/file_marks.h"
+#include "formats/header_checks.h"
 #include "rodeo/consumer.h"
 #include "storage/direct_file.h"
 #include "storage/event_file_encoder.h"
@@ -111,6 +112,7 @@ class EventFileSequence {
   void finish(std::optional<Error> why);
   Error disk_full(const DirectFile& file) const;
   void put(std::span<const std::byte> bytes);
+  void put_header_checks();
   Buffer* take_buffer();
   void hand_over(Job job);
   void make_safe(OpenFile& file);
@@ -133,6 +135,10 @@ class EventFileSequence {
   std::vector<std::string> made_;
   std::shared_ptr<OpenFile> file_;
   Buffer* filling_ = nullptr;
+  // Of events whose record is not written yet. While there are some, the separator of the last one is still in the buffer that is filled.
+  formats::HeaderCheckList checks_;
+  std::byte* last_separator_ = nullptr;
+  bool with_checks_ = true;
   std::uint64_t event_bytes_ = 0;
   bool ended_ = false;
   bool unflushed_ = false;  // something was put since the last flush

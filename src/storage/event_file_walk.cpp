@@ -25,23 +25,6 @@ std::span<const std::byte> WalkedEvent::bytes(std::vector<std::byte>& buffer) co
   return buffer;
 }
 
-Error no_event_file(FileKind kind, const std::string& path) {
-  switch (kind) {
-    case FileKind::empty:
-      return {"data.empty", "the file is empty", path, "its writer was stopped before the first byte reached the disk"};
-    case FileKind::zeros:
-      return {"data.zeros", "the file starts with nothing but zeros", path,
-              "`rodeo data verify` says whether there is anything to recover"};
-    case FileKind::block_recording:
-    case FileKind::superpage_dump:
-      return {"data.recording", "is what a card wrote, not an event file: it holds no events", path,
-              "`rodeo data info` says what it is"};
-    default:
-      return {"data.unknown_kind", "is no event file: those start with the bytes aa aa 34 12", path,
-              "`rodeo data verify` says whether there is anything to recover"};
-  }
-}
-
 EventFileWalk::EventFileWalk(std::string path, std::shared_ptr<const base::MappedFile> mapped, EventFileReader reader,
                              bool check)
     : path_(std::move(path)),
@@ -53,7 +36,8 @@ EventFileWalk::EventFileWalk(std::string path, std::shared_ptr<const base::Mappe
 Result<EventFileWalk> EventFileWalk::open(const std::string& path, bool check) {
   auto mapped = std::make_shared<base::MappedFile>(RODEO_TRY(base::MappedFile::open(path)));
   const std::span<const std::byte> file = mapped->bytes();
-  if (const FileKind kind = file_kind(file); kind != FileKind::event_file) return std::unexpected(no_event_file(kind, path));
+  if (const FileKind kind = file_kind(file); kind != FileKind::event_file)
+    return std::unexpected(no_event_file(kind, file, path));
   const Decoded<EventFileReader> reader = EventFileReader::open(file);
   if (!reader) {
     return std::unexpected(

@@ -70,7 +70,4 @@ class EventFileWalk {
   std::vector<std::byte> buffer_;
 };
 
-/// Why a file is no event file: data.empty, data.zeros, data.recording, data.unknown_kind.
-Error no_event_file(FileKind kind, const std::string& path);
-
 }  // namespace rodeo::storage

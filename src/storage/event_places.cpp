@@ -24,7 +24,7 @@ bool EventPlaces::step() {
   const EventBlock& block = **next;
   const Decoded<FullEventView> event = decode_full_event(reader_.event(block, buffer_));
   places_.push_back({.place = block.offset | (event ? 0 : EventPlace::kDamaged),
-                     .bytes = static_cast<std::uint32_t>(block.stored.size()),
+                     .bytes = static_cast<std::uint32_t>(block.bytes()),
                      .l1id = event ? event->l1id.value : 0});
   return true;
 }
@@ -43,8 +43,7 @@ std::size_t EventPlaces::count() {
 
 std::span<const std::byte> EventPlaces::event(std::size_t i, std::vector<std::byte>& buffer) const {
   const EventPlace& place = places_[i];
-  return reader_.event({.offset = place.offset(), .stored = file_.subspan(place.offset() + kSeparatorBytes, place.bytes)},
-                       buffer);
+  return reader_.event(reader_.block(0, place.offset(), place.bytes), buffer);
 }
 
 void EventPlaces::go_on(std::span<const std::byte> file) {

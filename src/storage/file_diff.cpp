@@ -31,7 +31,7 @@ struct Side {
 Result<Side> open(const std::string& path) {
   auto mapped = RODEO_TRY(base::MappedFile::open(path));
   if (const FileKind kind = file_kind(mapped.bytes()); kind != FileKind::event_file)
-    return std::unexpected(no_event_file(kind, path));
+    return std::unexpected(no_event_file(kind, mapped.bytes(), path));
   auto reader = EventFileReader::open(mapped.bytes());
   if (!reader) {
     return std::unexpected(

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/checksum.h"
 #include "formats/event_check.h"
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
@@ -61,7 +62,7 @@ class Scanner {
  public:
   Scanner(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
           const Progress& progress, const std::function<bool()>& stop)
-      : file_(file), found_(found), progress_(progress), stop_(stop), search_(file) {}
+      : file_(file), found_(found), progress_(progress), stop_(stop), search_(file), checks_(find_header_checks(file)) {}
 
   Result<ScanTotals> run() {
     std::size_t at = start();
@@ -114,11 +115,13 @@ class Scanner {
     const std::span<const std::byte> rest = file_.subspan(at);
     const Decoded<Separator> separator = decode_separator(rest);
     if (separator) {
-      const auto block = rest.subspan(kSeparatorBytes, separator->block_bytes);
+      const auto whole = rest.subspan(kSeparatorBytes, separator->block_bytes);
+      const auto block = compressed_ ? whole : split_block(whole).event;
       if (is_whole(block, fmt::format("data block {}", separator->block_number), at + kSeparatorBytes)) {
-        next = at + kSeparatorBytes + block.size();
+        next = at + kSeparatorBytes + whole.size();
         numbers_.found(separator->block_number, at, at > known_up_to_);
-        return keep(block, at + kSeparatorBytes);
+        last_number_ = separator->block_number;
+        return keep(block, at + kSeparatorBytes, proof_of(block, at + kSeparatorBytes, separator->block_number));
       }
     }
     if (load_is(rest, kSeparatorMarker)) {
@@ -131,7 +134,9 @@ class Scanner {
     if (!event || !is_whole(event->words.bytes(), "event without a separator", at)) return {};
     next = at + event->words.bytes().size();
     numbers_.found({}, at, at > known_up_to_);
-    return keep(event->words.bytes(), at);
+    // Its number is not known: if it is the next one, its check may prove it; if not, nothing is said.
+    const HeaderProof proof = proof_of(event->words.bytes(), at, ++last_number_);
+    return keep(event->words.bytes(), at, proof == HeaderProof::holds ? proof : HeaderProof::none);
   }
 
   bool is_whole(std::span<const std::byte> block, const std::string& name, std::size_t offset) {
@@ -147,9 +152,13 @@ class Scanner {
     return whole;
   }
 
-  Result<void> keep(std::span<const std::byte> stored, std::size_t offset) {
+  HeaderProof proof_of(std::span<const std::byte> event, std::size_t offset, std::uint32_t number) const {
+    return compressed_ ? HeaderProof::none : prove_header(checks_, offset, number, event);
+  }
+
+  Result<void> keep(std::span<const std::byte> stored, std::size_t offset, HeaderProof proof) {
     ++totals_.events;
-    return found_({.offset = offset, .stored = stored, .run_number = run_number_, .part = part_});
+    return found_({.offset = offset, .stored = stored, .run_number = run_number_, .header = proof, .part = part_});
   }
 
   // An event that is tried as a data block and once more without its separator is reported once.
@@ -185,6 +194,7 @@ class Scanner {
   const Progress& progress_;
   const std::function<bool()>& stop_;
   MarkerSearch search_;
+  std::vector<PlacedHeaderChecks> checks_;
   EventChecker checker_{EventExpectations{}};
   ScanTotals totals_;
   EventNumbers numbers_{totals_.findings};
@@ -193,7 +203,8 @@ class Scanner {
   std::size_t damaged_up_to_ = 0;
   std::size_t reported_up_to_ = 0;
   std::uint32_t run_number_ = 0;
-  std::uint64_t part_ = 0;  // end records so far
+  std::uint32_t last_number_ = 0;  // of a data block
+  std::uint64_t part_ = 0;         // end records so far
   bool compressed_ = false;
 };
 
@@ -334,6 +345,10 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   // The first pass counts and judges, because the new file's header says what was saved.
   std::uint32_t run_number = 0;
   std::uint64_t events = 0;
+  std::vector<std::uint64_t> sums;  // of events, to find those that are there twice
+  std::vector<bool> proven;
+  std::set<std::uint64_t> marked;
+  Findings wrong_headers;
   HeaderDoubts doubts(crc == FileCrc::wrong, header && !header->free_string(kRecoveredKey).empty(),
                       header && !header->free_string(kWholeEventsKey).empty());
   Result<ScanTotals> scan = scan_events(
@@ -341,6 +356,12 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
       [&](const FoundEvent& event) -> Result<void> {
         run_number = event.run_number;
         if (ours && !header->compressed_blocks() && crc != FileCrc::holds) doubts.add(events, event);
+        sums.push_back(std::uint64_t{crc32(event.stored)} << 32 | adler32(event.stored));
+        proven.push_back(event.header == HeaderProof::holds);
+        if (event.header == HeaderProof::wrong) {
+          marked.insert(events);
+          wrong_headers.add(event.offset, "event header: it is not what was written, as its check says");
+        }
         ++events;
         return {};
       },
@@ -349,10 +370,21 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   doubts.finish();
   RecoverResult result{.scan = std::move(*scan), .written = std::nullopt};
   if (events == 0) return result;
+  std::ranges::sort(sums);
+  const auto once = std::ranges::unique(sums);
+  result.repeated = static_cast<std::uint64_t>(once.size());
+  if (result.repeated > 0) {
+    result.scan.findings.add(
+        0, fmt::format("{} events are there more than once, byte for byte: a file was joined with itself, or with "
+                       "others that have the same events; all of them are kept",
+                       result.repeated));
+  }
 
+  const bool checks_say_where = !marked.empty();
+  result.scan.findings.append(wrong_headers);
   std::vector<Replacement> right;
-  std::set<std::uint64_t> marked;
   for (const HeaderDoubts::Doubt& doubt : doubts.all()) {
+    if (proven[doubt.event]) continue;
     marked.insert(doubt.event);
     right.push_back(doubt.right);
     result.scan.findings.add(doubt.right.offset, fmt::format("event header: the word is {:#x}, what is around it says {:#x}",
@@ -360,14 +392,20 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   }
   result.headers_proven =
       crc == FileCrc::holds || (!right.empty() && check_file_crc(file, *header, right) == FileCrc::holds);
-  const bool located = result.headers_proven || result.scan.damaged_places > 0 || !result.scan.closed;
+  const bool located = result.headers_proven || checks_say_where || result.scan.damaged_places > 0 || !result.scan.closed;
   const bool mark_all = crc == FileCrc::wrong && !located;
-  result.marked = mark_all ? events : marked.size();
-  if (mark_all) {
+  const auto is_marked = [&](std::uint64_t event) { return marked.contains(event) || (mark_all && !proven[event]); };
+  std::uint64_t unproven = 0;
+  for (std::uint64_t event = 0; event < events; ++event) {
+    result.marked += is_marked(event) ? 1 : 0;
+    unproven += !proven[event] && !is_marked(event) ? 1 : 0;
+  }
+  result.headers_proven = result.headers_proven || unproven == 0;
+  if (mark_all && result.marked > 0) {
     result.scan.findings.add(
         0,
         "the CRC-32 over the whole file says that there is damage, and nothing says where: it may be in the "
-        "header of any event, so all are marked");
+        "header of any event without a check, so all of these are marked");
   }
 
   const bool compressed = result.scan.header && result.scan.header->compressed_blocks();
@@ -379,7 +417,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
       [&](const FoundEvent& event) -> Result<void> {
         std::vector<std::byte> changed;
         std::span<const std::byte> bytes = event.stored;
-        if (mark_all || marked.contains(number++)) {
+        if (is_marked(number++)) {
           changed = compressed ? zlib_compress(marked_event(zlib_decompress_all(bytes, kLargestEventBytes)), 1)
                                : marked_event(bytes);
           bytes = changed;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "formats/event_file_records.h"
 #include "formats/findings.h"
+#include "formats/header_checks.h"
 #include "rodeo/consumer.h"
 #include "storage/progress.h"
 
@@ -20,6 +21,7 @@ struct FoundEvent {
   std::uint64_t offset = 0;           ///< of the event in the file
   std::span<const std::byte> stored;  ///< as it lies in the file; compressed if the file compresses whole blocks
   std::uint32_t run_number = 0;       ///< from the event itself
+  formats::HeaderProof header = formats::HeaderProof::none;  ///< what the records of the file say of its header
   std::uint64_t part = 0;  ///< end records that lie before it: where files were put one behind the other, each is a part
 };
 
@@ -45,16 +47,17 @@ std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file);
 
 struct RecoverResult {
   ScanTotals scan;
-  std::uint64_t marked = 0;  ///< events that were marked (kHeaderNotProven)
-  /// The CRC-32 over the whole file says that the headers of all others are as they were written.
+  std::uint64_t repeated = 0;  ///< events that are there before, byte for byte: files were joined that have some in common
+  std::uint64_t marked = 0;    ///< events that were marked (kHeaderNotProven)
+  /// The CRC-32 over the whole file, or the check of each, says that the headers of all others are as they were written.
   bool headers_proven = false;
   std::optional<FragmentConsumer::File> written;  ///< none if there was no whole event
 };
 
 /// Writes the whole events of a file to a new closed file `<directory>/<name>.recovered._0001.data`. Records and free strings are
-/// those of the damaged file as far as they could be read. Nothing but the CRC-32 over the whole file protects the header of an event. So where a
-/// header contradicts its ROD or the events around it, that event is marked; and where the CRC says that there is damage, but nothing
-/// was left out and what is contradicted does not explain it, all events are. `name` is the damaged file's, without directory and ending.
+/// those of the damaged file as far as they could be read. An event whose header is not what its check says is marked. Files of older versions have no checks:
+/// of an event without one, only the CRC-32 over the whole file protects the header. So where such a header contradicts its ROD or the events around it, that
+/// event is marked; and where the CRC says that there is damage, but nothing was left out and nothing else explains it, all of these are. `name` is the damaged file's, without directory and ending.
 /// A file that cannot be written to its end (a full disk) is removed again, and so it is if `stop`, which is asked now and then, says so (error
 /// data.interrupted): its events are still in the damaged one. `progress` is told of every byte of the file twice.
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name,

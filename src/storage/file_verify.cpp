@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <map>
 #include <mutex>
 
 #include "base/parallel.h"
 #include "formats/checksum.h"
-#include "formats/superpage_dump.h"
+#include "formats/header_checks.h"
 #include "formats/words.h"
 #include "storage/event_file_reader.h"
 #include "storage/file_sums.h"
@@ -19,14 +20,6 @@ namespace rodeo::storage {
 using namespace formats;
 
 namespace {
-
-constexpr std::size_t kProbeBytes = 4096;
-
-// FELIX blocks: the second half-word names family and trailer width.
-bool starts_like_a_block(std::uint32_t word) {
-  const std::uint32_t family = word >> 16;
-  return family == 0xabcd || family == 0xabce || (family & 0xc0ff) == 0xc0ce;
-}
 
 // Offset of the value of a free string: the header was decoded, so it is found by walking the record again.
 std::size_t offset_of_value(std::span<const std::byte> file, const DecodedFileHeader& header, std::string_view key) {
@@ -110,6 +103,7 @@ struct Batch {
   };
   std::size_t index = 0;
   std::vector<Block> blocks;
+  Findings wrong_headers;
   std::uint64_t bytes = 0;
   std::optional<Finding> end;  // where and why no record could be read behind them
 };
@@ -127,7 +121,7 @@ class BatchedWalk {
   bool take(Batch& batch) {
     const std::lock_guard lock(mutex_);
     if (ended_) return false;
-    batch = {.index = taken_++, .blocks = {}, .bytes = 0, .end = {}};
+    batch = {.index = taken_++, .blocks = {}, .wrong_headers = {}, .bytes = 0, .end = {}};
     while (batch.bytes < kBatchBytes && batch.blocks.size() < kBatchBlocks) {
       const Decoded<std::optional<EventBlock>> next = reader_.next();
       ended_ = !next || !*next;
@@ -138,7 +132,8 @@ class BatchedWalk {
       }
       if (ended_) break;
       batch.blocks.push_back({**next, unexpected_number(**next)});
-      batch.bytes += kSeparatorBytes + (*next)->stored.size();
+      batch.bytes += kSeparatorBytes + (*next)->bytes();
+      check_header(**next, batch.wrong_headers);
     }
     return true;
   }
@@ -168,10 +163,33 @@ class BatchedWalk {
     const std::uint32_t expected = first ? 1 : last_number_ + 1;
     last_number_ = block.number;
     ++report_.blocks;
-    report_.block_bytes += block.stored.size();
+    report_.block_bytes += block.bytes();
     return other ? std::optional(expected) : std::nullopt;
   }
 
+  // The check of a header comes in the record behind it or behind a later event.
+  void check_header(const EventBlock& block, Findings& findings) {
+    if (reader_.header().compressed_blocks()) return;
+    unproven_.push_back({block.number, block.offset, header_check(block.number, block.stored)});
+    if (unproven_.size() > kMostHeaderChecks) unproven_.pop_front();
+    if (block.checks.empty()) return;
+    const auto record = HeaderChecks::decode(block.checks);
+    for (const Unproven& one : unproven_) {
+      const auto check = record ? record->of(one.number) : std::nullopt;
+      if (check && *check == one.check) ++report_.proven_headers;
+      if (check && *check != one.check)
+        findings.add(one.offset + kSeparatorBytes,
+                     fmt::format("event {}: its header is not what was written, as its check says", one.number));
+    }
+    unproven_.clear();
+  }
+
+  struct Unproven {
+    std::uint32_t number;
+    std::uint64_t offset;
+    std::uint16_t check;
+  };
+  std::deque<Unproven> unproven_;
   std::mutex mutex_;
   EventFileReader& reader_;
   const std::size_t file_bytes_;
@@ -195,6 +213,7 @@ Findings check(const Batch& batch, const EventFileReader& reader, EventChecker& 
       checker.check(event, block.offset + kSeparatorBytes, name, findings);
     }
   }
+  findings.append(batch.wrong_headers);
   if (batch.end) findings.add(batch.end->offset, batch.end->what);
   return findings;
 }
@@ -258,18 +277,6 @@ EventExpectations expectations_of(const DecodedFileHeader& header, FileCrc crc) 
           .run_number = header.run.run_number,
           .provable = {},
           .global_ids = IdsMark::parse(header.free_string(kIdsKey)).has_value()};
-}
-
-FileKind file_kind(std::span<const std::byte> file) {
-  if (file.empty()) return FileKind::empty;
-  if (starts_like_superpages(file)) return FileKind::superpage_dump;
-  if (file.size() >= kWordBytes) {
-    const std::uint32_t word = load_word(file.data());
-    if (word == kFileStartMarker) return FileKind::event_file;
-    if (starts_like_a_block(word)) return FileKind::block_recording;
-  }
-  const auto probe = file.first(std::min(file.size(), kProbeBytes));
-  return std::ranges::all_of(probe, [](std::byte b) { return b == std::byte{0}; }) ? FileKind::zeros : FileKind::unknown;
 }
 
 EventFileReport verify_event_file(std::span<const std::byte> file, const VerifyOptions& options) {

@@ -10,21 +10,10 @@
 #include "formats/event_check.h"
 #include "formats/event_file_records.h"
 #include "formats/findings.h"
+#include "storage/file_kind.h"
 #include "storage/progress.h"
 
 namespace rodeo::storage {
-
-enum class FileKind : std::uint8_t {
-  event_file,       ///< starts with a start record
-  block_recording,  ///< starts like a FELIX block
-  superpage_dump,   ///< starts like superpages of a CRU or C-RORC
-  empty,
-  zeros,  ///< nothing but zeros at the start
-  unknown,
-};
-
-/// What a file is, by its first bytes.
-FileKind file_kind(std::span<const std::byte> file);
 
 /// Whether and how the file as a whole is protected.
 enum class FileCrc : std::uint8_t {
@@ -45,6 +34,7 @@ struct EventFileReport {
   FileCrc crc = FileCrc::foreign;
   std::uint64_t blocks = 0;
   std::uint64_t block_bytes = 0;
+  std::uint64_t proven_headers = 0;  ///< of events: their checks in the records of the file hold
   std::optional<formats::ProvableMark> provable;
   formats::EventTotals totals;
   formats::Findings findings;

@@ -74,9 +74,7 @@ class CruCardTest : public CardTest {
     }));
   }
 
-  static std::uint64_t count(const SuperpageCheck& check, SuperpageCounter counter) {
-    return check.count(counter);
-  }
+  static std::uint64_t count(const SuperpageCheck& check, SuperpageCounter counter) { return check.count(counter); }
   static std::string first_finding(const SuperpageCheck& check) {
     return check.findings().empty() ? "" : formats::describe(check.findings().front());
   }

@@ -25,7 +25,7 @@ std::uint64_t walk(std::span<const std::byte> file, bool& closed) {
     const auto block = reader->next();
     if (!block || !*block) break;
     FUZZ_CHECK((*block)->offset == bytes);
-    bytes += kSeparatorBytes + (*block)->stored.size();
+    bytes += kSeparatorBytes + (*block)->bytes();
     ++blocks;
   }
   closed = reader->end().has_value();

@@ -315,7 +315,7 @@ TEST(FileKind, IsToldByTheFirstBytes) {
   EXPECT_EQ(file_kind({}), FileKind::empty);
   EXPECT_EQ(file_kind(sample_file({.events = 0})), FileKind::event_file);
   EXPECT_EQ(file_kind(std::vector<std::byte>(10000)), FileKind::zeros);
-  EXPECT_EQ(file_kind(std::as_bytes(std::span("hello, world"))), FileKind::unknown);
+  EXPECT_EQ(file_kind(std::as_bytes(std::span("hello, world"))), FileKind::foreign);
   const std::uint32_t block = 0xabcd0040;
   EXPECT_EQ(file_kind(std::as_bytes(std::span(&block, 1))), FileKind::block_recording);
 }

@@ -208,6 +208,41 @@ def read_event(data, start, end, number):
     return event
 
 
+def crc16(data):
+    """Of T10 DIF, bit by bit."""
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x8bb7) & 0xffff if crc & 0x8000 else crc << 1 & 0xffff
+    return crc
+
+
+class HeaderChecks:
+    """The checks of event headers, whose record lies behind one of these events in its data block."""
+
+    def __init__(self):
+        self.waiting = []
+        self.checked = 0
+
+    def block(self, number, data):
+        """The event of a data block; checks the headers of the events up to it if a record follows."""
+        size, header = 4 * struct.unpack_from("<I", data, 4)[0], 4 * struct.unpack_from("<I", data, 8)[0]
+        event, record = data[:size], data[size:]
+        self.waiting.append((number, struct.pack("<I", number) + event[:header]))
+        if record:
+            marker, words, first = struct.unpack_from("<III", record)
+            count, crc = struct.unpack_from("<HH", record, len(record) - 4)
+            require(marker == 0x1234cccd and 4 * words == len(record) == 4 * (4 + (count + 1) // 2), size, "record of header checks")
+            require(crc16(record[:-2]) == crc, size, "CRC of the header checks")
+            checks = struct.unpack_from(f"<{count}H", record, 12)
+            require([number for number, _ in self.waiting] == list(range(first, first + count)), size, "events of the header checks")
+            require([crc16(header) for _, header in self.waiting] == list(checks), size, "header checks")
+            self.checked += count
+            self.waiting = []
+        return event
+
+
 def check_file_crc(data):
     at = data.index(b"Rodeo-CRC32=") + len(b"Rodeo-CRC32=")
     digits = data[at:at + 8].decode("ascii")
@@ -230,14 +265,15 @@ def read_event_file(path):
     words.expect(12, "run parameters size")
     run = words.take(10)
     file = EventFile(version, file_number, (date, time), (max_blocks, max_mib), application, core_name, strings, run, [], {})
-    block_bytes = 0
+    block_bytes, checks = 0, HeaderChecks()
     while (marker := words.take()) == 0x1234cccc:
         words.expect(4, "separator size")
         number, size = words.take(2)
         require(words.at + size <= len(data), words.at, "data block cut short")
         require(not file.events or number == file.events[-1].number + 1, words.at, "block number")
-        file.events.append(read_event(data, words.at, words.at + size, number))
-        file.events[-1].raw = data[words.at:words.at + size]
+        raw = checks.block(number, data[words.at:words.at + size])
+        file.events.append(read_event(data, words.at, words.at + len(raw), number))
+        file.events[-1].raw = raw
         words.at += size
         block_bytes += size
     require(marker == 0x1234dddd, words.at - 4, "neither separator nor end")
@@ -248,6 +284,7 @@ def read_event_file(path):
     require(words.at == len(data), words.at, "bytes behind the end")
     require(file.end["blocks_in_file"] == len(file.events), words.at, "number of blocks")
     require(file.end["mib_in_file"] == (block_bytes + (1 << 19)) >> 20, words.at, "MiB in the file")
+    require(not checks.checked or not checks.waiting, words.at, "headers without a check")
     check_file_crc(data)
     return file
 

@@ -335,9 +335,26 @@ def test_what_is_no_data_file_says_what_it_is(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(data.DataError, match=said):
             data.open(tmp_path / name)
-        assert [error.code for error in data.open(tmp_path / name, damaged="skip").errors] == ["data." + said.removeprefix("data.")]
-    with pytest.raises(data.DataError, match="file.open.*No such file"):
-        data.open(tmp_path / "nothing.data")
+        if name != "text":
+            assert [error.code for error in data.open(tmp_path / name, damaged="skip").errors] == [said]
+    for damaged in ("raise", "skip"):
+        with pytest.raises(data.DataError, match="unknown_kind.*text\n.*an editor"):
+            data.open(tmp_path / "text", damaged=damaged)
+        with pytest.raises(data.DataError, match="file.open.*No such file"):
+            data.open(tmp_path / "nothing.data", damaged=damaged)
+
+
+def test_a_name_that_is_missing_among_many_is_an_error_at_once_and_a_foreign_file_where_it_is_met(samples, tmp_path):
+    path = samples / NAME.format("sound", 1)
+    (tmp_path / "text").write_bytes(b"# no data\n")
+    with pytest.raises(data.DataError, match="file.open.*typo.data.*No such file"):
+        data.open([path] * 20 + ["typo.data"], damaged="skip")
+    with pytest.raises(data.DataError, match="unknown_kind"):
+        list(data.open([path] * 20 + [tmp_path / "text"], damaged="skip"))
+
+
+def test_names_that_fit_nothing_and_wrong_options_are_errors(tmp_path):
+    (tmp_path / "text").write_bytes(b"# no data\n")
     with pytest.raises(data.DataError, match="is a directory"):
         data.open(tmp_path)
     with pytest.raises(data.DataError, match="no file fits .*data"):

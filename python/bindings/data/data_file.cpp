@@ -1,6 +1,6 @@
 #include "data_file.h"
 
-#include "storage/file_verify.h"
+#include "storage/file_kind.h"
 
 namespace rodeo::python::data {
 
@@ -8,22 +8,14 @@ std::unique_ptr<DataFile> DataFile::open(const std::string& path, const FileOpti
   auto opened = base::MappedFile::open(path, base::MappedFile::Access::random);
   if (!opened) throw FaultError({.error = opened.error(), .path = path});
   const auto mapped = std::make_shared<const base::MappedFile>(*std::move(opened));
-  const auto no_data = [&](const char* code, std::string what, std::string next) -> FaultError {
-    return FaultError({.error = {code, std::move(what), path, std::move(next)}, .path = path});
-  };
-  switch (storage::file_kind(mapped->bytes())) {
+  const storage::FileKind kind = storage::file_kind(mapped->bytes());
+  switch (kind) {
     case storage::FileKind::event_file: return open_event_file(path, mapped, options);
     case storage::FileKind::block_recording: return open_block_recording(path, mapped, options);
     case storage::FileKind::superpage_dump: return open_page_dump(path, mapped, options);
-    case storage::FileKind::empty:
-      throw no_data("data.empty", "the file is empty", "its writer was stopped before the first byte reached the disk");
-    case storage::FileKind::zeros:
-      throw no_data("data.zeros", "the file starts with nothing but zeros",
-                    "space was reserved but not written, or the disk lost it");
-    case storage::FileKind::unknown: break;
+    default: break;
   }
-  throw no_data("data.unknown_kind", "the file is no event file, no recording of FELIX blocks and no dump of superpages",
-                "`rodeo data verify` says whether there is anything to recover");
+  throw FaultError({.error = storage::no_data_error(kind, mapped->bytes(), path), .path = path});
 }
 
 void DataFile::check_pages() const {

@@ -14,6 +14,12 @@ constexpr std::uint64_t kNearTheFront = 1000;
 constexpr std::size_t kWholeFile = ~std::size_t{0};
 constexpr std::string_view kWriting = ".writing";
 
+/// A file that is there, is ours and is damaged. One that is missing, or not ours, is a mistake of whoever named it, which must not look like no events.
+bool is_damage(const Error& error) {
+  return error.code == "file.shrunk" || error.code.starts_with("formats.") ||
+         (error.code.starts_with("data.") && error.code != "data.unknown_kind" && error.code != "data.other_version");
+}
+
 /// A file that was being written may have its closed name by now.
 void follow_name(std::string& path) {
   if (!path.ends_with(kWriting) || ::access(path.c_str(), F_OK) == 0) return;
@@ -46,7 +52,7 @@ DataFile* FileSet::open(std::size_t file) {
     return open_.front().second.get();
   } catch (const FaultError& error) {
     if (patient_ && paths_[file].ends_with(kWriting) && error.fault.error.code.starts_with("data.")) return nullptr;
-    if (!skip_) throw;
+    if (!skip_ || !is_damage(error.fault.error)) throw;
     note(file, std::nullopt, error.fault);
     counts_[file] = 0;
     return nullptr;

@@ -48,7 +48,8 @@ class FileSet {
     counts_.emplace_back();
   }
 
-  /// Opened, if it is not. Throws FaultError if it cannot be read; where damage is skipped that is noted once, and nothing returned.
+  /// Opened, if it is not. Throws FaultError if it cannot be read; where damage is skipped a damaged one is noted once, and nothing returned. One that is
+  /// missing or not ours throws.
   DataFile* open(std::size_t file);
 
   /// Whether more events of a file may come.

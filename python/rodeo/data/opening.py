@@ -13,7 +13,8 @@ def open(files, *, follow=False, damaged="raise", checksums=True, index=True, ti
 
     follow      wait for what is still being written (`*.writing`, and files to come that fit the pattern), until the run's last file is closed or nothing
                 came for `timeout_s`
-    damaged     "raise": a damaged event is an error where it is met; "skip": it is left out, and listed in .errors
+    damaged     "raise": a damaged event is an error where it is met; "skip": it is left out, and listed in .errors. A file that is missing, or not ours, is
+                an error in both
     checksums   check Adler-32 of events and ROBs, where they have one
     index       keep an index beside event files (`<file>.index`), so that events[i] and by_l1_id() need not walk the file again; where the directory cannot
                 be written, it is in memory alone
@@ -34,7 +35,8 @@ def open(files, *, follow=False, damaged="raise", checksums=True, index=True, ti
         l1_id_bits=l1_id_bits)
     if follow:
         return FollowedEvents(opened, paths, damaged == "skip", patterns, timeout_s)
-    # What is wrong with a few files is said at once; with many, where they are met.
-    for number in range(min(len(paths), 8)):
-        opened.check(number)
+    # What is wrong with a few files is said at once; with many, where they are met. A name that is missing is always said at once.
+    for number, path in enumerate(paths):
+        if number < 8 or not os.path.lexists(path):
+            opened.check(number)
     return Events(opened, paths, damaged == "skip")
