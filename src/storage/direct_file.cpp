@@ -48,7 +48,7 @@ void DirectFile::go_through_cache() {
 }
 
 Room DirectFile::make_room(std::uint64_t bytes) {
-  bytes += kKeptForRecord;
+  if (settings_.min_free_bytes < kKeptForRecord) bytes += kKeptForRecord - settings_.min_free_bytes;
   if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
   std::uint64_t most = ~std::uint64_t{0};
   if (settings_.min_free_bytes > 0) {

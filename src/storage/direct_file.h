@@ -24,7 +24,8 @@ enum class Room : std::uint8_t {
 class DirectFile {
  public:
   static constexpr std::size_t kAlign = 4096;
-  /// Reserved behind what the file holds, and given back by finish(): the run's record finds room on a disk that its events have filled.
+  /// Reserved behind what the file holds where `min_free_bytes` is less, and given back by finish(): the run's record finds room on a disk that its
+  /// events have filled.
   static constexpr std::uint64_t kKeptForRecord = 256 << 10;
 
   struct Settings {
