@@ -25,6 +25,7 @@ struct Judged {
   std::uint64_t silent = 0, head = 0, tail = 0, deficit = 0, spurious = 0, empty = 0, skipped = 0, period = 0, lied = 0,
                 chance = 0, others_of_group = 0, others_of_two = 0, others_read_later = 0, repeats = 0, standstills = 0,
                 everybody_waits = 0;
+  std::uint64_t in_doubt = 0;  // chunks that were flagged because the place of their link was not proven
   std::map<std::string, std::uint64_t> by_reason;
 
   void add(const Judged& o) {
@@ -55,12 +56,13 @@ struct Judged {
     others_read_later += o.others_read_later;
     repeats += o.repeats;
     standstills += o.standstills;
+    in_doubt += o.in_doubt;
     for (const auto& [reason, n] : o.by_reason) by_reason[reason] += n;
   }
 };
 
 /// Drives a Sequencer as a builder does, with the obvious window: a map.
-class ScenarioRun {
+class ScenarioRun : private readout::EventBcids {
  public:
   explicit ScenarioRun(const Scenario& scenario)
       : s_(scenario),
@@ -77,6 +79,7 @@ class ScenarioRun {
       reader(i).links.push_back(i);
     }
     for (std::size_t i = 0; i < readers_.size(); ++i) readers_[i].index = i;
+    if (s_.bcid && !s_.full && s_.readers == 1) sequencer_.set_bcids(0, *this);
     if (s_.full) sequencer_.set_events(events_);
   }
 
@@ -104,6 +107,7 @@ class ScenarioRun {
  private:
   struct Event {
     std::map<std::size_t, std::size_t> chunks;  // link to chunk
+    std::size_t first = 0;                      // of them
     bool doubtful = false;
     std::uint64_t opened = 0;
   };
@@ -147,6 +151,18 @@ class ScenarioRun {
             .listed = s.listed,
             .several_threads = s.readers > 1,
             .list_entries = s.listed ? std::bit_ceil(2 * s.window + 1024) : 0};
+  }
+
+  // Of the first chunk of an event that is open or closed.
+  std::optional<std::uint16_t> bcid(Sequence number) const override {
+    const Reader& one = readers_.front();
+    const auto open = one.open.find(number);
+    const auto closed = closed_.find(number);
+    const Event* const event = open != one.open.end()    ? &open->second
+                               : closed != closed_.end() ? &closed->second.event
+                                                         : nullptr;
+    if (event == nullptr || event->chunks.empty()) return std::nullopt;
+    return s_.chunks[event->first].bcid;
   }
 
   std::size_t reader_of(std::size_t link) const { return link * s_.readers / s_.links; }
@@ -292,11 +308,14 @@ class ScenarioRun {
     Reader& of = reader(sent.link);
     waiting_[sent.link].push_back(chunk);
     if (!anything_lives(of)) of.returned = of.now;  // all were silent: they may return together
+    const Sequence before = link.position();
+    link.hear();
     if (sent.id == link.expected && link.position() < link.end && link.position() < of.oldest + s_.window && !s_.full) {
       // As the fast path does.
       link.seen.store(of.now);
       const readout::Decision taken{.verdict = link.position() < of.oldest ? readout::Verdict::late : readout::Verdict::take,
                                     .doubtful = false,
+                                    .unproven = false,
                                     .sequence = link.position(),
                                     .from = link.position(),
                                     .resets = link.resets,
@@ -306,6 +325,7 @@ class ScenarioRun {
     } else {
       sequencer_.offer(sent.link, sent.id, sent.bcid, of.now, of.oldest, decisions_);
     }
+    link.told(before, link.stride);
     apply(sent.link);
   }
 
@@ -354,8 +374,10 @@ class ScenarioRun {
         continue;
       }
       if (s_.full) events_.add(decision.sequence);
+      if (event.chunks.empty()) event.first = chunk;
       event.chunks[link] = chunk;
-      event.doubtful = event.doubtful || decision.doubtful;
+      doubtful_chunks_[link] += decision.unproven ? 1 : 0;
+      event.doubtful = event.doubtful || decision.doubtful || decision.unproven;
       fate_[chunk] = "event";
     }
     decisions_.clear();
@@ -433,6 +455,7 @@ class ScenarioRun {
     if (s_.listed && of.oldest < sequencer_.book().end()) closed.listed = sequencer_.book().at(of.oldest);
     Event& event = closed.event;
     Event& part = of.open[of.oldest];
+    if (event.chunks.empty()) event.first = part.first;
     event.chunks.merge(part.chunks);
     event.doubtful = event.doubtful || part.doubtful;
     of.open.erase(of.oldest);
@@ -449,6 +472,7 @@ class ScenarioRun {
     j.without_fate = two_fates_;
     j.standstills = standstills_;
     j.everybody_waits = everybody_waits_;
+    for (const auto& [link, chunks] : doubtful_chunks_) j.in_doubt += chunks;
     for (std::size_t c = 0; c < s_.chunks.size(); ++c) {
       const auto fate = fate_.find(c);
       if (fate == fate_.end()) {
@@ -618,6 +642,7 @@ class ScenarioRun {
   std::vector<std::unique_ptr<readout::LinkSequence>> links_;
   readout::EventSet events_;
   readout::Turns turns_;
+  std::map<std::size_t, std::uint64_t> doubtful_chunks_;            // of each link
   std::map<Sequence, std::pair<std::size_t, std::size_t>> strays_;  // link, chunk
   std::vector<std::vector<std::size_t>> waiting_;
   std::vector<readout::Decision> decisions_;

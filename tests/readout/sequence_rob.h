@@ -63,7 +63,7 @@ class Rob {
   /// `readers` have as many links each, one after the other; the last of `threads` has all that the others have not.
   Rob(std::size_t links, const Sequencer::Settings& settings, bool full = false, std::size_t readers = 1,
       std::size_t threads = 64)
-      : sequencer(settings), came(kWindow), got_(links) {
+      : sequencer(settings), came(settings.window), got_(links) {
     for (std::size_t i = 0; i < links; ++i) {
       links_.push_back(std::make_unique<LinkSequence>());
       const std::size_t reader = i * readers / links;
@@ -74,7 +74,10 @@ class Rob {
   }
 
   void offer(std::size_t link, std::uint32_t id, std::uint16_t bcid = 0) {
+    const Sequence before = links_[link]->position();
+    links_[link]->hear();
     sequencer.offer(link, id, bcid, now, oldest, decisions_);
+    links_[link]->told(before, links_[link]->stride);
     collect(link);
     if (version_ != sequencer.version()) settle();
   }
@@ -157,7 +160,7 @@ class Rob {
         if (full_) came.add(decision.sequence);
         if (first_ == 0) first_ = decision.resets;
         if (decision.resets != first_) text = std::to_string(decision.resets - first_) + ":";
-        text += std::to_string(decision.sequence - decision.base) + (decision.doubtful ? "?" : "");
+        text += std::to_string(decision.sequence - decision.base) + (decision.doubtful || decision.unproven ? "?" : "");
       }
       got_[link] += (got_[link].empty() ? "" : " ") + text;
     }

@@ -1,10 +1,12 @@
 // Random runs of links with one kind of fault each: what a sequencer makes of them, summed over many.
 #include "readout/sequence_oracle.h"
+#include "readout/sequence_silences.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 
 namespace rodeo::test {
@@ -97,6 +99,33 @@ TEST(SequenceScenarios, OfSeveralReadersNobodyLosesByAnothersRest) {
   }
   EXPECT_EQ(healthy.lost + healthy.flagged + healthy.empty + healthy.skipped + healthy.spurious, 0);
   EXPECT_LE(static_cast<double>(read_later), kReadLater * count);
+}
+
+// A link whose ids have come round is in the right period, or flagged, and soon proven.
+TEST(SequenceScenarios, ALinkWhoseIdsHaveComeRoundIsNeverWrongWithoutAFlag) {
+  const auto [first, count] = seeds(500);
+  std::array<Judged, static_cast<std::size_t>(Silence::count)> sums;
+  for (std::uint32_t seed = first; seed < first + count; ++seed) {
+    const SilenceScenario scenario = make_silence_scenario(seed);
+    const Judged judged = ScenarioRun(scenario).run();
+    const std::string name = "seed " + std::to_string(seed) + ", " + name_of(scenario.kind);
+    EXPECT_EQ(judged.without_fate, 0) << name;
+    EXPECT_EQ(judged.wrong + judged.wrong_incomplete + judged.repeats, 0) << name;
+    // Other links do not tell where one is that lags behind them by more than a quarter of the period.
+    if (scenario.lag < 40 || (scenario.bcid && !scenario.full)) {
+      EXPECT_LE(judged.in_doubt, 64) << name;
+    }
+    if (scenario.kind == Silence::none) {
+      EXPECT_EQ(judged.right, judged.chunks) << name;
+    }
+    sums[static_cast<std::size_t>(scenario.kind)].add(judged);
+  }
+  for (std::size_t kind = 0; kind < sums.size(); ++kind) {
+    const Judged& sum = sums[kind];
+    std::cout << name_of(static_cast<Silence>(kind)) << ": " << sum.chunks << " chunks, " << sum.right << " right, "
+              << sum.flagged << " flagged and right, " << sum.wrong_flagged << " flagged and wrong, "
+              << sum.wrong + sum.wrong_incomplete + sum.repeats << " wrong, " << sum.lost << " lost\n";
+  }
 }
 
 }  // namespace

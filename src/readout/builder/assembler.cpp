@@ -28,6 +28,8 @@ Assembler::Assembler(Settings settings, RobSequence& rob, std::unique_ptr<Trigge
       counters_(std::make_unique<FragmentCounters[]>(settings_.workers)) {
   const std::size_t links = settings_.link_ids.size();
   const std::size_t bitmap_words = (links + 31) / 32;
+  for (std::size_t link = 0; link < links; ++link) link_of_id_.emplace(settings_.link_ids[link], link);
+  misfits_.resize(links);
   bcids_.reserve(links);
   sorted_bcids_.reserve(links);
   passed_ = std::make_unique<Passed[]>(settings_.workers);
@@ -274,8 +276,33 @@ void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
   read_bcids(fragment);
   const bool known = listed || most_frequent_bcid(fragment);
   for (const auto& [record, bcid] : bcids_) {
-    if (!known || bcid != fragment.bcid) record[offsetof(ChunkHeader, rodeo_status)] |= std::byte{chunk_flag::kBcidMismatch};
+    if (known && bcid == fragment.bcid) continue;
+    record[offsetof(ChunkHeader, rodeo_status)] |= std::byte{chunk_flag::kBcidMismatch};
+    if (known) note_misfit(load_chunk_header({record, sizeof(ChunkHeader)}).header.link_id, fragment.sequence);
   }
+}
+
+// A link whose BCIDs go on to be others' is looked at: it may be in a wrong place.
+void Assembler::note_misfit(std::uint32_t link_id, Sequence sequence) {
+  constexpr Sequence kSoon = 64;  // a link may have nothing for some events
+  const auto link = link_of_id_.find(link_id);
+  if (link == link_of_id_.end()) return;
+  Misfits& misfits = misfits_[link->second];
+  misfits.row = sequence <= misfits.last + kSoon ? misfits.row + 1 : 1;
+  misfits.last = sequence;
+  if (misfits.row < PlaceEvidence::kRow) return;
+  misfits.row = 0;
+  const std::lock_guard lock(rob_.mutex);
+  rob_.sequencer.suspect(link->second);
+}
+
+std::optional<std::uint16_t> Assembler::bcid_of_peers(std::uint32_t worker, Sequence sequence) const {
+  for (std::uint32_t peer = 0; peer < settings_.workers; ++peer) {
+    if (peer == worker || passed_[peer].sequence.load() < sequence) continue;
+    const WorkerPart& part = parts_[peer][sequence & mask_];
+    if ((part.flags & slot_flag::kBcidKnown) != 0) return part.bcid;
+  }
+  return std::nullopt;
 }
 
 // Splits the parts into one for each chunk record and puts them in the order of their link ids. Records of one builder's links fit:

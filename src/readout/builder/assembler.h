@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/counters.h"
@@ -99,6 +101,9 @@ class Assembler final : public FragmentOwner {
     return passed - std::min(passed, passed_by_all());
   }
 
+  /// The BCID that a peer has for an event which this worker has not passed; nothing where none has published it.
+  std::optional<std::uint16_t> bcid_of_peers(std::uint32_t worker, Sequence sequence) const;
+
   void reclaim(Fragment& fragment) noexcept override;
 
   const FragmentCounters& counters(std::uint32_t worker) const { return counters_[worker]; }
@@ -131,6 +136,7 @@ class Assembler final : public FragmentOwner {
   void read_bcids(const BuiltFragment& fragment);
   bool most_frequent_bcid(BuiltFragment& fragment);
   void mark_bcids(BuiltFragment& fragment, bool listed);
+  void note_misfit(std::uint32_t link_id, Sequence sequence);
   Sequence passed_by_all() const;
   void ask_ahead(Sequence sequence, Sequence end) const;
   static void sort_by_link(BuiltFragment& fragment);
@@ -157,6 +163,13 @@ class Assembler final : public FragmentOwner {
   std::vector<std::pair<std::byte*, std::uint16_t>> bcids_;  // of each chunk: its header, its BCID
   std::vector<std::uint16_t> sorted_bcids_;
   std::unique_ptr<Absences[]> absences_;
+  /// Events in about a row in which a link's BCID was another than that of most.
+  struct Misfits {
+    Sequence last = 0;
+    std::uint32_t row = 0;
+  };
+  std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // filled at construction
+  std::vector<Misfits> misfits_;                               // of each link
   GlobalIds global_ids_;
   alignas(base::kCacheLine) std::atomic<bool> assembling_{false};
   alignas(base::kCacheLine) std::atomic<Sequence> assembled_{0};  // every number up to here; written with the lock

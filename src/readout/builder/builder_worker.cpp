@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "base/clock.h"
 #include "base/pin.h"
+#include "formats/fid.h"
 
 namespace rodeo::readout {
 
@@ -86,6 +89,32 @@ void BuilderWorker::lose(std::size_t link, Verdict verdict) {
     case Verdict::duplicate: return lose(link, LostCounter::duplicate);
     case Verdict::out_of_sequence: return lose(link, LostCounter::out_of_sequence);
     case Verdict::not_listed: return lose(link, LostCounter::not_listed);
+  }
+}
+
+void BuilderWorker::note_place(std::size_t link, const Sequencer::Told& told) {
+  const auto name = [&] { return formats::to_text(builder_links_[link].fid); };
+  link_counters_[link].out_of_step.set(told.is_out_of_step);
+  if (told.lost) {
+    if (const auto turn = places_told_.turn())
+      base::log_warning(
+          "link {} was silent for so long that its L1 ids may be of another round: its chunks are flagged (doubtful_id) "
+          "until "
+          "their place is proven{}",
+          name(), turn.suffix());
+  }
+  if (told.moved != 0) {
+    counters_.add(WorkerCounter::moved);
+    if (const auto turn = places_told_.turn())
+      base::log_warning("link {} is moved by {} events: {} say that it is there{}", name(), told.moved,
+                        told.by_bcid ? "the BCIDs of its chunks" : "the other links", turn.suffix());
+  }
+  if (told.out_of_step) {
+    const std::string offset =
+        told.constant ? fmt::format("; they are too large by {} (modulo 3564)", *told.constant) : std::string();
+    if (const auto turn = places_told_.turn())
+      base::log_warning("link {} is out of step: the BCIDs of its chunks agree with no event where it can be{}{}", name(),
+                        offset, turn.suffix());
   }
 }
 

@@ -77,6 +77,8 @@ class BuilderWorker {
   void lose(std::size_t link, LostCounter reason, std::uint64_t n = 1);
   /// Counts what a chunk that was not taken is.
   void lose(std::size_t link, Verdict verdict);
+  /// Counts and logs what the sequencer found out about a link's place.
+  void note_place(std::size_t link, const Sequencer::Told& told);
   /// A part of a chunk whose first part has come already: counted, not built. Else `continuing` says whether more follows.
   bool continues(bool& continuing, const ChunkRun& run);
   /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
@@ -99,6 +101,7 @@ class BuilderWorker {
   std::uint64_t event_clock_ = 0;
 
   base::LogThrottle plugin_errors_;
+  base::LogThrottle places_told_;
   LostCounters lost_;
   WorkerCounters counters_;
   base::Gauge<std::uint64_t> open_events_;

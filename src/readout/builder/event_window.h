@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -96,6 +97,13 @@ class EventWindow {
   /// Appends one chunk to an open event and counts its link as done there. False: not even a header fits (overflow).
   bool append_one(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, std::uint8_t felix_status,
                   std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags);
+
+  /// The BCID of an event's first chunk; nothing where none has come, or the event was closed too long ago.
+  std::optional<std::uint16_t> bcid(Sequence number) const {
+    if (!begun() || number > head_ || number + settings_.size <= head_) return std::nullopt;
+    const EventSlot& slot = ring_[number & mask_];
+    return (slot.flags & slot_flag::kBcidKnown) != 0 ? std::optional(slot.bcid) : std::nullopt;
+  }
 
   /// Counts the link as missing in the open events [from, to).
   void skip(Sequence from, Sequence to);

@@ -44,8 +44,8 @@ inline constexpr base::CounterInfo kFragmentInfo[] = {
     {"bcid_mismatch", "fragments", "The chunks do not agree on the BCID"},
     {"not_triggered", "fragments", "The event is not in the trigger's own list"},
     {"doubtful_id", "fragments",
-     "A narrow L1 id restarted near zero and there is no trigger list: a reset, or a jump; L1 ids from here on may be "
-     "wrong"},
+     "There is no trigger list, and a narrow L1 id restarted near zero (a reset, or a jump; L1 ids from here on may be "
+     "wrong), or the place of a link that was silent for long is not proven yet"},
     {"empty", "fragments", "No link delivered: in the trigger's own list, or skipped by all links"},
 };
 static_assert(std::size(kFragmentInfo) == static_cast<std::size_t>(FragmentCounter::count));

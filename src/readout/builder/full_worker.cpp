@@ -101,15 +101,18 @@ void FullWorker::handle(const ChunkView& chunk) {
   LinkSequence& link = group.links[place.place];
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence next = link.position();
+  link.hear();
   if (chunk.id == link.expected && next < link.end && !group.events.beyond(next) &&
       !link.lapsed(group.events.oldest(), format_)) {
     link.next.store(next + link.stride, std::memory_order_relaxed);
     link.expected = format_.advance(link.expected, link.stride);
+    link.told(next, link.stride);
     deliver(group, next, chunk, 0);
     return;
   }
   wait(chunk);
   group.sequencer.offer(place.place, chunk.id, chunk.bcid, event_clock_, group.events.oldest(), decisions_);
+  link.told(next, link.stride);
   apply(chunk.link);
   if (group.sequencer.version() != group.version) settle(group);
 }
@@ -128,11 +131,13 @@ void FullWorker::apply(std::size_t position) {
     } else {
       if (decision.from != decision.sequence && decision.from != group.sequencer.run_first())
         counters_.add(WorkerCounter::resynchronised);
-      deliver(group, decision.sequence, chunk, decision.doubtful ? slot_flag::kDoubtfulId : 0);
+      if (decision.unproven) link_counters_[position].doubtful.add(1);
+      deliver(group, decision.sequence, chunk, decision.doubtful || decision.unproven ? slot_flag::kDoubtfulId : 0);
     }
     chunk.page->drop();
   }
   decisions_.clear();
+  note_place(position, group.sequencer.take_told(places_[position].place));
 }
 
 void FullWorker::settle(Group& group) {
@@ -337,6 +342,7 @@ void FullWorker::look(bool drained) {
   std::uint64_t open = 0;
   for (const auto& each : groups_) {
     Group& group = *each;
+    if (drained) group.sequencer.pace(0).fade();
     if (drained &&
         (group.sequencer.version() != group.version || event_clock_ >= group.looked_at + settings_.timeout_ns / 8))
       settle(group);

@@ -50,6 +50,7 @@ GbtWorker::GbtWorker(const Settings& settings, std::uint64_t window, std::span<c
     const std::size_t source = balance_.several() ? equipment_.stream->source_of(static_cast<LinkIndex>(i)) : 0;
     members_.push_back(rob.sequencer.add(links_[i], 1, first_reader_ + source, settings_.index));
   }
+  rob.sequencer.set_bcids(settings_.index, *this);
   if (rob.first_readers.empty()) rob.first_readers.push_back(0);
   rob.first_readers.push_back(first_reader_ + balance_.sources());
 }
@@ -159,7 +160,10 @@ void GbtWorker::process_run(const ChunkRun& run) {
     return;
   }
   link.seen.store(event_clock_, std::memory_order_relaxed);
+  const Sequence before = link.position();
+  link.hear();
   if (run.count == 1 && single_as_expected(link, run)) {
+    link.told(before, 1);
     window_.publish_ready();
     return;
   }
@@ -184,6 +188,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
       ++at;
     }
   }
+  link.told(before, run.count);
   window_.publish_ready();
 }
 
@@ -296,10 +301,13 @@ void GbtWorker::apply(std::size_t position) {
               "be wrong from here on; set readout.builder.trigger_list = true{}",
               turn.suffix());
       }
-      deliver(link, sequence, chunk, decision.doubtful ? slot_flag::kDoubtfulId : std::uint16_t{0});
+      if (decision.unproven) link_counters_[position].doubtful.add(1);
+      const bool doubtful = decision.doubtful || decision.unproven;
+      deliver(link, sequence, chunk, doubtful ? slot_flag::kDoubtfulId : std::uint16_t{0});
     }
   }
   decisions_.clear();
+  note_place(position, rob_.sequencer.take_told(members_[position]));
   link.waiting = static_cast<std::uint32_t>(waiting_.size(static_cast<LinkIndex>(position)));
 }
 
@@ -341,6 +349,12 @@ void GbtWorker::settle_all() {
     apply(i);
   }
   window_.publish_ready();
+}
+
+// What its own links have made of an event or, where it is still open here, those of peers.
+std::optional<std::uint16_t> GbtWorker::bcid(Sequence number) const {
+  const auto known = window_.bcid(number);
+  return known || number < window_.oldest() ? known : assembler_.bcid_of_peers(settings_.index, number);
 }
 
 void GbtWorker::begin_window() {
@@ -401,6 +415,7 @@ void GbtWorker::open_listed() {
 void GbtWorker::look(bool drained) {
   if (!drained) return;
   window_.set_clocks(event_clock_, base::steady_now_ns());
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.pace(first_reader_ + source).fade();
   if (rob_.sequencer.someone_is_held_up()) tell_looked();
   if (rob_.sequencer.version() != version_ || event_clock_ >= looked_at_ + settings_.timeout_ns / 8) settle_all();
   follow_peers();

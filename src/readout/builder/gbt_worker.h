@@ -18,7 +18,7 @@
 
 namespace rodeo::readout {
 
-class GbtWorker final : public BuilderWorker, private EventWindowHost {
+class GbtWorker final : public BuilderWorker, private EventWindowHost, private EventBcids {
  public:
   /// `rob` and `progress` are shared with the peers. `window`: open events, a power of two.
   GbtWorker(const Settings& settings, std::uint64_t window, std::span<const BuilderLink> links, WorkerEquipment equipment,
@@ -68,6 +68,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost {
 
   std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) override;
   void set_waiting(std::size_t with) override;
+  std::optional<std::uint16_t> bcid(Sequence number) const override;
 
   RobSequence& rob_;
   Assembler& assembler_;

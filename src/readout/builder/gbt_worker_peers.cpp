@@ -102,6 +102,11 @@ void GbtWorker::follow_peers() {
   }
   if (progress_.size() == 1) return;
   const Sequence passed = passed_by_peers();
+  // Where a quarter of a period is longer than peers can be apart they tell of a silence of all links that this worker reads.
+  if (format_.period() / 4 >= rob_.sequencer.settings().window) {
+    for (std::uint32_t source = 0; source < balance_.sources(); ++source)
+      rob_.sequencer.pace(first_reader_ + source).raise(passed + 1);
+  }
   const Sequence to = std::min(passed, window_.full() - 1);
   if (to > window_.head() && passed != 0) window_.advance(to);
 }

@@ -34,13 +34,24 @@ inline constexpr base::CounterInfo kLostInfo[] = {
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 
 /// What else a worker counts.
-enum class WorkerCounter : std::size_t { corrupt, truncated, continuations, resynchronised, removed, restored, count };
+enum class WorkerCounter : std::size_t {
+  corrupt,
+  truncated,
+  continuations,
+  resynchronised,
+  moved,
+  removed,
+  restored,
+  count
+};
 
 inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},
     {"truncated", "chunks", "Chunks in fragments that were cut to fit"},
     {"continuations", "parts", "Further parts of chunks too large for one run; the first stands in its fragment, cut"},
     {"resynchronised", "times", "Links that found their place again after a jump or a reset"},
+    {"moved", "times",
+     "Links that other links or the BCIDs of their chunks have shown another place than they seemed to be in"},
     {"removed", "times", "Links removed from the build"},
     {"restored", "times", "Links restored to the build"},
 };
@@ -55,6 +66,8 @@ struct LinkCounters {
   base::Gauge<std::uint64_t> missing;   // FULL mode, and
   base::Gauge<std::uint64_t> left_out;  // likewise: in GBT mode the assembler knows
   base::Gauge<std::uint64_t> bad;
+  base::Gauge<std::uint64_t> doubtful;  // chunks that were flagged because the link's place was not proven
+  base::Gauge<bool> out_of_step;        // BCIDs agree with no place
   base::Gauge<bool> removed;
 };
 

@@ -14,10 +14,15 @@ std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride, std::size_t
   State& state = states_.emplace_back();
   state.reader = reader;
   state.window = window;
-  if (reader >= readers_.size()) readers_.resize(reader + 1);
+  while (reader >= readers_.size()) readers_.emplace_back().pace = std::make_unique<Pace>(settings_.format.period());
   readers_[reader].window = window;
-  if (window >= oldest_open_.size()) oldest_open_.resize(window + 1);
+  link.pace = readers_[reader].pace.get();
+  if (window >= oldest_open_.size()) {
+    oldest_open_.resize(window + 1);
+    bcids_.resize(window + 1);
+  }
   reached_.reserve(states_.size());
+  stands_.reserve(states_.size());
   state.link = &link;
   state.ring = std::make_unique_for_overwrite<Waiting[]>(settings_.aside);
   return states_.size() - 1;
@@ -35,6 +40,7 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
   }
   started_ = true;
   state.link->seen.store(now, std::memory_order_relaxed);
+  find_lost(state);
   if (state.count == settings_.aside) make_place(state, now, oldest, decisions);
   Waiting& waiting = at(state, state.count++);
   ++state.offered_since;
@@ -137,10 +143,12 @@ void Sequencer::emit(State& state, Decisions& decisions) {
 void Sequencer::refresh(State& state) const {
   LinkSequence& link = *state.link;
   const bool free = state.count == 0 && link.here.load(std::memory_order_relaxed) &&
-                    !link.removed.load(std::memory_order_relaxed) && !state.unsure &&
+                    !link.removed.load(std::memory_order_relaxed) && !state.unsure && !state.link->doubtful &&
+                    !state.suspected && !link.lost && link.position() >= state.floor &&
                     !(settings_.listed && events_ != nullptr);
   link.end = free ? segments_.of(link.position()).end : 0;
   if (free && segments_.of(link.position()).base != link.base) link.end = 0;  // its segment is over
+  if (free && beyond_segment(state)) link.end = 0;
 }
 
 // ---- the cases
@@ -213,7 +221,12 @@ Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const W
   if (following == nullptr && !final) return Step::wait;
   const std::uint32_t stride = spread(*state.link);
   if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);  // 22
-  const Place place = begun() ? nearest(segments_.of(oldest_).place(oldest_), chunk.id) : first_place(chunk.id);
+  const auto stand = begun() ? stand_of_peers(state) : std::nullopt;
+  const Sequence known = std::max(oldest_, state.lowest);
+  const bool told = stand && (stand->together || (state.link->doubtful && stand->proves));
+  const Place place = told      ? place_by(state, stand->number, chunk.id)
+                      : begun() ? nearest(segments_.of(known).place(known), chunk.id)
+                                : first_place(chunk.id);
   const Place after = following == nullptr ? place : resolve(place, following->id, stride);
   if (following != nullptr && !confirms(place, after, stride) && !rises(place, after))
     return end(state, Verdict::out_of_sequence);  // 23
@@ -299,21 +312,26 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
   state.alone = false;
   unblock(state);
   Waiting& waiting = at(state, i);
+  const Sequence taken_for = number;
+  number = prove(state, number, waiting.id, waiting.bcid);
   const Segment& segment = segments_.of(number);
-  const Sequence before = link.position();
+  const Sequence before = std::max(link.position(), state.floor);
   waiting.fate = Fate::decided;
   if (events_ == nullptr && number < before) {
-    waiting.decision = {};  // a link goes forward only: no event gets two of its chunks
-    return;
+    // A link goes forward only: no event gets two of its chunks. One that was too far ahead is late until it is there again.
+    waiting.decision = {};
+    if (number == taken_for && link.position() >= state.floor) return;
+    state.floor = before;
   }
   waiting.decision = {.verdict = Verdict::take,
-                      .doubtful = doubtful || restarts_untold(link, number, waiting.id),
+                      .doubtful = doubtful || number == untold_restart_ || restarts_untold(link, number, waiting.id),
+                      .unproven = state.link->doubtful,
                       .sequence = number,
                       .from = before,
                       .resets = static_cast<std::uint32_t>(segment.resets),
                       .rounds = static_cast<std::uint32_t>(segment.rounds),
                       .base = segment.base};
-  if (number < oldest_) {
+  if (number < oldest_ || (events_ == nullptr && number < before)) {
     waiting.decision.verdict = Verdict::late;
   } else if (events_ != nullptr && events_->came(number)) {
     waiting.decision.verdict = Verdict::duplicate;
@@ -324,7 +342,7 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
     if (number - last == state.last_step) link.stride = static_cast<std::uint16_t>(state.last_step);
     state.last_step = number - last;
   }
-  const std::uint64_t skipped = number - before;
+  const std::uint64_t skipped = number - before;  // many, if it lies behind
   link.history = (skipped >= kHistory ? 0 : link.history << skipped) << 1 | 1;
   link.next.store(number + link.stride, std::memory_order_relaxed);
   enter(link, segment);

@@ -86,11 +86,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/spsc_ring.h"
 #include "readout/sequence/event_set.h"
 #include "readout/sequence/id_format.h"
+#include "readout/sequence/pace.h"
+#include "readout/sequence/place_evidence.h"
 #include "readout/sequence/segments.h"
 #include "readout/sequence/trigger_book.h"
 
@@ -111,8 +114,31 @@ struct alignas(base::kCacheLine) LinkSequence {
   std::uint16_t stride = 1;            ///< events from one chunk of the link to the next
   std::atomic<bool> here{false};       ///< `next` means something
   std::atomic<bool> removed{false};
+  bool lost =
+      false;  ///< it was silent for so long that `expected` may be the id of another round; the sequencer finds its place anew
+  bool doubtful = false;  ///< its place was found anew and is not proven so far
+  Sequence heard = 0;     ///< how far its reader's links had come when it last brought something; 0: it never has
+  Pace* pace = nullptr;   ///< of its reader
 
   Sequence position() const { return next.load(std::memory_order_relaxed); }
+
+  /// Before its chunks are looked at: notes that it is not silent, and what its silence was.
+  void hear() {
+    const Sequence head = pace->head();
+    if (head > heard + pace->limit() && heard != 0) [[unlikely]] {
+      lost = true;
+      end = 0;
+    }
+    heard = head;
+  }
+  /// After them: it was at `before`, and brought so many events in a row.
+  void told(Sequence before, std::uint64_t events) {
+    const Sequence now = position();
+    if (now == before || doubtful) return;
+    pace->note(heard, now - events);
+    pace->raise(now);
+    heard = std::max(heard, now);
+  }
 
   /// So many events were closed since that its id may be of a later round.
   bool lapsed(Sequence oldest, const IdFormat& format) const {
@@ -132,11 +158,22 @@ enum class Verdict : std::uint8_t { take, late, duplicate, out_of_sequence, not_
 struct Decision {
   Verdict verdict = Verdict::out_of_sequence;
   bool doubtful = false;     ///< take: flag the event
+  bool unproven = false;     ///< the same, because the link was silent for long and nothing proves its place so far
   Sequence sequence = 0;     ///< take: of this event
   Sequence from = 0;         ///< take: the link has skipped the events from here to `sequence`
   std::uint32_t resets = 0;  ///< these three of the event's segment, to name it
   std::uint32_t rounds = 0;
   Sequence base = 0;
+};
+
+/// What a window knows of its events.
+class EventBcids {
+ public:
+  /// The BCID on which the chunks of this event agree; nothing where none is known. The thread of the window.
+  virtual std::optional<std::uint16_t> bcid(Sequence number) const = 0;
+
+ protected:
+  ~EventBcids() = default;
 };
 
 /// Of one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory: `aside` chunks a link.
@@ -165,6 +202,10 @@ class Sequencer {
   /// read so far. `window`: of its caller, whose oldest open event the calls for this link give.
   std::size_t add(LinkSequence& link, std::uint16_t stride = 1, std::size_t reader = 0, std::size_t window = 0);
   void set_events(const EventSet& events) { events_ = &events; }
+  /// What proves places where other links do not: the BCIDs of the events of one window. Before the first offer().
+  void set_bcids(std::size_t window, const EventBcids& bcids) { bcids_[window] = &bcids; }
+  /// Of one reader; its thread alone.
+  Pace& pace(std::size_t reader) { return *readers_[reader].pace; }
 
   /// True once the lowest number of the run is known.
   bool begun() const { return begun_.load(std::memory_order_acquire); }
@@ -220,6 +261,26 @@ class Sequencer {
   /// What waits of this link reaches over many events.
   bool reaches_far(std::size_t link) const;
 
+  /// What happened to a link whose place was in doubt, for the log; cleared by the call.
+  struct Told {
+    bool lost = false;         ///< it was silent for long, and its chunks are flagged until its place is proven
+    std::int64_t moved = 0;    ///< its place is another, so many events from where it was taken to be
+    bool by_bcid = false;      ///< the same: by the BCIDs of its chunks, not by other links
+    bool out_of_step = false;  ///< BCIDs have begun to agree with no place, or with several
+    std::optional<std::uint16_t> constant{};  ///< the same: all are too large by this
+    bool is_out_of_step = false;              ///< they still do
+  };
+  Told take_told(std::size_t link) {
+    states_[link].told.is_out_of_step = states_[link].out_of_step;
+    return std::exchange(states_[link].told, {});
+  }
+
+  /// The BCIDs of this link have disagreed with those of the others for some time: they are weighed from now on.
+  void suspect(std::size_t link) {
+    states_[link].suspected = true;
+    version_.fetch_add(1, std::memory_order_release);
+  }
+
   /// This link is away, and links of other readers among [first, end) may still tell whether it is right: they have not been read so far.
   bool may_be_told(std::size_t link, std::size_t first, std::size_t end) const;
   bool someone_is_held_up() const { return held_up_.load(std::memory_order_relaxed) != 0; }
@@ -255,10 +316,11 @@ class Sequencer {
 
  private:
   struct Reader {
-    std::uint64_t now = 0;              ///< its event clock
-    std::uint64_t started = 0;          ///< the same when the first chunk of all came
-    std::uint64_t looked = 0;           ///< departures of links until it last had nothing more to read
-    std::size_t window = 0;             ///< of the thread that reads it, perhaps with others
+    std::uint64_t now = 0;      ///< its event clock
+    std::uint64_t started = 0;  ///< the same when the first chunk of all came
+    std::uint64_t looked = 0;   ///< departures of links until it last had nothing more to read
+    std::size_t window = 0;     ///< of the thread that reads it, perhaps with others
+    std::unique_ptr<Pace> pace;
     std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
     bool over = false;                  ///< finish() was called: it reads no more
   };
@@ -303,6 +365,13 @@ class Sequencer {
     bool unsure = false;              ///< with the list: its events may be those of another epoch
     Sequence far = 0;                 ///< with the list: where its next chunk would be, which is too far for one alone
     Sequence last_step = 0;           ///< FULL: of its last two chunks
+    bool suspected = false;           ///< its BCIDs are weighed
+    bool out_of_step = false;         ///< BCIDs agree with no place
+    Sequence lowest = 0;              ///< doubtful: where it was before
+    Sequence floor = 0;               ///< GBT: events below have been built with it, or without it for good
+    bool doubt_told = false;
+    PlaceEvidence evidence{};
+    Told told{};
 
     bool away() const { return stand >= Stand::away; }
   };
@@ -320,6 +389,24 @@ class Sequencer {
   Step judge_here(State& state, const Waiting& chunk, const Waiting* following, bool final);
   Step judge_behind(State& state, const std::optional<Sequence>& number, const Waiting* following, bool goes_on_after);
   Step judge_away(State& state, const Waiting& chunk, const Waiting* following, bool final);
+
+  /// Where live peers are that were read with a link, or by others, and whether that proves a place.
+  struct PeersAt {
+    Sequence number = 0;
+    bool together = false;  // they were read with it
+    bool proves = false;
+  };
+  void find_lost(State& state);
+  void lose_place(State& state);
+  bool beyond_segment(const State& state) const;
+  std::optional<PeersAt> stand_of_peers(const State& of) const;
+  std::uint64_t telling_period(Sequence number) const;
+  std::optional<Sequence> nearest_number(Sequence stand, std::uint32_t id) const;
+  Place place_by(const State& state, Sequence stand, std::uint32_t id) const;
+  Sequence prove(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid);
+  Sequence prove_place(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid);
+  template <typename F>
+  void for_each_number(std::uint32_t id, Sequence lowest, Sequence highest, const F& f) const;
   Step judge_new(State& state, const Waiting& chunk, const Waiting* following, bool final);
 
   struct InList;
@@ -425,9 +512,14 @@ class Sequencer {
   std::vector<Sequence> reached_;                     // by open(), of each link that is followed
   Segments segments_;
   TriggerBook book_;
-  const EventSet* events_ = nullptr;  // FULL mode
+  const EventSet* events_ = nullptr;                  // FULL mode
+  std::vector<const EventBcids*> bcids_;              // by window; null: none
+  mutable std::vector<Sequence> stands_;              // by stand_of_peers()
+  mutable std::vector<PlaceEvidence::Other> others_;  // by prove()
   Sequence run_first_ = 0;
-  Sequence believed_ = 0;  // so far the links that were followed have come
+  std::uint64_t begun_at_ = 0;   // event clock
+  Sequence untold_restart_ = 0;  // ids began anew near zero here: a reset, or a jump
+  Sequence believed_ = 0;        // so far the links that were followed have come
   std::optional<ListedTrigger> list_pending_;
   std::uint64_t list_pending_since_ = 0;
   bool list_ended_ = false;

@@ -104,7 +104,10 @@ bool Sequencer::open(const State& state, const Place& lowest) {
   if (!begun()) {
     begin({lowest.resets, lowest.index - std::min(reach, lowest.index)});
   } else if (const auto number = segments_.number(lowest); number && *number <= foremost() + settings_.window) {
-    // Near enough to build what was skipped as empty events.
+    // Near enough to build what was skipped as empty events. Few bits do not tell whether the counters have started again.
+    const std::uint32_t id = settings_.format.of(lowest.resets, static_cast<std::uint64_t>(lowest.index));
+    if (!settings_.format.shows_restarts() && id <= settings_.step && *number > foremost() + settings_.step)
+      untold_restart_ = *number;
   } else {
     // Too far, or another segment. A reset begins at 0; where a jump or a restart in the midst begins, nobody knows.
     const bool from_zero = !number && (settings_.format.has_ecr() || lowest.index <= reach);
@@ -158,6 +161,7 @@ void Sequencer::begin(const Place& lowest) {
     // What is restored while nothing has begun takes part from the beginning.
     state.link->next.store(run_first_, std::memory_order_relaxed);
   }
+  for (const Reader& reader : readers_) begun_at_ = std::max(begun_at_, reader.now);
   begun_.store(true, std::memory_order_release);
 }
 

@@ -1,0 +1,97 @@
+// What the BCIDs of a link's chunks say of the place where the link is: nothing, that it is right, that another is, or that none is.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace rodeo::readout {
+
+/// Of one link. Pure.
+class PlaceEvidence {
+ public:
+  /// Chunks in a row that prove something.
+  static constexpr std::uint32_t kRow = 8;
+  static constexpr std::size_t kPlaces = 16;
+
+  /// Another place where the link may be: so many events from where it is, and the BCID that its next event has there.
+  struct Other {
+    std::int64_t offset = 0;
+    std::uint16_t bcid = 0;
+  };
+
+  enum class Says : std::uint8_t {
+    nothing,
+    here,       ///< the BCIDs agree here and at no other place
+    elsewhere,  ///< they agree at `offset` alone
+    nowhere     ///< they disagree here, and agree at no other place or at several
+  };
+  struct Finding {
+    Says says = Says::nothing;
+    std::int64_t offset = 0;                  ///< elsewhere: from here to there
+    std::optional<std::uint16_t> constant{};  ///< nowhere: the BCIDs are all too large by this (modulo the orbit)
+  };
+
+  /// A chunk with this BCID; `here`: that of the event where the link is, nothing where it is not known; `others`: all other places whose BCIDs are known.
+  Finding weigh(std::uint16_t bcid, std::optional<std::uint16_t> here, std::span<const Other> others) {
+    if (!here) return {};
+    const bool shared = std::ranges::all_of(others, [&](const Other& other) { return other.bcid == *here; });
+    // One BCID that all places have, as a laser's, says nothing where it agrees.
+    if (shared && *here == bcid && (!others.empty() || bcid == last_)) return {};
+    last_ = bcid;
+    note(others, bcid);
+    const auto difference = static_cast<std::uint16_t>((bcid + kOrbit - *here % kOrbit) % kOrbit);
+    constant_ = difference == difference_ ? constant_ + 1 : 1;
+    difference_ = difference;
+    agree_ = *here == bcid ? agree_ + 1 : 0;
+    disagree_ = *here == bcid ? 0 : disagree_ + 1;
+    const auto long_enough = [](const Row& row) { return row.length >= kRow; };
+    const std::size_t agreeing = static_cast<std::size_t>(std::count_if(rows_.begin(), rows_.begin() + used_, long_enough));
+    if (agree_ >= kRow) return agreeing == 0 ? Finding{.says = Says::here} : Finding{};
+    if (disagree_ < kRow) return {};
+    if (agreeing == 1)
+      return {.says = Says::elsewhere, .offset = std::find_if(rows_.begin(), rows_.begin() + used_, long_enough)->offset};
+    return {.says = Says::nowhere, .constant = constant_ >= kRow ? std::optional(difference_) : std::nullopt};
+  }
+
+  /// The link's place is another one.
+  void forget() { *this = {}; }
+
+ private:
+  static constexpr std::uint32_t kOrbit = 3564;
+  struct Row {
+    std::int64_t offset = 0;
+    std::uint32_t length = 0;
+    bool seen = false;
+  };
+
+  // Counts how long each place has agreed. One that is no place of this chunk is forgotten.
+  void note(std::span<const Other> others, std::uint16_t bcid) {
+    const auto rows = std::span(rows_).first(used_);
+    for (Row& row : rows) row.seen = false;
+    for (const Other& other : others) {
+      if (other.bcid != bcid) continue;
+      const auto known = std::ranges::find(rows, other.offset, &Row::offset);
+      if (known != rows.end()) {
+        ++known->length;
+        known->seen = true;
+      } else if (used_ < kPlaces) {
+        rows_[used_++] = {other.offset, 1, true};
+      }
+    }
+    const auto kept = std::remove_if(rows_.begin(), rows_.begin() + used_, [](const Row& row) { return !row.seen; });
+    used_ = static_cast<std::size_t>(kept - rows_.begin());
+  }
+
+  std::array<Row, kPlaces> rows_{};  // of other places that agreed with the last chunks
+  std::size_t used_ = 0;
+  std::uint32_t agree_ = 0;
+  std::uint32_t disagree_ = 0;
+  std::uint32_t constant_ = 0;
+  std::uint16_t difference_ = 0;
+  std::uint16_t last_ = 0xffff;
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,183 @@
+// Where a link is that was silent for long: by its live peers, and by the BCIDs of its chunks. Until that is proven its chunks are flagged.
+#include "readout/sequence/sequencer.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace rodeo::readout {
+namespace {
+
+Sequence distance(Sequence a, Sequence b) { return a > b ? a - b : b - a; }
+
+}  // namespace
+
+// Before a chunk of the link is judged.
+void Sequencer::find_lost(State& state) {
+  LinkSequence& link = *state.link;
+  if (settings_.listed || !begun()) {
+    link.lost = false;
+    return;
+  }
+  if (link.lost) return lose_place(state);
+  const bool here = link.here.load(std::memory_order_relaxed);
+  if (!here && !state.away() && !state.link->doubtful) {
+    // Nothing is known of it. It is in doubt where the run has gone on for so long that its id may be of another round, and not all that came so far
+    // was read at once.
+    const std::uint64_t limit = link.pace->limit();
+    link.doubtful = link.pace->head() > run_first_ + (clock(state) > begun_at_ ? limit : 3 * limit);
+    state.lowest = link.position();
+  }
+  if (!here || !beyond_segment(state)) return;
+  // Others have crossed a reset long ago. The same id comes again.
+  const auto stand = stand_of_peers(state);
+  const Sequence end = segments_.of(link.position()).end;
+  if (stand && stand->proves && stand->number > end + settings_.reach + std::uint64_t{settings_.step} * spread(link))
+    lose_place(state);
+}
+
+void Sequencer::lose_place(State& state) {
+  LinkSequence& link = *state.link;
+  link.lost = false;
+  if (state.away()) {
+    follow(state);
+    settle_aside(state);
+    if (state.away()) refute(state);
+  }
+  link.here.store(false, std::memory_order_relaxed);
+  link.doubtful = true;
+  state.lowest = link.position();
+  state.doubt_told = false;
+  state.evidence.forget();
+}
+
+// Where resets do not show in ids, an id of its segment may be one of the next.
+bool Sequencer::beyond_segment(const State& state) const {
+  return !settings_.format.has_ecr() && !settings_.listed && segments_.of(state.link->position()).end != kNoEnd;
+}
+
+// The foremost but one of those that were read with it; where there are none, of all others. One that lies is not believed if there are three.
+std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of) const {
+  const auto collect = [&](bool same_reader) {
+    stands_.clear();
+    for (const State& state : states_) {
+      if (&state != &of && (state.reader == of.reader) == same_reader && is_here(state) && !state.link->doubtful)
+        stands_.push_back(state.link->position());
+    }
+  };
+  collect(true);
+  const bool read_together = !stands_.empty();
+  if (!read_together) collect(false);
+  if (stands_.empty()) return std::nullopt;
+  const std::size_t second = std::min<std::size_t>(1, stands_.size() - 1);
+  std::ranges::nth_element(stands_, stands_.begin() + static_cast<std::ptrdiff_t>(second), std::greater<>());
+  const Sequence number = stands_[second];
+  const std::uint64_t period = telling_period(number);
+  // Readers of their own may be apart by what both may have open.
+  return PeersAt{number, read_together, read_together ? of.link->pace->tells(period) : period / 4 >= settings_.window};
+}
+
+// So many events from one of an id to the next of the same.
+std::uint64_t Sequencer::telling_period(Sequence number) const {
+  std::uint64_t period = settings_.format.period();
+  if (settings_.format.has_ecr()) return period;
+  const std::size_t last = segments_.find(number);
+  for (std::size_t i = last - std::min<std::size_t>(last, 2); i <= last; ++i) {
+    if (segments_[i].end != kNoEnd) period = std::min(period, segments_[i].end - segments_[i].first);
+  }
+  return period;
+}
+
+// All numbers from `lowest` to `highest` that have this id.
+template <typename F>
+void Sequencer::for_each_number(std::uint32_t id, Sequence lowest, Sequence highest, const F& f) const {
+  const IdFormat& format = settings_.format;
+  for (std::size_t i = segments_.find(lowest); i < segments_.size() && segments_[i].first <= highest; ++i) {
+    const Segment& segment = segments_[i];
+    const Sequence begin = std::max(lowest, segment.first);
+    const Sequence end = std::min(highest + 1, segment.end);
+    if (begin >= end || (format.has_ecr() && (segment.resets & 0xff) != id >> 24)) continue;
+    const std::uint64_t ahead = (id - static_cast<std::uint64_t>(begin - segment.base)) & format.low_mask();
+    for (Sequence number = begin + ahead; number < end; number += format.period()) f(number);
+  }
+}
+
+// A link may be late by much, and ahead of those that are read with it by little only.
+std::optional<Sequence> Sequencer::nearest_number(Sequence stand, std::uint32_t id) const {
+  const std::uint64_t quarter = settings_.format.period() / 4;
+  std::optional<Sequence> nearest;
+  for_each_number(id, stand - 3 * quarter + 1, stand + quarter, [&](Sequence number) {
+    if (!nearest || distance(number, stand) < distance(*nearest, stand)) nearest = number;
+  });
+  return nearest;
+}
+
+// The place that an id means where peers stand at this number.
+Place Sequencer::place_by(const State& state, Sequence stand, std::uint32_t id) const {
+  const IdFormat& format = settings_.format;
+  const bool restarts = !format.has_ecr() && format.shows_restarts();
+  if (const auto number = nearest_number(stand, id)) {
+    // Near zero, far from where the peers are, and behind what the link has brought or what is open: the first of the next epoch.
+    const std::uint64_t steps = std::uint64_t{settings_.step} * spread(*state.link);
+    const bool restarted = restarts && id <= steps && distance(*number, stand) > settings_.reach + steps &&
+                           *number < std::max(oldest_, state.link->position());
+    if (!restarted) return segments_.of(*number).place(*number);
+  }
+  if (restarts) return {segments_.of(stand).resets + 1, id};
+  return nearest(segments_.of(stand).place(stand), id);
+}
+
+Sequence Sequencer::prove(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid) {
+  if ((!state.link->doubtful && !state.suspected) || settings_.listed) return number;
+  number = prove_place(state, number, id, bcid);
+  if (state.link->doubtful && !state.doubt_told) state.told.lost = state.doubt_told = true;
+  return number;
+}
+
+// The number of a chunk that is to be taken for `number`: another where live peers or BCIDs say so. Ends the link's doubt if they prove its place.
+Sequence Sequencer::prove_place(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid) {
+  const auto moved_to = [&](Sequence place, bool by_bcid) {
+    state.told.by_bcid = by_bcid;
+    state.told.moved = static_cast<std::int64_t>(place - number);
+    state.evidence.forget();
+    state.link->doubtful = false;
+    return place;
+  };
+  const auto stand = stand_of_peers(state);
+  const bool told = stand && stand->proves;
+  const auto nearest = told ? nearest_number(stand->number, id) : std::nullopt;
+  if (state.link->doubtful && nearest && distance(*nearest, stand->number) < telling_period(stand->number) / 4) {
+    if (*nearest != number) return moved_to(*nearest, false);
+    state.link->doubtful = false;
+  }
+  // A reset where others have it.
+  const Segment& segment = segments_.of(number);
+  if (number == segment.first && segment.base != state.link->base && state.link->position() != state.lowest)
+    state.link->doubtful = false;
+  if (!settings_.has_bcid || bcids_[state.window] == nullptr) return number;
+
+  const EventBcids& known = *bcids_[state.window];
+  const std::uint64_t room = settings_.format.period() / 2;
+  const Sequence lowest = stand && told ? stand->number - room : std::max(state.lowest, oldest_);
+  const Sequence highest = stand && told ? stand->number + room : foremost() + settings_.format.period() / 4;
+  others_.clear();
+  for_each_number(id, std::max(lowest, highest - std::min(highest, 2 * settings_.window)), highest, [&](Sequence other) {
+    if (const auto of = other == number ? std::nullopt : known.bcid(other))
+      others_.push_back({static_cast<std::int64_t>(other - number), *of});
+  });
+  const PlaceEvidence::Finding finding = state.evidence.weigh(bcid, known.bcid(number), others_);
+  switch (finding.says) {
+    case PlaceEvidence::Says::nothing: break;
+    case PlaceEvidence::Says::here: state.link->doubtful = state.suspected = state.out_of_step = false; break;
+    case PlaceEvidence::Says::elsewhere:
+      state.suspected = state.out_of_step = false;
+      return moved_to(number + static_cast<Sequence>(finding.offset), true);
+    case PlaceEvidence::Says::nowhere:
+      if (!state.out_of_step) {
+        state.told.out_of_step = state.out_of_step = true;
+        state.told.constant = finding.constant;
+      }
+  }
+  return number;
+}
+
+}  // namespace rodeo::readout

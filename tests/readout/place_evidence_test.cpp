@@ -1,0 +1,105 @@
+// What BCIDs say of a link's place.
+#include "readout/sequence/place_evidence.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+namespace rodeo::test {
+namespace {
+
+using readout::PlaceEvidence;
+using Says = PlaceEvidence::Says;
+
+using Bcid = std::function<std::uint16_t(std::int64_t)>;
+
+std::uint16_t random_bcid(std::int64_t event) {
+  return static_cast<std::uint16_t>((static_cast<std::uint64_t>(event) * 0x9e3779b97f4a7c15U >> 40) % 3564);
+}
+std::uint16_t laser(std::int64_t /*event*/) { return 1234; }
+// Trains of 8 bunches at the same places of each orbit.
+std::uint16_t train(std::int64_t event) { return static_cast<std::uint16_t>(100 + 40 * (event / 8 % 3) + event % 8); }
+
+/// A link sends the chunks of events `true_offset` away from where it is taken to be, with `wrong` added to its BCIDs; places are a period of 256 apart.
+PlaceEvidence::Finding after(std::uint32_t chunks, std::int64_t true_offset, std::uint16_t wrong = 0,
+                             const Bcid& of = random_bcid,
+                             const std::vector<std::int64_t>& others = {-512, -256, 256, 512}) {
+  PlaceEvidence evidence;
+  PlaceEvidence::Finding finding;
+  for (std::int64_t event = 1000; event < 1000 + chunks; ++event) {
+    std::vector<PlaceEvidence::Other> places;
+    for (const std::int64_t offset : others) places.push_back({offset, of(event + offset)});
+    finding = evidence.weigh(static_cast<std::uint16_t>((of(event + true_offset) + wrong) % 3564), of(event), places);
+  }
+  return finding;
+}
+
+TEST(PlaceEvidence, EightChunksInARowThatAgreeHereAloneProveThePlace) {
+  EXPECT_EQ(after(7, 0).says, Says::nothing);
+  EXPECT_EQ(after(8, 0).says, Says::here);
+}
+
+TEST(PlaceEvidence, EightThatAgreeAtOneOtherPlaceAloneMoveTheLink) {
+  EXPECT_EQ(after(7, 256).says, Says::nothing);
+  for (const std::int64_t offset : {-512, -256, 256, 512}) {
+    EXPECT_EQ(after(8, offset).says, Says::elsewhere);
+    EXPECT_EQ(after(8, offset).offset, offset);
+  }
+}
+
+TEST(PlaceEvidence, AConstantOffsetMovesNothingAndIsTold) {
+  const auto finding = after(50, 0, 3);
+  EXPECT_EQ(finding.says, Says::nowhere);
+  EXPECT_EQ(finding.constant, 3);
+}
+
+TEST(PlaceEvidence, APlaceThatIsNotPossibleMovesNothing) {
+  const auto finding = after(50, 4096);
+  EXPECT_EQ(finding.says, Says::nowhere);
+  EXPECT_FALSE(finding.constant);
+}
+
+TEST(PlaceEvidence, ABcidThatAllPlacesShareProvesNothing) {
+  EXPECT_EQ(after(1000, 0, 0, laser).says, Says::nothing);
+  EXPECT_EQ(after(1000, 256, 0, laser).says, Says::nothing);
+  EXPECT_EQ(after(1000, 0, 0, laser, {}).says, Says::nothing);
+}
+
+TEST(PlaceEvidence, BunchTrainsThatAgreeAtSeveralPlacesProveNothing) {
+  // Places that are a multiple of three trains apart have the same BCIDs; others do not.
+  EXPECT_EQ(after(200, 0, 0, train, {-240, 240}).says, Says::nothing);
+  EXPECT_EQ(after(200, 0, 0, train, {-240, 8}).says, Says::nothing);
+  EXPECT_EQ(after(200, 0, 0, train, {-8, 8}).says, Says::here);
+  EXPECT_EQ(after(200, 8, 0, train, {8, 8 + 24}).says, Says::nowhere);
+}
+
+TEST(PlaceEvidence, WithoutOtherPlacesEightDifferentBcidsProveThePlace) {
+  EXPECT_EQ(after(8, 0, 0, random_bcid, {}).says, Says::here);
+}
+
+TEST(PlaceEvidence, AFlippedBcidBeginsARowAnew) {
+  PlaceEvidence evidence;
+  std::vector<Says> said;
+  for (std::int64_t event = 0; event < 16; ++event) {
+    const std::vector<PlaceEvidence::Other> others{{256, random_bcid(event + 256)}};
+    const auto bcid = static_cast<std::uint16_t>(random_bcid(event) ^ (event == 7 ? 1 : 0));
+    said.push_back(evidence.weigh(bcid, random_bcid(event), others).says);
+  }
+  EXPECT_EQ(said[14], Says::nothing);
+  EXPECT_EQ(said[15], Says::here);
+}
+
+TEST(PlaceEvidence, EventsWhoseBcidIsNotKnownCountNeitherWay) {
+  PlaceEvidence evidence;
+  Says says = Says::nothing;
+  for (std::int64_t event = 0; event < 16; ++event) {
+    const std::optional<std::uint16_t> here = event % 2 == 0 ? std::optional(random_bcid(event)) : std::nullopt;
+    says = evidence.weigh(random_bcid(event), here, {}).says;
+    EXPECT_EQ(says, event == 14 ? Says::here : Says::nothing) << event;
+    if (event == 14) break;
+  }
+}
+
+}  // namespace
+}  // namespace rodeo::test

@@ -1,0 +1,208 @@
+// Links that were silent for so long that their ids have come round, or that began late: they are in the right period, or flagged.
+#include <map>
+
+#include "readout/sequence_rob.h"
+
+namespace rodeo::test {
+namespace {
+
+using namespace sequencing;
+
+std::uint16_t bcid_of(std::uint64_t event) { return static_cast<std::uint16_t>((event * 0x9e3779b97f4a7c15U >> 40) % 3564); }
+
+constexpr std::uint64_t kOpen = 4096;
+
+/// Links that bring events 0, 1, 2, ... with ids of few bits and random BCIDs. The events of the last window are open or known.
+class LongRun : public Rob, private readout::EventBcids {
+ public:
+  LongRun(std::size_t links, std::uint8_t bits, bool full = false, bool has_bcid = true, std::size_t readers = 1)
+      : Rob(links, settings_of(bits, has_bcid), full, readers), links_(links), bits_(bits), full_(full) {
+    if (!full) {
+      for (std::size_t reader = 0; reader < readers; ++reader) sequencer.set_bcids(reader, *this);
+    }
+  }
+
+  /// All links but `silent` bring the events from `from` to `to`; those that are taken are checked.
+  void go(std::uint64_t from, std::uint64_t to, std::size_t silent = ~std::size_t{0}) {
+    for (std::uint64_t event = from; event < to; ++event) {
+      for (std::size_t link = 0; link < links_; ++link) {
+        if (link != silent && (!full_ || event % links_ == link)) bring(link, event);
+      }
+    }
+  }
+  void bring(std::size_t link, std::uint64_t event, std::uint16_t wrong = 0) {
+    // What a silent link has not brought stays open.
+    if (begun_ && event > kOpen) oldest = std::max(oldest, sequencer.run_first() + event - kOpen);
+    const std::uint64_t period = std::uint64_t{1} << bits_;
+    offer(link, static_cast<std::uint32_t>(event % period), static_cast<std::uint16_t>((bcid_of(event) + wrong) % 3564));
+    begun_ = sequencer.begun();
+    // Where it is now, if the chunk was not put by.
+    const auto at = this->link(link).position() - this->link(link).stride - sequencer.run_first();
+    for (const auto& text : split(got(link))) {
+      ++chunks[text.back() == '?' ? "flagged" : text.find_first_of("0123456789") != std::string::npos ? "taken" : text];
+      if (text.find_first_of("0123456789") == std::string::npos || text.back() == '?') continue;
+      if (std::stoull(text) % period == event % period && std::stoull(text) != event) ++wrong_places;
+    }
+    came_.try_emplace(at, bcid_of(event));
+  }
+
+  std::map<std::string, std::uint64_t> chunks;  // what became of them
+  std::uint64_t wrong_places = 0;               // without a flag
+
+ private:
+  static Sequencer::Settings settings_of(std::uint8_t bits, bool has_bcid) {
+    Sequencer::Settings of = settings(bits);
+    of.has_bcid = has_bcid;
+    of.window = 2 * kOpen;
+    return of;
+  }
+  static std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(' ', at), text.size());
+      parts.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+    return parts;
+  }
+  std::optional<std::uint16_t> bcid(Sequence number) const override {
+    const auto known = came_.find(number - sequencer.run_first());
+    return known == came_.end() ? std::nullopt : std::optional(known->second);
+  }
+
+  const std::size_t links_;
+  const std::uint8_t bits_;
+  const bool full_;
+  bool begun_ = false;
+  std::map<Sequence, std::uint16_t> came_;
+};
+
+// Around each number of periods of 8 bits, up to twenty.
+std::vector<std::uint64_t> silences() {
+  std::vector<std::uint64_t> all;
+  for (const std::uint64_t periods : {1, 2, 3, 7, 20}) {
+    for (const std::int64_t more : {-128, -6, 0, 1, 6, 64}) all.push_back(256 * periods + static_cast<std::uint64_t>(more));
+  }
+  return all;
+}
+
+// Half a period of silence to twenty, in a group of FULL mode and in a ROB of GBT mode.
+TEST(SequencePlaces, ALinkThatWasSilentReturnsInTheRightPeriod) {
+  for (const bool full : {true, false}) {
+    for (const std::size_t links : {4, 6}) {
+      for (const std::uint64_t silent : silences()) {
+        SCOPED_TRACE(testing::Message() << (full ? "FULL, " : "GBT, ") << links << " links, silent for " << silent);
+        LongRun run(links, 8, full, false);
+        run.go(0, 600);
+        run.go(600, 600 + silent, 1);
+        run.chunks.clear();
+        run.go(600 + silent, 1000 + silent);
+        EXPECT_EQ(run.wrong_places, 0);
+        EXPECT_EQ(run.chunks["taken"], full ? 400 : 400 * links);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(SequencePlaces, ALinkThatBeginsLateIsInTheRightPeriod) {
+  for (const bool full : {true, false}) {
+    for (const std::uint64_t late : silences()) {
+      SCOPED_TRACE(testing::Message() << (full ? "FULL, " : "GBT, ") << "late by " << late);
+      LongRun run(4, 8, full, false);
+      run.go(0, late, 1);
+      run.chunks.clear();
+      run.go(late, late + 400);
+      EXPECT_EQ(run.wrong_places, 0);
+      EXPECT_EQ(run.chunks["taken"], full ? 400 : 1600);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+// Epochs of 977 triggers, whose resets do not show in ids of 16 bits.
+TEST(SequencePlaces, ALinkThatWasSilentOverResetsReturnsInTheRightEpoch) {
+  for (const bool full : {true, false}) {
+    for (const std::size_t links : {2, 6}) {
+      for (std::uint64_t silent = 500; silent < 4000; silent += 193) {
+        SCOPED_TRACE(testing::Message() << (full ? "FULL, " : "GBT, ") << links << " links, silent for " << silent);
+        Rob rob(links, settings(16), full);
+        for (std::uint64_t event = 0; event < 600 + silent + 3000; ++event) {
+          if (rob.sequencer.begun()) rob.oldest = rob.link(0).position() - std::min<Sequence>(kWindow / 2, event + 1);
+          for (std::size_t link = 0; link < links; ++link) {
+            const bool off = link == 1 && event >= 600 && event < 600 + silent;
+            if (!off && (!full || event % links == link)) rob.offer(link, static_cast<std::uint32_t>(event % 977));
+          }
+          rob.oldest = std::max(rob.oldest, rob.sequencer.run_first());
+        }
+        EXPECT_EQ(rob.link(1).resets, rob.link(0).resets);
+        EXPECT_LE(std::max(rob.link(0).position(), rob.link(1).position()) -
+                      std::min(rob.link(0).position(), rob.link(1).position()),
+                  links);
+        EXPECT_FALSE(rob.link(1).doubtful);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+// The others are read by another thread, and tell nothing: until the BCIDs have proved its place the link is flagged.
+TEST(SequencePlaces, WhereNoOtherLinkTellsBcidsDoAndAtMost64ChunksAreFlagged) {
+  LongRun run(2, 16, false, true, 2);
+  run.go(0, 300);
+  run.link(0).lost = true;
+  run.link(0).end = 0;
+  run.chunks.clear();
+  for (std::uint64_t event = 300; event < 600; ++event) {
+    run.bring(1, event);
+    run.bring(0, event);
+  }
+  EXPECT_EQ(run.wrong_places, 0);
+  EXPECT_LE(run.chunks["flagged"], 64);
+  EXPECT_EQ(run.chunks["taken"] + run.chunks["flagged"], 600);
+  EXPECT_FALSE(run.link(0).doubtful);
+}
+
+TEST(SequencePlaces, ALinkWithoutPeersAndBcidsStaysFlagged) {
+  LongRun run(1, 8, false, false);
+  run.go(0, 300);
+  run.link(0).lost = true;
+  run.link(0).end = 0;
+  run.chunks.clear();
+  run.go(300, 500);
+  EXPECT_EQ(run.chunks["flagged"], 200);
+  EXPECT_EQ(run.chunks["taken"], 0);
+}
+
+// A link whose BCIDs are others' is weighed; it is not moved where its peers say that it is right.
+TEST(SequencePlaces, AConstantOffsetOfTheBcidIsToldAndMovesNothing) {
+  LongRun run(4, 8);
+  run.go(0, 300);
+  run.sequencer.suspect(2);
+  run.settle();
+  for (std::uint64_t event = 300; event < 1000; ++event) {
+    for (std::size_t link = 0; link < 4; ++link) run.bring(link, event, link == 2 ? 5 : 0);
+  }
+  EXPECT_EQ(run.wrong_places, 0);
+  EXPECT_EQ(run.link(2).position(), run.link(0).position());
+  const auto told = run.sequencer.take_told(2);
+  EXPECT_TRUE(told.out_of_step);
+  EXPECT_EQ(told.constant, 5);
+  EXPECT_EQ(told.moved, 0);
+}
+
+TEST(SequencePlaces, AHealthyRunIsNeverInDoubt) {
+  for (const std::uint32_t at_once : {1U, 24U, 100U}) {
+    LongRun run(4, 8);
+    for (std::uint64_t first = 0; first < 10'000; first += at_once) {
+      for (std::size_t link = 0; link < 4; ++link) {
+        for (std::uint64_t event = first; event < first + at_once; ++event) run.bring(link, event);
+      }
+    }
+    EXPECT_EQ(run.chunks["flagged"], 0) << at_once;
+    EXPECT_EQ(run.wrong_places, 0);
+  }
+}
+
+}  // namespace
+}  // namespace rodeo::test
