@@ -36,6 +36,34 @@ class CrorcChannelTest : public testing::Test {
   std::unique_ptr<DmaChannel> channel_;
 };
 
+TEST_F(CrorcChannelTest, AWriteThatTheCardLosesIsMadeAgain) {
+  start();
+  ASSERT_EQ(push(3), PushStatus::done);
+  crorc_.loses_addresses = 1;
+  ASSERT_TRUE(channel_->fill());
+  ASSERT_EQ(crorc_.queue.size(), 1u);
+  EXPECT_EQ(crorc_.queue.front().address & 0xffffffff, std::uint64_t{3} * kSize);
+  EXPECT_EQ(channel_->read(DmaCounter::lost_writes), 1u);
+}
+
+TEST_F(CrorcChannelTest, ACardThatKeepsLosingWritesIsGivenNothing) {
+  start();
+  ASSERT_EQ(push(3), PushStatus::done);
+  crorc_.loses_addresses = 100;
+  EXPECT_EQ(channel_->fill().error().code, "card.misbehaved");
+  EXPECT_TRUE(crorc_.queue.empty());
+  ASSERT_TRUE(channel_->stop());
+  EXPECT_FALSE(channel_->pop()->ready) << "the superpage comes back";
+}
+
+TEST_F(CrorcChannelTest, ASizeThatTheCardLosesIsAnErrorAndIsNotPushedTwice) {
+  start();
+  ASSERT_EQ(push(0), PushStatus::done);
+  crorc_.loses_size = true;
+  EXPECT_EQ(channel_->fill().error().code, "card.misbehaved");
+  EXPECT_EQ(crorc_.queue.size(), 1u);
+}
+
 TEST_F(CrorcChannelTest, HasOneSuperpageInFlight) {
   start();
   EXPECT_EQ(channel_->transfer_capacity(), 128u);

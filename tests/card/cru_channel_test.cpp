@@ -247,6 +247,33 @@ TEST_F(CruChannelTest, AStopReturnsPartsAndUnusedSuperpages) {
   EXPECT_TRUE(channel_->fill());
 }
 
+TEST_F(CruChannelTest, AStopWaitsForWhatTheCardFlushesLate) {
+  start();
+  push_and_fill(3);
+  int looks = 0;
+  const auto before = cru_.f->before_read;
+  cru_.f->before_read = [&](unsigned bar, std::uint64_t offset) {
+    const bool stopped = cru::kDmaFlush.of(cru_.f->words[{0, cru::reg("dma_control").offset}]) != 0;
+    if (bar == 0 && offset == cru::reg("superpages_done").offset && stopped && ++looks == 3) cru_.complete(0, 4096);
+    before(bar, offset);
+  };
+  ASSERT_TRUE(channel_->stop());
+  EXPECT_EQ(channel_->pop()->received, 4096u);
+  EXPECT_FALSE(channel_->pop()->ready);
+}
+
+TEST_F(CruChannelTest, NoSuperpageComesBackBeforeTheCardCannotWriteToIt) {
+  start();
+  push_and_fill(3);
+  EXPECT_TRUE(cru_.f->bus_master);
+  ASSERT_TRUE(channel_->stop());
+  EXPECT_FALSE(cru_.f->bus_master);
+  while (channel_->pop()) {
+  }
+  ASSERT_TRUE(channel_->start());
+  EXPECT_TRUE(cru_.f->bus_master);
+}
+
 TEST_F(CruChannelTest, AStopReturnsWhatTheCardNeverGot) {
   start();
   for (std::uint64_t i = 0; i < 5; ++i) ASSERT_EQ(channel_->push(superpage(i)), PushStatus::done);

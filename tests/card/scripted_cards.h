@@ -104,11 +104,16 @@ class ScriptedCrorc {
       if (offset == crorc::reg("channel_csr").offset)
         f->words[{bar, offset}] = (toggles ^ 0U) | (answering && waiting ? crorc::kStatusNotEmpty.mask() : 0U);
       if (offset == crorc::reg("ddl_status").offset) waiting = false;
+      if (offset == crorc::reg("superpage_push").offset) f->words[{bar, offset}] = pushed_bytes << 8 | (pushes & 0xff);
     };
     f->after_write = [this](unsigned bar, std::uint64_t offset, std::uint32_t value) {
       const auto found = crorc::kMap.at(0, static_cast<std::uint32_t>(offset));
       if (!found || bar != channel_) return;
       const auto name = found->description->name;
+      if (name == "superpage_address_low" && loses_addresses > 0) {
+        --loses_addresses;
+        f->words[{bar, offset}] = ~value;
+      }
       log.push_back(std::string(name) + "=" + std::to_string(value));
       if (name == "channel_csr") toggles ^= value;
       if (name == "ddl_command") waiting = true;
@@ -116,6 +121,8 @@ class ScriptedCrorc {
       if (name == "superpage_push") {
         const std::uint64_t high = f->words[{bar, crorc::reg("superpage_address_high").offset}];
         queue.push_back({high << 32 | f->words[{bar, crorc::reg("superpage_address_low").offset}], value});
+        pushed_bytes = loses_size ? 0 : value;
+        ++pushes;
       }
       if (name == "time_frame" && crorc::kFlush.of(value) != 0 && flush > 0 && !queue.empty()) complete(flush);
     };
@@ -139,6 +146,10 @@ class ScriptedCrorc {
   std::uint32_t toggles = 0;
   std::uint32_t count = 0;
   std::uint32_t flush = 0;
+  std::uint32_t pushed_bytes = 0;
+  std::uint32_t pushes = 0;
+  int loses_addresses = 0;  // so many writes of an address are lost
+  bool loses_size = false;
   bool answering = true;
   bool waiting = false;
 
@@ -146,6 +157,7 @@ class ScriptedCrorc {
   unsigned channel_;
 };
 
+/// A FELIX with one descriptor that obeys Wupper's rules of circular memory.
 class ScriptedFelix {
  public:
   explicit ScriptedFelix(const std::string& lock_file = {}, std::uint32_t block_bytes = 1024) {
@@ -154,13 +166,18 @@ class ScriptedFelix {
     f = function.get();
     f->words[{2, felix::reg("block_bytes").offset}] = block_bytes;
     f->words[{2, felix::reg("git_hash").offset}] = 0x0de0c0de;
+    f->words[{2, felix::reg("register_map_version").offset}] = felix::kRegisterMapVersion;
     f->words[{0, felix::reg("dma_status").offset}] = 1;
+    f->words[{0, felix::reg("dma_pointer_gap").offset}] = felix::kPointerGap;
     f->after_write = [this](unsigned bar, std::uint64_t offset, std::uint32_t value) {
-      if (bar != 0 || offset != felix::reg("dma_enable").offset || !obeys) return;
-      const bool on = (value & 1) != 0;
-      if (on && !enabled) write(read("dma_start"));
-      enabled = on;
-      f->words[{0, felix::reg("dma_status").offset}] = on ? 0 : 1;
+      if (bar != 0) return;
+      if (offset == felix::reg("dma_read_pointer").offset + 4) move_read_pointer(read("dma_read_pointer"));
+      if (offset != felix::reg("dma_enable").offset || !obeys) return;
+      enabled = (value & 1) != 0;
+      // A descriptor that is off stands at its start.
+      write(read("dma_start"));
+      even_dma = even_host = false;
+      tell_status();
     };
     card = card_of(std::move(function), lock_file);
   }
@@ -179,13 +196,36 @@ class ScriptedFelix {
   void advance(std::uint64_t bytes) {
     const std::uint64_t start = read("dma_start");
     const std::uint64_t size = read("dma_end") - start;
-    write(start + (read("dma_position") - start + bytes) % size);
+    const std::uint64_t next = read("dma_position") - start + bytes;
+    if (next / size % 2 == 1) even_dma = !even_dma;
+    tell_status();
+    write(start + next % size);
+  }
+  /// Writes a block if the card may: it stops at the read pointer only while the parities differ. False: it waits.
+  bool write_block(std::uint64_t bytes = 1024) {
+    if (!enabled || (even_dma != even_host && read("dma_position") == last_pointer)) return false;
+    advance(bytes);
+    return true;
   }
 
   ScriptedFunction* f = nullptr;
   std::unique_ptr<Card> card;
   bool enabled = false;
   bool obeys = true;
+  bool even_dma = false;
+  bool even_host = false;
+
+ private:
+  void move_read_pointer(std::uint64_t pointer) {
+    if (enabled && last_pointer > pointer + read("dma_pointer_gap")) even_host = !even_host;
+    last_pointer = pointer;
+    tell_status();
+  }
+  void tell_status() {
+    f->words[{0, card_registers::felix::reg("dma_status").offset}] =
+        (enabled ? 0U : 1U) | (even_dma ? 2U : 0U) | (even_host ? 4U : 0U);
+  }
+  std::uint64_t last_pointer = 0;
 };
 
 }  // namespace rodeo::card::doubles

@@ -57,6 +57,7 @@ enum class DmaCounter : unsigned char {
   index_mismatches,
   oversize,
   position_errors,
+  lost_writes,
   count
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DmaCounter::count)> kDmaCounters{{
@@ -70,6 +71,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DmaCount
     {"index_mismatches", "errors", "the number beside a superpage's size was not the next one"},
     {"oversize", "errors", "the card said that it wrote more than the superpage holds"},
     {"position_errors", "errors", "the card's write position was outside its memory or went too far"},
+    {"lost_writes", "errors", "a register did not hold what was written to it"},
 }};
 
 /// What else says how the transfer does. Numbers that a card does not have are absent.

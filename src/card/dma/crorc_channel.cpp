@@ -1,7 +1,9 @@
 #include "card/dma/crorc_channel.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include <fmt/core.h>
@@ -16,6 +18,14 @@ using std::chrono::milliseconds;
 constexpr std::size_t kQueue = 128;
 constexpr milliseconds kFlushPatience{100};
 constexpr milliseconds kAnswerPatience{100};
+
+constexpr int kWriteAttempts = 3;
+
+// Cards have locked up when several channels were pushed to at once: the channels of a process take turns, as those of upstream do.
+std::mutex& pushes() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 // Size and count in one load: the card writes size first.
 std::atomic_ref<std::uint64_t> completion_of(const DmaMemory& info) {
@@ -99,18 +109,33 @@ Result<void> CrorcChannel::device_start() {
   return {};
 }
 
+/// Both halves, and what they read back: a write that the card lost is made again.
+Result<void> CrorcChannel::write_address(std::uint64_t address) {
+  const auto high = static_cast<std::uint32_t>(address >> 32);
+  const auto low = static_cast<std::uint32_t>(address);
+  for (int attempt = 0; attempt < kWriteAttempts; ++attempt) {
+    std::array operations{operation(reg("superpage_address_high"), high), reading(reg("superpage_address_high")),
+                          operation(reg("superpage_address_low"), low), reading(reg("superpage_address_low"))};
+    RODEO_TRY(card_.function().exchange(operations));
+    if (operations[1].value == high && operations[3].value == low) return {};
+    counters_.add(DmaCounter::lost_writes);
+  }
+  return misbehaved(DmaCounter::lost_writes, fmt::format("channel {} did not take the address {:#x}", channel_, address));
+}
+
 Result<void> CrorcChannel::push_next() {
-  const Superpage superpage = transfer_.pop();
+  const Superpage superpage = transfer_.front();
   const std::uint64_t address = *registration_.bus_address(superpage.offset, superpage.bytes);
-  const auto operation = [&](const card_registers::Register& what, std::uint64_t value) {
-    return pci::RegionOperation{
-        .region = channel_, .offset = what.offset, .bytes = 4, .write = true, .value = value & 0xffffffff};
-  };
-  std::array writes{operation(reg("superpage_address_high"), address >> 32),
-                    operation(reg("superpage_address_low"), address), operation(reg("superpage_push"), superpage.bytes)};
+  const std::lock_guard alone(pushes());
+  RODEO_TRY(write_address(address));
+  (void)transfer_.pop();
   in_flight_ = superpage;
   counters_.add(DmaCounter::superpages_pushed);
-  return card_.function().exchange(writes);
+  // The push itself is not made twice: a card that took it would have two.
+  std::array push{operation(reg("superpage_push"), superpage.bytes), reading(reg("superpage_push"))};
+  RODEO_TRY(card_.function().exchange(push));
+  if (crorc::kPushedBytes.of(static_cast<std::uint32_t>(push[1].value)) == superpage.bytes) return {};
+  return misbehaved(DmaCounter::lost_writes, fmt::format("channel {} did not take the size {}", channel_, superpage.bytes));
 }
 
 Result<bool> CrorcChannel::collect() {
@@ -151,8 +176,11 @@ Result<void> CrorcChannel::device_stop() {
     RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_));
   }
   RODEO_TRY(toggle_to(crorc::kRxToggle, false));
-  // The superpage that stays in flight is the user's again: the card must not keep its address.
-  return write(reg("csr"), crorc::kResetCard);
+  // The superpage that stays in flight is the user's again: the card must not keep its address, and what it wrote before has arrived when a register has
+  // been read.
+  RODEO_TRY(write(reg("csr"), crorc::kResetCard));
+  RODEO_TRY(card_.read(reg("channel_csr"), channel_));
+  return {};
 }
 
 void CrorcChannel::device_reclaim() {

@@ -17,6 +17,7 @@ class CrorcChannel final : public DmaChannel {
   Result<void> device_stop() override;
   Result<void> device_reset(ResetLevel level) override;
   Result<void> device_fill() override;
+  std::uint32_t largest() const override { return (1U << 24) - kSuperpageGranule; }  // its size register has 24 bits
   std::size_t device_outstanding() const override { return in_flight_ ? 1 : 0; }
   Result<void> device_health(DmaHealth& health) override;
   void device_reclaim() override;
@@ -24,11 +25,18 @@ class CrorcChannel final : public DmaChannel {
   Result<void> write(const card_registers::Register& what, std::uint32_t value) {
     return card_.write(what, value, channel_);
   }
+  pci::RegionOperation operation(const card_registers::Register& what, std::uint32_t value) const {
+    return {.region = channel_, .offset = what.offset, .bytes = 4, .write = true, .value = value};
+  }
+  pci::RegionOperation reading(const card_registers::Register& what) const {
+    return {.region = channel_, .offset = what.offset, .bytes = 4, .write = false, .value = 0};
+  }
   Result<void> toggle_to(card_registers::Field bit, bool on);
   Result<void> command(std::uint32_t code);
   Result<void> halt();
   Result<bool> collect();
   Result<void> push_next();
+  Result<void> write_address(std::uint64_t address);
 
   DmaMemory info_;
   Registration info_registration_;

@@ -18,6 +18,9 @@ using std::chrono::milliseconds;
 
 constexpr std::uint32_t kMaxDepth = 4096;  // far above any firmware's
 constexpr std::chrono::microseconds kSizePatience{1000};
+constexpr milliseconds kFlushPatience{200};
+constexpr std::chrono::microseconds kFlushLook{500};
+constexpr int kQuietLooks = 4;
 
 pci::RegionOperation reading(const card_registers::Register& what, unsigned index) {
   return {.region = what.bar, .offset = what.at(index), .bytes = 4, .write = false, .value = 0};
@@ -95,7 +98,25 @@ Result<void> CruChannel::device_stop() {
   // The card has flushed before it answers this read: what was counted earlier does not do.
   for (Link& link : links_) link.counted = 0;
   counts_are_new_ = false;
-  return exchange(false, SIZE_MAX);
+  RODEO_TRY(exchange(false, SIZE_MAX));
+  RODEO_TRY(wait_for_flush());
+  // Nothing of the card's is under way from here on: it may not write to memory, and what it wrote has arrived when its configuration has been read.
+  return card_.function().set_bus_master(false);
+}
+
+/// A card may take its time over the flush: as long as superpages come, and for a few looks after the last.
+Result<void> CruChannel::wait_for_flush() {
+  const auto deadline = std::chrono::steady_clock::now() + kFlushPatience;
+  for (int quiet = 0; quiet < kQuietLooks && std::chrono::steady_clock::now() < deadline; ++quiet) {
+    const std::size_t before = device_outstanding();
+    if (before == 0) break;
+    std::this_thread::sleep_for(kFlushLook);
+    for (Link& link : links_) link.counted = 0;
+    counts_are_new_ = false;
+    RODEO_TRY(exchange(false, SIZE_MAX));
+    if (device_outstanding() < before) quiet = -1;
+  }
+  return {};
 }
 
 void CruChannel::device_reclaim() {
@@ -123,6 +144,7 @@ Result<void> CruChannel::take_counts(std::size_t from) {
         static_cast<unsigned>((operations_[from].offset - reg("superpages_done").offset) / reg("superpages_done").stride);
     Link& link = *std::ranges::find(links_, id, &Link::id);
     const auto done = static_cast<std::uint32_t>(operations_[from].value);
+    if (done == UINT32_MAX) RODEO_TRY(card_.check_answers());
     link.counted = done - link.done;
     if (link.counted > UINT32_MAX / 2)
       return misbehaved(DmaCounter::count_jumps,

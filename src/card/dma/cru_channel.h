@@ -37,6 +37,7 @@ class CruChannel final : public DmaChannel {
 
   Result<void> find_links();
   Result<void> halt();
+  Result<void> wait_for_flush();
   Result<void> exchange(bool with_pushes, std::size_t most);
   void plan_counts();
   Result<void> take_counts(std::size_t from);

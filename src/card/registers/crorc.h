@@ -31,6 +31,7 @@ inline constexpr std::uint32_t kCommandStbrd = 0x54;
 inline constexpr std::uint32_t kCommandSiuReset = 0xf1;
 inline constexpr std::uint32_t kCommandDiuLoop = 0x91;
 inline constexpr std::uint32_t kCommandSiuLoop = 0x92;
+inline constexpr Field kPushedBytes{8, 24};         // superpage_push, when read
 inline constexpr Field kGeneratorRun{31};           // data_generator
 inline constexpr Field kQsfpUp{31};                 // link_status
 inline constexpr std::uint32_t kQsfpEnable = 0x80;  // i2c
