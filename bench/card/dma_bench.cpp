@@ -278,7 +278,8 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
               fmt::format("links {:#x}, but a CRU has 0 to {}", settings.dma.links, card_registers::cru::kLinks - 1),
               card.address().text(), "name links that it has"});
   const StayAtCard here(settings.place);
-  auto memory = DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes);
+  auto memory =
+      DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes, settings.place.node);
   if (!memory) {
     // Of a configuration, too much memory is a mistake in it (base.memory); here it is that the machine has less.
     return std::unexpected(Error{"card.dma_memory", memory.error().what, memory.error().where,

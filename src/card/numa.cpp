@@ -108,6 +108,7 @@ Result<ReaderPlace> reader_place(std::string_view wanted, int card_node, const s
     if (allowed(static_cast<unsigned>(cpu), machine)) place.cpus.push_back(static_cast<unsigned>(cpu));
   }
   if (place.cpus.empty()) return stays_free(fmt::format("no CPU of NUMA node {} may be used by this process", number));
+  place.node = number;
   place.description = fmt::format("on NUMA node {} (CPUs {})", number, ranges(place.cpus));
   return place;
 }

@@ -15,6 +15,7 @@ namespace rodeo::card {
 /// Where the readers of a card run.
 struct ReaderPlace {
   std::vector<unsigned> cpus = {};  ///< of the node, and allowed to this process; empty: readers stay free
+  int node = -1;                    ///< that memory for the card shall lie on; -1: any
   std::string description = {};     ///< "on NUMA node 1 (CPUs 8-15)", or "free: ..." and why; for logs and reports
 };
 

@@ -18,7 +18,7 @@ DmaSpanSource::DmaSpanSource(std::shared_ptr<card::Card> card, card::DmaMemory m
     : card_(std::move(card)), memory_(std::move(memory)), handed_(kMostSpans) {}
 
 Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::shared_ptr<card::Card> card, const Settings& settings) {
-  auto memory = RODEO_TRY_WITHIN(card::DmaMemory::create(settings.memory_bytes), "memory for the card");
+  auto memory = RODEO_TRY_WITHIN(card::DmaMemory::create(settings.memory_bytes, settings.node), "memory for the card");
   std::unique_ptr<DmaSpanSource> source(new DmaSpanSource(std::move(card), std::move(memory)));
   source->channel_ =
       RODEO_TRY(card::DmaChannel::open(*source->card_, settings.channel, source->memory_.shared(), settings.dma));

@@ -22,6 +22,7 @@ class DmaSpanSource final : public SpanSource {
     unsigned channel = 0;
     std::uint64_t memory_bytes = 0;     ///< a multiple of superpage_bytes
     std::uint32_t superpage_bytes = 0;  ///< a multiple of 32 KiB
+    int node = -1;                      ///< NUMA node that the memory is bound to; -1: any
     card::DmaSettings dma;
   };
   /// Takes the channel's lock and registers the memory.

@@ -5,7 +5,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
+
+#include "card/dma/memory.h"
 
 namespace rodeo::card {
 namespace {
@@ -25,6 +28,21 @@ std::vector<unsigned> own_cpus() {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   return cpus;
+}
+
+TEST(DmaMemory, LiesOnTheNodeThatIsAskedFor) {
+  const auto memory = DmaMemory::create(8 << 20, 0);
+  ASSERT_TRUE(memory) << memory.error().message();
+  const auto nodes = memory->nodes();
+  if (nodes.empty()) GTEST_SKIP() << "host: the kernel does not say where pages are";
+  EXPECT_THAT(nodes, ElementsAre(0));
+  EXPECT_THAT(memory->description(), HasSubstr("of NUMA node 0"));
+}
+
+TEST(DmaMemory, IsThereAlsoIfTheNodeIsNot) {
+  const auto memory = DmaMemory::create(8 << 20, 900);
+  ASSERT_TRUE(memory) << memory.error().message();
+  std::ranges::fill(memory->bytes(), std::byte{1});
 }
 
 TEST(ReaderPlace, IsTheCardsNode) {

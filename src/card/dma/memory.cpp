@@ -1,17 +1,20 @@
 #include "card/dma/memory.h"
 
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace rodeo::card {
 namespace {
@@ -22,14 +25,36 @@ constexpr unsigned kHuge2m = 21U << 26;  // MFD_HUGE_2MB: log2 of the page size 
 constexpr unsigned kHuge1g = 30U << 26;
 constexpr long kHugetlbfsMagic = 0x958458f6;
 
-// Pages are there, or this fails: for huge pages the file system's reservation is checked by mmap, and MAP_POPULATE brings them in.
-base::Mapping map_shared(int fd, std::size_t bytes) {
-  return {::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0), bytes};
+constexpr std::size_t kMostNodes = 1024;  // as the kernel's
+
+/// A policy for pages that are not there yet. False: the kernel refuses it (a sandbox may), or there is no such node.
+bool set_policy(std::span<std::byte> memory, int policy, int node) {
+  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  std::array<unsigned long, kMostNodes / kBits> mask{};
+  if (node < 0 || static_cast<std::size_t>(node) >= kMostNodes) return false;
+  mask[static_cast<std::size_t>(node) / kBits] = 1UL << static_cast<std::size_t>(node) % kBits;
+  return ::syscall(SYS_mbind, memory.data(), memory.size(), policy, mask.data(), kMostNodes, 0) == 0;
+}
+
+bool bring_in(std::span<std::byte> memory) { return ::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0; }
+
+// Pages are there, or this fails: for huge pages the file system's reservation is checked by mmap, and populating brings them in.
+base::Mapping map_shared(int fd, std::size_t bytes, int node) {
+  const auto map = [&](int populate) {
+    return base::Mapping(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, fd, 0), bytes);
+  };
+  if (node < 0) return map(MAP_POPULATE);
+  base::Mapping mapping = map(0);
+  if (!mapping) return mapping;
+  if (set_policy(mapping.bytes(), MPOL_BIND, node) && bring_in(mapping.bytes())) return mapping;
+  (void)set_policy(mapping.bytes(), MPOL_PREFERRED, node);
+  if (!bring_in(mapping.bytes())) return {};
+  return mapping;
 }
 
 }  // namespace
 
-Result<DmaMemory> DmaMemory::create(std::size_t bytes) {
+Result<DmaMemory> DmaMemory::create(std::size_t bytes, int node) {
   DmaMemory memory;
   if (bytes == 0 || bytes % 4096 != 0)
     return std::unexpected(
@@ -38,7 +63,7 @@ Result<DmaMemory> DmaMemory::create(std::size_t bytes) {
     if (bytes % page != 0) return false;
     base::UniqueFd fd(::memfd_create("rodeo-dma", MFD_CLOEXEC | flags));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return false;
-    memory.mapping_ = map_shared(fd.get(), bytes);
+    memory.mapping_ = map_shared(fd.get(), bytes, node);
     if (!memory.mapping_) return false;
     memory.fd_ = std::move(fd);
     memory.kind_ = kind;
@@ -70,7 +95,7 @@ Result<DmaMemory> DmaMemory::open(const std::filesystem::path& file, std::size_t
     return std::unexpected(Error{"card.dma_memory", fmt::format("{} bytes are not whole pages of {} bytes", bytes, page),
                                  file.native(), "round it up to whole huge pages"});
   if (::ftruncate(memory.fd_.get(), static_cast<off_t>(bytes)) != 0) return failed("cannot give the DMA buffer its size");
-  memory.mapping_ = map_shared(memory.fd_.get(), bytes);
+  memory.mapping_ = map_shared(memory.fd_.get(), bytes, -1);
   if (!memory.mapping_) return failed("cannot map the DMA buffer");
   memory.kind_ = page >= kGiB       ? base::PageKind::huge_1g
                  : page >= 2 * kMiB ? base::PageKind::huge_2m
@@ -78,11 +103,31 @@ Result<DmaMemory> DmaMemory::open(const std::filesystem::path& file, std::size_t
   return memory;
 }
 
+std::vector<int> DmaMemory::nodes() const {
+  constexpr std::size_t kMostAsked = 64;
+  const std::size_t page = kind_ == base::PageKind::huge_1g ? kGiB : kind_ == base::PageKind::huge_2m ? 2 * kMiB : 4096;
+  const std::size_t pages = std::max<std::size_t>(1, mapping_.size() / page);
+  const std::size_t step = std::max<std::size_t>(1, pages / kMostAsked);
+  std::vector<int> found;
+  for (std::size_t i = 0; i < pages; i += step) {
+    int node = -1;
+    if (::syscall(SYS_get_mempolicy, &node, nullptr, 0, mapping_.bytes().data() + i * page, MPOL_F_NODE | MPOL_F_ADDR) != 0)
+      return {};
+    found.push_back(node);
+  }
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());
+  return found;
+}
+
 std::string DmaMemory::description() const {
   const char* pages = kind_ == base::PageKind::huge_1g   ? "1 GiB huge pages"
                       : kind_ == base::PageKind::huge_2m ? "2 MiB huge pages"
                                                          : "plain pages";
-  return fmt::format("{} MiB on {}", std::max<std::size_t>(1, mapping_.size() / kMiB), pages);
+  const std::vector<int> nodes = this->nodes();
+  const std::string where =
+      nodes.empty() ? "" : fmt::format(" of NUMA node{} {}", nodes.size() == 1 ? "" : "s", fmt::join(nodes, ", "));
+  return fmt::format("{} MiB on {}{}", std::max<std::size_t>(1, mapping_.size() / kMiB), pages, where);
 }
 
 }  // namespace rodeo::card
