@@ -49,6 +49,14 @@ void CruCard::define_board() {
   set(cru::reg("ctp_bc_max"), 3563);
   set(cru::reg("ctp_hb_max"), 255);
   set_temperature(settings_.temperature);
+  // Writing 1 turns random event sizes over; a reset leaves fixed ones.
+  regs.on_read(cru::reg("user_logic_random"), [this](std::uint32_t) -> std::uint64_t { return random_event_size_ ? 1 : 0; });
+  regs.on_write(cru::reg("user_logic_random"), [this](std::uint32_t, std::uint64_t value) {
+    if ((value & 1U) != 0) random_event_size_ = !random_event_size_;
+  });
+  regs.on_write(cru::reg("user_logic_reset"), [this](std::uint32_t, std::uint64_t value) {
+    if ((value & 1U) != 0) random_event_size_ = false;
+  });
   regs.on_write(cru::reg("user_control"), [this](std::uint32_t, std::uint64_t value) {
     const auto word = static_cast<std::uint32_t>(value);
     after_write([this, word] {

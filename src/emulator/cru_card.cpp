@@ -159,7 +159,7 @@ bool CruCard::client_left(ClientId client) {
 
 void CruCard::reset_card() {
   cut_off();
-  internal_ = false;
+  internal_ = random_event_size_ = false;
   reset_links();
   for (Link& link : links_) {
     link.source.reset_counter();

@@ -94,7 +94,8 @@ class CruCard final : public PciFunction {
   bool dma_on_ = false;  // under mutex(), as all that follows
   bool internal_ = false;
   bool data_taking_ = false;
-  OwnTime standstill_;  // since a page was written
+  bool random_event_size_ = false;  // of the example user logic
+  OwnTime standstill_;              // since a page was written
   bool dynamic_offset_ = false;
   std::uint32_t enabled_ = 0;
   std::uint32_t generator_ = 0;

@@ -82,20 +82,28 @@ void CruCard::define_slow_control() {
   RegisterFile& regs = registers();
   // Those of the other endpoint are there, too: its links go to the same front-ends from elsewhere.
   auto links = std::make_shared<std::array<SlowControl, 2 * cru::kLinks>>();
+  // Without light no front-end answers. What comes in at the links of the other endpoint is not known here.
+  const auto lit = [this](std::uint32_t row) {
+    const std::uint32_t first = cru::kLinks * endpoint_;
+    return row < first || row >= first + cru::kLinks || links_[row - first].up;
+  };
   const auto get = [this](const card_registers::Register& reg, std::uint32_t row) {
     return static_cast<std::uint32_t>(registers().get(reg, row));
   };
-  regs.on_write(cru::reg("sca_control"), [links, get](std::uint32_t row, std::uint64_t value) {
+  regs.on_write(cru::reg("sca_control"), [links, get, lit](std::uint32_t row, std::uint64_t value) {
+    if (!lit(row)) return (*links)[row].no_answer();
     if (value == 4)
       (*links)[row].exchange_sca(get(cru::reg("sca_write_command"), row), get(cru::reg("sca_write_data"), row));
   });
   regs.on_read(cru::reg("sca_read_command"), [links](std::uint32_t row) { return (*links)[row].sca_command(); });
   regs.on_read(cru::reg("sca_read_data"), [links](std::uint32_t row) { return (*links)[row].sca_data(); });
-  regs.on_write(cru::reg("ic_command"), [links, get](std::uint32_t row, std::uint64_t value) {
+  regs.on_write(cru::reg("ic_command"), [links, get, lit](std::uint32_t row, std::uint64_t value) {
+    if (!lit(row)) return (*links)[row].no_answer();
     (*links)[row].ic(static_cast<std::uint32_t>(value), get(cru::reg("ic_write"), row));
   });
   regs.on_read(cru::reg("ic_read"), [links](std::uint32_t row) { return (*links)[row].ic_answer(); });
-  regs.on_write(cru::reg("swt_write"), [this, links, get](std::uint32_t row, std::uint64_t value) {
+  regs.on_write(cru::reg("swt_write"), [this, links, get, lit](std::uint32_t row, std::uint64_t value) {
+    if (!lit(row)) return;
     const bool taken = (*links)[row].send_swt(static_cast<std::uint32_t>(value), get(cru::reg("swt_write_medium"), row),
                                               get(cru::reg("swt_write_high"), row));
     if (!taken) swt_words_lost_.fetch_add(1, std::memory_order_relaxed);

@@ -24,6 +24,11 @@ class SlowControl {
   /// The bits of the IC core's command register.
   void ic(std::uint32_t command, std::uint32_t word);
   std::uint32_t ic_answer() const { return ic_answer_; }
+  /// The front-end is not heard: what it answered before is gone.
+  void no_answer() {
+    ic_answers_.clear();
+    sca_command_ = sca_data_ = ic_answer_ = 0;
+  }
 
   /// False: there is no room for it.
   bool send_swt(std::uint32_t low, std::uint32_t medium, std::uint32_t high);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "bench/card/data_check.h"
+#include "card/operations/user_logic.h"
 #include "emulated_card.h"
 
 namespace rodeo::card {
@@ -142,6 +143,15 @@ TEST_F(EmulatedCru, LinksThatRunDryAreSeenInTheHealth) {
   ASSERT_TRUE(health);
   EXPECT_TRUE(health->fifos_healthy) << "since the last call";
   EXPECT_TRUE(health->temperature_celsius);
+}
+
+TEST_F(EmulatedCru, UserLogicChangesBetweenFixedAndRandomEventSizes) {
+  for (const bool random : {true, true, false, true}) {
+    ASSERT_TRUE(change_user_logic(*card_, {.event_words = 100, .random_size = random}));
+    EXPECT_EQ(read_user_logic(*card_)->random_size, random);
+  }
+  ASSERT_TRUE(change_user_logic(*card_, {.system_id = 3}));
+  EXPECT_TRUE(read_user_logic(*card_)->random_size) << "what is not asked for stays";
 }
 
 }  // namespace

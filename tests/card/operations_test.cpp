@@ -182,6 +182,12 @@ TEST(UserLogic, RandomSizesAreTurnedOverOnlyIfNeeded) {
   EXPECT_EQ(on.all(cru::reg("user_logic_random")).size(), 1u);
   EXPECT_EQ(read_user_logic(*on.card)->event_words, 78u);
   EXPECT_EQ(change_user_logic(*on.card, {.event_words = 0}).error().code, "card.bad_setting");
+  on.function->words[{2, cru::reg("user_logic_random").offset}] = 0;
+  on.function->after_write = [&](unsigned, std::uint64_t, std::uint32_t) {
+    on.function->words[{2, cru::reg("user_logic_random").offset}] = 0;
+  };
+  EXPECT_EQ(change_user_logic(*on.card, {.random_size = true}).error().code, "card.misbehaved") << "it does not turn over";
+  on.function->after_write = [](unsigned, std::uint64_t, std::uint32_t) {};
   on.function->words[{2, cru::reg("user_logic_event_size").offset}] = 0;  // as a card has it before anybody set one
   EXPECT_TRUE(change_user_logic(*on.card, {.system_id = 5}));
   EXPECT_EQ(read_user_logic(*on.card)->system_id, 5u);

@@ -58,6 +58,20 @@ TEST_F(SlowControl, RegistersOfAGbtxKeepWhatIsWritten) {
   EXPECT_EQ(read_ic(*card_, 2, 0x54).value(), 0) << "another link";
 }
 
+TEST_F(SlowControl, WithoutLightNoFrontEndAnswers) {
+  ASSERT_TRUE(write_ic(*card_, 1, 0x54, 0xab));
+  ASSERT_TRUE(exchange_sca(*card_, 1, {2U << 24 | 1U << 16 | 0x10, 0}));
+  inject(emulator::FaultKind::link_down, 1);
+  EXPECT_EQ(code_of(read_ic(*card_, 1, 0x54)), "card.slow_control");
+  EXPECT_EQ(code_of(write_ic(*card_, 1, 0x54, 1)), "card.slow_control");
+  EXPECT_EQ(code_of(exchange_sca(*card_, 1, {2U << 24 | 1U << 16 | 0x10, 0})), "card.slow_control");
+  ASSERT_TRUE(write_swt(*card_, 1, {1, 2, 3}));
+  EXPECT_EQ(read_swt(*card_, 1, 10, 0ms).value(), std::vector<SwtWord>{});
+  EXPECT_EQ(read_ic(*card_, 2, 0x54).value(), 0) << "another link";
+  inject(emulator::FaultKind::link_up, 1);
+  EXPECT_EQ(read_ic(*card_, 1, 0x54).value(), 0xab) << "the chip has kept it";
+}
+
 TEST_F(SlowControl, DoesNotKeepAnybodyFromTheCardsConfiguration) {
   const auto configuring = card_->lock(pci::kConfigurationByte, "a configuration");
   ASSERT_TRUE(configuring);

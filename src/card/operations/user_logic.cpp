@@ -39,8 +39,12 @@ Result<void> change_user_logic(Card& card, const UserLogicChange& change) {
   if (change.link_id) RODEO_TRY(require_range("the link id", link_id, 0, 0xff));
   RODEO_TRY(card.write(reg("user_logic_reset"), 1));
   RODEO_TRY(card.write(reg("user_logic_event_size"), event_words));
-  // Writing 1 turns it over.
-  if (change.random_size.value_or(now.random_size) != now.random_size) RODEO_TRY(card.write(reg("user_logic_random"), 1));
+  // Writing 1 turns it over, and a reset may have turned it off.
+  const std::uint32_t random = change.random_size.value_or(now.random_size) ? 1 : 0;
+  if ((RODEO_TRY(card.read(reg("user_logic_random"))) & 1) != random) RODEO_TRY(card.write(reg("user_logic_random"), 1));
+  if ((RODEO_TRY(card.read(reg("user_logic_random"))) & 1) != random)
+    return std::unexpected(Error{"card.misbehaved", "the user logic did not change between fixed and random event sizes",
+                                 card.address().text(), "see whether its firmware is the example user logic"});
   RODEO_TRY(card.write(reg("user_logic_system_id"), system_id));
   return card.write(reg("user_logic_link_id"), link_id);
 }
