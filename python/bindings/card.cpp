@@ -24,7 +24,6 @@
 #include "card/pci/lock.h"
 #include "card/pci/owner_process.h"
 #include "card/register_target.h"
-#include "errors.h"
 #include "rodeo/card.h"
 
 namespace rodeo::python {
@@ -34,7 +33,21 @@ namespace nb = nanobind;
 
 using Place = std::variant<std::string, std::uint64_t>;
 
+/// The value, or the error as CardError, from which the module's translator makes Python's.
+template <typename T>
+T unwrap(Result<T> result) {
+  if (!result) throw CardError(result.error().code, result.error().message());
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
 void need(Result<void> done) { unwrap(std::move(done)); }
+
+/// What a program may try again, or another card, is no mistake in its arguments.
+PyObject* exception_of(const CardError& error) {
+  if (error.code() == "card.timeout") return PyExc_TimeoutError;
+  if (error.code() == "card.gone" || error.code() == "card.all_ones") return PyExc_ConnectionError;
+  return PyExc_ValueError;
+}
 
 /// A card that stays open as long as anything made from it lives.
 struct OpenCard {
@@ -47,18 +60,24 @@ class PyBar {
   PyBar(std::shared_ptr<OpenCard> card, unsigned number)
       : card_(std::move(card)), bar_(unwrap(card_->inside().bar(number))) {}
 
-  std::uint64_t read(const Place& place) const { return unwrap(card::read_register(*bar_, target(place))); }
+  std::uint64_t read(const Place& place) const {
+    const auto found = target(place);
+    const std::uint64_t value = unwrap(card::read_register(*bar_, found));
+    if (value == (found.width_bytes == 8 ? UINT64_MAX : UINT32_MAX)) need(card_->inside().check_answers());
+    return value;
+  }
   void write(const Place& place, std::uint64_t value, bool force) const {
     const auto found = target(place);
     need(card::may_write(found, force));
+    need(card_->inside().check_map());
     need(card::write_register(*bar_, found, value));
   }
   std::uint64_t modify(const Place& place, unsigned position, unsigned width, std::uint64_t value, bool force) const {
     const auto found = target(place);
     need(card::may_write(found, force));
+    need(card_->inside().check_map());
     unwrap(card::with_bits(found, 0, position, width, value));
-    const auto alone = unwrap(card_->inside().lock(
-        card::pci::kConfigurationByte, "the registers of " + card_->handle.info().address, std::chrono::seconds{2}));
+    const auto alone = unwrap(card_->inside().lock_word(found.bar, found.offset));
     const auto changed = unwrap(card::with_bits(found, unwrap(card::read_register(*bar_, found)), position, width, value));
     need(card::write_register(*bar_, found, changed));
     return changed;
@@ -208,7 +227,7 @@ NB_MODULE(_card, module) {
     try {
       std::rethrow_exception(thrown);
     } catch (const CardError& error) {
-      PyErr_SetString(PyExc_ValueError, error.what());
+      PyErr_SetString(exception_of(error), error.what());
     }
   });
 

@@ -167,6 +167,9 @@ Result<ExitCode> ctp(CtpOptions& options) {
   for (std::size_t i = 0; i < options.bunch_crossings.size(); ++i)
     options.settings.bunch_crossings[i] =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(options.bunch_crossings[i], UINT32_MAX));
+  if ((options.eox || options.single || options.status) && options.settings != card::CtpEmulation{})
+    return usage_error("--eox, --single-trigger and --status set nothing, and another option says what to set",
+                       "leave it out, or start the emulator with it");
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     RODEO_TRY(undisturbed(card, options.while_running || options.status, "the triggers of what is read would change"));
     RODEO_TRY(options.status   ? Result<void>{}

@@ -226,6 +226,11 @@ Result<ExitCode> fault(const TalkOptions& options) {
       {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
   if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();
   RODEO_TRY(ask_emulator(options.name, request));
+  std::string what = options.kind;
+  if (emulator::fault_has_link(*emulator::fault_kind(options.kind))) what += fmt::format(" of link {}", options.link);
+  if (options.kind == "temperature") what += fmt::format(" of {:g} degrees Celsius", options.value);
+  if (options.duration) what += fmt::format(" for {}", detail::show_duration(*options.duration));
+  fmt::print("{}: {}\n", options.id, what);
   return ExitCode::done;
 }
 

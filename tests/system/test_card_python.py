@@ -1,8 +1,10 @@
 """rodeo.card: registers and superpages of emulated cards, from a Python process of its own."""
 
 import os
+import socket
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -232,6 +234,26 @@ with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, sup
         print("said")
 """)
     assert out == ["alive", "said"]
+
+
+def test_a_card_that_does_not_answer_is_asked_once_and_is_an_error_of_its_own(rodeo):
+    directory = rodeo.directory / "rodeo" / "cards"
+    directory.mkdir(mode=0o700, parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(directory / "0000:10:00.0.sock"))
+        listener.listen()
+        out = python(types.SimpleNamespace(rodeo=rodeo), """
+import rodeo.card
+try:
+    rodeo.card.open("10:00.0")
+except TimeoutError as error:
+    print("card.timeout" in str(error))
+""")
+        listener.setblocking(False)
+        listener.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    assert out == ["True"]
 
 
 def test_a_forked_child_does_nothing_to_the_card(cards):

@@ -10,7 +10,8 @@
             print(superpage.link, len(superpage.data))
 
 A forked child opens cards itself: with what its parent has open every call is an error, and nothing that it does or leaves undone reaches the card.
-A name of a card is what `--id` of the command takes. Errors are ValueError with the text that the command prints.
+A name of a card is what `--id` of the command takes. Errors are ValueError with the text that the command
+prints; of a card that does not answer in time TimeoutError, of one that is gone ConnectionError.
 """
 
 from dataclasses import dataclass

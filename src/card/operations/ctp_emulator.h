@@ -29,6 +29,7 @@ struct CtpEmulation {
   std::uint32_t first_orbit = 0;
   std::array<std::uint32_t, 9> bunch_crossings{0x14d, 0x29a, 0x3e7, 0x534, 0x681,
                                                0x7ce, 0x91b, 0xa68, 0xbb5};  ///< of mode fixed; 0: slot unused
+  bool operator==(const CtpEmulation&) const = default;
 };
 
 /// Resets the emulator and starts it: SOX goes out. Errors: card.bad_setting, card.wrong_type, those of the card.
