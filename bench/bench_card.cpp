@@ -105,6 +105,7 @@ void print_dma(const DmaOptions& options, const DmaBenchResult& result) {
              result.bytes_per_second * 8 / kGiga, result.bytes_per_second / (1 << 30));
   fmt::print("Driver's CPU         {:.2f} % of a core, checks included\n", 100 * result.driver_cpu_fraction);
   fmt::print("Reader               {}\n", options.settings.place.description);
+  fmt::print("Memory               {}\n", result.memory);
   if (result.store_ceiling_bytes_per_second > 0) {
     fmt::print("Ceilings here        {:.2f} GB/s streaming stores, {:.2f} GB/s memcpy\n",
                result.store_ceiling_bytes_per_second / kGiga, result.copy_ceiling_bytes_per_second / kGiga);
@@ -272,8 +273,9 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
   const std::chrono::nanoseconds time = options.time.value_or(std::chrono::seconds{1});
   if (time < std::chrono::milliseconds{1})
     return value_error("--time takes a millisecond or more: in less nothing is measured", "1s if left out");
-  const auto entry = RODEO_TRY(card::find_card(options.id));
+  auto entry = RODEO_TRY(card::find_card(options.id));
   if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
+  entry.function = RODEO_TRY(as_asked(entry.function));
   BarBenchSettings settings;
   settings.processes = options.processes;
   settings.time = std::chrono::duration_cast<std::chrono::milliseconds>(time);
@@ -284,6 +286,7 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
         RODEO_TRY(options.name.empty() ? some_register(*card, options.bar)
                                        : card::find_register(register_space(*card), options.name, options.bar));
     settings.target = target;
+    if (options.value) RODEO_TRY(card->check_map());
   }
   if (options.value) {
     settings.write = card::parse_number(*options.value);

@@ -66,7 +66,7 @@ class Accesses {
       narrow_ = bar.mapped<std::uint32_t>(target_.offset);
     }
   }
-  bool mapped() const { return wide_ != nullptr || narrow_ != nullptr; }
+  bool mapped() const { return wide_ || narrow_; }
 
   Result<void> batch(std::uint64_t cycles, std::uint64_t& operations, std::uint64_t& wrong) const {
     for (std::uint64_t i = 0; i < cycles; ++i) {
@@ -83,17 +83,17 @@ class Accesses {
 
  private:
   Result<std::uint64_t> read() const {
-    if (wide_ != nullptr) return *wide_;
-    if (narrow_ != nullptr) return *narrow_;
+    if (wide_) return wide_.load();
+    if (narrow_) return narrow_.load();
     return read_register(bar_, target_);
   }
   Result<void> write() const {
-    if (wide_ != nullptr) {
-      *wide_ = *write_;
+    if (wide_) {
+      wide_.store(*write_);
       return {};
     }
-    if (narrow_ != nullptr) {
-      *narrow_ = static_cast<std::uint32_t>(*write_);
+    if (narrow_) {
+      narrow_.store(static_cast<std::uint32_t>(*write_));
       return {};
     }
     return write_register(bar_, target_, *write_);
@@ -102,8 +102,8 @@ class Accesses {
   const Bar& bar_;
   RegisterTarget target_;
   std::optional<std::uint64_t> write_;
-  volatile std::uint64_t* wide_ = nullptr;
-  volatile std::uint32_t* narrow_ = nullptr;
+  pci::MappedRegister<std::uint64_t> wide_;
+  pci::MappedRegister<std::uint32_t> narrow_;
 };
 
 Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings, Meeting& meeting, Share& share) {

@@ -15,14 +15,14 @@ Result<Bar> Bar::open(pci::Function& function, unsigned number) {
   bar.bytes_ = region.bytes;
   for (const pci::MappableRange& range : region.mappable) {
     // What cannot be mapped is reached by accesses that trap.
-    if (const auto memory = function.map(number, range)) bar.windows_.push_back({range.offset, *memory});
+    if (const auto registers = function.map(number, range)) bar.windows_.push_back({range.offset, *registers});
   }
   return bar;
 }
 
 template <typename Word>
 Result<Word> Bar::read(std::uint64_t offset) const {
-  if (const volatile Word* place = mapped<Word>(offset)) return *place;
+  if (const auto place = mapped<Word>(offset)) return place.load();
   Word value = 0;
   RODEO_TRY(function_->read(number_, offset, std::as_writable_bytes(std::span(&value, 1))));
   return value;
@@ -30,8 +30,8 @@ Result<Word> Bar::read(std::uint64_t offset) const {
 
 template <typename Word>
 Result<void> Bar::write(std::uint64_t offset, Word value) const {
-  if (volatile Word* place = mapped<Word>(offset)) {
-    *place = value;
+  if (const auto place = mapped<Word>(offset)) {
+    place.store(value);
     return {};
   }
   return function_->write(number_, offset, std::as_bytes(std::span(&value, 1)));

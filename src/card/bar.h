@@ -27,22 +27,21 @@ class Bar {
   Result<void> write32(std::uint64_t offset, std::uint32_t value) const;
   Result<void> write64(std::uint64_t offset, std::uint64_t value) const;
 
-  /// Address of a register if it lies in mapped memory, else nullptr: for loops that cannot pay for a check at each access. None in a forked child.
+  /// A register if it lies in mapped memory, else none: for loops that cannot pay for a check at each access. None in a forked child.
   template <typename Word>
-  volatile Word* mapped(std::uint64_t offset) const {
-    if (offset % sizeof(Word) != 0 || !owner_.here()) return nullptr;
+  pci::MappedRegister<Word> mapped(std::uint64_t offset) const {
+    if (!owner_.here()) return {};
     for (const Window& window : windows_) {
-      if (offset >= window.offset && window.memory.size() >= sizeof(Word) &&
-          offset - window.offset <= window.memory.size() - sizeof(Word))
-        return reinterpret_cast<volatile Word*>(window.memory.data() + (offset - window.offset));
+      if (offset < window.offset) continue;
+      if (const auto found = window.registers.at<Word>(offset - window.offset)) return found;
     }
-    return nullptr;
+    return {};
   }
 
  private:
   struct Window {
     std::uint64_t offset;
-    std::span<std::byte> memory;
+    pci::MappedRegisters registers;
   };
   template <typename Word>
   Result<Word> read(std::uint64_t offset) const;

@@ -50,6 +50,10 @@ CardType type_of(const PciId& id) {
   return CardType::unknown;
 }
 
+std::optional<std::uint16_t> register_map_of(std::string_view name) {
+  return name == felix::kRegisterMapName ? std::optional(felix::kRegisterMapVersion) : std::nullopt;
+}
+
 const card_registers::RegisterMap* map_of(CardType type) {
   switch (type) {
     case CardType::crorc: return &crorc::kMap;
@@ -74,22 +78,70 @@ Result<std::unique_ptr<Card>> Card::adopt(std::unique_ptr<pci::Function> functio
                                  found.address.text(), "`rodeo card list` shows those that are"});
   std::unique_ptr<Card> card(new Card(std::move(function), found, type));
   card->found_.id = id;
+  // Whether the card answers at all is asked below, where it is to be.
+  const auto look = [&](const Register& reg) -> Result<std::uint32_t> {
+    const auto window = RODEO_TRY(card->bar(reg.bar));
+    return RODEO_TRY_WITHIN(window->read32(reg.offset), fmt::format("cannot read {}", reg.name));
+  };
   switch (type) {
     case CardType::cru: {
-      const auto endpoint = RODEO_TRY(card->read(cru::reg("endpoint_id")));
+      const auto endpoint = RODEO_TRY(look(cru::reg("endpoint_id")));
       if (endpoint == 0) card->endpoint_ = 0;
       if (endpoint == cru::kEndpointOneId) card->endpoint_ = 1;
       break;
     }
-    case CardType::felix: card->endpoint_ = id == felix::kPciIds[1] || id == felix::kOlderPciIds[1] ? 1U : 0U; break;
+    case CardType::felix: {
+      card->endpoint_ = id == felix::kPciIds[1] || id == felix::kOlderPciIds[1] ? 1U : 0U;
+      card->map_version_ = static_cast<std::uint16_t>(RODEO_TRY(look(felix::reg("register_map_version"))));
+      break;
+    }
     case CardType::crorc: card->endpoint_ = 0; break;
     case CardType::unknown: break;
   }
+  if (!found.unasked) RODEO_TRY(card->check_answers());
   return card;
+}
+
+Result<void> Card::check_answers() {
+  const Register* probe = nullptr;
+  switch (type_) {
+    case CardType::cru: probe = &cru::reg("firmware_hash"); break;
+    case CardType::crorc: probe = &crorc::reg("firmware_hash"); break;
+    case CardType::felix: probe = &felix::reg("register_map_version"); break;
+    case CardType::unknown: return {};
+  }
+  const auto window = RODEO_TRY(bar(probe->bar));
+  const std::uint32_t word = RODEO_TRY(window->read32(probe->offset));
+  if (word != UINT32_MAX) return {};
+  return std::unexpected(Error{"card.all_ones", "its registers read as all ones, as where no card answers", address().text(),
+                               "look at its power and its slot"});
+}
+
+bool Card::knows_map() const {
+  return type_ != CardType::felix || found_.register_map.value_or(map_version_.value_or(0)) == felix::kRegisterMapVersion;
+}
+
+Result<void> Card::check_map() const {
+  if (knows_map()) return {};
+  const std::uint16_t version = found_.register_map.value_or(map_version_.value_or(0));
+  return std::unexpected(Error{
+      "card.unknown_map",
+      fmt::format("where the registers of its map {}.{} are is not known here", version >> 8, version & 0xff),
+      address().text(),
+      fmt::format("only if the card has the registers of map {}: --register-map {} (docs/card-registers.md); addresses "
+                  "can be read without",
+                  felix::kRegisterMapName, felix::kRegisterMapName)});
+}
+
+/// What is in BAR 0 and the version itself are where they are in every map.
+Result<void> Card::check_known(const Register& reg) const {
+  if (type_ != CardType::felix || reg.bar == 0 || reg.name == "register_map_version") return {};
+  return check_map();
 }
 
 const card_registers::RegisterMap& Card::map() const {
   static const card_registers::RegisterMap kNothingDeclared("unknown", {});
+  if (!knows_map()) return felix::kCommonMap;
   const auto* known = map_of(type_);
   return known != nullptr ? *known : kNothingDeclared;
 }
@@ -116,11 +168,17 @@ Result<void> Card::check_index(const Register& reg, std::uint32_t index) const {
 
 Result<std::uint64_t> Card::read64(const Register& reg, std::uint32_t index) {
   RODEO_TRY(check_index(reg, index));
+  RODEO_TRY_WITHIN(check_known(reg), fmt::format("cannot read {}", reg.name));
   const auto window = RODEO_TRY(bar(bar_of(reg, index)));
+  std::uint64_t value = 0;
   if (reg.width_bytes == 8) {
-    return RODEO_TRY_WITHIN(window->read64(offset_of(reg, index)), fmt::format("cannot read {}", reg.name));
+    value = RODEO_TRY_WITHIN(window->read64(offset_of(reg, index)), fmt::format("cannot read {}", reg.name));
+  } else {
+    value = RODEO_TRY_WITHIN(window->read32(offset_of(reg, index)), fmt::format("cannot read {}", reg.name));
   }
-  return RODEO_TRY_WITHIN(window->read32(offset_of(reg, index)), fmt::format("cannot read {}", reg.name));
+  // A card that is gone reads so, and so may one that is not.
+  if (value == (reg.width_bytes == 8 ? UINT64_MAX : UINT32_MAX)) RODEO_TRY(check_answers());
+  return value;
 }
 
 Result<std::uint32_t> Card::read(const Register& reg, std::uint32_t index) {
@@ -130,6 +188,7 @@ Result<std::uint32_t> Card::read(const Register& reg, std::uint32_t index) {
 
 Result<void> Card::write(const Register& reg, std::uint64_t value, std::uint32_t index) {
   RODEO_TRY(check_index(reg, index));
+  RODEO_TRY_WITHIN(check_known(reg), fmt::format("cannot write {}", reg.name));
   const auto window = RODEO_TRY(bar(bar_of(reg, index)));
   RODEO_TRY_WITHIN(reg.width_bytes == 8 ? window->write64(offset_of(reg, index), value)
                                         : window->write32(offset_of(reg, index), static_cast<std::uint32_t>(value)),
@@ -139,6 +198,7 @@ Result<void> Card::write(const Register& reg, std::uint64_t value, std::uint32_t
 
 Result<std::uint32_t> Card::modify(const Register& reg, Field field, std::uint32_t value, std::uint32_t index) {
   RODEO_TRY(check_index(reg, index));
+  RODEO_TRY_WITHIN(check_known(reg), fmt::format("cannot change {}", reg.name));
   return RODEO_TRY_WITHIN(modify_at(bar_of(reg, index), offset_of(reg, index), field, value),
                           fmt::format("cannot change {}", reg.name));
 }
@@ -153,6 +213,13 @@ Result<std::optional<pci::ByteLock>> Card::lock(unsigned byte, const std::string
                               : pci::ByteLock::acquire(found_.lock_file, byte, what, patience));
 }
 
+Result<std::optional<pci::ByteLock>> Card::lock_word(unsigned number, std::uint64_t offset) {
+  // Enabling a descriptor does not wait for a configuration, which may take seconds.
+  if (type_ == CardType::felix && number == 0 && offset == felix::reg("dma_enable").offset)
+    return lock(pci::kDescriptorsByte, "the switch of its DMA descriptors", kModifyPatience);
+  return lock(pci::kConfigurationByte, "the card's configuration", kModifyPatience);
+}
+
 Result<std::uint32_t> Card::modify_at(unsigned number, std::uint64_t offset, Field field, std::uint32_t value) {
   if (field.width == 0 || field.low > 31 || field.width > 32 - field.low)
     return std::unexpected(Error{"card.bad_access",
@@ -162,8 +229,9 @@ Result<std::uint32_t> Card::modify_at(unsigned number, std::uint64_t offset, Fie
     return std::unexpected(Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, field.width),
                                  address().text(), "a smaller value, or a greater width"});
   const auto window = RODEO_TRY(bar(number));
-  const auto alone = RODEO_TRY(lock(pci::kConfigurationByte, "the card's configuration", kModifyPatience));
+  const auto alone = RODEO_TRY(lock_word(number, offset));
   const auto word = RODEO_TRY(window->read32(offset));
+  if (word == UINT32_MAX) RODEO_TRY(check_answers());
   const std::uint32_t changed = field.in(word, value);
   RODEO_TRY(window->write32(offset, changed));
   return changed;

@@ -22,13 +22,16 @@ enum class CardType : unsigned char { crorc, cru, felix, unknown };
 /// "C-RORC", "CRU", "FELIX", "unknown".
 std::string_view name_of(CardType type);
 CardType type_of(const card_registers::PciId& id);
+/// A register map of FELIX by its name, "254.0"; nothing if it is none that is known here.
+std::optional<std::uint16_t> register_map_of(std::string_view name);
 /// The declared registers; nullptr for an unknown card.
 const card_registers::RegisterMap* map_of(CardType type);
 
 /// Any thread. Each call waits at most as long as the function's back end does. Errors name the register. In a forked child every access is card.forked.
 class Card {
  public:
-  /// card.unknown_type if its PCI id is none that we know, unless `found.any_device`: then it has BARs and no declared registers.
+  /// card.unknown_type if its PCI id is none that we know, unless `found.any_device`: then it has BARs and no declared registers. card.all_ones if it
+  /// does not answer, unless `found.unasked`.
   static Result<std::unique_ptr<Card>> open(const pci::FoundFunction& found);
   /// Takes a function that is already open.
   static Result<std::unique_ptr<Card>> adopt(std::unique_ptr<pci::Function> function, const pci::FoundFunction& found);
@@ -58,6 +61,16 @@ class Card {
                                std::uint32_t index = 0);
   /// The same for any 32-bit word; `width` 1-32, field within the word, else card.bad_access.
   Result<std::uint32_t> modify_at(unsigned bar, std::uint64_t offset, card_registers::Field field, std::uint32_t value);
+  /// The lock under which processes change parts of a word: hold it from the read to the write. Waits for two seconds, then card.locked.
+  Result<std::optional<pci::ByteLock>> lock_word(unsigned bar, std::uint64_t offset);
+
+  /// Error card.all_ones if the card answers no more: a register that is never all ones is.
+  Result<void> check_answers();
+  /// Error card.unknown_map if nothing says where the registers of BAR 2 are: a FELIX whose map is none that is known here. Asked before every access to a
+  /// declared register there, every write, and DMA.
+  Result<void> check_map() const;
+  /// Of a FELIX: major << 8 | minor.
+  std::optional<std::uint16_t> map_version() const { return map_version_; }
 
   /// BAR number of a register.
   unsigned bar_of(const card_registers::Register& reg, std::uint32_t index) const {
@@ -71,12 +84,15 @@ class Card {
  private:
   Card(std::unique_ptr<pci::Function> function, pci::FoundFunction found, CardType type)
       : function_(std::move(function)), found_(std::move(found)), type_(type) {}
+  bool knows_map() const;
+  Result<void> check_known(const card_registers::Register& reg) const;
   Result<void> check_index(const card_registers::Register& reg, std::uint32_t index) const;
 
   std::unique_ptr<pci::Function> function_;
   pci::FoundFunction found_;
   CardType type_;
   std::optional<unsigned> endpoint_;
+  std::optional<std::uint16_t> map_version_;
   pci::OwnMutex mutex_{function_->address().text()};
   std::array<std::unique_ptr<Bar>, 6> bars_;
 };

@@ -23,7 +23,9 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
     return entry;
   }
   if (function.id && !with_identity) return entry;
-  auto card = source.open(function);
+  pci::FoundFunction unasked = function;
+  unasked.unasked = true;
+  auto card = source.open(unasked);
   if (!card) {
     entry.problem = card.error().what;
     if (says_nothing(card.error())) entry.unanswered = card.error();
@@ -34,6 +36,7 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
   entry.type = (*card)->type();
   entry.function.id = (*card)->found().id;
   entry.identity.endpoint = (*card)->endpoint();
+  if (const auto known = (*card)->check_map(); !known) entry.note = known.error().what;
   if (!with_identity) return entry;
   auto identity = identify(**card);
   if (identity) {

@@ -17,6 +17,7 @@ struct CardEntry {
   CardType type = CardType::unknown;
   Identity identity = {};
   std::string problem = {};  // why it could not be identified; empty: it could
+  std::string note = {};     // what else to know: not all of it can be used
   Error unanswered =
       {};  // with a code: it did not answer in time, or hung up. Opening it would come to the same, after as long a wait
   bool silent = false;  // nothing says which type of card it is: numbers of the list are not those that it has otherwise

@@ -73,10 +73,9 @@ Result<Identity> identify(Card& card) {
   Identity identity;
   identity.endpoint = card.endpoint();
   Result<std::optional<std::uint32_t>> serial;
+  RODEO_TRY(card.check_answers());
+  if (!card.check_map()) return identity;  // its PCI id is all that is known
   const auto firmware = RODEO_TRY(read_firmware_word(card));
-  if (firmware == (card.type() == CardType::felix ? UINT64_MAX : UINT32_MAX))
-    return std::unexpected(Error{"card.all_ones", "its registers read as all ones, as where no card answers",
-                                 card.address().text(), "look at its power and its slot; `rodeo card reset` may wake it"});
   // Firmware that has no such register reads 0, and the number is where the register would have it from.
   const auto fetch_or = [&](Result<std::optional<std::uint32_t>> fetched, const card_registers::Register& reg,
                             auto from) -> Result<std::optional<std::uint32_t>> {

@@ -8,6 +8,8 @@
 
 #include "card/operations/i2c.h"
 #include "card/operations/require_type.h"
+#include "card/pci/express_link.h"
+#include "card/pci/sysfs.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
 #include "card_registers/felix.h"
@@ -28,6 +30,22 @@ constexpr auto kFields = std::to_array<FieldInfo>({
     {"CRU", Group::card, "card", "localClock", "local clock [MHz]", "gauge", "clock of the board, MHz"},
     {"CRU", Group::card, "card", "totalPacketsPerSecond", "packets/s", "gauge", "packets in the last second"},
 
+    {"all", Group::pcie, "pcie", "lanes", "PCIe lanes", "gauge", "lanes that the PCIe link was trained to; not upstream's"},
+    {"all", Group::pcie, "pcie", "mostLanes", "of", "gauge", "lanes that the card has; not upstream's"},
+    {"all", Group::pcie, "pcie", "speed", "speed [GT/s]", "gauge",
+     "transfers per second and lane that the PCIe link was trained to, in 10^9; not upstream's"},
+    {"all", Group::pcie, "pcie", "fastestSpeed", "of [GT/s]", "gauge", "the fastest that the card has; not upstream's"},
+    {"all", Group::pcie, "pcie", "maxPayload", "max payload [B]", "gauge",
+     "Max_Payload_Size as the host set it: the longest packet that the card may write in; not upstream's"},
+    {"all", Group::pcie, "pcie", "readRequest", "read request [B]", "gauge",
+     "Max_Read_Request_Size as the host set it; not upstream's"},
+    {"all", Group::pcie, "pcie", "correctableErrors", "corrected", "counter",
+     "errors of the PCIe link that were corrected, as the kernel counts them (AER; real cards); not upstream's"},
+    {"all", Group::pcie, "pcie", "nonfatalErrors", "non-fatal", "counter", "errors that cost a transaction; not upstream's"},
+    {"all", Group::pcie, "pcie", "fatalErrors", "fatal", "counter", "errors that cost the link; not upstream's"},
+
+    {"FELIX", Group::setting, "FELIX", "registerMap", "register map", "gauge",
+     "version of the register map, 256 x major + minor; not upstream's"},
     {"CRU", Group::setting, "CRU", "cruId", "CRU id", "gauge", "CRU id in headers"},
     {"CRU", Group::setting, "CRU", "clock", "clock", "gauge", "0 TTC, 2 local"},
     {"CRU", Group::setting, "CRU", "clockInUse", "clock in use", "gauge",
@@ -132,6 +150,7 @@ class Reader {
   }
 
   Card& card() { return card_; }
+  void fail(Error error) { failed_ = std::move(error); }
 
   Result<std::vector<Measurement>> take() {
     if (failed_) return std::unexpected(*failed_);
@@ -273,6 +292,7 @@ void add_fec(Reader& reader) {
 
 void read_cru(Reader& reader, Group group, unsigned endpoint, std::uint32_t links) {
   switch (group) {
+    case Group::pcie: return;
     case Group::card: return add_cru_card(reader, endpoint);
     case Group::setting: return add_cru_settings(reader, endpoint);
     case Group::link: return each_link(links, cru::kLinks, [&](unsigned link) { add_cru_link(reader, endpoint, link); });
@@ -314,7 +334,33 @@ void read_crorc(Reader& reader, Group group, std::uint32_t links) {
   });
 }
 
+void read_pcie(Reader& reader) {
+  const auto link = pci::read_express_link(reader.card().function());
+  if (!link) return reader.fail(link.error());
+  if (!*link) return;
+  reader.begin("pcie");
+  const auto speed = [](double value) { return fmt::format("{:g}", value); };
+  reader.add("lanes", std::uint64_t{(*link)->lanes}, fmt::format("x{}", (*link)->lanes));
+  reader.add("mostLanes", std::uint64_t{(*link)->most_lanes}, fmt::format("x{}", (*link)->most_lanes));
+  reader.add("speed", (*link)->speed, speed((*link)->speed));
+  reader.add("fastestSpeed", (*link)->fastest_speed, speed((*link)->fastest_speed));
+  reader.add("maxPayload", std::uint64_t{(*link)->payload_bytes});
+  reader.add("readRequest", std::uint64_t{(*link)->read_request_bytes});
+  if (reader.card().function().back_end() == pci::BackEnd::vfio_user) return;
+  if (const auto errors = pci::link_errors(reader.card().address()); errors) {
+    reader.add("correctableErrors", errors->correctable);
+    reader.add("nonfatalErrors", errors->nonfatal);
+    reader.add("fatalErrors", errors->fatal);
+  }
+}
+
 void read_felix(Reader& reader, Group group, std::uint32_t links) {
+  if (group == Group::setting) {
+    reader.begin("FELIX");
+    const std::uint16_t version = reader.card().map_version().value_or(0);
+    reader.add("registerMap", std::uint64_t{version}, fmt::format("{}.{}", version >> 8, version & 0xff));
+  }
+  if (!reader.card().check_map()) return;
   const auto count =
       static_cast<unsigned>(std::min<std::uint64_t>(reader.read(felix::reg("links")), felix::reg("link_status").count));
   if (group == Group::card) {
@@ -324,7 +370,6 @@ void read_felix(Reader& reader, Group group, std::uint32_t links) {
       reader.add("temperature", celsius, fmt::format("{:.1f}", celsius));
     }
   } else if (group == Group::setting) {
-    reader.begin("FELIX");
     const std::uint64_t mode = reader.read(felix::reg("firmware_mode"));
     reader.add("firmwareMode", mode,
                choice(mode, {"GBT", "FULL", "LTDB", "FEI4", "ITk pixel", "ITk strip", "FELIG", "FULL emulator", "MROD",
@@ -366,6 +411,10 @@ const MeasuredField* Measurement::find(std::string_view field) const {
 
 Result<std::vector<Measurement>> measure(Card& card, Group group, std::uint32_t links) {
   Reader reader(card, group);
+  if (group == Group::pcie) {
+    read_pcie(reader);
+    return reader.take();
+  }
   if (card.type() == CardType::cru) read_cru(reader, group, card.endpoint_or_zero(), links);
   if (card.type() == CardType::crorc) read_crorc(reader, group, links);
   if (card.type() == CardType::felix) read_felix(reader, group, links);

@@ -18,6 +18,7 @@ namespace rodeo::card {
 /// Groups of measurements; reading one group asks the card for nothing else.
 enum class Group : std::uint8_t {
   card,     ///< temperature, clocks, packets: of the card as a whole
+  pcie,     ///< its link to the host
   setting,  ///< how it is configured
   link,     ///< state of each link
   packets,  ///< packets of each link and of the datapath

@@ -61,6 +61,7 @@ struct CardHandle::Inside {
 
   /// By address, as by name. The upper half of a register of 64 bits is its own, too.
   void check_write(unsigned bar, std::uint64_t offset, bool force) const {
+    value_or_throw(opened->check_map());
     if (offset > UINT32_MAX) return;
     const unsigned home = opened->type() == card::CardType::crorc ? 0 : bar;
     auto found = opened->map().at(home, static_cast<std::uint32_t>(offset));
@@ -79,6 +80,8 @@ CardHandle::~CardHandle() = default;
 
 CardHandle CardHandle::open(std::string_view id) {
   const auto entry = value_or_throw(card::find_card(id));
+  // One that was silent when it was looked for is not asked again: that would take as long once more.
+  if (!entry.unanswered.code.empty()) throw CardError(entry.unanswered.code, entry.unanswered.message());
   auto inside = std::make_unique<Inside>();
   inside->info = info_of(entry);
   inside->opened = value_or_throw(card::Card::open(entry.function));
@@ -90,7 +93,9 @@ card::Card& card::inside_of(CardHandle& handle) { return *handle.inside_->opened
 const CardInfo& CardHandle::info() const { return inside_->info; }
 
 std::uint32_t CardHandle::read(unsigned bar, std::uint64_t offset) {
-  return value_or_throw(value_or_throw(inside_->opened->bar(bar))->read32(offset));
+  const std::uint32_t value = value_or_throw(value_or_throw(inside_->opened->bar(bar))->read32(offset));
+  if (value == UINT32_MAX) value_or_throw(inside_->opened->check_answers());
+  return value;
 }
 void CardHandle::write(unsigned bar, std::uint64_t offset, std::uint32_t value, bool force) {
   inside_->check_write(bar, offset, force);
@@ -155,8 +160,9 @@ CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
   if (!source) throw CardError("card.bad_dma", "error[card.bad_dma]: there is no data source " + options.source);
   auto inside = std::make_unique<Inside>();
   inside->place = value_or_throw(card::reader_place(options.numa, handle.inside_->info.numa_node));
-  const card::StayAtCard here(inside->place);  // memory lies where it is touched first
-  inside->memory = std::make_shared<card::DmaMemory>(value_or_throw(card::DmaMemory::create(options.buffer_bytes)));
+  const card::StayAtCard here(inside->place);
+  inside->memory =
+      std::make_shared<card::DmaMemory>(value_or_throw(card::DmaMemory::create(options.buffer_bytes, inside->place.node)));
   inside->channel = value_or_throw(card::DmaChannel::open(*handle.inside_->opened, options.channel, inside->memory->shared(),
                                                           {.source = *source, .check_firmware = options.check_firmware}));
   inside->reader = value_or_throw(card::SpanReader::create(*inside->channel, options.superpage_bytes));

@@ -9,16 +9,45 @@
 #include <optional>
 #include <thread>
 
+#include "card_registers/felix.h"
 #include "cli/verbs.h"
 #include "process/stop_signals.h"
 
 namespace rodeo::cli {
 
+namespace {
+
+/// What --register-map says: one verb runs in a process.
+std::string& asked_register_map() {
+  static std::string name;
+  return name;
+}
+
+}  // namespace
+
+void add_register_map(Command& verb) {
+  verb.option("--register-map", asked_register_map(),
+              "FELIX: the card has the registers of this map, whichever it names (docs/card-registers.md)")
+      .value_name("MAP");
+}
+
+Result<card::pci::FoundFunction> as_asked(card::pci::FoundFunction function) {
+  if (asked_register_map().empty()) return function;
+  const auto map = card::register_map_of(asked_register_map());
+  if (!map)
+    return value_error(fmt::format("--register-map: `{}` is no register map that is known here", asked_register_map()),
+                       fmt::format("the known one is {}", card_registers::felix::kRegisterMapName));
+  function.register_map = *map;
+  return function;
+}
+
 Option& add_card_id(Command& verb, std::string& id) {
+  add_register_map(verb);
   return verb.option("--id", id, "Card: '#0', 3b:00.0 or 0233:1 (serial number and endpoint)").required().value_name("ID");
 }
 
 Option& add_card_ids(Command& verb, std::vector<std::string>& ids) {
+  add_register_map(verb);
   return verb.option("--id", ids, "Card: '#0', 3b:00.0 or 0233:1; all cards if left out").value_name("ID");
 }
 
@@ -31,7 +60,7 @@ namespace {
 /// Whoever was silent when it was looked for is not asked again: that would take as long once more.
 Result<std::unique_ptr<card::Card>> open_found(const card::CardEntry& entry) {
   if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
-  return card::Card::open(entry.function);
+  return card::Card::open(RODEO_TRY(as_asked(entry.function)));
 }
 
 }  // namespace

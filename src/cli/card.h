@@ -28,6 +28,10 @@ void add_card_reg(Command& card);
 
 /// `--id`, of a verb that changes or needs one card.
 Option& add_card_id(Command& verb, std::string& id);
+/// `--register-map`, of a verb that changes or reads a card: comes with the two above.
+void add_register_map(Command& verb);
+/// The function as it is opened: with the register map that --register-map names. Error cli.bad_value: it is none that is known.
+Result<card::pci::FoundFunction> as_asked(card::pci::FoundFunction function);
 /// `--id`, repeatable, of a verb that only looks; none: all cards.
 Option& add_card_ids(Command& verb, std::vector<std::string>& ids);
 /// `--watch TIME`.
@@ -54,6 +58,8 @@ class AskedCards {
   /// nullptr: the id led to no card.
   const card::CardEntry* entry(std::size_t number) const { return cards_[number].entry ? &*cards_[number].entry : nullptr; }
   bool failed(std::size_t number) const { return cards_[number].error.has_value(); }
+  /// Of one that has not failed.
+  const card::Card& card(std::size_t number) const { return *cards_[number].card; }
 
   /// Reports those that failed on stderr. The status is `partial` then, or the error's own if no card is left.
   Result<ExitCode> outcome() const;

@@ -43,7 +43,7 @@ Result<ExitCode> fill(Table& table) {
                    optional_cell(entry.identity.endpoint),
                    entry.function.numa_node < 0 ? Cell(Json(), "-", Style::faint) : Cell(entry.function.numa_node),
                    hash_cell(entry.identity.firmware_hash), hash_cell(entry.identity.user_logic_hash),
-                   Cell(name_of(entry.function.back_end)), Cell(problem, {}, Style::bad)});
+                   Cell(name_of(entry.function.back_end)), Cell(problem.empty() ? entry.note : problem, {}, Style::bad)});
   }
   return outcome;
 }

@@ -83,6 +83,33 @@ struct Rows {
   }
 };
 
+/// What the tables show and nobody looks for: a link that was trained to less than the card has, and registers that are not read.
+void say_what_is_wrong(AskedCards& cards, const std::vector<Group>& groups,
+                       const std::vector<std::vector<std::vector<Measurement>>>& measured) {
+  const auto number = [](const Measurement& one, std::string_view field) {
+    const MeasuredField* found = one.find(field);
+    if (found == nullptr) return 0.0;
+    return std::visit([](auto value) { return static_cast<double>(value); }, found->value);
+  };
+  for (std::size_t card = 0; card < cards.size(); ++card) {
+    if (cards.failed(card)) continue;
+    const std::string address = cards.entry(card)->function.address.text();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i] != Group::pcie) continue;
+      for (const Measurement& one : measured[card][i]) {
+        if (number(one, "lanes") >= number(one, "mostLanes") && number(one, "speed") >= number(one, "fastestSpeed"))
+          continue;
+        say("{}: the PCIe link was trained to x{} at {:g} GT/s, the card has x{} at {:g} GT/s: look at its slot and at "
+            "`lspci "
+            "-vv` of the port above\n",
+            address, number(one, "lanes"), number(one, "speed"), number(one, "mostLanes"), number(one, "fastestSpeed"));
+      }
+    }
+    if (const auto known = cards.card(card).check_map(); !known)
+      say("{}: {}; {}\n", address, known.error().what, known.error().next);
+  }
+}
+
 /// Reads groups of all cards that are meant and prints a table of each group; CSV is one table, with the columns of all
 /// groups. `first`: nothing was printed before.
 Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
@@ -110,6 +137,7 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
             entry.function.address.text(), card::name_of(entry.type));
     }
   }
+  if (first) say_what_is_wrong(cards, groups, measured);
   const auto outcome = cards.outcome();
   if (!outcome) return outcome;
   if (options.format == OutputFormat::json) {
@@ -146,7 +174,7 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
 
 // Prometheus
 
-constexpr Group kGroups[]{Group::card, Group::setting, Group::link, Group::packets, Group::onu, Group::fec};
+constexpr Group kGroups[]{Group::card, Group::pcie, Group::setting, Group::link, Group::packets, Group::onu, Group::fec};
 
 struct Sample {
   const card::FieldInfo* info;
@@ -326,7 +354,7 @@ void add_card_monitor(Command& card) {
   add_watch(status, options->watch);
   status.output(options->format);
   status.run([options] {
-    std::vector<Group> groups{Group::setting, Group::link};
+    std::vector<Group> groups{Group::pcie, Group::setting, Group::link};
     if (options->onu) groups.push_back(Group::onu);
     if (options->fec) groups.push_back(Group::fec);
     return watch(options->watch, options->format, [&](bool first) { return show_groups(*options, groups, first); });

@@ -51,6 +51,7 @@ Result<std::uint64_t> read(card::Card& card, const RegisterTarget& target) {
   const auto bar = RODEO_TRY(bar_of(card, target));
   auto value = card::read_register(*bar, target);
   if (!value && !target.name().empty()) return std::unexpected(value.error().within(target.name()));
+  if (value && *value == (target.width_bytes == 8 ? UINT64_MAX : UINT32_MAX)) RODEO_TRY(card.check_answers());
   return value;
 }
 
@@ -89,6 +90,7 @@ Result<ExitCode> write_one(const Options& options) {
   const auto card = RODEO_TRY(open_card(options.id));
   const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
   RODEO_TRY(card::may_write(target, options.force));
+  RODEO_TRY(card->check_map());
   const auto bar = RODEO_TRY(bar_of(*card, target));
   RODEO_TRY(card::write_register(*bar, target, value));
   return show_written(*card, options, target, value);
@@ -99,12 +101,12 @@ Result<ExitCode> modify_one(const Options& options) {
   const auto card = RODEO_TRY(open_card(options.id));
   const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
   RODEO_TRY(card::may_write(target, options.force));
+  RODEO_TRY(card->check_map());
   const auto bar = RODEO_TRY(bar_of(*card, target));
   RODEO_TRY(card::with_bits(target, 0, options.position, options.width, bits));
   std::uint64_t written = 0;
   {
-    RODEO_TRY(
-        card->lock(card::pci::kConfigurationByte, "the registers of " + card->address().text(), std::chrono::seconds{2}));
+    const auto alone = RODEO_TRY(card->lock_word(target.bar, target.offset));
     const auto before = RODEO_TRY(card::read_register(*bar, target));
     written = *card::with_bits(target, before, options.position, options.width, bits);
     RODEO_TRY(card::write_register(*bar, target, written));

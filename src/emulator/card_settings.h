@@ -25,6 +25,8 @@ struct EmulatedCardSettings {
   double temperature = 48;
   std::uint64_t fifo_triggers =
       4096;  ///< triggers that the card holds before it is busy; of a CRU frames, too, for a link without superpage
+  unsigned max_payload = 256;  ///< Max_Payload_Size that the host has set, bytes
+  unsigned lanes = 8;          ///< that the PCIe link was trained to
   std::vector<int> cpus = {};  ///< of the endpoints' DMA threads; empty: any
   FelixSourceSettings felix = {};
   std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< an open block is sent when it is so old

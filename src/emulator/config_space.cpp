@@ -1,5 +1,6 @@
 #include "emulator/config_space.h"
 
+#include <bit>
 #include <cstring>
 
 namespace rodeo::emulator {
@@ -9,6 +10,7 @@ constexpr std::size_t kCommand = 0x04;
 constexpr std::size_t kPower = 0x40;
 constexpr std::size_t kMsi = 0x48;
 constexpr std::size_t kExpress = 0x60;
+constexpr std::size_t kDeviceControl = kExpress + 8;
 constexpr std::uint16_t kBusMaster = 1U << 2;
 constexpr std::uint16_t kFunctionReset = 1U << 15;  // of the device control register
 
@@ -20,7 +22,7 @@ void ConfigSpace::put(std::size_t at, T value, T writable) {
   std::memcpy(writable_.data() + at, &writable, sizeof writable);
 }
 
-ConfigSpace::ConfigSpace(card_registers::PciId id, std::span<const card_registers::BarSize> bars) {
+ConfigSpace::ConfigSpace(card_registers::PciId id, std::span<const card_registers::BarSize> bars, ExpressSettings express) {
   put<std::uint16_t>(0x00, id.vendor);
   put<std::uint16_t>(0x02, id.device);
   put<std::uint16_t>(kCommand, 0, 0x0547);  // I/O, memory, bus master, parity, SERR, INTx disable
@@ -47,15 +49,16 @@ ConfigSpace::ConfigSpace(card_registers::PciId id, std::span<const card_register
 
   put<std::uint8_t>(kExpress, 0x10);
   put<std::uint8_t>(kExpress + 1, 0);
-  put<std::uint16_t>(kExpress + 2, 0x0002);           // endpoint, version 2
-  put<std::uint32_t>(kExpress + 4, 0x10008001);       // function-level reset, 256-byte payload
-  put<std::uint16_t>(kExpress + 8, 0x2810, 0x7fff);   // device control
-  put<std::uint32_t>(kExpress + 12, 0x00000083);      // 8 GT/s, 8 lanes
-  put<std::uint16_t>(kExpress + 16, 0, 0x01fb);       // link control
-  put<std::uint16_t>(kExpress + 18, 0x0083);          // link status
-  put<std::uint16_t>(kExpress + 40, 0, 0x001f);       // device control 2
-  put<std::uint32_t>(kExpress + 44, 0x0000000e);      // link speeds 2.5 to 8 GT/s
-  put<std::uint16_t>(kExpress + 48, 0x0003, 0x000f);  // link control 2
+  put<std::uint16_t>(kExpress + 2, 0x0002);  // endpoint, version 2
+  const auto payload_code = static_cast<unsigned>(std::countr_zero(express.max_payload / 128));
+  put<std::uint32_t>(kExpress + 4, 0x10008002);  // function-level reset, at most 512-byte payload
+  put<std::uint16_t>(kDeviceControl, static_cast<std::uint16_t>(0x2810 | payload_code << 5), 0x7fff);
+  put<std::uint32_t>(kExpress + 12, 0x00000083);                                               // 8 GT/s, 8 lanes
+  put<std::uint16_t>(kExpress + 16, 0, 0x01fb);                                                // link control
+  put<std::uint16_t>(kExpress + 18, static_cast<std::uint16_t>(0x0003 | express.lanes << 4));  // link status
+  put<std::uint16_t>(kExpress + 40, 0, 0x001f);                                                // device control 2
+  put<std::uint32_t>(kExpress + 44, 0x0000000e);                                               // link speeds 2.5 to 8 GT/s
+  put<std::uint16_t>(kExpress + 48, 0x0003, 0x000f);                                           // link control 2
   initial_ = bytes_;
 }
 
@@ -78,6 +81,18 @@ bool ConfigSpace::bus_master() const {
   std::uint16_t command;
   std::memcpy(&command, bytes_.data() + kCommand, sizeof command);
   return (command & kBusMaster) != 0;
+}
+
+unsigned ConfigSpace::max_payload() const {
+  std::uint16_t control;
+  std::memcpy(&control, bytes_.data() + kDeviceControl, sizeof control);
+  return 128U << (control >> 5 & 7);
+}
+
+unsigned ConfigSpace::max_read_request() const {
+  std::uint16_t control;
+  std::memcpy(&control, bytes_.data() + kDeviceControl, sizeof control);
+  return 128U << (control >> 12 & 7);
 }
 
 void ConfigSpace::reset() { bytes_ = initial_; }

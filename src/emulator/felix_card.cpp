@@ -132,6 +132,7 @@ bool FelixCard::bar_memory(unsigned bar, std::uint64_t offset, std::span<std::by
 
 void FelixCard::reset_card() {
   std::memset(bar0_.data(), 0, bar0_.size());
+  at(felix::reg("dma_pointer_gap")).store(felix::kPointerGap, std::memory_order_relaxed);
   for (unsigned i = 0; i < felix::kMaxDescriptors; ++i) {
     channels_[i].stuck = false;
     at(felix::reg("dma_status"), i).store(kDone, std::memory_order_release);
@@ -319,6 +320,7 @@ void FelixCard::report_card(FunctionReport& report) const {
   report.add("blocks_lost", blocks_lost_);
   report.add("blocks_corrupted", blocks_corrupted_);
   report.add("bad_descriptors", bad_descriptors_);
+  report.add("long_packets", long_packets_);
   report.add("bad_read_pointers", bad_read_pointers_);
   report.add("from_host_bytes", from_host_bytes_);
   report.add("from_host_messages", from_host_messages_);

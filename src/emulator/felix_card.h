@@ -83,7 +83,11 @@ class FelixCard final : public PciFunction, private BlockSink {
   void begin(unsigned index);
   void end(unsigned index);
   void publish(unsigned index);
-  std::uint64_t free_bytes(const Channel& channel) const;
+  static std::uint64_t free_bytes(const Channel& channel);
+  /// Nothing is there for the side that reads.
+  static bool empty(const Channel& channel) {
+    return channel.position == channel.read && channel.even_dma == channel.even_host;
+  }
   std::uint64_t triggers_that_fit() const;
   BlockFate block(unsigned link, std::span<const std::byte> block) override;
   void lost(unsigned link) override;
@@ -114,6 +118,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<std::uint64_t> from_host_too_long_{0};
   std::atomic<std::uint64_t> looped_back_{0};
   std::atomic<std::uint64_t> bad_descriptors_{0};
+  std::atomic<std::uint64_t> long_packets_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};
   // What the source counts, for other threads: of the same moment.
   mutable std::mutex books_mutex_;

@@ -24,7 +24,11 @@ void FelixCard::begin(unsigned index) {
   const std::uint64_t block = settings_.felix.format.block_bytes;
   const std::uint64_t control = at(felix::reg("dma_control"), index).load(std::memory_order_acquire);
   const bool from_host = (control & felix::kFromHost.mask()) != 0;
-  const bool fits = end > start && start % 64 == 0 &&
+  const std::uint64_t packet = 4 * felix::kTlpWords.of(static_cast<std::uint32_t>(control));
+  // A host takes a packet that is too long for it as malformed: a fatal error. Here nothing is sent, and it is counted.
+  const bool too_long = packet > (from_host ? max_read_request() : max_payload());
+  if (too_long) long_packets_.fetch_add(1, std::memory_order_relaxed);
+  const bool fits = packet > 0 && !too_long && end > start && start % 64 == 0 &&
                     (from_host ? (end - start) % formats::kFromHostPacketBytes == 0
                                : (end - start) % block == 0 && end - start >= 2 * block);
   std::optional<ClientId> owner;
@@ -40,8 +44,7 @@ void FelixCard::begin(unsigned index) {
   channel.client = *owner;
   channel.start = channel.position = channel.read = start;
   channel.end = end;
-  // A read pointer ahead of the start leaves only what lies before it free; at either end, all memory is. One that is
-  // nowhere in the memory frees nothing.
+  // A read pointer that is nowhere in the memory frees nothing.
   const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
   if (!from_host && read > start && read < end) channel.read = read;
   channel.lost_reader = !from_host && (read < start || read > end);
@@ -62,8 +65,7 @@ void FelixCard::publish(unsigned index) {
       (channel.even_dma ? felix::kEvenDma.mask() : 0) | (channel.even_host ? felix::kEvenHost.mask() : 0);
   at(felix::reg("dma_status"), index).store(status, std::memory_order_release);
   at(felix::reg("dma_position"), index).store(channel.position, std::memory_order_release);
-  if (channel.position != channel.read && !channel.told &&
-      (interrupt_enable_.load(std::memory_order_relaxed) >> index & 1U) != 0) {
+  if (!empty(channel) && !channel.told && (interrupt_enable_.load(std::memory_order_relaxed) >> index & 1U) != 0) {
     channel.told = true;
     interrupts().raise(index);
   }
@@ -98,10 +100,12 @@ bool FelixCard::update_channel(unsigned index) {
   if (read < channel.start || read > channel.end || cuts_packet) {
     bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
     channel.read = channel.position;  // nothing sensible can be said: the memory counts as read
+    channel.even_host = channel.even_dma;
     return false;
   }
   const std::uint64_t wrapped = read == channel.end ? channel.start : read;
-  if (wrapped < channel.read) {
+  const std::uint64_t gap = at(felix::reg("dma_pointer_gap")).load(std::memory_order_relaxed);
+  if (wrapped < channel.read && channel.read - wrapped > gap) {
     channel.even_host = !channel.even_host;
     publish(index);
   }
@@ -110,14 +114,11 @@ bool FelixCard::update_channel(unsigned index) {
   return true;
 }
 
-std::uint64_t FelixCard::free_bytes(const Channel& channel) const {
+/// Up to the read pointer while the parities differ, else to the end first and then up to the pointer.
+std::uint64_t FelixCard::free_bytes(const Channel& channel) {
   if (channel.lost_reader) return 0;
-  const std::uint64_t size = channel.end - channel.start;
-  const std::uint64_t used =
-      channel.position >= channel.read ? channel.position - channel.read : size - (channel.read - channel.position);
-  // One block stays free: equal positions always mean empty memory.
-  const std::uint64_t keep = settings_.felix.format.block_bytes;
-  return size - used > keep ? size - used - keep : 0;
+  if (channel.even_dma != channel.even_host && channel.read >= channel.position) return channel.read - channel.position;
+  return channel.end - channel.position + (channel.read - channel.start);
 }
 
 std::uint64_t FelixCard::triggers_that_fit() const {
@@ -226,15 +227,14 @@ bool FelixCard::take_from_host(std::uint64_t now_ns) {
   bool any = false;
   for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {
     Channel& channel = channels_[i];
-    if (!channel.running() || channel.position == channel.read || !bus_master()) continue;
+    if (!channel.running() || empty(channel) || !bus_master()) continue;
     bool looped_back = false;
     {
       DmaMaps::Use use(maps());
       use_ = &use;
       for (Channel& one : channels_) one.memory = {};
       const std::uint64_t before = looped_back_.load(std::memory_order_relaxed);
-      for (std::size_t turn = 0; turn < kTurnBytes && channel.position != channel.read;
-           turn += formats::kFromHostPacketBytes) {
+      for (std::size_t turn = 0; turn < kTurnBytes && !empty(channel); turn += formats::kFromHostPacketBytes) {
         std::array<std::byte, formats::kFromHostPacketBytes> bytes;
         if (!use.read(channel.client, channel.position, bytes)) {
           dma_faults_.fetch_add(1, std::memory_order_relaxed);

@@ -28,6 +28,11 @@ bool FelixCard::ends_in_order(unsigned index) {
 }
 
 void FelixCard::end(unsigned index) {
+  // What a card does with the position of a descriptor that is off is to put it back to the start. This one ends in order, and leaves the position where
+  // it ended: at the end of the memory if that is where the next lap would begin.
+  const Channel& ended = channels_[index];
+  if (ended.running() && ended.position == ended.start && ended.sent > 0)
+    at(felix::reg("dma_position"), index).store(ended.end, std::memory_order_release);
   channels_[index].state = Channel::State::off;
   // What nobody takes any more would come to the next reader, who does not expect it.
   if (std::ranges::none_of(std::span(channels_).first(felix::kToHostDescriptors), &Channel::running)) clear_source();

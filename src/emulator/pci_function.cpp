@@ -21,13 +21,21 @@ PciFunction::PciFunction(Identity identity, EmulatedCardSettings settings, const
     : settings_(std::move(settings)),
       identity_(std::move(identity)),
       regions_(kRegions),
-      config_(identity_.pci, bars),
+      config_(identity_.pci, bars, {.max_payload = settings_.max_payload, .lanes = settings_.lanes}),
       registers_(map, copies) {
   for (const auto& bar : bars) regions_[bar.bar].bytes = bar.bytes;
   regions_[kConfigRegion].bytes = ConfigSpace::kBytes;
+  look_at_configuration();
 }
 
 PciFunction::~PciFunction() = default;
+
+/// What the DMA thread must know of it.
+void PciFunction::look_at_configuration() {
+  bus_master_.store(config_.bus_master(), std::memory_order_relaxed);
+  max_payload_.store(config_.max_payload(), std::memory_order_relaxed);
+  max_read_request_.store(config_.max_read_request(), std::memory_order_relaxed);
+}
 
 std::uint32_t PciFunction::ascii_serial() const {
   std::uint32_t word = 0;
@@ -136,7 +144,7 @@ void PciFunction::write(ClientId client, unsigned region, std::uint64_t offset, 
     {
       const std::lock_guard lock(mutex_);
       wants_reset = config_.write(offset, bytes);
-      bus_master_.store(config_.bus_master(), std::memory_order_relaxed);
+      look_at_configuration();
     }
     knock();
     if (wants_reset) reset();
@@ -176,7 +184,7 @@ void PciFunction::reset() {
 void PciFunction::reset_locked() {
   const std::lock_guard lock(mutex_);
   config_.reset();
-  bus_master_.store(false, std::memory_order_relaxed);
+  look_at_configuration();
   registers_.restore();
   reset_card();
 }

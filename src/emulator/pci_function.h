@@ -126,6 +126,9 @@ class PciFunction : public Device {
   DmaMaps& maps() { return maps_; }
   Interrupts& interrupts() { return interrupts_; }
   bool bus_master() const { return bus_master_.load(std::memory_order_relaxed); }
+  /// The longest packets that it may write to the host's memory, and ask it for: bytes.
+  unsigned max_payload() const { return max_payload_.load(std::memory_order_relaxed); }
+  unsigned max_read_request() const { return max_read_request_.load(std::memory_order_relaxed); }
   /// Whose access is being served: in register behaviour only.
   ClientId current_client() const { return current_client_; }
   /// In register behaviour: `action` runs when the write is done, with mutex() held and the DMA thread not in work(); the
@@ -149,6 +152,7 @@ class PciFunction : public Device {
   void rest(unsigned seen);
   void knock();
   void reset_locked();
+  void look_at_configuration();
   void leave();
 
   Identity identity_;
@@ -161,6 +165,8 @@ class PciFunction : public Device {
   DmaMaps maps_;
   Interrupts interrupts_;
   std::atomic<bool> bus_master_{false};
+  std::atomic<unsigned> max_payload_{128};
+  std::atomic<unsigned> max_read_request_{128};
   bool gone_ = false;  // under work_mutex_: removed, or at the end
   std::atomic<bool> removed_{false};
   std::atomic<std::uint64_t> readers_lost_{0};

@@ -32,6 +32,12 @@ const Settings<CardKeys>& card_settings() {
               {.minimum = kColdest, .maximum = kHottest}),
       setting(&C::cpus, "cpus", "CPUs that the DMA threads are pinned to, one an endpoint. Left out: any.",
               {.maximum = 4095}),
+      setting(&C::max_payload, "max_payload", {{"128", 128U}, {"256", 256U}, {"512", 512U}},
+              "Max_Payload_Size in bytes, as the host has set it: a FELIX that is told to write in longer packets writes "
+              "nothing "
+              "and counts long_packets."),
+      setting(&C::lanes, "lanes", {{"1", 1U}, {"2", 2U}, {"4", 4U}, {"8", 8U}},
+              "Lanes that the PCIe link was trained to, of the 8 that a card has."),
       setting(&C::fifo_triggers, "fifo_triggers", "Triggers that the card can hold before it is busy.",
               {.minimum = 1, .maximum = 1e6}),
       setting(&C::links, "links", "Links of an endpoint (FELIX at most 24, CRU 12, C-RORC 6; more than there are: all).",

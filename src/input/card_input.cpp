@@ -59,7 +59,8 @@ CardInput::~CardInput() {
 }
 
 void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
-  const auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
+  auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
+  entry.function.register_map = card::register_map_of(settings_.register_map);
   const std::shared_ptr<card::Card> card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
   for (const unsigned number : settings_.channels) {
     const bool alone = settings_.channels.size() == 1;
@@ -88,12 +89,12 @@ void CardInput::add_channel(const std::shared_ptr<card::Card>& card, Channel cha
           "enable links, and name the channel of each, in the card's configuration (`rodeo card config`)"});
   }
   const auto place = need(card::reader_place(settings_.numa, card->found().numa_node), "readout.input.numa");
-  // The memory is this thread's to touch first, and so lies where the readers will be.
   const card::StayAtCard here(place);
   card::DmaSettings dma{.source = settings_.source};
   auto source = need(DmaSpanSource::open(card, {.channel = channel.number,
                                                 .memory_bytes = settings_.memory_bytes,
                                                 .superpage_bytes = settings_.superpage_bytes,
+                                                .node = place.node,
                                                 .dma = dma}),
                      fmt::format("cannot read card {}", channel.id));
   base::log_info("card {} ({}): {} link{}, {}, readers {}", channel.id, card::name_of(channel.type), channel.links.size(),
@@ -347,6 +348,10 @@ const Settings<CardInputKeys>& card_input_table() {
       setting(&K::numa, "numa",
               "Where the threads that read a card run, unless they are pinned: card (the CPUs of the card's NUMA node), "
               "off, or a node's number."),
+      setting(&K::register_map, "register_map",
+              "FELIX: the cards have the registers of this map, \"254.0\", whichever they name. Empty: the one that they "
+              "name, and "
+              "a card whose map is not known is not read."),
       setting(&K::detector, "detector", "Detector id in the FIDs of the links.", {.maximum = 255}),
       setting(&K::connector, "connector",
               "Connector id in the FIDs of the first endpoint's links; further endpoints have the next.",
@@ -384,6 +389,9 @@ CardInputSettings CardInputSettings::from(const Parameters& parameters) {
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
     fail({"readout.card_channels", fmt::format("DMA channel {} is named twice", *twice), "readout.input.channels",
           "name each channel once"});
+  if (!s.register_map.empty() && !card::register_map_of(s.register_map))
+    fail({"readout.card_map", fmt::format("`{}` is no register map that is known here", s.register_map),
+          "readout.input.register_map", "the known one is 254.0 (docs/card-registers.md)"});
   if (s.trailer_bits == 32) s.block_family = formats::BlockFamily::trailer32;
   return s;
 }

@@ -32,8 +32,9 @@ struct CardInputSettings {
   std::optional<std::uint16_t> trigger_elink;
   formats::BlockFamily block_family = formats::BlockFamily::trailer16;
   card::DataSource source = card::DataSource::fee;
-  std::string numa = "card";     ///< where readers run: see card::reader_place()
-  bool start_generator = false;  ///< the card's own generator runs between start() and stop(), and is left as it was found
+  std::string register_map = {};  ///< FELIX: the map that cards are taken to have; empty: the one that each names
+  std::string numa = "card";      ///< where readers run: see card::reader_place()
+  bool start_generator = false;   ///< the card's own generator runs between start() and stop(), and is left as it was found
 
   /// Throws SetupError.
   static CardInputSettings from(const Parameters& parameters);

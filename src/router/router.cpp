@@ -77,8 +77,7 @@ void Router::make_front_ends() {
   const auto cards = input::CardInputSettings::from(settings_.input.parameters);
   auto publisher = settings_.publisher.publisher(settings_.name + ".front_ends");
   if (!publisher) throw SetupError(publisher.error());
-  front_ends_ = std::make_unique<FrontEndServer>(*publisher, settings_.front_ends,
-                                                 open_front_ends(cards.ids, cards.detector, cards.connector));
+  front_ends_ = std::make_unique<FrontEndServer>(*publisher, settings_.front_ends, open_front_ends(cards));
 }
 
 void Router::start() {

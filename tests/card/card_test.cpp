@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "card/dma/channel.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
+#include "card_registers/felix.h"
 #include "formats/temporary_directory.h"
 #include "scripted_function.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 namespace cru = card_registers::cru;
 namespace crorc = card_registers::crorc;
+namespace felix = card_registers::felix;
 using doubles::ScriptedFunction;
 
 TEST(Card, ReadsAndWritesDeclaredRegisters) {
@@ -54,6 +57,81 @@ TEST(Card, AChangeWaitsForAnotherProcessesChange) {
   ASSERT_TRUE((*card)->modify(cru::reg("user_control"), cru::kRunEnable, 1));
   EXPECT_TRUE(locked);
   EXPECT_TRUE(pci::ByteLock::acquire(found.lock_file, pci::kConfigurationByte, "it"));
+}
+
+TEST(Card, OneThatReadsAllOnesIsNotOpenedUnlessItIsToBeListed) {
+  for (const card_registers::PciId id : {cru::kPciId, crorc::kPciId, felix::kPciIds[0]}) {
+    const auto dead = [&] {
+      using Bars = std::span<const card_registers::BarSize>;
+      auto scripted = std::make_unique<ScriptedFunction>(id, id == cru::kPciId     ? Bars(cru::kBars)
+                                                             : id == crorc::kPciId ? Bars(crorc::kBars)
+                                                                                   : Bars(felix::kBars));
+      auto& words = scripted->words;
+      scripted->before_read = [&words](unsigned bar, std::uint64_t offset) {
+        if (bar < 6) words[{bar, offset}] = words[{bar, offset + 4}] = UINT32_MAX;
+      };
+      return scripted;
+    };
+    EXPECT_EQ(Card::adopt(dead(), {}).error().code, "card.all_ones");
+    EXPECT_TRUE(Card::adopt(dead(), {.unasked = true}));
+  }
+}
+
+TEST(Card, AWordOfAllOnesIsBelievedOnlyOfACardThatAnswers) {
+  auto scripted = std::make_unique<ScriptedFunction>(cru::kPciId, cru::kBars);
+  auto& words = scripted->words;
+  words[{2, cru::reg("firmware_hash").offset}] = 0x1234;
+  words[{2, 0x18}] = UINT32_MAX;
+  const auto card = Card::adopt(std::move(scripted), {}).value();
+  EXPECT_EQ(card->read(cru::reg("user_control")).value(), UINT32_MAX);
+  ASSERT_TRUE(card->modify(cru::reg("user_control"), cru::kRunEnable, 0));
+  words[{2, 0x18}] = words[{2, cru::reg("firmware_hash").offset}] = UINT32_MAX;
+  EXPECT_EQ(card->read(cru::reg("user_control")).error().code, "card.all_ones");
+  EXPECT_EQ(card->modify(cru::reg("user_control"), cru::kRunEnable, 0).error().code, "card.all_ones");
+  EXPECT_EQ((words[{2, 0x18}]), UINT32_MAX) << "nothing was written back";
+}
+
+std::unique_ptr<ScriptedFunction> felix_of_map(std::uint32_t version) {
+  auto scripted = std::make_unique<ScriptedFunction>(felix::kPciIds[0], felix::kBars);
+  scripted->words[{2, 0}] = version;
+  return scripted;
+}
+
+TEST(Card, OfAFelixWhoseMapIsNotKnownOnlyWhatAllMapsHaveIsUsed) {
+  const auto card = Card::adopt(felix_of_map(0x040a), {}).value();
+  EXPECT_EQ(card->map_version(), 0x040a);
+  EXPECT_EQ(card->check_map().error().code, "card.unknown_map");
+  EXPECT_EQ(card->read64(felix::reg("temperature")).error().code, "card.unknown_map");
+  EXPECT_EQ(card->write(felix::reg("generator_control"), 1).error().code, "card.unknown_map");
+  EXPECT_TRUE(card->read64(felix::reg("register_map_version")));
+  EXPECT_TRUE(card->read64(felix::reg("dma_status")));
+  EXPECT_TRUE(card->bar(2).value()->read64(0x1330)) << "by address";
+  EXPECT_TRUE(card->map().find("dma_enable"));
+  EXPECT_FALSE(card->map().find("temperature"));
+  EXPECT_EQ(DmaChannel::check(*card, 0, DataSource::fee).error().code, "card.unknown_map");
+}
+
+TEST(Card, AUserMaySayWhichMapAFelixHas) {
+  EXPECT_TRUE(Card::adopt(felix_of_map(felix::kRegisterMapVersion), {}).value()->check_map());
+  EXPECT_TRUE(Card::adopt(felix_of_map(0x040a), {.register_map = register_map_of("254.0")}).value()->check_map());
+  EXPECT_EQ(register_map_of("254.0"), felix::kRegisterMapVersion);
+  EXPECT_FALSE(register_map_of("4.0"));
+}
+
+TEST(Card, DescriptorsAreSwitchedUnderALockOfTheirOwn) {
+  const test::TemporaryDirectory directory;
+  pci::FoundFunction found;
+  found.lock_file = directory.file("card.lock");
+  auto scripted = felix_of_map(felix::kRegisterMapVersion);
+  bool locked = false;
+  scripted->before_read = [&](unsigned bar, std::uint64_t offset) {
+    if (bar == 0 && offset == felix::reg("dma_enable").offset)
+      locked = !pci::ByteLock::acquire(found.lock_file, pci::kDescriptorsByte, "it");
+  };
+  const auto card = Card::adopt(std::move(scripted), found).value();
+  const auto configuring = card->lock(pci::kConfigurationByte, "a configuration");
+  ASSERT_TRUE(card->modify_at(0, felix::reg("dma_enable").offset, {3, 1}, 1));
+  EXPECT_TRUE(locked);
 }
 
 TEST(Card, TheIndexOfACrorcIsItsChannel) {

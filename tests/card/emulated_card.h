@@ -87,6 +87,12 @@ class EmulatedCard : public testing::TestWithParam<EmulatedKind> {
     if (status == PushStatus::done) ++next_;
     return status;
   }
+  /// So many superpages, or the rest of a FELIX's ring: that card does not begin with less. How many.
+  std::uint64_t push_some(std::uint64_t count) {
+    if (kind_.type == emulator::CardType::felix) count = kPieces - next_;
+    for (std::uint64_t i = 0; i < count; ++i) EXPECT_EQ(push(), PushStatus::done);
+    return count;
+  }
   PushStatus push(std::uint64_t offset, std::uint32_t bytes) {
     Superpage page;
     page.offset = offset;

@@ -39,6 +39,8 @@ class Cards {
   std::vector<pci::FoundFunction> more = {};  // emulated ones, which do not answer
   std::function<void()> before_silence = {};
   const char* second_serial = "0233";
+  std::uint32_t felix_map = felix::kRegisterMapVersion;
+  bool all_ones = false;
 
  private:
   static pci::FoundFunction function(std::uint8_t bus, std::uint8_t number, card_registers::PciId id) {
@@ -78,7 +80,16 @@ class Cards {
       };
     }
     if (found.id == crorc::kPciId) words[{0, crorc::reg("serial").offset}] = ascii("0077");
-    if (found.id == felix::kPciIds[1]) words[{2, felix::reg("serial").offset}] = 301;
+    if (found.id == felix::kPciIds[1]) {
+      words[{2, felix::reg("serial").offset}] = 301;
+      words[{2, felix::reg("register_map_version").offset}] = felix_map;
+    }
+    if (all_ones) {
+      auto* raw = scripted.get();
+      scripted->before_read = [raw](unsigned bar, std::uint64_t offset) {
+        if (bar < 6) raw->words[{bar, offset}] = raw->words[{bar, offset + 4}] = UINT32_MAX;
+      };
+    }
     return Card::adopt(std::move(scripted), found);
   }
 };
@@ -99,6 +110,25 @@ TEST(Enumeration, ListsCardsByTypeAndAddressAndLeavesOthersOut) {
   EXPECT_EQ(entries[4].identity.endpoint, 1u);
   EXPECT_EQ(entries[4].identity.serial, 301u);
   for (unsigned i = 0; i < entries.size(); ++i) EXPECT_EQ(entries[i].sequence, i);
+}
+
+TEST(Enumeration, AFelixOfAnUnknownMapIsListedWithANote) {
+  Cards cards;
+  cards.felix_map = 0x0500;
+  const auto entries = list_cards(cards.source());
+  EXPECT_EQ(entries[4].type, CardType::felix);
+  EXPECT_EQ(entries[4].problem, "");
+  EXPECT_NE(entries[4].note.find("5.0"), std::string::npos) << entries[4].note;
+  EXPECT_FALSE(entries[4].identity.serial) << "what stands at its place is something else";
+}
+
+TEST(Enumeration, CardsThatReadAllOnesAreListedByType) {
+  Cards cards;
+  cards.all_ones = true;
+  const auto entries = list_cards(cards.source());
+  ASSERT_EQ(entries.size(), 5u);
+  EXPECT_EQ(entries[0].type, CardType::crorc);
+  for (const std::size_t i : {0U, 1U, 2U, 4U}) EXPECT_NE(entries[i].problem.find("all ones"), std::string::npos) << i;
 }
 
 TEST(Enumeration, ABadCardIsABadRow) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "formats/temporary_directory.h"
 #include "scripted_cards.h"
 
@@ -28,6 +31,10 @@ class FelixChannelTest : public testing::Test {
     page.bytes = bytes;
     return channel_->push(page);
   }
+  void push_all() {
+    for (std::uint64_t i = 0; i < kRing / kSize; ++i) ASSERT_EQ(push(i), PushStatus::done);
+    ASSERT_TRUE(channel_->fill());
+  }
   std::uint64_t read_pointer() { return felix_.read("dma_read_pointer") - felix_.read("dma_start"); }
   test::TemporaryDirectory directory_;
   ScriptedFelix felix_{directory_.file("card.lock")};
@@ -35,32 +42,69 @@ class FelixChannelTest : public testing::Test {
   std::unique_ptr<DmaChannel> channel_;
 };
 
-TEST_F(FelixChannelTest, TheFirstSuperpageStartsTheRing) {
+TEST_F(FelixChannelTest, TheCardBeginsWhenItHasAllOfTheRing) {
   start();
-  ASSERT_TRUE(channel_->fill());
-  EXPECT_FALSE(felix_.enabled) << "nothing is free yet";
-  ASSERT_EQ(push(0), PushStatus::done);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(push(i), PushStatus::done);
+    ASSERT_TRUE(channel_->fill());
+    EXPECT_FALSE(felix_.enabled) << "its first lap would not stop at the read pointer";
+  }
+  ASSERT_EQ(push(3), PushStatus::done);
   ASSERT_TRUE(channel_->fill());
   EXPECT_TRUE(felix_.enabled);
-  EXPECT_EQ(read_pointer(), kSize);
+  EXPECT_EQ(read_pointer(), 0u);
   EXPECT_EQ(felix_.read("dma_end") - felix_.read("dma_start"), kRing);
-  EXPECT_EQ(felix_.read("dma_control"), (felix::kTlpBytes / 4) | felix::kWrapAround.mask());
+  EXPECT_EQ(felix_.read("dma_pointer_gap"), 0u) << "laps of a ring this small are seen, too";
 }
 
-TEST_F(FelixChannelTest, NeverFreesTheWholeRingInOneStep) {
+TEST_F(FelixChannelTest, PacketsAreAsLongAsTheHostTakesThem) {
+  const auto packet = [&] { return 4 * (felix_.read("dma_control") & felix::kTlpWords.mask()); };
   start();
-  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(i), PushStatus::done);
+  EXPECT_EQ(packet(), 128u) << "a function that does not say how long";
+  ASSERT_TRUE(channel_->stop());
+  for (const unsigned bytes : {128U, 256U, 512U, 1024U, 4096U}) {
+    felix_.f->set_express(bytes);
+    ASSERT_TRUE(channel_->start());
+    EXPECT_EQ(packet(), std::min(bytes, 1024U)) << "no longer than a block";
+    ASSERT_TRUE(channel_->stop());
+  }
+}
+
+TEST_F(FelixChannelTest, NeverFreesAWholeLapInOneStep) {
+  start();
+  push_all();
+  while (felix_.write_block()) {
+  }
   ASSERT_TRUE(channel_->fill());
+  EXPECT_EQ(channel_->ready_size(), kRing / kSize) << "the first lap, all of it";
+  while (channel_->pop()) {
+  }
+  push_all();
   EXPECT_EQ(read_pointer(), kRing - 1024);
-  felix_.advance(2048);
+  ASSERT_TRUE(felix_.write_block());
   ASSERT_TRUE(channel_->fill());
   EXPECT_EQ(read_pointer(), 0u) << "the card has moved: now all that was pushed is free";
 }
 
+TEST_F(FelixChannelTest, NothingIsWrittenOverHoweverSlowTheReader) {
+  start();
+  std::mt19937 random(7);
+  std::uint64_t pushed = 0, popped = 0, written = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    while (push(pushed % 4) == PushStatus::done) ++pushed;
+    ASSERT_TRUE(channel_->fill());
+    for (auto blocks = random() % 300; blocks > 0 && felix_.write_block(); --blocks) written += 1024;
+    ASSERT_LE(written, popped * kSize + kRing) << "what was not popped was written over";
+    ASSERT_TRUE(channel_->fill());
+    for (auto pages = random() % 5; pages > 0 && channel_->pop(); --pages) ++popped;
+  }
+  EXPECT_GT(popped, 100u);
+  EXPECT_EQ(channel_->read(DmaCounter::position_errors), 0u);
+}
+
 TEST_F(FelixChannelTest, ASuperpageIsReadyWhenTheCardHasGoneBeyondItAndGrowsBefore) {
   start();
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(push(i), PushStatus::done);
-  ASSERT_TRUE(channel_->fill());
+  push_all();
   felix_.advance(kSize - 1024);
   ASSERT_TRUE(channel_->fill());
   EXPECT_FALSE(channel_->pop());
@@ -81,7 +125,8 @@ TEST_F(FelixChannelTest, SuperpagesFollowEachOtherRoundTheRing) {
   EXPECT_EQ(push(0), PushStatus::out_of_order);
   ASSERT_EQ(push(1, 2 * kSize), PushStatus::done);
   EXPECT_EQ(push(3, 2 * kSize), PushStatus::outside) << "no superpage goes over the end";
-  std::uint64_t next = 3;
+  ASSERT_EQ(push(3), PushStatus::done);
+  std::uint64_t next = 4;
   std::uint64_t expected = 0;
   for (int lap = 0; lap < 40; ++lap) {
     while (push(next % 4) == PushStatus::done) ++next;
@@ -113,8 +158,7 @@ TEST_F(FelixChannelTest, APieceOfTheRingIsGivenToTheCardOnceUntilItIsPopped) {
 
 TEST_F(FelixChannelTest, AStopReturnsTheBeginOfTheLastSuperpage) {
   start();
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(push(i), PushStatus::done);
-  ASSERT_TRUE(channel_->fill());
+  push_all();
   felix_.advance(kSize + 4096);
   ASSERT_TRUE(channel_->stop());
   EXPECT_FALSE(felix_.enabled);
@@ -122,39 +166,36 @@ TEST_F(FelixChannelTest, AStopReturnsTheBeginOfTheLastSuperpage) {
   const auto partial = channel_->pop();
   EXPECT_TRUE(partial->ready);
   EXPECT_EQ(partial->received, 4096u);
-  const auto unused = channel_->pop();
-  EXPECT_FALSE(unused->ready);
+  for (int unused = 0; unused < 2; ++unused) EXPECT_FALSE(channel_->pop()->ready);
   EXPECT_FALSE(channel_->pop());
 }
 
 TEST_F(FelixChannelTest, StartsAgainAtTheBeginOfTheRing) {
   start();
-  ASSERT_EQ(push(0), PushStatus::done);
-  ASSERT_TRUE(channel_->fill());
+  push_all();
   felix_.advance(8192);
   ASSERT_TRUE(channel_->stop());
   while (channel_->pop()) {
   }
   ASSERT_TRUE(channel_->start());
   EXPECT_EQ(push(1), PushStatus::out_of_order);
-  ASSERT_EQ(push(0), PushStatus::done);
-  ASSERT_TRUE(channel_->fill());
+  push_all();
   ASSERT_TRUE(channel_->fill());
   EXPECT_EQ(channel_->growing(), 0u) << "nothing of the run before";
 }
 
 TEST_F(FelixChannelTest, APositionThatCannotBeIsAnError) {
-  for (const std::uint64_t wrong : {std::uint64_t{512}, kRing + 1024, std::uint64_t{3 * kSize}, ~std::uint64_t{0} - 1023}) {
+  for (const std::uint64_t wrong : {std::uint64_t{512}, kRing + 1024, std::uint64_t{kSize}, ~std::uint64_t{0} - 1023}) {
     start();
-    ASSERT_EQ(push(0), PushStatus::done);
-    ASSERT_EQ(push(1), PushStatus::done);
+    push_all();
+    felix_.advance(2 * kSize);
     ASSERT_TRUE(channel_->fill());
     felix_.write(felix_.read("dma_start") + wrong);
     EXPECT_EQ(channel_->fill().error().code, "card.misbehaved") << wrong;
     EXPECT_EQ(channel_->read(DmaCounter::position_errors), 1u);
     EXPECT_EQ(channel_->state(), DmaState::failed);
     ASSERT_TRUE(channel_->stop());
-    EXPECT_EQ(channel_->ready_size(), 2u);
+    EXPECT_EQ(channel_->ready_size(), kRing / kSize);
     channel_.reset();
   }
 }
@@ -162,7 +203,7 @@ TEST_F(FelixChannelTest, APositionThatCannotBeIsAnError) {
 TEST_F(FelixChannelTest, ACardThatDoesNotObeyIsAnErrorAndNoHang) {
   start();
   felix_.obeys = false;
-  ASSERT_EQ(push(0), PushStatus::done);
+  for (std::uint64_t i = 0; i < kRing / kSize; ++i) ASSERT_EQ(push(i), PushStatus::done);
   EXPECT_EQ(channel_->fill().error().code, "card.timeout");
 }
 

@@ -21,8 +21,11 @@ TEST_F(EmulatedFelix, SuperpagesFollowEachOtherRoundTheRing) {
   EXPECT_EQ(push(2 * kSize, kSize), PushStatus::out_of_order);
   EXPECT_EQ(push(0, kSize), PushStatus::out_of_order);
   next_ = 1;
+  push_some(0);
   for (unsigned i = 0; i < 5 * kPieces; ++i) {
-    ASSERT_EQ(push(), PushStatus::done);
+    if (i > 0) {
+      ASSERT_EQ(push(), PushStatus::done);
+    }
     wait_ready(1);
     const auto page = channel_->pop();
     ASSERT_EQ(page->offset, i % kPieces * kSize);

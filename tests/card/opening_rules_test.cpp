@@ -77,7 +77,7 @@ TEST_P(EmulatedCard, WhatAKilledOwnerLeftIsCleanedByTheNext) {
     DmaMemory memory = DmaMemory::create(kPieces * kSize).value();
     auto channel = DmaChannel::open(*card, kind_.channel, memory.shared(), internal());
     if (!channel || !(*channel)->start()) ::_exit(1);
-    for (std::uint64_t i = 0; i < 8; ++i) (void)(*channel)->push(piece(i));
+    for (std::uint64_t i = 0; i < kPieces; ++i) (void)(*channel)->push(piece(i));
     for (int i = 0; i < 20; ++i) (void)(*channel)->fill();
     ::raise(SIGKILL);
   }
@@ -85,7 +85,7 @@ TEST_P(EmulatedCard, WhatAKilledOwnerLeftIsCleanedByTheNext) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status)) << "the child could not start DMA";
   open_and_start();
-  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(), PushStatus::done);
+  push_some(4);
   wait_ready(1);
   EXPECT_TRUE(channel_->pop()->ready);
 }

@@ -1,6 +1,7 @@
 // A PCI function without a card: registers are words in a map, and a test says what reading and writing some of them does.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -18,6 +19,19 @@ class ScriptedFunction : public pci::Function {
     for (const auto& bar : bars) regions_[bar.bar] = {bar.bytes, true, true, {}};
     regions_[pci::kConfigurationRegion] = {4096, true, true, {}};
     words[{pci::kConfigurationRegion, 0}] = id.vendor | static_cast<std::uint32_t>(id.device) << 16;
+  }
+
+  /// Gives the function a PCI Express capability with this Max_Payload_Size, read requests of 512 bytes, 8 GT/s and so many of its 8 lanes.
+  void set_express(unsigned payload_bytes, unsigned lanes = 8) {
+    constexpr unsigned kConfiguration = pci::kConfigurationRegion;
+    words[{kConfiguration, 4}] = 1U << 20;  // status: there is a list
+    words[{kConfiguration, 0x34}] = 0x40;
+    words[{kConfiguration, 0x40}] = 0x0001 | 0x60 << 8;  // power management, then
+    words[{kConfiguration, 0x60}] = 0x0010;
+    words[{kConfiguration, 0x64}] = 5;
+    words[{kConfiguration, 0x68}] = static_cast<std::uint32_t>(std::countr_zero(payload_bytes / 128)) << 5 | 2U << 12;
+    words[{kConfiguration, 0x6c}] = 0x83;
+    words[{kConfiguration, 0x70}] = (3U | lanes << 4) << 16;
   }
 
   std::map<std::pair<unsigned, std::uint64_t>, std::uint32_t> words;
@@ -68,7 +82,7 @@ class ScriptedFunction : public pci::Function {
     }
     return {};
   }
-  Result<std::span<std::byte>> map(unsigned, pci::MappableRange) override {
+  Result<pci::MappedRegisters> map(unsigned, pci::MappableRange) override {
     return std::unexpected(Error{"card.bad_access", "nothing is mappable"});
   }
   Result<void> dma_map(std::span<std::byte> memory, int, std::uint64_t, std::uint64_t iova) override {

@@ -39,7 +39,7 @@ TEST_P(EmulatedCard, StartAndStopTwiceAreIgnoredAndResetIsForAStoppedChannel) {
 
 TEST_P(EmulatedCard, AStopReturnsEverySuperpageOnceFilledOrNotReady) {
   open_and_start();
-  for (std::uint64_t i = 0; i < kPieces - 1; ++i) ASSERT_EQ(push(), PushStatus::done);
+  const std::uint64_t pushed = push_some(kPieces - 1);
   wait_ready(1);
   ASSERT_TRUE(channel_->stop());
   EXPECT_EQ(push(), PushStatus::not_started);
@@ -54,7 +54,7 @@ TEST_P(EmulatedCard, AStopReturnsEverySuperpageOnceFilledOrNotReady) {
     }
     EXPECT_LE(page.received, page.bytes);
   }
-  EXPECT_EQ(offsets.size(), kPieces - 1);
+  EXPECT_EQ(offsets.size(), pushed);
 }
 
 TEST_P(EmulatedCard, TheReadyQueueIsDrainedBeforeTheNextStart) {
@@ -72,7 +72,7 @@ TEST_P(EmulatedCard, ARunHasNothingOfTheOneBefore) {
   std::vector<std::byte> first;
   for (int run = 0; run < 3; ++run) {
     next_ = 0;
-    for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(), PushStatus::done);
+    push_some(4);
     wait_ready(1);
     const auto page = channel_->pop();
     ASSERT_GE(page->received, 4096U);
@@ -111,7 +111,7 @@ TEST_P(EmulatedCard, APushOfAnotherThreadDuringAStopIsRefusedOrReturned) {
 
 TEST_P(EmulatedCard, ACardThatIsGoneIsAnErrorAndTheSuperpagesComeBack) {
   open_and_start();
-  for (std::uint64_t i = 0; i < 5; ++i) ASSERT_EQ(push(), PushStatus::done);
+  const std::uint64_t pushed = push_some(5);
   ASSERT_TRUE(channel_->fill());
   std::size_t have = pop_all().size();
   emulator_.reset();
@@ -123,7 +123,7 @@ TEST_P(EmulatedCard, ACardThatIsGoneIsAnErrorAndTheSuperpagesComeBack) {
   }
   (void)channel_->stop();
   EXPECT_EQ(channel_->state(), DmaState::stopped);
-  EXPECT_EQ(have + pop_all().size(), 5U);
+  EXPECT_EQ(have + pop_all().size(), pushed);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST_P(EmulatedCard, APieceOfTheBufferIsTheUsersAgainWithItsPointer) {
   page.user = &mine;
   ASSERT_EQ(channel_->push(page), PushStatus::done);
   next_ = 1;
-  ASSERT_EQ(push(), PushStatus::done);
+  push_some(1);
   wait_ready(1);
   const auto ready = channel_->pop();
   EXPECT_EQ(ready->user, &mine);

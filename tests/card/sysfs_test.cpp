@@ -100,6 +100,22 @@ TEST(Sysfs, WhatStandsInTheWayIsSaidWithItsRemedy) {
   EXPECT_EQ(functions[3].uio, 3u);
 }
 
+TEST(Sysfs, ErrorsOfTheLinkAreThoseThatTheKernelCounts) {
+  Sysfs sysfs;
+  const fs::path card = sysfs.add("0000:3b:00.0", "0x10dc", "0x0034");
+  const auto address = Address::parse("3b:00.0").value();
+  EXPECT_FALSE(link_errors(address, sysfs.root()));
+  std::ofstream(card / "aer_dev_correctable") << "RxErr 3\nBadTLP 2\nTOTAL_ERR_COR 5\n";
+  std::ofstream(card / "aer_dev_nonfatal") << "Undefined 0\nTOTAL_ERR_NONFATAL 1\n";
+  EXPECT_FALSE(link_errors(address, sysfs.root()));
+  std::ofstream(card / "aer_dev_fatal") << "MalfTLP 4\nTOTAL_ERR_FATAL 4\n";
+  const auto errors = link_errors(address, sysfs.root());
+  ASSERT_TRUE(errors);
+  EXPECT_EQ(errors->correctable, 5u);
+  EXPECT_EQ(errors->nonfatal, 1u);
+  EXPECT_EQ(errors->fatal, 4u);
+}
+
 TEST(Sysfs, RealFunctionsAreRowsOfTheListing) {
   Sysfs sysfs;
   const fs::path card = sysfs.add("0000:3b:00.0", "0x10dc", "0x0034");

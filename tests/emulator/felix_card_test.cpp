@@ -2,6 +2,9 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
+#include <span>
+
 #include "emulator/card_fixture.h"
 #include "emulator/felix_host.h"
 #include "formats/ttc_packet.h"
@@ -64,7 +67,8 @@ TEST_F(FelixCardTest, NothingIsWrittenBeyondTheReadPointer) {
   start(settings(felix()));
   FelixHost host(socket(), 1 << 16);
   ASSERT_TRUE(host.enable());
-  ASSERT_TRUE(wait_until([&] { return host.position() >= FelixHost::kIova + (1 << 16) - 16 * 1024; }));
+  ASSERT_TRUE(
+      wait_until([&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; }));
   std::this_thread::sleep_for(20ms);
   const std::vector<std::byte> before(host.memory.data(), host.memory.data() + (1 << 16));
   const auto position = host.position();
@@ -235,7 +239,7 @@ TEST_F(FelixCardTest, ChannelsCarryTheLinksThatAreGivenToThem) {
   ASSERT_TRUE(host.enable(0, FelixHost::kIova, 1 << 19));
   ASSERT_TRUE(host.enable(3, FelixHost::kIova + (1 << 19), 1 << 19));
   ASSERT_TRUE(wait_until([&] {
-    host.at(felix::reg("dma_read_pointer"), 0) = host.position(0);  // a full channel would stop the whole card
+    host.give_back(host.position(0));  // a full channel would stop the whole card
     return host.position(3) > FelixHost::kIova + (1 << 19) + 4096;
   }));
   const auto link_of = [&](std::size_t offset) {
@@ -322,37 +326,68 @@ TEST_F(FelixCardTest, ADescriptorThatPointsNowhereIsNotBegun) {
   EXPECT_TRUE(host.enable());
 }
 
-TEST_F(FelixCardTest, TheReadPointerCountsBeforeTheFirstByteIsWritten) {
+TEST_F(FelixCardTest, PacketsThatAreTooLongForTheHostAreNotSent) {
+  auto card = felix();
+  card.max_payload = 128;
+  start(settings(card));
+  FelixHost host(socket(), 1 << 16);
+  host.at(felix::reg("dma_start")) = FelixHost::kIova;
+  host.at(felix::reg("dma_end")) = FelixHost::kIova + (1 << 16);
+  host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova;
+  host.at(felix::reg("dma_control")) = felix::kWrapAround.mask() | 256 / 4;
+  host.at(felix::reg("dma_enable")) = 1;
+  ASSERT_TRUE(wait_until([&] { return host.at(felix::reg("dma_enable")) == 0; }));
+  const auto counters = emulator_->report().functions[0].counters;
+  EXPECT_TRUE(std::ranges::any_of(counters, [](const NamedCounter& one) { return one.name == "long_packets"; }));
+  host.at(felix::reg("dma_control")) = felix::kWrapAround.mask() | 128 / 4;
+  host.at(felix::reg("dma_enable")) = 1;
+  EXPECT_TRUE(wait_until([&] { return (host.at(felix::reg("dma_status")) & 1U) == 0; }));
+}
+
+TEST_F(FelixCardTest, TheFirstLapDoesNotStopAtTheReadPointer) {
   start(settings(felix()));
-  FelixHost host(socket(), 1 << 20);
-  const auto begin = [&](std::uint64_t read_pointer) {
-    host.at(felix::reg("dma_start")) = FelixHost::kIova;
-    host.at(felix::reg("dma_end")) = FelixHost::kIova + host.memory.size();
-    host.at(felix::reg("dma_read_pointer")) = read_pointer;
-    host.at(felix::reg("dma_control")) = felix::kWrapAround.mask() | 64;
-    std::memset(host.memory.data(), 0x5a, host.memory.size());
-    host.at(felix::reg("dma_enable")) = 1;
-    ASSERT_TRUE(wait_until([&] { return (host.at(felix::reg("dma_status")) & 1U) == 0; }));
-  };
-  const auto written = [&] {
-    std::size_t bytes = 0;
-    for (std::size_t at = 0; at < host.memory.size(); at += 1024)
-      bytes += host.memory.data()[at] == std::byte{0x5a} ? 0 : 1024;
-    return bytes;
-  };
-  for (const std::size_t free : {8192U, 65536U}) {
-    begin(FelixHost::kIova + free);
-    ASSERT_TRUE(wait_until([&] {
-      return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0;
-    })) << "full";
-    EXPECT_LE(host.position(), FelixHost::kIova + free - 1024) << "one block stays free";
-    EXPECT_EQ(written(), host.position() - FelixHost::kIova) << "and nothing lies behind the position";
+  FelixHost host(socket(), 1 << 16);
+  ASSERT_TRUE(host.enable());
+  host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova + 32768;
+  ASSERT_TRUE(wait_until([&] { return (host.at(felix::reg("dma_status")) & felix::kEvenDma.mask()) != 0; }))
+      << "it goes by it, and round";
+  EXPECT_LE(host.position(), FelixHost::kIova + 32768) << "and then stops there";
+}
+
+TEST_F(FelixCardTest, AReadPointerBeginsALapOnlyIfItGoesBackByMoreThanTheGap) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 16);
+  const auto even_host = [&] { return (host.at(felix::reg("dma_status")) & felix::kEvenHost.mask()) != 0; };
+  const auto busy = [&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; };
+  for (const std::uint64_t gap : {felix::kPointerGap, std::uint64_t{0}}) {
+    ASSERT_TRUE(host.enable());
+    ASSERT_TRUE(wait_until(busy));
+    host.at(felix::reg("dma_pointer_gap")) = gap;
+    host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova + 32768;
+    ASSERT_TRUE(wait_until([&] { return host.position() < FelixHost::kIova + 32768; })) << "a lap of the card";
+    host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova + 4096;
+    EXPECT_EQ(wait_until([&] { return even_host() || gap > 0; }), true);
+    if (gap > 0) {
+      std::this_thread::sleep_for(20ms);
+      EXPECT_FALSE(even_host());
+    }
     ASSERT_TRUE(host.disable());
   }
-  begin(FelixHost::kIova - 4096);
+}
+
+TEST_F(FelixCardTest, AReadPointerThatIsNowhereInTheMemoryFreesNothing) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  host.at(felix::reg("dma_start")) = FelixHost::kIova;
+  host.at(felix::reg("dma_end")) = FelixHost::kIova + host.memory.size();
+  host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova - 4096;
+  host.at(felix::reg("dma_control")) = felix::kWrapAround.mask() | 64;
+  std::memset(host.memory.data(), 0x5a, host.memory.size());
+  host.at(felix::reg("dma_enable")) = 1;
   ASSERT_TRUE(
       wait_until([&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; }));
-  EXPECT_EQ(written(), 0U) << "a pointer that is nowhere in the memory";
+  EXPECT_TRUE(std::ranges::all_of(std::span(host.memory.data(), host.memory.size()),
+                                  [](std::byte b) { return b == std::byte{0x5a}; }));
   const NamedCounter counter = emulator_->report().functions[0].counters.front();
   EXPECT_EQ(counter.name, "bad_read_pointers");
   EXPECT_EQ(counter.value, 1u);
@@ -436,7 +471,7 @@ TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
     ASSERT_TRUE(wait_until([&] { return host.position() > FelixHost::kIova + 65536; }));
     ASSERT_EQ(::ftruncate(host.memory.fd(), 4096), 0);
     ASSERT_TRUE(wait_until([&] {
-      host.at(felix::reg("dma_read_pointer")) = host.position();
+      host.give_back(host.position());
       const auto report = emulator_->report();
       for (const auto& [name, value] : report.functions[0].counters) {
         if (name == "maps_lost" && value == 1) return true;
@@ -476,7 +511,7 @@ TEST_F(FelixCardTest, UnmappingWaitsForNothingAndIsFinal) {
   ASSERT_TRUE(wait_until([&] { return host.position() > FelixHost::kIova + 65536; }));
   EXPECT_EQ(host.client.unmap(FelixHost::kIova, 1 << 20), 0);
   std::memset(host.memory.data(), 0x5a, host.memory.size());
-  host.at(felix::reg("dma_read_pointer")) = host.position();
+  host.give_back(host.position());
   std::this_thread::sleep_for(20ms);
   for (const std::byte byte : host.memory.bytes()) ASSERT_EQ(byte, std::byte{0x5a});
   // What has gone nowhere was not sent.

@@ -39,9 +39,11 @@ class FelixHost {
     at(felix::reg("dma_start"), channel) = begin;
     at(felix::reg("dma_end"), channel) = begin + (bytes == 0 ? memory.size() : bytes);
     at(felix::reg("dma_read_pointer"), channel) = begin;
+    at(felix::reg("dma_pointer_gap")) = 0;
     at(felix::reg("dma_control"), channel) = felix::kWrapAround.mask() | 64;
     at(felix::reg("dma_enable")).fetch_or(std::uint64_t{1} << channel);
     read_ = begin;
+    begun_ = false;
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     while ((at(felix::reg("dma_status"), channel) & felix::kDone.mask()) != 0) {
       if (std::chrono::steady_clock::now() > deadline) return false;
@@ -60,23 +62,36 @@ class FelixHost {
 
   std::uint64_t position(unsigned channel = 0) { return at(felix::reg("dma_position"), channel); }
 
+  /// All that has arrived is the card's again, but for a block: it does not see a whole lap at once.
+  void give_back(std::uint64_t position, unsigned channel = 0) {
+    const std::uint64_t start = at(felix::reg("dma_start"), channel), end = at(felix::reg("dma_end"), channel);
+    at(felix::reg("dma_read_pointer"), channel) = (position == start ? end : position) - 1024;
+  }
+
   /// What has arrived since the last call, given back to the card.
   std::vector<std::byte> take(unsigned channel = 0) {
     std::vector<std::byte> data;
-    const std::uint64_t now = position(channel);
+    const std::uint64_t start = at(felix::reg("dma_start"), channel), end = at(felix::reg("dma_end"), channel);
     const auto copy = [&](std::uint64_t from, std::uint64_t to) {
       const auto* const begin = memory.data() + (from - kIova);
       data.insert(data.end(), begin, begin + (to - from));
     };
-    const std::uint64_t start = at(felix::reg("dma_start"), channel), end = at(felix::reg("dma_end"), channel);
+    std::uint64_t now = position(channel);
+    if (now == read_ && !begun_) {
+      if ((at(felix::reg("dma_status"), channel) & felix::kEvenDma.mask()) == 0) return data;
+      copy(start, end);  // the first lap, all of it
+    } else if (now == end && begun_) {
+      now = start;  // where a channel ended
+    }
     if (now < read_) {
       copy(read_, end);
       copy(start, now);
     } else {
       copy(read_, now);
     }
+    begun_ = true;
     read_ = now;
-    at(felix::reg("dma_read_pointer"), channel) = now;
+    give_back(now, channel);
     return data;
   }
 
@@ -86,6 +101,7 @@ class FelixHost {
  private:
   std::byte* bar0_ = nullptr;
   std::uint64_t read_ = kIova;
+  bool begun_ = false;  // something has arrived since the enable
 };
 
 /// Decodes and proves blocks of provable chunks: consecutive L1 ids on every link.

@@ -18,7 +18,7 @@ import urllib.request
 import pytest
 
 from conftest import ROOT, Rodeo, scaled
-from emulated_cards import CRU, FELIX, emulated
+from emulated_cards import CARDS, CRU, FELIX, emulated
 from running_readout import running
 from sockets import written_to
 
@@ -111,9 +111,19 @@ def test_status_tells_of_every_link(cards):
     rows = [row for row in cards.json("status", "--id", CRU) if row["measurement"] == "link"]
     assert [row["id"] for row in rows] == list(range(12)) and all(row["status"] in (0, 1, 2) and row["rxFreq"] > 200 for row in rows)
     assert len([row for row in cards.json("status", "--id", FELIX, "--links", "0,2-3") if row["measurement"] == "link"]) == 3
-    assert {row["measurement"] for row in cards.json("status", "--id", CRU, "--onu-status", "--fec-status")} == {"CRU", "link", "onu", "fec"}
+    assert {row["measurement"] for row in cards.json("status", "--id", CRU, "--onu-status", "--fec-status")} == {"pcie", "CRU", "link", "onu", "fec"}
     table = cards.card("status", "--id", CRU).stdout
     assert "RX [MHz]" in table and "UP" in table
+
+
+def test_status_tells_of_the_pcie_link_and_warns_of_a_poor_one(rodeo, cards):
+    link = next(row for row in cards.json("status", "--id", CRU) if row["measurement"] == "pcie")
+    assert (link["lanes"], link["mostLanes"], link["speed"], link["maxPayload"], link["readRequest"]) == (8, 8, 8, 256, 512)
+    assert "trained" not in cards.card("status").stderr
+    with emulated(rodeo, CARDS.replace("links = 4\n", 'links = 4\nlanes = "4"\nmax_payload = "128"\n')) as poor:
+        done = poor.card("status", "--id", FELIX)
+        assert "trained to x4 at 8 GT/s, the card has x8" in done.stderr and "max payload [B]" in done.stdout
+        assert poor.bench(FELIX, "--data-source", "fee")["errors"] == 0, "packets of 128 bytes"
 
 
 def test_one_bad_card_among_several_is_partial(cards):
@@ -154,7 +164,7 @@ def test_metrics_are_served(cards):
 
 def test_csv_is_one_table_with_one_header(cards):
     rows = list(csv.DictReader(io.StringIO(cards.card("status", "--id", CRU, "--onu-status", "-o", "csv").stdout)))
-    assert {row["measurement"] for row in rows} == {"CRU", "link", "onu"}
+    assert {row["measurement"] for row in rows} == {"pcie", "CRU", "link", "onu"}
     assert all(None not in row for row in rows) and [row["id"] for row in rows if row["measurement"] == "link"] == [str(i) for i in range(12)]
     for verb in ("metrics", "status", "packets", "list"):
         process = cards.rodeo.start("card", verb, "--watch", "20ms", "-o", "csv")
@@ -314,6 +324,11 @@ def test_cleanup_knows_the_sockets_of_readouts(rodeo):
     left = json.loads(rodeo("card", "cleanup", "--yes", "-o", "json").stdout)
     assert {row["path"].split("/")[-1] for row in left} == {"test.control", "test.control.lock", "test.events", "test.events.lock"}
     assert json.loads(rodeo("card", "cleanup", "-o", "json").stdout) == []
+
+
+def test_a_fault_says_what_it_did(cards):
+    said = cards.rodeo("emulate", "fault", "--id", "cru", "link_down", "--link", 3, "--duration", "1ms").stdout
+    assert said == "cru: link_down of link 3 for 1ms\n"
 
 
 def test_a_fault_that_is_none_is_a_mistake(cards):

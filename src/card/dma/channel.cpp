@@ -51,6 +51,7 @@ std::optional<DataSource> data_source_of(std::string_view name) {
 }
 
 Result<void> DmaChannel::check(const Card& card, unsigned channel, DataSource source) {
+  RODEO_TRY(card.check_map());
   const auto bad = [&](std::string what, std::string next) {
     return std::unexpected(Error{"card.bad_dma", std::move(what), card.address().text(), std::move(next)});
   };

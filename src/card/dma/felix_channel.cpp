@@ -1,16 +1,27 @@
 #include "card/dma/felix_channel.h"
 
-#include <atomic>
+#include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include "card/pci/express_link.h"
 
 namespace rodeo::card {
 namespace {
 
 namespace felix = card_registers::felix;
 using felix::reg;
+
+/// How long the packets are in which the card writes: as long as the host takes them, and no longer than a block, so that positions lie at blocks.
+/// A longer packet would be malformed, which is fatal to a host.
+Result<std::uint32_t> packet_bytes(pci::Function& function, std::uint32_t block) {
+  const auto link = RODEO_TRY_WITHIN(pci::read_express_link(function), "cannot read Max_Payload_Size");
+  const unsigned payload = link && link->payload_bytes > 0 ? link->payload_bytes : pci::kSmallestPayloadBytes;
+  return std::min(payload, std::uint32_t{1} << std::countr_zero(block));
+}
 
 }  // namespace
 
@@ -45,19 +56,22 @@ Result<void> FelixChannel::device_start() {
     return std::unexpected(Error{"card.dma_memory", "the ring of a FELIX must be contiguous for the card",
                                  card_.address().text(), "use an IOMMU, or one 1 GiB huge page"});
   base_ = *address;
-  tail_ = out_ = written_ = freed_ = collected_ = announced_ = 0;
+  tail_ = out_ = written_ = freed_ = collected_ = read_ = 0;
   running_ = false;
   in_card_.clear();
   RODEO_TRY(device_reset(ResetLevel::internal));
   RODEO_TRY(descriptor_.write(reg("dma_start"), base_));
   RODEO_TRY(descriptor_.write(reg("dma_end"), base_ + ring_));
-  RODEO_TRY(descriptor_.write(reg("dma_control"), felix::kTlpBytes / 4 | felix::kWrapAround.mask()));
+  const std::uint32_t packet = RODEO_TRY(packet_bytes(card_.function(), block_));
+  RODEO_TRY(descriptor_.write(reg("dma_control"), packet / 4 | felix::kWrapAround.mask()));
+  RODEO_TRY(descriptor_.write(reg("dma_read_pointer"), base_));
+  RODEO_TRY(descriptor_.see_every_lap());
   if (settings_.source == DataSource::internal) {
     const auto generator = RODEO_TRY(card_.read64(reg("generator_control")));
     generator_was_off_ = (generator & 1U) == 0;
     RODEO_TRY(card_.write(reg("generator_control"), 1));
   }
-  // Enabled by the first superpage: a descriptor without any would take the whole ring for free.
+  // write_read_pointer() enables it, when all of the ring may be written to.
   return {};
 }
 
@@ -67,42 +81,50 @@ PushStatus FelixChannel::check_push(const Superpage& superpage) const {
   return superpage.bytes > ring_ - out_ ? PushStatus::full : PushStatus::done;
 }
 
+Result<std::uint64_t> FelixChannel::position() {
+  if (position_) return position_.load();
+  return descriptor_.read(reg("dma_position"));
+}
+
 Result<void> FelixChannel::read_position() {
-  std::uint64_t position = 0;
-  if (position_ != nullptr) {
-    position = std::atomic_ref(*const_cast<std::uint64_t*>(position_)).load(std::memory_order_acquire);
-  } else {
-    position = RODEO_TRY(descriptor_.read(reg("dma_position")));
-  }
+  const std::uint64_t at = RODEO_TRY(position());
+  if (written_ > 0 || at != base_) return take_position(at);
+  // The first lap is a whole ring, and only the parity tells its end from its begin.
+  const auto status = static_cast<std::uint32_t>(RODEO_TRY(descriptor_.read(reg("dma_status"))));
+  return felix::kEvenDma.of(status) != 0 ? take_position(base_ + ring_) : Result<void>{};
+}
+
+Result<void> FelixChannel::take_position(std::uint64_t position) {
+  if (position == UINT64_MAX) RODEO_TRY(card_.check_answers());
   std::uint64_t offset = position - base_;
-  if (offset == ring_) offset = 0;
-  if (offset >= ring_ || offset % block_ != 0)
+  if (offset == ring_ && written_ > 0) offset = 0;
+  if (offset > ring_ || offset % block_ != 0)
     return misbehaved(
         DmaCounter::position_errors,
         fmt::format("the write position {:#x} is not within the ring of {:#x} bytes at {:#x}", position, ring_, base_));
   const std::uint64_t before = written_ % ring_;
   const std::uint64_t advance = offset >= before ? offset - before : ring_ - before + offset;
-  if (advance > announced_ - written_)
-    return misbehaved(DmaCounter::position_errors,
-                      fmt::format("the card wrote {} bytes where {} were free", advance, announced_ - written_));
+  const std::uint64_t free = read_ + ring_ - written_;
+  if (advance > free)
+    return misbehaved(DmaCounter::position_errors, fmt::format("the card wrote {} bytes where {} were free", advance, free));
   written_ += advance;
   return {};
 }
 
 Result<void> FelixChannel::write_read_pointer() {
-  // Never a whole free ring: the card could not tell it from a full one.
-  const std::uint64_t limit = std::min(freed_, written_ + ring_ - block_);
-  if (limit == announced_) return {};
-  announced_ = limit;
-  const std::uint64_t pointer = base_ + limit % ring_;
-  if (read_pointer_ != nullptr) {
-    std::atomic_ref(*const_cast<std::uint64_t*>(read_pointer_)).store(pointer, std::memory_order_release);
-  } else if (auto done = descriptor_.write(reg("dma_read_pointer"), pointer); !done) {
-    return done;
+  if (freed_ < ring_) return {};
+  if (!running_) {
+    running_ = true;
+    return descriptor_.enable();
   }
-  if (running_) return {};
-  running_ = true;
-  return descriptor_.enable();
+  // A whole lap at once is one that the card cannot see.
+  const std::uint64_t read = std::min(freed_ - ring_, written_ - std::min<std::uint64_t>(written_, block_));
+  if (read == read_) return {};
+  read_ = read;
+  const std::uint64_t pointer = base_ + read % ring_;
+  if (!read_pointer_) return descriptor_.write(reg("dma_read_pointer"), pointer);
+  read_pointer_.store(pointer);
+  return {};
 }
 
 void FelixChannel::collect() {
@@ -141,8 +163,10 @@ Result<void> FelixChannel::device_stop() {
 Result<void> FelixChannel::stop_descriptor() {
   if (!running_) return {};
   running_ = false;
-  RODEO_TRY(descriptor_.disable());
   RODEO_TRY(read_position());
+  RODEO_TRY(descriptor_.disable());
+  // A descriptor that is off stands at its start again; that of an emulated card, which ends in order, where it ended.
+  if (const auto last = RODEO_TRY(position()); last != base_) RODEO_TRY(take_position(last));
   // There is room for all of them: the ready queue holds the whole ring.
   collect();
   if (!in_card_.empty() && written_ > collected_) {

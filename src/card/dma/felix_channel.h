@@ -8,7 +8,8 @@
 namespace rodeo::card {
 
 /// All of the exchange is loads and stores where BAR 0 is mappable. Superpages are pushed in the ring's order: the first at offset 0, each where the last
-/// ended, and at 0 again where the buffer ends. One is ready when the card has gone on beyond it, so the youngest is best read while it grows.
+/// ended, and at 0 again where the buffer ends. The card begins when it has been given all of the ring: its first lap does not stop at the read pointer
+/// (card_registers/felix.h). A superpage is ready when the card has gone on beyond it, so the youngest is best read while it grows.
 class FelixChannel final : public DmaChannel {
  public:
   FelixChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
@@ -34,7 +35,9 @@ class FelixChannel final : public DmaChannel {
   void device_reclaim() override;
 
   Result<void> stop_descriptor();
+  Result<std::uint64_t> position();
   Result<void> read_position();
+  Result<void> take_position(std::uint64_t position);
   Result<void> write_read_pointer();
   void collect();
 
@@ -45,16 +48,16 @@ class FelixChannel final : public DmaChannel {
   std::uint64_t base_ = 0;  // bus address of offset 0
   std::uint64_t tail_ = 0;  // offset at which the next superpage must be pushed
   std::uint64_t out_ = 0;   // bytes of superpages that were pushed and not popped
-  // Counted in bytes since the start, so that nothing wraps: collected_ <= written_ <= freed_.
+  // Counted in bytes since the start, so that nothing wraps: collected_ <= written_ <= read_ + ring_ <= freed_.
   std::uint64_t written_ = 0;    // by the card
   std::uint64_t freed_ = 0;      // given to the card
   std::uint64_t collected_ = 0;  // of ready superpages
-  std::uint64_t announced_ = 0;  // what the read pointer in the card says of freed_
+  std::uint64_t read_ = 0;       // what the read pointer in the card says: the card may write up to read_ + ring_
   bool running_ = false;         // the descriptor is enabled
   bool generator_was_off_ = false;
   FixedQueue<Superpage> in_card_;
-  volatile std::uint64_t* position_ = nullptr;  // mapped, else nullptr
-  volatile std::uint64_t* read_pointer_ = nullptr;
+  pci::MappedRegister<std::uint64_t> position_;  // none: through descriptor_
+  pci::MappedRegister<std::uint64_t> read_pointer_;
 };
 
 }  // namespace rodeo::card

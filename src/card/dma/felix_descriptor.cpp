@@ -1,6 +1,5 @@
 #include "card/dma/felix_descriptor.h"
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -17,19 +16,8 @@ constexpr std::chrono::milliseconds kObeyPatience{2000};
 }  // namespace
 
 Result<void> FelixDescriptor::set(bool on) {
-  const auto bar = RODEO_TRY(card_.bar(0));
-  const std::uint64_t bit = std::uint64_t{1} << index_;
-  // The word is shared by the owners of all descriptors.
-  if (volatile auto* word = bar->mapped<std::uint64_t>(reg("dma_enable").offset)) {
-    const std::atomic_ref shared(*const_cast<std::uint64_t*>(word));
-    if (on) {
-      shared.fetch_or(bit, std::memory_order_acq_rel);
-    } else {
-      shared.fetch_and(~bit, std::memory_order_acq_rel);
-    }
-  } else {
-    RODEO_TRY(card_.modify_at(0, reg("dma_enable").offset, {index_, 1}, on ? 1 : 0));
-  }
+  // The owners of all descriptors share the word, and a card has no atomic operations: one process at a time.
+  RODEO_TRY(card_.modify_at(0, reg("dma_enable").offset, {index_, 1}, on ? 1 : 0));
   const auto deadline = std::chrono::steady_clock::now() + kObeyPatience;
   for (;;) {
     const auto status = RODEO_TRY(read(reg("dma_status")));

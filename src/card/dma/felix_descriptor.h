@@ -19,6 +19,10 @@ class FelixDescriptor {
   Result<std::uint64_t> read(const card_registers::Register& what) { return card_.read64(what, index_); }
   Result<void> write(const card_registers::Register& what, std::uint64_t value) { return card_.write(what, value, index_); }
 
+  /// Before enable(): the read pointer begins a new lap whenever it goes back. By default it does so only for steps of more than 16 MiB, and a smaller
+  /// memory would be written over.
+  Result<void> see_every_lap() { return card_.write(card_registers::felix::reg("dma_pointer_gap"), 0); }
+
   /// Returns when the card runs it, or runs it no more; card.timeout after two seconds.
   Result<void> enable() { return set(true); }
   Result<void> disable() { return set(false); }

@@ -19,6 +19,7 @@ using felix::reg;
 
 Result<std::unique_ptr<FromHostChannel>> FromHostChannel::open(Card& card) {
   RODEO_TRY(require_type(card, CardType::felix, "a from-host descriptor"));
+  RODEO_TRY(card.check_map());
   const auto descriptors = RODEO_TRY(card.read64(reg("generic_constants"))) & 0xff;
   if (descriptors < 2 || descriptors > felix::kMaxDescriptors)
     return std::unexpected(Error{"card.misbehaved", fmt::format("the card claims {} DMA descriptors", descriptors),
@@ -49,6 +50,7 @@ Result<void> FromHostChannel::start() {
   RODEO_TRY(descriptor_.write(reg("dma_control"),
                               felix::kFromHostTlpBytes / 4 | felix::kFromHost.mask() | felix::kWrapAround.mask()));
   RODEO_TRY(descriptor_.write(reg("dma_read_pointer"), base_));
+  RODEO_TRY(descriptor_.see_every_lap());
   RODEO_TRY(card_.function().set_bus_master(true));
   running_ = true;
   return descriptor_.enable();
@@ -78,7 +80,7 @@ Result<bool> FromHostChannel::write(std::span<const std::byte> packets) {
   std::memcpy(ring.data() + at_, packets.data(), first);
   std::memcpy(ring.data(), packets.data() + first, packets.size() - first);
   const std::size_t next = (at_ + packets.size()) % kRingBytes;
-  std::atomic_thread_fence(std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_release);  // also where the register is not mapped
   RODEO_TRY(descriptor_.write(reg("dma_read_pointer"), base_ + next));
   at_ = next;
   return true;

@@ -23,7 +23,10 @@ struct FoundFunction {
       {};                    // says who owns DMA channels: by kernel locks (emulated; byte N: channel N), by notes (real)
   int numa_node = -1;        // -1: not known
   std::string problem = {};  // why it cannot be used; empty: nothing known
-  bool any_device = false;   // opened though its id is that of no readout card: a user named its address
+  std::optional<std::uint16_t> register_map =
+      {};                   // of a FELIX: the map that a user names, in place of the one that the card names
+  bool unasked = false;     // opened without asking whether it answers: for lists, which name those that do not
+  bool any_device = false;  // opened though its id is that of no readout card: a user named its address
 };
 
 /// Emulated cards: the sockets in <runtime directory>/cards, by address. One whose name is no address is a row with a problem; other files are none.

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/fd_socket.h"
+#include "card/pci/mapped_registers.h"
 #include "card_registers/pci_address.h"
 
 namespace rodeo::card::pci {
@@ -66,8 +67,8 @@ class Function {
   /// Reads and writes in order, with as few waits as the back end needs. Writes are posted, as PCIe's are: handed over when this returns, and a later
   /// read sees them done. Stops at the first error.
   virtual Result<void> exchange(std::span<RegionOperation> operations);
-  /// Maps part of a mappable range into this process; the span lives as long as the handle.
-  virtual Result<std::span<std::byte>> map(unsigned region, MappableRange range) = 0;
+  /// Maps part of a mappable range into this process, for as long as the handle lives.
+  virtual Result<MappedRegisters> map(unsigned region, MappableRange range) = 0;
 
   /// Makes memory visible to the card at `iova`. `fd`/`fd_offset` name the file behind it (memfd, hugetlbfs) where the back end needs one
   /// (vfio-user: required), else -1. Alignment: 4 KiB. The caller keeps the memory until dma_unmap or the handle's end.

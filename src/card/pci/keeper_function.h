@@ -22,7 +22,7 @@ class KeeperFunction : public Function {
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) final {
     return regions_.write(number, offset, bytes);
   }
-  Result<std::span<std::byte>> map(unsigned number, MappableRange range) final { return regions_.map(number, range); }
+  Result<MappedRegisters> map(unsigned number, MappableRange range) final { return regions_.map(number, range); }
   Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) final {
     return memory_.map(memory, fd, fd_offset, iova);
   }

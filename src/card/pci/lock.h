@@ -14,6 +14,7 @@
 namespace rodeo::card::pci {
 
 /// Bytes of a card's lock file or node: N is DMA channel N.
+inline constexpr unsigned kDescriptorsByte = 252;    // held while a descriptor of a FELIX is switched
 inline constexpr unsigned kSlowControlByte = 253;    // held during an exchange with a front-end
 inline constexpr unsigned kConfigurationByte = 254;  // held during a read-modify-write or a configuration
 inline constexpr unsigned kServerByte = 255;         // held by the emulator while it lives

@@ -13,26 +13,13 @@
 namespace rodeo::card::pci {
 namespace {
 
-template <typename T>
-void load(const std::byte* from, std::byte* to) {
-  const T value = *reinterpret_cast<const volatile T*>(from);
-  std::memcpy(to, &value, sizeof value);
-}
-
-template <typename T>
-void store(std::byte* to, const std::byte* from) {
-  T value{};
-  std::memcpy(&value, from, sizeof value);
-  *reinterpret_cast<volatile T*>(to) = value;
-}
-
 bool is_width(std::size_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
 
 }  // namespace
 
 Regions::~Regions() {
   for (Region& region : regions_) {
-    for (const auto& [range, memory] : region.maps) ::munmap(memory, range.bytes);
+    for (const Map& map : region.maps) ::munmap(map.memory, map.range.bytes);
   }
 }
 
@@ -67,7 +54,7 @@ Result<void> Regions::check(unsigned number, std::uint64_t offset, std::size_t b
   return {};
 }
 
-Result<std::byte*> Regions::map_range(Region& region, unsigned number, MappableRange range) {
+Result<MappedRegisters> Regions::map_range(Region& region, unsigned number, MappableRange range) {
   const std::uint64_t begin = region.base + range.offset;
   struct stat file{};
   // A file that is shorter than the region would raise SIGBUS at the first access.
@@ -80,35 +67,51 @@ Result<std::byte*> Regions::map_range(Region& region, unsigned number, MappableR
              MAP_SHARED, region.fd, static_cast<off_t>(begin));
   if (memory == MAP_FAILED)
     return refused(number, range.offset, fmt::format("cannot map {} bytes: {}", range.bytes, std::strerror(errno)));
-  region.maps.emplace_back(range, static_cast<std::byte*>(memory));
-  return static_cast<std::byte*>(memory);
+  auto* const begins = static_cast<std::byte*>(memory);
+  return region.maps.emplace_back(range, begins, MappedRegisters(begins, range.bytes)).registers;
 }
 
-Result<std::byte*> Regions::mapped(unsigned number, std::uint64_t offset, std::size_t bytes) {
+template <typename Word>
+Result<MappedRegister<Word>> Regions::mapped(unsigned number, std::uint64_t offset) {
   const auto held = RODEO_TRY(mutex_.hold());
   Region& region = regions_[number];
   if (!region.tried) {
     region.tried = true;
     for (const MappableRange& range : region.info.mappable) (void)map_range(region, number, range);  // the file does, else
   }
-  for (const auto& [range, memory] : region.maps) {
-    if (offset >= range.offset && bytes <= range.bytes && offset - range.offset <= range.bytes - bytes)
-      return memory + (offset - range.offset);
+  for (const Map& map : region.maps) {
+    if (offset < map.range.offset) continue;
+    if (const auto found = map.registers.at<Word>(offset - map.range.offset)) return found;
   }
-  return nullptr;
+  return MappedRegister<Word>();
+}
+
+template <typename Word>
+Result<bool> Regions::load(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
+  const auto place = RODEO_TRY(mapped<Word>(number, offset));
+  if (!place) return false;
+  const Word value = place.load();
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return true;
+}
+
+template <typename Word>
+Result<bool> Regions::store(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) {
+  const auto place = RODEO_TRY(mapped<Word>(number, offset));
+  if (!place) return false;
+  Word value{};
+  std::memcpy(&value, bytes.data(), sizeof value);
+  place.store(value);
+  return true;
 }
 
 Result<void> Regions::read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
   RODEO_TRY(check(number, offset, bytes.size(), false));
-  if (const std::byte* from = RODEO_TRY(mapped(number, offset, bytes.size())); from != nullptr) {
-    switch (bytes.size()) {
-      case 1: load<std::uint8_t>(from, bytes.data()); break;
-      case 2: load<std::uint16_t>(from, bytes.data()); break;
-      case 4: load<std::uint32_t>(from, bytes.data()); break;
-      default: load<std::uint64_t>(from, bytes.data()); break;
-    }
-    return {};
-  }
+  const bool done = RODEO_TRY(bytes.size() == 1   ? load<std::uint8_t>(number, offset, bytes)
+                              : bytes.size() == 2 ? load<std::uint16_t>(number, offset, bytes)
+                              : bytes.size() == 4 ? load<std::uint32_t>(number, offset, bytes)
+                                                  : load<std::uint64_t>(number, offset, bytes));
+  if (done) return {};
   const Region& region = regions_[number];
   if (region.mapped_only) return refused(number, offset, "the region cannot be mapped");
   if (::pread(region.fd, bytes.data(), bytes.size(), static_cast<off_t>(region.base + offset)) !=
@@ -119,15 +122,11 @@ Result<void> Regions::read(unsigned number, std::uint64_t offset, std::span<std:
 
 Result<void> Regions::write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) {
   RODEO_TRY(check(number, offset, bytes.size(), true));
-  if (std::byte* to = RODEO_TRY(mapped(number, offset, bytes.size())); to != nullptr) {
-    switch (bytes.size()) {
-      case 1: store<std::uint8_t>(to, bytes.data()); break;
-      case 2: store<std::uint16_t>(to, bytes.data()); break;
-      case 4: store<std::uint32_t>(to, bytes.data()); break;
-      default: store<std::uint64_t>(to, bytes.data()); break;
-    }
-    return {};
-  }
+  const bool done = RODEO_TRY(bytes.size() == 1   ? store<std::uint8_t>(number, offset, bytes)
+                              : bytes.size() == 2 ? store<std::uint16_t>(number, offset, bytes)
+                              : bytes.size() == 4 ? store<std::uint32_t>(number, offset, bytes)
+                                                  : store<std::uint64_t>(number, offset, bytes));
+  if (done) return {};
   const Region& region = regions_[number];
   if (region.mapped_only) return refused(number, offset, "the region cannot be mapped");
   if (::pwrite(region.fd, bytes.data(), bytes.size(), static_cast<off_t>(region.base + offset)) !=
@@ -136,7 +135,7 @@ Result<void> Regions::write(unsigned number, std::uint64_t offset, std::span<con
   return {};
 }
 
-Result<std::span<std::byte>> Regions::map(unsigned number, MappableRange range) {
+Result<MappedRegisters> Regions::map(unsigned number, MappableRange range) {
   if (number >= kCount || regions_[number].info.bytes == 0)
     return refused(number, range.offset, "the card has no such region");
   const auto held = RODEO_TRY(mutex_.hold());
@@ -145,8 +144,7 @@ Result<std::span<std::byte>> Regions::map(unsigned number, MappableRange range) 
     const bool within = range.offset >= mappable.offset && range.bytes <= mappable.bytes && range.bytes > 0 &&
                         range.offset - mappable.offset <= mappable.bytes - range.bytes;
     if (!within || range.offset % 4096 != 0) continue;
-    const auto memory = RODEO_TRY(map_range(region, number, range));
-    return std::span(memory, range.bytes);
+    return map_range(region, number, range);
   }
   return refused(number, range.offset, fmt::format("{} bytes there cannot be mapped", range.bytes));
 }

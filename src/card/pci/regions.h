@@ -30,24 +30,35 @@ class Regions {
   Result<void> check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const;
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes);
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes);
-  Result<std::span<std::byte>> map(unsigned number, MappableRange range);
+  Result<MappedRegisters> map(unsigned number, MappableRange range);
 
   /// The command register of the configuration space with `set` set and `clear` cleared.
   Result<void> change_command(std::uint16_t set, std::uint16_t clear);
 
  private:
+  struct Map {
+    MappableRange range;
+    std::byte* memory;  // touched through `registers` alone
+    MappedRegisters registers;
+  };
   struct Region {
     FunctionRegion info;
     int fd = -1;
     std::uint64_t base = 0;
     bool mapped_only = false;
     bool tried = false;  // mapping for read() and write()
-    std::vector<std::pair<MappableRange, std::byte*>> maps;
+    std::vector<Map> maps;
   };
 
-  /// Where an access goes in mapped memory; null: through the file.
-  Result<std::byte*> mapped(unsigned number, std::uint64_t offset, std::size_t bytes);
-  Result<std::byte*> map_range(Region& region, unsigned number, MappableRange range);
+  /// The register that an access of this width goes to; none: through the file.
+  template <typename Word>
+  Result<MappedRegister<Word>> mapped(unsigned number, std::uint64_t offset);
+  Result<MappedRegisters> map_range(Region& region, unsigned number, MappableRange range);
+  /// False: the range is not mapped, the file has it.
+  template <typename Word>
+  Result<bool> load(unsigned number, std::uint64_t offset, std::span<std::byte> bytes);
+  template <typename Word>
+  Result<bool> store(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes);
   std::unexpected<Error> refused(unsigned number, std::uint64_t offset, std::string what) const;
 
   std::string name_;

@@ -104,6 +104,24 @@ std::vector<Address> functions_of_group(unsigned group, const fs::path& root) {
   return addresses;
 }
 
+std::optional<LinkErrors> link_errors(const Address& address, const fs::path& root) {
+  // Lines of a name and a number; the last one is the sum.
+  const auto total = [&](const char* file, std::string_view name) -> std::optional<std::uint64_t> {
+    std::ifstream in(function_directory(address, root) / file);
+    std::string word;
+    std::uint64_t count = 0;
+    while (in >> word >> count) {
+      if (word == name) return count;
+    }
+    return std::nullopt;
+  };
+  const auto correctable = total("aer_dev_correctable", "TOTAL_ERR_COR");
+  const auto nonfatal = total("aer_dev_nonfatal", "TOTAL_ERR_NONFATAL");
+  const auto fatal = total("aer_dev_fatal", "TOTAL_ERR_FATAL");
+  if (!correctable || !nonfatal || !fatal) return std::nullopt;
+  return LinkErrors{*correctable, *nonfatal, *fatal};
+}
+
 std::string how_to_bind(const Address& address, std::string_view driver) {
   const std::string device = "/sys/bus/pci/devices/" + address.text();
   return fmt::format(

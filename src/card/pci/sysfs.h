@@ -29,6 +29,13 @@ Result<SysfsFunction> find_function(const Address& address, const std::filesyste
 
 /// The directory of a function, the one of a group's functions.
 std::filesystem::path function_directory(const Address& address, const std::filesystem::path& root = "/");
+/// Errors of a function's PCIe link that the kernel has counted since it was found (AER). Nothing: no such function, or a kernel or a port without AER.
+struct LinkErrors {
+  std::uint64_t correctable = 0;
+  std::uint64_t nonfatal = 0;
+  std::uint64_t fatal = 0;
+};
+std::optional<LinkErrors> link_errors(const Address& address, const std::filesystem::path& root = "/");
 std::vector<Address> functions_of_group(unsigned group, const std::filesystem::path& root = "/");
 
 /// How the function can be opened as it stands, else card.driver or card.no_iommu with what to type. UIO only if `allow_uio`.

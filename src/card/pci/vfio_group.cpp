@@ -35,6 +35,9 @@ std::unexpected<Error> cannot_open(const std::string& path, unsigned group, int 
                               "root:$(id -gn) {0}; sudo chmod g+rw {0}",
                               path));
   }
+  if (path == "/dev/vfio/vfio" && why == ENOENT && ::access("/dev/iommu", F_OK) == 0)
+    return failed("card.driver", "this kernel has iommufd and no container of VFIO, which the driver needs", path,
+                  "a kernel with CONFIG_VFIO_CONTAINER or CONFIG_IOMMUFD_VFIO_CONTAINER (docs/cards-on-a-host.md)");
   if (why == ENOENT || why == ENODEV)
     return failed("card.driver", what, path, "sudo modprobe vfio-pci vfio_iommu_type1, and bind the card to vfio-pci");
   return failed("card.driver", what, path, "");

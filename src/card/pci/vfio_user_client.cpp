@@ -56,7 +56,7 @@ class VfioUserFunction final : public Function {
     return connection_.exchange(operations);
   }
 
-  Result<std::span<std::byte>> map(unsigned number, MappableRange range) override { return regions_.map(number, range); }
+  Result<MappedRegisters> map(unsigned number, MappableRange range) override { return regions_.map(number, range); }
 
   Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) override;
   Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) override;

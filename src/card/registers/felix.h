@@ -13,10 +13,13 @@ inline constexpr unsigned kLinks = 12;                                      // p
 inline constexpr unsigned kDescriptors = 5;                                 // as built: 0-3 to the host, 4 from the host
 inline constexpr unsigned kToHostDescriptors = 4;                           // = DMA channels for reading
 inline constexpr unsigned kMaxDescriptors = 8;                              // room in the map
-inline constexpr unsigned kTlpBytes = 256;                                  // largest that the driver asks for
 inline constexpr unsigned kFromHostTlpBytes = 32;                           // a packet, so that none waits for the next
+inline constexpr std::uint64_t kPointerGap = 16 << 20;                      // of dma_pointer_gap, after a reset
 inline constexpr std::uint64_t kCardType712 = 0x2c8;
-inline constexpr std::uint64_t kRegisterMapVersion = 0x0400;  // major << 8 | minor; 4.0
+// The map of BAR 2 that is in this file: major << 8 | minor, 254.0. No public map has this number: what FELIX's own maps 4 and 5 have there is in no
+// public source, so that a card which names one of them is read by address alone.
+inline constexpr std::uint16_t kRegisterMapVersion = 0xfe00;
+inline constexpr const char* kRegisterMapName = "254.0";
 
 /// Firmware modes by their number in firmware_mode.
 enum class FirmwareMode : std::uint8_t {
@@ -47,16 +50,18 @@ inline constexpr Field kWrapAround{12};  // circular: the card goes on at the st
 inline constexpr Field kDone{0};
 inline constexpr Field kEvenDma{1};   // toggles each time the card's position wraps
 inline constexpr Field kEvenHost{2};  // toggles each time the software's read pointer wraps
-// Circular mode. dma_position is the bus address of the next byte that the card will write; all bytes before it have arrived. The memory is empty when
-// position and read pointer are equal and so are the two parities, full when the positions are equal and the parities differ. The card flips kEvenHost
-// when it sees a read pointer below the last one, and fills up to the read pointer exactly. A card that reads its BAR as memory cannot see one full
-// lap of the read pointer: the driver never frees all of a used memory in one step, but holds the pointer one block back until the card has moved.
-// BAR 0 of an emulated card is memory that both sides map, so nothing traps there; the card looks at it when it gets to it. Therefore (defined here):
+// Circular mode, as Wupper's dma_control.vhd and dma_read_write.vhd have it. dma_position is the bus address of the next byte that the card will write; all
+// bytes before it have arrived. Parities are 0 while a descriptor is disabled. kEvenDma flips when the position wraps, kEvenHost when the read
+// pointer goes back by more than dma_pointer_gap: with the 16 MiB that it has after a reset, never in a smaller memory. The card stops at the read
+// pointer only while the parities differ: the memory is empty when position and pointer are equal and so are the parities, full when only the
+// parities differ. Therefore all of the memory is the card's from the enable on, wherever the pointer stands.
+// One full lap of the read pointer cannot be seen: the driver never frees all of a full memory in one step, but holds the pointer one block back until
+// the card has moved. BAR 0 of an emulated card is memory that both sides map, so nothing traps there; the card looks at it when it gets to it. Therefore (defined here):
 // kDone is 0 while a descriptor runs, and the driver waits for it: after setting the enable bit until it is 0 (then position = start and both parities
 // are 0), after clearing it until it is 1 (then the card writes no more). A command register of BAR 0 reads 0 again when the card has obeyed.
 
 // A from-host descriptor is the same the other way round: dma_read_pointer is where the software will write next, dma_position what the card will read
-// next; equal positions are empty memory, so one packet of it stays free.
+// next. The card stops at the pointer while the parities are equal; one packet of the memory stays free.
 
 inline constexpr Register kRegisters[]{
     // BAR 0: DMA
@@ -69,13 +74,15 @@ inline constexpr Register kRegisters[]{
      "0 not running, 1 parity of the card's wraps, 2 parity of the read pointer's wraps", 8, 0x10},
     {"dma_enable", 0, 0x400, 8, Access::read_write,
      "one bit a descriptor; enabling begins at its start with empty memory and both parities 0"},
-    {"dma_fifo_flush", 0, 0x410, 8, Access::command, "1 empties the FIFOs before the DMA; place defined here"},
-    {"dma_reset", 0, 0x420, 8, Access::command, "1 disables all descriptors and clears positions; place defined here"},
-    {"soft_reset", 0, 0x430, 8, Access::command, "1 resets the datapath; place defined here"},
-    {"register_reset", 0, 0x440, 8, Access::command, "1 sets BAR 2 back to its defaults; place defined here"},
+    {"dma_fifo_flush", 0, 0x410, 8, Access::command, "1 empties the FIFOs before the DMA"},
+    {"dma_reset", 0, 0x420, 8, Access::command, "1 disables all descriptors and clears positions"},
+    {"soft_reset", 0, 0x430, 8, Access::command, "1 resets the datapath"},
+    {"register_reset", 0, 0x440, 8, Access::command, "1 sets BAR 2 back to its defaults"},
+    {"dma_pointer_gap", 0, 0x4a0, 8, Access::read_write,
+     "a read pointer that goes back by more bytes than this begins a new lap; of all descriptors, 16 MiB after a reset"},
     // BAR 1: interrupts
     {"interrupt_enable", 1, 0x100, 8, Access::read_write,
-     "one bit a vector: 0-3 data of the descriptor, 6 card's FIFO full, 7 busy; defined here"},
+     "one bit a vector; which vector says what is defined here: 0-3 data of the descriptor, 6 card's FIFO full, 7 busy"},
     // BAR 2: identity and housekeeping
     {"register_map_version", 2, 0x0, 8, Access::read, "15:8 major, 7:0 minor"},
     {"build_time", 2, 0x10, 8, Access::read, "firmware's build: yymmddhhmm as hexadecimal digits"},
@@ -100,7 +107,7 @@ inline constexpr Register kRegisters[]{
     {"fpga_dna", 2, 0x1370, 8, Access::read, "FPGA's own id"},
     {"interrupt_test", 2, 0x1800, 8, Access::command, "3:0 raises this vector"},
     {"dma_busy_status", 2, 0x1810, 8, Access::read_write,
-     "0 to-host busy, 1 from-host busy, 2 and 3 the same latched, 4 enables busy"},
+     "0 to-host busy, 1 from-host busy, 2 from-host and 3 to-host busy latched, 4 enables busy"},
     // Links
     {"elinks_enabled", 2, 0x4000, 8, Access::read_write,
      "one bit an E-link of the link (e-group x 8 + e-path); defined here", 24, 0x10},
@@ -121,5 +128,9 @@ consteval const Register& reg(std::string_view name) { return named(kRegisters, 
 
 /// The whole map.
 inline constexpr RegisterMap kMap{"FELIX", kRegisters};
+
+/// What is where it is in every map: BARs 0 and 1, and the version of the map.
+inline constexpr RegisterMap kCommonMap{
+    "FELIX", std::span(kRegisters, static_cast<std::size_t>(&reg("register_map_version") - kRegisters) + 1)};
 
 }  // namespace rodeo::card_registers::felix

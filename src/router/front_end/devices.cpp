@@ -189,11 +189,13 @@ class CruFrontEnds final : public FrontEndDevice {
 
 }  // namespace
 
-std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(std::span<const std::string> cards, std::uint32_t detector,
-                                                             std::uint32_t connector) {
+std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardInputSettings& cards) {
   std::vector<std::unique_ptr<FrontEndDevice>> devices;
-  for (const std::string& id : cards) {
-    const auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
+  const std::uint32_t detector = cards.detector;
+  std::uint32_t connector = cards.connector;
+  for (const std::string& id : cards.ids) {
+    auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
+    entry.function.register_map = card::register_map_of(cards.register_map);
     auto card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
     switch (card->type()) {
       case card::CardType::felix:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "input/card_input.h"
 #include "rodeo/ids.h"
 
 namespace rodeo::router {
@@ -32,7 +33,6 @@ class FrontEndDevice {
 
 /// Opens FELIX and CRU cards beside whoever reads them. Their FIDs are those that the input `card` gives their links. Throws SetupError: no such card,
 /// a card of another kind, a way to front-ends that has an owner.
-std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(std::span<const std::string> cards, std::uint32_t detector,
-                                                             std::uint32_t connector);
+std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardInputSettings& cards);
 
 }  // namespace rodeo::router
