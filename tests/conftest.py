@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ TIMEOUT_SCALE = float(os.environ.get("RODEO_TEST_TIMEOUT_SCALE", "1"))
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: left out of ./test, run by ./test all")
+    # In the background of a script SIGINT is ignored, and what tests start would leave it so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -25,7 +25,11 @@ StopSignals::StopSignals() {
   struct sigaction action{};
   action.sa_handler = count_signal;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &g_before[i]);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &g_before[i]);
+    // As after nohup: what is to outlive its terminal does.
+    if (g_before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopSignals::~StopSignals() {

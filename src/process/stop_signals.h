@@ -4,7 +4,7 @@
 
 namespace rodeo::process {
 
-/// While one of these lives, the signals are counted instead of ending the process. One thread. Within the life of one there may be others, which know
+/// While one of these lives, the signals are counted instead of ending the process; those that were ignored before stay ignored. One thread. Within the life of one there may be others, which know
 /// what it has counted: who writes a report when a run is over has one until it is written.
 class StopSignals {
  public:

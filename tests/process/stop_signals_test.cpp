@@ -36,5 +36,15 @@ TEST(StopSignals, TheNextRunKnowsNothingOfTheLast) {
   std::signal(SIGTERM, before);
 }
 
+TEST(StopSignals, WhatIsIgnoredStaysIgnored) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignals run;
+    std::raise(SIGHUP);
+    EXPECT_FALSE(run.stop_requested()) << "as after nohup";
+  }
+  EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
+}
+
 }  // namespace
 }  // namespace rodeo::process

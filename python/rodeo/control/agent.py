@@ -23,6 +23,7 @@ from rodeo.control.agent_children import Children
 from rodeo.control.disks import free_and_total
 from rodeo.control.refused import Refused
 from rodeo.saying import say
+from rodeo.signals import heard
 
 LOG = logging.getLogger("rodeo.agent")
 VERSION = 1
@@ -260,7 +261,7 @@ async def serve(agent, socket_path):
     finally:
         os.umask(before)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in heard(signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, agent.terminated)
     while not agent.ended.is_set():
         try:

@@ -21,6 +21,7 @@ from rodeo.control.desk import Actor
 from rodeo.control.refused import Refused
 from rodeo.control.verbs import exit_status
 from rodeo.saying import say
+from rodeo.signals import heard
 
 DEMO = Actor("demo", "shell", "expert")
 PLAIN_S = 5.0  # between two lines where there is no terminal
@@ -61,7 +62,7 @@ class Interrupts:
 
     def __init__(self):
         self.count, self.asked, self.aborted = 0, asyncio.Event(), asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in heard(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self._came)
 
     def _came(self):

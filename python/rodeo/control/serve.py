@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import logging
 import os
@@ -21,6 +22,7 @@ from rodeo.control.security import Sessions
 from rodeo.control.server import Server
 from rodeo.control.shares import Waiting
 from rodeo.saying import say
+from rodeo.signals import heard
 
 LOG = logging.getLogger("rodeo.control")
 LONGEST_HEAD = 16 * 1024  # bytes of a request before its body
@@ -128,7 +130,9 @@ def _bound_port(listen):
         bound.bind(listen)
     except OSError as error:
         bound.close()
-        raise Refused("control.listen", f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}", "another port, or 0 for a free one") from None
+        taken = error.errno == errno.EADDRINUSE
+        raise Refused("control.listen", f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}",
+                      "another port, or 0 for a free one" if taken else "an address that this host has: `ip address` shows them") from None
     return bound
 
 
@@ -225,7 +229,7 @@ async def serve(controller, name, listen, *, lock=None, token_file=None, out=Non
     `token_file`: where the token of viewers is left while it serves.
     The one line of `out` is the address (of experts), or the socket without a port."""
     out, err = out or sys.stdout, err or sys.stderr
-    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+    loop, asked, signals = asyncio.get_running_loop(), asyncio.Event(), heard(*signals)
     for number in signals:
         loop.add_signal_handler(number, asked.set)
     room, left = Room(controller, name, listen, lock=lock), False

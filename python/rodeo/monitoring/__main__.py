@@ -11,6 +11,7 @@ import traceback
 from rodeo.monitoring.errors import DONE, FAILED, PARTIAL, MonitorError, needs
 from rodeo.monitoring.terminal import Terminal
 from rodeo.saying import say
+from rodeo.signals import heard
 
 _LOOK_S = 0.1
 _DRAW_S = 1.0
@@ -21,7 +22,7 @@ class _Stop:
 
     def __init__(self):
         self.asked = False
-        for one in (signal.SIGINT, signal.SIGTERM):
+        for one in heard(signal.SIGINT, signal.SIGTERM):
             signal.signal(one, self._ask)
 
     def _ask(self, *_):

@@ -16,6 +16,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from rodeo.signals import heard
+
 from . import methods
 
 CLUSTERS = ("local", "dask", "dask-local", "slurm", "htcondor")
@@ -70,7 +72,7 @@ def _uninterrupted():
         yield
         return
     came = []
-    before = {number: signal.signal(number, lambda *_: came.append(True)) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: came.append(True)) for number in heard(signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

@@ -129,7 +129,7 @@ class FarmLoad:
 
     def _end(self, name):
         process = self.processes.pop(name)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # SIGINT is ignored where this runs in the background of a script
         try:
             process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
