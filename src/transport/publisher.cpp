@@ -159,6 +159,7 @@ struct Publisher::Inside {
   void take_events();
   Result<void> subscribe(ControlSocket& guest, formats::ControlSubscribe wish, std::uint64_t now_ns);
   Result<FabricPort*> port_of(const std::string& provider);
+  void let_former_life_go(const formats::ControlSubscribe& wish);
   Result<void> connect(Client& client, std::uint64_t now_ns, bool resumed);
   void look_at(Client& client, std::uint64_t now_ns);
   bool is_old(const Client& client, std::uint64_t now_ns) const;
@@ -388,6 +389,7 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
       numbers[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
       in_chunk[in_hand->link] = in_hand->more_follows;
     }
+    if (!wish.monitor) let_former_life_go(wish);
     clients.push_back(std::make_unique<Client>(
         std::move(memory),
         Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, numbers, in_chunk, clock_ns)));
@@ -405,6 +407,19 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
   }
   retarget();
   return {};
+}
+
+// A process that was started anew has another session, and does not ask for what is held for the one that it was before: nothing more is kept for that.
+void Publisher::Inside::let_former_life_go(const formats::ControlSubscribe& wish) {
+  for (const auto& client : clients) {
+    const formats::ControlSubscribe& before = client->subscription.wish();
+    const bool away = client->state == Client::State::held || client->state == Client::State::cut;
+    if (!away || before.monitor || before.name != wish.name || before.links != wish.links) continue;
+    base::log_warning("publisher {}: subscriber {} was started anew: what was held for it before, {} chunks, is undelivered",
+                      settings.name, wish.name, client->subscription.untaken_chunks());
+    disconnect(*client);
+    client->state = Client::State::gone;
+  }
 }
 
 Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool resumed) {

@@ -48,11 +48,13 @@ const Settings<PublisherKeys>& publisher_keys() {
               {.minimum = 2, .maximum = 65535}),
       setting(&P::flush, "flush", "A page that is not full is sent after so long. 0s: at once, for the lowest latency.",
               {.minimum = 0}),
-      setting(
-          &P::grace, "grace",
-          "So long a subscriber of data that went away may come back: its data are held. At the end of a run, so long one "
-          "that takes nothing is waited for.",
-          {.minimum = 0}),
+      setting(&P::grace, "grace",
+              "So long a subscriber of data whose connection ended may come back: its data are held. One whose process was "
+              "started "
+              "anew begins with what comes then, and what was held is `undelivered`. At the end of a run, so long one that "
+              "takes "
+              "nothing is waited for.",
+              {.minimum = 0}),
   };
   return settings;
 }

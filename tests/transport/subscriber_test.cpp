@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/fd_socket.h"
 #include "base/named_counters.h"
 #include "formats/network_page.h"
 #include "transport/bus.h"
@@ -292,6 +293,37 @@ TEST_F(Subscribers, APublisherTakesNoMoreThanItHasMemoryFor) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "refused_peers"), 1);
   publish(10);
   EXPECT_TRUE(until([&] { return chunks_ == 10; })) << "the first notices nothing";
+}
+
+TEST_F(Subscribers, OneWhoseProcessIsStartedAnewBeginsThenAndNothingMoreIsKeptForItsFormerLife) {
+  start();
+  publish(10);
+  ASSERT_TRUE(until([&] { return chunks_ == 10; }));
+  subscriber_.reset();
+  for (int i = 0; i < 100; ++i) publisher_->progress(now_ += 1'000'000, 0);
+  publish(5);
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U) << "it may come back";
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+  publish(7);
+  ASSERT_TRUE(until([&] { return chunks_ == 17; }));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 5U);
+}
+
+TEST_F(Subscribers, APublisherAtAnAddressOfTheOtherFamilyIsReached) {
+  const base::UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = IN6ADDR_LOOPBACK_INIT;
+  if (!socket || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) != 0)
+    GTEST_SKIP() << "host: needs ::1";
+  auto settings = publisher();
+  settings.address = "::1";
+  publisher_.emplace(settings, links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
+  publish(10);
+  EXPECT_TRUE(until([&] { return chunks_ == 10; }));
 }
 
 TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {

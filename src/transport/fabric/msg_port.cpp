@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "transport/fabric/libfabric_port.h"
@@ -13,11 +14,16 @@
 namespace rodeo::transport::fabric {
 namespace {
 
+sa_family_t family_of(const FabricAddress& address) {
+  sa_family_t family = AF_UNSPEC;
+  if (address.size() >= offsetof(sockaddr, sa_family) + sizeof family)
+    std::memcpy(&family, address.data() + offsetof(sockaddr, sa_family), sizeof family);
+  return family;
+}
+
 /// It comes from the other side, and libfabric believes what it is given.
 bool is_socket_address(const FabricAddress& address) {
-  sa_family_t family = AF_UNSPEC;
-  if (address.size() < offsetof(sockaddr, sa_family) + sizeof family) return false;
-  std::memcpy(&family, address.data() + offsetof(sockaddr, sa_family), sizeof family);
+  const sa_family_t family = family_of(address);
   return (family == AF_INET && address.size() == sizeof(sockaddr_in)) ||
          (family == AF_INET6 && address.size() == sizeof(sockaddr_in6));
 }
@@ -52,6 +58,11 @@ class MsgPort final : public LibfabricPort {
     if (!is_socket_address(publisher))
       return std::unexpected(Error{"transport.protocol", "where the other side is to be connected to is no address"});
     Info to(fi_dupinfo(info_.get()));
+    to->addr_format = family_of(publisher) == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+    if (to->addr_format != info_->addr_format) {  // this side was opened with an address of the other family
+      std::free(std::exchange(to->src_addr, nullptr));
+      to->src_addrlen = 0;
+    }
     std::free(to->dest_addr);
     to->dest_addr = std::malloc(publisher.size());
     to->dest_addrlen = publisher.size();
