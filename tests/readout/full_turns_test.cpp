@@ -49,6 +49,22 @@ std::size_t whole_of(std::uint32_t in_turn, std::uint32_t events) {
   return fixture.whole;
 }
 
+TEST(FullBuilder, MissingEventsAreChargedToTheLinkThatIsSilentAndNotToItsNeighbour) {
+  // From the start, and from a reset on at which turns are dealt anew.
+  for (const std::uint32_t before : {0U, 101U}) {
+    FullFixture fixture(2, 1);
+    fixture.start();
+    fixture.push_events(0, 0, before);
+    for (std::uint32_t l1 = 0; l1 < 400; l1 += 2) fixture.input.push({fixture.event(0, L1Id::of(before == 0 ? 0 : 1, l1))});
+    fixture.finish();
+    fixture.sort_out();
+    const std::vector<FragmentBuilder::Link> links = fixture.builder->status().links;
+    EXPECT_EQ(links[0].missing, 0U) << before;
+    EXPECT_EQ(links[1].missing, fixture.empty.size()) << before;
+    EXPECT_GT(fixture.empty.size(), 190U) << before;
+  }
+}
+
 TEST(FullBuilder, LinksThatTakeNoTurnsLoseNothing) { EXPECT_EQ(whole_of(0, 2000), 2000U); }
 
 TEST(FullBuilder, WhenTurnsEndAFewChunksPassForStrays) {

@@ -26,8 +26,18 @@ class Turns {
     return another;
   }
 
-  /// The link that brought the last event of this turn.
-  std::uint32_t likely_link(Sequence number) const { return owners_[number % owners_.size()].link; }
+  /// Whose event this was that did not come: of the link that brought the last of this turn, unless its habit is another turn by now (numbers of a
+  /// later segment are dealt anew). Else of the one that has been silent for longest, of those whose turn it may be.
+  std::uint32_t likely_link(Sequence number) const {
+    const Owner& owner = owners_[number % owners_.size()];
+    if (owner.known && links_[owner.link].may_have(number)) return owner.link;
+    std::uint32_t likely = owner.link;
+    for (std::uint32_t link = 0; link < links_.size(); ++link) {
+      if (!links_[link].may_have(number)) continue;
+      if (!links_[likely].may_have(number) || links_[link].last < links_[likely].last) likely = link;
+    }
+    return likely;
+  }
 
   void set_removed(std::size_t link, bool removed) { links_[link].removed = removed; }
 
@@ -41,6 +51,10 @@ class Turns {
     std::uint16_t times = 0;
     bool removed = false;
 
+    /// Two equal steps show a habit.
+    bool may_have(Sequence number) const {
+      return times < 2 || step == 0 || (number > last ? number - last : last - number) % step == 0;
+    }
     void follow(Sequence number) {
       const std::uint64_t now = number - last;
       last = number;
