@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/fd_socket.h"
+#include "cli/program.h"
 
 namespace rodeo::cli {
 namespace {
@@ -24,7 +25,7 @@ constexpr auto kStep = 5ms;
 }  // namespace
 
 PartProcess::PartProcess(Settings settings) : settings_(std::move(settings)) {
-  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe")};
+  std::vector<std::string> command{own_executable()};
   command.insert(command.end(), settings_.command.begin(), settings_.command.end());
   for (const std::string& one : settings_.overrides) command.insert(command.end(), {"--set", one});
   const base::UniqueFd log(::open(settings_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

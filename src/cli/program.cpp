@@ -22,7 +22,17 @@ void pass_on(int signal) {
 
 }  // namespace
 
-std::filesystem::path command_directory() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
+std::filesystem::path own_executable() {
+  constexpr const char* kLink = "/proc/self/exe";
+  std::error_code failed;
+  std::filesystem::path path = std::filesystem::read_symlink(kLink, failed);
+  if (failed)
+    throw SetupError({"base.resources", "cannot find where this program lies: " + failed.message(), kLink,
+                      "mount /proc: mount -t proc proc /proc"});
+  return path;
+}
+
+std::filesystem::path command_directory() { return own_executable().parent_path(); }
 
 std::optional<std::filesystem::path> find_beside(std::initializer_list<const char*> candidates) {
   std::error_code ignored;

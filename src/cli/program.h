@@ -10,6 +10,9 @@
 
 namespace rodeo::cli {
 
+/// This binary. Throws SetupError where /proc cannot tell.
+std::filesystem::path own_executable();
+
 /// The folder of this binary.
 std::filesystem::path command_directory();
 
