@@ -46,6 +46,10 @@ class FragmentBuilder {
   /// Waits until every stream has ended and every open event is built and pushed, then ends the workers; also those of a start() that threw.
   virtual void join() = 0;
 
+  /// The run has to end now: workers wait for nothing any more, what the input still brings is counted and not built, and join() returns soon.
+  /// For one that can wait for ever. While join() waits, by another thread.
+  virtual void give_up() {}
+
   /// Removes a link from the build or takes it back; takes effect between two pages. False if the link is not ours.
   virtual bool set_link(Fid fid, LinkState state) = 0;
 
@@ -57,6 +61,13 @@ class FragmentBuilder {
     std::uint64_t missing = 0;   ///< events closed without it
     std::uint64_t left_out = 0;  ///< events built without it because it was removed
     std::uint64_t bad = 0;       ///< corrupt, or lost for a reason of its own
+  };
+
+  /// A thread that builds. One that waits for long, and makes no progress meanwhile, is told to the crew.
+  struct Worker {
+    std::string name;
+    std::string waits_for;       ///< as a sentence goes on after "waits for"; empty: it works; "data": the input is drained
+    std::uint64_t progress = 0;  ///< changes whenever something is read, built or lost
   };
 
   /// For the live view and the report; read while the workers run.
@@ -78,6 +89,7 @@ class FragmentBuilder {
     bool held_by_consumer = false;
     double cpu_seconds = 0;  ///< of the workers
     std::vector<Link> links;
+    std::vector<Worker> workers;
   };
   virtual Status status() const = 0;
 };

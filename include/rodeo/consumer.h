@@ -30,6 +30,10 @@ class FragmentConsumer {
   /// where the input ends by itself.
   virtual void run_ends() {}
 
+  /// The run has to end now: what is queued or kept is let go, counted as `given_up` or by a name of its own, and stop() returns soon. While stop() works
+  /// things off, by another thread.
+  virtual void give_up() {}
+
   /// Works off what is queued, then ends its threads. Everything was inserted before; called in list order. A std::exception ends the run as ABORTED.
   virtual void stop() {}
 

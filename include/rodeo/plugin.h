@@ -21,7 +21,7 @@
 namespace rodeo {
 
 /// Changes with every incompatible change of this folder; checked before anything of a plug-in is called.
-inline constexpr std::uint32_t kPluginAbi = 7;
+inline constexpr std::uint32_t kPluginAbi = 8;
 
 /// What a component says of itself.
 struct ComponentInfo {

@@ -307,6 +307,9 @@ Result<ExitCode> judge_chain(const DemoOptions& options, Json report) {
   return lost || member(member(report, "loss"), "exceeded").boolean() ? ExitCode::partial : ExitCode::done;
 }
 
+// Its parts end one after the other, each within a stop_limit of its own.
+constexpr std::chrono::minutes kChainStopLimit{3};
+
 Result<ExitCode> run_chain(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                            const std::filesystem::path& configuration) {
   Json report;
@@ -321,7 +324,8 @@ Result<ExitCode> run_chain(const DemoOptions& options, const DemoCard& card, con
          .stop = [&] { chain.stop(); },
          .answer = {},
          .ending = "the trigger is held, what it has accepted is decided, readouts are cleared, files are closed",
-         .aborted = "what is not written yet is lost"},
+         .aborted = "what is not written yet is lost",
+         .stop_limit = kChainStopLimit},
         view, nullptr);
     report = chain.report();
   }

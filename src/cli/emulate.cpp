@@ -18,6 +18,7 @@
 #include "cli/readout_action.h"
 #include "cli/system.h"
 #include "cli/verbs.h"
+#include "process/last_resort.h"
 #include "process/line_socket.h"
 #include "process/stop_signals.h"
 
@@ -127,6 +128,7 @@ Result<ExitCode> run(const RunOptions& options) {
   process::LineServer control(socket);
   process::outlive_listeners();
   const process::StopSignals signals;
+  process::LastResort last_resort(settings->stop_limit, settings->name);
   ControlledEmulator controlled{.identity = {.kind = "emulator",
                                              .name = settings->name,
                                              .build = build_text(),
@@ -149,6 +151,7 @@ Result<ExitCode> run(const RunOptions& options) {
       if (options.seconds && emulator.seconds() >= *options.seconds) controlled.stop = true;
     }
   }
+  last_resort.begin();
   emulator.finish();
   const emulator::EmulatorReport report = emulator.report();
   std::fprintf(stderr, "%s\n%s%s", live_line({}, report).c_str(), busy_lines(report).c_str(), loss_lines(report).c_str());

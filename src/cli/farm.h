@@ -1,6 +1,7 @@
 // Verbs of `rodeo farm` that have a file of their own, and what all processes of the farm share on the command line.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,6 +39,7 @@ struct FarmAction {
   std::string configuration_sha256;
   std::uint32_t run_number = 0;  ///< 0: told when it starts
   std::string ending;            ///< what a first Ctrl-C does, for people
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;
   /// Made while nobody asks yet; throws SetupError.
   std::function<std::unique_ptr<Process>()> make;
   /// Called after each step, for metrics.
@@ -59,6 +61,7 @@ Result<ExitCode> run_farm_action(const FarmOptions& options, FarmAction<Process>
                              .configuration_sha256 = std::move(action.configuration_sha256),
                              .run_number = action.run_number,
                              .ending = std::move(action.ending),
+                             .stop_limit = action.stop_limit,
                              .make = std::move(action.make),
                              .observe = [&](farm::FarmProcess& process) { action.observe(mine(process)); },
                              .report_text = std::move(action.report_text),

@@ -42,9 +42,14 @@ Result<ExitCode> run_farm_action(const FarmOptions& options, const FarmAction<fa
   const process::StopSignals until_it_is_reported;
   const process::ProcessIdentity identity{
       .kind = action.kind, .name = action.name, .build = build_text(), .configuration_sha256 = action.configuration_sha256};
+  process::LastResort last_resort(action.stop_limit, action.name);
   const std::unique_ptr<farm::FarmProcess> process = action.make();
-  const farm::FarmRun run{
-      .hold = options.hold, .run_number = action.run_number, .seconds = options.seconds, .ending = action.ending};
+  const farm::FarmRun run{.hold = options.hold,
+                          .run_number = action.run_number,
+                          .seconds = options.seconds,
+                          .ending = action.ending,
+                          .stop_limit = action.stop_limit,
+                          .last_resort = &last_resort};
   const farm::FarmOutcome outcome =
       farm::run_farm_process(*process, identity, run, control ? &*control : nullptr, [&] { action.observe(*process); });
   if (outcome.left) {

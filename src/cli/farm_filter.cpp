@@ -24,6 +24,7 @@ Result<ExitCode> filter(const FarmOptions& options) {
                 .control_socket = plan.control_socket,
                 .configuration_sha256 = plan.configuration_sha256,
                 .ending = "events that it has are finished, no more are taken",
+                .stop_limit = plan.settings.stop_limit,
                 .make = [&] { return std::make_unique<farm::NodeProcess>(plan.settings, loaded->library->registry()); },
                 .observe = [&](farm::NodeProcess& process) { metrics.show(process.shown()); },
                 .report_text = farm::node_report_text,

@@ -23,6 +23,7 @@ Result<ExitCode> record(const FarmOptions& options) {
                 .configuration_sha256 = plan.configuration_sha256,
                 .run_number = plan.settings.run_number,
                 .ending = "files are closed, what waits is answered",
+                .stop_limit = plan.settings.stop_limit,
                 .make = [&] { return std::make_unique<farm::RecorderProcess>(plan.settings); },
                 .observe = [&](farm::RecorderProcess& process) { metrics.show(process.shown()); },
                 .report_text = farm::recorder_report_text,

@@ -22,6 +22,7 @@ Result<ExitCode> supervise(const FarmOptions& options) {
                 .configuration_sha256 = plan.configuration_sha256,
                 .run_number = plan.settings.run_number,
                 .ending = "the trigger is held, what is under way is decided and cleared",
+                .stop_limit = plan.settings.stop_limit,
                 .make = [&] { return std::make_unique<farm::SupervisorProcess>(plan.settings); },
                 .observe = [&](farm::SupervisorProcess& process) { metrics.show(process.shown()); },
                 .report_text = farm::supervisor_report_text,

@@ -132,6 +132,16 @@ Cell bad_links_cell(const Json& status) {
   return {std::move(value), std::move(text), Style::warning};
 }
 
+/// What has waited for long and done nothing.
+Cell standing_cell(const Json& standing) {
+  std::string text;
+  for (const Json& part : standing.elements())
+    text += fmt::format("{}{} waits for {}, {:.0f} s", text.empty() ? "" : "; ", member(part, "name").string(),
+                        member(part, "waits_for").string(), member(part, "seconds").number());
+  const bool none = text.empty();
+  return {standing, none ? "nothing" : std::move(text), none ? Style::good : Style::bad};
+}
+
 Properties properties_of(const Json& status) {
   const auto number = [&](std::string_view group, std::string_view key) -> const Json& {
     return key.empty() ? member(status, group) : member(member(status, group), key);
@@ -162,6 +172,7 @@ Properties properties_of(const Json& status) {
   properties.add("written", "bytes_written",
                  shown("bytes", "written", [](double bytes) { return base::format_quantity(bytes, "B"); }));
   properties.add("limited by", "limited_by", number("limited_by_now", ""));
+  properties.add("standing", "standing", standing_cell(number("standing", "")));
   return properties;
 }
 

@@ -115,9 +115,11 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
       readout::data_directories(plan.settings));
   // A run that has ended by itself is still to be reported when somebody asks for its end.
   std::optional<process::StopSignals> signals(std::in_place);
+  process::LastResort last_resort(plan.settings.stop_limit, plan.settings.name);
   readout::ControlledReadout readout{.application = *application, .identity = identity};
   readout::RunReport report = readout::run_readout(
-      readout, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
+      readout, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend,
+      &last_resort);
   if (readout.left) return ended_without_run(plan.settings.name);
   Json json = readout::report_json(report);
   const bool good = report.condition == readout::Condition::good;

@@ -84,8 +84,10 @@ Result<ExitCode> run(const RunOptions& options) {
                                           .name = plan.settings.name,
                                           .build = build_text(),
                                           .configuration_sha256 = plan.configuration_sha256};
-  const router::RouterReport report = router::run_router(*router, identity, options.seconds, control ? &*control : nullptr,
-                                                         [&](const auto& status) { metrics.show(status); });
+  process::LastResort last_resort(plan.settings.stop_limit, plan.settings.name);
+  const router::RouterReport report = router::run_router(
+      *router, identity, options.seconds, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); },
+      &last_resort);
   if (router->phase() != router::Phase::stopped) {
     // The user would not wait, and threads still work on what is here.
     (void)publish(report, options.json_file);

@@ -33,6 +33,7 @@ struct EmulatorSettings {
   std::string configuration_sha256;  ///< settings::configuration_sha256(), for its status
   std::chrono::milliseconds follower_timeout{60'000};  ///< after so long without a word a follower is dropped
   std::vector<ScheduledFault> faults;
+  std::chrono::nanoseconds stop_limit = std::chrono::seconds{30};  ///< from the order to stop to the end
 };
 
 struct EmulatorReport {

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
 #include "emulator/copies_done.h"
 
 namespace rodeo::emulator {
@@ -21,6 +23,8 @@ constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
 // A channel that ends has so long, counted in the time that this process ran. A driver waits for two seconds.
 constexpr std::uint64_t kLongestEndNs = 1'000'000'000;
+constexpr std::chrono::nanoseconds kTimeoutOfReadouts =
+    std::chrono::milliseconds{10};  // readout.builder.timeout, where it is not set
 
 }  // namespace
 
@@ -28,6 +32,12 @@ FelixCard::FelixCard(Identity identity, EmulatedCardSettings settings, std::uniq
     : PciFunction(std::move(identity), std::move(settings), felix::kMap, felix::kBars),
       source_(settings_.felix),
       triggers_(std::move(triggers)) {
+  if (settings_.flush >= kTimeoutOfReadouts)
+    base::log_warning(
+        "card {}: blocks that are not full are sent after {}: a readout loses healthy data unless its "
+        "readout.builder.timeout is longer "
+        "(by default it is {})",
+        this->identity().name, base::format_duration(settings_.flush), base::format_duration(kTimeoutOfReadouts));
   const std::size_t bytes = region(0).bytes;
   bar0_fd_.reset(::memfd_create("rodeo-felix-bar0", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!bar0_fd_ || ::ftruncate(bar0_fd_.get(), static_cast<off_t>(bytes)) != 0 ||

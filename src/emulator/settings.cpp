@@ -224,6 +224,10 @@ const Settings<EmulatorSettings>& process_settings() {
               "What threads do that have nothing to do. spin: lowest latency, a core for each DMA thread and each server."),
       setting(&E::directory, "directory",
               "Where sockets and locks of the cards lie. Empty: cards/ in the runtime directory, where drivers look."),
+      setting(
+          &E::stop_limit, "stop_limit",
+          "From the first Ctrl-C, SIGTERM or order to stop to the end of the process. What has not ended then is cut off.",
+          {.minimum = 1e9, .maximum = 3.6e12}),
   };
   return settings;
 }

@@ -62,6 +62,12 @@ void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
   auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
   entry.function.register_map = card::register_map_of(settings_.register_map);
   const std::shared_ptr<card::Card> card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
+  if (card->endpoint_or_zero() == 1 && settings_.ids.size() == 1 && connector == 0)
+    base::log_warning(
+        "{} is endpoint 1 of its card, and connector = 0 gives its links the names of those of endpoint 0: where it is read "
+        "alone, "
+        "readout.input.connector = 1 is what its front-ends have (those of an emulated card do)",
+        card->address().text());
   for (const unsigned number : settings_.channels) {
     const bool alone = settings_.channels.size() == 1;
     add_channel(card,

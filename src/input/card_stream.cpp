@@ -75,7 +75,11 @@ PollStatus CardStream::poll(Page*& out) {
     (void)card::stay_at_card(place_);
   }
   CardPage* page = free_.take();
-  if (page == nullptr) return PollStatus::full;
+  if (page == nullptr) {
+    // Other readers' memory goes back, and a stop goes on, though this one reads nothing.
+    for (const Position& position : positions_) position.walk.spans->pump(base::steady_now_ns());
+    return PollStatus::full;
+  }
   std::size_t idle = 0;
   for (int i = 0; i < kStepsWithoutChunks && idle < positions_.size(); ++i) {
     Position& position = positions_[turn_];

@@ -1,8 +1,11 @@
 #include "process/orderly_run.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 
+#include "base/clock.h"
 #include "process/stop_signals.h"
 
 namespace rodeo::process {
@@ -13,11 +16,14 @@ constexpr std::chrono::milliseconds kStep{50};
 
 }  // namespace
 
-void run_in_order(const OrderlyRun& run, LiveView& view, LineServer* control) {
+Ended run_in_order(const OrderlyRun& run, LiveView& view, LineServer* control) {
   const StopSignals signals;
   run.start();
   bool told_to_stop = false;
   bool told_to_wait = false;
+  bool gave_up = false;
+  StopLimit limit(run.stop_limit);
+  const double limit_s = std::chrono::duration<double>(run.stop_limit).count();
   do {
     if (control != nullptr) {
       control->serve(kStep, run.answer);
@@ -32,8 +38,29 @@ void run_in_order(const OrderlyRun& run, LiveView& view, LineServer* control) {
       told_to_wait = true;
       view.say("still ending the run in order; a third Ctrl-C aborts it, and " + run.aborted);
     }
-  } while (run.step() && !signals.abort_requested());
+    const std::uint64_t now_ns = base::steady_now_ns();
+    if (told_to_stop || (run.stopping && run.stopping())) {
+      limit.begin(now_ns);
+      if (run.last_resort != nullptr) run.last_resort->begin();
+    }
+    if (limit.gives_up(now_ns) && !gave_up) {
+      gave_up = true;
+      view.say(fmt::format("the run has not ended, and has to within {:g} s (stop_limit): what waits is given up, counted",
+                           limit_s));
+      if (run.give_up) run.give_up();
+    }
+    if (!run.step()) {
+      view.finish();
+      return Ended::in_order;
+    }
+    if (limit.over(now_ns)) {
+      view.say(fmt::format("the run has not ended within {:g} s (stop_limit): it is aborted, and {}", limit_s, run.aborted));
+      view.finish();
+      return Ended::by_limit;
+    }
+  } while (!signals.abort_requested());
   view.finish();
+  return Ended::by_user;
 }
 
 }  // namespace rodeo::process

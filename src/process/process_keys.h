@@ -3,10 +3,23 @@
 
 #include <vector>
 
+#include "process/stop_limit.h"
 #include "rodeo/parameters.h"
+#include "rodeo/settings.h"
 #include "settings/configuration.h"
 
 namespace rodeo::process {
+
+/// The key `stop_limit` of a process.
+template <typename S>
+typename Settings<S>::Lines stop_limit_setting() {
+  // Of a base, as a rule.
+  return setting(static_cast<std::chrono::nanoseconds S::*>(&S::stop_limit), "stop_limit",
+                 "From the first Ctrl-C, SIGTERM or order to stop to the end of the process. In the last sixth of it what "
+                 "still waits is given up, and "
+                 "counted by name.",
+                 {.minimum = 1e9, .maximum = 3.6e12});
+}
 
 /// The keys of a table [NAME.metrics].
 std::vector<Key> metrics_keys();

@@ -1,6 +1,7 @@
 #include "readout/application.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,10 +9,12 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/sentence.h"
 #include "base/thread.h"
 #include "formats/fid.h"
 #include "input/network_input.h"
+#include "readout/check.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::readout {
@@ -43,6 +46,14 @@ std::uint32_t groups_of(const ReadoutSettings& settings, const std::vector<Build
   return settings.builder.type != "gbt" && !links.empty() ? links.back().group + 1 : 1;
 }
 
+/// What to do where no thread can be had: each takes address space, too.
+std::string more_threads() {
+  rlimit space{};
+  const bool limited = ::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+  return limited ? "raise the limit of address space (ulimit -v), or that of processes and threads (ulimit -u)"
+                 : "raise the limit of processes and threads (ulimit -u)";
+}
+
 }  // namespace
 
 Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry)
@@ -53,6 +64,7 @@ Application::Application(ReadoutSettings settings, const base::ComponentRegistry
   settings_.run.ids = id_layout(registry);
   settings_.run.free_strings.push_back(formats::IdsMark{settings_.run.ids}.text());
   set_run_info(settings_.run);
+  for (const std::string& warning : warnings_of(settings_)) base::log_warning("{}", warning);
   make_consumers(registry);
   make_builders(registry);
 }
@@ -150,7 +162,7 @@ void Application::start() {
     undo_start();
     const bool thread = error.code() == std::errc::resource_unavailable_try_again;
     throw SetupError({"readout.start", (thread ? "cannot start a thread: " : "") + std::string(error.what()), "",
-                      thread ? "raise the limit of processes and threads (ulimit -u)" : ""});
+                      thread ? more_threads() : ""});
   } catch (const std::exception& error) {
     undo_start();
     throw SetupError({"readout.start", error.what(), "", ""});
@@ -197,7 +209,31 @@ void Application::drain() {
   drained_.store(true, std::memory_order_release);
 }
 
+void Application::give_up() {
+  if (phase() != Phase::running && phase() != Phase::draining) return;
+  for (const Rob& rob : robs_) rob.builder->give_up();
+  consumers_give_up_ns_ = base::steady_now_ns() + static_cast<std::uint64_t>(settings_.stop_limit.count()) / 12;
+}
+
+// Workers by what they say of themselves, consumers by what they leave undone. Of a run that is not being ended nobody waits for data alone.
+void Application::watch(const ReadoutStatus& now, std::uint64_t now_ns) {
+  std::vector<process::WatchedPart> parts;
+  for (const RobStatus& rob : now.robs) {
+    for (const FragmentBuilder::Worker& worker : rob.builder.workers) {
+      const bool idle = worker.waits_for == "data" && phase() == Phase::running;
+      parts.push_back({fmt::format("{} of ROB {}", worker.name, to_text(rob.source_id)), idle ? "" : worker.waits_for,
+                       worker.progress + rob.builder.fragments});
+    }
+  }
+  for (const FragmentConsumer::Status& consumer : now.consumers) {
+    if (consumer.queue_fill > 0) parts.push_back({"consumer " + consumer.name, "what it works on", consumer.consumed});
+  }
+  watchdog_.look(parts, now_ns);
+  for (std::string& message : watchdog_.take_messages()) messages_.push_back(std::move(message));
+}
+
 void Application::stop() {
+  if (phase() == Phase::running || phase() == Phase::draining) stopping_ = true;
   if (phase() != Phase::running) return;
   phase_ = Phase::draining;
   std::uint64_t going_on = 0;
@@ -223,7 +259,13 @@ void Application::step() {
       apply_link_policy(now);
     }
     warn_of_duplicates(now);
+    watch(now, now_ns);
     previous_ = std::move(now);
+  }
+  // Builders alone may have stood: consumers get half of what is left to work off what they have.
+  if (consumers_give_up_ns_ != 0 && now_ns >= consumers_give_up_ns_) {
+    consumers_give_up_ns_ = 0;
+    for (const auto& consumer : consumers_) consumer->give_up();
   }
   if (drained_.load(std::memory_order_acquire)) finish();
 }
@@ -272,6 +314,7 @@ ReadoutStatus Application::status() {
   out.input_cpu_seconds = input_->cpu_seconds();
   if (out.failure.empty()) out.failure = input_->failure();
   out.limited_by = cause_;
+  out.standing = watchdog_.standing();
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/registry.h"
+#include "process/watchdog.h"
 #include "readout/back_pressure.h"
 #include "readout/fragment_meter.h"
 #include "readout/link_policy.h"
@@ -54,6 +55,18 @@ class Application {
 
   /// Tells the input to stop; step() does the rest. Again is no error.
   void stop();
+  /// stop() was called: the run does not end by itself alone.
+  bool stopping() const { return stopping_; }
+
+  /// After stop(): what still waits in builders and consumers is given up, and counted by name. Does not block.
+  void give_up();
+
+  /// Workers and consumers that have waited for long, and done nothing meanwhile.
+  const std::vector<process::StandingPart>& standing() const { return watchdog_.standing(); }
+  /// The run is ABORTED, and why; the first reason stays.
+  void fail(std::string why) {
+    if (failure_.empty()) failure_ = std::move(why);
+  }
 
   /// Any thread.
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
@@ -88,6 +101,7 @@ class Application {
   void make_consumers(const base::ComponentRegistry& registry);
   void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);
+  void watch(const ReadoutStatus& now, std::uint64_t now_ns);
   void warn_of_duplicates(const ReadoutStatus& now);
   void set_state(Rob& rob, Fid fid, LinkState state);
   void start_all();
@@ -119,6 +133,9 @@ class Application {
   std::string failure_;
   std::string drain_failure_;  ///< of the thread that drains; read once that has ended
   std::vector<std::string> messages_;
+  bool stopping_ = false;
+  std::uint64_t consumers_give_up_ns_ = 0;  ///< 0: not
+  process::Watchdog watchdog_;
 };
 
 }  // namespace rodeo::readout

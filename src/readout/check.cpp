@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/sentence.h"
+#include "base/units.h"
 #include "formats/event_file_records.h"
 #include "formats/event_frame.h"
 #include "formats/fid.h"
@@ -207,6 +208,20 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
   std::optional<std::span<const Fid>> links;
   if (generator) links = generator->links;
   check_robs(settings, links, generator, errors);
+}
+
+std::vector<std::string> warnings_of(const ReadoutSettings& settings) {
+  const Parameters& input = settings.input.parameters;
+  const Parameters& builder = settings.builder.parameters;
+  if (settings.input.type != "generator" || !input.has("flush") || !builder.has("timeout") ||
+      input.duration("flush") < builder.duration("timeout"))
+    return {};
+  const auto text = [](std::chrono::nanoseconds time) { return base::format_duration(time); };
+  return {
+      fmt::format("chunks may wait in the input for {} (readout.input.flush), and events wait for {} "
+                  "(readout.builder.timeout): healthy data "
+                  "will be late; make the time-out longer than the flush",
+                  text(input.duration("flush")), text(builder.duration("timeout")))};
 }
 
 namespace {

@@ -232,6 +232,7 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   const ProcessKeys process = process_settings().read(readout.parameters());
   out.name = process.name;
   out.fail_on_loss = process.fail_on_loss;
+  out.stop_limit = process.stop_limit;
   out.input = component(*readout.table("input"));
   out.builder = component(*readout.table("builder"));
   out.extractor = component(*readout.table("extractor"));

@@ -9,6 +9,7 @@
 
 #include "base/named_counters.h"
 #include "process/phase.h"
+#include "process/watchdog.h"
 #include "rodeo/builder.h"
 #include "rodeo/consumer.h"
 #include "rodeo/input.h"
@@ -53,8 +54,9 @@ struct ReadoutStatus {
   std::uint64_t fragments = 0;                      ///< that reached the list
   Latency latency;
 
-  std::string limited_by = "nothing";  ///< now: the stage whose back-pressure the others feel
-  std::string failure;                 ///< why the run has to stop; empty while all is well
+  std::string limited_by = "nothing";           ///< now: the stage whose back-pressure the others feel
+  std::string failure;                          ///< why the run has to stop; empty while all is well
+  std::vector<process::StandingPart> standing;  ///< what has waited for long and done nothing
 
   std::uint64_t incomplete() const { return over_robs(&FragmentBuilder::Status::incomplete); }
   std::uint64_t without_removed() const { return over_robs(&FragmentBuilder::Status::without_removed); }

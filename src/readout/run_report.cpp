@@ -99,10 +99,11 @@ std::string in_a_line(std::string text) {
 
 constexpr std::string_view kCutOff = "unwritten_aborted";
 constexpr std::string_view kUnprocessed = "unprocessed_aborted";
+constexpr std::string_view kGivenUp = "given_up";
 
 /// Counters of consumers, besides those of what was not written, that say that a fragment did not come through them whole.
-constexpr std::array<std::string_view, 6> kConsumerLosses{"exceptions",  "work_threw", "not_taken",
-                                                          "undelivered", "uncleared",  kUnprocessed};
+constexpr std::array<std::string_view, 7> kConsumerLosses{"exceptions", "work_threw", "not_taken", "undelivered",
+                                                          "uncleared",  kGivenUp,     kUnprocessed};
 
 /// Counters of works that say what did not match.
 constexpr std::array<std::string_view, 6> kMismatches{"mismatches",     "wrong_chunks",     "duplicate_links",
@@ -136,7 +137,7 @@ void count_what_was_cut_off(RunReport& report) {
     for (const FragmentConsumer::File& file : consumer.files) done += writes ? file.events : 0;
     if (writes) base::counter_named(consumer.counters, "events_written") = done;
     for (const NamedCounter& counter : consumer.counters)
-      done += is_unwritten(counter.name) || is_unpublished(counter.name) ? counter.value : 0;
+      done += is_unwritten(counter.name) || is_unpublished(counter.name) || counter.name == kGivenUp ? counter.value : 0;
     base::counter_named(consumer.counters, writes ? kCutOff : kUnprocessed) +=
         report.fragments - std::min(report.fragments, done);
   }
@@ -187,7 +188,7 @@ std::vector<Loss> RunReport::losses() const {
         unwritten += counter.value;
       } else {
         add(counter.name + " (" + consumer.name + ")", counter.value,
-            consumer.consumed + (counter.name == kUnprocessed ? counter.value : 0));
+            consumer.consumed + (counter.name == kUnprocessed || counter.name == kGivenUp ? counter.value : 0));
       }
     }
     // What was skipped, or waited before it when the run was cut off, never came into the queue.

@@ -1,5 +1,7 @@
 #include "readout/setting_tables.h"
 
+#include "process/process_keys.h"
+
 namespace rodeo::readout {
 
 const std::vector<std::pair<std::string, std::uint32_t>>& run_types() {
@@ -45,6 +47,7 @@ const Settings<ProcessKeys>& process_settings() {
               "Exit status 6 if a larger fraction of chunks is lost, of fragments incomplete, or of events not written; 0: "
               "if anything is lost, 1: never.",
               {.minimum = 0, .maximum = 1}),
+      process::stop_limit_setting<P>(),
   };
   return settings;
 }

@@ -23,6 +23,7 @@ struct ProcessKeys {
   std::vector<std::string> plugin_directories;
   bool control = true;
   double fail_on_loss = 1;
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;
 };
 
 /// Types of a run by name, as in the ATLAS event header.

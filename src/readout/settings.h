@@ -1,11 +1,13 @@
 // What one readout process is to do, as plain values: readout/plan.h fills it from a configuration, tests fill it by hand.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "process/stop_limit.h"
 #include "readout/run_info.h"
 #include "rodeo/ids.h"
 #include "rodeo/parameters.h"
@@ -46,6 +48,7 @@ struct ReadoutSettings {
   std::vector<ComponentSettings> consumers;  ///< in list order
   LinkPolicySettings link_policy;
   double fail_on_loss = 1;  ///< a run that loses a larger fraction has failed; 1: none does
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
 };
 
 }  // namespace rodeo::readout

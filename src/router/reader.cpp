@@ -10,6 +10,12 @@
 #include "base/pin.h"
 
 namespace rodeo::router {
+namespace {
+
+// Once it has given up, for a stream that does not end.
+constexpr std::uint64_t kLastPatienceNs = 1'000'000'000;
+
+}  // namespace
 
 Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const transport::PublisherSettings& publisher,
                std::span<const Fid> links)
@@ -64,6 +70,7 @@ void Reader::read() {
   Page* page = nullptr;
   std::uint64_t clock_ns = stream_->clock_ns();
   std::uint64_t now_ns = base::steady_now_ns();
+  std::uint64_t moved_ns = now_ns;
   bool empty = false;
   for (;;) {
     bool moved = false;
@@ -91,6 +98,11 @@ void Reader::read() {
     if (waits_.load(std::memory_order_relaxed))
       subscribed_.store(publisher_.all_links_subscribed(), std::memory_order_release);
     moved ? backoff.reset() : backoff.idle();
+    if (moved || !told_to_give_up_.load(std::memory_order_relaxed)) {
+      moved_ns = now_ns;
+    } else if (now_ns - moved_ns > kLastPatienceNs) {
+      return;
+    }
   }
 }
 
@@ -115,7 +127,7 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
   const std::uint64_t taken = publisher_.pages_taken();
   if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
   taken_ = taken;
-  given_up_ = given_up_ || now_ns - refused_since_ns_ > grace_ns_;
+  given_up_ = given_up_ || now_ns - refused_since_ns_ > grace_ns_ || told_to_give_up_.load(std::memory_order_relaxed);
   if (given_up_) counters_.add(ReaderCounter::not_taken, publisher_.give_up(page.runs));
   return given_up_;
 }
@@ -133,7 +145,7 @@ void Reader::send_what_is_left() {
       taken = now_taken;
       moved_ns = now_ns;
     }
-    if (now_ns - moved_ns > grace_ns_) return;
+    if (now_ns - moved_ns > grace_ns_ || told_to_give_up_.load(std::memory_order_relaxed)) return;
     backoff.idle();
   }
 }

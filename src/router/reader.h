@@ -43,6 +43,8 @@ class Reader {
 
   /// The run is ending: who takes nothing for `grace` is not waited for any longer. Any thread.
   void end() { ending_.store(true, std::memory_order_relaxed); }
+  /// Nobody is waited for any more: what its subscribers have not taken is counted. Any thread.
+  void give_up() { told_to_give_up_.store(true, std::memory_order_relaxed); }
 
   // Any thread, any time.
   bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }  ///< or nobody asked
@@ -73,6 +75,7 @@ class Reader {
   std::uint64_t taken_ = 0;             ///< pages_taken() when it was refused last
   bool given_up_ = false;               ///< on a subscriber that takes nothing: what comes now goes to nobody
   std::atomic<bool> ending_{false};
+  std::atomic<bool> told_to_give_up_{false};
   std::atomic<bool> waits_;
   std::atomic<bool> subscribed_;
   std::atomic<bool> stream_ended_{false};

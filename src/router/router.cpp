@@ -133,7 +133,12 @@ void Router::step() {
   phase_ = Phase::stopped;
 }
 
+void Router::give_up() {
+  for (const auto& reader : readers_) reader->give_up();
+}
+
 void Router::stop() {
+  stopping_ = true;
   if (phase_ == Phase::running) {
     phase_ = Phase::draining;
     if (end_ns_ == 0) end_ns_ = base::steady_now_ns();

@@ -40,6 +40,10 @@ class Router {
 
   /// Tells the input to stop; step() does the rest. Again is no error.
   void stop();
+  /// stop() was called.
+  bool stopping() const { return stopping_; }
+  /// After stop(): what subscribers have not taken is given up, and counted.
+  void give_up();
 
   Phase phase() const { return phase_; }
   RouterStatus status() const;
@@ -60,6 +64,7 @@ class Router {
   std::unique_ptr<DataInput> input_;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::unique_ptr<FrontEndServer> front_ends_;
+  bool stopping_ = false;
   Phase phase_ = Phase::prepared;
   bool waiting_ = false;
   std::uint64_t start_ns_ = 0;  ///< of the input; 0: not started

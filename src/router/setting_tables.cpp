@@ -28,6 +28,7 @@ const Settings<RouterKeys>& router_settings() {
               "Starts the input only when every link has a subscriber of data."),
       setting(&R::control, "control",
               "Listens on a control socket in the runtime directory, for `rodeo route status` and `stop`."),
+      process::stop_limit_setting<R>(),
   };
   return settings;
 }

@@ -1,11 +1,13 @@
 // What one router process is to do, as plain values: router/plan.h fills it from a configuration, tests fill it by hand.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/thread.h"
+#include "process/stop_limit.h"
 #include "rodeo/parameters.h"
 #include "transport/publisher_keys.h"
 
@@ -33,6 +35,7 @@ struct RouterSettings {
   transport::PublisherKeys publisher = {};  ///< of each reader
   bool wait_for_subscribers = false;
   FrontEndSettings front_ends = {};
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
 };
 
 }  // namespace rodeo::router

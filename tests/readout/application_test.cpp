@@ -18,6 +18,7 @@
 
 #include "input/generator_input.h"
 #include "readout/builder/gbt_builder.h"
+#include "readout/check.h"
 #include "readout/fragment_meter.h"
 #include "readout/fragment_pool.h"
 #include "readout/recording_components.h"
@@ -82,6 +83,29 @@ class ApplicationTest : public ::testing::Test {
   base::ComponentRegistry registry_;
   ReadoutSettings settings_ = testing::recording_settings();
 };
+
+TEST_F(ApplicationTest, AConsumerThatHoldsUpTheEndIsToldToGiveUp) {
+  script_.hold_stop = true;
+  settings_.stop_limit = std::chrono::milliseconds{12};
+  Application application(settings_, registry_);
+  application.start();
+  application.stop();
+  EXPECT_TRUE(application.stopping());
+  application.give_up();
+  run_to_end(application);
+  EXPECT_FALSE(script_.hold_stop);
+}
+
+TEST_F(ApplicationTest, SaysThatChunksMayWaitForLongerThanTheirEvents) {
+  EXPECT_TRUE(warnings_of(settings_).empty());
+  settings_.input.type = "generator";
+  settings_.input.parameters.set("flush", std::int64_t{200'000'000});
+  settings_.builder.parameters.set("timeout", std::int64_t{10'000'000});
+  ASSERT_EQ(warnings_of(settings_).size(), 1U);
+  EXPECT_THAT(warnings_of(settings_).front(), HasSubstr("readout.builder.timeout"));
+  settings_.builder.parameters.set("timeout", std::int64_t{300'000'000});
+  EXPECT_TRUE(warnings_of(settings_).empty());
+}
 
 TEST_F(ApplicationTest, StartsFromTheEndOfTheChainAndStopsFromItsBeginning) {
   {

@@ -66,6 +66,60 @@ TEST(FullBuilder, AListThatIsAheadOfOneWorkerAtTheEndIsReadToItsEndByBoth) {
   EXPECT_EQ(fixture.builder->status().fragments, 2 * kEvents);
 }
 
+// More of the list than it remembers is there, so that it goes on only when events are closed.
+constexpr std::uint32_t kMoreThanRemembered = 3000;
+
+TEST(FullBuilder, IdsThatTheListDoesNotHaveCostTheirChunksWhereWhatWaitsBehindThemKeepsAllPages) {
+  for (const std::size_t pages : {4U, 40U}) {
+    FullFixture fixture(1, 1, {.window = 64, .trigger_list = true});
+    fixture.input.set_pages(pages);
+    fixture.push_triggers(kMoreThanRemembered);
+    fixture.start();
+    for (std::uint32_t l1 = 0; l1 < 200; ++l1) {
+      ScriptedRun run = fixture.event(0, L1Id{l1}, 40);
+      if (l1 == 10 || l1 == 11) run.chunks[0][2] ^= std::byte{0x40} << (l1 % 2);
+      fixture.input.push({run});
+    }
+    fixture.wait_for(200);
+    fixture.input.set_pages(1000);
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, 198U) << pages << " pages";
+    EXPECT_EQ(fixture.lost("not_listed"), 2U) << pages << " pages";
+  }
+}
+
+TEST(FullBuilder, TimeGoesOnWhereASilentGroupKeepsTheListAndWhatWaitsKeepsAllPages) {
+  constexpr std::uint32_t kEvents = kMoreThanRemembered - 10;
+  FullFixture fixture(2, 2, {.timeout = std::chrono::milliseconds{1}, .window = 64, .trigger_list = true});
+  fixture.input.set_pages(16);
+  fixture.push_triggers(kMoreThanRemembered);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 10; ++l1) fixture.input.push({fixture.event(1, L1Id{l1}, 40)});
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 40)});
+  fixture.wait_for(kEvents + 10);
+  fixture.input.set_pages(kEvents);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, kEvents + 10);
+  for (const NamedCounter& counter : fixture.builder->status().lost) EXPECT_EQ(counter.value, 0U) << counter.name;
+}
+
+TEST(FullBuilder, WhatWaitsIsGivenUpAndCountedWhereItHasToEnd) {
+  FullFixture fixture(2, 2, {.workers = 2, .window = 64, .trigger_list = true});
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 50; ++l1)
+    fixture.input.push({fixture.event(0, L1Id{l1}, 40), fixture.event(1, L1Id{l1}, 40)});
+  fixture.wait_for(100);  // none of it is known, for the list has not begun
+  fixture.builder->give_up();
+  while (!fixture.builder->status().workers.empty() && fixture.lost("given_up") < 100) std::this_thread::yield();
+  fixture.input.push({fixture.event(0, L1Id{50}, 40)});
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 0U);
+  EXPECT_EQ(fixture.lost("given_up"), 101U);
+}
+
 TEST(FullBuilder, ABcidThatIsNotTheTriggersFlagsTheFragment) {
   FullFixture fixture(2, 1, {.trigger_list = true});
   fixture.push_triggers(100);

@@ -60,6 +60,33 @@ TEST(QueuedConsumer, KeepsTheOrderWithOneThreadAndWorksOffItsQueueWhenStopped) {
   EXPECT_EQ(pool.out(), 0u);
 }
 
+TEST(QueuedConsumer, LetsGoOfWhatIsQueuedAndCountsItWhenItHasToGiveUp) {
+  FragmentPool pool;
+  {
+    std::binary_semaphore begun(0);
+    std::binary_semaphore released(0);
+    FunctionConsumer consumer({.name = "slow", .threads = 1, .capacity = 2}, [&](Fragment& fragment) {
+      if (fragment.sequence != 0) return;
+      begun.release();
+      released.acquire();
+    });
+    consumer.start();
+    consumer.insert(pool.make(0));
+    begun.acquire();
+    std::thread inserter([&] {
+      for (Sequence i = 1; i < 10; ++i) consumer.insert(pool.make(i));  // waits for room
+    });
+    while (consumer.status().stalls == 0) std::this_thread::yield();
+    consumer.give_up();
+    released.release();
+    inserter.join();
+    consumer.stop();
+    EXPECT_EQ(consumer.status().consumed, 1U);
+    EXPECT_EQ(counter_of(consumer.status().counters, "given_up"), 9U);
+  }
+  EXPECT_EQ(pool.out(), 0U);
+}
+
 TEST(QueuedConsumer, SharesWorkBetweenSeveralThreadsAndInserters) {
   FragmentPool pool;
   {

@@ -132,6 +132,10 @@ class RecordingConsumer final : public FragmentConsumer {
     if (script_.refuse_start && name_ == "second") throw std::runtime_error("the second does not want to start");
     script_.note(name_ + " started");
   }
+  void give_up() override {
+    script_.hold_stop = false;
+    script_.hold_stop.notify_all();
+  }
   void stop() override {
     if (script_.hold_stop && name_ == "first") {
       script_.note("first holds");

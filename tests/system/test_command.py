@@ -17,7 +17,7 @@ def test_version_tells_programs_what_it_is(rodeo):
     assert done.stderr == ""
     version = json.loads(done.stdout)
     assert version["version"].count(".") == 2
-    assert version["plugin_abi"] == 7
+    assert version["plugin_abi"] == 8
     assert version["cpu_level"] in ("v2", "avx2", "avx512")
     assert version["revision"]
 

@@ -91,6 +91,7 @@ _READOUT = dict(
         "process?": _PROCESS,
         "phase?": Text,
         "limited_by_now?": Text,
+        "standing?": [{"name": Text, "waits_for": Text, "seconds": Number}],
         "queue_fill?": Each(Number),
         "robs?": [{"source_id?": Text, "open_events?": Count, "window_events?": Count, "pool_fill?": Number, "links?": [_LINK]}],
     },

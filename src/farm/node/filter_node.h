@@ -42,6 +42,8 @@ class FilterNode {
   void start(std::uint32_t run_number);
   /// Takes no more events; those that it has are finished, and it waits until their decisions are safe. Does not wait here.
   void end();
+  /// After end(): nothing is waited for any more; events that it has, and decisions that are not safe, stay in its counts.
+  void give_up() { leaving_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
   NodeStatus status() const;

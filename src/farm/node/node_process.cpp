@@ -71,6 +71,8 @@ void NodeProcess::stop() {
   phase_ = Phase::draining;
 }
 
+void NodeProcess::give_up() { node_->give_up(); }
+
 void NodeProcess::step() {
   shown_ = node_->status();
   if (!node_->ended() || phase_ == Phase::stopped) return;

@@ -21,6 +21,7 @@ class NodeProcess final : public FarmProcess {
   /// 0: of whichever run the supervisor has.
   void start(std::uint32_t run_number) override;
   void stop() override;
+  void give_up() override;
   void step() override;
   Phase phase() const override { return phase_; }
   Json report() const override;

@@ -50,6 +50,7 @@ const Settings<NodeKeys>& node_settings() {
       setting(&N::network, network_keys()),
       setting(&N::control, "control",
               "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
+      process::stop_limit_setting<N>(),
   };
   return settings;
 }

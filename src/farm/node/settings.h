@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "farm/network_keys.h"
+#include "process/stop_limit.h"
 #include "rodeo/parameters.h"
 
 namespace rodeo::farm {
@@ -42,6 +43,7 @@ struct NodeSettings {
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   SelectionSettings selection = {};
   NetworkKeys network = {};
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
 };
 
 }  // namespace rodeo::farm

@@ -51,6 +51,7 @@ const Settings<RecorderKeys>& recorder_settings() {
               {.minimum = 1, .maximum = 65535}),
       setting(&R::control, "control",
               "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
+      process::stop_limit_setting<R>(),
   };
   return settings;
 }
@@ -69,8 +70,10 @@ const Settings<TargetKeys>& target_settings() {
       setting(&T::remove, "remove", "Remove the file here once its copy has the same checksum."),
       setting(&T::retry_interval, "retry_interval", "A copy that failed is tried again after so long."),
       setting(&T::timeout, "timeout", "A program that has not ended after so long is killed, and the copy has failed."),
-      setting(&T::linger, "linger",
-              "How long the end of a run waits for copies; what is left is copied in the next life of the recorder."),
+      setting(
+          &T::linger, "linger",
+          "How long the end of a run waits for copies, within stop_limit; what is left is copied in the next life of the "
+          "recorder."),
   };
   return settings;
 }

@@ -51,6 +51,11 @@ void RecorderProcess::stop() {
   phase_ = Phase::draining;
 }
 
+void RecorderProcess::give_up() {
+  server_.give_up();
+  if (target_ != nullptr) target_->give_up();
+}
+
 void RecorderProcess::step() {
   shown_.recorder = server_.status();
   if (target_ != nullptr) {
@@ -68,7 +73,8 @@ void RecorderProcess::step() {
 }
 
 Condition RecorderProcess::condition() const {
-  const bool files_left = phase_ == Phase::stopped && shown_.target.files_left > 0;
+  const bool files_left = phase_ == Phase::stopped &&
+                          shown_.target.files_left + shown_.recorder.events_waiting + shown_.recorder.requests_waiting > 0;
   if (!shown_.recorder.trouble.empty() || shown_.recorder["copies_lost"] > 0 || files_left) return Condition::incomplete;
   return Condition::good;
 }

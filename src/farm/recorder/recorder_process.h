@@ -20,6 +20,7 @@ class RecorderProcess final : public FarmProcess {
   std::string name() const override { return settings_.name; }
   void start(std::uint32_t run_number) override;
   void stop() override;
+  void give_up() override;
   void step() override;
   Phase phase() const override { return phase_; }
   Json report() const override;

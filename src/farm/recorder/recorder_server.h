@@ -44,6 +44,8 @@ class RecorderServer {
   void start(std::uint32_t run_number);
   /// Files are closed, what waits is answered; does not wait. Then ended() becomes true.
   void end();
+  /// After end(): what waits for a disk is not answered any more. Nodes keep it, and files that are open are for `rodeo data recover`.
+  void give_up() { leaving_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
   void slow_down(std::chrono::nanoseconds each_write) { delay_ns_.store(each_write.count()); }

@@ -10,6 +10,7 @@
 
 #include "farm/network_keys.h"
 #include "formats/file_marks.h"
+#include "process/stop_limit.h"
 
 namespace rodeo::farm {
 
@@ -58,7 +59,8 @@ struct RecorderSettings {
   FileKeys files = {};
   TargetKeys target = {};
   NetworkKeys network = {};
-  std::uint32_t most_clients = 4096;  ///< at a time
+  std::uint32_t most_clients = 4096;                          ///< at a time
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
 };
 
 }  // namespace rodeo::farm

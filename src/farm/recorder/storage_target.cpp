@@ -165,6 +165,14 @@ void StorageTarget::end() {
   changed_.notify_all();
 }
 
+void StorageTarget::give_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  changed_.notify_all();
+}
+
 bool StorageTarget::ended() const {
   const std::lock_guard lock(mutex_);
   return ended_;

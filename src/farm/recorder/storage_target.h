@@ -46,6 +46,8 @@ class StorageTarget {
   void look();
   /// No file comes any more: it ends when all are stored, or after `linger`. Does not wait. Any thread.
   void end();
+  /// It ends with the copy that is being made.
+  void give_up();
   bool ended() const;
   Status status() const;
 

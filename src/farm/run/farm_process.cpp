@@ -19,9 +19,11 @@ struct Controlled {
   const process::ProcessIdentity& identity;
   bool held = false;  ///< it waits for its run
   bool left = false;
+  bool asked = false;  ///< to end
   std::optional<Error> failure = {};
 
   void stop() {
+    asked = true;
     if (held) left = true;
     farm.stop();
   }
@@ -101,7 +103,7 @@ FarmOutcome run_farm_process(FarmProcess& farm, const process::ProcessIdentity& 
     if (controlled.left) return false;
     farm.step();
     const double seconds = static_cast<double>(base::steady_now_ns() - begin_ns) * 1e-9;
-    if (run.seconds && !controlled.held && seconds >= *run.seconds) farm.stop();
+    if (run.seconds && !controlled.held && seconds >= *run.seconds) controlled.stop();
     for (const std::string& message : farm.take_messages()) view.say(message);
     if (!controlled.held)
       (void)view.show(
@@ -118,7 +120,11 @@ FarmOutcome run_farm_process(FarmProcess& farm, const process::ProcessIdentity& 
                          .step = step,
                          .stop = [&] { controlled.stop(); },
                          .answer = [&](const std::string& line) { return answer(controlled, line); },
-                         .ending = run.ending},
+                         .ending = run.ending,
+                         .stop_limit = run.stop_limit,
+                         .stopping = [&] { return controlled.left || controlled.asked; },
+                         .last_resort = run.last_resort,
+                         .give_up = [&] { farm.give_up(); }},
                         view, control);
   for (const std::string& message : farm.take_messages()) view.say(message);
   return {.left = controlled.left, .finished = controlled.left || farm.phase() == Phase::stopped};

@@ -1,6 +1,7 @@
 // A process of the farm - node, recorder - from launch to report: held until it is told its run, or started at once; signals, control socket, view.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,10 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "process/last_resort.h"
 #include "process/line_socket.h"
 #include "process/live_view.h"
 #include "process/phase.h"
 #include "process/process_identity.h"
+#include "process/stop_limit.h"
 #include "settings/json.h"
 
 namespace rodeo::farm {
@@ -29,6 +32,8 @@ class FarmProcess {
   virtual void start(std::uint32_t run_number) = 0;
   /// Asks for the end in order. Again is harmless.
   virtual void stop() = 0;
+  /// The end has taken nearly as long as it may: what still waits is given up, and counted. Does not wait.
+  virtual void give_up() {}
   /// Some twenty times a second.
   virtual void step() {}
   virtual Phase phase() const = 0;
@@ -47,6 +52,8 @@ struct FarmRun {
   std::uint32_t run_number = 0;  ///< where it is not held
   std::optional<double> seconds = {};
   std::string ending;  ///< what stop() does, for people
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;
+  process::LastResort* last_resort = nullptr;
 };
 
 struct FarmOutcome {

@@ -1,5 +1,7 @@
 #include "farm/supervisor/settings.h"
 
+#include "process/process_keys.h"
+
 namespace rodeo::farm {
 
 const Settings<SupervisorKeys>& supervisor_settings() {
@@ -66,9 +68,11 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               kSomeTime),
       setting(&S::work_patience, "work_patience", "A node that nothing can be said to is answered after so long.",
               kSomeTime),
-      setting(&S::drain_time, "drain_time",
-              "At the end of a run: so long it waits for what is under way; then it ends, and says what was undecided.",
-              kTime),
+      setting(
+          &S::drain_time, "drain_time",
+          "At the end of a run: so long it waits for what is under way, within stop_limit; then it ends, and says what was "
+          "undecided.",
+          kTime),
       setting(&S::lumi_block, "lumi_block",
               "Without a trigger authority: length of a luminosity block. 0s: all events are of block 1.", kTime),
       setting(&S::decisions, "decisions",
@@ -80,6 +84,7 @@ const Settings<SupervisorKeys>& supervisor_settings() {
       setting(&S::network, network_keys()),
       setting(&S::control, "control",
               "Listens on a control socket in the runtime directory, for `rodeo farm status` and the control room."),
+      process::stop_limit_setting<S>(),
   };
   return settings;
 }

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "dispatch/node_choice.h"
 #include "farm/network_keys.h"
+#include "process/stop_limit.h"
 
 namespace rodeo::farm {
 
@@ -41,6 +42,7 @@ struct SupervisorSettings {
   std::filesystem::path decisions = {};
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   NetworkKeys network = {};
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
 };
 
 /// A supervisor as it is written: [farm.supervisor].

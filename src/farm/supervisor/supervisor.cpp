@@ -127,6 +127,7 @@ void Supervisor::enter(Stage stage, std::uint64_t now_ns) {
 void Supervisor::move_on(std::uint64_t now_ns) {
   const auto in_stage = [&] { return now_ns - entered_ns_; };
   const bool stop = stop_.load(std::memory_order_acquire);
+  const bool give_up = give_up_.load(std::memory_order_acquire);
   if (stage_ != Stage::idle && stage_ != Stage::over) {
     (void)books_.dispatcher.expire(now_ns);
     if (triggers_ && triggers_->take_gap()) {
@@ -156,7 +157,9 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       if (stop || (!triggers_ && readouts_.all_ended() && books_.empty())) enter(Stage::holding, now_ns);
       return;
     case Stage::holding:
-      if (triggers_ && !triggers_->hold() && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
+      if (triggers_ && !triggers_->hold() && !give_up &&
+          in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count()))
+        return;
       if (triggers_) triggers_->end();
       readouts_.survey(0);
       return enter(Stage::draining, now_ns);
@@ -165,7 +168,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       // What was not told of may still be on its way through a readout.
       const bool found = readouts_.watched() || in_stage() >= static_cast<std::uint64_t>(settings_.readout_grace.count());
       const bool all = found && books_.empty() && readouts_.surveyed();
-      if (!all && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
+      if (!all && !give_up && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
       undecided_ = books_.undecided();
       nodes_.say_over();
       return enter(Stage::parting, now_ns);

@@ -71,6 +71,8 @@ class Supervisor {
   void start(std::uint32_t run_number);
   /// The end in order: the trigger is held, what is under way is decided and cleared.
   void stop() { stop_.store(true, std::memory_order_release); }
+  /// After stop(): nothing is waited for any more, and what is under way is undecided.
+  void give_up() { give_up_.store(true, std::memory_order_release); }
   bool over() const { return over_.load(std::memory_order_acquire); }
 
   SupervisorStatus status() const;
@@ -112,6 +114,7 @@ class Supervisor {
   // Between the two threads
   std::atomic<std::uint32_t> run_number_{0};
   std::atomic<bool> stop_{false};
+  std::atomic<bool> give_up_{false};
   std::atomic<bool> leave_{false};
   std::atomic<bool> over_{false};
   mutable std::mutex mutex_;

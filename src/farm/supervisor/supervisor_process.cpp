@@ -78,6 +78,8 @@ void SupervisorProcess::stop() {
   if (phase_ < Phase::draining) phase_ = Phase::draining;
 }
 
+void SupervisorProcess::give_up() { supervisor_.give_up(); }
+
 void SupervisorProcess::step() {
   const bool over = supervisor_.over();
   shown_ = supervisor_.status();

@@ -17,6 +17,7 @@ class SupervisorProcess final : public FarmProcess {
   std::string name() const override { return supervisor_.settings().name; }
   void start(std::uint32_t run_number) override;
   void stop() override;
+  void give_up() override;
   void step() override;
   Phase phase() const override { return phase_; }
   Json report() const override;

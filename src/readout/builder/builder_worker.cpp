@@ -32,20 +32,30 @@ void BuilderWorker::run() {
   input_clock_ = equipment_.stream->clock_ns();
   for (;;) {
     if (commanded_.load(std::memory_order_relaxed)) obey();
+    if (gives_up()) [[unlikely]] {
+      give_input_up();
+      break;
+    }
     if (holds_back()) {
+      mark(WaitsFor::peers);
       patience.idle();
       continue;
     }
     patience.reset();
     const Flow flow = poll_data();
     if (flow == Flow::ended) break;
-    tick(flow == Flow::drained);
-    if (flow == Flow::drained)
-      backoff.idle();
-    else
+    tick(flow);
+    if (flow == Flow::more) {
+      mark(WaitsFor::nothing);
       backoff.reset();
+    } else {
+      mark(flow == Flow::full ? WaitsFor::pages : WaitsFor::data);
+      backoff.idle();
+    }
   }
+  mark(WaitsFor::nothing);
   finish();
+  mark(WaitsFor::nothing);
   open_events_.set(0);
   cpu_.detach();
 }
@@ -57,7 +67,7 @@ BuilderWorker::Flow BuilderWorker::poll_data() {
   if (status == PollStatus::end) return Flow::ended;
   poll_list();
   if (status == PollStatus::full && let_go()) return Flow::more;
-  if (status != PollStatus::page) return gone_on ? Flow::more : Flow::drained;
+  if (status != PollStatus::page) return gone_on ? Flow::more : status == PollStatus::full ? Flow::full : Flow::drained;
   page_time_ns_ = base::steady_now_ns();
   take_page(*page);
   return Flow::more;
@@ -66,15 +76,65 @@ BuilderWorker::Flow BuilderWorker::poll_data() {
 // The clock of events is looked at only while the input is drained, runs on the input's own time, and never in leaps: a machine that
 // stopped for a while must not find everything overdue. What passed since the last look counts, also if there were pages between: with
 // data in a steady rhythm there are no two looks in a row that find nothing.
-void BuilderWorker::tick(bool drained) {
+void BuilderWorker::tick(Flow flow) {
+  const bool drained = flow != Flow::more;
   if (drained) {
-    const std::uint64_t now = equipment_.stream->clock_ns();
-    if (now > input_clock_) {
-      event_clock_ += std::min(now - input_clock_, std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000));
-    }
-    input_clock_ = now;
+    const std::uint64_t passed = std::max(input_time(), flow == Flow::full ? time_while_full() : 0);
+    event_clock_ += std::min(passed, std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000));
   }
+  if (flow != Flow::full) full_at_ns_ = 0;
   look(drained);
+}
+
+std::uint64_t BuilderWorker::input_time() {
+  const std::uint64_t now = equipment_.stream->clock_ns();
+  const std::uint64_t passed = now > input_clock_ ? now - input_clock_ : 0;
+  input_clock_ = now;
+  return passed;
+}
+
+// The clock of an input that is full stands, since nothing can come. Where it is full of what waits here, only time can decide on that, so the process's
+// own time counts.
+std::uint64_t BuilderWorker::time_while_full() {
+  if (!keeps_input()) {
+    full_at_ns_ = 0;
+    return 0;
+  }
+  const std::uint64_t now = base::steady_now_ns();
+  const std::uint64_t before = std::exchange(full_at_ns_, now);
+  return before == 0 ? 0 : now - before;
+}
+
+// Counts what still comes, so that the books add up, until the stream ends. An input that brings nothing for a second has nothing more.
+void BuilderWorker::give_input_up() {
+  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+  given_up_ = true;
+  let_all_go();
+  base::Backoff backoff;
+  std::uint64_t heard_ns = base::steady_now_ns();
+  for (;;) {
+    Page* page = nullptr;
+    const PollStatus status = equipment_.stream->poll(page);
+    if (status == PollStatus::end) return;
+    if (status == PollStatus::page) {
+      take_page(*page);
+      heard_ns = base::steady_now_ns();
+      backoff.reset();
+    } else if (base::steady_now_ns() - heard_ns >= kPatienceNs) {
+      return;
+    } else {
+      backoff.idle();
+    }
+  }
+}
+
+FragmentBuilder::Worker BuilderWorker::standing() const {
+  const WaitsFor what = waits_for_.load(std::memory_order_relaxed);
+  const bool of_consumers = held() && what != WaitsFor::peers;
+  FragmentBuilder::Worker out{.name = settings_.thread_name, .waits_for = of_consumers ? "consumers" : text_of(what)};
+  for (std::size_t link = 0; link < builder_links_.size(); ++link)
+    out.progress += link_counters_[link].chunks.get() + link_counters_[link].bad.get() + link_counters_[link].missing.get();
+  return out;
 }
 
 void BuilderWorker::lose(std::size_t link, LostCounter reason, std::uint64_t n) {
@@ -83,6 +143,7 @@ void BuilderWorker::lose(std::size_t link, LostCounter reason, std::uint64_t n) 
 }
 
 void BuilderWorker::lose(std::size_t link, Verdict verdict) {
+  if (given_up_ && verdict == Verdict::out_of_sequence) return lose(link, LostCounter::given_up);
   switch (verdict) {
     case Verdict::take:
     case Verdict::late: return lose(link, LostCounter::late);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "readout/builder/waiting_chunks.h"
+#include "readout/builder/waits_for.h"
 #include "readout/builder/worker_counters.h"
 #include "readout/builder/worker_equipment.h"
 #include "readout/sequence/sequencer.h"
@@ -40,6 +41,8 @@ class BuilderWorker {
 
   /// Removes a link or takes it back, between two pages. Any thread.
   void command(std::size_t link, LinkState state);
+  /// Ends run(): nothing is waited for any more, and what the input still has is counted as given up. Any thread.
+  void give_up() { told_to_give_up_.store(true, std::memory_order_release); }
 
   // Read by any thread.
   std::span<const BuilderLink> links() const { return builder_links_; }
@@ -49,6 +52,8 @@ class BuilderWorker {
   std::uint64_t open_events() const { return open_events_.get(); }
   virtual double pool_fill() const = 0;
   bool held() const { return held_.load(std::memory_order_relaxed); }
+  /// What this worker waits for now, and how many chunks it has read, lost or found missing.
+  FragmentBuilder::Worker standing() const;
   double cpu_seconds() const { return cpu_.seconds(); }
 
  protected:
@@ -62,6 +67,8 @@ class BuilderWorker {
   virtual bool holds_back() { return false; }
   /// Goes on with what was put by before; true if it could.
   virtual bool go_on() { return false; }
+  /// The input waits for pages, and what waits here keeps more of them than consumers do: nothing comes before time has decided on it.
+  virtual bool keeps_input() const { return false; }
   /// The input waits for pages. True if this worker has let go of something that it kept.
   virtual bool let_go() { return false; }
   /// Builds from a page and drops it.
@@ -71,6 +78,8 @@ class BuilderWorker {
   /// After each page, and while there is none: closes what is complete or overdue.
   virtual void look(bool drained) = 0;
   virtual void set_removed(std::size_t link, bool removed) = 0;
+  /// give_up(): pages of the input that this worker keeps go back.
+  virtual void let_all_go() = 0;
   /// The stream has ended.
   virtual void finish() = 0;
 
@@ -85,6 +94,10 @@ class BuilderWorker {
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Puts a chunk behind those of its link that wait for a decision.
   void wait(const ChunkView& chunk);
+  /// give_up() was called.
+  bool gives_up() const { return told_to_give_up_.load(std::memory_order_acquire); }
+  /// What this worker waits for from now on.
+  void mark(WaitsFor what) { waits_for_.store(what, std::memory_order_relaxed); }
 
   const Settings settings_;
   const std::vector<BuilderLink> builder_links_;
@@ -106,14 +119,21 @@ class BuilderWorker {
   WorkerCounters counters_;
   base::Gauge<std::uint64_t> open_events_;
   std::atomic<bool> held_{false};  // waits for consumers, or for a slower peer
+  bool given_up_ = false;          // chunks are only counted
 
  private:
-  enum class Flow { more, drained, ended };
+  enum class Flow { more, drained, full, ended };
   Flow poll_data();
-  void tick(bool drained);
+  void tick(Flow flow);
+  std::uint64_t input_time();
+  std::uint64_t time_while_full();
+  void give_input_up();
   void obey();
 
   std::uint64_t input_clock_ = 0;
+  std::uint64_t full_at_ns_ = 0;  // steady time of the last look at an input that is full of what waits here; 0: it is not
+  std::atomic<WaitsFor> waits_for_{WaitsFor::nothing};
+  std::atomic<bool> told_to_give_up_{false};
   std::mutex command_mutex_;
   std::vector<std::pair<std::size_t, LinkState>> commands_;
   std::atomic<bool> commanded_{false};

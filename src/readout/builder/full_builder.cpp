@@ -89,6 +89,11 @@ void FullBuilder::join() {
   joined_ = true;
 }
 
+void FullBuilder::give_up() {
+  for (const auto& worker : workers_) worker->BuilderWorker::give_up();
+  if (list_ != nullptr) list_->give_up();
+}
+
 bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
 FragmentBuilder::Status FullBuilder::status() const {

@@ -34,6 +34,7 @@ class FullBuilder final : public FragmentBuilder {
 
   void start() override;
   void join() override;
+  void give_up() override;
   bool set_link(Fid fid, LinkState state) override;
   Status status() const override;
 

@@ -11,6 +11,8 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kAskedBytes = 256;
+// Time-outs without a page: so long the list is waited for where pages are out. A silent group's events are opened after one, and closed after two.
+constexpr std::uint64_t kListPatience = 8;
 
 }  // namespace
 
@@ -75,6 +77,8 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
     lose(run.link, LostCounter::link_removed, run.count);
     return;
   }
+  if (given_up_) [[unlikely]]
+    return lose(run.link, LostCounter::given_up, run.count);
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
     const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
@@ -287,6 +291,7 @@ void FullWorker::reclaim(Fragment& fragment) noexcept {
 
 void FullWorker::poll_list() {
   if (list_ == nullptr) return;
+  mark(WaitsFor::trigger_list);
   const auto room = [](const auto& group) { return group->sequencer.has_room(group->oldest()); };
   bool any = false;
   for (bool more = true; more;) {
@@ -299,6 +304,7 @@ void FullWorker::poll_list() {
     any = any || read != 0;
     more = read != 0 && read == unread.size();
   }
+  mark(WaitsFor::nothing);
   page_time_ns_ = base::steady_now_ns();
   const bool held = !list_->unread(settings_.index).empty();
   for (const auto& group : groups_) {
@@ -310,28 +316,59 @@ void FullWorker::poll_list() {
   }
 }
 
+// Chunks of which it is not known yet what they are. Each keeps a page of the input.
+std::size_t FullWorker::kept() const {
+  std::size_t kept = waiting_.total();
+  for (const auto& group : groups_) kept += group->strays();
+  return kept;
+}
+
+bool FullWorker::keeps_input() const { return kept() > pool_.in_use(); }
+
 // Chunks that wait keep more of the input's memory than fragments do: nothing will come that tells what they are. The oldest ends of the link that has
-// most, unless more have strayed. With the list it is the list that tells.
+// most, unless more have strayed. With the list, a group whose own chunks keep its oldest event open, and with that the list from going on, waits for
+// itself: its oldest ends. Where the list waits for another group, or has nothing more, time tells (tick()); what many time-outs do not decide ends, too.
 bool FullWorker::let_go() {
-  const auto strays = [](const auto& group) { return group->strays(); };
-  Group& astray = **std::ranges::max_element(groups_, {}, strays);
-  std::size_t waiting = waiting_.total();
-  for (const auto& group : groups_) waiting += group->strays();
-  if (list_ != nullptr || waiting <= pool_.in_use()) return false;
-  LinkIndex most = 0;
-  for (std::size_t link = 1; link < places_.size(); ++link) {
-    const auto index = static_cast<LinkIndex>(link);
-    if (waiting_.size(index) > waiting_.size(most)) most = index;
+  if (!keeps_input()) return false;
+  const auto waits_for_itself = [&](const Group& group) { return !group.sequencer.has_room(group.oldest()); };
+  std::optional<LinkIndex> most;
+  std::optional<LinkIndex> most_of_itself;
+  const auto more = [&](std::optional<LinkIndex>& of, LinkIndex link) {
+    if (waiting_.size(link) > (of ? waiting_.size(*of) : 0)) of = link;
+  };
+  for (std::size_t link = 0; link < places_.size(); ++link) {
+    more(most, static_cast<LinkIndex>(link));
+    if (list_ != nullptr && waits_for_itself(*places_[link].group)) more(most_of_itself, static_cast<LinkIndex>(link));
   }
-  if (astray.strays() > waiting_.size(most)) {
+  if (list_ != nullptr && !most_of_itself && event_clock_ < fed_at_ + kListPatience * settings_.timeout_ns) return false;
+  Group& astray = **std::ranges::max_element(groups_, {}, [](const auto& group) { return group->strays(); });
+  if (!most_of_itself && astray.strays() > (most ? waiting_.size(*most) : 0)) {
     const ChunkView stray = astray.last_stray();
     lose(stray.link, LostCounter::out_of_sequence);
     stray.page->drop();
-  } else {
-    places_[most].group->sequencer.end_oldest(places_[most].place, decisions_);
-    apply(most);
+    return true;
   }
+  const LinkIndex ends = most_of_itself ? *most_of_itself : *most;
+  Group& group = *places_[ends].group;
+  group.sequencer.end_oldest(places_[ends].place, decisions_);
+  apply(ends);
+  settle(group);  // what waited behind it may be known now
   return true;
+}
+
+void FullWorker::let_all_go() {
+  for (const auto& each : groups_) {
+    Group& group = *each;
+    for (std::size_t place = 0; place < group.members.size(); ++place) {
+      group.sequencer.give_up(place, decisions_);
+      apply(group.members[place]);
+    }
+    while (group.strays() != 0) {
+      const ChunkView stray = group.last_stray();
+      lose(stray.link, LostCounter::given_up);
+      stray.page->drop();
+    }
+  }
 }
 
 // Gaps age on the event clock, as in GBT mode. Where the input's memory is used up, and nothing has come for so long that time can tell no more of what
@@ -395,7 +432,7 @@ void FullWorker::finish() {
         group.sequencer.give_up(place, decisions_);
         apply(group.members[place]);
       }
-      const Sequence end = group.listed() ? group.sequencer.book().end() : group.events.head();
+      const Sequence end = group.listed() && !given_up_ ? group.sequencer.book().end() : group.events.head();
       while (group.begun && group.events.oldest() < std::max(end, group.events.head()))
         give_up(group, std::min(std::max(end, group.events.head()), group.events.oldest() + group.events.size()),
                 slot_flag::kRunEnded);

@@ -66,13 +66,16 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   };
 
   void begin_thread() override { pool_.own(); }
+  bool keeps_input() const override;
   bool let_go() override;
+  void let_all_go() override;
   void take_page(Page& page) override;
   void poll_list() override;
   void look(bool drained) override;
   void set_removed(std::size_t link, bool removed) override;
   void finish() override;
 
+  std::size_t kept() const;
   void process_run(Page& page, const ChunkRun& run);
   void handle(const ChunkView& chunk);
   void apply(std::size_t link);

@@ -151,6 +151,10 @@ void GbtBuilder::start() {
 
 void GbtBuilder::join() { threads_.clear(); }
 
+void GbtBuilder::give_up() {
+  for (const auto& worker : workers_) worker->give_up();
+}
+
 bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
 FragmentBuilder::Status GbtBuilder::status() const {

@@ -43,6 +43,7 @@ class GbtBuilder final : public FragmentBuilder {
 
   void start() override;
   void join() override;
+  void give_up() override;
   bool set_link(Fid fid, LinkState state) override;
   Status status() const override;
 

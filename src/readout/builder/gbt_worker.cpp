@@ -64,7 +64,7 @@ void GbtWorker::begin_thread() {
 
 void GbtWorker::take_page(Page& page) {
   window_.set_clocks(event_clock_, page_time_ns_);
-  if (balance_.several() && !page.runs.empty()) {
+  if (balance_.several() && !page.runs.empty() && !given_up_) {
     take(balance_.source_of(page), {.page = &page}, false);
   } else {
     for (const ChunkRun& run : page.runs) {
@@ -148,6 +148,19 @@ bool GbtWorker::go_on() {
   return gone_on;
 }
 
+// What waits was copied; what is parked is a page.
+void GbtWorker::let_all_go() {
+  while (const auto parked = balance_.resume_any()) {
+    SourceBalance::Place at = parked->place;
+    for (; at.run < at.page->runs.size(); ++at.run, at.chunk = 0) {
+      ChunkRun rest = at.page->runs[at.run];
+      rest.count -= at.chunk;
+      if (rest.count != 0) process_run(rest);
+    }
+    at.page->drop();
+  }
+}
+
 // ---- chunks
 
 void GbtWorker::process_run(const ChunkRun& run) {
@@ -159,6 +172,8 @@ void GbtWorker::process_run(const ChunkRun& run) {
     lose(run.link, LostCounter::link_removed, run.count);
     return;
   }
+  if (given_up_) [[unlikely]]
+    return lose(run.link, LostCounter::given_up, run.count);
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence before = link.position();
   link.hear();

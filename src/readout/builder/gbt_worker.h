@@ -32,6 +32,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   void begin_thread() override;
   bool holds_back() override;
   bool go_on() override;
+  void let_all_go() override;
   void take_page(Page& page) override;
   void poll_list() override;
   void look(bool drained) override;

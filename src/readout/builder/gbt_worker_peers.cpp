@@ -36,6 +36,8 @@ bool GbtWorker::presses(std::size_t link) {
 void GbtWorker::set_waiting(std::size_t with) {
   const bool waiting = with != Sequencer::kNothing;
   progress_[settings_.index].waiting.store(waiting, std::memory_order_relaxed);
+  if (with == Sequencer::kRoom) mark(WaitsFor::peers);
+  if (with == Sequencer::kConsumers || with == Sequencer::kNothing) mark(WaitsFor::nothing);
   if (rob_.sequencer.readers() == 1) return;
   const std::lock_guard lock(rob_.mutex);
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
@@ -68,6 +70,7 @@ void GbtWorker::wait_for_peers(std::size_t link) {
   if (progress_.size() == 1 || !peers_may_tell(link)) return;
   progress_[settings_.index].busy.store(false, std::memory_order_relaxed);
   base::Backoff backoff;
+  mark(WaitsFor::peers);
   do {
     set_waiting(members_[link]);  // anew: whoever waited for room meanwhile has ended it
     backoff.idle();
@@ -75,7 +78,8 @@ void GbtWorker::wait_for_peers(std::size_t link) {
     settle_all();
     follow_peers();
     window_.tell();
-  } while (presses(link) && peers_may_tell(link));
+  } while (presses(link) && peers_may_tell(link) && !gives_up());
+  mark(WaitsFor::nothing);
   set_waiting(Sequencer::kNothing);
   progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
 }
@@ -162,7 +166,8 @@ void GbtWorker::finish() {
   mine.drained.store(true, std::memory_order_release);
   // What waits may only want to know where the links of peers go, or room behind them: they are waited for while they go on.
   base::Backoff backoff;
-  for (auto link = waiting_link(); link && !all(&WorkerProgress::drained); link = waiting_link()) {
+  mark(WaitsFor::peers);
+  for (auto link = waiting_link(); link && !all(&WorkerProgress::drained) && !gives_up(); link = waiting_link()) {
     set_waiting(members_[*link]);
     if (!someone_goes_on()) break;
     backoff.idle();
@@ -177,7 +182,7 @@ void GbtWorker::finish() {
   for (int round = 0; round < 3; ++round) finish_links(round == 2);
   follow_peers();
   do {
-    if (window_.begun() && rob_.sequencer.settings().listed) {
+    if (window_.begun() && rob_.sequencer.settings().listed && !gives_up()) {
       while (window_.head() + 1 < rob_.sequencer.book().end()) {
         window_.advance(std::min(rob_.sequencer.book().end() - 1, window_.full() - 1));
         close_all();
@@ -187,7 +192,8 @@ void GbtWorker::finish() {
     window_.tell();
     close_all();
     poll_list();
-  } while (window_.begun() && rob_.sequencer.settings().listed && window_.head() + 1 < rob_.sequencer.book().end());
+  } while (window_.begun() && rob_.sequencer.settings().listed && !gives_up() &&
+           window_.head() + 1 < rob_.sequencer.book().end());
   mine.ended.store(true, std::memory_order_release);
   // Peers may still be at work: pass what they pass, so that their events can be assembled.
   for (;;) {

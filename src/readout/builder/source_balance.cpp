@@ -109,9 +109,19 @@ std::optional<SourceBalance::Resumed> SourceBalance::resume(std::uint64_t event_
     }
   }
   if (!chosen || (forced && others)) return std::nullopt;
-  Resumed resumed{*chosen, sources_[*chosen].parked, forced};
-  sources_[*chosen].parked = {};
-  stream_.hold(*chosen, false);
+  return unpark(*chosen, forced);
+}
+
+std::optional<SourceBalance::Resumed> SourceBalance::resume_any() {
+  for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+    if (sources_[source].parked.page != nullptr) return unpark(source, true);
+  }
+  return std::nullopt;
+}
+
+SourceBalance::Resumed SourceBalance::unpark(std::uint32_t source, bool forced) {
+  const Resumed resumed{source, std::exchange(sources_[source].parked, {}), forced};
+  stream_.hold(source, false);
   --parked_;
   return resumed;
 }

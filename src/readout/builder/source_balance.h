@@ -75,6 +75,8 @@ class SourceBalance {
   };
   /// A parked page whose source may go on, if there is one. Its source is held no longer.
   std::optional<Resumed> resume(std::uint64_t event_clock, bool short_of_memory);
+  /// Any parked page, however far its source is ahead. Its source is held no longer.
+  std::optional<Resumed> resume_any();
 
   /// The first number that some source which is waited for has not come to, as of the last look().
   Sequence reached_by_all() const;
@@ -84,6 +86,7 @@ class SourceBalance {
   void look(std::uint64_t event_clock);
 
  private:
+  Resumed unpark(std::uint32_t source, bool forced);
   struct Source {
     std::vector<std::uint32_t> links;  ///< positions
     Place parked;                      ///< page == nullptr: none

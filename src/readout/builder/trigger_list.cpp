@@ -19,6 +19,7 @@ std::span<const ListedTrigger> TriggerList::unread(std::size_t reader) {
   const std::uint64_t taken = taken_[reader].count.load(std::memory_order_relaxed);
   base::Backoff backoff;
   while (end_.load(std::memory_order_acquire) == taken) {
+    if (given_up_.load(std::memory_order_acquire)) return {};
     {
       const std::lock_guard lock(mutex_);
       if (end_.load(std::memory_order_relaxed) != taken) break;

@@ -29,6 +29,9 @@ class TriggerList {
 
   void take(std::size_t reader, std::size_t count) { taken_[reader].count.fetch_add(count, std::memory_order_release); }
 
+  /// Nothing more of it is read: unread() has nothing, and waits for nobody. Any reader, for all.
+  void give_up() { given_up_.store(true, std::memory_order_release); }
+
   /// The reader is waited for no more.
   void leave(std::size_t reader) { taken_[reader].count.store(kGone, std::memory_order_release); }
 
@@ -46,6 +49,7 @@ class TriggerList {
   const std::unique_ptr<DataStream> stream_;
   const std::unique_ptr<TriggerExtractor> extractor_;
   const std::size_t readers_;
+  std::atomic<bool> given_up_{false};
   const std::uint64_t size_;
   const std::unique_ptr<ListedTrigger[]> ring_;
   const std::unique_ptr<Taken[]> taken_;

@@ -63,7 +63,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     if (taken != taken_ || moved_ns_ == 0) moved_ns_ = now_ns;
     taken_ = taken;
     const std::uint64_t patience_ns = publisher_.wanted_as_data(0) ? grace_ns_ : std::min(grace_ns_, kMonitorNs);
-    const bool over = publisher_.ended() || now_ns - moved_ns_ > patience_ns;
+    const bool over = publisher_.ended() || now_ns - moved_ns_ > patience_ns || of_.gives_up();
     if (over) of_.over_.store(true, std::memory_order_release);
     return over;
   }
@@ -80,7 +80,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
       const std::uint64_t now_ns = progress();
       const std::uint64_t before = std::exchange(moved_to, moved());
       if (since_ns == 0 || moved_to != before || !of_.ends_.load(std::memory_order_relaxed)) since_ns = now_ns;
-      given_up_ = now_ns - since_ns > grace_ns_;
+      given_up_ = now_ns - since_ns > grace_ns_ || of_.gives_up();
       if (given_up_) return false;
       backoff.idle();
     }

@@ -98,7 +98,7 @@ void HltRequestHandler::run() {
 
 bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
   // Nobody clears any more, and the run has to end.
-  if (!given_up_ && ends_.load(std::memory_order_relaxed) &&
+  if (!given_up_ && (ends_.load(std::memory_order_relaxed) || told_to_give_up_.load(std::memory_order_relaxed)) &&
       std::ranges::any_of(first_, [](const FragmentPtr& one) { return bool(one); }))
     given_up_ = may_go(now_ns);
   bool took = false;
@@ -123,6 +123,7 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
 
 // All is cleared and sent, or nobody has fetched or cleared anything for `linger`.
 bool HltRequestHandler::may_go(std::uint64_t now_ns) {
+  if (told_to_give_up_.load(std::memory_order_relaxed)) return true;
   if (service_.retention().size() == 0 && service_.sending() == 0) return true;
   if (!service_.was_asked()) return true;
   if (waits_since_ns_ == 0) waits_since_ns_ = now_ns;

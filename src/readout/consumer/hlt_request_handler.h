@@ -96,6 +96,7 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   void start() override;
   /// What is kept is served until it is cleared, or until nobody has fetched or cleared anything for `linger`.
   void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
+  void give_up() override { told_to_give_up_.store(true, std::memory_order_relaxed); }
   void stop() override;
   void link(FragmentConsumer* next) override;
   Status status() const override;
@@ -119,7 +120,8 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   std::vector<std::unique_ptr<Queue>> queues_;  // of each ROB
   std::vector<FragmentPtr> first_;              // of each ROB: taken from its queue, and the book was full
 
-  std::atomic<bool> ends_{false};    // the run
+  std::atomic<bool> ends_{false};  // the run
+  std::atomic<bool> told_to_give_up_{false};
   std::atomic<bool> ending_{false};  // no fragment comes any more
   bool given_up_ = false;            // on clients, while the run ends
   std::uint64_t waits_since_ns_ = 0;

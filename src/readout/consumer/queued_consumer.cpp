@@ -109,6 +109,8 @@ void QueuedConsumer::run(Seat& seat, unsigned index) {
 }
 
 void QueuedConsumer::take(Seat& seat, FragmentPtr fragment) {
+  if (gives_up()) [[unlikely]]
+    return seat.counters.add(Count::given_up);
   // One in sixteen: reading the clock costs more than the queue.
   if (fragment->handed_over_ns != 0 && seat.timed++ % 16 == 0) {
     const std::uint64_t now = base::steady_now_ns();
@@ -157,13 +159,16 @@ FragmentConsumer::Status QueuedConsumer::status() const {
   out.stalls = stalls_.load(std::memory_order_relaxed);
   base::LatencySummary latency;
   std::uint64_t exceptions = 0;
+  std::uint64_t given_up = 0;
   for (const auto& seat : seats_) {
     out.consumed += seat->counters.read(Count::consumed);
     exceptions += seat->counters.read(Count::exceptions);
+    given_up += seat->counters.read(Count::given_up);
     out.cpu_seconds += seat->cpu.seconds();
     seat->latency.add_to(latency);
   }
   out.counters = {{"exceptions", exceptions}};
+  if (given_up > 0) out.counters.push_back({"given_up", given_up});
   if (latency.max_ns() > 0) {
     out.counters.insert(out.counters.end(), {{"latency_p50_us", us_of(latency.percentile_ns(0.50))},
                                              {"latency_p99_us", us_of(latency.percentile_ns(0.99))},

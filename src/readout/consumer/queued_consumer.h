@@ -50,6 +50,8 @@ class QueuedConsumer : public FragmentConsumer {
   /// Works off the queue, in order, then joins the threads; again is harmless.
   void stop() override;
 
+  void give_up() override { given_up_.store(true, std::memory_order_release); }
+
   void link(FragmentConsumer* next) override;
 
   /// Any thread, while running and after.
@@ -86,13 +88,15 @@ class QueuedConsumer : public FragmentConsumer {
   /// The run must stop, and why; the first reason stays. Any thread.
   void fail(std::string why);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
+  /// give_up() was called.
+  bool gives_up() const { return given_up_.load(std::memory_order_acquire); }
 
   const QueueSettings& settings() const { return settings_; }
   /// Workers that start() will make.
   unsigned seats() const { return static_cast<unsigned>(seats_.size()); }
 
  private:
-  enum class Count : std::uint8_t { consumed, exceptions, count };
+  enum class Count : std::uint8_t { consumed, exceptions, given_up, count };
 
   // One thread of ours, or, with threads = 0, a place at the bench that one inserting thread at a time takes.
   struct alignas(base::kCacheLine) Seat {
@@ -115,6 +119,7 @@ class QueuedConsumer : public FragmentConsumer {
   base::BoundedQueue<FragmentPtr> queue_;
   std::vector<std::unique_ptr<Seat>> seats_;
   std::atomic<bool> draining_{false};
+  std::atomic<bool> given_up_{false};
   alignas(base::kCacheLine) std::atomic<std::uint64_t> stalls_{0};
   base::LogThrottle exception_log_;
   std::atomic<bool> failed_{false};

@@ -1,5 +1,7 @@
 #include "readout/run/readout_run.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "process/orderly_run.h"
@@ -13,10 +15,17 @@ bool limit_reached(const RunLimits& limits, const ReadoutStatus& status) {
   return limits.fragments && status.fragments >= *limits.fragments;
 }
 
+std::string not_ended(const Application& application) {
+  std::string text = fmt::format("the run did not end within stop_limit = {:g} s",
+                                 std::chrono::duration<double>(application.settings().stop_limit).count());
+  for (const process::StandingPart& part : application.standing()) text += "; " + part.text();
+  return text;
+}
+
 }  // namespace
 
 RunReport run_readout(ControlledReadout& readout, RunLimits limits, process::LineServer* control,
-                      const StatusObserver& observe, const StatusAmender& amend) {
+                      const StatusObserver& observe, const StatusAmender& amend, process::LastResort* last_resort) {
   Application& application = readout.application;
   process::LiveView view;
   ReadoutStatus before;
@@ -36,17 +45,23 @@ RunReport run_readout(ControlledReadout& readout, RunLimits limits, process::Lin
     if (observe) observe(status);
     return application.phase() != Phase::stopped;
   };
-  process::run_in_order({.start =
-                             [&] {
-                               if (!limits.hold) return application.start();
-                               application.hold();
-                               view.say(application.settings().name + " is ready, and waits for its run");
-                             },
-                         .step = step,
-                         .stop = [&] { readout.stop(); },
-                         .answer = [&](const std::string& line) { return answer_request(readout, line); },
-                         .ending = "the input stops, buffers drain, files close"},
-                        view, control);
+  const process::Ended ended =
+      process::run_in_order({.start =
+                                 [&] {
+                                   if (!limits.hold) return application.start();
+                                   application.hold();
+                                   view.say(application.settings().name + " is ready, and waits for its run");
+                                 },
+                             .step = step,
+                             .stop = [&] { readout.stop(); },
+                             .answer = [&](const std::string& line) { return answer_request(readout, line); },
+                             .ending = "the input stops, buffers drain, files close",
+                             .stop_limit = application.settings().stop_limit,
+                             .stopping = [&] { return application.stopping(); },
+                             .last_resort = last_resort,
+                             .give_up = [&] { application.give_up(); }},
+                            view, control);
+  if (ended == process::Ended::by_limit) application.fail(not_ended(application));
   ReadoutStatus last = application.status();
   if (amend) amend(last, true);
   return make_report(application.settings(), last, application.limited_by(), application.phase() != Phase::stopped);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "process/last_resort.h"
 #include "process/line_socket.h"
 #include "readout/application.h"
 #include "readout/run/readout_control.h"
@@ -28,9 +29,10 @@ using StatusAmender = std::function<void(ReadoutStatus&, bool last)>;
 
 /// Runs until a limit, the end of the input, a failure, a signal, or a request on `control` (may be nullptr). One that is held waits for a request
 /// to start; it may be told to end before, and the application's phase is still `ready` then. The first Ctrl-C (or
-/// SIGTERM) ends the run in order; a second changes nothing; after the third the function returns a report of condition ABORTED while threads still
+/// SIGTERM) ends the run in order; a second changes nothing; after the third, or when stop_limit is over, the function returns a report of condition ABORTED while threads still
 /// work, and the caller must leave by std::quick_exit or _exit.
 RunReport run_readout(ControlledReadout& readout, RunLimits limits, process::LineServer* control,
-                      const StatusObserver& observe = {}, const StatusAmender& amend = {});
+                      const StatusObserver& observe = {}, const StatusAmender& amend = {},
+                      process::LastResort* last_resort = nullptr);
 
 }  // namespace rodeo::readout

@@ -92,6 +92,9 @@ std::string wrong_text(const RunReport& report) {
     if (const std::uint64_t link_id = counter_value(consumer.counters, "first_wrong_link_id"); link_id != 0)
       out += fmt::format(", link id {:#010x}", link_id);
   }
+  // Link ids are part of provable payload.
+  if (report.input_type == "card" && report.mismatches > 0 && report.verified_chunks == 0)
+    out += "; not one chunk is right: of endpoint 1 alone, set readout.input.connector = 1";
   return out + "; ";
 }
 
@@ -212,6 +215,10 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   out["phase"] = process::phase_name(status.phase);
   out["input_ready"] = status.input_ready;
   out["limited_by_now"] = status.limited_by;
+  Json standing = Json::array();
+  for (const process::StandingPart& part : status.standing)
+    standing.push_back(Json::object({{"name", part.name}, {"waits_for", part.waits_for}, {"seconds", part.seconds}}));
+  out["standing"] = std::move(standing);
   Json robs = Json::array();
   for (const auto& rob : status.robs) {
     Json links = Json::array();

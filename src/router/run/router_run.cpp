@@ -8,7 +8,8 @@
 namespace rodeo::router {
 
 RouterReport run_router(Router& router, const process::ProcessIdentity& identity, std::optional<double> seconds,
-                        process::LineServer* control, const std::function<void(const RouterStatus&)>& observe) {
+                        process::LineServer* control, const std::function<void(const RouterStatus&)>& observe,
+                        process::LastResort* last_resort) {
   process::LiveView view;
   RouterStatus before;
   const std::uint64_t begin_ns = base::steady_now_ns();
@@ -31,7 +32,11 @@ RouterReport run_router(Router& router, const process::ProcessIdentity& identity
                          .stop = [&] { router.stop(); },
                          .answer = [&](const std::string& line) { return answer_request(router, identity, line); },
                          .ending = "the input stops, what is under way goes to its subscribers",
-                         .aborted = "what is under way is lost"},
+                         .aborted = "what is under way is lost",
+                         .stop_limit = router.settings().stop_limit,
+                         .stopping = [&] { return router.stopping(); },
+                         .last_resort = last_resort,
+                         .give_up = [&] { router.give_up(); }},
                         view, control);
   return make_report(router.settings(), router.status(), router.phase() != Phase::stopped);
 }

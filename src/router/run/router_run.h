@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "process/last_resort.h"
 #include "process/line_socket.h"
 #include "process/process_identity.h"
 #include "router/router.h"
@@ -12,9 +13,10 @@
 namespace rodeo::router {
 
 /// Runs until `seconds` of the input, its end, a failure, a signal, or a request on `control` (may be nullptr). `observe` is told of every
-/// status. After a third Ctrl-C the function returns a report of condition ABORTED while threads still work, and the caller must leave by
+/// status. After a third Ctrl-C, or when stop_limit is over, the function returns a report of condition ABORTED while threads still work, and the caller must leave by
 /// std::quick_exit or _exit.
 RouterReport run_router(Router& router, const process::ProcessIdentity& identity, std::optional<double> seconds,
-                        process::LineServer* control, const std::function<void(const RouterStatus&)>& observe = {});
+                        process::LineServer* control, const std::function<void(const RouterStatus&)>& observe = {},
+                        process::LastResort* last_resort = nullptr);
 
 }  // namespace rodeo::router

@@ -1,0 +1,41 @@
+#include "process/last_resort.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+
+#include "base/thread.h"
+
+namespace rodeo::process {
+namespace {
+
+// After the limit: for what is given up, for the report and for destructors.
+constexpr std::chrono::seconds kMoment{3};
+constexpr int kFailed = 1;
+
+}  // namespace
+
+void LastResort::begin() {
+  if (thread_.joinable()) return;
+  try {
+    thread_ = std::jthread([this](const std::stop_token& over) {
+      base::set_thread_name("last-resort");
+      std::mutex mutex;
+      std::condition_variable_any woken;
+      std::unique_lock lock(mutex);
+      woken.wait_for(lock, over, limit_ + kMoment, [] { return false; });
+      if (over.stop_requested()) return;
+      const std::string text = fmt::format("{} has not ended within {:g} s (stop_limit), nor aborted: it is cut off\n",
+                                           name_, std::chrono::duration<double>(limit_).count());
+      (void)!::write(STDERR_FILENO, text.data(), text.size());
+      ::_exit(kFailed);
+    });
+  } catch (const std::system_error&) {
+    // No thread can be had: the end goes on without.
+  }
+}
+
+}  // namespace rodeo::process
