@@ -60,8 +60,7 @@ class PageCheck final : public DataCheck {
     detect_ = false;
     // Data generator: its first two words are equal; provable payload: a mark.
     const bool counts = std::equal(begin.begin(), begin.begin() + 4, begin.begin() + 4);
-    settings_.pattern =
-        !counts && begin[7] == std::byte{formats::Provable::kMark} ? PagePattern::provable : PagePattern::ddg;
+    settings_.pattern = !counts && formats::Provable::is_mark(begin[7]) ? PagePattern::provable : PagePattern::ddg;
     check_.emplace(settings_);
   }
 

@@ -131,11 +131,13 @@ void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink
   if (encoder.full()) emit(elink, sink, false);
 }
 
-/// Bytes `from` to `from + bytes` of a chunk.
-void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header,
-                             std::uint64_t key) const {
-  const auto word = [&](std::size_t index) { return index == 0 ? header : key + (index - 1) * Provable::kStep; };
-  // What ends or begins amid a word, and the header.
+/// Bytes `from` to `from + bytes` of a chunk of `whole` bytes.
+void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header, std::uint64_t key,
+                             std::size_t whole) const {
+  const auto word = [&](std::size_t index) {
+    return index == 0 ? header : key + (index == 1 ? whole : (index - 1) * Provable::kStep);
+  };
+  // What ends or begins amid a word, the header, and the word with the size.
   const auto piece = [&] {
     const std::uint64_t value = word(from / 8) >> (8 * (from % 8));
     const std::size_t here = std::min(bytes, 8 - from % 8);
@@ -144,7 +146,7 @@ void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes,
     from += here;
     bytes -= here;
   };
-  if (from < 8 || from % 8 != 0) piece();
+  while (bytes > 0 && (from < Provable::kDeclaredBytes || from % 8 != 0)) piece();
   const std::size_t words = bytes / 8;
   if (words > 0) {
     kernels_.words(to, words, word(from / 8));
@@ -155,17 +157,18 @@ void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes,
   if (bytes > 0) piece();
 }
 
-/// Without CRC: written where it belongs.
-void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,
-                                std::uint8_t status) {
+/// The first `bytes` of a chunk of `whole` without CRC, written where they belong.
+void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::size_t whole, std::uint64_t header, std::uint64_t key,
+                                BlockSink& sink, std::uint8_t status) {
   BlockEncoder& encoder = elink.encoder;
+  header = Provable::of_size(header, whole);
   elink.books.begins(1);
   std::size_t from = 0;
   for (bool complete = false; !complete;) {
     if (encoder.full()) begin_block(elink);
     const std::size_t part = std::min(bytes - from, encoder.room_for_part());
     complete = part == bytes - from;
-    write_part(encoder.position(), from, part, header, key);
+    write_part(encoder.position(), from, part, header, key, whole);
     encoder.wrote_part(part, complete, status);
     from += part;
     if (encoder.full()) emit(elink, sink, !complete);
@@ -224,7 +227,7 @@ void FelixSource::append_provable(Elink& elink, BlockSink& sink) {
       provable_.write({chunk_.data(), bytes}, elink.link_id, L1Id{l1ids_[i]});
       push(elink, {chunk_.data(), sent}, sink, status);
     } else {
-      push_provable(elink, sent, headers_[i], keys_[i], sink, status);
+      push_provable(elink, sent, bytes, headers_[i], keys_[i], sink, status);
     }
   }
 }

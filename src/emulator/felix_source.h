@@ -120,9 +120,10 @@ class FelixSource {
   void look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn);
   void append_ttc(std::span<const trigger::TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
-  void push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,
-                     std::uint8_t status);
-  void write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header, std::uint64_t key) const;
+  void push_provable(Elink& elink, std::size_t bytes, std::size_t whole, std::uint64_t header, std::uint64_t key,
+                     BlockSink& sink, std::uint8_t status);
+  void write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header, std::uint64_t key,
+                  std::size_t whole) const;
   /// `goes_on`: the last chunk in the block has its rest in the next one.
   void emit(Elink& elink, BlockSink& sink, bool goes_on);
   std::size_t chunk_bytes_of(std::uint64_t key) const;

@@ -72,12 +72,12 @@ inline void stream_provable(std::byte* at, std::size_t bytes, std::uint64_t head
   const auto pair = [](std::uint64_t low, std::uint64_t high) {
     return _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
   };
-  // Word i of the chunk (i >= 1) is key + (i - 1) x step; the header stands for word 0.
+  // The header and the word with the size, then key + step, key + 2 steps, ...
   __m128i word = pair(key - kStep, key);
   const __m128i step = pair(2 * kStep, 2 * kStep);
   bool first = true;
   detail::stream(at, bytes / 16, [&] {
-    const __m128i now = first ? pair(header, key) : word;
+    const __m128i now = first ? pair(header, key + bytes) : word;
     first = false;
     word = _mm_add_epi64(word, step);
     return now;

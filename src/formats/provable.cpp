@@ -14,7 +14,7 @@ void Provable::write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1i
     std::memcpy(chunk.data(), &first, body);
     return;
   }
-  fill(chunk.data(), body, first, key(link_id, l1id));
+  fill(chunk.data(), body, first, key(link_id, l1id), chunk.size());
   seal(chunk);
 }
 

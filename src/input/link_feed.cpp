@@ -224,7 +224,7 @@ void LinkFeed::write(LinkIndex index, const Link& link, std::uint64_t trigger, L
       const auto size =
           kHeader + static_cast<std::uint32_t>(formats::draw::below(plan_.detail(link.link_id, trigger), most - kHeader));
       std::byte* out = stream_.add_chunk(index, size, chunk_status::kFirmwareTruncated);
-      formats::Provable::fill(out, size, provable_.header(l1id), provable_.key(link.link_id, l1id));
+      formats::Provable::fill(out, size, provable_.header(l1id), provable_.key(link.link_id, l1id), whole);
       counters_.add(fault);
       return;
     }

@@ -19,11 +19,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   std::vector<std::byte> good(size - kParameterBytes);
   provable.write(good, link, l1id);
-  FUZZ_CHECK(provable.matches(good, link, l1id));
+  FUZZ_CHECK(provable.matches(good, link, l1id) == (good.size() >= rodeo::formats::Provable::kHeaderBytes));
   FUZZ_CHECK(provable.trigger(l1id).bcid < 3564);
 
   std::vector<std::byte> damaged = good;
   for (std::size_t i = 0; i < damaged.size(); ++i) damaged[i] ^= static_cast<std::byte>(data[kParameterBytes + i]);
-  FUZZ_CHECK(provable.matches(damaged, link, l1id) == (damaged == good));
+  const bool of_earlier_version = damaged.size() > 7 && damaged[7] == std::byte{rodeo::formats::Provable::kUndeclaredMark};
+  FUZZ_CHECK(of_earlier_version || provable.matches(damaged, link, l1id) == (damaged == good && good.size() > 7));
   return 0;
 }

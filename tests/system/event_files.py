@@ -309,10 +309,10 @@ def provable_chunk(seed, link_id, l1id, size, crc, wrong_bcid=None):
     bcid = bcid if wrong_bcid is None else wrong_bcid
     crc_size = 4 if crc and size >= 12 else 0
     word = mix(seed + (link_id << 32 | l1id) * 0xd1342543de82ef95 & MASK64)
-    body = struct.pack("<IHBB", l1id, bcid, trigger_type, 0xc5)
+    body = struct.pack("<IHBB", l1id, bcid, trigger_type, 0xd0 + size if 8 <= size < 16 else 0xc6) + struct.pack("<Q", word + size & MASK64)
     while len(body) < size - crc_size:
-        body += struct.pack("<Q", word)
         word = word + 0x9e3779b97f4a7c15 & MASK64
+        body += struct.pack("<Q", word)
     body = body[:size - crc_size]
     return body + struct.pack("<I", zlib.crc32(body)) if crc_size else body
 

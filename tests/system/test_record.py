@@ -48,7 +48,7 @@ def test_a_recording_holds_every_trigger_of_every_link(rodeo, tmp_path):
     assert len(chunks) == 24
     for of_link in chunks.values():
         assert [struct.unpack_from("<I", chunk)[0] for chunk in of_link] == list(range(500))
-        assert all(len(chunk) == 40 and chunk[7] == 0xC5 for chunk in of_link)
+        assert all(len(chunk) == 40 and chunk[7] == 0xC6 for chunk in of_link)
 
 
 def test_long_chunks_are_read_whole(rodeo, tmp_path):
