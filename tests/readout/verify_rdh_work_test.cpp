@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "formats/rdh_payload.h"
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t kSeed = 3;
 
-std::vector<std::byte> frame(std::uint32_t orbit, std::uint8_t link) {
+std::vector<std::byte> frame(std::uint32_t orbit, std::uint8_t link,
+                             std::uint32_t trigger = formats::rdh_trigger::kHeartbeat) {
   std::vector<std::byte> bytes(128);
   const formats::Rdh header = formats::RdhFields{.fee_id = link,
                                                  .offset_next = 128,
@@ -24,7 +26,7 @@ std::vector<std::byte> frame(std::uint32_t orbit, std::uint8_t link) {
                                                  .link_id = link,
                                                  .bc = 5,
                                                  .orbit = orbit,
-                                                 .trigger_type = formats::rdh_trigger::kHeartbeat,
+                                                 .trigger_type = trigger,
                                                  .stop = true}
                                   .header();
   header.write(bytes.data());
@@ -105,14 +107,58 @@ TEST(RdhExtractor, GivesOrbitBcidAndTriggerTypeOfTheFirstPage) {
   EXPECT_EQ(extractor->trigger_type(bytes), formats::rdh_trigger::kHeartbeat);
 }
 
-TEST(RdhExtractor, TimeFramesAreCountedOneByOne) {
-  auto extractor = make_rdh_extractor(256);
-  const auto bytes = frame(256 * 77 + 3, 0);
+constexpr std::uint32_t kBegin = formats::rdh_trigger::kHeartbeat | formats::rdh_trigger::kTimeFrame;
+
+// The number of a time frame by its first page; nothing if there is none.
+std::optional<std::uint32_t> number_of(TriggerExtractor& extractor, std::uint32_t orbit, std::uint32_t trigger) {
+  const auto bytes = frame(orbit, 0, trigger);
   const ChunkRun run{.data = bytes.data(), .size = 128, .stride = 128, .count = 1};
   std::uint32_t l1id = 0;
   std::uint16_t bcid = 0;
-  ASSERT_EQ(extractor->extract(run, 0, 1, &l1id, &bcid), 1u);
-  EXPECT_EQ(l1id, 77u);
+  return extractor.extract(run, 0, 1, &l1id, &bcid) == 1 ? std::optional(l1id) : std::nullopt;
+}
+
+TEST(RdhExtractor, TimeFramesAreCountedOneByOneFromTheRunsPhase) {
+  for (const std::uint32_t phase : {0U, 3U, 255U}) {
+    auto extractor = make_rdh_extractor(256);
+    for (std::uint32_t n = 77; n < 80; ++n) EXPECT_EQ(number_of(*extractor, 256 * n + phase, kBegin), n);
+  }
+}
+
+TEST(RdhExtractor, AFrameThatHasLostItsBeginKeepsItsNumber) {
+  for (const std::uint32_t first : {96U, 100U, 103U}) {  // of frames of 8 orbits
+    auto extractor = make_rdh_extractor(8);
+    EXPECT_EQ(number_of(*extractor, first, kBegin), 12U);
+    for (std::uint32_t orbit = 1; orbit < 8; ++orbit)
+      EXPECT_EQ(number_of(*extractor, first + 8 + orbit, formats::rdh_trigger::kHeartbeat), 13U)
+          << first << ", orbit " << orbit;
+    EXPECT_EQ(number_of(*extractor, first + 16, kBegin), 14U);
+  }
+}
+
+TEST(RdhExtractor, BeforeTheFirstBeginThereIsNoNumber) {
+  auto extractor = make_rdh_extractor(8);
+  EXPECT_EQ(number_of(*extractor, 103, formats::rdh_trigger::kHeartbeat), std::nullopt);
+  EXPECT_EQ(number_of(*extractor, 108, kBegin), 13U);
+}
+
+TEST(VerifyRdh, CountsTimeFramesFromTheRunsPhaseAndProvesNoneThatIsShort) {
+  std::vector<std::byte> two = frame(101, 0, kBegin);
+  const std::vector<std::byte> second = frame(102, 0);
+  two.insert(two.end(), second.begin(), second.end());
+  FragmentOfFrames whole;
+  whole.add(0, two);
+  whole.fragment.l1id = L1Id{50};
+  VerifyRdhWork work({.seed = kSeed, .orbits_per_frame = 2});
+  work.process(whole.fragment);
+  EXPECT_EQ(count(work, "verified_chunks"), 1u);
+  FragmentOfFrames cut;
+  cut.add(0, frame(103, 0, kBegin));
+  cut.fragment.l1id = L1Id{51};
+  work.process(cut.fragment);
+  EXPECT_EQ(count(work, "verified_chunks"), 1u);
+  EXPECT_EQ(count(work, "unfinished_frames"), 1u);
+  EXPECT_EQ(count(work, "mismatches"), 0u);
 }
 
 TEST(RdhExtractor, WhatIsNoHeaderIsMalformed) {

@@ -32,9 +32,11 @@ void VerifyRdhWork::process(Fragment& fragment) {
     if (finding != formats::RdhFrameFinding::good && finding != formats::RdhFrameFinding::fewer_orbits) {
       return wrong(wrong_chunks_, header.link_id);
     }
-    const std::uint32_t orbit = formats::Rdh::read(bytes.data()).orbit();
-    if (((orbit / settings_.orbits_per_frame) & kL1IdMask) != (fragment.l1id.value & kL1IdMask)) {
+    const auto number = numbers_.of(formats::Rdh::read(bytes.data()));
+    if (!number || (*number & kL1IdMask) != (fragment.l1id.value & kL1IdMask)) {
       wrong(wrong_triggers_, header.link_id);
+    } else if (finding == formats::RdhFrameFinding::fewer_orbits) {
+      unfinished_frames_.add(1);
     } else {
       verified_chunks_.add(1);
     }
@@ -47,6 +49,7 @@ std::vector<NamedCounter> VerifyRdhWork::counters() const {
       {"verified_chunks", verified_chunks_.get()},
       {"mismatches", wrong_chunks_.get() + duplicate_links_.get() + wrong_triggers_.get() + broken_fragments_.get()},
       {"flagged_chunks", flagged_chunks_.get()},
+      {"unfinished_frames", unfinished_frames_.get()},
       {"wrong_chunks", wrong_chunks_.get()},
       {"duplicate_links", duplicate_links_.get()},
       {"wrong_triggers", wrong_triggers_.get()},

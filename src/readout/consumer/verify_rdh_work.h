@@ -6,6 +6,7 @@
 
 #include "base/counters.h"
 #include "formats/provable.h"
+#include "formats/time_frame_numbers.h"
 #include "readout/consumer/first_wrong.h"
 #include "readout/consumer/link_table.h"
 #include "rodeo/consumer.h"
@@ -21,13 +22,14 @@ class VerifyRdhWork final : public FragmentWork {
     std::uint64_t seed = 1;
     std::uint32_t orbits_per_frame = 1;
   };
-  explicit VerifyRdhWork(Settings settings) : settings_(settings), provable_(settings.seed) {}
+  explicit VerifyRdhWork(Settings settings)
+      : settings_(settings), provable_(settings.seed), numbers_(settings.orbits_per_frame) {}
 
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
 
   /// verified_chunks, mismatches (the sum of what is wrong, by kind below), flagged_chunks (known to be damaged: not
-  /// compared), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments.
+  /// compared), unfinished_frames (right as far as they go, with fewer orbits than a frame: not verified), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments.
   std::vector<NamedCounter> counters() const override;
 
   static std::vector<Key> keys();
@@ -36,10 +38,11 @@ class VerifyRdhWork final : public FragmentWork {
  private:
   const Settings settings_;
   const formats::Provable provable_;
+  formats::TimeFrameNumbers numbers_;
   LinkTable links_;
   FirstWrong first_wrong_;
-  base::Gauge<std::uint64_t> verified_chunks_, flagged_chunks_, wrong_chunks_, duplicate_links_, wrong_triggers_,
-      broken_fragments_;
+  base::Gauge<std::uint64_t> verified_chunks_, flagged_chunks_, unfinished_frames_, wrong_chunks_, duplicate_links_,
+      wrong_triggers_, broken_fragments_;
 };
 
 }  // namespace rodeo::readout

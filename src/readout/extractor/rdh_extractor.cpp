@@ -1,6 +1,6 @@
 #include "readout/extractor/rdh_extractor.h"
 
-#include "formats/rdh.h"
+#include "formats/time_frame_numbers.h"
 #include "rodeo/settings.h"
 
 namespace rodeo::readout {
@@ -10,7 +10,7 @@ constexpr std::uint32_t kL1IdMask = 0xffffff;
 
 class RdhExtractor final : public TriggerExtractor {
  public:
-  explicit RdhExtractor(std::uint32_t orbits_per_frame) : orbits_per_frame_(orbits_per_frame) {}
+  explicit RdhExtractor(std::uint32_t orbits_per_frame) : numbers_(orbits_per_frame) {}
 
   TriggerFields fields() const override { return {.l1id_bits = 24, .has_bcid = true, .has_trigger_type = true}; }
 
@@ -21,7 +21,9 @@ class RdhExtractor final : public TriggerExtractor {
       if (chunk.size() < formats::kRdhBytes) return i;
       const formats::Rdh header = formats::Rdh::read(chunk.data());
       if (!header.plausible()) return i;
-      l1ids[i] = header.orbit() / orbits_per_frame_ & kL1IdMask;
+      const std::optional<std::uint32_t> number = numbers_.of(header);
+      if (!number) return i;
+      l1ids[i] = *number & kL1IdMask;
       bcids[i] = static_cast<std::uint16_t>(header.bc());
     }
     return n;
@@ -33,7 +35,7 @@ class RdhExtractor final : public TriggerExtractor {
   }
 
  private:
-  const std::uint32_t orbits_per_frame_;
+  formats::TimeFrameNumbers numbers_;
 };
 
 }  // namespace

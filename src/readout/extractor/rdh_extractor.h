@@ -8,7 +8,8 @@
 
 namespace rodeo::readout {
 
-/// The L1 id is the low 24 bits of orbit / orbits_per_frame, the BCID that of the first page, the trigger type its low eight bits.
+/// The L1 id is the low 24 bits of the frame's number (formats/time_frame_numbers.h), the BCID that of the first page, the trigger type its low eight
+/// bits. Frames that have lost their begin before the first that has one are malformed: nothing tells their number.
 std::unique_ptr<TriggerExtractor> make_rdh_extractor(std::uint32_t orbits_per_frame);
 
 void register_rdh_extractor(Registry& registry);

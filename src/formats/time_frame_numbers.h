@@ -1,0 +1,34 @@
+// Numbers of time frames: orbits are counted from the run's phase, the orbit modulo the frame's length at which its frames begin.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "formats/rdh.h"
+
+namespace rodeo::formats {
+
+/// One reader of the frames of one run. Frames of one orbit have no phase.
+class TimeFrameNumbers {
+ public:
+  explicit TimeFrameNumbers(std::uint32_t orbits_per_frame) : orbits_(orbits_per_frame) {
+    if (orbits_ == 1) phase_ = 0;
+  }
+
+  /// The number of the frame that this page is of, which need not be its first. The first page that begins a time frame tells the phase; before that the
+  /// number is not known.
+  std::optional<std::uint32_t> of(const Rdh& page) {
+    const bool begins = page.page_number() == 0 && (page.trigger_type() & rdh_trigger::kTimeFrame) != 0;
+    if (!phase_ && begins) phase_ = page.orbit() % orbits_;
+    if (!phase_) return std::nullopt;
+    return (page.orbit() - *phase_) / orbits_;
+  }
+
+ private:
+  const std::uint32_t orbits_;
+  std::optional<std::uint32_t> phase_;
+};
+
+}  // namespace rodeo::formats
