@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "formats/rdh.h"
 #include "input/card_ids.h"
 #include "input/generator_settings.h"
 #include "process/process_keys.h"
@@ -119,28 +120,64 @@ void number_consumers(const Table& readout, ReadoutSettings& out) {
   }
 }
 
-/// The generator's chunks do not fit into the builder's slices.
-void refuse_small_slices(const ReadoutSettings& settings, ConfigurationErrors& errors) {
-  if (settings.input.type != "generator" || settings.builder.type != "gbt") return;
-  try {
+/// What the source of an input sends, where the configuration says it.
+struct SentChunks {
+  std::string_view of;  ///< what to make smaller
+  std::size_t links = 0;
+  std::size_t longest = 0;
+};
+
+/// Payload and headers of the pages of a time frame, without what pads them.
+std::size_t rdh_frame_bytes(std::size_t payload, std::size_t page, std::size_t orbits) {
+  const std::size_t room = page - formats::kRdhBytes;
+  return orbits * (payload + ((payload + room - 1) / room + 1) * formats::kRdhBytes);
+}
+
+/// The generator, or the emulated cards of the same configuration.
+std::optional<SentChunks> sent_chunks(const Configuration& configuration, const ReadoutSettings& settings) {
+  if (settings.input.type == "generator") {
     const auto input = input::GeneratorSettings::from(settings.input.parameters);
+    return SentChunks{"readout.input.chunk_bytes", input.links.size(), input.size_max};
+  }
+  const Table* const emulator = configuration.table("emulator");
+  if (emulator == nullptr || settings.input.type != "card") return std::nullopt;
+  SentChunks sent;
+  for (const Table& card : emulator->tables("card")) {
+    const Parameters& keys = card.parameters();
+    const auto size = [&](std::string_view key) { return static_cast<std::size_t>(keys.integer(key)); };
+    const bool felix = keys.text("type") == "felix";
+    const std::size_t longest =
+        felix ? std::max(size("chunk_size"), size("chunk_size_max"))
+              : rdh_frame_bytes(size("frame_size"), size("page_size"),
+                                static_cast<std::size_t>(settings.input.parameters.integer("orbits_per_frame")));
+    if (longest > sent.longest) sent = {felix ? "chunk_size of the card" : "frame_size of the card", size("links"), longest};
+  }
+  return sent.longest > 0 ? std::optional(sent) : std::nullopt;
+}
+
+/// The chunks that are sent do not fit into the builder's slices.
+void refuse_small_slices(const Configuration& configuration, const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.builder.type != "gbt") return;
+  try {
+    const auto sent = sent_chunks(configuration, settings);
+    if (!sent) return;
     const auto builder = GbtSettings::from(settings.builder.parameters);
     for (const RobSettings& rob : settings.robs) {
-      const std::size_t links = rob.links.empty() ? input.links.size() : rob.links.size();
+      const std::size_t links = rob.links.empty() ? sent->links : rob.links.size();
       const std::size_t per_worker = builder.links_per_worker(links);
-      if (builder.workers > links || builder.chunks_per_slice(links, input.size_max) >= per_worker) continue;
-      const std::uint64_t slice = per_worker * (input.size_max + 8);
+      if (builder.workers > links || builder.chunks_per_slice(links, sent->longest) >= per_worker) continue;
+      const std::uint64_t slice = per_worker * (sent->longest + 8);
       const std::uint64_t all = slice * builder.workers * (builder.buffers != 0 ? builder.buffers : builder.window * 5 / 4);
       errors.push_back(
           {"readout.small_slices",
            fmt::format("chunks of up to {} bytes from {} do not fit into slices for readout.builder.chunk_size = {} with "
                        "max_extensions = {}",
-                       input.size_max, base::counted(per_worker, "link"), builder.chunk_bytes, builder.max_extensions),
+                       sent->longest, base::counted(per_worker, "link"), builder.chunk_bytes, builder.max_extensions),
            settings.builder.where.empty() ? settings.input.where : settings.builder.where,
            fmt::format(
                "set readout.builder.chunk_size = {} (slices then take {}; a smaller readout.builder.window takes less), or "
-               "make readout.input.chunk_bytes smaller",
-               input.size_max, base::format_size(all))});
+               "make {} smaller",
+               sent->longest, base::format_size(all), sent->of)});
       return;
     }
   } catch (const SetupError&) {
@@ -247,7 +284,7 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   process::refuse_bad_listen(*configuration.table("readout.metrics"), errors);
   refuse_other_ids(readout, out, errors);
   refuse_untold_resets(configuration, out, errors);
-  refuse_small_slices(out, errors);
+  refuse_small_slices(configuration, out, errors);
   follow_retention(*readout.table("builder"), out, errors);
   refuse_hasty_timeout(configuration, out, errors);
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);

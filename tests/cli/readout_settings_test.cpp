@@ -145,6 +145,22 @@ TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
   EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\ngroups = 1\n", "type = \"full\"\n")), "");
 }
 
+TEST(ReadoutSettings, ChunksOfAnEmulatedCardThatDoNotFitIntoSlicesAreRefused) {
+  const auto code = [](const std::string& card, const std::string& input, const std::string& builder) {
+    return first_code(
+        "[emulator]\n[[emulator.card]]\naddress = \"0000:3b:00.0\"\n" + card +
+        "[readout]\n[readout.input]\ntype = \"card\"\ncards = [\"0000:3b:00.0\"]\n" + input +
+        "[readout.builder]\ntype = \"gbt\"\ntimeout = \"1s\"\nwindow = 256\n" + builder +
+        "[readout.extractor]\ntype = \"rdh\"\norbits_per_frame = 8\n[[readout.rob]]\nsource_id = \"0x00610001\"\n");
+  };
+  const std::string cru = "type = \"cru\"\nframe_size = \"12KiB\"\n";
+  EXPECT_EQ(code(cru, "orbits_per_frame = 8\n", "chunk_size = 12000\n"), "readout.small_slices");
+  EXPECT_EQ(code(cru, "orbits_per_frame = 8\n", "chunk_size = \"208KiB\"\n"), "");
+  EXPECT_EQ(code(cru, "orbits_per_frame = 1\n", "chunk_size = 13000\n"), "");
+  EXPECT_EQ(code("type = \"felix\"\nchunk_size = 5000\n", "", "chunk_size = 64\n"), "readout.small_slices");
+  EXPECT_EQ(code("type = \"felix\"\nchunk_size = 5000\n", "", "chunk_size = 5000\n"), "");
+}
+
 TEST(ReadoutSettings, ResetsOfAnEmulatedCardThatNobodyCanTellAreRefused) {
   const auto with = [](const std::string& bits, const std::string& builder, const std::string& trigger) {
     const auto plan =
@@ -161,8 +177,9 @@ TEST(ReadoutSettings, ResetsOfAnEmulatedCardThatNobodyCanTellAreRefused) {
 
 TEST(ReadoutSettings, ATimeoutThatIsOverBeforeACardSendsItsBlocksIsRefused) {
   const auto with = [](const std::string& timeout, const std::string& card) {
-    return load("[readout.input]\ntype = \"card\"\ncards = [\"3b:00.0\"]\n[readout.builder]\ntimeout = \"" + timeout +
-                "\"\n[[readout.rob]]\nsource_id = \"0x610001\"\n[[emulator.card]]\naddress = \"3b:00.0\"\n" + card);
+    return load(
+        "[readout.input]\ntype = \"card\"\ncards = [\"3b:00.0\"]\n[readout.builder]\nchunk_size = \"70KiB\"\ntimeout = \"" +
+        timeout + "\"\n[[readout.rob]]\nsource_id = \"0x610001\"\n[[emulator.card]]\naddress = \"3b:00.0\"\n" + card);
   };
   const auto plan = with("10ms", "type = \"felix\"\nflush = \"10ms\"\n");
   ASSERT_FALSE(plan);
