@@ -83,7 +83,7 @@ struct Rows {
   }
 };
 
-/// What the tables show and nobody looks for: a link that was trained to less than the card has, and registers that are not read.
+/// What is easy to miss in the tables: a link that was trained to less than the card has, and registers that are not read.
 void say_what_is_wrong(AskedCards& cards, const std::vector<Group>& groups,
                        const std::vector<std::vector<std::vector<Measurement>>>& measured) {
   const auto number = [](const Measurement& one, std::string_view field) {
@@ -122,6 +122,7 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
     }
     return {};
   });
+  if (first) say_what_is_wrong(cards, groups, measured);
   std::vector<Rows> all(groups.size());
   for (std::size_t number = 0; number < cards.size(); ++number) {
     if (cards.failed(number)) continue;
@@ -137,7 +138,6 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
             entry.function.address.text(), card::name_of(entry.type));
     }
   }
-  if (first) say_what_is_wrong(cards, groups, measured);
   const auto outcome = cards.outcome();
   if (!outcome) return outcome;
   if (options.format == OutputFormat::json) {

@@ -118,7 +118,7 @@ def test_the_name_that_was_given_is_the_name_that_is_wrong(cards):
     (["ctp", "--eox", "--status"], "one at a time"),
     (["ctp", "--trigger-mode", "periodic", "--bc", 5], "--bc is for mode fixed"),
     (["ctp", "--status", "--hbkeep", 3], "another option says what to set"),
-    (["userlogic", "--register-map", "4.0", "--status"], "is no register map that is known here"),
+    (["reg", "read", "--register-map", "4.0", "temperature"], "is no register map that is known here"),
     (["bench", "bar", "--cycles", 5, "--time", "1s"], "leave out one"),
     (["config", "--all", "--set", "cru_id=1"], "--all is all cards"),
 ])

@@ -39,7 +39,7 @@ class MappedRegister {
   volatile Word* place_ = nullptr;
 };
 
-/// A mapped part of a region. Who mapped it owns it.
+/// A mapped part of a region. It belongs to the object that mapped it.
 class MappedRegisters {
  public:
   MappedRegisters() = default;
