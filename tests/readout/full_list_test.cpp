@@ -90,7 +90,7 @@ TEST(FullBuilder, IdsThatTheListDoesNotHaveCostTheirChunksWhereWhatWaitsBehindTh
 }
 
 TEST(FullBuilder, TimeGoesOnWhereASilentGroupKeepsTheListAndWhatWaitsKeepsAllPages) {
-  constexpr std::uint32_t kEvents = kMoreThanRemembered - 10;
+  constexpr std::uint32_t kEvents = kMoreThanRemembered;
   FullFixture fixture(2, 2, {.timeout = std::chrono::milliseconds{1}, .window = 64, .trigger_list = true});
   fixture.input.set_pages(16);
   fixture.push_triggers(kMoreThanRemembered);

@@ -11,7 +11,7 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kAskedBytes = 256;
-// Time-outs without a page: so long the list is waited for where pages are out. A silent group's events are opened after one, and closed after two.
+// Time-outs in which it has not moved: so long the list is waited for where pages are out. A silent group's events are opened after one, and closed after two.
 constexpr std::uint64_t kListPatience = 8;
 
 }  // namespace
@@ -305,6 +305,7 @@ void FullWorker::poll_list() {
     more = read != 0 && read == unread.size();
   }
   mark(WaitsFor::nothing);
+  if (any) list_moved_at_ = event_clock_;
   page_time_ns_ = base::steady_now_ns();
   const bool held = !list_->unread(settings_.index).empty();
   for (const auto& group : groups_) {
@@ -340,7 +341,8 @@ bool FullWorker::let_go() {
     more(most, static_cast<LinkIndex>(link));
     if (list_ != nullptr && waits_for_itself(*places_[link].group)) more(most_of_itself, static_cast<LinkIndex>(link));
   }
-  if (list_ != nullptr && !most_of_itself && event_clock_ < fed_at_ + kListPatience * settings_.timeout_ns) return false;
+  const bool list_may_tell = event_clock_ < list_moved_at_ + kListPatience * settings_.timeout_ns;
+  if (list_ != nullptr && !most_of_itself && list_may_tell) return false;
   Group& astray = **std::ranges::max_element(groups_, {}, [](const auto& group) { return group->strays(); });
   if (!most_of_itself && astray.strays() > (most ? waiting_.size(*most) : 0)) {
     const ChunkView stray = astray.last_stray();

@@ -99,7 +99,8 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   RecyclePool<FullFragment> pool_;
   base::Arena copy_memory_;
   bool copying_ = false;
-  std::uint64_t fed_at_ = 0;  // event clock when the last page came
+  std::uint64_t fed_at_ = 0;         // event clock when the last page came
+  std::uint64_t list_moved_at_ = 0;  // the same of the last entries of the list
   FragmentCounters fragment_counters_;
 };
 

@@ -27,14 +27,15 @@ class Turns {
   }
 
   /// Whose event this was that did not come: of the link that brought the last of this turn, unless its habit is another turn by now (numbers of a
-  /// later segment are dealt anew). Else of the one that has been silent for longest, of those whose turn it may be.
+  /// later segment are dealt anew). Else of the one that has been silent for longest, of those whose turn it may be if there are such.
   std::uint32_t likely_link(Sequence number) const {
     const Owner& owner = owners_[number % owners_.size()];
     if (owner.known && links_[owner.link].may_have(number)) return owner.link;
-    std::uint32_t likely = owner.link;
-    for (std::uint32_t link = 0; link < links_.size(); ++link) {
-      if (!links_[link].may_have(number)) continue;
-      if (!links_[likely].may_have(number) || links_[link].last < links_[likely].last) likely = link;
+    std::uint32_t likely = 0;
+    for (std::uint32_t link = 1; link < links_.size(); ++link) {
+      const bool may = links_[link].may_have(number);
+      const bool another_may = links_[likely].may_have(number);
+      if (may == another_may ? links_[link].last < links_[likely].last : may) likely = link;
     }
     return likely;
   }
