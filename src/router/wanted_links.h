@@ -10,7 +10,8 @@
 namespace rodeo::router {
 
 /// One thread. `wanted(link)` says whether somebody wants a link now, `tell(link, wanted)` passes it on to the stream. A link that was wanted is read on, and so
-/// counted, until the stream has no page for the moment, or for `grace`: a run that ends with a backlog can then say where its chunks went.
+/// counted, until the stream has had no page for half a second - a card may have a queue of its own, which comes when there is room again -, or for `grace`: a run
+/// that ends with a backlog can then say where its chunks went.
 class WantedLinks {
  public:
   WantedLinks(std::size_t links, std::uint64_t grace_ns) : told_(links, true), grace_ns_(grace_ns) {}
@@ -25,7 +26,7 @@ class WantedLinks {
         told_[i] = true;
       } else if (told_[i]) {
         waits_ = true;
-        since_ns_ = now_ns;
+        since_ns_ = page_ns_ = now_ns;
       }
     }
     if (!begun_) leave_out(wanted, tell);
@@ -35,10 +36,13 @@ class WantedLinks {
   /// After each poll. `empty`: the stream had no page.
   template <typename Wanted, typename Tell>
   void polled(bool empty, std::uint64_t now_ns, Wanted&& wanted, Tell&& tell) {
-    if (waits_ && (empty || now_ns - since_ns_ > grace_ns_)) leave_out(wanted, tell);
+    if (!empty) page_ns_ = now_ns;
+    if (waits_ && (now_ns - page_ns_ > kQuietNs || now_ns - since_ns_ > grace_ns_)) leave_out(wanted, tell);
   }
 
  private:
+  static constexpr std::uint64_t kQuietNs = 500'000'000;
+
   template <typename Wanted, typename Tell>
   void leave_out(Wanted&& wanted, Tell&& tell) {
     waits_ = false;
@@ -54,7 +58,8 @@ class WantedLinks {
   std::vector<bool> told_;  // as the stream knows it; at first it has all
   std::uint64_t grace_ns_;
   std::uint64_t since_ns_ = 0;
-  bool waits_ = false;  // some link is told as wanted that nobody wants
+  std::uint64_t page_ns_ = 0;  // the last page since then
+  bool waits_ = false;         // some link is told as wanted that nobody wants
   bool begun_ = false;
 };
 

@@ -132,24 +132,6 @@ def test_a_run_goes_on_with_the_next_life_of_what_was_killed_and_loses_nothing(r
     proven(row["files"])
 
 
-@pytest.mark.slow
-def test_a_run_that_is_stopped_with_a_backlog_says_where_its_chunks_are(room):
-    """A supervisor that stands still fills nodes, readouts, router and card; then it is gone for good, and readouts leave what the router has for them."""
-    room.acknowledge_all()
-    room.command("start", run_type="test")
-    pid = room.pid("supervisor")
-    os.kill(pid, signal.SIGSTOP)
-    room.until(lambda document: document["numbers"]["trigger_rate_hz"] == 0 and document["numbers"]["dead_time_fraction"] == 1, "all is full")
-    stopping = room.order("stop")
-    room.until(lambda document: document["state"] == "STOPPING", "the stop has begun")
-    os.kill(pid, signal.SIGKILL)
-    done = stopping.result(scaled(300))
-    assert done["condition"] == "INCOMPLETE", done["reasons"]
-    assert done["lost"].get("router_no_subscriber", 0) + done["lost"].get("router_undelivered", 0) > 0
-    assert done["sent"] == done["built"] + sum(done["lost"].values())
-    room.until_state("READY")
-
-
 @pytest.fixture(scope="module")
 def page(room, browser):
     served = Served(room)

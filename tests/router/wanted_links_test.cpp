@@ -9,7 +9,8 @@
 namespace rodeo::router {
 namespace {
 
-constexpr std::uint64_t kGrace = 1000;
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kGrace = 5000 * kMs;
 
 /// Two links, and what the stream is told of them.
 struct Links {
@@ -46,15 +47,18 @@ TEST(WantedLinks, WhatASubscriberLeftBehindIsReadBeforeItsLinksAreLeftOut) {
   Links links;
   links.change({0, 1});
   EXPECT_EQ(links.change({}, 5), "");
-  EXPECT_EQ(links.polled(false, 6), "");
-  EXPECT_EQ(links.polled(true, 7), "0-1-");
-  EXPECT_EQ(links.polled(true, 8), "");
+  EXPECT_EQ(links.polled(true, 400 * kMs), "");
+  EXPECT_EQ(links.polled(false, 450 * kMs), "") << "what stood in the card comes later";
+  EXPECT_EQ(links.polled(true, 950 * kMs), "");
+  EXPECT_EQ(links.polled(true, 951 * kMs), "0-1-");
+  EXPECT_EQ(links.polled(true, 960 * kMs), "");
 }
 
 TEST(WantedLinks, AStreamThatNeverIsEmptyIsReadOnForNoLongerThanGrace) {
   Links links;
   links.change({0});
   links.change({}, 5);
+  EXPECT_EQ(links.polled(false, 4 * kGrace / 5), "");
   EXPECT_EQ(links.polled(false, 5 + kGrace), "");
   EXPECT_EQ(links.polled(false, 6 + kGrace), "0-");
 }
@@ -64,9 +68,9 @@ TEST(WantedLinks, WhatIsWantedAgainMeanwhileWasNeverLeftOut) {
   links.change({0});
   links.change({});
   EXPECT_EQ(links.change({0}), "");
-  EXPECT_EQ(links.polled(true), "");
-  links.change({});
-  EXPECT_EQ(links.polled(true), "0-");
+  EXPECT_EQ(links.polled(true, 600 * kMs), "");
+  links.change({}, 700 * kMs);
+  EXPECT_EQ(links.polled(true, 1201 * kMs), "0-");
   EXPECT_EQ(links.change({0, 1}), "0+1+");
 }
 
