@@ -443,7 +443,7 @@ class ScenarioRun : private readout::EventBcids {
     raise(of, of.oldest + 1);
     if (const auto stray = strays_.find(of.oldest); stray != strays_.end()) {
       of.open[of.oldest].chunks[stray->second.first] = stray->second.second;
-      of.open[of.oldest].doubtful = true;
+      of.open[of.oldest].doubtful = !turns_.dealt_anew(of.oldest);
       fate_[stray->second.second] = "event";
       strays_.erase(stray);
       events_.add(of.oldest);

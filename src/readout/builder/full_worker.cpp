@@ -179,7 +179,7 @@ void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
     const Sequence sequence = group.events.oldest();
     if (const auto stray = group.take_stray(sequence)) {
       group.events.add(sequence);
-      build(group, sequence, *stray, slot_flag::kDoubtfulId);
+      build(group, sequence, *stray, group.turns.dealt_anew(sequence) ? 0 : slot_flag::kDoubtfulId);
       stray->page->drop();
       continue;
     }

@@ -1,5 +1,5 @@
 // Whose turn an event is, in a group of FULL-mode links that carry the events of one stream in turn. A link that brings an event of another's
-// turn may have a counter that is wrong: its chunk strays. It is built, flagged, only if the link whose turn it was does not bring the event.
+// turn may have a counter that is wrong: its chunk strays. It is built only if the link whose turn it was does not bring the event, and flagged unless the events are dealt anew.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,16 @@ class Turns {
                          habit.last % owners_.size() == number % owners_.size() &&
                          number - habit.last <= kHabit * habit.step;
     if (!another) owner = {static_cast<std::uint32_t>(link), true};
-    links_[link].follow(number);
+    Habit& own = links_[link];
+    if (own.times >= kHabit && own.last % owners_.size() != number % owners_.size()) own.strayed = number;
+    own.follow(number);
     return another;
+  }
+
+  /// The link whose turn this was has left it, too, close by: the events are dealt anew, as where a recording begins again.
+  bool dealt_anew(Sequence number) const {
+    const Sequence strayed = links_[owners_[number % owners_.size()].link].strayed;
+    return strayed != 0 && strayed <= number + owners_.size() && number <= strayed + kHabit * owners_.size();
   }
 
   /// Whose event this was that did not come: of the link that brought the last of this turn, unless its habit is another turn by now (numbers of a
@@ -48,6 +56,7 @@ class Turns {
 
   struct Habit {
     Sequence last = 0;
+    Sequence strayed = 0;  // the last event with which it left a turn that it had long kept to
     std::uint64_t step = 0;
     std::uint16_t times = 0;
     bool removed = false;
