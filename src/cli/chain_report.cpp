@@ -155,6 +155,37 @@ bool adds_up(const Json& chunks) {
   return known == count(member(chunks, "sent"));
 }
 
+/// Bytes of chunks: what came to the readouts is built, or lost by a reason; and where no chunk was lost on the network, all that routers published came.
+/// What a process does not tell, as a plug-in's builder, is not held against the others.
+Json bytes_of(const ChainRun& run) {
+  const Reports readouts(run, "readout");
+  const Reports routers(run, "router");
+  const auto all_tell = [](const Reports& reports, std::string_view key) {
+    return reports.complete() && std::ranges::all_of(reports.all(), [&](const ChainProcess* one) {
+             return at(one->report, {"bytes", key}).is_number();
+           });
+  };
+  const Json in = readouts.sum({"bytes", "in"});
+  const Json published = routers.sum({"bytes", "published"});
+  const Json built = readouts.sum({"bytes", "built"});
+  Json lost = readouts.sums({"bytes", "lost"});
+  std::uint64_t known = count(built);
+  for (const auto& [reason, bytes] : lost.members()) known += count(bytes);
+  double missing = readouts.sum({"input", "network_lost"}).number() + routers.sum({"chunks", "pending"}).number();
+  for (const char* const what : {"network_cut_chunks", "network_cut_off", "network_bad_pages"})
+    missing += readouts.sum({"input", what}).number();
+  const bool built_hold = !all_tell(readouts, "built") || known == count(in);
+  const bool way_holds =
+      !all_tell(routers, "published") || !all_tell(readouts, "in") || missing > 0 || count(published) == count(in);
+  return Json::object({{"in", in},
+                       {"published", all_tell(routers, "published") ? published : Json()},
+                       {"built", built},
+                       {"lost", std::move(lost)},
+                       {"adds_up", built_hold && way_holds},
+                       {"payload", readouts.sum({"bytes", "payload"})},
+                       {"written", Reports(run, "recorder").sum({"bytes", "files"})}});
+}
+
 /// Events, from trigger to file.
 Json farm_of(const ChainRun& run) {
   const Reports supervisors(run, "supervisor");
@@ -267,7 +298,8 @@ Condition condition_of(const ChainRun& run, const Json& report) {
     all.push_back(Condition::incomplete);
   // The sums of what was cut short cannot hold.
   const bool aborted = std::ranges::find(all, Condition::aborted) != all.end();
-  const bool holds = adds_up(member(report, "chunks")) && member(farm, "adds_up").boolean();
+  const bool holds =
+      adds_up(member(report, "chunks")) && at(report, {"bytes", "adds_up"}).boolean() && member(farm, "adds_up").boolean();
   if (!holds && !aborted) all.push_back(Condition::wrong);
   if (at(report, {"verified", "mismatches"}).number() > 0) all.push_back(Condition::wrong);
   return std::ranges::max(all, {}, badness);
@@ -305,9 +337,7 @@ Json chain_report(const ChainRun& run) {
   fragments["rate_hz"] = readouts.sum({"fragments", "rate_hz"});
   out["fragments"] = std::move(fragments);
   out["farm"] = farm_of(run);
-  out["bytes"] = Json::object({{"in", readouts.sum({"bytes", "in"})},
-                               {"payload", readouts.sum({"bytes", "payload"})},
-                               {"written", recorders.sum({"bytes", "files"})}});
+  out["bytes"] = bytes_of(run);
   out["latency_us"] = Json::object({{"p50", readouts.largest({"latency_us", "p50"})},
                                     {"p99", readouts.largest({"latency_us", "p99"})},
                                     {"max", readouts.largest({"latency_us", "max"})}});
@@ -363,6 +393,11 @@ std::string chain_report_text(const Json& report) {
   out += fmt::format("  chunks      {:.0f} sent = {:.0f} in fragments + lost: {}{}\n", number("chunks", "sent"),
                      number("chunks", "built"), lost.empty() ? "0" : fmt::format("{}", fmt::join(lost, ", ")),
                      adds_up(member(report, "chunks")) ? "" : "   THIS DOES NOT ADD UP");
+  double bytes_lost = 0;
+  for (const auto& [reason, bytes] : at(report, {"bytes", "lost"}).members()) bytes_lost += bytes.number();
+  out += fmt::format("  bytes       {:.0f} in = {:.0f} built + {:.0f} lost{}\n", number("bytes", "in"),
+                     number("bytes", "built"), bytes_lost,
+                     at(report, {"bytes", "adds_up"}).boolean() ? "" : "   THIS DOES NOT ADD UP");
   out += fmt::format("  fragments   {:.0f}, {:.0f} incomplete\n", number("fragments", "built"),
                      number("fragments", "incomplete"));
   out += fmt::format(

@@ -193,7 +193,7 @@ std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
                      .links = std::move(parts[e].indices),
                      .place = channels_[e].place});
   }
-  streams_.push_back(std::make_unique<CardStream>(std::move(walks)));
+  streams_.push_back(std::make_unique<CardStream>(std::move(walks), settings_.max_chunk_bytes));
   return std::make_unique<StreamHandle>(*streams_.back());
 }
 
@@ -207,7 +207,7 @@ std::unique_ptr<DataStream> CardInput::open_trigger_list() {
                    .decoder = decoder(*brings, std::span(&*settings_.trigger_elink, 1)),
                    .links = {0},
                    .place = brings->place});
-  lists_.push_back(std::make_unique<CardStream>(std::move(walks)));
+  lists_.push_back(std::make_unique<CardStream>(std::move(walks), settings_.max_chunk_bytes));
   return std::make_unique<StreamHandle>(*lists_.back());
 }
 
@@ -288,9 +288,11 @@ void CardInput::stop() {
 
 std::vector<NamedCounter> CardInput::counters() const {
   std::uint64_t sent = 0;
+  std::uint64_t sent_bytes = 0;
   std::vector<NamedCounter> anomalies;
   for (const auto& stream : streams_) {
     sent += stream->counters().chunks;
+    sent_bytes += stream->counters().bytes;
     for (const NamedCounter& counter : stream->decoder_counters()) base::add_counter(anomalies, counter);
   }
   std::uint64_t bytes = 0;
@@ -300,7 +302,7 @@ std::vector<NamedCounter> CardInput::counters() const {
     links_down += channel.outages->links();
     if (channel.spans->ended()) lost += channel.spans->lost_packets();
   }
-  std::vector<NamedCounter> all{{"sent", sent}, {"card_bytes", bytes}};
+  std::vector<NamedCounter> all{{"sent", sent}, {"sent_bytes", sent_bytes}, {"card_bytes", bytes}};
   // A card whose data do not end by themselves is cut off by right.
   const auto cut_off = [](const Channel& channel) { return channel.spans->ended() && channel.spans->cut_off(); };
   if (const auto cards = std::ranges::count_if(channels_, cut_off); settings_.start_generator && cards > 0)

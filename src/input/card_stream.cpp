@@ -15,7 +15,7 @@ constexpr std::uint64_t kClockLeadNs = 2'000'000;
 
 }  // namespace
 
-CardStream::CardStream(std::vector<Walk> walks) {
+CardStream::CardStream(std::vector<Walk> walks, std::uint32_t max_chunk_bytes) : max_chunk_bytes_(max_chunk_bytes) {
   formats::DecodeBuffer::Capacity room;
   for (Walk& walk : walks) {
     for (const auto& wanted : {walk.decoder->room(), walk.decoder->finish_room()}) {

@@ -8,6 +8,7 @@
 
 #include "card/numa.h"
 #include "input/card_spans.h"
+#include "input/chunk_limit.h"
 #include "input/delivered.h"
 #include "input/free_list.h"
 #include "input/span_decoder.h"
@@ -15,7 +16,7 @@
 
 namespace rodeo::input {
 
-class CardStream final : public DataStream {
+class CardStream final : public DataStream, public ChunkLimit {
  public:
   /// One card of this stream: where its spans come from, who decodes them, and the stream's index of each of the decoder's links.
   struct Walk {
@@ -25,7 +26,8 @@ class CardStream final : public DataStream {
     card::ReaderPlace place = {};  ///< of whoever polls
   };
 
-  explicit CardStream(std::vector<Walk> walks);
+  /// `max_chunk_bytes`: that the decoders join.
+  explicit CardStream(std::vector<Walk> walks, std::uint32_t max_chunk_bytes = 64U << 10);
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
@@ -39,6 +41,7 @@ class CardStream final : public DataStream {
   bool source_ended(std::uint32_t source) const override { return positions_[source].finished; }
   void hold(std::uint32_t source, bool held) override { positions_[source].held = held; }
   void want(LinkIndex link, bool wanted) override;
+  std::uint32_t max_chunk_bytes() const override { return max_chunk_bytes_; }
 
   std::vector<NamedCounter> decoder_counters() const;
 
@@ -63,6 +66,7 @@ class CardStream final : public DataStream {
   bool look_around();
   void advance_clock();
 
+  const std::uint32_t max_chunk_bytes_;
   std::vector<Position> positions_;
   std::vector<std::uint32_t> card_of_;  // position of each link
   std::size_t turn_ = 0;

@@ -50,14 +50,20 @@ void EventFileInput::stop() {
 
 std::vector<NamedCounter> EventFileInput::counters() const {
   std::uint64_t sent = 0;
+  std::uint64_t sent_bytes = 0;
   std::uint64_t not_restamped = 0;
   std::uint64_t events = 0;
   for (const auto& stream : streams_.of_links()) {
     sent += stream->counters().chunks;
+    sent_bytes += stream->counters().bytes;
     not_restamped += stream->not_restamped();
     events = std::max(events, stream->played_events());
   }
-  return {{"sent", sent}, {"events", events}, {"not_restamped", not_restamped}, {"damaged", files_.damaged()}};
+  return {{"sent", sent},
+          {"sent_bytes", sent_bytes},
+          {"events", events},
+          {"not_restamped", not_restamped},
+          {"damaged", files_.damaged()}};
 }
 
 std::string EventFileInput::failure() const { return failure_of(files_.check()); }

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/counters.h"
 #include "formats/full_event.h"
+#include "input/chunk_limit.h"
 #include "input/delivered.h"
 #include "input/event_playback.h"
 #include "input/free_list.h"
@@ -20,7 +21,7 @@
 namespace rodeo::input {
 
 /// Runs point into page memory, into which the chunks of a few events are copied, link by link.
-class EventStream final : public DataStream {
+class EventStream final : public DataStream, public ChunkLimit {
  public:
   /// `link_ids[i]` is link i of the stream; none: the stream is the trigger's own list, one packet of each L1 id. Throws SetupError.
   EventStream(const PlayedFiles& files, const EventPlayback& playback, std::span<const std::uint32_t> link_ids);
@@ -31,6 +32,7 @@ class EventStream final : public DataStream {
   /// The time of the last event that was delivered, and that of now while nothing more is due. As fast as they are taken: events at 100 kHz.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
+  std::uint32_t max_chunk_bytes() const override { return static_cast<std::uint32_t>(page_bytes_); }
 
   /// Chunks that a loop could not rewrite.
   std::uint64_t not_restamped() const { return not_restamped_.get(); }

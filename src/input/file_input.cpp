@@ -70,11 +70,13 @@ void FileInput::stop() {
 
 std::vector<NamedCounter> FileInput::counters() const {
   std::uint64_t sent = 0;
+  std::uint64_t sent_bytes = 0;
   std::uint64_t not_restamped = 0;
   std::uint64_t foremost = 0;
   std::vector<NamedCounter> anomalies;
   for (const auto& stream : streams_.of_links()) {
     sent += stream->counters().chunks;
+    sent_bytes += stream->counters().bytes;
     not_restamped += stream->not_restamped();
     foremost = std::max(foremost, stream->played_bytes());
     for (const NamedCounter& one : base::named_counters(stream->block_counters(), formats::kBlockCounterInfo, tells))
@@ -82,8 +84,10 @@ std::vector<NamedCounter> FileInput::counters() const {
   }
   const double events = static_cast<double>(foremost) / static_cast<double>(recording_.blocks().size()) *
                         static_cast<double>(recording_.events());
-  std::vector<NamedCounter> all{
-      {"sent", sent}, {"events", static_cast<std::uint64_t>(events)}, {"not_restamped", not_restamped}};
+  std::vector<NamedCounter> all{{"sent", sent},
+                                {"sent_bytes", sent_bytes},
+                                {"events", static_cast<std::uint64_t>(events)},
+                                {"not_restamped", not_restamped}};
   std::uint64_t damaged = 0;
   for (const NamedCounter& one : recording_.damage()) damaged += one.value;
   all.push_back({"damaged", damaged});

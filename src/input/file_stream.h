@@ -12,6 +12,7 @@
 #include "base/counters.h"
 #include "formats/block_decoder.h"
 #include "formats/provable.h"
+#include "input/chunk_limit.h"
 #include "input/delivered.h"
 #include "input/free_list.h"
 #include "input/recording.h"
@@ -38,7 +39,7 @@ struct Playback {
 };
 
 /// Runs point into the mapped file, which nobody may write; when looping, into copies in page memory.
-class FileStream final : public DataStream {
+class FileStream final : public DataStream, public ChunkLimit {
  public:
   /// `elinks[i]` is the number in block headers of link i, `link_ids[i]` what stands in its provable chunks. Throws SetupError.
   FileStream(const Recording& recording, const Playback& playback, std::span<const std::uint16_t> elinks,
@@ -52,6 +53,7 @@ class FileStream final : public DataStream {
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
+  std::uint32_t max_chunk_bytes() const override { return recording_.max_chunk_bytes(); }
 
   const formats::BlockCounters& block_counters() const { return decoder_.counters(); }
   /// Chunks whose L1 id is not one of the recording's and stayed as it was.

@@ -160,4 +160,10 @@ std::uint64_t Generator::chunks_sent() const {
   return sum;
 }
 
+std::uint64_t Generator::bytes_sent() const {
+  std::uint64_t sum = 0;
+  for (const auto& feed : feeds_) sum += feed->stream().bytes_sent();
+  return sum;
+}
+
 }  // namespace rodeo::input

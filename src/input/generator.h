@@ -51,6 +51,7 @@ class Generator {
 
   /// Chunks in closed pages; any thread.
   std::uint64_t chunks_sent() const;
+  std::uint64_t bytes_sent() const;
 
  private:
   bool busy();

@@ -87,7 +87,7 @@ void InternalDataGenerator::run() {
 }
 
 std::vector<NamedCounter> InternalDataGenerator::counters() const {
-  std::vector<NamedCounter> all{{"sent", generator_.chunks_sent()}};
+  std::vector<NamedCounter> all{{"sent", generator_.chunks_sent()}, {"sent_bytes", generator_.bytes_sent()}};
   const auto counted =
       base::named_counters(generator_.counters(), kGeneratorCounters, [](GeneratorCounter) { return true; });
   all.insert(all.end(), counted.begin(), counted.end());

@@ -40,6 +40,9 @@ const Settings<NetworkInputSettings>& network_input_table() {
       setting(&K::secret_file, "secret_file", "File with the secret that publishers ask for. Only its owner may read it."),
       setting(&K::pages, "pages", "Pages that may be under way from one publisher to one worker.",
               {.minimum = 4, .maximum = 4096}),
+      setting(&K::max_chunk_bytes, "max_chunk",
+              "Longer chunks are cut and marked. 0: as long as those of the publishers may be, as they say on the bus.",
+              {.maximum = 256.0 * (1 << 20), .unit = Unit::bytes}),
       setting(&K::monitor, "monitor", "Rather lose chunks than make publishers wait."),
       setting(&K::unbuffered, "unbuffered", "Publishers send each run at once: less latency, more work."),
       setting(&K::wait, "wait",
@@ -155,6 +158,18 @@ std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
   return open(publishers, false);
 }
 
+// Of these publishers' links.
+std::uint32_t NetworkInput::longest_chunk(const std::vector<NetworkStream::Publisher>& publishers) const {
+  if (settings_.max_chunk_bytes != 0) return settings_.max_chunk_bytes;
+  std::uint32_t longest = 1;
+  for (const NetworkStream::Publisher& publisher : publishers) {
+    const transport::BusEntry* const entry = publisher_of(entries_, publisher.links.front());
+    const bool says = entry != nullptr && entry->max_chunk_bytes != 0;
+    longest = std::max(longest, says ? entry->max_chunk_bytes : NetworkStream::kMostChunkBytes);
+  }
+  return longest;
+}
+
 std::unique_ptr<DataStream> NetworkInput::open_trigger_list() {
   const auto list = std::ranges::find_if(entries_, &transport::BusEntry::trigger_list);
   if (list == entries_.end()) return nullptr;
@@ -175,7 +190,7 @@ std::unique_ptr<DataStream> NetworkInput::open(const std::vector<NetworkStream::
                                                .trigger_list = trigger_list};
   const auto silence = static_cast<std::uint64_t>(settings_.silence.count());
   auto& streams = trigger_list ? lists_ : streams_;
-  streams.push_back(std::make_unique<NetworkStream>(settings, publishers, silence));
+  streams.push_back(std::make_unique<NetworkStream>(settings, publishers, silence, longest_chunk(publishers)));
   streams.back()->give_up_after(settings_.wait);
   return std::make_unique<StreamHandle>(*streams.back());
 }
@@ -208,6 +223,7 @@ std::vector<NamedCounter> NetworkInput::counters() const {
     const NetworkCounts& counts = stream.counts();
     for (const auto& [name, value] : {std::pair{"network_lost", counts.lost_chunks.get()},
                                       {"network_cut_chunks", counts.cut_chunks.get()},
+                                      {"network_cut_bytes", counts.cut_bytes.get()},
                                       {"network_lost_pages", counts.lost_pages.get()},
                                       {"network_repeated_pages", counts.repeated_pages.get()},
                                       {"network_bad_pages", counts.bad_pages.get()},
@@ -217,6 +233,7 @@ std::vector<NamedCounter> NetworkInput::counters() const {
   };
   for (const auto& stream : streams_) {
     base::add_counter(all, {"sent", stream->counters().chunks});
+    base::add_counter(all, {"sent_bytes", stream->counters().bytes});
     count(*stream, "");
   }
   for (const auto& list : lists_) count(*list, "list_");

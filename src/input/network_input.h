@@ -22,6 +22,7 @@ struct NetworkInputSettings {
   std::string provider = "auto";
   std::filesystem::path secret_file;
   std::uint32_t pages = 64;
+  std::uint32_t max_chunk_bytes = 0;  ///< 0: what the publishers announce
   bool monitor = false;
   bool unbuffered = false;
   std::chrono::nanoseconds wait = std::chrono::seconds{10};
@@ -49,12 +50,13 @@ class NetworkInput final : public DataInput {
   /// Everybody that it reads from has been reached since start(): what is sent from then on comes here. Stays true. Any thread.
   bool connected() const;
 
-  /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came),
+  /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came), "network_cut_bytes",
   /// "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections", "network_cut_off" (publishers that ended without a word);
   /// of the trigger's lists all but "sent", as "list_network_lost"; "upstream_...": what routers say with their end that they have lost.
   std::vector<NamedCounter> counters() const override;
 
  private:
+  std::uint32_t longest_chunk(const std::vector<NetworkStream::Publisher>& publishers) const;
   std::unique_ptr<DataStream> open(const std::vector<NetworkStream::Publisher>& publishers, bool trigger_list);
 
   NetworkInputSettings settings_;

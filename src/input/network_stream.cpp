@@ -23,8 +23,8 @@ NetworkStream::NetworkPage::NetworkPage(NetworkStream& of, Source& from, std::si
 }
 
 NetworkStream::NetworkStream(const transport::SubscriberSettings& settings, const std::vector<Publisher>& publishers,
-                             std::uint64_t silence_ns)
-    : silence_ns_(silence_ns) {
+                             std::uint64_t silence_ns, std::uint32_t max_chunk_bytes)
+    : silence_ns_(silence_ns), max_chunk_bytes_(max_chunk_bytes) {
   for (const Publisher& publisher : publishers) {
     for (const LinkIndex link : publisher.indices) {
       if (link >= source_of_.size()) source_of_.resize(link + std::size_t{1});
@@ -42,6 +42,7 @@ void NetworkStream::take_back() {
   NetworkPage* page = returned_.take();
   if (page == nullptr) return;
   for (; page != nullptr; page = returned_.take()) {
+    if (!page->of_network) continue;
     page->source->subscriber.give_back(page->slot);
     page->source->out.set(page->source->out.get() - 1);
   }
@@ -136,8 +137,24 @@ bool NetworkStream::deliver(Source& source, Page*& out) {
   if (subscriber.ended() && !std::exchange(source.ended, true)) {
     const std::lock_guard lock(told_mutex_);
     for (const auto& loss : subscriber.losses()) losses_.push_back({loss.name, loss.value});
+    return cut_last(source, out);
   }
   return false;
+}
+
+// The publisher has ended: no link gets the rest of its chunk.
+bool NetworkStream::cut_last(Source& source, Page*& out) {
+  if (std::ranges::none_of(source.links, &LinkState::in_chunk)) return false;
+  NetworkPage& page = source.last.emplace(*this, source, source.links.size(), formats::NetworkPageWriter::kLeastBytes);
+  page.of_network = false;
+  for (std::size_t i = 0; i < source.links.size(); ++i) {
+    if (source.links[i].in_chunk) cut(source, page, i);
+  }
+  page.runs = page.delivered;
+  delivered_.add(page.runs);
+  page.references.store(1, std::memory_order_relaxed);
+  out = &page;
+  return true;
 }
 
 // False: it is no page.
@@ -193,6 +210,7 @@ void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std
   counts_.lost_chunks.add(lost);
   link.count = run.more_follows ? count : count + run.count;
   if (link.skips_rest) {
+    counts_.cut_bytes.add(run.chunk(0).size());
     link.skips_rest = run.more_follows;
     link.in_doubt = false;  // this was the rest
     return;

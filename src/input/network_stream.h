@@ -8,10 +8,12 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "formats/network_page.h"
+#include "input/chunk_limit.h"
 #include "input/delivered.h"
 #include "input/free_list.h"
 #include "rodeo/input.h"
@@ -23,6 +25,7 @@ namespace rodeo::input {
 struct NetworkCounts {
   base::Gauge<std::uint64_t> lost_chunks;  ///< that a publisher had, and that did not come
   base::Gauge<std::uint64_t> cut_chunks;   ///< of which a part came, or perhaps did; delivered as truncated
+  base::Gauge<std::uint64_t> cut_bytes;    ///< of these chunks, that came behind what is lost, and are not delivered
   base::Gauge<std::uint64_t> lost_pages;
   base::Gauge<std::uint64_t> repeated_pages;  ///< that came before; not delivered
   base::Gauge<std::uint64_t> bad_pages;       ///< that could not be decoded
@@ -31,16 +34,19 @@ struct NetworkCounts {
 };
 
 /// Its sources are publishers. Runs point into the memory that the network wrote.
-class NetworkStream final : public DataStream {
+class NetworkStream final : public DataStream, public ChunkLimit {
  public:
+  static constexpr std::uint32_t kMostChunkBytes = 64U << 20;
+
   struct Publisher {
     std::vector<Fid> links;
     std::vector<LinkIndex> indices;  ///< of these links in the stream
     std::string name = {};           ///< empty: whoever has them
   };
 
+  /// `max_chunk_bytes`: up to which its reader joins chunks.
   NetworkStream(const transport::SubscriberSettings& settings, const std::vector<Publisher>& publishers,
-                std::uint64_t silence_ns);
+                std::uint64_t silence_ns, std::uint32_t max_chunk_bytes = kMostChunkBytes);
   ~NetworkStream() override;
 
   PollStatus poll(Page*& page) override;
@@ -53,6 +59,8 @@ class NetworkStream final : public DataStream {
   std::uint32_t source_of(LinkIndex link) const override { return source_of_[link]; }
   bool source_ended(std::uint32_t source) const override { return sources_[source]->ended; }
   void hold(std::uint32_t source, bool held) override;
+  std::uint32_t max_chunk_bytes() const override { return max_chunk_bytes_; }
+  bool delivers_parts() const override { return true; }
 
   /// A publisher that has refused for so long, and would go on to, is a failure of the input; for a second at least, so that each that may have the links
   /// is asked. Before the first poll().
@@ -86,6 +94,7 @@ class NetworkStream final : public DataStream {
     std::vector<ChunkRun> delivered;
     Source* source;
     std::uint32_t slot = 0;
+    bool of_network = true;  // its memory is a slot's
     NetworkPage* next_free = nullptr;
   };
   /// What has come of a link.
@@ -115,6 +124,7 @@ class NetworkStream final : public DataStream {
     base::Gauge<std::uint32_t> out;    // pages that somebody has
     base::Gauge<std::uint32_t> slots;  // of which there are so many; memory_fill() is any thread's
     std::uint64_t refused_since_ns = 0;
+    std::optional<NetworkPage> last = {};  // for the ends of chunks whose rest never came
     bool held = false;
     bool ended = false;
   };
@@ -123,12 +133,14 @@ class NetworkStream final : public DataStream {
   bool read(Source& source, NetworkPage& page, const transport::Subscriber::Received& received);
   void add_run(Source& source, NetworkPage& page, ChunkRun run, std::uint32_t count, bool pages_lost);
   void cut(Source& source, NetworkPage& page, std::size_t position);
+  bool cut_last(Source& source, Page*& out);
   void take_back();
   void look_around(std::uint64_t now_ns);
   void note_refusals(std::uint64_t now_ns);
   void advance_clock(std::uint64_t now_ns);
 
   const std::uint64_t silence_ns_;
+  const std::uint32_t max_chunk_bytes_;
   transport::FabricPorts ports_;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<std::uint32_t> source_of_;

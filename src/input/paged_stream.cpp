@@ -88,6 +88,7 @@ void PagedStream::close_page() {
   page.runs = {page.run_storage, page.used_runs};
   page.clock_ns = page_clock_ns_;
   sent_.add(page.chunks);
+  sent_bytes_.add(page.payload_bytes);
   const bool pushed = ring_.try_push(&page);
   assert(pushed && "the ring has room for every page");
   (void)pushed;

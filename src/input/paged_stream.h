@@ -8,6 +8,7 @@
 
 #include "base/counters.h"
 #include "base/spsc_ring.h"
+#include "input/chunk_limit.h"
 #include "input/delivered.h"
 #include "input/page_pool.h"
 #include "rodeo/input.h"
@@ -15,7 +16,7 @@
 namespace rodeo::input {
 
 /// The producer adds chunks to an open page, closes it, and moves the clock; the worker polls. Nothing allocates after construction.
-class PagedStream final : public DataStream {
+class PagedStream final : public DataStream, public ChunkLimit {
  public:
   /// The producer goes on while `reserve` pages are free. Throws SetupError if there is no memory for `pages` pages.
   PagedStream(std::size_t pages, PageShape shape, std::string_view purpose, std::size_t reserve);
@@ -28,6 +29,7 @@ class PagedStream final : public DataStream {
   }
   std::uint64_t clock_ns() const override { return delivered_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
+  std::uint32_t max_chunk_bytes() const override { return pool_.shape().bytes; }
 
   // The producer's side.
   bool free_at_least(std::size_t pages) { return pool_.free_at_least(pages); }
@@ -59,6 +61,7 @@ class PagedStream final : public DataStream {
   void end();
 
   std::uint64_t chunks_sent() const { return sent_.get(); }
+  std::uint64_t bytes_sent() const { return sent_bytes_.get(); }
 
  private:
   bool next_page();
@@ -70,6 +73,7 @@ class PagedStream final : public DataStream {
   ChunkRun* open_run_ = nullptr;
   std::uint64_t page_clock_ns_ = 0;
   base::Gauge<std::uint64_t> sent_;
+  base::Gauge<std::uint64_t> sent_bytes_;
 
   alignas(base::kCacheLine) std::atomic<std::uint64_t> clock_ns_{0};
   std::atomic<bool> ended_{false};
@@ -81,7 +85,7 @@ class PagedStream final : public DataStream {
 };
 
 /// What an input hands out: the stream itself lives in the input, so that pages find their way back as long as the input lives.
-class StreamHandle final : public DataStream {
+class StreamHandle final : public DataStream, public ChunkLimit {
  public:
   explicit StreamHandle(DataStream& stream) : stream_(stream) {}
   PollStatus poll(Page*& page) override { return stream_.poll(page); }
@@ -94,6 +98,8 @@ class StreamHandle final : public DataStream {
   bool source_ended(std::uint32_t source) const override { return stream_.source_ended(source); }
   void hold(std::uint32_t source, bool held) override { stream_.hold(source, held); }
   void want(LinkIndex link, bool wanted) override { stream_.want(link, wanted); }
+  std::uint32_t max_chunk_bytes() const override { return input::max_chunk_bytes(stream_); }
+  bool delivers_parts() const override { return input::delivers_parts(stream_); }
 
  private:
   DataStream& stream_;

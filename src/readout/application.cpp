@@ -306,6 +306,8 @@ ReadoutStatus Application::status() {
                  .max_us = static_cast<double>(latency.max_ns()) * 1e-3};
   for (const Rob& rob : robs_) {
     out.robs.push_back({rob.source_id, rob.builder->status(), groups_of(settings_, rob.links)});
+    if (const auto* const counts = dynamic_cast<const CountsBytes*>(rob.builder.get()))
+      out.robs.back().chunk_bytes = counts->chunk_bytes();
     for (FragmentBuilder::Link& link : out.robs.back().builder.links) {
       if (rob.policy.removed(link.fid)) link.removed_by_policy = true;
     }

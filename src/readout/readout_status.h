@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/named_counters.h"
 #include "process/phase.h"
 #include "process/watchdog.h"
+#include "readout/builder/chunk_bytes.h"
 #include "rodeo/builder.h"
 #include "rodeo/consumer.h"
 #include "rodeo/input.h"
@@ -32,7 +34,8 @@ struct Latency {
 struct RobStatus {
   SourceId source_id;
   FragmentBuilder::Status builder;
-  std::uint32_t groups = 1;  ///< fragments of one event: FULL mode, groups of links
+  std::uint32_t groups = 1;                    ///< fragments of one event: FULL mode, groups of links
+  std::optional<ChunkBytes> chunk_bytes = {};  ///< of a builder that counts them: ours do
 };
 
 /// Totals since the start of the run.

@@ -23,9 +23,16 @@ double per_second(std::uint64_t count, double seconds) { return seconds > 0 ? st
 
 void add_robs(RunReport& report, const ReadoutStatus& status) {
   double cpu_seconds = 0;
+  std::uint64_t bytes_received = 0;
   for (const RobStatus& rob : status.robs) {
     for (const NamedCounter& lost : rob.builder.lost) add_counter(report.chunks_lost, lost);
     for (const NamedCounter& reason : rob.builder.incomplete_by_reason) add_counter(report.incomplete_by_reason, reason);
+    if (rob.chunk_bytes) {
+      report.bytes_built += rob.chunk_bytes->built;
+      bytes_received += rob.chunk_bytes->received;
+      for (const NamedCounter& lost : rob.chunk_bytes->lost) add_counter(report.bytes_lost, lost);
+    }
+    report.bytes_known = report.bytes_known && rob.chunk_bytes.has_value();
     report.fragments += rob.builder.fragments;
     for (const FragmentBuilder::Link& link : rob.builder.links) {
       if (link.missing > 0) report.missing.push_back(link);
@@ -36,6 +43,9 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   std::ranges::stable_sort(report.missing, std::greater{}, &FragmentBuilder::Link::missing);
   std::ranges::stable_sort(report.left_out, std::greater{}, &FragmentBuilder::Link::left_out);
   report.cpu_seconds.emplace_back("readout", cpu_seconds);
+  // An input that counts nothing itself is believed, as with chunks.
+  report.bytes_in = counter_value(status.input, "sent_bytes", report.bytes_known ? bytes_received : report.bytes_payload);
+  report.bytes_lost = without_zeros(std::move(report.bytes_lost));
   report.chunks_lost = without_zeros(std::move(report.chunks_lost));
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
@@ -158,6 +168,12 @@ std::uint64_t RunReport::lost() const {
   return sum;
 }
 
+std::uint64_t RunReport::bytes_lost_sum() const {
+  std::uint64_t sum = 0;
+  for (const NamedCounter& reason : bytes_lost) sum += reason.value;
+  return sum;
+}
+
 std::vector<NamedCounter> RunReport::input_losses() const { return counters_if(input, input::is_loss); }
 
 std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer) {
@@ -238,7 +254,6 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
     report.dead_time_fraction = offered > 0 ? static_cast<double>(vetoed->value) / static_cast<double>(offered) : 0;
   }
   report.bytes_payload = status.payload_bytes();
-  report.bytes_in = counter_value(status.input, "bytes", report.bytes_payload);
   report.latency = status.latency;
   report.input = status.input;
   report.consumers = status.consumers;

@@ -49,7 +49,10 @@ struct RunReport {
   /// What the input found to be missing or unreadable in what it was given, by name: lost in a card, on a link, in a recording.
   std::vector<NamedCounter> input_losses() const;
   /// sent == built + every reason. False means a defect of Rodeo or of a plug-in, and the run is not to be trusted.
-  bool adds_up() const { return chunks_sent == chunks_built + lost(); }
+  bool adds_up() const { return chunks_sent == chunks_built + lost() && bytes_add_up(); }
+  /// The same of the bytes of chunks, of what came to the input. True where a builder does not count them.
+  bool bytes_add_up() const { return !bytes_known || bytes_in == bytes_built + bytes_lost_sum(); }
+  std::uint64_t bytes_lost_sum() const;
 
   /// What is lost, not built whole or not written, and how much of it. A run that has some is not good.
   std::vector<Loss> losses() const;
@@ -69,7 +72,10 @@ struct RunReport {
   std::vector<FragmentBuilder::Link>
       left_out;  ///< links that some events were built without because they were removed, likewise
 
-  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_in = 0;            ///< of chunks that the input handed over
+  bool bytes_known = true;               ///< all builders count them
+  std::uint64_t bytes_built = 0;         ///< of these, in fragments
+  std::vector<NamedCounter> bytes_lost;  ///< of lost chunks by reason, and "cut" off chunks in fragments, zeros left out
   std::uint64_t bytes_payload = 0;
   std::uint64_t bytes_written = 0;
 

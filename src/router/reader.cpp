@@ -128,7 +128,11 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
   if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
   taken_ = taken;
   given_up_ = given_up_ || now_ns - refused_since_ns_ > grace_ns_ || told_to_give_up_.load(std::memory_order_relaxed);
-  if (given_up_) counters_.add(ReaderCounter::not_taken, publisher_.give_up(page.runs));
+  if (given_up_) {
+    const LinkTally given_up = publisher_.give_up(page.runs);
+    counters_.add(ReaderCounter::not_taken, given_up.chunks);
+    counters_.add(ReaderCounter::not_taken_bytes, given_up.bytes);
+  }
   return given_up_;
 }
 

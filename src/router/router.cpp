@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "input/card_input.h"
+#include "input/chunk_limit.h"
 #include "input/losses.h"
 #include "router/reader_cut.h"
 #include "router/subscriber_changes.h"
@@ -59,6 +60,7 @@ void Router::make_readers() {
   const auto add = [&](std::unique_ptr<DataStream> stream, std::span<const Fid> of, bool list) {
     const std::size_t n = readers_.size();
     publisher->name = fmt::format("{}.{}", settings_.name, n);
+    publisher->max_chunk_bytes = input::max_chunk_bytes(*stream);
     readers_.push_back(std::make_unique<Reader>(Reader::Settings{.thread_name = fmt::format("rodeo-route-{}", n),
                                                                  .cpu = n < settings_.cpus.size() ? settings_.cpus[n] : -1,
                                                                  .idle = settings_.idle,

@@ -30,9 +30,16 @@ struct RouterReport {
   /// Packets of the trigger's list that a subscriber of data did not take; not in the numbers above.
   std::uint64_t list_not_delivered = 0;
   bool no_data = false;  ///< the run is over, and no chunk came
-  bool adds_up() const { return sent == published + no_subscriber + not_taken; }
+  bool adds_up() const {
+    return sent == published + no_subscriber + not_taken &&
+           bytes_in == bytes_published + bytes_no_subscriber + bytes_not_taken;
+  }
 
+  // Bytes of chunks of links, likewise.
   std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_published = 0;
+  std::uint64_t bytes_no_subscriber = 0;
+  std::uint64_t bytes_not_taken = 0;
   std::uint64_t bytes_sent = 0;  ///< of pages, once for each subscriber
   double router_cpu_seconds = 0;
   double input_cpu_seconds = 0;

@@ -23,7 +23,7 @@ using transport::kLinkCounters;
 using transport::LinkTally;
 
 /// What a reader counts, besides what its publisher does.
-enum class ReaderCounter : std::uint8_t { pages_read, polls, polls_empty, polls_full, not_taken, count };
+enum class ReaderCounter : std::uint8_t { pages_read, polls, polls_empty, polls_full, not_taken, not_taken_bytes, count };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ReaderCounter::count)> kReaderCounters{{
     {"pages_read", "pages", "Pages that the input handed to the reader."},
     {"polls", "times", "Times that the reader asked its input for a page."},
@@ -32,6 +32,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ReaderCo
      "Times that the reader asked and no page could come, since all memory of the input was handed out."},
     {"not_taken", "chunks",
      "Chunks that a subscriber of data did not take for `grace` at the end of the run; they went to nobody."},
+    {"not_taken_bytes", "bytes", "Bytes of these chunks."},
 }};
 
 /// Sums over the links of a reader, in the order of kLinkCounters.

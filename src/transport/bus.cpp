@@ -34,6 +34,7 @@ constexpr std::size_t kMostName = 64;
 constexpr std::size_t kMostText = 255;
 constexpr std::size_t kMostProviders = 16;
 constexpr std::uint32_t kMostPageBytes = 1U << 20;
+constexpr std::uint32_t kMostChunkBytes = 1U << 28;
 constexpr std::string_view kExtension = ".json";
 constexpr std::chrono::milliseconds kPatience{1000};
 
@@ -222,6 +223,7 @@ std::string bus_entry_text(const BusEntry& entry) {
                             {"trigger_list", entry.trigger_list},
                             {"links", runs_of(entry.links)}});
   if (!entry.service.empty()) json["service"] = entry.service;
+  if (entry.max_chunk_bytes != 0) json["max_chunk_bytes"] = entry.max_chunk_bytes;
   return json.dump() + "\n";
 }
 
@@ -246,6 +248,8 @@ Result<BusEntry> parse_bus_entry(std::string_view text, const std::filesystem::p
   entry.unix_time = members.real("unix_time");
   entry.trigger_list = members.boolean("trigger_list");
   if (json->find("service") != nullptr) entry.service = members.text("service", kMostName);
+  if (json->find("max_chunk_bytes") != nullptr)
+    entry.max_chunk_bytes = static_cast<std::uint32_t>(members.number("max_chunk_bytes", 1, kMostChunkBytes));
   entry.links = members.fids("links");
   if (!is_name(entry.name)) {
     members.wrong(fmt::format("`{}` is no name: letters, digits, `.`, `_` and `-`, at most {}", entry.name, kMostName));

@@ -24,6 +24,7 @@ struct BusEntry {
   std::uint16_t port = 0;
   std::vector<std::string> providers = {};
   std::uint32_t page_bytes = 0;
+  std::uint32_t max_chunk_bytes = 0;  ///< the longest chunk of its links; 0: it does not say
   std::string program = {};
   double unix_time = 0;  ///< when it began
   bool trigger_list = false;

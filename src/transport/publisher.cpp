@@ -53,9 +53,21 @@ enum class Counter : std::uint8_t {
   refused_version,
   refused_secret,
   refused_unreadable,
+  wanted_bytes,
+  no_subscriber_bytes,
   count
 };
 static_assert(kPublisherCounters.size() == static_cast<std::size_t>(Counter::count));
+
+/// Chunks [from, to) of a run. A chunk in parts counts with its last, its bytes with each.
+LinkTally part_of(const ChunkRun& run, std::uint32_t from, std::uint32_t to) {
+  ChunkRun part = run;
+  part.count = to - from;
+  if (part.entries != nullptr) part.entries += from;
+  LinkTally tally = tally_of(part);
+  if (part.count == 0) tally.chunks = 0;
+  return tally;
+}
 
 }  // namespace
 
@@ -135,6 +147,7 @@ struct Publisher::Inside {
          .port = reception->port(),
          .providers = settings.providers,
          .page_bytes = settings.page_bytes,
+         .max_chunk_bytes = settings.max_chunk_bytes,
          .program = "rodeo",
          .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
          .trigger_list = trigger_list,
@@ -150,7 +163,7 @@ struct Publisher::Inside {
   // ---- runs
 
   bool publish(std::span<const ChunkRun> runs);
-  std::uint64_t give_up(std::span<const ChunkRun> runs);
+  LinkTally give_up(std::span<const ChunkRun> runs);
   std::uint32_t put_aside(LinkIndex link);
   const Client* waits_for() const;
 
@@ -213,11 +226,13 @@ struct Publisher::Inside {
 // ---- runs
 
 bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
-  std::uint64_t wanted = 0;
-  std::uint64_t nobodys = 0;
+  LinkTally wanted;
+  LinkTally nobodys;
   const auto count = [&] {
-    counters.add(Counter::chunks_wanted, wanted);
-    counters.add(Counter::no_subscriber, nobodys);
+    counters.add(Counter::chunks_wanted, wanted.chunks);
+    counters.add(Counter::no_subscriber, nobodys.chunks);
+    counters.add(Counter::wanted_bytes, wanted.bytes);
+    counters.add(Counter::no_subscriber_bytes, nobodys.bytes);
   };
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
@@ -249,10 +264,14 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
       client.place = {};
     }
     in_hand.reset();
-    const std::uint32_t chunks = run.more_follows ? 0 : run.count;
-    const std::uint32_t taken = std::min(in_pages, chunks);
-    wanted += taken;
-    nobodys += chunks - taken;
+    if (in_pages == run.count) {
+      wanted += tally_of(run);
+    } else if (in_pages == 0) {
+      nobodys += tally_of(run);
+    } else {
+      wanted += part_of(run, 0, in_pages);
+      nobodys += part_of(run, in_pages, run.count);
+    }
     link.count(run);
     begun[run.link] = run.more_follows;
   }
@@ -268,22 +287,23 @@ std::uint32_t Publisher::Inside::put_aside(LinkIndex link) {
   return in_pages;
 }
 
-std::uint64_t Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
-  std::uint64_t chunks = 0;
+LinkTally Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
+  LinkTally given_up;
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
-    std::uint32_t of_run = run.more_follows ? 0 : run.count;
+    std::uint32_t taken = 0;
     if (in_hand) {
-      const std::uint32_t taken = std::min(put_aside(run.link), of_run);
-      counters.add(Counter::chunks_wanted, taken);
-      of_run -= taken;
+      taken = put_aside(run.link);
+      const LinkTally of_pages = part_of(run, 0, taken);
+      counters.add(Counter::chunks_wanted, of_pages.chunks);
+      counters.add(Counter::wanted_bytes, of_pages.bytes);
     }
-    chunks += of_run;
+    given_up += part_of(run, taken, run.count);
     link_counters[run.link].count(run);
     begun[run.link] = run.more_follows;
   }
   at_run = 0;
-  return chunks;
+  return given_up;
 }
 
 // The first who has not all of the run in hand; the others are told the time meanwhile, and take it.
@@ -651,7 +671,7 @@ Publisher::~Publisher() {
 }
 
 bool Publisher::publish(std::span<const ChunkRun> runs) { return inside_->publish(runs); }
-std::uint64_t Publisher::give_up(std::span<const ChunkRun> runs) { return inside_->give_up(runs); }
+LinkTally Publisher::give_up(std::span<const ChunkRun> runs) { return inside_->give_up(runs); }
 LinkTally Publisher::tally(std::size_t link) const { return inside_->link_counters[link].tally(); }
 
 void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {

@@ -26,6 +26,7 @@ struct PublisherSettings {
   std::vector<std::string> providers = {};  ///< that it offers; empty: all there are
   std::string secret = {};                  ///< required where `address` is no loopback
   std::uint32_t page_bytes = 64U << 10;
+  std::uint32_t max_chunk_bytes = 0;   ///< the longest chunk of its links, for subscribers, who join its parts; 0: not known
   std::uint32_t pages = 64;            ///< that a subscription may have under way
   std::size_t most_subscribers = 256;  ///< at a time, with the memory of their pages
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
@@ -38,7 +39,7 @@ struct PublisherSettings {
 Result<void> refuse_open_address(const PublisherSettings& settings);
 
 /// What counters() has. A chunk in parts counts with its last. All chunks given to publish() are wanted or without a subscriber.
-inline constexpr std::array<base::CounterInfo, 17> kPublisherCounters{{
+inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
     {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or only monitors without room."},
@@ -59,6 +60,8 @@ inline constexpr std::array<base::CounterInfo, 17> kPublisherCounters{{
     {"refused_version", "peers", "Of these, peers that speak another version."},
     {"refused_secret", "peers", "Of these, peers without the secret."},
     {"refused_unreadable", "peers", "Of these, peers that said what cannot be read, or has no place, or nothing."},
+    {"wanted_bytes", "bytes", "Bytes of chunks that went into pages, of one subscriber or more."},
+    {"no_subscriber_bytes", "bytes", "Bytes of chunks that no subscriber wanted, or only monitors without room."},
 }};
 
 /// All functions by one thread, that which reads the stream, but for tally(), counters() and subscribers().
@@ -79,8 +82,8 @@ class Publisher {
   /// same runs, it goes on where it stopped. Chunks that nobody wants are counted.
   bool publish(std::span<const ChunkRun> runs);
   /// At the end, for publish(): nobody is waited for any longer. What has not been taken of these runs goes to nobody, and is in the tallies of its links
-  /// alone. Its chunks.
-  std::uint64_t give_up(std::span<const ChunkRun> runs);
+  /// alone. Its chunks and their bytes.
+  LinkTally give_up(std::span<const ChunkRun> runs);
 
   /// Moves on what is to be done besides: subscribers that come and go, credit, pages that are full or old, pages that tell the clock.
   /// `clock_ns`: of the stream; all that it sent by then has been published. Does not block.

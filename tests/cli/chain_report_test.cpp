@@ -87,6 +87,26 @@ TEST(ChainReport, ChunksThatNobodyHasAreWrongUnlessAProcessLeftNoReport) {
   EXPECT_EQ(count(member(report, "chunks"), "lost", "not_reported"), 40U);
 }
 
+TEST(ChainReport, BytesOfChunksAddUpFromRoutersToFragments) {
+  ChainRun run = good_run();
+  run.processes[1].report["bytes"] = parsed(R"({"in": 900, "published": 900})");
+  for (const std::size_t readout : {2U, 3U})
+    run.processes[readout].report["bytes"] = parsed(R"({"in": 450, "built": 440, "lost": {"late": 6, "cut": 4}})");
+  const Json report = chain_report(run);
+  EXPECT_EQ(condition(report), "GOOD");
+  EXPECT_EQ(count(report, "bytes", "in"), 900U);
+  EXPECT_EQ(count(member(report, "bytes"), "lost", "cut"), 8U);
+  run.processes[3].report["bytes"]["built"] = 439U;
+  EXPECT_EQ(condition(chain_report(run)), "WRONG") << "a byte is nowhere";
+  run.processes[3].report["bytes"]["built"] = Json();
+  EXPECT_EQ(condition(chain_report(run)), "GOOD") << "a plug-in's builder does not count them";
+  run.processes[1].report["bytes"]["published"] = 901U;
+  EXPECT_EQ(condition(chain_report(run)), "WRONG") << "a byte was lost, and no chunk";
+  run.processes[3].report["input"] = parsed(R"({"network_lost": 1})");
+  EXPECT_NE(condition(chain_report(run)), "GOOD");
+  EXPECT_TRUE(member(member(chain_report(run), "bytes"), "adds_up").boolean());
+}
+
 TEST(ChainReport, WhatCardsAndRoutersLostIsNamed) {
   ChainRun run = good_run();
   run.processes[0].report["functions"] = parsed(R"([{"chunks": 83, "counters": {"chunks_dropped": 2}}])");

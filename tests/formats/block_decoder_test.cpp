@@ -107,6 +107,33 @@ TEST_P(EveryFamily, ChunksOfAnySizeComeBackWhole) {
   }
 }
 
+TEST_P(EveryFamily, ChunksAroundTheLongestAndTheBlockAreWholeOrCutByWhatIsBeyond) {
+  constexpr std::uint32_t kLongest = 3000;
+  Stream stream(GetParam(), 5);
+  std::vector<std::size_t> sizes;
+  const std::size_t block = GetParam().block_bytes;
+  for (const std::size_t limit : {block / 2, block, 2 * block, std::size_t{kLongest}}) {
+    for (std::size_t size = limit - 6; size <= limit + 6; ++size) sizes.push_back(size);
+  }
+  for (const std::size_t size : sizes) stream.add(chunk_of(size, static_cast<std::uint32_t>(size)));
+  const auto found = decode(GetParam(), join(stream.finish()), {5}, kLongest);
+  ASSERT_EQ(found.chunks.at(5).size(), sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto& chunk = found.chunks.at(5)[i];
+    EXPECT_EQ(chunk.bytes.size(), std::min<std::size_t>(sizes[i], kLongest));
+    EXPECT_EQ(chunk.status, sizes[i] > kLongest ? chunk_status::kSoftwareTruncated : 0) << sizes[i];
+  }
+}
+
+TEST_P(EveryFamily, AChunkOf64MiBIsWhole) {
+  constexpr std::size_t kSize = std::size_t{64} << 20;
+  Stream stream(GetParam(), 5);
+  const std::vector<slow::Chunk> sent{{chunk_of(kSize, 7), 0}};
+  stream.add(sent[0].bytes);
+  const auto found = decode(GetParam(), join(stream.finish()), {5}, kSize, 1000);
+  EXPECT_TRUE(found.chunks.at(5) == sent);
+}
+
 TEST_P(EveryFamily, StatusFlagsOfTheFirmwareReachTheirChunk) {
   std::uint8_t flags = chunk_status::kFirmwareTruncated | chunk_status::kFirmwareMalformed | chunk_status::kFirmwareCrc;
   if (GetParam().family != BlockFamily::trailer16) flags |= chunk_status::kBusy;

@@ -139,6 +139,28 @@ TEST_F(NetworkFaults, WhatMayBeTheEndOfAChunkThatBeganInALostPageIsFlagged) {
   EXPECT_EQ(counts().cut_chunks.get(), 1U);
 }
 
+TEST_F(NetworkFaults, AChunkWhoseRestNeverComesEndsFlaggedWithItsPublisher) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_part(1, 1);
+  publisher().end();
+  std::uint8_t last = 0;
+  PollStatus status = PollStatus::empty;
+  for (const auto begin = base::steady_now_ns();
+       status != PollStatus::end && base::steady_now_ns() - begin < 10'000 * kMs;) {
+    publisher().progress(base::steady_now_ns());
+    Page* page = nullptr;
+    status = stream_->poll(page);
+    if (status != PollStatus::page) continue;
+    last = page->runs.back().status;
+    page->drop();
+  }
+  EXPECT_EQ(status, PollStatus::end);
+  EXPECT_EQ(last, chunk_status::kSoftwareTruncated);
+  EXPECT_EQ(counts().cut_chunks.get(), 1U);
+  EXPECT_EQ(stream_->counters().chunks, 2U);
+}
+
 TEST(LossesOfInputs, OfWhatRoutersLostOnlyWhatTheirReadersGaveUp) {
   EXPECT_TRUE(is_loss("upstream_felix.0_not_taken"));
   EXPECT_FALSE(is_loss("upstream_felix_sequence_gaps"));

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/named_counters.h"
 #include "formats/front_end_link.h"
+#include "input/joined_stream.h"
 #include "input/network_input.h"
 #include "transport/bus.h"
 #include "transport/control_socket.h"
@@ -214,6 +215,40 @@ TEST_P(NetworkStreams, ChunksLargerThanPagesArriveWhole) {
   EXPECT_EQ(reader.chunks, kChunks * kLinks);
   EXPECT_EQ(reader.stream.counts().lost_chunks.get(), 0);
   EXPECT_EQ(reader.stream.counts().cut_chunks.get(), 0);
+}
+
+TEST_P(NetworkStreams, ChunksAroundTheSizeOfPagesAreJoinedWhole) {
+  constexpr std::uint32_t kRoom = 8192 - formats::kNetworkPageHeaderBytes - formats::kNetworkRunHeaderBytes;
+  for (const std::uint32_t size : {kRoom - 1, kRoom, kRoom + 1, 8192U, 2 * kRoom, 2 * kRoom + 1, 1U << 20}) {
+    const std::uint32_t chunks = size > 100'000 ? 3 : 20;
+    Source source(publisher(), chunks, size);
+    JoinedStream stream(std::make_unique<NetworkStream>(subscriber(), all_links(), 10'000'000'000, size), kLinks,
+                        JoinedStream::settings(size));
+    std::vector<std::uint32_t> next(kLinks);
+    const std::uint64_t begin = base::steady_now_ns();
+    for (PollStatus status = PollStatus::empty; status != PollStatus::end;) {
+      ASSERT_LT(base::steady_now_ns() - begin, 100'000'000'000) << "it does not end";
+      Page* page = nullptr;
+      status = stream.poll(page);
+      if (status != PollStatus::page) continue;
+      for (const ChunkRun& run : page->runs) {
+        for (std::uint32_t i = 0; i < run.count; ++i) {
+          const std::span<const std::byte> chunk = run.chunk(i);
+          ASSERT_EQ(chunk.size(), size);
+          ASSERT_EQ(run.chunk_status(i), 0);
+          std::uint32_t number = 0;
+          std::memcpy(&number, chunk.data() + 4, 4);
+          ASSERT_EQ(number, next[run.link]++);
+          ASSERT_TRUE(
+              std::ranges::all_of(chunk.subspan(8), [&](std::byte b) { return b == static_cast<std::byte>(number % 256); }));
+        }
+      }
+      page->drop();
+    }
+    EXPECT_EQ(next, std::vector<std::uint32_t>(kLinks, chunks)) << size;
+    EXPECT_EQ(stream.counts().cut_chunks.get(), 0);
+    EXPECT_EQ(stream.counters().bytes, std::uint64_t{size} * chunks * kLinks);
+  }
 }
 
 TEST_P(NetworkStreams, ASubscriberOfDataThatStandsStillHoldsThePublisher) {

@@ -84,6 +84,15 @@ class ScriptedPublisher {
     ASSERT_TRUE(writer.append(0, count, run, from));
     send(writer.finish(number, clock_ns).size());
   }
+  /// A page of the beginning of such a chunk, which goes on.
+  void send_part(std::uint64_t number, std::uint32_t count) {
+    std::vector<std::byte> part(40, static_cast<std::byte>(count));
+    formats::NetworkPageWriter writer(next_slot());
+    formats::RunPlace from;
+    const ChunkRun run{.data = part.data(), .size = 40, .stride = 40, .count = 1, .more_follows = true};
+    ASSERT_TRUE(writer.append(0, count, run, from));
+    send(writer.finish(number, 0).size());
+  }
   /// A page that tells the clock.
   void send_clock(std::uint64_t number, std::uint64_t clock_ns) {
     formats::NetworkPageWriter writer(next_slot());

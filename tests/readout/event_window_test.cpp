@@ -56,6 +56,7 @@ class EventWindowTest : public testing::Test, private EventWindowHost {
     event.l1id = L1Id{static_cast<std::uint32_t>(sequence) + 40};
     return 0;
   }
+  void cut(std::size_t bytes) override { cut_ += bytes; }
   void set_waiting(std::size_t with) override {
     waited_with_.push_back(with);
     was_held_.push_back(held_.load());
@@ -74,6 +75,7 @@ class EventWindowTest : public testing::Test, private EventWindowHost {
                        consumer_};
   WorkerProgress progress_;
   std::atomic<bool> held_{false};
+  std::size_t cut_ = 0;
   std::optional<EventWindow> window_;
   std::vector<std::pair<Sequence, std::ptrdiff_t>> named_;
   std::vector<std::size_t> waited_with_;

@@ -97,7 +97,11 @@ class FullFixture {
     const FragmentBuilder::Status status = builder->status();
     for (const NamedCounter& counter : status.lost) lost_sum += counter.value;
     EXPECT_EQ(status.chunks_received, status.chunks_built + lost_sum);
+    const readout::ChunkBytes bytes_of_chunks = builder->chunk_bytes();
+    EXPECT_EQ(bytes_of_chunks.received, bytes_of_chunks.built + bytes_of_chunks.lost_sum());
+    std::uint64_t chunk_bytes = 0;
     for (const SeenFragment& seen : collector.fragments()) {
+      for (const auto& [link, bytes] : seen.data) chunk_bytes += bytes.size();
       EXPECT_TRUE(seen.well_formed);
       if (seen.chunks == 0) {
         EXPECT_TRUE(empty.insert(seen.l1id).second);
@@ -113,6 +117,7 @@ class FullFixture {
         EXPECT_TRUE(std::equal(expected.begin() + 4, expected.end(), bytes.begin() + 4)) << seen.l1id.value;
       }
     }
+    EXPECT_EQ(chunk_bytes, bytes_of_chunks.built);
   }
 
   static constexpr std::uint64_t kSeed = 9;

@@ -219,6 +219,9 @@ class GbtFixture {
     std::uint64_t lost_sum = 0;
     for (const NamedCounter& counter : status.lost) lost_sum += counter.value;
     EXPECT_EQ(status.chunks_received, status.chunks_built + lost_sum);
+    const readout::ChunkBytes bytes_of_chunks = builder->chunk_bytes();
+    EXPECT_EQ(bytes_of_chunks.received, bytes_of_chunks.built + bytes_of_chunks.lost_sum());
+    std::uint64_t chunk_bytes = 0;
     std::uint64_t chunks = 0;
     std::uint64_t without_removed = 0;
     std::uint64_t missing = 0;
@@ -233,7 +236,10 @@ class GbtFixture {
       // Every link is there, or missing, or removed.
       std::set<std::uint32_t> links(seen.missing_links.begin(), seen.missing_links.end());
       links.insert(seen.removed_links.begin(), seen.removed_links.end());
-      for (const auto& [link_id, bytes] : seen.data) links.insert(link_id);
+      for (const auto& [link_id, bytes] : seen.data) {
+        links.insert(link_id);
+        chunk_bytes += bytes.size();
+      }
       EXPECT_EQ(seen.missing_links.size(), seen.missing);
       EXPECT_EQ(seen.removed_links.size(), seen.removed);
       EXPECT_EQ(links.size(), fids.size()) << "event " << seen.l1id.value;
@@ -244,6 +250,7 @@ class GbtFixture {
       removed += seen.removed;
     }
     EXPECT_EQ(chunks, status.chunks_built);
+    EXPECT_EQ(chunk_bytes, bytes_of_chunks.built);
     EXPECT_EQ(without_removed, status.without_removed);
     for (const FragmentBuilder::Link& link : status.links) {
       missing -= link.missing;

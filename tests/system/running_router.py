@@ -116,8 +116,8 @@ def has_built(count):
 
 
 def route_adds_up(report):
-    chunks = report["chunks"]
-    return chunks["sent"] == chunks["published"] + chunks["no_subscriber"] + chunks["not_taken"]
+    return all(report[of][came] == report[of]["published"] + report[of]["no_subscriber"] + report[of]["not_taken"]
+               for of, came in (("chunks", "sent"), ("bytes", "in")))
 
 
 def all_is_verified(report):

@@ -179,6 +179,15 @@ TEST_F(Bus, AFileIsAsInTheDocument) {
   EXPECT_EQ(reading.entries[0].instance, 0x8d21f4a07be35c19U);
   EXPECT_EQ(reading.entries[0].links.size(), 25U);
   EXPECT_EQ(reading.entries[0].links[1], settings::advance(Fid{0x1000000000540000}, 1));
+  EXPECT_EQ(reading.entries[0].max_chunk_bytes, 0U);
+}
+
+TEST_F(Bus, TheLongestChunkIsThereIfItIsKnown) {
+  BusEntry long_chunks = entry("felix0", 1, 9);
+  long_chunks.max_chunk_bytes = 64U << 20;
+  const auto there = Advertisement::put(bus_, long_chunks);
+  ASSERT_TRUE(there);
+  EXPECT_THAT(read().entries, ElementsAre(long_chunks));
 }
 
 TEST_F(Bus, ANameThatAnswersIsTaken) {
@@ -325,6 +334,9 @@ TEST_F(Bus, EveryMemberIsChecked) {
   EXPECT_THAT(complaint("port", 0), HasSubstr("port"));
   EXPECT_EQ(complaint("page_bytes", 1 << 20), "");
   EXPECT_THAT(complaint("page_bytes", (1 << 20) + 1), HasSubstr("page_bytes"));
+  EXPECT_EQ(complaint("max_chunk_bytes", 1 << 28), "");
+  for (const Json& value : {Json(0), Json((1 << 28) + 1), Json("1")})
+    EXPECT_THAT(complaint("max_chunk_bytes", value), HasSubstr("max_chunk_bytes"));
   EXPECT_THAT(complaint("unix_time", "now"), HasSubstr("unix_time"));
   EXPECT_THAT(complaint("trigger_list", 1), HasSubstr("trigger_list"));
   EXPECT_THAT(complaint("providers", "tcp"), HasSubstr("providers"));

@@ -518,9 +518,9 @@ TEST_F(Subscribers, WhatIsGivenUpIsInTheTallyOfItsLinkAndGoesToNobody) {
   const std::array runs{run(2, 0), run(1000, 0), run(3, 1)};
   ASSERT_FALSE(publisher_->publish(runs)) << "it is more than eight pages";
   EXPECT_EQ(publisher_->tally(0), (LinkTally{2, 80, 0})) << "the run in hand is not taken";
-  const std::uint64_t given_up = publisher_->give_up(runs);
+  const std::uint64_t given_up = publisher_->give_up(runs).chunks;
   const std::array later{run(7, 1)};
-  EXPECT_EQ(publisher_->give_up(later), 7U);
+  EXPECT_EQ(publisher_->give_up(later).chunks, 7U);
   EXPECT_EQ(publisher_->tally(0), (LinkTally{1002, 40'080, 0}));
   EXPECT_EQ(publisher_->tally(1), (LinkTally{10, 400, 0}));
   const auto counters = publisher_->counters();
@@ -533,7 +533,7 @@ TEST_F(Subscribers, WhatSomebodyHasOfARunThatIsGivenUpIsWanted) {
   const std::vector<std::byte> data(40 * 1000);
   const std::array runs{ChunkRun{.data = data.data(), .size = 40, .stride = 40, .count = 1000}};
   ASSERT_FALSE(publisher_->publish(runs)) << "it is more than eight pages";
-  const std::uint64_t given_up = publisher_->give_up(runs);
+  const std::uint64_t given_up = publisher_->give_up(runs).chunks;
   ASSERT_TRUE(until([&] { return chunks_ == 1000 - given_up; }));
   EXPECT_GT(chunks_, 700U) << "eight pages";
   EXPECT_EQ(base::counter_value(publisher_->counters(), "chunks_wanted"), chunks_);

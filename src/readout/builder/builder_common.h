@@ -9,6 +9,7 @@
 #include "base/named_counters.h"
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
+#include "readout/builder/chunk_bytes.h"
 #include "readout/builder/trigger_list.h"
 #include "readout/builder/worker_counters.h"
 #include "readout/sequence/sequencer.h"
@@ -83,6 +84,14 @@ void add_worker(FragmentBuilder::Status& status, const Worker& worker, const Fra
     status.links.push_back(worker.link_status(i));
     status.chunks_received += status.links.back().chunks;
   }
+}
+
+/// Of all workers of a builder. Downstream first: what is built was received.
+template <typename Workers>
+ChunkBytes chunk_bytes_of(const Workers& workers) {
+  ChunkBytes bytes;
+  for (const auto& worker : workers) bytes.add(worker->chunk_bytes());
+  return bytes;
 }
 
 /// Passes a command to the worker that has the link; false if none has.

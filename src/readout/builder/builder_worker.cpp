@@ -137,19 +137,38 @@ FragmentBuilder::Worker BuilderWorker::standing() const {
   return out;
 }
 
-void BuilderWorker::lose(std::size_t link, LostCounter reason, std::uint64_t n) {
-  lost_.add(reason, n);
-  link_counters_[link].bad.add(n);
+std::uint64_t BuilderWorker::receive(const ChunkRun& run) {
+  const std::uint64_t bytes = bytes_of(run, 0, run.count);
+  link_counters_[run.link].chunks.add(run.count);
+  counters_.add(WorkerCounter::received_bytes, bytes);
+  return bytes;
 }
 
-void BuilderWorker::lose(std::size_t link, Verdict verdict) {
-  if (given_up_ && verdict == Verdict::out_of_sequence) return lose(link, LostCounter::given_up);
+ChunkBytes BuilderWorker::chunk_bytes() const {
+  const std::uint64_t beyond = equipment_.joining == nullptr ? 0 : equipment_.joining->cut_bytes.get();
+  const std::uint64_t cut = counters_.read(WorkerCounter::cut_bytes);
+  ChunkBytes bytes{.built = counters_.read(WorkerCounter::taken_bytes) - cut};
+  for (std::size_t i = 0; i < LostCounters::kCount; ++i)
+    bytes.lost.push_back({std::string(kLostInfo[i].name), lost_bytes_.read(static_cast<LostCounter>(i))});
+  bytes.lost.push_back({"cut", cut + beyond});
+  bytes.received = counters_.read(WorkerCounter::received_bytes) + beyond;
+  return bytes;
+}
+
+void BuilderWorker::lose(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes) {
+  lost_.add(reason, chunks);
+  lost_bytes_.add(reason, bytes);
+  link_counters_[link].bad.add(chunks);
+}
+
+void BuilderWorker::lose(const ChunkView& chunk, Verdict verdict) {
+  if (given_up_ && verdict == Verdict::out_of_sequence) return lose(chunk, LostCounter::given_up);
   switch (verdict) {
     case Verdict::take:
-    case Verdict::late: return lose(link, LostCounter::late);
-    case Verdict::duplicate: return lose(link, LostCounter::duplicate);
-    case Verdict::out_of_sequence: return lose(link, LostCounter::out_of_sequence);
-    case Verdict::not_listed: return lose(link, LostCounter::not_listed);
+    case Verdict::late: return lose(chunk, LostCounter::late);
+    case Verdict::duplicate: return lose(chunk, LostCounter::duplicate);
+    case Verdict::out_of_sequence: return lose(chunk, LostCounter::out_of_sequence);
+    case Verdict::not_listed: return lose(chunk, LostCounter::not_listed);
   }
 }
 
@@ -179,13 +198,6 @@ void BuilderWorker::note_place(std::size_t link, const Sequencer::Told& told) {
   }
 }
 
-bool BuilderWorker::continues(bool& continuing, const ChunkRun& run) {
-  const bool continued = continuing;
-  continuing = run.more_follows;
-  if (continued) counters_.add(WorkerCounter::continuations);
-  return continued;
-}
-
 bool BuilderWorker::trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type) {
   try {
     type = equipment_.extractor->trigger_type(chunk);
@@ -197,7 +209,7 @@ bool BuilderWorker::trigger_type(std::size_t link, std::span<const std::byte> ch
 }
 
 void BuilderWorker::wait(const ChunkView& chunk) {
-  if (!waiting_.push(chunk)) lose(chunk.link, LostCounter::out_of_sequence);
+  if (!waiting_.push(chunk)) lose(chunk, LostCounter::out_of_sequence);
 }
 
 void BuilderWorker::command(std::size_t link, LinkState state) {

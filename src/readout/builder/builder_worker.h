@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "readout/builder/chunk_bytes.h"
 #include "readout/builder/waiting_chunks.h"
 #include "readout/builder/waits_for.h"
 #include "readout/builder/worker_counters.h"
@@ -47,6 +48,7 @@ class BuilderWorker {
   // Read by any thread.
   std::span<const BuilderLink> links() const { return builder_links_; }
   std::uint64_t lost(LostCounter counter) const { return lost_.read(counter); }
+  ChunkBytes chunk_bytes() const;
   std::uint64_t counted(WorkerCounter counter) const { return counters_.read(counter); }
   virtual FragmentBuilder::Link link_status(std::size_t link) const;
   std::uint64_t open_events() const { return open_events_.get(); }
@@ -83,13 +85,14 @@ class BuilderWorker {
   /// The stream has ended.
   virtual void finish() = 0;
 
-  void lose(std::size_t link, LostCounter reason, std::uint64_t n = 1);
+  void lose(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes);
+  void lose(const ChunkView& chunk, LostCounter reason) { lose(chunk.link, reason, 1, chunk.size); }
   /// Counts what a chunk that was not taken is.
-  void lose(std::size_t link, Verdict verdict);
+  void lose(const ChunkView& chunk, Verdict verdict);
+  /// Counts the chunks of a run that the input has handed over; returns their bytes.
+  std::uint64_t receive(const ChunkRun& run);
   /// Counts and logs what the sequencer found out about a link's place.
   void note_place(std::size_t link, const Sequencer::Told& told);
-  /// A part of a chunk whose first part has come already: counted, not built. Else `continuing` says whether more follows.
-  bool continues(bool& continuing, const ChunkRun& run);
   /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Puts a chunk behind those of its link that wait for a decision.
@@ -116,6 +119,7 @@ class BuilderWorker {
   base::LogThrottle plugin_errors_;
   base::LogThrottle places_told_;
   LostCounters lost_;
+  LostCounters lost_bytes_;
   WorkerCounters counters_;
   base::Gauge<std::uint64_t> open_events_;
   std::atomic<bool> held_{false};  // waits for consumers, or for a slower peer

@@ -111,7 +111,8 @@ bool EventWindow::append_one(Sequence sequence, const GbtLink& link, std::span<c
   header.rodeo_status = rodeo_status;
   if (slot.write == nullptr) flags |= host_.name(sequence, link, chunk, event);
   SliceStore::Outcome outcome;
-  while ((outcome = store_->append(slot, event, header, chunk)) == SliceStore::Outcome::no_buffer) {
+  std::size_t fits = chunk.size();
+  while ((outcome = store_->append(slot, event, header, chunk, fits)) == SliceStore::Outcome::no_buffer) {
     if (!make_buffer(sequence)) {
       outcome = SliceStore::Outcome::overflow;
       flags |= slot_flag::kTruncated;
@@ -124,6 +125,7 @@ bool EventWindow::append_one(Sequence sequence, const GbtLink& link, std::span<c
     slot.missing += 1;
     return false;
   }
+  if (outcome == SliceStore::Outcome::truncated) host_.cut(chunk.size() - fits);
   if ((slot.flags & slot_flag::kBcidKnown) == 0) {
     slot.bcid = bcid;
     slot.flags |= slot_flag::kBcidKnown;

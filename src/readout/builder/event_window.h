@@ -28,6 +28,8 @@ class EventWindowHost {
  public:
   /// Fills in what the first chunk of an event, which this link brings, tells of it; returns slot flags.
   virtual std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) = 0;
+  /// So many bytes of a chunk that is in an event had no room.
+  virtual void cut(std::size_t bytes) = 0;
   /// The worker waits for memory that consumers have (Sequencer::kConsumers), or for peers to pass events that it has passed (kRoom), who must not
   /// wait for it meanwhile; or goes on (kNothing).
   virtual void set_waiting(std::size_t with) = 0;

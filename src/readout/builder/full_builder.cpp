@@ -96,6 +96,8 @@ void FullBuilder::give_up() {
 
 bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
+ChunkBytes FullBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }
+
 FragmentBuilder::Status FullBuilder::status() const {
   Status status;
   status.window_events = window_;

@@ -27,7 +27,7 @@ struct FullSettings {
 };
 
 /// Each group of links has fragments of its own: group g has the ROB's source id plus g.
-class FullBuilder final : public FragmentBuilder {
+class FullBuilder final : public FragmentBuilder, public CountsBytes {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   FullBuilder(const FullSettings& settings, const BuilderContext& context);
@@ -37,6 +37,7 @@ class FullBuilder final : public FragmentBuilder {
   void give_up() override;
   bool set_link(Fid fid, LinkState state) override;
   Status status() const override;
+  ChunkBytes chunk_bytes() const override;
 
  private:
   std::uint64_t window_ = 0;

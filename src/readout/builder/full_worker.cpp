@@ -70,30 +70,24 @@ void FullWorker::take_page(Page& page) {
 }
 
 void FullWorker::process_run(Page& page, const ChunkRun& run) {
-  LinkPlace& place = places_[run.link];
-  if ((place.continuing || run.more_follows) && continues(place.continuing, run)) return;
-  link_counters_[run.link].chunks.add(run.count);
+  const std::uint64_t bytes = receive(run);
   if (link_counters_[run.link].removed.get()) {
-    lose(run.link, LostCounter::link_removed, run.count);
+    lose(run.link, LostCounter::link_removed, run.count, bytes);
     return;
   }
   if (given_up_) [[unlikely]]
-    return lose(run.link, LostCounter::given_up, run.count);
+    return lose(run.link, LostCounter::given_up, run.count, bytes);
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
     const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
     const std::uint32_t taken = std::min(got, good + 1);  // the good ones and, if there is one, the corrupt one after them
     for (std::uint32_t i = 0; i < taken; ++i) {
-      std::uint8_t rodeo_status = i == good ? chunk_flag::kCorrupt : 0;
-      if (run.more_follows) {
-        rodeo_status |= chunk_flag::kTruncated;
-        counters_.add(WorkerCounter::truncated);
-      }
+      const std::uint8_t rodeo_status = i == good ? chunk_flag::kCorrupt : 0;
       handle(view_of(run, at + i, ids_[i], bcids_[i], rodeo_status, &page));
     }
     at += taken;
     if (got < asked && taken == got) {
-      lose(run.link, lost);
+      lose(run.link, lost, 1, run.chunk(at).size());
       ++at;
     }
   }
@@ -131,7 +125,7 @@ void FullWorker::apply(std::size_t position) {
   for (const Decision& decision : decisions_) {
     const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
     if (decision.verdict != Verdict::take) {
-      lose(position, decision.verdict);
+      lose(chunk, decision.verdict);
     } else {
       if (decision.from != decision.sequence && decision.from != group.sequencer.run_first())
         counters_.add(WorkerCounter::resynchronised);
@@ -157,15 +151,15 @@ void FullWorker::settle(Group& group) {
 void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
   const std::size_t place = places_[chunk.link].place;
   if (sequence < group.events.oldest())
-    return lose(chunk.link, group.events.came(sequence) ? LostCounter::duplicate : LostCounter::late);
-  if (group.events.came(sequence)) return lose(chunk.link, LostCounter::duplicate);
+    return lose(chunk, group.events.came(sequence) ? LostCounter::duplicate : LostCounter::late);
+  if (group.events.came(sequence)) return lose(chunk, LostCounter::duplicate);
   while (group.events.beyond(sequence)) give_up(group, group.events.oldest() + 1, slot_flag::kRingFull);
   group.note(sequence);
   const bool strays = group.turns.strays(place, sequence);
   if (strays && group.keep_stray(sequence, chunk)) return;
-  if (strays) return lose(chunk.link, LostCounter::out_of_sequence);
+  if (strays) return lose(chunk, LostCounter::out_of_sequence);
   if (const auto stray = group.take_stray(sequence)) {
-    lose(stray->link, LostCounter::out_of_sequence);
+    lose(*stray, LostCounter::out_of_sequence);
     stray->page->drop();
   }
   group.events.add(sequence);
@@ -207,6 +201,7 @@ FullFragment& FullWorker::make_fragment(Group& group, Sequence sequence) {
 
 void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
   FullFragment& fragment = make_fragment(group, sequence);
+  counters_.add(WorkerCounter::taken_bytes, chunk.size);
   fragment.chunks = 1;
   fragment.bcid = chunk.bcid;
   if (group.listed()) {
@@ -224,7 +219,6 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
     flags |= slot_flag::kCorrupt;
     counters_.add(WorkerCounter::corrupt);
   }
-  if ((chunk.rodeo_status & chunk_flag::kTruncated) != 0) flags |= slot_flag::kTruncated;
   refer_to(fragment, chunk, rodeo_status);
   push(group, fragment, flags);
 }
@@ -346,7 +340,7 @@ bool FullWorker::let_go() {
   Group& astray = **std::ranges::max_element(groups_, {}, [](const auto& group) { return group->strays(); });
   if (!most_of_itself && astray.strays() > (most ? waiting_.size(*most) : 0)) {
     const ChunkView stray = astray.last_stray();
-    lose(stray.link, LostCounter::out_of_sequence);
+    lose(stray, LostCounter::out_of_sequence);
     stray.page->drop();
     return true;
   }
@@ -367,7 +361,7 @@ void FullWorker::let_all_go() {
     }
     while (group.strays() != 0) {
       const ChunkView stray = group.last_stray();
-      lose(stray.link, LostCounter::given_up);
+      lose(stray, LostCounter::given_up);
       stray.page->drop();
     }
   }

@@ -62,7 +62,6 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   struct LinkPlace {
     Group* group = nullptr;
     std::size_t place = 0;  ///< within the group
-    bool continuing = false;
   };
 
   void begin_thread() override { pool_.own(); }

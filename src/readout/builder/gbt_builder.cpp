@@ -47,7 +47,7 @@ const Settings<GbtSettings>& gbt_settings() {
               {.minimum = 256, .maximum = 1 << 24}),
       setting(&S::chunk_bytes, "chunk_size",
               "Size of a typical chunk: an event's first buffer has room for one from each link.",
-              {.minimum = 1, .maximum = 1 << 20, .unit = Unit::bytes}),
+              {.minimum = 1, .maximum = 1 << 28, .unit = Unit::bytes}),
       setting(&S::buffers, "buffers",
               "Slice buffers of each worker; 0 takes the window and a quarter more, and as many as an hlt_request_handler "
               "may hold. "
@@ -90,6 +90,12 @@ std::size_t GbtSettings::chunks_per_slice(std::size_t links, std::size_t bytes) 
 GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& context) {
   check_links(context, settings.workers);
   check_all_memory(settings, context.links.size());
+  constexpr std::size_t kMostBuffer = std::size_t{1} << 31;
+  if (buffer_bytes(settings, settings.links_per_worker(context.links.size())) > kMostBuffer) {
+    throw SetupError({"base.memory",
+                      "a slice's first buffer, with a chunk of chunk_size from each link of a worker, is above 2 GiB",
+                      "readout.builder.chunk_size", "make chunk_size smaller, or use more workers"});
+  }
   window_ = window_of(settings);
   progress_ = std::make_unique<WorkerProgress[]>(settings.workers);
   const std::span<WorkerProgress> progress{progress_.get(), settings.workers};
@@ -156,6 +162,8 @@ void GbtBuilder::give_up() {
 }
 
 bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
+
+ChunkBytes GbtBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }
 
 FragmentBuilder::Status GbtBuilder::status() const {
   Status status;

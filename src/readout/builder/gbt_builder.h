@@ -36,7 +36,7 @@ struct GbtSettings {
   std::size_t chunks_per_slice(std::size_t links, std::size_t bytes) const;
 };
 
-class GbtBuilder final : public FragmentBuilder {
+class GbtBuilder final : public FragmentBuilder, public CountsBytes {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   GbtBuilder(const GbtSettings& settings, const BuilderContext& context);
@@ -46,6 +46,7 @@ class GbtBuilder final : public FragmentBuilder {
   void give_up() override;
   bool set_link(Fid fid, LinkState state) override;
   Status status() const override;
+  ChunkBytes chunk_bytes() const override;
 
  private:
   std::unique_ptr<WorkerProgress[]> progress_;

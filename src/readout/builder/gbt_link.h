@@ -10,7 +10,6 @@ struct GbtLink : LinkSequence {
   std::uint64_t skipped = 0;  ///< events that it left out before the last chunk that was not expected
   std::uint32_t waiting = 0;  ///< chunks whose event is not known yet
   std::uint32_t strays = 0;   ///< chunks in a row that were out of sequence
-  bool continuing = false;    ///< its last run said that its chunk goes on in the next
 
   /// What it brings next, if what waits is what it seems.
   Sequence coming() const { return position() + waiting; }

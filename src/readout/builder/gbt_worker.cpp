@@ -165,15 +165,14 @@ void GbtWorker::let_all_go() {
 
 void GbtWorker::process_run(const ChunkRun& run) {
   GbtLink& link = links_[run.link];
-  if ((link.continuing || run.more_follows) && continues(link.continuing, run)) return;
   if (rob_.sequencer.version() != version_) settle_all();
-  link_counters_[run.link].chunks.add(run.count);
+  const std::uint64_t bytes = receive(run);
   if (link.removed.load(std::memory_order_relaxed)) {
-    lose(run.link, LostCounter::link_removed, run.count);
+    lose(run.link, LostCounter::link_removed, run.count, bytes);
     return;
   }
   if (given_up_) [[unlikely]]
-    return lose(run.link, LostCounter::given_up, run.count);
+    return lose(run.link, LostCounter::given_up, run.count, bytes);
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence before = link.position();
   link.hear();
@@ -199,7 +198,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
       single(link, run, at, good, true);
       ++at;
     } else if (got < asked) {
-      lose(run.link, lost);
+      lose(run.link, lost, 1, run.chunk(at).size());
       ++at;
     }
   }
@@ -218,7 +217,7 @@ std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std:
 // A lone chunk that is what it should be: the whole of what the general way does for it.
 inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
   const Sequence next = link.position();
-  if (run.entries != nullptr || run.status != 0 || run.more_follows || run.size < 16 || run.size >= kLongChunkBytes ||
+  if (run.entries != nullptr || run.status != 0 || run.size < 16 || run.size >= kLongChunkBytes ||
       equipment_.checker != nullptr || next >= link.end || next < link.rejoin) {
     return false;
   }
@@ -230,6 +229,7 @@ inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
   if (ids_[0] != link.expected) return false;
   if (!window_.append_short(next, formats::short_header(link.header, run.size), run.data, run.size, bcids_[0])) return false;
   link.advance(1, format_);
+  counters_.add(WorkerCounter::taken_bytes, run.size);
   return true;
 }
 
@@ -240,7 +240,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
   link.advance(n, format_);
   if (const Sequence bound = std::max(window_.oldest(), link.rejoin); sequence < bound) {
     const auto cut = static_cast<std::uint32_t>(std::min<Sequence>(n, bound - sequence));
-    lose(run.link, sequence < link.rejoin ? LostCounter::link_removed : LostCounter::late, cut);
+    lose(run.link, sequence < link.rejoin ? LostCounter::link_removed : LostCounter::late, cut, bytes_of(run, first, cut));
     sequence += cut;
     first += cut;
     bcids += cut;
@@ -248,7 +248,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
     if (n == 0) return;
   }
   named_ = {link.resets, link.rounds, link.base};
-  if (run.entries == nullptr && run.status == 0 && run.size < kLongChunkBytes && !run.more_follows) {
+  if (run.entries == nullptr && run.status == 0 && run.size < kLongChunkBytes) {
     if (run.size != kernel_size_ || kernel_ == nullptr) {
       kernel_size_ = run.size;
       kernel_ = append_kernel(run.size, base::cpu_level());
@@ -261,7 +261,8 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
                         .bcids = bcids,
                         .first = sequence};
     const std::uint32_t appended = window_.append_run(job, run, first, kernel_);
-    if (appended != n) lose(run.link, LostCounter::overflow, n - appended);
+    counters_.add(WorkerCounter::taken_bytes, std::uint64_t{appended} * run.size);
+    if (appended != n) lose(run.link, LostCounter::overflow, n - appended, std::uint64_t{n - appended} * run.size);
     return;
   }
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -289,7 +290,7 @@ void GbtWorker::apply(std::size_t position) {
     const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
     const Sequence sequence = decision.sequence;
     if (decision.verdict != Verdict::take) {
-      if (!chunk.lost) lose(position, decision.verdict);
+      if (!chunk.lost) lose(chunk, decision.verdict);
       if (decision.verdict == Verdict::out_of_sequence && ++link.strays == kStraysTold) warn_of_strays(position);
       continue;
     }
@@ -304,9 +305,9 @@ void GbtWorker::apply(std::size_t position) {
     if (chunk.lost) {
       if (sequence >= window_.oldest() && sequence >= link.rejoin) window_.skip(sequence, sequence + 1);
     } else if (sequence < link.rejoin) {
-      lose(position, LostCounter::link_removed);
+      lose(chunk, LostCounter::link_removed);
     } else if (sequence < window_.oldest()) {
-      lose(position, LostCounter::late);  // making room for it has closed it
+      lose(chunk, LostCounter::late);  // making room for it has closed it
     } else {
       named_ = {decision.resets, decision.rounds, decision.base};
       if (decision.doubtful && !rob_.sequencer.settings().listed) {
@@ -339,13 +340,10 @@ void GbtWorker::deliver(GbtLink& link, Sequence sequence, const ChunkView& chunk
     flags |= slot_flag::kCorrupt;
     counters_.add(WorkerCounter::corrupt);
   }
-  if (link.continuing) {
-    rodeo_status |= chunk_flag::kTruncated;
-    flags |= slot_flag::kTruncated;
-    counters_.add(WorkerCounter::truncated);
-  }
-  if (!window_.append_one(sequence, link, chunk.bytes(), chunk.felix_status, rodeo_status, chunk.bcid, flags))
-    lose(chunk.link, LostCounter::overflow);
+  if (window_.append_one(sequence, link, chunk.bytes(), chunk.felix_status, rodeo_status, chunk.bcid, flags))
+    counters_.add(WorkerCounter::taken_bytes, chunk.size);
+  else
+    lose(chunk, LostCounter::overflow);
 }
 
 // Segments have begun, the list has gone on, or time has passed: what waits may be decided now.
@@ -381,6 +379,17 @@ void GbtWorker::begin_window() {
   }
   window_.begin(first);
   balance_.begin(first);
+}
+
+void GbtWorker::cut(std::size_t bytes) {
+  counters_.add(WorkerCounter::truncated);
+  counters_.add(WorkerCounter::cut_bytes, bytes);
+  static base::LogThrottle throttle;
+  if (const auto turn = throttle.turn())
+    base::log_warning(
+        "a chunk is cut by {} bytes: its event's slice has no room. Set readout.builder.chunk_size to what links send, or "
+        "raise max_extensions{}",
+        bytes, turn.suffix());
 }
 
 std::uint16_t GbtWorker::name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) {

@@ -68,6 +68,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   std::size_t position_of(const GbtLink& link) const { return static_cast<std::size_t>(&link - links_.get()); }
 
   std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) override;
+  void cut(std::size_t bytes) override;
   void set_waiting(std::size_t with) override;
   std::optional<std::uint16_t> bcid(Sequence number) const override;
 

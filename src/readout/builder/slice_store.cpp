@@ -50,7 +50,7 @@ bool SliceStore::extend(EventSlot& slot, OpenEvent& event) {
 }
 
 SliceStore::Outcome SliceStore::append(EventSlot& slot, OpenEvent& event, ChunkHeader header,
-                                       std::span<const std::byte> chunk) {
+                                       std::span<const std::byte> chunk, std::size_t& fits) {
   if (slot.write == nullptr && !open(slot, event)) return Outcome::no_buffer;
   const auto room = [&] { return static_cast<std::size_t>(slot.end - slot.write); };
   const std::size_t wanted = chunk_record_bytes(chunk.size());
@@ -65,7 +65,8 @@ SliceStore::Outcome SliceStore::append(EventSlot& slot, OpenEvent& event, ChunkH
   header.rodeo_status |= chunk_flag::kTruncated;
   constexpr std::size_t kMostHeader = chunk_header_bytes(kLongChunkBytes);
   const std::size_t fit = room() > kMostHeader ? (room() - kMostHeader) / 4 * 4 : 0;
-  slot.write = store_chunk(slot.write, header, chunk.first(std::min(fit, chunk.size())));
+  fits = std::min(fit, chunk.size());
+  slot.write = store_chunk(slot.write, header, chunk.first(fits));
   return Outcome::truncated;
 }
 

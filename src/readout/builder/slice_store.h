@@ -67,8 +67,9 @@ class SliceStore {
   /// Gives the event its first buffer; false if there is none.
   bool open(EventSlot& slot, OpenEvent& event);
 
-  /// Appends one chunk the slow way: opens, extends, and cuts what does not fit in any extension.
-  Outcome append(EventSlot& slot, OpenEvent& event, ChunkHeader header, std::span<const std::byte> chunk);
+  /// Appends one chunk the slow way: opens, extends, and cuts what does not fit in any extension. Where it is truncated, `fits` is set to the bytes that
+  /// were appended.
+  Outcome append(EventSlot& slot, OpenEvent& event, ChunkHeader header, std::span<const std::byte> chunk, std::size_t& fits);
 
   /// Ends the slice: its buffers say how much they hold.
   void close(EventSlot& slot, OpenEvent& event);

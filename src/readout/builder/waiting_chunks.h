@@ -41,6 +41,14 @@ inline ChunkView view_of(const ChunkRun& run, std::uint32_t chunk, std::uint32_t
           .lost = false};
 }
 
+/// Of `n` chunks of a run, from `first` on.
+inline std::uint64_t bytes_of(const ChunkRun& run, std::uint32_t first, std::uint32_t n) {
+  if (run.entries == nullptr) return std::uint64_t{n} * run.size;
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = first; i < first + n; ++i) bytes += run.entries[i].size;
+  return bytes;
+}
+
 /// One worker thread. With `copy_bytes` the bytes are copied into so much memory a link; else their pages keep a reference.
 class WaitingChunks {
  public:

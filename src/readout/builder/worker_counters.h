@@ -39,23 +39,27 @@ static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::coun
 enum class WorkerCounter : std::size_t {
   corrupt,
   truncated,
-  continuations,
   resynchronised,
   moved,
   removed,
   restored,
+  received_bytes,
+  taken_bytes,
+  cut_bytes,
   count
 };
 
 inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},
-    {"truncated", "chunks", "Chunks in fragments that were cut to fit"},
-    {"continuations", "parts", "Further parts of chunks too large for one run; the first stands in its fragment, cut"},
+    {"truncated", "chunks", "Chunks in fragments that were cut, since their slice had no room for more"},
     {"resynchronised", "times", "Links that found their place again after a jump or a reset"},
     {"moved", "times",
      "Links that other links or the BCIDs of their chunks have shown another place than they seemed to be in"},
     {"removed", "times", "Links removed from the build"},
     {"restored", "times", "Links restored to the build"},
+    {"received_bytes", "bytes", "Bytes of the chunks that the input handed over"},
+    {"taken_bytes", "bytes", "Bytes of the chunks that are in fragments, as they came"},
+    {"cut_bytes", "bytes", "Of these, bytes that are cut off"},
 };
 static_assert(std::size(kWorkerInfo) == static_cast<std::size_t>(WorkerCounter::count));
 

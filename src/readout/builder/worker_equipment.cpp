@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "formats/fid.h"
+#include "input/chunk_limit.h"
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
@@ -12,6 +13,12 @@ WorkerEquipment equip_worker(const BuilderContext& context, std::span<const Buil
   equipment.links.reserve(links.size());
   for (const BuilderLink& link : links) equipment.links.push_back(link.fid);
   equipment.stream = context.input->open(equipment.links);
+  if (input::delivers_parts(*equipment.stream)) {
+    const auto settings = input::JoinedStream::settings(input::max_chunk_bytes(*equipment.stream));
+    auto joined = std::make_unique<input::JoinedStream>(std::move(equipment.stream), links.size(), settings);
+    equipment.joining = &joined->counts();
+    equipment.stream = std::move(joined);
+  }
   equipment.extractor = context.make_extractor();
   if (context.make_checker) equipment.checker = context.make_checker();
   equipment.extractor_name = context.extractor_name.empty() ? "extractor" : context.extractor_name;

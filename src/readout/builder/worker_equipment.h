@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "input/joined_stream.h"
 #include "readout/builder/worker_counters.h"
 #include "rodeo/builder.h"
 #include "rodeo/input.h"
@@ -17,7 +18,8 @@
 namespace rodeo::readout {
 
 struct WorkerEquipment {
-  std::unique_ptr<DataStream> stream;
+  std::unique_ptr<DataStream> stream;          ///< every run holds whole chunks
+  const input::JoinCounts* joining = nullptr;  ///< of the stream; null where its input delivers whole chunks
   std::unique_ptr<TriggerExtractor> extractor;
   std::unique_ptr<IntegrityChecker> checker;  ///< may be null
   std::vector<Fid> links;                     ///< by LinkIndex

@@ -80,9 +80,12 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
 std::string wrong_text(const RunReport& report) {
   if (report.condition != Condition::wrong && report.mismatches == 0) return {};
   std::string out = "data are WRONG";
-  if (report.condition == Condition::wrong && !report.adds_up())
+  if (report.condition == Condition::wrong && report.chunks_sent != report.chunks_built + report.lost())
     out +=
         fmt::format("; {} chunks were sent, but {} built or lost", report.chunks_sent, report.chunks_built + report.lost());
+  if (report.condition == Condition::wrong && !report.bytes_add_up())
+    out += fmt::format("; {} bytes of chunks came, but {} are built or lost", report.bytes_in,
+                       report.bytes_built + report.bytes_lost_sum());
   for (const auto& consumer : report.consumers) {
     const std::vector<NamedCounter> mismatches = mismatches_of(consumer);
     if (mismatches.empty()) continue;
@@ -194,8 +197,11 @@ Json report_json(const RunReport& report) {
                     {"missing_links", missing},
                     {"removed_links", removed},
                     {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
-  out["bytes"] =
-      Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
+  out["bytes"] = Json::object({{"in", report.bytes_in},
+                               {"built", report.bytes_known ? Json(report.bytes_built) : Json()},
+                               {"lost", process::counters_json(report.bytes_lost)},
+                               {"payload", report.bytes_payload},
+                               {"written", report.bytes_written}});
   const auto latency = [&](double us) { return report.latency.measured() ? Json(us) : Json(); };
   out["latency_us"] = Json::object({{"p50", latency(report.latency.p50_us)},
                                     {"p99", latency(report.latency.p99_us)},
@@ -252,13 +258,17 @@ std::string report_text(const RunReport& report) {
   }
   row("chunks", "{} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built, report.lost(),
       reasons(report.chunks_lost));
-  if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
+  if (report.chunks_sent != report.chunks_built + report.lost()) out += "   THIS DOES NOT ADD UP";
   row("fragments", "{} built of {}, {} incomplete{}", report.fragments, base::counted(report.links, "link"),
       report.incomplete, reasons(report.incomplete_by_reason));
   if (report.without_removed > 0) row("", "{} lack links that were removed", report.without_removed);
   out += absent_text("missing", report, report.missing, &FragmentBuilder::Link::missing);
   out += absent_text("removed", report, report.left_out, &FragmentBuilder::Link::left_out);
-  row("bytes", "{}B in, {}B of fragments, {}B written", count(report.bytes_in), count(report.bytes_payload),
+  if (report.bytes_known)
+    row("bytes", "{} in = {} built + {} lost{}", report.bytes_in, report.bytes_built, report.bytes_lost_sum(),
+        reasons(report.bytes_lost));
+  if (!report.bytes_add_up()) out += "   THIS DOES NOT ADD UP";
+  row(report.bytes_known ? "" : "bytes", "{}B of fragments, {}B written", count(report.bytes_payload),
       count(report.bytes_written));
   row("latency", "{}", latency_text(report.latency, ", "));
   std::string cpu;

@@ -89,7 +89,11 @@ Json report_json(const RouterReport& report) {
                                 {"not_taken", report.not_taken},
                                 {"pending", report.pending}});
   out["trigger_list"] = Json::object({{"not_delivered", report.list_not_delivered}});
-  out["bytes"] = Json::object({{"in", report.bytes_in}, {"sent", report.bytes_sent}});
+  out["bytes"] = Json::object({{"in", report.bytes_in},
+                               {"published", report.bytes_published},
+                               {"no_subscriber", report.bytes_no_subscriber},
+                               {"not_taken", report.bytes_not_taken},
+                               {"sent", report.bytes_sent}});
   Json cpu = Json::object({{"router", report.router_cpu_seconds}});
   if (report.input_cpu_seconds > 0) cpu["emulator"] = report.input_cpu_seconds;
   out["cpu_seconds"] = cpu;
@@ -141,7 +145,9 @@ std::string report_text(const RouterReport& report) {
   row("chunks", "{} sent = {} published + {} no_subscriber + {} not_taken", report.sent, report.published,
       report.no_subscriber, report.not_taken);
   if (report.condition == Condition::wrong) out += "   THIS DOES NOT ADD UP";
-  row("bytes", "{} in, {} in pages", bytes_text(report.bytes_in), bytes_text(report.bytes_sent));
+  row("bytes", "{} in = {} published + {} no_subscriber + {} not_taken; {} in pages", bytes_text(report.bytes_in),
+      bytes_text(report.bytes_published), bytes_text(report.bytes_no_subscriber), bytes_text(report.bytes_not_taken),
+      bytes_text(report.bytes_sent));
   for (const ReaderStatus& reader : report.readers) {
     row(reader.trigger_list ? "list" : "reader", "{}: {}, {}, {} for subscribers, CPU {:.1f} s", reader.name,
         base::counted(reader.links.size(), "link"), base::counted(reader["chunks_read"], "chunk"),

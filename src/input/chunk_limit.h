@@ -1,0 +1,35 @@
+// What a stream of ours says of the sizes of its chunks, beside what the public interface has.
+#pragma once
+
+#include <cstdint>
+
+#include "rodeo/input.h"
+
+namespace rodeo::input {
+
+/// A second base of a DataStream. Constant.
+class ChunkLimit {
+ public:
+  /// The longest chunk, in bytes: what is longer is cut and marked.
+  virtual std::uint32_t max_chunk_bytes() const = 0;
+  /// Some runs have ChunkRun::more_follows. A builder joins their chunks, up to max_chunk_bytes().
+  virtual bool delivers_parts() const { return false; }
+
+ protected:
+  ~ChunkLimit() = default;
+};
+
+/// Of a plug-in's stream, which may deliver parts.
+inline constexpr std::uint32_t kUnsaidMaxChunkBytes = 1U << 20;
+
+inline std::uint32_t max_chunk_bytes(const DataStream& stream) {
+  const auto* const limit = dynamic_cast<const ChunkLimit*>(&stream);
+  return limit == nullptr ? kUnsaidMaxChunkBytes : limit->max_chunk_bytes();
+}
+
+inline bool delivers_parts(const DataStream& stream) {
+  const auto* const limit = dynamic_cast<const ChunkLimit*>(&stream);
+  return limit == nullptr || limit->delivers_parts();
+}
+
+}  // namespace rodeo::input

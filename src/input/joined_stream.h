@@ -1,0 +1,107 @@
+// Joins chunks that an input delivers in parts (ChunkRun::more_follows): behind it, every run holds whole chunks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/mapping.h"
+#include "input/free_list.h"
+#include "rodeo/input.h"
+
+namespace rodeo::input {
+
+/// What joining has counted; any thread reads.
+struct JoinCounts {
+  base::Gauge<std::uint64_t> joined_chunks;
+  base::Gauge<std::uint64_t> cut_chunks;  ///< longer than the limit, or without an end; delivered as truncated
+  base::Gauge<std::uint64_t> cut_bytes;   ///< that came and were beyond the limit
+};
+
+/// A page without parts passes through as it is. Of another page, each stretch of whole chunks is a page of its own, and each joined chunk is one,
+/// in memory of this stream. Chunks of a link keep their order. The memory is reserved at construction and used as far as chunks are long.
+class JoinedStream final : public DataStream {
+ public:
+  struct Settings {
+    std::uint32_t max_chunk_bytes = 0;  ///< longer chunks are cut and marked
+    std::size_t memory_bytes = 0;       ///< of joined chunks that may be handed out; one chunk always may
+    std::size_t pages = 256;            ///< that may be handed out, of each kind
+  };
+  /// 64 MiB of memory, or four chunks if these are more.
+  static Settings settings(std::uint32_t max_chunk_bytes);
+
+  /// `links`: so many are in the stream. Throws SetupError base.memory: there is no address space for the chunks.
+  JoinedStream(std::unique_ptr<DataStream> stream, std::size_t links, Settings settings);
+  ~JoinedStream() override;
+
+  PollStatus poll(Page*& out) override;
+  void release(Page& page) noexcept override;
+  /// Stands still while a page of the input is not delivered to its end.
+  std::uint64_t clock_ns() const override;
+  StreamCounters counters() const override;
+  double memory_fill() const override;
+  std::uint32_t sources() const override { return stream_->sources(); }
+  std::uint32_t source_of(LinkIndex link) const override { return stream_->source_of(link); }
+  bool source_ended(std::uint32_t source) const override;
+  void hold(std::uint32_t source, bool held) override;
+  void want(LinkIndex link, bool wanted) override { stream_->want(link, wanted); }
+
+  const JoinCounts& counts() const { return counts_; }
+
+ private:
+  enum class Kind : std::uint8_t { chunk, stretch };
+  struct OwnPage : Page {
+    Kind kind = Kind::chunk;
+  };
+  /// A joined chunk, or one that is being joined.
+  struct Chunk : OwnPage {
+    ChunkRun run;
+    std::byte* memory = nullptr;
+    std::size_t touched = 0;  // bytes of the memory that are in use
+    Chunk* next_free = nullptr;
+  };
+  /// Runs of a page of the input that hold whole chunks.
+  struct Stretch : OwnPage {
+    ChunkRun rest;  // of a run whose first chunk ended a joined one
+    Page* of = nullptr;
+    Stretch* next_free = nullptr;
+  };
+  struct Source {
+    Page* page = nullptr;  // of which runs are left
+    std::size_t at = 0;    // the next of them
+    bool first_taken = false;
+    bool held = false;
+    std::size_t begun = 0;  // links in the middle of a chunk
+  };
+
+  bool in_parts(const Page& page) const;
+  bool advance(Source& source, Page*& out);
+  bool whole(const ChunkRun& run) const { return !run.more_follows && open_[run.link] == nullptr; }
+  Chunk* begin_chunk(LinkIndex link);
+  void append(Chunk& chunk, const ChunkRun& part);
+  void hand_out(Source& source, LinkIndex link, Page*& out);
+  bool end_chunk(bool over, Page*& out);
+  void take_back();
+  void trim();
+
+  const Settings settings_;
+  std::unique_ptr<DataStream> stream_;
+  base::Mapping memory_;
+  std::vector<Source> sources_;
+  std::vector<Chunk*> open_;  // by link: the chunk that is being joined
+  std::unique_ptr<Chunk[]> chunks_;
+  std::unique_ptr<Stretch[]> stretches_;
+  std::vector<Chunk*> free_;  // what came back last is taken first
+  FreeList<Chunk> returned_;
+  FreeList<Stretch> free_stretches_;
+  std::size_t touched_ = 0;  // bytes of all chunks' memory
+  mutable std::uint64_t clock_ns_ = 0;
+  base::Gauge<std::size_t> out_chunks_;
+  base::Gauge<std::size_t> out_bytes_;
+  base::Gauge<std::uint64_t> without_end_;  // chunks that the input does not count
+  JoinCounts counts_;
+};
+
+}  // namespace rodeo::input

@@ -1,0 +1,85 @@
+"""Chunks larger than a network page, from router to file: whole, verified on the way and proven in the file, and each of their bytes in the balance."""
+
+import json
+
+import pytest
+from running_readout import adds_up
+from running_router import READOUT, all_is_verified, route_adds_up, router, sides
+
+PAGE = 65536
+
+ROUTER = """
+[router]
+name = "felix"
+bus = "bus"
+wait_for_subscribers = true
+
+[router.input]
+type = "generator"
+links = 4
+rate = "200Hz"
+page_bytes = "{page}MiB"
+format = "{mode}"
+sizes = "uniform"
+size_min = {least}
+size_max = {most}
+chunk_bytes = {least}
+events = {events}
+{groups}
+"""
+
+BUILDER = {"gbt": 'type = "gbt"\ntimeout = "2s"\nwindow = 256\nbuffers = 64\nchunk_size = {most}', "full": 'type = "full"\ntimeout = "2s"'}
+ROB = {"gbt": "", "full": "links_per_group = 2\n"}
+
+FILES = """
+[[readout.consumer]]
+type = "file_writer"
+directory = "data"
+min_free = 0
+"""
+
+
+def run(rodeo, sides, mode, least, most, events, *settings):
+    """A run of chunks of all sizes between two: what router and readout say of it."""
+    page = max(1, (4 * most + (1 << 20) - 1) >> 20)
+    text = ROUTER.format(mode=mode, least=least, most=most, events=events, page=page, groups="groups = 2" if mode == "full" else "")
+    routed = router(sides, text=text)
+    built = READOUT.replace('type = "gbt"\ntimeout = "200ms"', BUILDER[mode].format(most=most))
+    built = built.replace('source_id = "0x00610001"\n', 'source_id = "0x00610001"\n' + ROB[mode]) + FILES
+    report, _ = sides("readout", "net", built, *settings).finish(how=None, exit_code=None)
+    sent, said = routed.finish(how=None)
+    assert route_adds_up(sent), said
+    return sent, report
+
+
+def prove(rodeo, report):
+    """Chunks of the run's files that are proven byte by byte."""
+    verified = json.loads(rodeo("data", "verify", *report["files"], "-o", "json").stdout)
+    return sum(one["proven_chunks"] for one in (verified if isinstance(verified, list) else [verified]))
+
+
+@pytest.mark.parametrize("mode", ["gbt", "full"])
+@pytest.mark.parametrize("least, most, events", [
+    (PAGE - 100, PAGE + 20, 40),
+    pytest.param(2 * PAGE - 150, 2 * PAGE + 20, 200, marks=pytest.mark.slow),
+    pytest.param(1000, 1100, 400, marks=pytest.mark.slow),
+    pytest.param((1 << 20) - 40, 1 << 20, 20, marks=pytest.mark.slow),
+])
+def test_chunks_around_a_limit_are_whole_from_router_to_file(rodeo, sides, mode, least, most, events):
+    sent, report = run(rodeo, sides, mode, least, most, events)
+    all_is_verified(report)
+    chunks = events * (4 if mode == "gbt" else 2)
+    assert report["chunks"]["built"] == chunks and chunks * least <= report["bytes"]["in"] <= chunks * most
+    assert sent["bytes"]["in"] == sent["bytes"]["published"] == report["bytes"]["in"] == report["bytes"]["built"]
+    assert prove(rodeo, report) == chunks
+
+
+@pytest.mark.parametrize("mode", ["gbt", "full"])
+def test_chunks_beyond_max_chunk_are_flagged_never_proven_and_their_bytes_counted(rodeo, sides, mode):
+    sent, report = run(rodeo, sides, mode, 100_000, 100_000, 30, "readout.input.max_chunk=90000")
+    chunks = 30 * (4 if mode == "gbt" else 2)
+    assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report)
+    assert report["chunks"]["built"] == chunks and report["fragments"]["incomplete"] == report["fragments"]["built"]
+    assert report["bytes"]["lost"] == {"cut": chunks * 10_000} and sent["bytes"]["published"] == report["bytes"]["in"]
+    assert report["verified"] == {"chunks": 0, "mismatches": 0}
+    assert prove(rodeo, report) == 0
