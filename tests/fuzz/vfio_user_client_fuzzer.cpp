@@ -163,10 +163,10 @@ Result<void> map_and_touch(pci::Function& function, const Step& step) {
                                                           : info->mappable[step.offset % info->mappable.size()];
   const auto memory = function.map(step.region, range);
   if (!memory) return std::unexpected(memory.error());
-  FUZZ_CHECK(memory->size() == range.bytes);
-  const auto* const bytes = reinterpret_cast<const volatile std::byte*>(memory->data());
-  (void)bytes[0];
-  (void)bytes[memory->size() - 1];
+  FUZZ_CHECK(memory->bytes() == range.bytes);
+  for (const std::uint64_t offset : {std::uint64_t{0}, range.bytes - 1}) {
+    if (const auto one = memory->at<std::uint8_t>(offset)) (void)one.load();
+  }
   return {};
 }
 
