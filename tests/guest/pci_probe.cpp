@@ -143,7 +143,7 @@ void regions(Edu& edu) {
   need(edu.function->exchange(batch), "writes in one go");
   expect(edu.get(kLiveness) == ~2U, "posted writes", "in order");
   const auto window = need(edu.function->map(0, {0, 4096}), "map");
-  expect(*reinterpret_cast<const volatile std::uint32_t*>(window.data()) == 0x010000ed, "mapped register", "as read");
+  expect(window.at<std::uint32_t>(0).load() == 0x010000ed, "mapped register", "as read");
 }
 
 bool counted(int event) {
