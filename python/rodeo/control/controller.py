@@ -178,10 +178,11 @@ class Controller:
         self.derived = derive.derive(self.looks, self.run and self.run.row(), self.act(), self.memory,
                                      silent_hosts=tuple(self.observer.silent_hosts), strangers=self.observer.strangers)
 
-    def evaluate(self, changed=False):
-        """The state, the numbers and the alarms, from the last look. `changed`: a process has begun or ended, so that alarms are looked at now."""
+    def evaluate(self, changed=False, fresh=False):
+        """The state, the numbers and the alarms, from the last look. `changed`: a process has begun or ended, so that alarms are looked at now. `fresh`: numbers
+        are of this look, however near the last one is."""
         self.derive()
-        self.telling.evaluate(changed)
+        self.telling.evaluate(changed, fresh)
 
     def act(self):
         """What is under way, as the deciding modules are given it."""

@@ -126,7 +126,7 @@ async def pause(c, act, arguments):
     await c.keep_run(state="PAUSED")
     await _settle(c, act, most_s=PAUSE_SETTLES_S)
     await c.look()
-    c.evaluate()
+    c.evaluate(fresh=True)
     await c.transition(act, "pause", "RUNNING", "PAUSED", began_ns, "done", "")
     return {"run": c.run.number} if c.run else {}
 

@@ -54,14 +54,15 @@ class Telling:
         health = self.c.writer.health()
         return {"state": health.get("state", "gone"), "journal": health.get("journal", 0)}
 
-    def evaluate(self, changed=False):
+    def evaluate(self, changed=False, fresh=False):
         """Numbers from the last two looks that are far enough apart, then rings and alarms: these also when a process has begun or ended, which another one
-        in its place may hide before the next look."""
+        in its place may hide before the next look. `fresh`: numbers of this look, however near the last one is."""
         c, now_s = self.c, time.monotonic()
         moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in c.observer.members.values()},
                                 c.disk and c.disk.get("free"), {each.name: each.answered_s for each in c.observer.members.values() if each.answered_s is not None})
-        if self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS:
-            self._before, self._moment = self._moment, moment
+        far = self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS
+        if far or fresh:
+            self._before, self._moment = self._moment if far else self._before, moment
             self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
             self._limited = numbers.limited_by(self._before, moment)
