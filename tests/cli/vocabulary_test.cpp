@@ -19,7 +19,7 @@ namespace {
 /// Names of counters that parts of a readout and of an emulator give away: {"name", value} in a list of them, or add("name", value).
 std::set<std::string> counters_in_sources() {
   std::set<std::string> names;
-  const std::regex use(R"re((?:\badd\(|\{)"([a-z0-9_]+)",(?! ?(?:"|help|\{|\w+::|true|false))[^"]*?[)}])re");
+  const std::regex use(R"re((?:\badd\(|\{)"([a-z][a-z0-9_]*)",(?! ?(?:"|help|\{|\w+::|true|false))[^"]*?[)}])re");
   for (const char* room : {"/src/input", "/src/readout/consumer", "/src/emulator"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(SOURCE_DIRECTORY) + room)) {
       if (entry.path().extension() != ".cpp") continue;

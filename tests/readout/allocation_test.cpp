@@ -135,7 +135,7 @@ TEST_P(Allocation, NoneAfterStart) {
   of_consumer.set("threads", static_cast<std::int64_t>(flow.consumer_threads));
   of_consumer.set("work", std::string(flow.work));
   const Parameters of_work = parameters(base::ComponentKind::work, flow.work);
-  for (const char* key : {"seed", "l1id_bits"}) {
+  for (const char* key : {"seed", "l1id_bits", "l1id_counter"}) {
     if (of_work.has(key)) of_consumer.set(key, of_work.integer(key));
   }
   for (const char* key : {"crc", "check_trigger"}) {

@@ -29,7 +29,7 @@ class Verify : public testing::Test {
 };
 
 TEST_F(Verify, ProvesSoundFragmentsOfManySizes) {
-  for (const std::uint32_t bytes : {1u, 7u, 8u, 11u, 12u, 13u, 40u, 41u, 63u, 500u}) {
+  for (const std::uint32_t bytes : {8u, 9u, 11u, 12u, 13u, 40u, 41u, 63u, 500u}) {
     for (const bool crc : {false, true}) {
       const FragmentPool pool({.links = 5, .chunk_bytes = bytes, .links_per_part = 3, .crc = crc, .seed = 9});
       VerifyWork work({.seed = 9, .crc = crc, .chunk_bytes = bytes});

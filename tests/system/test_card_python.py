@@ -230,7 +230,7 @@ with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, sup
     print("alive")
     try:
         other.close()
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print("said")
 """)
     assert out == ["alive", "said"]
