@@ -112,12 +112,12 @@ TEST(FullBuilder, WhatWaitsIsGivenUpAndCountedWhereItHasToEnd) {
     fixture.input.push({fixture.event(0, L1Id{l1}, 40), fixture.event(1, L1Id{l1}, 40)});
   fixture.wait_for(100);  // none of it is known, for the list has not begun
   fixture.builder->give_up();
-  while (!fixture.builder->status().workers.empty() && fixture.lost("given_up") < 100) std::this_thread::yield();
+  while (!fixture.builder->status().workers.empty() && fixture.lost("stop_limit") < 100) std::this_thread::yield();
   fixture.input.push({fixture.event(0, L1Id{50}, 40)});
   fixture.finish();
   fixture.sort_out();
   EXPECT_EQ(fixture.whole, 0U);
-  EXPECT_EQ(fixture.lost("given_up"), 101U);
+  EXPECT_EQ(fixture.lost("stop_limit"), 101U);
 }
 
 TEST(FullBuilder, ABcidThatIsNotTheTriggersFlagsTheFragment) {

@@ -31,7 +31,7 @@ inline constexpr base::CounterInfo kLostInfo[] = {
     {"overflow", "chunks", "The event's slice had no room left, not even for a cut chunk"},
     {"plugin_threw", "chunks", "The extractor of a plug-in threw an exception at the chunk"},
     {"not_listed", "chunks", "The trigger's own list has no event of this L1 id where the link is"},
-    {"given_up", "chunks", "The run had to end within stop_limit: the chunk came to the worker after that"},
+    {"stop_limit", "chunks", "The run had to end within stop_limit: the chunk came to the worker after that"},
 };
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 
