@@ -10,7 +10,7 @@ from test_derive import READY
 from rodeo.control.alarms import Condition
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
-from rodeo.control.headline import BLOCKED_S, IDLE_S, LOSES_DATA, LOSES_TRIGGERS, NO_DATA, NO_TRIGGERS, OF_STATES, SEVERITIES, Flow, FlowMeter, first_cause, headline, standing
+from rodeo.control.headline import BLOCKED_S, IDLE_S, LOSES_DATA, LOSES_TRIGGERS, NO_DATA, NO_TRIGGERS, OF_STATES, SEVERITIES, Flow, FlowMeter, first_cause, headline, standing, troubled
 from rodeo.control.numbers import Moment, limited_by
 from rodeo.control.status import cause, text
 from rodeo.control.status import headline as first_line
@@ -98,6 +98,10 @@ def test_data_that_are_lost_have_a_word_while_others_flow():
     assert said(seen(), Flow(incomplete_ppm=1001.0, dead_time=0.0))[0].word == LOSES_DATA
     got = said(seen(readout_1="killed"), GOOD)[0]
     assert (got.word, got.severity, got.cause["process"]) == (LOSES_DATA, "alarm", "readout-1")
+
+
+def test_a_silent_process_is_the_cause_as_soon_as_triggers_are_lost():
+    assert troubled(SLOW, 0.05) and troubled(Flow(zero_s=0.0, offered=True), 0.05) and not troubled(GOOD, 0.05) and not troubled(Flow(zero_s=5.0), 0.05)
 
 
 def test_other_states_are_their_own_headline():

@@ -71,7 +71,7 @@ class FlowMeter:
 
 def first_cause(derived, looks, limited, *, run, standing):
     """{"process", "stage"} of what holds the data up, None where nothing does or nobody knows. A process of the data's way that is gone or silent comes before what
-    others say of their waiting: it makes them wait. Of several the one that went first. `limited`: what processes say, numbers.limited_by(). `standing`: no data flow."""
+    others say of their waiting: it makes them wait. Of several the one that went first. `limited`: what processes say, numbers.limited_by(). `standing`: data are held up now."""
     if run is None:
         return limited
     ours = [look for look in looks if kind_of(look.member.kind).order and look.member.kind != "program"]
@@ -90,6 +90,11 @@ def first_cause(derived, looks, limited, *, run, standing):
 def standing(flow):
     """Triggers wait, and none is accepted."""
     return flow.zero_s is not None and flow.zero_s >= BLOCKED_S and flow.offered
+
+
+def troubled(flow, dead_time_limit):
+    """Triggers are lost, or none comes while some are offered: a process that is gone or silent counts as the cause of that."""
+    return standing(flow) or (flow.zero_s is not None and flow.offered) or (flow.dead_time is not None and flow.dead_time > dead_time_limit)
 
 
 def headline(derived, flow, cause, *, run, incomplete_limit_ppm, dead_time_limit):

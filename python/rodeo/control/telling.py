@@ -80,7 +80,7 @@ class Telling:
     def _headline(self, derived):
         """The first cause and the headline, and the cause of an alarm into the run, the first time."""
         c, rules = self.c, self.c.system.rules
-        self.limited_by = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.standing(self.flow))
+        self.limited_by = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.troubled(self.flow, rules["dead_time"].limit))
         self.headline = headline.headline(derived, self.flow, self.limited_by, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, dead_time_limit=rules["dead_time"].limit)
         if c.run is not None and self.headline.severity == "alarm" and self.headline.cause and not c.run.trouble:
             c.run.trouble = self.headline.what
