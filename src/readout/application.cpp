@@ -215,7 +215,7 @@ void Application::give_up() {
   consumers_give_up_ns_ = base::steady_now_ns() + static_cast<std::uint64_t>(settings_.stop_limit.count()) / 12;
 }
 
-// Workers by what they say of themselves, consumers by what they leave undone. Of a run that is not being ended nobody waits for data alone.
+// A worker reports what it waits for; a consumer is judged by its queue. Waiting for data counts only while a run is being ended.
 void Application::watch(const ReadoutStatus& now, std::uint64_t now_ns) {
   std::vector<process::WatchedPart> parts;
   for (const RobStatus& rob : now.robs) {

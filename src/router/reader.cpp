@@ -106,7 +106,7 @@ void Reader::read() {
   }
 }
 
-/// A stream that can leaves out, before it decodes them, links that nobody wants. `empty`: it had no page when it was polled last.
+/// Passes to the stream which links have a subscriber; a stream may leave out the others before it decodes them. `empty`: the last poll had no page.
 void Reader::tell_what_is_wanted(std::uint64_t now_ns, bool empty) {
   const auto wanted = [this](LinkIndex link) { return publisher_.wanted(link); };
   const auto tell = [this](LinkIndex link, bool is_wanted) { stream_->want(link, is_wanted); };

@@ -43,7 +43,7 @@ class Reader {
 
   /// The run is ending: who takes nothing for `grace` is not waited for any longer. Any thread.
   void end() { ending_.store(true, std::memory_order_relaxed); }
-  /// Nobody is waited for any more: what its subscribers have not taken is counted. Any thread.
+  /// Stops waiting for subscribers; what they have not taken is counted. Any thread.
   void give_up() { told_to_give_up_.store(true, std::memory_order_relaxed); }
 
   // Any thread, any time.
@@ -73,7 +73,7 @@ class Reader {
   WantedLinks wanted_;
   std::uint64_t refused_since_ns_ = 0;  ///< the page at hand; 0: it was not refused yet
   std::uint64_t taken_ = 0;             ///< pages_taken() when it was refused last
-  bool given_up_ = false;               ///< on a subscriber that takes nothing: what comes now goes to nobody
+  bool given_up_ = false;               ///< the subscriber takes nothing: its chunks are counted and dropped
   std::atomic<bool> ending_{false};
   std::atomic<bool> told_to_give_up_{false};
   std::atomic<bool> waits_;

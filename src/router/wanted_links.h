@@ -1,4 +1,4 @@
-// Which links of a stream are left out before they are decoded: those that nobody wants, once what a subscriber left behind is read.
+// Which links a stream leaves out before it decodes them: links without a subscriber, once the data for the last subscriber are read.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace rodeo::router {
 
-/// One thread. `wanted(link)` says whether somebody wants a link now, `tell(link, wanted)` passes it on to the stream. A link that was wanted is read on, and so
+/// One thread. `wanted(link)` says whether a link has a subscriber now, `tell(link, wanted)` passes it on to the stream. A link that was wanted is read on, and so
 /// counted, until the stream has had no page for half a second - a card may have a queue of its own, which comes when there is room again -, or for `grace`: a run
 /// that ends with a backlog can then say where its chunks went.
 class WantedLinks {
  public:
   WantedLinks(std::size_t links, std::uint64_t grace_ns) : told_(links, true), grace_ns_(grace_ns) {}
 
-  /// Somebody began or ceased to want a link. What is wanted is told at once, and so is, at the beginning, what is not.
+  /// Call when a link gained or lost a subscriber. A wanted link is told at once; at the start so is an unwanted one.
   template <typename Wanted, typename Tell>
   void change(std::uint64_t now_ns, Wanted&& wanted, Tell&& tell) {
     for (std::size_t i = 0; i < told_.size(); ++i) {
@@ -59,7 +59,7 @@ class WantedLinks {
   std::uint64_t grace_ns_;
   std::uint64_t since_ns_ = 0;
   std::uint64_t page_ns_ = 0;  // the last page since then
-  bool waits_ = false;         // some link is told as wanted that nobody wants
+  bool waits_ = false;         // a link without a subscriber is still told as wanted
   bool begun_ = false;
 };
 

@@ -121,7 +121,7 @@ def test_a_router_between_cards_and_readouts():
 
 
 def test_what_a_readout_had_not_taken_from_a_router_when_it_left_is_undelivered():
-    """A run that is stopped with a backlog: 40 chunks stand in the router's pages, 25 more came when nobody took them."""
+    """A run that is stopped with a backlog: 40 chunks stand in the router's pages, and 25 more came after its subscriber left."""
     before, after = router(1000, pending=7, published=1000), router(1100, no_subscriber=25, pending=47, published=1075)
     books = balance({"a": report(35, condition="INCOMPLETE")}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)})
     assert books.lost == {"router_no_subscriber": 25, "router_undelivered": 40}
@@ -146,7 +146,7 @@ def test_a_router_that_was_killed_took_the_rest_with_it():
 
 
 def test_what_cards_sent_for_links_that_nobody_wanted_is_left_out_by_routers_and_named():
-    """A stream leaves links out that nobody wants before it decodes them: the router has no count of their chunks."""
+    """A stream leaves out links without a subscriber before it decodes them: the router does not count their chunks."""
     before = {"r": {"0x1": 7, "0x2": 5, "0x3": 5}, "s": {"0x9": 1}}
     unread = unread_links(before, {"r": {"0x1": 67, "0x2": 5, "0x3": 5, "0x1000000800000000": 0}, "s": {"0x9": 2}, "t": {}})
     assert unread == {"r": (2, 3)}

@@ -20,7 +20,7 @@ class Controller:
         self.run.flags |= set(flags)
 
     def publish(self):
-        """Nobody looks."""
+        """Ignores the change."""
 
 
 async def judged(c, name="quality", actor="ana", **arguments):

@@ -1,4 +1,4 @@
-"""Who may read what a system writes: the umask that it takes, and the group of its directories. What it comes to is in test_failures.py and test_agent.py."""
+"""Modes of the files that a system writes: its umask and the group of its directories. Whole rooms are tested in test_failures.py and test_agent.py."""
 
 import grp
 import os

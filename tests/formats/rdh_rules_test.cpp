@@ -1,4 +1,4 @@
-// Real links differ in what their packet counters count and how often they send frames: what is whole is sound, what is missing is found, by all who judge.
+// Real links differ in what their packet counters count and how often they send frames: what is whole is sound, and each judge finds what is missing.
 #include "formats/rdh_rules.h"
 
 #include <gtest/gtest.h>

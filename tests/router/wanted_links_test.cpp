@@ -1,4 +1,4 @@
-// Links that nobody wants are left out; of those that somebody wanted, what was left behind is read first.
+// Links without a subscriber are left out, after the data for their last subscriber are read.
 #include "router/wanted_links.h"
 
 #include <gtest/gtest.h>

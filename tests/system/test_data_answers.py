@@ -163,7 +163,7 @@ def test_a_chunk_says_of_which_rob_it_is(samples):
     assert set(columns["chunk.source_id"].tolist()) == {0x006b0007}
 
 
-# Files of real detectors are not part of the project: whoever has a folder of them names it.
+# Files of real detectors are not part of the project: RODEO_REAL_FILES names a folder of them.
 if "RODEO_REAL_FILES" in os.environ:
     @pytest.mark.parametrize("path", sorted(Path(os.environ["RODEO_REAL_FILES"]).iterdir()), ids=lambda path: path.name)
     def test_a_real_file_has_one_answer_in_all_tools(rodeo, path):

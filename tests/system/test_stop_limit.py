@@ -8,7 +8,7 @@ import pytest
 from conftest import scaled
 from running_readout import CONFIGURATION, adds_up, write_configuration
 
-# Nobody subscribes, and the end waits an hour for one that does.
+# No subscriber comes, and the end would wait an hour for one.
 WAITING_READOUT = CONFIGURATION[: CONFIGURATION.index("[[readout.consumer]]")] + """
 [[readout.consumer]]
 type = "publish"

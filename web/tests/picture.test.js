@@ -22,7 +22,7 @@ test('a class tells how many of it are well, and of which rates', () => {
   assert.deepEqual([box.good, box.total, box.bad.map((each) => each.name), box.rate], [1, 2, ['readout-2'], { least: 99, most: 99 }])
 })
 
-test('who is absent is not well, and how many a class needs is told', () => {
+test('an absent process is not well, and a class says how many it needs', () => {
   const [box] = wayOf({ state: 'OFF', limited_by: null, processes: [{ ...process('node-1', 'node', 'absent'), role: 'at_least', needed: 1 }] }).stages[0].boxes
   assert.deepEqual([box.good, box.total, box.needed], [0, 1, 1])
 })

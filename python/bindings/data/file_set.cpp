@@ -14,7 +14,7 @@ constexpr std::uint64_t kNearTheFront = 1000;
 constexpr std::size_t kWholeFile = ~std::size_t{0};
 constexpr std::string_view kWriting = ".writing";
 
-/// A file that is there, is ours and is damaged. One that is missing, or not ours, is a mistake of whoever named it, which must not look like no events.
+/// True if the file exists, is ours and is damaged. A missing or foreign file is the caller's mistake and must not look like an empty list.
 bool is_damage(const Error& error) {
   return error.code == "file.shrunk" || error.code.starts_with("formats.") ||
          (error.code.starts_with("data.") && error.code != "data.unknown_kind" && error.code != "data.other_version");

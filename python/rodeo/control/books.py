@@ -6,11 +6,10 @@
     the run     sent by the cards = built + every reason
     the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
 
-A page that a readout has taken may still count as undelivered, for its word is on its way to the router: so router_undelivered is at most the rest. A rest that a
-process without a report (a readout, a router) must have taken with it is lost as `not_reported`; where a router has links that nobody wanted, whose data it leaves
-out uncounted, it is `router_left_out`; where an input found damage, it is lost as `damaged`.
-Any other rest is WRONG: data went where nobody counts. Cards that count frames of heartbeats (CRU, C-RORC) and not what a readout makes of them can differ: then
-nobody knows the rest.
+A page that a readout has taken may still count as undelivered, because its acknowledgement is on its way to the router. So router_undelivered is at most the
+rest. The rest is `not_reported` if a process left no report (a readout, a router), `router_left_out` if a router leaves out links without a subscriber, and
+`damaged` if an input found damage. Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may differ from what a
+readout makes of them: then the rest is unknown.
 """
 
 from dataclasses import dataclass, field
@@ -155,7 +154,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     if aborted:
         conditions.append("ABORTED")
         reasons.insert(0, "the run was aborted")
-    if aborted:  # how a run ended is known to those who ended it: a report that is missing says nothing of that
+    if aborted:  # a missing report says nothing of how the run ended
         flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
     events = {}  # of each readout, over its lives
     for life, report in written.items():

@@ -146,7 +146,7 @@ class Client:
 
     def quality(self, subsystem, verdict, *, run=None, from_ns=None, to_ns=None, confirm=False):
         """Says how good the data of a subsystem are: `verdict` good, bad, test or none, of a run (None: the open one, else the last), from and to a time in UTC ns.
-        `confirm`: confirms the verdict that somebody else gave."""
+        `confirm`: confirms the verdict of another person."""
         return self.command("quality", subsystem=subsystem, verdict=verdict, run=run, from_ns=from_ns, to_ns=to_ns, confirm=confirm)
 
     def taint(self, text, *, run=None, back=False):

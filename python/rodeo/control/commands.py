@@ -74,7 +74,7 @@ COMMANDS = {
         "run": Argument("number", what="the run, if not the one that is open, or else ended last"),
         "from_ns": Argument("time", what="since when, if not from its begin"),
         "to_ns": Argument("time", what="until when, if not to its end"),
-        "confirm": Argument("flag", False, what="confirms the verdict that somebody else gave")}),
+        "confirm": Argument("flag", False, what="confirms the verdict of another person")}),
     "taint": Command("Marks a run TAINTED: its data are not to be used without asking", control="free", arguments={
         "text": Argument("text", needed=True, what="why; it stands among the notes of the run"),
         "run": Argument("number", what="the run, if not the one that is open, or else ended last"),

@@ -44,7 +44,7 @@ def told(cause):
 @dataclass(frozen=True)
 class Flow:
     """`zero_s`: for how long no trigger was accepted, None while triggers come or their rate is not known. `offered`: triggers were offered meanwhile.
-    `incomplete_ppm`: of the fragments of the last look. `dead_time`: the share of triggers that the last look lost; both None where nobody knows."""
+    `incomplete_ppm`: of the fragments of the last look. `dead_time`: the share of triggers that the last look lost; both None if unknown."""
 
     zero_s: float | None = None
     offered: bool = False
@@ -70,7 +70,7 @@ class FlowMeter:
 
 
 def first_cause(derived, looks, limited, *, run, standing):
-    """{"process", "stage"} of what holds the data up, None where nothing does or nobody knows. A process of the data's way that is gone or silent comes before what
+    """{"process", "stage"} of what holds the data up, None if nothing does or the cause is unknown. A process of the data's way that is gone or silent comes before what
     others say of their waiting: it makes them wait. Of several the one that went first. `limited`: what processes say, numbers.limited_by(). `standing`: data are held up now."""
     if run is None:
         return limited

@@ -8,8 +8,8 @@ TAINTED = "TAINTED"
 
 
 async def quality(c, arguments, actor):
-    """A judgement on a subsystem's data in a part of a run. Rows are never changed: the last one of a subsystem and a time holds. With `confirm` somebody else's
-    judgement is confirmed: its row again, with who did that."""
+    """A judgement on a subsystem's data in a part of a run. Rows are never changed: the last one of a subsystem and a time holds. With `confirm` the
+    row of another person is repeated, with the name of the one that confirms it."""
     number, subsystem, verdict = _number(c, arguments), arguments["subsystem"].strip(), arguments["verdict"]
     from_ns, to_ns = arguments["from_ns"], arguments["to_ns"]
     if not subsystem:
@@ -24,7 +24,7 @@ async def quality(c, arguments, actor):
             said = f"the last one says {found[-1]['verdict']}" if found else "there is none"
             raise Refused("control.argument", f"run {number} has no judgement `{verdict}` on {subsystem} to be confirmed: {said}", f"rodeo runs show {number} lists them")
         if found[-1]["by"] == actor:
-            raise Refused("control.argument", f"the judgement on {subsystem} is {actor}'s own: somebody else confirms it", "")
+            raise Refused("control.argument", f"the judgement on {subsystem} is {actor}'s own: another person must confirm it", "")
         by, verified_by, from_ns, to_ns = found[-1]["by"], actor, found[-1]["from_ns"], found[-1]["to_ns"]
     await c.writer.quality(number, subsystem, from_ns, to_ns, verdict, by, verified_by)
     return {"run": number, "subsystem": subsystem, "verdict": verdict}

@@ -1,4 +1,4 @@
-"""Who may read what a system writes: the umask of the room, of its agents and of all that they start, and the group of its directories."""
+"""Modes of the files that a system writes: the umask of the room, its agents and their processes, and the group of its directories."""
 
 import grp
 import os

@@ -55,7 +55,7 @@ def grown(before, after):
 
 
 def growth_of(before, after, kind, counter):
-    """By how much counter(status) grew over all processes of a kind, None if nobody knows."""
+    """By how much counter(status) grew over all processes of a kind, None if unknown."""
     return total(grown(counter(before.statuses.get(name, (None, None))[1]), counter(status)) for name, status in after.of(kind).items())
 
 

@@ -147,7 +147,7 @@ def _pauses(connection, numbers):
 
 
 def paused_seconds(row, pauses):
-    """How much of `seconds` triggers were held by somebody's order; None where the length is not known. Pure."""
+    """How long `pause` held the triggers within `seconds`; None if that is unknown. Pure."""
     if row["seconds"] is None:
         return None
     total_ns, since_ns = 0, None

@@ -124,7 +124,7 @@ def unread_links(before, after):
 
 
 def settle(run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, aborted=False):
-    """The Books of a run; `kinds` as of collect_reports(). Who died or is lost has no status at the end."""
+    """The Books of a run; `kinds` as of collect_reports(). A process that died or is lost has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
         reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds,

@@ -154,7 +154,7 @@ def _protocol(base):
     waiting = Waiting()  # of this way in
 
     class Known(base):
-        """HTTP from somebody known: on a Unix socket the kernel says who it is. A connection that says nothing is closed; of many that wait, the oldest."""
+        """HTTP from a known user: on a Unix socket the kernel names it. A silent connection is closed; if too many wait, the oldest is closed."""
 
         def connection_made(self, transport):
             super().connection_made(transport)

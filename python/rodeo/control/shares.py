@@ -1,4 +1,4 @@
-"""How many requests and WebSockets may be under way at once, and how many connections may wait: nobody takes the room of others. Pure."""
+"""How many requests and WebSockets may be under way at once, and how many connections may wait, so that no session or role takes the room of another. Pure."""
 
 import contextlib
 from collections import Counter

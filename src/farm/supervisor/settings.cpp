@@ -50,12 +50,11 @@ const Settings<SupervisorKeys>& supervisor_settings() {
       setting(&S::clear_after, "clear_after", "Or after so long.", kTime),
       setting(
           &S::readout_grace, "readout_grace",
-          "So long a readout may be away before nothing waits for it any more: what it held is lost if nobody else holds "
-          "it.",
+          "How long events wait for a readout that is away. After that its fragments are lost, unless another readout holds "
+          "them.",
           kSomeTime),
       setting(&S::readout_silence, "readout_silence",
-              "So long a readout that is connected may not answer, for its process stands still; then it counts as away.",
-              kSomeTime),
+              "How long a connected readout may not answer before it counts as away.", kSomeTime),
       setting(&S::node_grace, "node_grace", "So long a node may be away, or silent, before its events are assigned again.",
               kSomeTime),
       setting(&S::rebuild_time, "rebuild_time",

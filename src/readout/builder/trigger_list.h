@@ -29,7 +29,7 @@ class TriggerList {
 
   void take(std::size_t reader, std::size_t count) { taken_[reader].count.fetch_add(count, std::memory_order_release); }
 
-  /// Nothing more of it is read: unread() has nothing, and waits for nobody. Any reader, for all.
+  /// The list is read no further: unread() is empty and blocks no reader. Any reader may call it, for all.
   void give_up() { given_up_.store(true, std::memory_order_release); }
 
   /// The reader is waited for no more.

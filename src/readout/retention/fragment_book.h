@@ -1,4 +1,4 @@
-// FragmentBook: the fragments of one ROB that are kept until somebody clears them, by global id (software ROD paper, section VI.C:
+// FragmentBook: the fragments of one ROB that are kept until a client clears them, by global id (software ROD paper, section VI.C:
 // "HLTRequestHandler"). Pure: no thread, no clock, no network.
 //
 // Its rules. "The line" is an id that the builder has passed: it was the newest of all when `reorder_fragments` have come behind it, or

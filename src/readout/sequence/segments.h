@@ -38,7 +38,7 @@ struct Segment {
   Place place(Sequence number) const { return {resets, index(number)}; }
   std::int64_t index(Sequence number) const { return static_cast<std::int64_t>(number - base); }
   L1Id l1id(Sequence number) const { return ids.l1id(resets, index(number)); }
-  /// Of one event, for whoever carries its L1 id (IdLayout::global_id() of the L1 counter).
+  /// Of one event, from the L1 id that a chunk carries (IdLayout::global_id() of the L1 counter).
   std::uint32_t rounds_at(Sequence number) const {
     return static_cast<std::uint32_t>(rounds + static_cast<std::uint64_t>(ids.wraps(index(number))));
   }
