@@ -204,9 +204,10 @@ void CruCard::define_links() {
   of_link(cru::reg("datapath_link_accepted"), [](const Link& link) { return link.pages & 0xffffffffU; });
   of_link(cru::reg("datapath_link_processed"), [](const Link& link) { return link.pages & 0xffffffffU; });
   of_link(cru::reg("datapath_link_rejected"), [](const Link& link) { return link.dropped_frames & 0xffffffffU; });
-  of_link(cru::reg("datapath_link_first_orbit"), [](const Link& link) { return std::uint64_t{link.source.orbit_of(0)}; });
+  of_link(cru::reg("datapath_link_first_orbit"),
+          [this](const Link& link) { return std::uint64_t{link.source.orbit_of(first_frame_)}; });
   regs.on_read(cru::reg("datapath_first_orbit"), [this](std::uint32_t endpoint) -> std::uint64_t {
-    return endpoint == endpoint_ ? links_[0].source.orbit_of(0) : 0;
+    return endpoint == endpoint_ ? links_[0].source.orbit_of(first_frame_) : 0;
   });
   regs.on_read(cru::reg("datapath_flow_total"), [this](std::uint32_t endpoint) -> std::uint64_t {
     return endpoint == endpoint_ ? frames_ & 0xffffffffU : 0;

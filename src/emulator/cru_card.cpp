@@ -118,7 +118,8 @@ void CruCard::reset_links() {
 
 void CruCard::begin_run() {
   for (Link& link : links_) link.source.restart(false);
-  frames_due_ = frames_done_ = newest_frame_ = 0;
+  frames_due_ = first_due_ = frames_done_ = newest_frame_ = 0;
+  first_frame_ = 0;
 }
 
 void CruCard::start_dma() {

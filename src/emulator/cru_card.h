@@ -71,6 +71,8 @@ class CruCard final : public PciFunction {
   bool link_active(unsigned number) const;
   bool frames_due(const Link& link) const;
   void take_frames();
+  void jump(std::uint64_t sequence);
+  void catch_up(Link& link) const;
   bool frames_left() const;
   void drop_frames(Link& link);
   void skip_frames(unsigned number);
@@ -102,10 +104,13 @@ class CruCard final : public PciFunction {
   std::uint32_t time_frame_length_ = 0;
   std::uint64_t start_ns_ = 0;  // of the run
   std::uint64_t power_on_ns_ = 0;
-  std::uint64_t frames_due_ = 0;    // of the run, where paced
-  std::uint64_t frames_done_ = 0;   // reported to the authority
-  std::uint64_t newest_frame_ = 0;  // of the run: those before it are in triggers_seen_
-  ClientId reader_ = 0;             // whose DMA it is
+  // Where paced, a frame has the sequence number of its trigger: cards of one authority share the orbits.
+  std::uint64_t frames_due_ = 0;               // behind the last one that is due
+  std::uint64_t first_due_ = 0;                // triggers came without a gap from here on
+  std::uint64_t frames_done_ = 0;              // reported to the authority
+  std::uint64_t newest_frame_ = 0;             // those before it are in triggers_seen_
+  std::atomic<std::uint64_t> first_frame_{0};  // of the run
+  ClientId reader_ = 0;                        // whose DMA it is
   unsigned next_link_ = 0;
   std::uint64_t rate_at_ns_ = 0;
   std::uint64_t rate_pages_ = 0;

@@ -54,8 +54,26 @@ void CruCard::take_frames() {
     taking_.end();
     cut_off_due();
   }
-  frames_due_ += count;
+  for (const trigger::TriggerRange& range : ranges_) {
+    if (range.sequence != frames_due_) jump(range.sequence);
+    frames_due_ += range.count;
+  }
   if (settings_.drop) triggers_->done(count);
+}
+
+/// The next trigger is not the one behind the last: others had the triggers between. Frames that are due and not begun end with the gap.
+void CruCard::jump(std::uint64_t sequence) {
+  if (frames_due_ == 0) first_frame_ = sequence;
+  const std::uint64_t pending = frames_due_ - frames_done_;
+  cut_off_due();
+  if (!settings_.drop && pending > 0) triggers_->done(pending);
+  first_due_ = frames_due_ = frames_done_ = newest_frame_ = sequence;
+}
+
+/// Moves a link over a gap. A frame that is under way ends first.
+void CruCard::catch_up(Link& link) const {
+  const std::uint64_t frame = link.source.frame();
+  if (!link.source.in_frame() && (frame < first_due_ || frame > frames_due_)) link.source.skip_to(first_due_);
 }
 
 void CruCard::drop_frames(Link& link) {
@@ -158,6 +176,7 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
       finish();
       break;
     }
+    if (settings_.paced) catch_up(link);
     written += bytes;
     if (now != 0) {
       pacer_.carry(number, now, static_cast<double>(bytes));
@@ -197,6 +216,7 @@ bool CruCard::work() {
   for (unsigned i = 0; i < kLinks; ++i) {
     const unsigned number = (next_link_ + i) % kLinks;
     Link& link = links_[number];
+    if (settings_.paced) catch_up(link);
     if (!link_active(number)) {
       if (settings_.paced) skip_frames(number);
       continue;
@@ -206,7 +226,7 @@ bool CruCard::work() {
     any = fill(number, link, use, kBudget) || any;
     copies_done();
     slowest = std::min(slowest, link.source.frame());
-    if (!internal_) newest = std::max(newest, link.source.frame() + (link.source.in_frame() ? 1 : 0));
+    if (!internal_ && !settings_.paced) newest = std::max(newest, link.source.frame() + (link.source.in_frame() ? 1 : 0));
   }
   next_link_ = (next_link_ + 1) % kLinks;
   if (newest > newest_frame_) triggers_seen_ += newest - std::exchange(newest_frame_, newest);

@@ -114,7 +114,10 @@ const Settings<CardKeys>& card_settings() {
                           "over as many pages "
                           "as it takes.",
                           {.maximum = 64 << 20, .unit = Unit::bytes}),
-                  setting(&R::first_orbit, "first_orbit", "CRU, C-RORC: orbit of the start of run."),
+                  setting(&R::first_orbit, "first_orbit",
+                          "Orbit of the trigger authority's first trigger, which all CRUs of an authority share; without a "
+                          "trigger rate, and of a "
+                          "C-RORC, of the start of run."),
               }),
       setting(&C::drop, "overflow", {{"drop", true}, {"busy", false}},
               "CRU with a trigger rate: what happens to frames that find no superpage. drop: lost and counted, as "

@@ -308,7 +308,8 @@ std::vector<std::uint32_t> SuperpageCheck::silent_links() const {
 void SuperpageCheck::check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
   const std::uint32_t length = settings_.time_frame_orbits;
   constexpr std::uint32_t kStart = rdh_trigger::kStartOfContinuous | rdh_trigger::kStartOfTriggered;
-  if ((page.trigger_type() & kStart) != 0 || (!link.frame_known && (page.trigger_type() & rdh_trigger::kTimeFrame) != 0)) {
+  if ((page.trigger_type() & kStart) != 0) link.frame_known = false;
+  if (!link.frame_known && (page.trigger_type() & rdh_trigger::kTimeFrame) != 0) {
     link.frame_known = true;
     link.next_frame = page.orbit() + length;
     return;

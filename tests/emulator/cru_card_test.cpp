@@ -367,6 +367,62 @@ TEST_F(CruCardTest, TwoEndpointsAreTwoFunctionsOfOneCard) {
   EXPECT_EQ(check_one.errors() + check_two.errors(), 0U);
 }
 
+TEST_F(CruCardTest, EndpointsThatBeginAtOtherTimesShareOrbitsAndTimeFrames) {
+  constexpr std::uint32_t kLength = 16;
+  auto card = cru_card();
+  card.endpoints = 2;
+  card.drop = false;
+  card.rdh.frame_bytes = 32;
+  auto all = settings(card);
+  all.trigger.rate_hz = 5'000;
+  start(std::move(all));
+  CruHost one(socket("0000:3b:00.0"), 4 << 20, 4), two(socket("0000:3b:00.1"), 4 << 20, 4);
+  const auto accepted = [&] { return emulator_->report().trigger.accepted; };
+  const auto begin = [&](CruHost& host) {
+    host.write(cru::reg("datapath_enable"), 1);
+    host.write(cru::reg("debug"), kLength << 20);
+    host.start(0);
+    for (int i = 0; i < 4; ++i) host.push(0);
+  };
+  begin(one);
+  ASSERT_TRUE(wait_until([&] { return accepted() > 20; }));
+  begin(two);
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[1].chunks + accepted() > 100; }));
+  one.write(cru::reg("user_control"), 0);
+  two.write(cru::reg("user_control"), 0);
+  ASSERT_TRUE(wait_until([&] {
+    return std::ranges::all_of(emulator_->report().trigger.followers, [](const auto& each) { return each.ready == 0; });
+  }));
+  const std::uint32_t first_orbit = card.rdh.first_orbit;
+  const auto orbits_of = [&](CruHost& host) {
+    host.stop();
+    std::vector<std::uint32_t> orbits;
+    for (const auto& filled : host.take(0)) {
+      for (std::size_t at = 0; at < filled.bytes.size();) {
+        const auto page = formats::Rdh::read(filled.bytes.data() + at);
+        at += page.offset_next();
+        if (page.page_number() != 0) continue;
+        orbits.push_back(page.orbit());
+        EXPECT_EQ((page.trigger_type() & formats::rdh_trigger::kTimeFrame) != 0,
+                  (page.orbit() - first_orbit) % kLength == 0);
+      }
+    }
+    return orbits;
+  };
+  const auto of_one = orbits_of(one);
+  const auto of_two = orbits_of(two);
+  ASSERT_FALSE(of_one.empty());
+  ASSERT_FALSE(of_two.empty());
+  EXPECT_EQ(of_one.front(), first_orbit);
+  EXPECT_EQ(of_one.back(), of_two.back()) << "the last trigger is that of both";
+  EXPECT_GT(of_two.front(), first_orbit + 20);
+  EXPECT_EQ(of_two.back() - of_two.front(), of_two.size() - 1);
+  EXPECT_EQ(two.read(cru::reg("datapath_link_first_orbit"), cru::datapath_index(1, 0)), of_two.front());
+  const auto report = emulator_->report();
+  EXPECT_EQ(report.functions[0].triggers, of_one.size());
+  EXPECT_EQ(report.functions[1].triggers, of_two.size());
+}
+
 TEST_F(CruCardTest, SuperpagesOverTheBorderOfMapsAreWhole) {
   start(settings(cru_card()));
   VfioClient client(socket());

@@ -150,7 +150,8 @@ TEST_F(FelixCardTest, ChunksInBlocksThatAreLostWereNotSent) {
   EXPECT_EQ(
       prover.counters().read(formats::BlockCounter::cut_by_gap) + prover.counters().read(formats::BlockCounter::unfinished),
       counter("chunks_cut_short"));
-  EXPECT_EQ(prover.wrong(), prover.counters().read(formats::BlockCounter::cut_by_gap)) << "a chunk that is cut is not proven";
+  EXPECT_EQ(prover.wrong(), prover.counters().read(formats::BlockCounter::cut_by_gap))
+      << "a chunk that is cut is not proven";
 }
 
 TEST_F(FelixCardTest, BlocksThatAreOpenAtTheEndGoOut) {

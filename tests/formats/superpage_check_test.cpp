@@ -182,12 +182,22 @@ TEST(SuperpageCheck, SizesThatCannotBeAreCounted) {
 TEST(SuperpageCheck, ATimeFrameBeginsASuperpage) {
   Writer card{.orbits_per_superpage = 2};
   SuperpageCheck check({.pattern = PagePattern::ddg, .time_frame_orbits = 4});
-  check.check(3, card.superpage(2, rdh_trigger::kStartOfContinuous));
+  check.check(3, card.superpage(2, rdh_trigger::kStartOfContinuous | rdh_trigger::kTimeFrame));
   check.check(3, card.superpage(2, 0));
   check.check(3, card.superpage(2, 0));  // orbit + 4: first page of its superpage
   EXPECT_EQ(check.errors(), 0u);
   card.orbit += 1;
   check.check(3, card.superpage(2, 0));  // orbit + 7 and + 8
+  EXPECT_EQ(check.count(time_frame), 1u);
+}
+
+TEST(SuperpageCheck, ARunThatStartsWithinATimeFrameIsCheckedFromTheNextOneOn) {
+  Writer card{.orbits_per_superpage = 1};
+  SuperpageCheck check({.pattern = PagePattern::ddg, .time_frame_orbits = 4});
+  check.check(3, card.superpage(1, rdh_trigger::kStartOfContinuous));
+  check.check(3, card.superpage(1, rdh_trigger::kTimeFrame));
+  card.orbits_per_superpage = 4;
+  check.check(3, card.superpage(4, 0));  // the start + 2 to + 5: a frame begins within
   EXPECT_EQ(check.count(time_frame), 1u);
 }
 

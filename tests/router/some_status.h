@@ -20,9 +20,17 @@ inline RouterStatus some_status() {
   status.input = {{"sent", 1000}, {"triggers", 10}};
   status.input_cpu_seconds = 0.5;
   ReaderStatus first{.name = "felix.0", .links = some_links(0, 60)};
-  first.counters = {{"wanted_bytes", 23600}, {"no_subscriber_bytes", 400}, {"not_taken_bytes", 0},
-                    {"chunks_read", 600},  {"bytes_read", 24000}, {"not_taken", 0},      {"chunks_wanted", 590},
-                    {"no_subscriber", 10}, {"pages_sent", 7},     {"bytes_sent", 25000}, {"waits", 4}};
+  first.counters = {{"wanted_bytes", 23600},
+                    {"no_subscriber_bytes", 400},
+                    {"not_taken_bytes", 0},
+                    {"chunks_read", 600},
+                    {"bytes_read", 24000},
+                    {"not_taken", 0},
+                    {"chunks_wanted", 590},
+                    {"no_subscriber", 10},
+                    {"pages_sent", 7},
+                    {"bytes_sent", 25000},
+                    {"waits", 4}};
   first.subscribers = {{.name = "readout",
                         .peer = "127.0.0.1:4711",
                         .provider = "tcp",
@@ -40,7 +48,8 @@ inline RouterStatus some_status() {
                         .dropped_chunks = 3}};
   first.cpu_seconds = 1;
   ReaderStatus second{.name = "felix.1", .links = some_links(1, 40)};
-  second.counters = {{"chunks_read", 400}, {"bytes_read", 16000}, {"wanted_bytes", 16000}, {"chunks_wanted", 400}, {"bytes_sent", 17000}};
+  second.counters = {
+      {"chunks_read", 400}, {"bytes_read", 16000}, {"wanted_bytes", 16000}, {"chunks_wanted", 400}, {"bytes_sent", 17000}};
   second.cpu_seconds = 2;
   ReaderStatus list{.name = "felix.2", .trigger_list = true, .links = some_links(2, 1)};
   list.counters = {{"chunks_read", 10}, {"no_subscriber", 10}};

@@ -460,7 +460,8 @@ TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0);
   step(6 * kSecond);
   step();
-  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0) << "the former life was let go when the next one came";
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0)
+      << "the former life was let go when the next one came";
 }
 
 TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
