@@ -287,18 +287,18 @@ def table(data):
         rows.append((what, text, f"{theirs:g}" + (f" ± {error:g}" if error else ""), _difference(value, theirs), explanation))
 
     bare = formula(size * 1e6, rate * 1e3)
-    add("71 MB: published formula × k = 1.5, 5 MB without headers [MB]", bare.k_bytes * 1e-6, *published.FIT_MB, "the paper quotes its fit; its own formula with its own k says the same")
+    add("71 MB: published formula × k = 1.5, 5 MB without headers [MB]", bare.k_bytes * 1e-6, *published.FIT_MB, "the paper quotes its fit; its own formula with its own k gives the same value")
     extrapolated, count = data.get("fit", (None, 0))
     if extrapolated is not None:
         add("71 MB: surface through simulated points that 27 MB hold (scatter, cells), extrapolated [MB]", (extrapolated.value, float(np.hypot(extrapolated.statistical, extrapolated.model)), 2),
-            *published.FIT_MB, f"the paper's way, {count} points; ± {extrapolated.statistical:.1f} statistical, ± {extrapolated.model:.1f} by the choice of surface, which the paper's ± 1 leaves out")
+            *published.FIT_MB, f"the paper's way, {count} points; ± {extrapolated.statistical:.1f} statistical, ± {extrapolated.model:.1f} by the choice of surface; the paper's ± 1 omits the second")
     if data.get("laboratory_fit"):
         one, points = data["laboratory_fit"]
         add("71 MB: the same through laboratory points (scatter, cells) [MB]", (one.value, float(np.hypot(one.statistical, one.model)), 2), *published.FIT_MB,
             f"{points} points of real TCP, scaled down, three runs each; our scatter, not the paper's")
     target = data.get("target", [])
-    explanations = {"even": "no scatter at all: the formula with headers", "scatter": "jitter of half a period, sizes ± 10 %: an assumption, the paper's distributions are not given",
-                    "Poisson": "random arrivals, at the bound for any arrivals of one size (81.0 MB in frames, 95.9 MB in cells): without another factor no traffic of one size needs more"}
+    explanations = {"even": "no scatter at all: the formula with headers", "scatter": "jitter of half a period, sizes ± 10 %: an assumption, because the paper does not give its distributions",
+                    "Poisson": "random arrivals reach the bound for any arrivals of one size (81.0 MB in frames, 95.9 MB in cells); traffic of one size needs more only with another factor"}
     for readouts, theirs in ((48, published.SIMULATION_48_MB), (600, published.SIMULATION_600_MB)):
         for traffic in TRAFFIC:
             found = statistics(target, "cells_mb", readouts=readouts, traffic=traffic)
@@ -308,11 +308,11 @@ def table(data):
         found = statistics(target, "payload_mb", readouts=readouts, traffic="Poisson")
         if found:
             add(f"{theirs[0]:g} MB: simulation, {readouts} readouts, Poisson, payload × k = 1.5 [MB]", (found[0] * published.K, found[1] * published.K, found[2]), *theirs,
-                "if the paper's values have k in them and its traffic is that random; the text does not say")
+                "if the paper's values include k and its traffic is as random; the text does not say so")
     add("115 MB: bound for any arrivals × 1.5 [MB]", bare.bound_bytes * 1.5e-6, *published.SIMULATION_600_MB,
         "S(I/O - 1)/2 × k: the published simulation is this bound with k applied, within its error (our inference; the paper does not say it)")
-    for traffic, explanation in (("even", "even intervals, real TCP; the exact formula with headers is 51.8 MB in frames"),
-                                 ("scatter", "the scatter that is simulated too, real TCP")):
+    for traffic, explanation in (("even", "even intervals, real TCP; the exact formula with headers gives 51.8 MB in frames"),
+                                 ("scatter", "the same scatter as simulated, real TCP")):
         found = statistics(data.get("laboratory", []), "cells_mb", size_mb=size, rate_khz=rate, traffic=traffic)
         if found:
             frames = statistics(data["laboratory"], "frames_mb", size_mb=size, rate_khz=rate, traffic=traffic)
@@ -322,18 +322,18 @@ def table(data):
     for traffic in TRAFFIC:
         found = statistics(reach, "rate_khz", size_mb=5, traffic=traffic)
         if found:
-            add(f"Figure 3: QFX at 5 MB, simulation, {traffic} [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "27 MB shared and 0.1 MB of each port, in cells, any port may take all that is free")
+            add(f"Figure 3: QFX at 5 MB, simulation, {traffic} [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "27 MB shared and 0.1 MB of each port, in cells; any port may use all free memory")
     add("Figure 3: QFX at 5 MB, exact formula, 27 MB, with headers [kHz]", highest_rate(27e6, 5e6, mtu=1500, readouts=48) * 1e-3, published.SHALLOW_RATE_KHZ, 0,
-        "even intervals, frames; no limit of a port. The paper's 1.8 kHz needs k = 1.5 times the formula's 9 MB there: 13 MB of 27, so a limit of the port or random arrivals must take part")
+        "even intervals, frames, no limit of a port. At the paper's 1.8 kHz k = 1.5 times the formula's 9 MB is 13 MB of 27, so a limit of the port or random arrivals must contribute")
     found = statistics(data.get("laboratory_reach", []), "rate_khz", size_mb=5)
     if found:
-        add("Figure 3: QFX at 5 MB, laboratory, even [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "real TCP through the switch that is simulated, scaled down")
-    add("Figure 3: deep buffer at 5 MB: uplink full, with headers [kHz]", 800e9 / 8 / 5e6 * 1448 / 1514 * 1e-3, published.DEEP_RATE_KHZ, 0, "the paper's limit is its applications and servers, which are not modelled")
+        add("Figure 3: QFX at 5 MB, laboratory, even [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "real TCP through the same switch as simulated, scaled down")
+    add("Figure 3: deep buffer at 5 MB: uplink full, with headers [kHz]", 800e9 / 8 / 5e6 * 1448 / 1514 * 1e-3, published.DEEP_RATE_KHZ, 0, "the paper's applications and servers limit its rate; they are not modelled")
     grid = data.get("grid", [])
     for traffic in ("scatter", "Poisson"):
         found = statistics(grid, "cells_mb", size_mb=2.5, rate_khz=12, traffic=traffic)
         if found:
-            add(f"QFX at 12 kHz carries up to 2.5 MB: buffer needed there, {traffic}, in cells [MB]", found, published.SHALLOW_SHARED_MB, 0, "should be what the QFX has")
+            add(f"QFX at 12 kHz carries up to 2.5 MB: buffer needed there, {traffic}, in cells [MB]", found, published.SHALLOW_SHARED_MB, 0, "should be the QFX's memory")
     ratios = []
     for row in grid:
         if row["traffic"] == "scatter":
@@ -342,7 +342,7 @@ def table(data):
                 ratios.append(row["cells_mb"] / (paper.paper_bytes * 1e-6))
     if ratios:
         add("k: simulation (scatter, cells) / formula without headers, N > 6", (float(np.mean(ratios)), float(np.std(ratios)), len(ratios)), published.K, 0,
-            "headers 1.05, cells 1.18, the rest is scatter of arrivals and sizes: no unknown property of the switch is needed (the MTU of 1500 is our assumption)")
+            "headers 1.05, cells 1.18, and scatter of arrivals and sizes: no unknown property of the switch is needed (the MTU of 1500 is our assumption)")
     if extrapolated is not None:
         rows.append(("R² of the surface", f"{data['surface'].r2:.4f}", f"{published.FIT_R2:g}", "-", "the shape fits: linear in rate, quadratic in size"))
     return rows
