@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kTwoMiB = 2 * kMiB;
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kSmall = kMiB / 4;  // no more than that is on pages of 4 KiB
+constexpr std::size_t kSmall = kMiB / 4;  // up to this size: pages of 4 KiB
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 
 std::size_t round_up(std::size_t bytes, std::size_t page) { return (bytes + page - 1) / page * page; }
@@ -67,7 +67,7 @@ Result<Arena> Arena::create(std::size_t bytes) {
   Arena arena;
   if (bytes == 0) return arena;
   arena.size_ = bytes;
-  // A huge page for each of a thousand connections would be gigabytes, most of them never used.
+  // A huge page for each of a thousand connections would be gigabytes, mostly unused.
   if (bytes <= kSmall) {
     arena.mapped_ = round_up(bytes, kPage);
     arena.kind_ = PageKind::transparent;

@@ -10,12 +10,12 @@ namespace rodeo::base {
 
 enum class PageKind : unsigned char { huge_1g, huge_2m, transparent };
 
-/// A fixed piece of zeroed memory. Asks for 1 GiB pages if it is large enough to use them, then 2 MiB pages, then plain memory with
-/// transparent huge pages; kind() says which it got. All of it is touched at construction, so nothing faults in later.
+/// A fixed piece of zeroed memory. Tries 1 GiB pages if it is large enough for them, then 2 MiB pages, then plain memory with
+/// transparent huge pages; kind() says which it got. The constructor touches all of it, so there are no page faults later.
 class Arena {
  public:
   Arena() = default;
-  /// Fails if the memory is not there; never over-commits: sizes above what the machine has available are refused with the figures.
+  /// Never over-commits: fails for sizes above the memory that the machine has available; the error has both figures.
   static Result<Arena> create(std::size_t bytes);
 
   Arena(Arena&& other) noexcept;
@@ -32,7 +32,7 @@ class Arena {
 
  private:
   std::byte* data_ = nullptr;
-  std::size_t size_ = 0;    // what was asked for
+  std::size_t size_ = 0;    // as requested
   std::size_t mapped_ = 0;  // rounded up to whole pages
   PageKind kind_ = PageKind::transparent;
 };
@@ -40,7 +40,7 @@ class Arena {
 /// Bytes that can be allocated now without swapping (MemAvailable).
 std::size_t available_memory_bytes();
 
-/// Bytes of huge pages, of all sizes, that nobody has taken. They are not part of the above.
+/// Bytes of free huge pages of all sizes. They are not part of MemAvailable.
 std::size_t free_huge_page_bytes();
 
 }  // namespace rodeo::base

@@ -1,4 +1,4 @@
-// Bounded queue for many producers and many consumers: what stands before each fragment consumer.
+// Bounded queue for many producers and many consumers: each fragment consumer has one in front of it.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace rodeo::base {
 
 /// Fixed capacity (rounded up to a power of two), allocated at construction; first in first out per producer. A full queue
-/// refuses (try_push returns false, the value stays with the caller), an empty one too; waiting is the caller's policy.
-/// Each slot carries a ticket that says whose turn it is, so producers and consumers meet only at the slot they share. There is no lock, but a
-/// thread that is stopped inside try_push or try_pop holds its slot: the queue is empty or full for those who come to it, until it goes on.
+/// refuses a push (try_push returns false, the value stays with the caller), an empty queue a pop; the caller decides how to wait.
+/// Each slot carries a ticket that gives its next user, so producers and consumers contend only for the slot they share. There is no lock, but a
+/// thread that is stopped inside try_push or try_pop holds its slot: until it goes on, the queue looks full or empty to threads that reach this slot.
 template <typename T>
 class BoundedQueue {
   static_assert(std::is_nothrow_move_assignable_v<T>, "who throws with a slot in hand would hold it for ever");

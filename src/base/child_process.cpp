@@ -28,20 +28,20 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return list;
 }
 
-/// False if the parent ended before it could be said.
+/// False if the parent ended before the signal was set.
 bool end_with(pid_t parent, int signal) {
   if (signal == 0) return true;
   ::prctl(PR_SET_PDEATHSIG, signal);
   return ::getppid() == parent;
 }
 
-/// Runs in the child: system calls only. Returns only if it could not become the program.
+/// Runs in the child: system calls only. Returns only if exec failed.
 void become(const ChildProcess::Settings& settings, char* const* arguments, char* const* environment, pid_t parent) {
   if (!end_with(parent, settings.when_we_end)) ::_exit(1);
-  for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);  // a program knows nothing of what we ignore
+  for (const int number : {SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);  // the program must not inherit our ignored signals
   if (settings.first && !settings.first()) return;
   std::array<int, 3> given{settings.in, settings.out, settings.err};
-  // Where standard streams are closed, a given one may have the number of one of them: it would be closed by exec, or overwritten before its turn.
+  // If standard streams are closed, a given descriptor may have one of their numbers: exec would close it, or an earlier dup2 overwrite it.
   for (int& fd : given) {
     if (fd < 0 || fd > STDERR_FILENO) continue;
     fd = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -60,7 +60,7 @@ Result<ChildProcess> ChildProcess::start(const Settings& settings) {
   for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
   const std::vector<char*> arguments = pointers(settings.command);
   const std::vector<char*> environment = pointers(variables);
-  // Closed by the program when it comes; else the child says why there is none.
+  // exec closes it; if exec fails, the child writes the reason into it.
   auto [said, says] = RODEO_TRY(make_pipe());
   const pid_t parent = ::getpid();
   ChildProcess child;
@@ -113,7 +113,7 @@ void ChildProcess::signal(int number) const {
   if (pid_ > 0) ::kill(pid_, number);
 }
 
-/// True: it has ended.
+/// True: the child has ended.
 bool ChildProcess::reap(int options) {
   if (pid_ < 0) return true;
   int status = 0;

@@ -1,4 +1,4 @@
-// A process that this one runs for itself: started, waited for, and gone at the latest when its owner is.
+// A child process: started, waited for, and ended at the latest with its owner.
 #pragma once
 
 #include <sys/types.h>
@@ -15,25 +15,25 @@
 
 namespace rodeo::base {
 
-/// Move only; its end kills the process if it still runs. One thread.
+/// Move only; the destructor kills the process if it still runs. One thread.
 class ChildProcess {
  public:
   struct Settings {
     std::vector<std::string> command;           ///< found in PATH
-    std::vector<std::string> environment = {};  ///< NAME=VALUE, before what it has from us
-    int in = -1;                                ///< descriptors that it has as stdin, stdout and stderr; -1: ours
+    std::vector<std::string> environment = {};  ///< NAME=VALUE, put before our own environment
+    int in = -1;                                ///< descriptors for its stdin, stdout and stderr; -1: ours
     int out = -1;
     int err = -1;
-    /// What it gets when the thread that started it ends, however that happens; 0: nothing.
+    /// The signal that it gets when the thread that started it ends for any reason; 0: none.
     int when_we_end = SIGKILL;
-    /// What it does before it becomes the program: system calls only. False: it gives up, with errno.
+    /// Called in the child before exec: system calls only. False: the start fails, with errno.
     std::function<bool()> first = {};
   };
 
-  /// Waits until it is the program. Errors base.process and base.resources, with the system's reason: no process could be made, or it could not become
-  /// the program.
+  /// Waits until exec has succeeded. Errors base.process and base.resources, with the system's reason: the process could not be made, or the program
+  /// not be executed.
   static Result<ChildProcess> start(const Settings& settings);
-  /// A copy of this process that does `work` and ends: with 0, or with 1 if that throws. It ends with the thread that made it. Error base.process.
+  /// Forks a copy of this process that runs `work` and exits: with 0, or with 1 if `work` throws. It ends with the thread that made it. Error base.process.
   static Result<ChildProcess> fork(const std::function<void()>& work);
 
   ChildProcess() = default;
@@ -41,11 +41,11 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   ~ChildProcess();
 
-  pid_t pid() const { return pid_; }  ///< -1: it has ended
+  pid_t pid() const { return pid_; }  ///< -1: the process has ended
   void signal(int number) const;
-  /// Its exit status, 128 + N if signal N ended it; nothing if it still runs after so long.
+  /// Its exit status, 128 + N if signal N ended it; nothing if it still runs after `patience`.
   std::optional<int> wait(std::chrono::milliseconds patience);
-  /// The same, however long it takes.
+  /// The same without a time limit.
   int wait();
 
  private:

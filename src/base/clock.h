@@ -1,4 +1,4 @@
-// The two clocks of a readout: steady time for intervals, and CPU time for what a thread has used.
+// The two clocks of a readout: steady time for intervals, and CPU time used by a thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Pulled per-thread counters: each thread writes its own block with plain stores, and whoever wants totals reads them all
+// Pulled per-thread counters: each thread writes its own block with plain stores, and a reader adds up all blocks
 // (felixcore-statistics-slides: separate atomics, pull).
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rodeo::base {
 
-/// What a counter is, declared where it is counted.
+/// The description of a counter, declared beside the code that counts.
 struct CounterInfo {
   std::string_view name;  ///< snake_case
   std::string_view unit;  ///< "chunks", "bytes", "fragments"
@@ -38,7 +38,7 @@ class alignas(kCacheLine) CounterBlock {
   std::array<std::atomic<std::uint64_t>, kCount> cells_{};
 };
 
-/// A single-writer cell read by others: a plain store for its owner.
+/// A cell with one writer and many readers: writing is a plain store.
 template <typename T>
 class Gauge {
  public:

@@ -1,4 +1,4 @@
-// Which instructions this CPU has, so that one binary uses the best of them.
+// The instruction sets of this CPU, so that one binary uses the best one.
 #pragma once
 
 #include <string_view>

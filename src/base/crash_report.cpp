@@ -24,12 +24,12 @@ struct FatalSignal {
   int number;
   const char* name;
 };
-// Not SIGBUS: what a file that became shorter raises is mended elsewhere, and the process goes on.
+// Not SIGBUS: mapping_guard handles the one of a shrunk file, and the process goes on.
 constexpr std::array kFatal = {FatalSignal{SIGSEGV, "SIGSEGV"}, FatalSignal{SIGFPE, "SIGFPE"}, FatalSignal{SIGILL, "SIGILL"},
                                FatalSignal{SIGABRT, "SIGABRT"}};
 std::array<struct sigaction, kFatal.size()> g_before;
 
-/// Where the instructions of a plug-in are.
+/// The address range of a plug-in's instructions.
 struct Code {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -38,7 +38,7 @@ struct Code {
 std::array<Code, 64> g_code;
 std::atomic<std::size_t> g_codes{0};
 
-// What follows is called in a signal handler: no allocation, no lock, nothing of the C library that has a state.
+// The functions below run in a signal handler: no allocation, no lock, no C library function with state.
 
 const Code* owner_of(std::uintptr_t address) {
   for (std::size_t i = 0; i < g_codes.load(std::memory_order_acquire); ++i) {
@@ -47,7 +47,7 @@ const Code* owner_of(std::uintptr_t address) {
   return nullptr;
 }
 
-/// The innermost plug-in to which a function on the stack will return. The kernel copies the stack, since it may end anywhere.
+/// The innermost plug-in with a return address on the stack. The kernel copies the stack, because it may end at any address.
 const Code* caller_of(std::uintptr_t stack) {
   constexpr std::uintptr_t kPage = 4096;
   constexpr int kPages = 64;
@@ -92,7 +92,7 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   for (std::size_t i = 0; i < kFatal.size(); ++i) {
     if (kFatal[i].number == signal) ::sigaction(signal, &g_before[i], nullptr);
   }
-  // The instruction is tried again, and ends the process as it would have; what another process sent would not come again.
+  // The instruction runs again and ends the process as without us; a signal sent by another process would not come again.
   if (info->si_code <= 0) ::raise(signal);
 }
 

@@ -1,4 +1,4 @@
-// Names the plug-in whose code was running when a fatal signal ends the process: without it nobody knows whose fault it was.
+// Names the plug-in whose code was running when a fatal signal ends the process.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace rodeo::base {
 
 /// From now on a fatal signal (SIGSEGV, SIGFPE, SIGILL, SIGABRT) in the code of this library, or in what that code called, names plug-in and
 /// thread on stderr; then the process ends as it would have. `library` is a handle of dlopen() that stays open. During set-up, one thread.
-/// A stack that overflows leaves no room to say anything.
+/// After a stack overflow nothing is reported: the handler has no stack.
 void name_in_crashes(std::string_view plugin, std::string_view path, void* library);
 
 }  // namespace rodeo::base

@@ -1,4 +1,4 @@
-// Errors of set-up: one clear message that says what, where, why and what to do next.
+// Errors of set-up: one clear message with what happened, where, why and what to do next.
 #pragma once
 
 #include <expected>
@@ -9,7 +9,7 @@
 namespace rodeo {
 
 /// An expected failure. `code` is "room.reason" (explained by `rodeo explain`), `what` one sentence with values in it, `where`
-/// file:line:column or the object concerned, `next` what the user can do; `where` and `next` may be empty.
+/// file:line:column or the object concerned, `next` tells the user what to do; `where` and `next` may be empty.
 struct Error {
   std::string code;
   std::string what;
@@ -19,17 +19,17 @@ struct Error {
   /// The same error seen from one level up: "cannot open run.toml: permission denied".
   Error within(std::string_view context) const { return Error{code, std::string(context) + ": " + what, where, next}; }
 
-  /// "error[code]: where: what" and, on a line of its own, what to do.
+  /// "error[code]: where: what" and, on a line of its own, `next`.
   std::string message() const;
 };
 
 template <typename T>
 using Result = std::expected<T, Error>;
 
-/// The value of a Result; where it has none, the function around it returns the error: `auto file = RODEO_TRY(open(path));`.
-/// Not inside a braced list, where g++ 12 would not destroy the members made before it.
+/// The value of a Result; if it holds an error, the enclosing function returns the error: `auto file = RODEO_TRY(open(path));`.
+/// Not inside a braced list: g++ 12 would not destroy the members made before it.
 #define RODEO_TRY(...) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (__VA_ARGS__), )
-/// The same; the error gains a context, which is evaluated only then: `RODEO_TRY_WITHIN(read(id), fmt::format("card {}", number))`.
+/// The same; adds a context to the error, evaluated only if there is one: `RODEO_TRY_WITHIN(read(id), fmt::format("card {}", number))`.
 #define RODEO_TRY_WITHIN(result, context) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (result), .within(context))
 
 #define RODEO_TRY_AS(name, result, with_context)                             \
@@ -41,7 +41,7 @@ using Result = std::expected<T, Error>;
 #define RODEO_TRY_NAME(number) RODEO_TRY_JOIN(rodeo_try_, number)
 #define RODEO_TRY_JOIN(word, number) word##number
 
-/// For set-up code without a sensible return path; ends in Error::message() on the terminal.
+/// For set-up code without a sensible return path; the terminal shows Error::message().
 class SetupError : public std::exception {
  public:
   explicit SetupError(Error error) : error_(std::move(error)), message_(error_.message()) {}

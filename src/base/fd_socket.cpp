@@ -71,7 +71,7 @@ IoResult receive_flags(int socket, std::span<std::byte> into, ReceivedFds& fds, 
       }
     }
   }
-  // The kernel hands out what fits, and sees that there are more than that only if there was room for those.
+  // The kernel passes as many descriptors as fit. It sets MSG_CTRUNC for more only if the buffer has room for one more.
   if ((message.msg_flags & MSG_CTRUNC) != 0) (handed_out == kMaxFdsPerReceive ? fds.truncated : fds.no_room) = true;
   if (received == 0 && !into.empty()) return {IoStatus::closed, 0};
   return {static_cast<std::size_t>(received) == into.size() ? IoStatus::done : IoStatus::partial,
@@ -109,14 +109,14 @@ bool wait_for(int socket, short events, Clock::time_point deadline) {
     pollfd poll{socket, events, 0};
     const int ready = ::poll(&poll, 1, static_cast<int>(std::min<long long>(left, 1'000'000)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
+    if (ready < 0 && errno != EINTR) return true;  // the next call returns the error
   }
 }
 
 void occupy_standard_streams() {
   constexpr std::array<int, 3> kModes{O_WRONLY, O_RDONLY, O_WRONLY};
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
-    // open() takes the lowest number that is free: those below are occupied by now.
+    // open() takes the lowest free number: all below are in use by now.
     if (::fcntl(stream, F_GETFD) < 0) (void)!::open("/dev/null", kModes[static_cast<std::size_t>(stream)]);
   }
 }
@@ -183,7 +183,7 @@ Result<UniqueFd> connect_unix(const std::filesystem::path& path, std::chrono::mi
   const auto address = RODEO_TRY(address_of(path));
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket_error("base.resources", "cannot make a socket", path);
-  // A server that accepts nobody lets its queue run full; connect() then waits for as long as a send may.
+  // If a server accepts no connections, its queue fills; connect() then waits as long as a send may.
   const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
   const timeval for_ever{};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -198,7 +198,7 @@ Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog, int
   const auto address = RODEO_TRY(address_of(path));
   UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket_error("base.resources", "cannot make a socket", path);
-  // The mode of the socket is that of the name which bind() makes: nobody else gets in, not for a moment either.
+  // bind() gives the name the mode of the socket: other users never get in, not even for a moment.
   if (::fchmod(socket.get(), 0600) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.get(), backlog) != 0)

@@ -1,4 +1,4 @@
-// Unix stream sockets that carry descriptors: what a protocol between a driver and an emulated card is spoken over.
+// Unix stream sockets that carry descriptors, for the protocol between a driver and an emulated card.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@
 
 namespace rodeo::base {
 
-/// Owns one file descriptor. Move only; closes it at the end.
+/// Owns one file descriptor. Move only; the destructor closes it.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -38,44 +38,44 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// For main(): standard streams that are closed become /dev/null, so that no file that is opened later has the number of one: what is said to people
-/// would be written into it. stdin and stdout go on failing, for what is not read or not printed is an error.
+/// For main(): closed standard streams become /dev/null. Otherwise a file opened later could get the number of one, and messages would be written into
+/// that file. stdin and stdout still fail, because input not read or output not printed is an error.
 void occupy_standard_streams();
 
-/// A pipe: what is written to the second end is read from the first. Close-on-exec; neither end is descriptor 0, 1 or 2, whichever of them is closed.
+/// A pipe: bytes written to the second end are read from the first. Close-on-exec; neither end is descriptor 0, 1 or 2, even if these are closed.
 /// Error base.resources.
 Result<std::array<UniqueFd, 2>> make_pipe();
 
-/// True for the errors of accept() after which poll() says at once that somebody knocks: who asks again without a pause does nothing else.
+/// True for errors of accept() after which poll() reports the waiting client again at once: without a pause the caller would loop.
 bool out_of_descriptors(int error);
 
-/// What a transfer came to.
+/// The result of a transfer.
 enum class IoStatus : unsigned char {
-  done,     ///< everything asked for
-  partial,  ///< the socket would block, or the time-out came, with something or nothing moved
+  done,     ///< all of it
+  partial,  ///< the socket would block, or time-out; some bytes or none moved
   closed,   ///< the peer is gone
   failed,   ///< a system error; errno says which
 };
 
 struct IoResult {
   IoStatus status = IoStatus::done;
-  std::size_t bytes = 0;  ///< moved, whatever the status
+  std::size_t bytes = 0;  ///< moved, with any status
 };
 
-/// Most descriptors that one receive takes. The kernel closes what it cannot hand out; `ReceivedFds` says why.
+/// Most descriptors that one receive takes. The kernel closes those that it cannot pass; `ReceivedFds` says why.
 inline constexpr std::size_t kMaxFdsPerReceive = 32;
 
 struct ReceivedFds {
   std::vector<UniqueFd> fds;
-  bool truncated = false;  ///< the peer sent more in one message than a receive takes
-  bool no_room = false;    ///< this process, or the system, had no descriptor left for one that came
+  bool truncated = false;  ///< the peer sent more in one message than one receive takes
+  bool no_room = false;    ///< the process or the system had no descriptor number left
 };
 
 /// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks as the socket does.
 IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {});
 
-/// Waits until the socket is ready for `events` of poll(), no longer than to the deadline: what is asked for in several pieces has one
-/// deadline for all of them, or a peer that sends a byte now and then would be waited for without an end. False: the deadline has passed.
+/// Waits until the socket is ready for `events` of poll(), or the deadline has passed (false). Use one deadline for all pieces of a
+/// transfer: otherwise a peer that sends a byte now and then could delay it without limit.
 bool wait_for(int socket, short events, std::chrono::steady_clock::time_point deadline);
 
 /// Sends all of it, waiting at most `patience` for room; works on blocking and non-blocking sockets.
@@ -84,21 +84,21 @@ IoResult send_all(int socket, std::span<const std::byte> bytes, std::span<const 
 /// One recvmsg of at most `into.size()` bytes; descriptors that come with them are appended to `fds` (close-on-exec).
 IoResult receive_some(int socket, std::span<std::byte> into, ReceivedFds& fds);
 
-/// The same without waiting, whatever the socket does: partial with 0 bytes if nothing is there.
+/// The same without waiting, even on a blocking socket: partial with 0 bytes if nothing is there.
 IoResult receive_now(int socket, std::span<std::byte> into, ReceivedFds& fds);
 
 /// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
 IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience);
 
-/// A connected socket (blocking, close-on-exec). Waits at most `patience` for a server that accepts nobody. Errors base.socket, base.resources.
+/// A connected socket (blocking, close-on-exec). Waits at most `patience` for the server to accept. Errors base.socket, base.resources.
 Result<UniqueFd> connect_unix(const std::filesystem::path& path,
                               std::chrono::milliseconds patience = std::chrono::seconds{5});
 
 /// A listening socket (non-blocking, close-on-exec, mode 0600) of type SOCK_STREAM or SOCK_SEQPACKET. The name must be free. Errors base.runtime_dir,
-/// base.resources, base.socket (a path that no socket can have).
+/// base.resources, base.socket (a path that is too long for a socket).
 Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64, int type = SOCK_STREAM);
 
-/// Whether a process listens on this stream socket; true where that cannot be told.
+/// Whether a process listens on this stream socket; true if unknown.
 bool somebody_listens(const std::filesystem::path& path);
 
 }  // namespace rodeo::base

@@ -1,4 +1,4 @@
-// IdTable: the place of each id, of a fixed number of ids at most.
+// IdTable: the place of each id; the largest number of ids is fixed.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace rodeo::base {
 
-/// Open addressing, at most half full, without tombstones; who is further from home stands first (Robin Hood), so that a search ends where it cannot be any
-/// more. Sixteen ids that follow each other lie side by side, since ids come nearly in order; sixteens are spread evenly over the table by the golden ratio,
-/// so that rows of ids do not meet, wherever a counter begins anew. A call is O(1) but for ids that somebody has chosen for their places.
-/// `Id`: an unsigned number, or what has one as `value`. Not thread-safe.
+/// Open addressing, at most half full, without tombstones. Entries further from their home slot stand first (Robin Hood), so a search ends early. Ids come
+/// nearly in order: groups of sixteen consecutive ids lie side by side, and the golden ratio spreads the groups evenly over the table, so that series of
+/// ids do not collide, wherever a counter restarts. A call is O(1), except for ids chosen to collide.
+/// `Id`: an unsigned number, or a type with one as `value`. Not thread-safe.
 template <typename Id>
 class IdTable {
  public:
@@ -33,13 +33,13 @@ class IdTable {
     size_ = 0;
   }
 
-  /// kNone: it is not there.
+  /// kNone: the id is not in the table.
   std::uint32_t find(Id id) const {
     const std::size_t at = place_of(id);
     return at == kNowhere ? kNone : cells_[at].place;
   }
 
-  /// It is not there, and there are fewer than `most`.
+  /// The id must not be in the table, and the table have fewer than `most`.
   void insert(Id id, std::uint32_t place) {
     assert(size_ < most_ && place != kNone);
     Cell cell{id, place};
@@ -54,7 +54,7 @@ class IdTable {
     ++size_;
   }
 
-  /// False: it was not there.
+  /// False: the id was not in the table.
   bool erase(Id id) {
     std::size_t gap = place_of(id);
     if (gap == kNowhere) return false;

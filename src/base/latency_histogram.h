@@ -1,4 +1,4 @@
-// Latencies in logarithmic bins of 3 %: threads record without a lock, whoever asks adds up the histograms of all
+// Latencies in logarithmic bins of 3 %: threads record without a lock; a reader adds up the histograms of all
 // threads.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace rodeo::base {
 
-/// The sum of any number of histograms, and what it says.
+/// The sum of any number of histograms, and its quantiles.
 class LatencySummary {
  public:
   static constexpr unsigned kSubBits = 5;  ///< 32 bins an octave
@@ -31,7 +31,7 @@ class LatencySummary {
   std::uint64_t count() const { return count_; }
   std::uint64_t max_ns() const { return max_ns_; }
 
-  /// The smallest value that a share (0 to 1) of the recorded ones does not exceed, to 3 %; 0 if there are none.
+  /// The smallest value that a share (0 to 1) of the recorded values does not exceed, to 3 %; 0 if there are none.
   std::uint64_t percentile_ns(double share) const {
     if (count_ == 0) return 0;
     const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(count_ - 1)) + 1;
@@ -57,7 +57,7 @@ class LatencySummary {
   std::uint64_t max_ns_ = 0;
 };
 
-/// Latencies, best of one thread: others may record() here too, and are slowed down by each other. add_to() by any thread; 9 KiB.
+/// Latencies, preferably of one thread: several threads may record(), but slow each other down. Any thread may add_to(); 9 KiB.
 class alignas(kCacheLine) LatencyHistogram {
  public:
   void record(std::uint64_t ns) {
@@ -67,7 +67,7 @@ class alignas(kCacheLine) LatencyHistogram {
     }
   }
 
-  /// Consistent to within what is being recorded meanwhile.
+  /// Records made during the call may be in it or not.
   void add_to(LatencySummary& sum) const {
     for (std::size_t i = 0; i < bins_.size(); ++i) {
       const std::uint64_t n = bins_[i].load(std::memory_order_relaxed);

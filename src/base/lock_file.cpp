@@ -47,7 +47,7 @@ std::expected<LockFile, int> LockFile::take(const std::filesystem::path& path, L
     } else if (errno != ENOENT || ::access(path.parent_path().c_str(), F_OK) != 0) {
       return std::unexpected(errno);
     }
-    // Somebody else has it, or has just removed it: once more, but not for ever.
+    // Another process has the lock, or has just removed the file: retry, up to the limit.
     if (std::chrono::steady_clock::now() >= deadline) return std::unexpected(EWOULDBLOCK);
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }

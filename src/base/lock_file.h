@@ -1,4 +1,4 @@
-// The file beside a socket that says whose the name is: whoever has it locked owns the socket, and nobody else makes or removes it.
+// The lock file beside a socket: the process that holds the lock owns the name, and only it makes or removes the socket.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace rodeo::base {
 
-/// What of the file is locked: the whole with flock(), or bytes with an open file description lock (the two do not see each other).
+/// The locked part of the file: the whole with flock(), or bytes with an open file description lock (these ignore each other).
 struct LockedPart {
   bool bytes = false;
   off_t first = 0;
@@ -22,19 +22,19 @@ struct LockedPart {
   static constexpr LockedPart all_bytes() { return {true, 0, 0}; }
 };
 
-/// An exclusive lock on the file that has the name now. Files of dead owners are removed by others under the same lock: a lock on
-/// a file that lost its name protects nothing, and is never returned.
+/// An exclusive lock on the file that has the name now. Other processes remove files of dead owners under the same lock. A lock
+/// on a file that lost its name protects nothing, and is never returned.
 class LockFile {
  public:
-  /// Those who only clean up hold the lock for a moment; an owner holds it for as long as it lives. Waiting so long tells the two apart.
+  /// Cleaning up holds the lock for a moment, an owner for its whole life: waiting this long tells the two apart.
   static constexpr std::chrono::milliseconds kCleaning{250};
 
   /// Makes the file (mode 0600) if it is not there, and waits up to `patience` for the lock. The error is an errno:
-  /// EWOULDBLOCK if somebody else has it.
+  /// EWOULDBLOCK if another process holds it.
   static std::expected<LockFile, int> take(const std::filesystem::path& path, LockedPart part,
                                            std::chrono::milliseconds patience = kCleaning);
 
-  /// Removes the file; the lock is held as before, so that nobody else has the name between.
+  /// Removes the file and keeps the lock, so that no other process takes the name in between.
   void remove() const;
 
   bool made() const { return made_; }  ///< the file was not there before
@@ -50,7 +50,7 @@ class LockFile {
   bool made_ = false;
 };
 
-/// Whether the descriptor's file is the one that has this name.
+/// Whether the name still refers to the descriptor's file.
 bool is_named(int file, const std::filesystem::path& path);
 
 }  // namespace rodeo::base

@@ -73,7 +73,7 @@ LogThrottle::Turn LogThrottle::turn(std::chrono::steady_clock::time_point now) {
   const std::int64_t now_ns = now.time_since_epoch().count();
   std::int64_t spoke = spoke_ns_.load(std::memory_order_relaxed);
   const bool due = spoke == kNever || now_ns - spoke >= interval_ns_;
-  // Of several threads that find the interval over, the one whose exchange succeeds speaks.
+  // If several threads find the interval over, the one whose exchange succeeds writes.
   if (!due || !spoke_ns_.compare_exchange_strong(spoke, now_ns, std::memory_order_relaxed)) {
     folded_.fetch_add(1, std::memory_order_relaxed);
     return {};

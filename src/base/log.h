@@ -1,4 +1,4 @@
-// Talk for people, on stderr: one seam in front of the logging library, and a throttle for what can happen a million times a second.
+// Log lines for people, on stderr: one seam in front of the logging library, and a throttle for frequent messages.
 #pragma once
 
 #include <fmt/core.h>
@@ -17,11 +17,11 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 /// "debug", "info", "warning", "error", "off"; anything else gives `otherwise`.
 LogLevel log_level_of(std::string_view name, LogLevel otherwise = LogLevel::info);
 
-/// The level below which nothing is said. RODEO_LOG gives the first value, a flag may set another. Any thread.
+/// The lowest level that is written. RODEO_LOG gives the first value, a flag may set another. Any thread.
 void set_log_level(LogLevel level);
 LogLevel log_level();
 
-/// Writes one line. Any thread; takes a lock and writes to stderr, hence never on a data path.
+/// Writes one line. Any thread. Not for data paths: takes a lock and writes to stderr.
 void log_line(LogLevel level, std::string_view text);
 
 template <typename... T>
@@ -41,7 +41,7 @@ void log_error(fmt::format_string<T...> text, T&&... values) {
   if (log_level() <= LogLevel::error) log_line(LogLevel::error, fmt::format(text, std::forward<T>(values)...));
 }
 
-/// Lets one message a second through and counts those it folds away. One object per reason; any thread, lock-free.
+/// Lets one message a second through and counts the suppressed ones. One object per reason; any thread, lock-free.
 ///
 ///   static LogThrottle throttle;
 ///   if (const auto turn = throttle.turn(now)) log_warning("corrupt chunk on {}{}", fid, turn.suffix());
@@ -49,7 +49,7 @@ class LogThrottle {
  public:
   struct Turn {
     bool speak = false;
-    std::uint64_t folded = 0;  ///< since the message before
+    std::uint64_t folded = 0;  ///< messages suppressed since the last one
 
     explicit operator bool() const { return speak; }
     /// " (and 41 more like it)", or nothing.
@@ -60,7 +60,7 @@ class LogThrottle {
 
   Turn turn(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
-  /// What is still folded away, for the end of a run; resets it.
+  /// Messages suppressed since the last one, for the end of a run; resets the count.
   std::uint64_t take_folded() { return folded_.exchange(0, std::memory_order_relaxed); }
 
  private:

@@ -48,7 +48,7 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-/// As a text of JSON. Bytes that are no UTF-8 become U+FFFD: a line can always be read.
+/// As a JSON string. Bytes that are not UTF-8 become U+FFFD, so every line can be parsed.
 void add_text(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
@@ -73,7 +73,7 @@ void add_text(std::string& out, std::string_view text) {
 
 std::atomic<std::int64_t> g_run{-1};
 
-/// Nothing unless the environment names a file. It lives as long as the process: threads may talk until the end.
+/// nullptr unless the environment names a file. It lives as long as the process: threads may log until the end.
 LogFile* log_file() {
   static const std::unique_ptr<LogFile> instance = []() -> std::unique_ptr<LogFile> {
     const char* path = std::getenv("RODEO_LOG_JSON");
@@ -119,7 +119,7 @@ void LogFile::write(const LogRecord& record, std::uint64_t now_ns, std::optional
   const std::lock_guard lock(mutex_);
   const bool again =
       record.level == last_level_ && record.message == last_message_ && run == last_run_ && record.fields.empty();
-  if (again && now_ns - last_ns_ < kSecond) {  // a clock that was set back is far from it: the difference has no sign
+  if (again && now_ns - last_ns_ < kSecond) {  // unsigned: after a clock set back the difference is large
     ++folded_;
     return;
   }
@@ -145,7 +145,7 @@ void LogFile::write(const LogRecord& record, std::uint64_t now_ns, std::optional
   last_run_ = run;
 }
 
-/// The same message as the last line's, which came so often since.
+/// Writes the repeats of the last line's message.
 void LogFile::put_folded(std::uint64_t now_ns, std::optional<std::uint32_t> run) {
   if (folded_ == 0) return;
   const std::uint64_t repeats = std::exchange(folded_, 0);
@@ -163,7 +163,7 @@ bool LogFile::has_room(std::uint64_t now_ns) {
   return true;
 }
 
-/// `repeats`: how often the message came besides, since the last line that had it.
+/// `repeats`: how often the message came again since the last line with it.
 void LogFile::put(const LogRecord& record, std::uint64_t now_ns, std::optional<std::uint32_t> run, std::uint64_t repeats) {
   std::string line = fmt::format(R"({{"time_ns":{},"level":"{}","audience":"{}","process":)", now_ns,
                                  level_name(record.level), audience_name(record.audience));
@@ -195,7 +195,7 @@ bool LogFile::append(const std::string& line) {
   return file_ >= 0 && ::write(file_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
-/// Of several processes that find the file too long one renames it; the others see that it is another one, and go there.
+/// If several processes find the file too long, one renames it; the others see a new file under the name and open it.
 void LogFile::keep_short() {
   struct stat mine{};
   if (::fstat(file_, &mine) == 0 && static_cast<std::uint64_t>(mine.st_size) < limits_.longest_bytes) return;

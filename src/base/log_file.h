@@ -1,4 +1,4 @@
-// The same talk for programs: lines of JSON in a file that RODEO_LOG_JSON names, beside the lines for people (docs/protocols/logs.md).
+// The same log for programs: JSON lines in the file that RODEO_LOG_JSON names, in addition to the lines for people (docs/protocols/logs.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rodeo::base {
 
-/// Whom a line concerns: who runs the shift, who knows the system, who writes its code.
+/// The audience of a line: the shift operator, the system expert, the developer.
 enum class Audience : std::uint8_t { shift, expert, developer };
 
 /// "operator", "expert", "developer".
@@ -23,7 +23,7 @@ std::string_view audience_name(Audience audience);
 /// Warnings and errors are the operator's, information the expert's, the rest the developer's.
 Audience audience_of(LogLevel level);
 
-/// What a line says besides its text, by name: {"code", "card.gone"}.
+/// Named fields of a line besides its text: {"code", "card.gone"}.
 using LogFields = std::vector<std::pair<std::string_view, std::string>>;
 
 struct LogRecord {
@@ -33,9 +33,9 @@ struct LogRecord {
   LogFields fields = {};
 };
 
-/// A file that records are appended to, a line of JSON each. Any thread; a lock and a write to the page cache, hence never on a data path.
-/// What it may take is bounded: the same message again within a second is counted, and told as `repeats`; more lines a second than `limits` allow are left
-/// out, counted, and told with the next one; a file that has become too long is renamed to PATH.1, which takes the place of the one before.
+/// A file to which records are appended, one JSON line each. Any thread. Not for data paths: takes a lock and writes to the page cache.
+/// Its growth is bounded. A message repeated within a second is counted and reported as `repeats`. Lines above the rate in `limits` are left
+/// out and counted; the next line reports them. A file that is too long is renamed to PATH.1, replacing the previous PATH.1.
 /// Several processes may append to one file.
 class LogFile {
  public:
@@ -45,9 +45,9 @@ class LogFile {
     double burst_lines = 4000;
   };
 
-  /// Opens, or makes, the file. One that cannot be opened is tried again with every line; nobody waits for it, and `lost()` counts.
+  /// Opens or makes the file. If that fails, every line tries again without waiting, and `lost()` counts the lines.
   LogFile(std::filesystem::path path, std::string process, Limits limits);
-  /// Writes what is still folded away.
+  /// Writes repeats that are counted but not yet written.
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
@@ -57,7 +57,7 @@ class LogFile {
   /// `now_ns`: UTC. `run`: the number that the process has at this moment, if any.
   void write(const LogRecord& record, std::uint64_t now_ns, std::optional<std::uint32_t> run);
 
-  /// Lines that are in no file: over the limit, or because the file could not be written.
+  /// Lines not in the file: over the limit, or because writing failed.
   std::uint64_t lost() const;
 
  private:
@@ -75,7 +75,7 @@ class LogFile {
   double room_;
   std::uint64_t room_ns_ = 0;
   std::uint64_t lost_ = 0;
-  std::uint64_t untold_ = 0;  // of these, since a line could be written
+  std::uint64_t untold_ = 0;  // lost lines not yet reported
   LogLevel last_level_ = LogLevel::off;
   Audience last_audience_ = Audience::expert;
   std::string last_message_;
@@ -84,10 +84,10 @@ class LogFile {
   std::uint64_t folded_ = 0;
 };
 
-/// The run that this process takes part in from now on; nothing: none. Any thread.
+/// Sets the run that this process takes part in; nothing: none. Any thread.
 void set_log_run(std::optional<std::uint32_t> number);
 
-/// To the file alone, for what people are told otherwise. Does nothing where RODEO_LOG_JSON is not set. Any thread.
+/// Writes to the file only, for messages that reach people in another way. Does nothing if RODEO_LOG_JSON is not set. Any thread.
 void log_to_file(const LogRecord& record);
 
 }  // namespace rodeo::base

@@ -12,15 +12,15 @@ namespace rodeo::base {
 
 /// Owns a read-only mapping of a whole regular file. Any thread may read.
 ///
-/// Whoever cuts a mapped file short takes pages away that are being read; so does a disk that fails. Such a read does not end the
-/// process (SIGBUS): it gives zeros, here and in the rest of the file, and check() says so from then on. Readers call it at their end,
-/// or now and then, and throw away what they read. The handler is installed with the first file; faults elsewhere go to the one
-/// that was there.
+/// Pages of a mapped file vanish if the file is cut short or the disk fails. A read of them does not end the process (SIGBUS): it gives
+/// zeros, there and in the rest of the file, and check() returns an error from then on. Readers call check() at their end, or
+/// from time to time, and on an error discard what they have read. The handler is installed with the first file; faults elsewhere
+/// go to the previous handler.
 class MappedFile {
  public:
   enum class Access { sequential, random };
 
-  /// Fails with "file.open", "file.not_regular" (directory, device, pipe; none of them is waited for) or "file.map"; an empty file
+  /// Fails with "file.open", "file.not_regular" (directory, device, pipe; without waiting for it) or "file.map"; an empty file
   /// maps to an empty span.
   static Result<MappedFile> open(const std::string& path, Access access = Access::sequential);
 
@@ -34,8 +34,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  /// What lies before `offset` will hardly be read again: its memory is given back, and read from the file anew by whoever does. Keeps a walk through a
-  /// large file small. Any thread.
+  /// Releases the memory of the bytes before `offset`, which are unlikely to be read again; a later read loads them from the file. Keeps a walk through a
+  /// large file small in memory. Any thread.
   void release_up_to(std::size_t offset) const;
 
   /// Error "file.shrunk" if a page could not be read since open(). Any thread.
@@ -50,7 +50,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes_;
   std::string path_;
-  int guard_ = -1;  ///< place in the table of the handler; -1: empty file
+  int guard_ = -1;  ///< index in the handler's table; -1: empty file
 };
 
 }  // namespace rodeo::base

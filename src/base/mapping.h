@@ -1,4 +1,4 @@
-// Mapped memory that is unmapped at its owner's end.
+// Mapped memory; the owner's destructor unmaps it.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ namespace rodeo::base {
 class Mapping {
  public:
   Mapping() = default;
-  /// What mmap() has returned for so many bytes, MAP_FAILED too.
+  /// Takes the result of mmap() for so many bytes, including MAP_FAILED.
   Mapping(void* mapped, std::size_t bytes)
       : memory_(mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped), Unmap{bytes}) {}
 

@@ -13,7 +13,7 @@
 namespace rodeo::base::mapping_guard {
 namespace {
 
-// What the handler looks at: atomics that need no lock, and stay.
+// The handler's table: lock-free atomics that are never freed.
 struct Watched {
   std::atomic<bool> taken{false};
   std::atomic<std::uintptr_t> begin{0};
@@ -26,7 +26,7 @@ constexpr std::size_t kMost = 4096;
 std::array<Watched, kMost> watched;
 struct sigaction before;
 
-/// Zeros from the page of the fault to the end of the mapping: one fault for each file, not one for each page.
+/// Maps zeros from the faulting page to the end of the mapping: one fault a file, not one a page.
 bool fill(std::uintptr_t address) {
   for (Watched& one : watched) {
     const std::uintptr_t end = one.end.load(std::memory_order_acquire);
@@ -49,7 +49,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   if (filled) return;
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
-  ::signal(SIGBUS, SIG_DFL);  // the read is done again, and ends the process
+  ::signal(SIGBUS, SIG_DFL);  // the read runs again and ends the process
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reads of mapped files that the disk does not answer: a SIGBUS handler that puts zeros there and remembers it.
+// Failed reads of mapped files: a SIGBUS handler maps zeros there and records the fault.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace rodeo::base::mapping_guard {
 
-/// Watches a read-only mapping; returns its number, or -1 if 4096 are watched already. Installs the handler the first time.
+/// Watches a read-only mapping; returns its number, or -1 if 4096 are watched. The first call installs the handler.
 int watch(std::span<const std::byte> mapping);
 
-/// Before it is unmapped.
+/// Call before unmapping.
 void forget(int number);
 
-/// Whether a page of it could not be read.
+/// Whether a page of the mapping could not be read.
 bool was_hit(int number);
 
 }  // namespace rodeo::base::mapping_guard

@@ -1,4 +1,4 @@
-// Lists of counters by name: found, and added up.
+// Lists of counters by name: look up, add up.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace rodeo::base {
 
-/// nullptr if there is none of this name.
+/// nullptr if no counter has this name.
 inline const NamedCounter* find_counter(std::span<const NamedCounter> counters, std::string_view name) {
   const auto found = std::ranges::find(counters, name, &NamedCounter::name);
   return found == counters.end() ? nullptr : &*found;
@@ -27,7 +27,7 @@ inline std::uint64_t counter_value(std::span<const NamedCounter> counters, std::
   return counter != nullptr ? counter->value : fallback;
 }
 
-/// The value of the counter of this name, which is appended with 0 if there is none.
+/// The value of the counter of this name; a missing counter is appended with 0.
 inline std::uint64_t& counter_named(std::vector<NamedCounter>& counters, std::string_view name) {
   const auto found = std::ranges::find(counters, name, &NamedCounter::name);
   return (found == counters.end() ? counters.emplace_back(NamedCounter{std::string(name)}) : *found).value;
@@ -37,7 +37,7 @@ inline void add_counter(std::vector<NamedCounter>& counters, const NamedCounter&
   counter_named(counters, more.name) += more.value;
 }
 
-/// The counters of a block that are `wanted`, in the order of its enum.
+/// The `wanted` counters of a block, in the order of its enum.
 template <typename Enum, std::size_t N>
 std::vector<NamedCounter> named_counters(const CounterBlock<Enum>& counters, const std::array<CounterInfo, N>& infos,
                                          std::type_identity_t<bool (*)(Enum)> wanted) {

@@ -37,7 +37,7 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
   std::vector<Candidate> candidates;
   for (const std::string& other : known) {
     std::size_t distance = edit_distance(name, other);
-    // "gen" for "generator", "time" for "timeout": what one starts with is as good a guess as a typing error.
+    // "gen" for "generator", "time" for "timeout": a prefix is as good a guess as a typing error.
     const bool begins = name.size() >= 3 && other.starts_with(name);
     if (begins) distance = std::min<std::size_t>(distance, 1);
     const std::size_t allowed = name.size() <= 3 ? 1 : name.size() <= 6 ? 2 : 3;

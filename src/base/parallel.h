@@ -1,4 +1,4 @@
-// The same work on several threads: numbered pieces, each done once by whoever is free.
+// The same work on several threads: numbered pieces; a free thread takes the next one.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace rodeo::base {
 /// Cores that this process may use; at least 1.
 inline unsigned usable_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-/// Calls work() on `threads` threads at once, the caller's among them, or on as many as the system has, and waits for all. What the first throws is
-/// thrown again, after all have ended.
+/// Calls work() on `threads` threads at once, including the caller's, or on fewer if the system has no more, and waits for all. Rethrows the first
+/// exception after all have ended.
 template <typename Work>
 void on_threads(unsigned threads, Work&& work) {
   std::mutex mutex;
@@ -33,7 +33,7 @@ void on_threads(unsigned threads, Work&& work) {
   std::vector<std::thread> helpers;
   try {
     for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(guarded);
-  } catch (const std::system_error&) {  // no more threads: the work is done by those that there are
+  } catch (const std::system_error&) {  // no more threads: the existing ones do the work
   }
   guarded();
   for (std::thread& helper : helpers) helper.join();

@@ -1,11 +1,11 @@
-// Pinning on a user's request: what cannot be done is said, since a free thread is slower without a trace.
+// Pinning on a user's request: a failure is logged, because an unpinned thread is slower without any sign.
 #pragma once
 
 #include <string>
 
 namespace rodeo::base {
 
-/// pin_thread(), with a warning in the log that names the thread if the CPU is not there or forbidden. Before the data flow.
+/// pin_thread(); logs a warning with the thread's name if the CPU is missing or forbidden. Call before the data flow.
 void pin_thread_or_warn(int cpu, const std::string& thread);
 
 }  // namespace rodeo::base

@@ -1,4 +1,4 @@
-// Finds plug-in libraries by name or path, checks that they fit, and registers what they bring.
+// Finds plug-in libraries by name or path, checks their ABI, and registers their components.
 #pragma once
 
 #include <filesystem>
@@ -16,24 +16,24 @@ namespace rodeo::base {
 class PluginHost {
  public:
   struct Plugin {
-    std::string name;            ///< as it was asked for
+    std::string name;            ///< as requested
     std::filesystem::path path;  ///< canonical
   };
 
-  /// `directories`: where the configuration says plug-ins are; searched after RODEO_PLUGIN_PATH.
+  /// `directories`: plug-in directories of the configuration; searched after RODEO_PLUGIN_PATH.
   explicit PluginHost(ComponentRegistry& registry, std::vector<std::filesystem::path> directories = {});
 
   void add_directory(std::filesystem::path directory) { directories_.push_back(std::move(directory)); }
 
-  /// Where a name is looked for, in order: RODEO_PLUGIN_PATH (colon-separated), the configuration's directories, the installed
+  /// The search path for names, in order: RODEO_PLUGIN_PATH (colon-separated), the configuration's directories, the installed
   /// lib/rodeo/plugins, `plugins` and lib/rodeo/plugins beside the running command, and its own directory.
   std::vector<std::filesystem::path> search_path() const;
 
-  /// The library file of `name`: libNAME.so or NAME.so in the search path; what contains a `/` is a path, relative to `base`.
+  /// The library file of `name`: libNAME.so or NAME.so in the search path; a name with a `/` is a path, relative to `base`.
   /// Error base.plugin_not_found lists the places.
   Result<std::filesystem::path> find(std::string_view name, const std::filesystem::path& base = {}) const;
 
-  /// Loads and registers a plug-in; one that is loaded already is not loaded again. Errors: base.plugin_not_found,
+  /// Loads and registers a plug-in, unless it is loaded already. Errors: base.plugin_not_found,
   /// base.plugin_unloadable, base.not_a_plugin, base.plugin_abi, and those of ComponentRegistry::add_library.
   Result<Plugin> load(std::string_view name, const std::filesystem::path& base = {});
 

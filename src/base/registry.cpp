@@ -22,7 +22,7 @@ bool is_snake_case(std::string_view name) {
   return !name.empty() && name.front() >= 'a' && name.front() <= 'z' && std::all_of(name.begin(), name.end(), allowed);
 }
 
-/// Calls a factory; what it throws, and an empty pointer, become an error.
+/// Calls a factory; an exception or an empty pointer becomes an error.
 template <typename FactoryType, typename... Arguments>
 auto call(const Result<const ComponentRegistry::Component*>& found, const Arguments&... arguments)
     -> Result<std::invoke_result_t<const FactoryType&, const Arguments&...>> {
@@ -131,7 +131,7 @@ void ComponentRegistry::add_builder(ComponentInfo info, BuilderFactory make) {
 void ComponentRegistry::add_consumer(ComponentInfo info, ConsumerFactory make) {
   add(ComponentKind::consumer, std::move(info), std::move(make));
 }
-// One without keys is what it will be: it is made, and what it declares is looked at. The others are looked at when they are made.
+// A component without keys can be made now to check its declarations. The others are checked when they are made.
 void ComponentRegistry::add_extractor(ComponentInfo info, ExtractorFactory make) {
   add(ComponentKind::extractor, std::move(info), std::move(make));
   const ComponentInfo& added = components_.back()->info;

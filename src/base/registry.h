@@ -1,4 +1,4 @@
-// The components of this process by kind and name, those of the default library and those of plug-ins alike.
+// The components of this process by kind and name: those of the default library and those of plug-ins.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ inline constexpr std::array kComponentKinds = {ComponentKind::input,     Compone
 /// "input", "builder", ...
 std::string_view kind_name(ComponentKind kind);
 
-/// Holds what libraries register. Filled and read by the application's thread during set-up; reading alone is safe from any
-/// thread. Factories live in the libraries that registered them, which stay loaded.
+/// Holds the components that libraries register. The application's thread fills and reads it during set-up; any thread may
+/// read. Factories live in the libraries that registered them; these stay loaded.
 class ComponentRegistry final : public Registry {
  public:
   using Factory = std::variant<InputFactory, BuilderFactory, ConsumerFactory, ExtractorFactory, CheckerFactory, WorkFactory,
@@ -37,7 +37,7 @@ class ComponentRegistry final : public Registry {
     Factory factory;
   };
 
-  /// Registers a library as a whole: runs `registration`, and takes back everything it added if it throws.
+  /// Registers a library as a whole: runs `registration`; if it throws, removes everything it added.
   /// Errors: base.duplicate_component, base.bad_component, base.bad_trigger_fields, base.registration_threw.
   template <typename Registration>
   Result<void> add_library(std::string origin, Registration&& registration) {
@@ -55,7 +55,7 @@ class ComponentRegistry final : public Registry {
     return {};
   }
 
-  /// The component, or an error base.unknown_component with the nearest names and those there are.
+  /// The component, or an error base.unknown_component with the nearest names and all known ones.
   Result<const Component*> find(ComponentKind kind, std::string_view name) const;
 
   /// Names of one kind, sorted.
@@ -64,7 +64,7 @@ class ComponentRegistry final : public Registry {
   /// In the order of registration.
   const std::vector<std::unique_ptr<Component>>& components() const { return components_; }
 
-  /// Make a component by name. What a factory throws becomes an error base.component_failed that names kind and component.
+  /// Make a component by name. An exception of a factory becomes an error base.component_failed that names kind and component.
   Result<std::unique_ptr<DataInput>> make_input(std::string_view name, const Parameters& parameters) const;
   Result<std::unique_ptr<FragmentBuilder>> make_builder(std::string_view name, const Parameters& parameters,
                                                         const BuilderContext& context) const;

@@ -19,7 +19,7 @@ Error refused(const std::filesystem::path& directory, std::string why) {
   return Error{"base.runtime_dir", fmt::format("cannot use the runtime directory: {}", why), directory.string(), kNext};
 }
 
-/// A session's directory that is missing, or another user's (`sudo` keeps the variable), is no place for this user's sockets.
+/// A session's directory that is missing or belongs to another user (`sudo` keeps the variable) is not used.
 bool is_own_directory(const char* path) {
   struct stat found{};
   return ::stat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid();

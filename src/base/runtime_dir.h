@@ -1,5 +1,5 @@
-// The directory of sockets and locks that processes of one user share: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo where that directory is
-// there and the user's own, else /tmp/rodeo-UID.
+// The directory of sockets and locks that processes of one user share: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo if that directory
+// exists and belongs to the user, else /tmp/rodeo-UID.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 
 namespace rodeo::base {
 
-/// The directory's name; nothing is made or checked.
+/// The directory's name; does not make or check it.
 std::filesystem::path runtime_directory_name();
 
-/// The directory, made with mode 0700 if it was not there. Refused (base.runtime_dir) if it belongs to somebody else or
-/// others may write to it: what lies in it steers running readouts.
+/// The directory, made with mode 0700 if it did not exist. Refused (base.runtime_dir) if it belongs to another user or
+/// others may write to it: sockets in it control running readouts.
 Result<std::filesystem::path> runtime_directory();
 
 /// The path of a Unix socket in the runtime directory. Refused if the name holds a slash or the path is longer than the 107

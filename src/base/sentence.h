@@ -1,4 +1,4 @@
-// Texts for people: how counts and errors stand in the middle of a sentence, and which letters there are.
+// Texts for people: counts and errors inside a sentence, and the letters that messages use.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rodeo::base {
 
-/// Whether the letter is printable ASCII: what texts in messages consist of.
+/// Whether the letter is printable ASCII, as texts in messages are.
 constexpr bool printable(char letter) { return letter >= ' ' && letter <= '~'; }
 
 /// "1 link", "24 links".
@@ -17,7 +17,7 @@ inline std::string counted(std::uint64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-/// An error as a log line or a report has it, where "error[code]" would be one word too many: "run.toml: permission denied; see `rodeo doctor`".
+/// An error in a log line or a report, without "error[code]": "run.toml: permission denied; see `rodeo doctor`".
 inline std::string in_a_line(const Error& error) {
   return (error.where.empty() ? "" : error.where + ": ") + error.what + (error.next.empty() ? "" : "; " + error.next);
 }

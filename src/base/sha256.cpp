@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBlock = 64;
 
-// The constants are the first 32 bits behind the point of the square (cube) roots of the first primes: exact in a long double of 64 bits.
+// The constants are the first 32 fractional bits of the square (cube) roots of the first primes: exact in a long double of 64 bits.
 std::uint32_t fraction_bits(long double root) { return static_cast<std::uint32_t>((root - std::floor(root)) * 0x1p32L); }
 
 struct Constants {
@@ -62,7 +62,7 @@ Sha256 sha256(std::span<const std::byte> bytes) {
   std::array<std::uint32_t, 8> hash = constants.start;
   const std::size_t whole = bytes.size() / kBlock * kBlock;
   for (std::size_t at = 0; at < whole; at += kBlock) add_block(hash, bytes.subspan(at, kBlock), constants);
-  // Behind the rest a bit, zeros, and the length in bits as the last eight bytes of a block.
+  // After the rest: one bit, zeros, and the length in bits as the last eight bytes of a block.
   std::vector<std::byte> rest(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end());
   rest.push_back(std::byte{0x80});
   rest.resize((rest.size() + 8 + kBlock - 1) / kBlock * kBlock);

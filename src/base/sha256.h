@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): names a configuration or a library by what is in it; with a key (RFC 2104) it proves that somebody knows a secret.
+// SHA-256 (FIPS 180-4): identifies a configuration or a library by its contents; with a key (RFC 2104) proves knowledge of a secret.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ Sha256 sha256(std::span<const std::byte> bytes);
 /// 64 lower-case hex digits.
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-/// HMAC. Of any key; compare it with what a stranger sent in constant time.
+/// HMAC with a key of any length. Compare it with received bytes in constant time.
 Sha256 hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message);
 
 }  // namespace rodeo::base

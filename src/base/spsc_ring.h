@@ -13,7 +13,7 @@ namespace rodeo::base {
 inline constexpr std::size_t kCacheLine = 64;
 
 /// Fixed capacity, rounded up to a power of two, at least 2; allocated at construction. When full, try_push() returns false and the value stays with the
-/// caller. One thread calls try_push(), one other try_pop(). T can be made from nothing and moved into; a slot keeps what is left of a value that was popped.
+/// caller. One thread calls try_push(), one other try_pop(). T is default-constructible and move-assignable; a slot keeps the moved-from value after a pop.
 template <typename T>
 class SpscRing {
  public:
@@ -42,9 +42,9 @@ class SpscRing {
     return true;
   }
 
-  /// An estimate, never more than there is room for. Any thread.
+  /// An estimate, never more than the capacity. Any thread.
   std::size_t size() const {
-    const std::size_t head = head_.load(std::memory_order_acquire);  // first: the tail is not behind it then
+    const std::size_t head = head_.load(std::memory_order_acquire);  // first: then the tail is not behind the head
     return std::min(tail_.load(std::memory_order_acquire) - head, mask_ + 1);
   }
 
@@ -52,9 +52,9 @@ class SpscRing {
   const std::size_t mask_;
   const std::unique_ptr<T[]> slots_;
   alignas(kCacheLine) std::atomic<std::size_t> tail_{0};
-  std::size_t cached_head_ = 0;  // as the producer saw it last, when the ring seemed full
+  std::size_t cached_head_ = 0;  // the producer's last reading, when the ring seemed full
   alignas(kCacheLine) std::atomic<std::size_t> head_{0};
-  std::size_t cached_tail_ = 0;  // as the consumer saw it last, when the ring seemed empty
+  std::size_t cached_tail_ = 0;  // the consumer's last reading, when the ring seemed empty
 };
 
 }  // namespace rodeo::base

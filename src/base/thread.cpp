@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kSpins = 64;
 constexpr std::uint32_t kYields = 16;
-constexpr std::uint64_t kTimerSlackNs = 50'000;  // a sleep takes so much longer: PR_SET_TIMERSLACK(2const)
+constexpr std::uint64_t kTimerSlackNs = 50'000;  // a sleep takes up to this much longer: PR_SET_TIMERSLACK(2const)
 
 double seconds_of(clockid_t clock) {
   timespec now{};
@@ -46,7 +46,7 @@ void ThreadCpu::detach() {
 }
 
 double ThreadCpu::seconds() const {
-  // A thread that ends between the two lines makes clock_gettime fail or return its last time; detach() has stored that.
+  // If the thread ends between the two lines, clock_gettime fails or returns its last time, which detach() has stored.
   if (alive_.load(std::memory_order_acquire)) return seconds_of(clock_.load(std::memory_order_relaxed));
   return final_.load(std::memory_order_relaxed);
 }

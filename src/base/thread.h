@@ -1,4 +1,4 @@
-// Threads of a readout: named, pinned on request, polling with a back-off that is a setting.
+// Threads of a readout: named, pinned on request, polling with a configurable back-off.
 #pragma once
 
 #include <ctime>
@@ -19,7 +19,7 @@ bool pin_thread(int cpu);
 /// CPU seconds used by the calling thread.
 double thread_cpu_seconds();
 
-/// Lets other threads read the CPU time of one thread while it lives and after: attach() and detach() on the thread itself.
+/// Lets other threads read the CPU time of one thread, even after its end; the thread itself calls attach() and detach().
 class ThreadCpu {
  public:
   void attach();
@@ -37,7 +37,7 @@ class ThreadCpu {
 enum class IdlePolicy : std::uint8_t {
   spin,   ///< never leaves the CPU: lowest latency, one core each
   yield,  ///< spins a little, then yields
-  sleep,  ///< spins, yields, then sleeps for a 16th of the time without work, 1 ms at most: kind to a laptop
+  sleep,  ///< spins, yields, then sleeps for a 16th of the time without work, 1 ms at most: for laptops
 };
 
 /// Progressive waiting: idle() after a poll that found nothing, reset() after one that found something.
@@ -47,7 +47,7 @@ class Backoff {
   void reset() { idle_ = 0, waited_ns_ = 0; }
   void idle();
 
-  /// How long it sleeps once it has waited so long: what comes then waits hardly longer for it, and a process without work costs 1 % of a core a thread.
+  /// How long to sleep after waiting so long: adds little latency, and an idle process costs 1 % of a core a thread.
   static constexpr std::uint64_t pause_ns(std::uint64_t waited_ns) {
     return std::clamp<std::uint64_t>(waited_ns / 16, 5'000, 1'000'000);
   }
@@ -55,7 +55,7 @@ class Backoff {
  private:
   IdlePolicy policy_;
   std::uint32_t idle_ = 0;
-  std::uint64_t waited_ns_ = 0;  ///< as far as it is known without a clock
+  std::uint64_t waited_ns_ = 0;  ///< as far as known without a clock
 };
 
 /// One pause of a spinning thread.

@@ -19,7 +19,7 @@ Result<double> parse_rate_hz(std::string_view text);
 /// Bits per second. "25Gbps", "100 Mbit/s", "1e9". Error base.bad_bit_rate.
 Result<double> parse_bits_per_second(std::string_view text);
 
-/// "5s", "1000us", "10ms", "1.5 min", "2h", "250ns". A number without a unit is refused: nobody can know what it meant, except "0".
+/// "5s", "1000us", "10ms", "1.5 min", "2h", "250ns". A number without a unit is refused as ambiguous, except "0".
 /// Error base.bad_duration.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 

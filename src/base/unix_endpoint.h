@@ -1,4 +1,4 @@
-// A Unix socket on which one process serves: the lock on the file beside it says whose the name is.
+// A Unix socket on which one process serves: the lock on the file beside it marks the owner of the name.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,14 +9,14 @@
 
 namespace rodeo::base {
 
-/// Listens at a path, for this user only. What a dead process left under the name is replaced; a living one's is not. The end removes the
+/// Listens at a path, for this user only. Replaces a dead process's socket of this name, but not a living one's. The destructor removes the
 /// socket, and the lock file while it is still locked. Move only; one thread at a time.
 class UnixEndpoint {
  public:
   struct Settings {
     std::filesystem::path path;
-    Error taken;                      ///< what it is refused with if somebody else has the name
-    std::filesystem::path lock = {};  ///< of the lock file; empty: the path with ".lock" behind it
+    Error taken;                      ///< the error if another process has the name
+    std::filesystem::path lock = {};  ///< of the lock file; empty: the path with ".lock" appended
     LockedPart part = LockedPart::whole();
     int type = SOCK_STREAM;
     int backlog = 64;
@@ -27,17 +27,17 @@ class UnixEndpoint {
 
   UnixEndpoint() = default;
   UnixEndpoint(UnixEndpoint&&) = default;
-  UnixEndpoint& operator=(UnixEndpoint&& other) noexcept;  ///< the other one has what this one had
+  UnixEndpoint& operator=(UnixEndpoint&& other) noexcept;  ///< swaps the two
   ~UnixEndpoint();
 
   const std::filesystem::path& path() const { return settings_.path; }
-  int get() const { return listener_.get(); }  ///< for poll(); -1: it does not listen
+  int get() const { return listener_.get(); }  ///< for poll(); -1: not listening
   explicit operator bool() const { return static_cast<bool>(listener_); }
 
-  /// The next who has connected, non-blocking and close-on-exec; empty if nobody waits.
+  /// The next connection, non-blocking and close-on-exec; empty if none waits.
   UniqueFd accept() const;
 
-  /// Nobody reaches it any more, and the name stays taken until listen().
+  /// Stops accepting connections; the name stays taken until listen().
   void hide();
   Result<void> listen();
 

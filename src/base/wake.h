@@ -5,13 +5,13 @@
 
 namespace rodeo::base {
 
-/// Any thread wakes; one waits.
+/// Any thread may wake; one thread waits.
 class Wake {
  public:
   /// Throws SetupError: base.resources.
   Wake();
 
-  /// To poll for POLLIN: readable from wake() until clear().
+  /// For poll() with POLLIN: readable from wake() until clear().
   int get() const { return event_.get(); }
   void wake() const noexcept;
   void clear() const noexcept;
