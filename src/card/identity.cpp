@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "card/card_wait.h"
 #include "card/operations/flash.h"
 #include "card/operations/i2c.h"
 #include "card_registers/crorc.h"
@@ -22,7 +23,7 @@ namespace felix = card_registers::felix;
 Result<std::optional<std::uint32_t>> fetch_serial(Card& card, const card_registers::Register& command, std::uint32_t value,
                                                   const card_registers::Register& serial,
                                                   std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  CardWait wait(patience);
   for (bool asked = false;;) {
     const auto word = RODEO_TRY(card.read(serial));
     if (const auto number = serial_from_ascii(word)) return number;
@@ -30,7 +31,7 @@ Result<std::optional<std::uint32_t>> fetch_serial(Card& card, const card_registe
       RODEO_TRY(card.write(command, value));
       asked = true;
     }
-    if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
+    if (wait.over()) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

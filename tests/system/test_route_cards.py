@@ -1,7 +1,10 @@
 """What a router has of cards: FULL mode, raw pages of a CRU, readers that are pinned, links that nobody wants, and the status of each link."""
 
 import json
+import os
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +62,23 @@ def routed(rodeo, sides):
     yield start
     for one in running:
         one.__exit__(None, None, None)
+
+
+@pytest.mark.slow
+def test_a_card_and_a_router_that_stand_still_for_long_lose_nothing(rodeo, sides, routed):
+    felix = routed(GBT)
+    net = sides("readout", "net", READOUT.replace('timeout = "200ms"\n', ""))
+    card = net.wait_until(has_built(1000), "data come") and json.loads(rodeo("emulate", "status", "-o", "json").stdout)["process"]["pid"]
+    for pid in (card, felix.process.pid):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(8)
+        os.kill(pid, signal.SIGCONT)
+        then = net.wait_until(lambda _: True, "it answers")["chunks"]["built"]
+        net.wait_until(has_built(then + 10000), "data come again")
+    sent, said = felix.finish()
+    built, _ = net.finish(how=None)
+    all_is_verified(built)
+    assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent), said
 
 
 def readers_on(process, cpu):

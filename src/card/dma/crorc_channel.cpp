@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "card/card_wait.h"
+
 namespace rodeo::card {
 namespace {
 
@@ -42,11 +44,11 @@ Result<void> CrorcChannel::toggle_to(card_registers::Field bit, bool on) {
 
 Result<void> CrorcChannel::command(std::uint32_t code) {
   RODEO_TRY(write(reg("ddl_command"), code));
-  const auto deadline = std::chrono::steady_clock::now() + kAnswerPatience;
+  CardWait wait(kAnswerPatience);
   for (;;) {
     const auto status = RODEO_TRY(card_.read(reg("channel_csr"), channel_));
     if (crorc::kStatusNotEmpty.of(status) != 0) break;
-    if (std::chrono::steady_clock::now() >= deadline)
+    if (wait.over())
       return std::unexpected(Error{"card.no_answer",
                                    fmt::format("the link of channel {} did not answer command {:#x}", channel_, code),
                                    card_.address().text(), "see whether the link is up"});
@@ -167,10 +169,10 @@ Result<void> CrorcChannel::device_stop() {
   RODEO_TRY(card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_));
   if (in_flight_) {
     RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 1, channel_));
-    const auto deadline = std::chrono::steady_clock::now() + kFlushPatience;
+    CardWait wait(kFlushPatience);
     for (;;) {
       const auto collected = RODEO_TRY(collect());
-      if (collected || std::chrono::steady_clock::now() >= deadline) break;
+      if (collected || wait.over()) break;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_));

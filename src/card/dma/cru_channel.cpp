@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/thread.h"
+#include "card/card_wait.h"
 
 namespace rodeo::card {
 namespace {
@@ -106,8 +107,8 @@ Result<void> CruChannel::device_stop() {
 
 /// A card may take its time over the flush: as long as superpages come, and for a few looks after the last.
 Result<void> CruChannel::wait_for_flush() {
-  const auto deadline = std::chrono::steady_clock::now() + kFlushPatience;
-  for (int quiet = 0; quiet < kQuietLooks && std::chrono::steady_clock::now() < deadline; ++quiet) {
+  CardWait wait(kFlushPatience);
+  for (int quiet = 0; quiet < kQuietLooks && !wait.over(); ++quiet) {
     const std::size_t before = device_outstanding();
     if (before == 0) break;
     std::this_thread::sleep_for(kFlushLook);
@@ -197,11 +198,10 @@ void CruChannel::plan_pushes() {
 
 Result<std::uint32_t> CruChannel::read_size_slowly(const Link& link) {
   // A real card may show the count a moment before the size.
-  const auto deadline = std::chrono::steady_clock::now() + kSizePatience;
+  CardWait wait(kSizePatience);
   for (;;) {
     const auto word = card_.read(reg("superpage_size_fifo"), link.id);
-    if (!word || cru::kSuperpageIndex.of(*word) == (link.done & 0xff) || std::chrono::steady_clock::now() >= deadline)
-      return word;
+    if (!word || cru::kSuperpageIndex.of(*word) == (link.done & 0xff) || wait.over()) return word;
     base::cpu_relax();
   }
 }

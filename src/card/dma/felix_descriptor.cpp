@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "card/card_wait.h"
+
 namespace rodeo::card {
 namespace {
 
@@ -18,12 +20,12 @@ constexpr std::chrono::milliseconds kObeyPatience{2000};
 Result<void> FelixDescriptor::set(bool on) {
   // The owners of all descriptors share the word, and a card has no atomic operations: one process at a time.
   RODEO_TRY(card_.modify_at(0, reg("dma_enable").offset, {index_, 1}, on ? 1 : 0));
-  const auto deadline = std::chrono::steady_clock::now() + kObeyPatience;
+  CardWait wait(kObeyPatience);
   for (;;) {
     const auto status = RODEO_TRY(read(reg("dma_status")));
     const bool done = felix::kDone.of(static_cast<std::uint32_t>(status)) != 0;
     if (done != on) return {};
-    if (std::chrono::steady_clock::now() >= deadline)
+    if (wait.over())
       return std::unexpected(
           Error{"card.timeout",
                 fmt::format("DMA descriptor {} did not {} in {} ms", index_, on ? "start" : "stop", kObeyPatience.count()),

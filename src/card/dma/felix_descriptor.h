@@ -23,7 +23,7 @@ class FelixDescriptor {
   /// memory would be written over.
   Result<void> see_every_lap() { return card_.write(card_registers::felix::reg("dma_pointer_gap"), 0); }
 
-  /// Returns when the card runs it, or runs it no more; card.timeout after two seconds.
+  /// Returns when the card runs it, or runs it no more; card.timeout after two seconds in which the card answers.
   Result<void> enable() { return set(true); }
   Result<void> disable() { return set(false); }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "card/card_wait.h"
 #include "card/operations/require_type.h"
 #include "card/pci/lock.h"
 #include "card_registers/crorc.h"
@@ -47,7 +48,7 @@ class Chip {
   }
   /// Waits for what erasing and programming end in: the chip gives its status then.
   Result<void> finish(std::uint32_t address, std::chrono::nanoseconds patience, std::string_view what) {
-    const auto end = std::chrono::steady_clock::now() + patience;
+    CardWait wait(patience);
     while (true) {
       const auto status = RODEO_TRY(read());
       if (status == crorc::kChipReady) return {};
@@ -55,7 +56,7 @@ class Chip {
         return std::unexpected(Error{"card.flash",
                                      fmt::format("{} at word {:#x} failed: chip status {:#x}", what, address, status),
                                      card_.address().text(), "write again before the card is switched off"});
-      if (std::chrono::steady_clock::now() > end)
+      if (wait.over())
         return std::unexpected(Error{"card.timeout", fmt::format("{} at word {:#x} does not end", what, address),
                                      card_.address().text(),
                                      "try once more; if it stays so, power-cycle the card before anything else is written"});
@@ -66,11 +67,11 @@ class Chip {
  private:
   Result<void> command(std::uint32_t value) {
     RODEO_TRY(card_.write(reg("flash_command"), value));
-    const auto end = std::chrono::steady_clock::now() + kWordPatience;
+    CardWait wait(kWordPatience);
     while (true) {
       const auto ready = RODEO_TRY(card_.read(reg("flash_status")));
       if (ready != 0) return {};
-      if (std::chrono::steady_clock::now() > end)
+      if (wait.over())
         return std::unexpected(Error{"card.timeout", "the flash interface does not get ready", card_.address().text(),
                                      "`rodeo card reset`, then try once more"});
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "card/card_wait.h"
 #include "card/operations/require_type.h"
 #include "card/pci/lock.h"
 #include "card_registers/cru.h"
@@ -55,11 +56,11 @@ Result<std::uint8_t> exchange(Card& card, const Bus& bus, std::uint8_t chip, std
   RODEO_TRY(card.write(bus.configuration, word, bus.index));
   RODEO_TRY(card.write(bus.command, command, bus.index));
   RODEO_TRY(card.write(bus.command, kIdle, bus.index));
-  const auto deadline = std::chrono::steady_clock::now() + kBusPatience;
+  CardWait wait(kBusPatience);
   while (true) {
     const auto answer = RODEO_TRY(card.read(bus.data, bus.index));
     if ((answer & kReady) != 0) return static_cast<std::uint8_t>(answer);
-    if (std::chrono::steady_clock::now() >= deadline)
+    if (wait.over())
       return std::unexpected(Error{"card.i2c",
                                    fmt::format("chip {:#x} did not answer within {} ms", chip, kBusPatience.count()),
                                    card.address().text(), "it may not be fitted; a power cycle frees a bus that hangs"});

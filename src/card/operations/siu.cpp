@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "card/card_wait.h"
 #include "card/operations/require_type.h"
 #include "card_registers/crorc.h"
 
@@ -51,12 +52,12 @@ Result<void> require_link(Card& card, unsigned channel) {
 
 /// The oldest answer, or nothing if none comes in time.
 Result<std::uint32_t> wait_answer(Card& card, unsigned channel) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  CardWait wait(kPatience);
   while (true) {
     const auto csr = card.read(reg("channel_csr"), channel);
     if (!csr) return csr;
     if (crorc::kStatusNotEmpty.of(*csr) != 0) return card.read(reg("ddl_status"), channel);
-    if (std::chrono::steady_clock::now() > end) {
+    if (wait.over()) {
       return std::unexpected(
           Error{"card.timeout", fmt::format("the SIU of link {} did not answer within {} ms", channel, kPatience.count()),
                 card.address().text(), "`rodeo card status` says whether the link is up; --reset resets the SIU"});

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "card/card_wait.h"
 #include "card/operations/require_type.h"
 #include "card/pci/lock.h"
 #include "card_registers/cru.h"
@@ -83,11 +84,10 @@ std::string sca_errors(std::uint32_t flags) {
 Result<ScaFrame> exchange_sca(Card& card, unsigned link, ScaFrame request) {
   RODEO_TRY(require_range("the transaction of an SCA frame", request.command >> 16 & 0xff, 1, 254));
   const Cores cores = RODEO_TRY(Cores::of(card, link));
-  const auto deadline = std::chrono::steady_clock::now() + kScaPatience;
+  CardWait wait(kScaPatience);
   const auto wait_for_core = [&]() -> Result<void> {
     while ((RODEO_TRY(cores.read(reg("sca_status"))) & kScaBusy) != 0) {
-      if (std::chrono::steady_clock::now() >= deadline)
-        return cores.failed(fmt::format("the SCA core is still busy after {} ms", kScaPatience.count()));
+      if (wait.over()) return cores.failed(fmt::format("the SCA core is still busy after {} ms", kScaPatience.count()));
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     return {};
@@ -108,7 +108,7 @@ Result<ScaFrame> exchange_sca(Card& card, unsigned link, ScaFrame request) {
     if (flags == 0) return answer;
     if (flags != kScaChannelBusy)
       return cores.failed(fmt::format("the SCA answers {:#010x}: {}", answer.command, sca_errors(flags)));
-    if (std::chrono::steady_clock::now() >= deadline)
+    if (wait.over())
       return cores.failed(
           fmt::format("the SCA's channel {} is still busy after {} ms", answer.command >> 24, kScaPatience.count()));
   }
@@ -124,11 +124,11 @@ Result<void> write_swt(Card& card, unsigned link, SwtWord word) {
 
 Result<std::vector<SwtWord>> read_swt(Card& card, unsigned link, std::size_t most, std::chrono::milliseconds patience) {
   const Cores cores = RODEO_TRY(Cores::of(card, link));
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  CardWait wait(patience);
   std::uint32_t waiting = 0;
   for (;;) {
     waiting = RODEO_TRY(cores.read(reg("swt_monitor"))) >> 16;
-    if (waiting > 0 || std::chrono::steady_clock::now() >= deadline) break;
+    if (waiting > 0 || wait.over()) break;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   std::vector<SwtWord> words(std::min<std::size_t>(waiting, most));
