@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/nearest.h"
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
@@ -115,6 +116,16 @@ class LiveLine {
   emulator::EmulatorReport before_;
 };
 
+/// Says what stands, and what goes on again.
+void watch(ControlledEmulator& controlled) {
+  constexpr std::uint64_t kLookNs = 250'000'000;
+  const std::uint64_t now_ns = base::steady_now_ns();
+  if (now_ns < controlled.next_look_ns) return;
+  controlled.next_look_ns = now_ns + kLookNs;
+  controlled.watchdog.look(controlled.triggers.parts(controlled.emulator->report().trigger), now_ns);
+  for (const std::string& message : controlled.watchdog.take_messages()) std::fprintf(stderr, "%s\n", message.c_str());
+}
+
 Result<ExitCode> run(const RunOptions& options) {
   if (options.file.empty()) {
     return usage_error("a configuration is missing", "rodeo emulate CONFIG, or one of the verbs: rodeo emulate --help");
@@ -148,6 +159,7 @@ Result<ExitCode> run(const RunOptions& options) {
       emulator.poll();
       if (const auto failure = emulator.failure()) return std::unexpected(*failure);
       line.show(emulator);
+      watch(controlled);
       if (options.seconds && emulator.seconds() >= *options.seconds) controlled.stop = true;
     }
   }

@@ -9,6 +9,7 @@
 
 #include "process/control_request.h"
 #include "process/counters_json.h"
+#include "process/standing_json.h"
 
 namespace rodeo::cli {
 
@@ -191,6 +192,17 @@ Json emulator_report_json(const EmulatorReport& report) {
   return json;
 }
 
+std::vector<process::WatchedPart> WatchedTriggers::parts(const trigger::TriggerReport& trigger) {
+  if (trigger.link && !trigger.link->connected) return {{"the trigger", "the authority at " + trigger.link->address, 0}};
+  if (trigger.accepted != accepted_ || trigger.held || trigger.awaited > 0) {
+    accepted_ = trigger.accepted;
+    offered_ = trigger.offered;
+  }
+  if (trigger.offered <= offered_) return {};
+  const std::string& busy = trigger.busy_follower;
+  return {{"the trigger", busy.empty() ? "room in a card" : busy + ", which is busy", trigger.accepted}};
+}
+
 std::string answer_emulator(ControlledEmulator& controlled, const std::string& line) {
   Emulator& emulator = *controlled.emulator;
   return answer_line(line, [&](const Json& request) {
@@ -198,6 +210,7 @@ std::string answer_emulator(ControlledEmulator& controlled, const std::string& l
     if (command == "status") {
       const EmulatorReport report = emulator.report();
       Json json = emulator_report_json(report);
+      json["standing"] = process::standing_json(controlled.watchdog.standing());
       json["process"] = process::process_json(controlled.identity, phase_of(controlled, report));
       return reply(std::move(json));
     }

@@ -1,11 +1,14 @@
 // A running emulator as others see it: its report, what it answers on its control socket, and how to ask it.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "emulator/emulator.h"
 #include "process/process_identity.h"
+#include "process/watchdog.h"
 #include "settings/json.h"
 
 namespace rodeo::cli {
@@ -15,11 +18,24 @@ using settings::Json;
 /// The report as `rodeo emulate --json` writes it (docs/emulator.md).
 Json emulator_report_json(const emulator::EmulatorReport& report);
 
+/// Whether triggers wait, and for what: they do if some were offered since the last that was accepted. Pure.
+class WatchedTriggers {
+ public:
+  std::vector<process::WatchedPart> parts(const trigger::TriggerReport& trigger);
+
+ private:
+  std::uint64_t accepted_ = 0;
+  std::uint64_t offered_ = 0;  ///< when the last was accepted
+};
+
 /// What the control socket of an emulator is asked about.
 struct ControlledEmulator {
   process::ProcessIdentity identity;
   emulator::Emulator* emulator = nullptr;
   bool stop = false;  ///< its end has been asked for
+  process::Watchdog watchdog{};
+  WatchedTriggers triggers{};
+  std::uint64_t next_look_ns = 0;
 };
 
 /// The answer to one line on the control socket.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/units.h"
 #include "process/http_server.h"
 
 namespace rodeo::process {
@@ -36,6 +37,19 @@ void refuse_other_than_plain_name(const settings::Table& table, const char* key,
   errors.push_back(
       {"config.bad_value", fmt::format("{}.{}: `{}` cannot stand in the names of files", table.path(), key, name),
        settings::where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
+}
+
+std::vector<std::string> cut_by_stop_limit(std::span<const EndTime> times, std::chrono::nanoseconds stop_limit) {
+  const std::chrono::nanoseconds most = StopLimit::in_order(stop_limit);
+  std::vector<std::string> warnings;
+  for (const auto& [key, time] : times) {
+    if (time <= most) continue;
+    warnings.push_back(
+        fmt::format("{} is {}, but after {} of the end what waits is given up (five sixths of stop_limit = {}); make "
+                    "stop_limit longer",
+                    key, base::format_duration(time), base::format_duration(most), base::format_duration(stop_limit)));
+  }
+  return warnings;
 }
 
 void refuse_bad_listen(const settings::Table& metrics, settings::ConfigurationErrors& errors) {

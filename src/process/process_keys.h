@@ -1,6 +1,9 @@
 // What every process of the house can be told, and what is wrong with it.
 #pragma once
 
+#include <chrono>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "process/stop_limit.h"
@@ -20,6 +23,15 @@ typename Settings<S>::Lines stop_limit_setting() {
                  "counted by name.",
                  {.minimum = 1e9, .maximum = 3.6e12});
 }
+
+/// How long a process may wait at its end for one thing.
+struct EndTime {
+  std::string key;
+  std::chrono::nanoseconds time;
+};
+
+/// A warning for each of these times that stop_limit cuts short.
+std::vector<std::string> cut_by_stop_limit(std::span<const EndTime> times, std::chrono::nanoseconds stop_limit);
 
 /// The keys of a table [NAME.metrics].
 std::vector<Key> metrics_keys();

@@ -19,6 +19,7 @@
 #include "input/event_file_input.h"
 #include "input/file_input.h"
 #include "input/generator_settings.h"
+#include "process/process_keys.h"
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/consumer/fragment_publisher.h"
@@ -211,17 +212,26 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
 }
 
 std::vector<std::string> warnings_of(const ReadoutSettings& settings) {
+  std::vector<process::EndTime> end;
+  for (const ComponentSettings& consumer : settings.consumers) {
+    for (const char* key : {"grace", "linger"}) {
+      if (consumer.parameters.has(key))
+        end.push_back({fmt::format("{} of consumer {}", key, consumer.name), consumer.parameters.duration(key)});
+    }
+  }
+  std::vector<std::string> warnings = process::cut_by_stop_limit(end, settings.stop_limit);
   const Parameters& input = settings.input.parameters;
   const Parameters& builder = settings.builder.parameters;
   if (settings.input.type != "generator" || !input.has("flush") || !builder.has("timeout") ||
       input.duration("flush") < builder.duration("timeout"))
-    return {};
+    return warnings;
   const auto text = [](std::chrono::nanoseconds time) { return base::format_duration(time); };
-  return {
+  warnings.push_back(
       fmt::format("chunks may wait in the input for {} (readout.input.flush), and events wait for {} "
                   "(readout.builder.timeout): healthy data "
                   "will be late; make the time-out longer than the flush",
-                  text(input.duration("flush")), text(builder.duration("timeout")))};
+                  text(input.duration("flush")), text(builder.duration("timeout"))));
+  return warnings;
 }
 
 namespace {

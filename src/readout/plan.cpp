@@ -245,22 +245,28 @@ void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, Con
   }
 }
 
-/// Events whose chunks still wait in the block of an emulated card would be closed without them.
+/// Events would be closed without chunks that still wait in the block of an emulated card, or in a page of a router.
 void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSettings& settings, ConfigurationErrors& errors) {
-  const Table* const emulator = configuration.table("emulator");
   const Parameters& builder = settings.builder.parameters;
-  if (emulator == nullptr || settings.input.type != "card" || !builder.has("timeout")) return;
+  const bool network = settings.input.type == "network";
+  if ((settings.input.type != "card" && !network) || !builder.has("timeout")) return;
   const std::chrono::nanoseconds timeout = builder.duration("timeout");
-  for (const Table& card : emulator->tables("card")) {
-    const std::chrono::nanoseconds flush = card.parameters().duration("flush");
-    if (card.parameters().text("type") != "felix" || flush < timeout) continue;
+  const auto compare = [&](const Table& sender, const char* what) {
+    const std::chrono::nanoseconds flush = sender.parameters().duration("flush");
+    if (flush < timeout) return;
     errors.push_back({"readout.timeout_before_flush",
-                      fmt::format("readout.builder.timeout is {}, but {} sends blocks that are not full after {}",
-                                  base::format_duration(timeout), card.path(), base::format_duration(flush)),
+                      fmt::format("readout.builder.timeout is {}, but {} sends {} that are not full after {}",
+                                  base::format_duration(timeout), sender.path(), what, base::format_duration(flush)),
                       where_of(*configuration.table("readout.builder"), "timeout"),
-                      fmt::format("make the time-out longer than {}, or `flush` of the card shorter than {}",
-                                  base::format_duration(flush), base::format_duration(timeout))});
+                      fmt::format("make the time-out longer than {}, or `flush` of {} shorter than {}",
+                                  base::format_duration(flush), sender.path(), base::format_duration(timeout))});
+  };
+  if (const Table* const emulator = configuration.table("emulator"); emulator != nullptr) {
+    for (const Table& card : emulator->tables("card")) {
+      if (card.parameters().text("type") == "felix") compare(card, "blocks");
+    }
   }
+  if (const Table* const router = configuration.table("router"); router != nullptr && network) compare(*router, "pages");
 }
 
 ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "input/card_input.h"
 #include "input/chunk_limit.h"
 #include "input/losses.h"
+#include "process/process_keys.h"
 #include "router/reader_cut.h"
 #include "router/subscriber_changes.h"
 
@@ -49,6 +51,9 @@ void Router::make_readers() {
   if (!parts) throw SetupError(parts.error());
   auto publisher = settings_.publisher.publisher({});
   if (!publisher) throw SetupError(publisher.error());
+  const process::EndTime subscribers{"router.grace", settings_.publisher.grace};
+  for (const std::string& warning : process::cut_by_stop_limit(std::span(&subscribers, 1), settings_.stop_limit))
+    base::log_warning("{}", warning);
   publisher->losses = [this] {
     std::vector<NamedCounter> losses;
     for (const NamedCounter& counter : input_->counters()) {

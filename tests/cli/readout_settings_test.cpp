@@ -190,6 +190,20 @@ TEST(ReadoutSettings, ATimeoutThatIsOverBeforeACardSendsItsBlocksIsRefused) {
   EXPECT_TRUE(with("10ms", "type = \"cru\"\nflush = \"10ms\"\n")) << "a CRU has no blocks";
 }
 
+TEST(ReadoutSettings, ATimeoutThatIsOverBeforeARouterSendsItsPagesIsRefused) {
+  const auto with = [](const std::string& flush) {
+    return load(
+        "[readout.input]\ntype = \"network\"\nbus = \"bus\"\n[readout.builder]\ntimeout = \"10ms\"\n[[readout.rob]]\n"
+        "source_id = \"0x610001\"\n[router]\nflush = \"" +
+        flush + "\"\n[router.input]\ntype = \"generator\"\n");
+  };
+  const auto plan = with("10ms");
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().front().code, "readout.timeout_before_flush");
+  const auto well = with("9ms");
+  EXPECT_TRUE(well) << well.error().front().what;
+}
+
 TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) {
   const auto code = [](const std::string& groups, const std::string& builder, std::vector<std::string> rob = {}) {
     const auto plan = load_readout({.file = "run.toml",

@@ -1,5 +1,6 @@
 """The one document: it has every key that its readers rely on, it is JSON whatever is in it, and a delta and what was before give the whole."""
 
+import dataclasses
 import json
 
 from looking import SYSTEM, row, seen
@@ -106,3 +107,10 @@ def test_who_does_not_answer_is_named_before_those_that_wait_for_him():
     assert whom(["supervisor: draining 4.0 s"], phases) == ("node: lost", "supervisor: draining 4.0 s")
     assert whom(["node: lost 4.0 s"], phases, {"recorder": 64}) == ("recorder: 64 events are not safe yet", "node: lost 4.0 s")
     assert whom([], {"readout": "running"}) == ()
+
+
+def test_what_stands_is_said_of_a_process_that_nothing_else_is_said_of():
+    looks = list(seen("running", "running", "running"))
+    looks[1] = dataclasses.replace(looks[1], status={"standing": [{"name": "worker 0", "waits_for": "consumers", "seconds": 12.4}]})
+    got = document(looks=looks)["processes"]
+    assert (got[0]["what"], got[1]["what"]) == ("", "worker 0 has waited for consumers for 12 s")

@@ -211,3 +211,10 @@ def test_what_became_of_whole_events_is_of_supervisor_and_recorders():
     assert of({}, {"r": readout(1)})["farm"] is None
     alone = farm_of(Moment(1.0, {"s": ("supervisor", {"events": {"in": 1}})}))
     assert alone["recorded"] is None and alone["accepted"] is None and alone["in"] == 1
+
+
+def test_what_stands_is_the_cause_where_no_process_says_that_it_is_limited():
+    stands = {"run": {}, "events": {"recorded": 0}, "standing": [{"name": "events that are not safe", "waits_for": "the disk", "seconds": 9.0}]}
+    seen = {"r": ("recorder", stands), "x": ("router", {"run": {}, "chunks": {}, "standing": []})}
+    assert limited_by(None, Moment(1.0, seen)) == {"process": "r", "stage": "events that are not safe waits for the disk"}
+    assert limited_by(None, Moment(1.0, {"r": ("recorder", stands | {"standing": []})})) is None

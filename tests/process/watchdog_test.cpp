@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "process/process_keys.h"
 #include "process/stop_limit.h"
 
 namespace rodeo::process {
@@ -44,6 +45,14 @@ TEST(Watchdog, APartThatWaitsForNothingOrHasGoneDoesNotStand) {
   watchdog.look({}, 11 * kSecond);
   watchdog.look(waiting, 12 * kSecond);
   EXPECT_TRUE(watchdog.standing().empty());
+}
+
+TEST(StopLimit, TimesOfTheEndThatItCutsAreNamed) {
+  using std::chrono::seconds;
+  const EndTime times[] = {{"drain_time", seconds{25}}, {"linger", seconds{26}}};
+  const auto warnings = cut_by_stop_limit(times, seconds{30});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("linger is 26 s, but after 25 s"), std::string::npos) << warnings[0];
 }
 
 TEST(StopLimit, CountsFromTheFirstOrderAndLeavesTheLastSixthToGiveUp) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "router/some_status.h"
+#include "router/watched_parts.h"
 
 namespace rodeo::router {
 namespace {
@@ -118,6 +119,19 @@ TEST(RouterReport, IsLimitedByTheSubscriberThatWasWaitedForMostOften) {
   EXPECT_EQ(limited_by(status), "slow") << "its subscriptions count together";
   for (ReaderStatus& reader : status.readers) reader.subscribers.clear();
   EXPECT_EQ(limited_by(status), "nothing");
+}
+
+TEST(RouterReport, WatchesWhatSubscribersHaveNotTaken) {
+  RouterStatus status = some_status();
+  EXPECT_TRUE(watched_parts(status).empty());
+  status.readers[0].subscribers[0].pending_chunks = 90;
+  status.readers[0].subscribers[1].pending_chunks = 5;  // a monitor
+  const auto parts = watched_parts(status);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].name, "pages of felix.0 for readout");
+  EXPECT_EQ(parts[0].progress, 500U);
+  status.waiting = true;
+  EXPECT_EQ(watched_parts(status).front().waits_for, "a subscriber of each link");
 }
 
 }  // namespace

@@ -128,11 +128,17 @@ def _process(look, derived, numbers):
         "restarts": look.restarts,
         "build": look.build,
         "configuration_sha256": look.configuration_sha256,
-        "what": derived.broken.get(look.name) or derived.degraded.get(look.name) or (look.problems[0] if look.problems else ""),
+        "what": derived.broken.get(look.name) or derived.degraded.get(look.name) or (look.problems[0] if look.problems else _stands(look)),
         "numbers": numbers or {"rate_hz": None, "events": None, "incomplete": None, "fill": None},
         "cpu": look.cpu,
         "rss_bytes": look.rss_bytes,
     }
+
+
+def _stands(look):
+    """What the process says that it waits for, and for how long; empty if nothing of it stands."""
+    parts = (look.status or {}).get("standing") or ()
+    return "; ".join(f"{part['name']} has waited for {part['waits_for']} for {part['seconds']:.0f} s" for part in parts[:2])
 
 
 def clean(value):

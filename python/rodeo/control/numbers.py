@@ -230,6 +230,20 @@ def of_process(name, before, after):
 
 
 def limited_by(before, after):
+    """_limited_by(), or what stands."""
+    return _limited_by(before, after) or _stands(after)
+
+
+def _stands(after):
+    """None, or the process furthest down the data's way that says that a part of it waits and does nothing (`standing` of its status)."""
+    for kind in ("recorder", "node", "supervisor", "readout", "router", "emulator"):
+        for name, status in after.of(kind).items():
+            for part in status.get("standing") or ():
+                return {"process": name, "stage": f"{part['name']} waits for {part['waits_for']}"}
+    return None
+
+
+def _limited_by(before, after):
     """None or {"process", "stage"}: what processes say that they wait for, of those that know: what is furthest down the data's way, for all before it feel it. A card
     that is busy feels what is behind it; it is named only where nothing is behind it."""
     for name, status in after.of("supervisor").items():

@@ -56,6 +56,8 @@ class Each:
 # A shape is one of the above, a dict {key: shape}, or a list of one shape. A key that ends in ? may be missing or null.
 _PROCESS = {"pid?": Count, "name?": Text, "kind?": Text, "phase?": Text, "started_ns?": Count, "build?": Text, "configuration_sha256?": Text}
 
+_STANDING = [{"name": Text, "waits_for": Text, "seconds": Number}]
+
 _REPORT = {
     "run": {"name?": Text, "number": Count, "seconds": Number, "condition": Text, "failure?": Text},
     "links?": Count,
@@ -91,7 +93,7 @@ _READOUT = dict(
         "process?": _PROCESS,
         "phase?": Text,
         "limited_by_now?": Text,
-        "standing?": [{"name": Text, "waits_for": Text, "seconds": Number}],
+        "standing?": _STANDING,
         "queue_fill?": Each(Number),
         "robs?": [{"source_id?": Text, "open_events?": Count, "window_events?": Count, "pool_fill?": Number, "links?": [_LINK]}],
     },
@@ -111,6 +113,7 @@ _FOLLOWER = {
 
 _EMULATOR = {
     "process?": _PROCESS,
+    "standing?": _STANDING,
     "seconds": Number,
     "cpu_seconds?": Number,
     "trigger": {
@@ -164,6 +167,7 @@ _SUBSCRIBER = {
 
 _ROUTER = {
     "process?": _PROCESS,
+    "standing?": _STANDING,
     "phase?": Text,
     "run": {"name?": Text, "seconds": Number, "condition": Text, "failure?": Text},
     "links?": Count,
@@ -179,6 +183,7 @@ _FARM_RUN = {"name?": Text, "number?": Count, "seconds?": Number, "condition?": 
 
 _SUPERVISOR = {
     "process?": _PROCESS,
+    "standing?": _STANDING,
     "phase?": Text,
     "run": _FARM_RUN,
     "stage?": Text,
@@ -199,6 +204,7 @@ _SUPERVISOR = {
 
 _NODE = {
     "process?": _PROCESS,
+    "standing?": _STANDING,
     "phase?": Text,
     "run": _FARM_RUN,
     "failure?": Text,
@@ -213,6 +219,7 @@ _NODE = {
 
 _RECORDER = {
     "process?": _PROCESS,
+    "standing?": _STANDING,
     "phase?": Text,
     "run": _FARM_RUN,
     "events": {"recorded": Count, **{key + "?": Count for key in ("had_already", "read_back", "refused", "waiting")}},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -79,6 +80,35 @@ void NodeProcess::step() {
   shown_ = node_->status();
   ended_ns_ = base::steady_now_ns();
   phase_ = Phase::stopped;
+}
+
+std::vector<process::WatchedPart> watched_parts(const NodeStatus& status) {
+  const auto away = [](const std::vector<NodeStatus::Peer>& peers, const char* what) {
+    const auto peer = std::ranges::find(peers, false, &NodeStatus::Peer::connected);
+    return peer == peers.end() ? std::string() : fmt::format("{} {}, which is not connected", what, peer->name);
+  };
+  const auto sum = [&](std::initializer_list<const char*> counters) {
+    std::uint64_t all = 0;
+    for (const char* counter : counters) all += status[counter];
+    return all;
+  };
+  const std::uint64_t decided = sum({"accepted", "rejected", "debug", "lost"});
+  std::vector<process::WatchedPart> parts;
+  if (status.fetching > 0) {
+    const std::string readout = away(status.readouts, "readout");
+    parts.push_back({"events that are built", readout.empty() ? "fragments" : readout,
+                     decided + status.selecting + status.recording + sum({"given_up", "let_go", "given_back"})});
+  }
+  if (status.selecting > 0) parts.push_back({"events at the selection", "its verdict", decided + status.recording});
+  if (status.recording > 0) {
+    const std::string recorder = away(status.recorders, "recorder");
+    parts.push_back({"accepted events", recorder.empty() ? "a recorder's answer" : recorder, status["recorded_bytes"]});
+  }
+  if (status.unsafe_decisions > 0)
+    parts.push_back({"decisions",
+                     status.connected ? "readouts to clear their events" : "the supervisor, which is not connected",
+                     decided - std::min(decided, status.unsafe_decisions)});
+  return parts;
 }
 
 Condition NodeProcess::condition() const {

@@ -11,6 +11,9 @@
 
 namespace rodeo::farm {
 
+/// What of the node waits, and for what. Pure.
+std::vector<process::WatchedPart> watched_parts(const NodeStatus& status);
+
 class NodeProcess final : public FarmProcess {
  public:
   /// Makes the selection, of a registry that outlives this. Throws SetupError.
@@ -26,6 +29,7 @@ class NodeProcess final : public FarmProcess {
   Phase phase() const override { return phase_; }
   Json report() const override;
   std::vector<std::string> take_messages() override { return node_->take_messages(); }
+  std::vector<process::WatchedPart> watched() const override { return watched_parts(shown_); }
   std::vector<std::string> view_lines(double seconds, process::ViewStyle style) override;
   std::string view_line(double seconds) override;
 

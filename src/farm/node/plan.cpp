@@ -49,7 +49,7 @@ const Settings<NodeKeys>& node_settings() {
               "What threads do when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
       setting(&N::network, network_keys()),
       setting(&N::control, "control",
-              "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
+              "Listens on a control socket in the runtime directory, for run control and `rodeo top`."),
       process::stop_limit_setting<N>(),
   };
   return settings;

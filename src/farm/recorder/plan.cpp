@@ -50,7 +50,7 @@ const Settings<RecorderKeys>& recorder_settings() {
       setting(&R::most_clients, "most_clients", "Filter nodes and supervisors that may be connected at a time.",
               {.minimum = 1, .maximum = 65535}),
       setting(&R::control, "control",
-              "Listens on a control socket in the runtime directory, for run control and `rodeo farm status`."),
+              "Listens on a control socket in the runtime directory, for run control and `rodeo top`."),
       process::stop_limit_setting<R>(),
   };
   return settings;

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/sentence.h"
 #include "base/units.h"
 #include "process/counters_json.h"
+#include "process/process_keys.h"
 #include "process/prometheus.h"
 #include "transport/replier.h"
 
@@ -32,7 +34,12 @@ const Json& at(const Json& json, std::string_view group, std::string_view key) {
 
 }  // namespace
 
-RecorderProcess::RecorderProcess(RecorderSettings settings) : settings_(std::move(settings)), server_(settings_) {}
+RecorderProcess::RecorderProcess(RecorderSettings settings) : settings_(std::move(settings)), server_(settings_) {
+  if (!settings_.target.any()) return;
+  const process::EndTime copies{"farm.recorder.target.linger", settings_.target.linger};
+  for (const std::string& warning : process::cut_by_stop_limit(std::span(&copies, 1), settings_.stop_limit))
+    base::log_warning("{}", warning);
+}
 
 RecorderProcess::~RecorderProcess() = default;
 
@@ -70,6 +77,17 @@ void RecorderProcess::step() {
   shown_.recorder = server_.status();
   ended_ns_ = base::steady_now_ns();
   phase_ = Phase::stopped;
+}
+
+std::vector<process::WatchedPart> RecorderProcess::watched_parts(const Shown& shown) {
+  const RecorderStatus& status = shown.recorder;
+  std::vector<process::WatchedPart> parts;
+  if (status.events_waiting + status.requests_waiting > 0)
+    parts.push_back(
+        {"events that are not safe", "the disk", status["events_recorded"] + status["had_already"] + refused(status)});
+  if (shown.target.files_left > 0 && !shown.target.trouble.empty())
+    parts.push_back({"closed files", "their target", shown.target.stored_files});
+  return parts;
 }
 
 Condition RecorderProcess::condition() const {

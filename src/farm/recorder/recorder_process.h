@@ -13,6 +13,14 @@ namespace rodeo::farm {
 
 class RecorderProcess final : public FarmProcess {
  public:
+  /// For metrics.
+  struct Shown {
+    RecorderStatus recorder;
+    StorageTarget::Status target;
+  };
+  /// What of the recorder waits, and for what. Pure.
+  static std::vector<process::WatchedPart> watched_parts(const Shown& shown);
+
   /// Listens on the network. Throws SetupError.
   explicit RecorderProcess(RecorderSettings settings);
   ~RecorderProcess() override;
@@ -25,17 +33,13 @@ class RecorderProcess final : public FarmProcess {
   Phase phase() const override { return phase_; }
   Json report() const override;
   std::vector<std::string> take_messages() override;
+  std::vector<process::WatchedPart> watched() const override { return watched_parts(shown_); }
   std::vector<std::string> view_lines(double seconds, process::ViewStyle style) override;
   std::string view_line(double seconds) override;
   /// `slow_disk` {"seconds": x}: each write to the disk takes so much longer, for tests.
   std::optional<Result<Json>> command(const std::string& command, const Json& request) override;
 
   process::Condition condition() const;
-  /// For metrics.
-  struct Shown {
-    RecorderStatus recorder;
-    StorageTarget::Status target;
-  };
   Shown shown() const { return shown_; }
 
  private:

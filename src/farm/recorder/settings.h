@@ -48,7 +48,7 @@ struct TargetKeys {
   bool remove = true;                              ///< the local file, once the copy is confirmed
   std::chrono::nanoseconds retry_interval = std::chrono::seconds{10};
   std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< of one command
-  std::chrono::nanoseconds linger = std::chrono::minutes{1};   ///< at the end of a run
+  std::chrono::nanoseconds linger = std::chrono::seconds{25};  ///< at the end of a run
 
   bool any() const { return !directory.empty() || !copy_command.empty(); }
 };

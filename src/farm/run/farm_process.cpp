@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "process/control_request.h"
 #include "process/orderly_run.h"
+#include "process/standing_json.h"
 
 namespace rodeo::farm {
 
@@ -21,6 +22,7 @@ struct Controlled {
   bool left = false;
   bool asked = false;  ///< to end
   std::optional<Error> failure = {};
+  process::Watchdog watchdog{};
 
   void stop() {
     asked = true;
@@ -70,6 +72,7 @@ std::string answer(Controlled& controlled, const std::string& line) {
     if (command == "status") {
       Json status = controlled.farm.report();
       status["phase"] = phase_of(controlled);
+      status["standing"] = process::standing_json(controlled.watchdog.standing());
       status["process"] = process::process_json(controlled.identity, phase_of(controlled));
       return reply(std::move(status));
     }
@@ -105,6 +108,8 @@ FarmOutcome run_farm_process(FarmProcess& farm, const process::ProcessIdentity& 
     const double seconds = static_cast<double>(base::steady_now_ns() - begin_ns) * 1e-9;
     if (run.seconds && !controlled.held && seconds >= *run.seconds) controlled.stop();
     for (const std::string& message : farm.take_messages()) view.say(message);
+    controlled.watchdog.look(farm.watched(), base::steady_now_ns());
+    for (const std::string& message : controlled.watchdog.take_messages()) view.say(message);
     if (!controlled.held)
       (void)view.show(
           seconds, [&](process::ViewStyle style) { return farm.view_lines(seconds, style); },

@@ -15,6 +15,7 @@
 #include "process/phase.h"
 #include "process/process_identity.h"
 #include "process/stop_limit.h"
+#include "process/watchdog.h"
 #include "settings/json.h"
 
 namespace rodeo::farm {
@@ -40,6 +41,8 @@ class FarmProcess {
   /// The report so far (docs/reference/run-report.md); after the end the report.
   virtual Json report() const = 0;
   virtual std::vector<std::string> take_messages() = 0;
+  /// What has something to do now, and what it waits for, for the watchdog.
+  virtual std::vector<process::WatchedPart> watched() const = 0;
   /// `seconds`: since the process began.
   virtual std::vector<std::string> view_lines(double seconds, process::ViewStyle style) = 0;
   virtual std::string view_line(double seconds) = 0;

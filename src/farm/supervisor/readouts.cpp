@@ -187,6 +187,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       if (this_connection && readout.clears > 0) --readout.clears;
       if (reply.outcome == Outcome::answered) {
         counters_.add(C::clears);
+        ++readout.answered;
         clears_.answered(readout.number, pending.sequence);
       } else if (reply.outcome == Outcome::refused) {
         counters_.add(C::clears_refused);
@@ -311,6 +312,7 @@ std::vector<SupervisedReadout> Readouts::status() const {
                    .lives = clears_.lives(readout.number),
                    .ended = readout.ended,
                    .behind = clears_.behind(readout.number),
+                   .answered = readout.answered,
                    .trouble = readout.connected ? "" : requester_.trouble(readout.service)});
   return out;
 }

@@ -23,10 +23,11 @@ namespace rodeo::farm {
 struct SupervisedReadout {
   std::string name;
   bool connected = false;
-  bool lives = true;         ///< it is waited for
-  bool ended = false;        ///< it says that no fragment comes any more
-  std::uint64_t behind = 0;  ///< batches of clears that it has not answered
-  std::string trouble = {};  ///< why it is not connected
+  bool lives = true;           ///< it is waited for
+  bool ended = false;          ///< it says that no fragment comes any more
+  std::uint64_t behind = 0;    ///< batches of clears that it has not answered
+  std::uint64_t answered = 0;  ///< batches that it has answered
+  std::string trouble = {};    ///< why it is not connected
 };
 
 enum class ReadoutsCounter : std::uint8_t {
@@ -88,6 +89,7 @@ class Readouts {
     transport::Requester::Service service = 0;
     std::uint32_t number = 0;       // in the book of clears
     std::uint64_t connections = 0;  // seen
+    std::uint64_t answered = 0;     // batches of clears
     bool connected = false;
     bool surveyed = false;                   // since begin_survey()
     std::uint64_t survey = 0;                // which it is

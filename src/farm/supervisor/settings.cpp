@@ -82,7 +82,7 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               "What it does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
       setting(&S::network, network_keys()),
       setting(&S::control, "control",
-              "Listens on a control socket in the runtime directory, for `rodeo farm status` and the control room."),
+              "Listens on a control socket in the runtime directory, for `rodeo top` and the control room."),
       process::stop_limit_setting<S>(),
   };
   return settings;

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "base/sentence.h"
 #include "base/units.h"
 #include "process/counters_json.h"
+#include "process/process_keys.h"
 #include "process/prometheus.h"
 
 namespace rodeo::farm {
@@ -67,6 +69,33 @@ const Json& at(const Json& json, std::string_view group, std::string_view key) {
 }
 
 }  // namespace
+
+std::vector<process::WatchedPart> watched_parts(const SupervisorStatus& status) {
+  std::vector<process::WatchedPart> parts;
+  std::uint64_t assigned = 0;
+  bool some_node = false;
+  for (const SupervisedNode& node : status.nodes) {
+    assigned += node.assigned;
+    some_node = some_node || node.connected;
+    if (node.events == 0) continue;
+    parts.push_back({fmt::format("events at node {}", node.name),
+                     node.connected ? "its decisions" : "the node, which is not connected", node.decisions});
+  }
+  if (status.waiting > 0)
+    parts.push_back({"events without a node", some_node ? "room at a filter node" : "a filter node", assigned});
+  for (const SupervisedReadout& readout : status.readouts) {
+    if (readout.behind == 0 || !readout.lives) continue;
+    parts.push_back({fmt::format("clears for readout {}", readout.name),
+                     readout.connected ? "its answer" : "the readout, which is not connected", readout.answered});
+  }
+  return parts;
+}
+
+SupervisorProcess::SupervisorProcess(SupervisorSettings settings) : supervisor_(std::move(settings)) {
+  const process::EndTime drain{"farm.supervisor.drain_time", supervisor_.settings().drain_time};
+  for (const std::string& warning : process::cut_by_stop_limit(std::span(&drain, 1), supervisor_.settings().stop_limit))
+    base::log_warning("{}", warning);
+}
 
 void SupervisorProcess::start(std::uint32_t run_number) {
   supervisor_.start(run_number);

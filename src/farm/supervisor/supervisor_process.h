@@ -9,10 +9,13 @@
 
 namespace rodeo::farm {
 
+/// What of the farm waits, and for what. Pure.
+std::vector<process::WatchedPart> watched_parts(const SupervisorStatus& status);
+
 class SupervisorProcess final : public FarmProcess {
  public:
   /// Puts its service on the bus. Throws SetupError.
-  explicit SupervisorProcess(SupervisorSettings settings) : supervisor_(std::move(settings)) {}
+  explicit SupervisorProcess(SupervisorSettings settings);
 
   std::string name() const override { return supervisor_.settings().name; }
   void start(std::uint32_t run_number) override;
@@ -22,6 +25,7 @@ class SupervisorProcess final : public FarmProcess {
   Phase phase() const override { return phase_; }
   Json report() const override;
   std::vector<std::string> take_messages() override { return supervisor_.take_messages(); }
+  std::vector<process::WatchedPart> watched() const override { return watched_parts(shown_); }
   std::vector<std::string> view_lines(double seconds, process::ViewStyle style) override;
   std::string view_line(double seconds) override;
 

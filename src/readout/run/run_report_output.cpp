@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "formats/fid.h"
 #include "process/counters_json.h"
+#include "process/standing_json.h"
 
 namespace rodeo::readout {
 namespace {
@@ -221,10 +222,7 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   out["phase"] = process::phase_name(status.phase);
   out["input_ready"] = status.input_ready;
   out["limited_by_now"] = status.limited_by;
-  Json standing = Json::array();
-  for (const process::StandingPart& part : status.standing)
-    standing.push_back(Json::object({{"name", part.name}, {"waits_for", part.waits_for}, {"seconds", part.seconds}}));
-  out["standing"] = std::move(standing);
+  out["standing"] = process::standing_json(status.standing);
   Json robs = Json::array();
   for (const auto& rob : status.robs) {
     Json links = Json::array();

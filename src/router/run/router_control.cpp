@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "process/control_request.h"
+#include "process/standing_json.h"
 #include "router/run/router_report_output.h"
 
 namespace rodeo::router {
@@ -13,7 +14,8 @@ constexpr process::ControlledProcess kRouter{
 
 }  // namespace
 
-std::string answer_request(Router& router, const process::ProcessIdentity& identity, const std::string& line) {
+std::string answer_request(Router& router, const process::ProcessIdentity& identity,
+                           std::span<const process::StandingPart> standing, const std::string& line) {
   return process::answer_line(line, [&](const Json& request) {
     const std::string command = process::text_of(request, "command");
     if (command == "status") {
@@ -21,6 +23,7 @@ std::string answer_request(Router& router, const process::ProcessIdentity& ident
       Json reply = status_json(make_report(router.settings(), status, false), status);
       if (const Json* links = request.find("links"); links != nullptr && links->boolean())
         reply["by_link"] = links_json(status);
+      reply["standing"] = process::standing_json(standing);
       reply["process"] = process::process_json(identity, process::life_phase(status.phase));
       return process::reply(std::move(reply));
     }

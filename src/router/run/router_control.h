@@ -1,17 +1,20 @@
 // What a running router answers on its control socket, and what the command line asks it. Protocol: docs/protocols/control.md.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/error.h"
 #include "process/process_identity.h"
+#include "process/watchdog.h"
 #include "router/router.h"
 #include "settings/json.h"
 
 namespace rodeo::router {
 
-/// The answer to one line; never throws. Called between two steps of the router, by its thread.
-std::string answer_request(Router& router, const process::ProcessIdentity& identity, const std::string& request);
+/// The answer to one line, with what stands; never throws. Called between two steps of the router, by its thread.
+std::string answer_request(Router& router, const process::ProcessIdentity& identity,
+                           std::span<const process::StandingPart> standing, const std::string& request);
 
 /// Sends a request to the router of this name - empty: the only one that runs - and returns the `reply` member of its answer.
 /// Errors: process.unreachable, process.which_router, and what the router refuses.

@@ -1,0 +1,13 @@
+// What of a router waits, and for what, for the watchdog: pure.
+#pragma once
+
+#include <vector>
+
+#include "process/watchdog.h"
+#include "router/router_status.h"
+
+namespace rodeo::router {
+
+std::vector<process::WatchedPart> watched_parts(const RouterStatus& status);
+
+}  // namespace rodeo::router
