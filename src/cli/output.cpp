@@ -24,11 +24,30 @@ bool colours_on(int descriptor) {
   return isatty(descriptor) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
 }
 
+/// Texts come from other processes, and a terminal would do what they say.
+std::string without_control_characters(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    if (letter == 0xc2 && next >= 0x80 && next <= 0x9f) {
+      out += '?';
+      ++i;
+    } else if ((letter < ' ' && letter != '\n' && letter != '\t') || letter == 0x7f) {
+      out += '?';
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 std::string shown(const Cell& cell) {
-  if (!cell.text.empty()) return cell.text;
+  if (!cell.text.empty()) return without_control_characters(cell.text);
   if (cell.value.is_null()) return "-";
   if (cell.value.is_boolean()) return cell.value.boolean() ? "yes" : "no";
-  if (cell.value.is_string()) return cell.value.string();
+  if (cell.value.is_string()) return without_control_characters(cell.value.string());
   if (cell.value.is_array()) {
     std::string list;
     for (const Json& element : cell.value.elements()) list += (list.empty() ? "" : ", ") + shown(Cell(element));

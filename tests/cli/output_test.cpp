@@ -33,6 +33,15 @@ TEST(Table, ColoursAreOnlyThereWhenAskedFor) {
   EXPECT_NE(rates().text(true).find("\x1b[33m"), std::string::npos);
 }
 
+TEST(Table, WhatAProcessSaysCannotRuleTheTerminal) {
+  Table table({{"text", "text"}});
+  table.add_row({"a\x1b[2Jb\x7f\r"});
+  table.add_row({Cell(Json(),
+                      "c\xc2\x9b"
+                      "31m\xc2\xb5s")});
+  EXPECT_EQ(table.text(false), "text\na?[2Jb??\nc?31m\xc2\xb5s\n");
+}
+
 TEST(Table, ARowThatIsTooShortIsFilledWithNothing) {
   Table table({{"a", "a"}, {"b", "b"}});
   table.add_row({1});
