@@ -5,8 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "formats/header_checks.h"
+
 namespace rodeo::readout {
 namespace {
+
+/// For the check of an event's header: 2 bytes, and its part of a record's own 16, of 256 events as a rule.
+constexpr std::size_t kCheckBytes = 3;
+constexpr std::uint64_t kCheckRecordBytes = formats::HeaderCheckList::record_bytes(1);
 
 // The records of a file count, too.
 EventShare::Settings share_for(const FileWriterSettings& settings) {
@@ -16,7 +22,9 @@ EventShare::Settings share_for(const FileWriterSettings& settings) {
       storage::EventFileEncoder(settings.files.files).begin_file(0, storage::make_guid()).size() + formats::kFileEndBytes;
   const std::uint64_t largest = settings.files.files.max_bytes;
   const std::uint64_t files = largest == 0 ? 1 : share.max_bytes / largest + 1;
-  share.max_bytes -= std::min(share.max_bytes - 1, records * files);  // 0 would be no limit
+  // A buffer and a file end with a record of checks, however few.
+  const std::uint64_t checks = kCheckRecordBytes * (share.max_bytes / settings.files.buffer_bytes + 1 + files);
+  share.max_bytes -= std::min(share.max_bytes - 1, records * files + checks);  // 0 would be no limit
   return share;
 }
 
@@ -112,9 +120,9 @@ void FileWriter::stop() {
 }
 
 void FileWriter::insert(FragmentPtr fragment) {
-  const std::size_t bytes = settings_.share.max_bytes == 0
-                                ? 0
-                                : formats::kSeparatorBytes + frame_.bytes_around(*fragment) + fragment->payload_bytes();
+  const std::size_t bytes = settings_.share.max_bytes == 0 ? 0
+                                                           : formats::kSeparatorBytes + frame_.bytes_around(*fragment) +
+                                                                 fragment->payload_bytes() + kCheckBytes;
   switch (share_.take(*fragment, bytes)) {
     case ShareVerdict::taken:
       if (settings_.wait_when_full) {
