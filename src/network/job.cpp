@@ -84,7 +84,7 @@ class Job {
       }
     }
     if (!errors_.empty()) return;
-    // Points of a sweep may ask for more than the network carries: that is what some of them are to find out.
+    // Points of a sweep may ask for more than the network carries: a sweep may look for that limit.
     if (const auto good = check(scenario_);
         !good && !(network_.table("sweep") != nullptr && good.error().code == "network.overload"))
       complain(good.error(), network_.where());

@@ -1,4 +1,4 @@
-// From a configuration to what `rodeo net size` and `rodeo net sweep` work on: settings that make sense, as JSON for Python.
+// Turns a configuration into the input of `rodeo net size` and `rodeo net sweep`: checked settings, as JSON for Python.
 #pragma once
 
 #include <expected>
@@ -12,9 +12,9 @@ using settings::Configuration;
 using settings::ConfigurationErrors;
 using settings::Json;
 
-/// {"scenario": {name: text}, "size": {...}, "sweep": {..., "axes": [{"key", "values": [text]}]}, "executor": {...}}. The scenario has what
-/// was given; the network that it makes is one that can be built, and so is that of every value of an axis on its own. Null if there is
-/// no [network]. All errors at once: config.*, network.*, each with its place.
+/// {"scenario": {name: text}, "size": {...}, "sweep": {..., "axes": [{"key", "values": [text]}]}, "executor": {...}}. The scenario has the
+/// settings that were given. The network of the scenario can be built; so can the network for each value of an axis alone. Null if there
+/// is no [network]. All errors at once: config.*, network.*, each with its place.
 std::expected<Json, ConfigurationErrors> network_job(const Configuration& configuration);
 
 }  // namespace rodeo::network

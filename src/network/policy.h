@@ -1,4 +1,4 @@
-// Assignment as the network's scenarios name it, and as the farm's dispatch does.
+// Converts an assignment policy of a network scenario to that of the farm's dispatch.
 #pragma once
 
 #include "dispatch/node_choice.h"

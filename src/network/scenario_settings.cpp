@@ -1,4 +1,4 @@
-// The settings of a scenario: one table for each table of a configuration, in the order in which people see them.
+// The settings of a scenario: one table for each table of a configuration, in the order of display.
 #include "network/scenario_settings.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ T or_throw(Result<T> result) {
   return *std::move(result);
 }
 
-/// A preset replaces a part of the scenario, and is told by what that part has.
+/// A preset replaces a part of the scenario; the values of that part identify the preset.
 template <typename Part>
 Settings<Scenario>::Lines preset(const std::string& name, const std::string& help, const std::vector<std::string>& choices,
                                  Part Scenario::* part, Part (*make)(std::string_view),
@@ -35,7 +35,7 @@ Settings<Scenario>::Lines preset(const std::string& name, const std::string& hel
            [=](Scenario& scenario, const Parameters& from) { scenario.*part = make(from.text(name)); }}};
 }
 
-/// A size, or the word that stands for none.
+/// A size, or the word for no size.
 Settings<SwitchBuffer>::Lines size_or(const std::string& word, std::optional<std::uint64_t> SwitchBuffer::* member,
                                       const std::string& name, const std::string& help) {
   return {{{.name = name, .help = help},
@@ -47,7 +47,7 @@ Settings<SwitchBuffer>::Lines size_or(const std::string& word, std::optional<std
            }}};
 }
 
-/// A bit rate, for which there is no type of key: a text.
+/// A bit rate: a text, because keys have no type for it.
 Settings<Topology>::Lines bit_rate(std::uint64_t Topology::* member, const std::string& name, const std::string& help) {
   return {{{.name = name,
             .fallback = base::format_quantity(static_cast<double>(Topology{}.*member), "bps"),
@@ -274,7 +274,7 @@ Result<void> ScenarioSetting::assign(Scenario& scenario, std::string_view text) 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   const bool bare = error == std::errc{} && end == text.data() + text.size();
   if (key.type == KeyType::duration && bare) word.text += 's';
-  // A preset that is not known says more itself.
+  // An unknown preset has a better error of its own.
   Result<Parameters::Value> value = std::string(text);
   if (!is_preset()) value = settings::convert_value(key, word, key.name, {});
   if (!value) {

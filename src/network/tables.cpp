@@ -15,7 +15,7 @@ TableDeclaration scenario_table(std::string_view name, std::string help) {
   return table;
 }
 
-/// What the sweep and the size of a network are told goes to Python as JSON, name by name.
+/// Settings of a network's sweep and size go to Python as JSON, by name.
 struct Size {
   double confidence = 0.99;
   double margin = 0.03;

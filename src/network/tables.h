@@ -1,4 +1,4 @@
-// The tables [network...] of a configuration: a network of one's own, and what to find out about it.
+// The tables [network...] of a configuration: the user's network, and what to find out about it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Sweep {
   double drops_allowed = 0;
 };
 
-/// Values, or a range.
+/// A list of values, or a range.
 struct SweepAxis {
   std::string key;
   std::vector<std::string> values;
@@ -36,7 +36,7 @@ struct SweepAxis {
 const Settings<Sweep>& sweep_settings();
 const Settings<SweepAxis>& axis_settings();
 
-/// Keys of topology, traffic, switch and simulation are those of network/scenario_settings.h.
+/// network/scenario_settings.h has the keys of topology, traffic, switch and simulation.
 std::vector<TableDeclaration> network_tables();
 
 }  // namespace rodeo::network

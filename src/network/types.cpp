@@ -39,7 +39,7 @@ Result<SwitchBuffer> switch_preset(std::string_view name) {
 
 namespace {
 
-/// A value that no network has, or that the model does not take.
+/// A value that no network has, or that the model does not accept.
 struct Refusal {
   bool refused;
   const char* code;
@@ -74,7 +74,7 @@ Result<void> check_sizes(const Topology& topology, const Traffic& traffic) {
     return Refusal{refused, "network.size", std::move(what), next};
   };
   const std::uint64_t fragment = traffic.event_bytes / topology.readouts;
-  // A normal distribution is cut at nothing, and every one at 16 times the mean: wider ones would have another mean than asked for.
+  // A normal distribution is cut at 0, every distribution at 16 times the mean: if it were wider, its mean would change.
   const double widest = traffic.size_spread == SizeSpread::normal ? 0.4 : 1.0;
   const double sigma = traffic.size_sigma;
   return first_of(
@@ -132,7 +132,7 @@ Result<void> check_shape(const Topology& topology) {
 
 double wire_bytes_per_event(const Topology& topology, const Traffic& traffic) {
   const std::uint64_t share = traffic.event_bytes / topology.readouts;
-  const std::uint64_t larger = traffic.event_bytes % topology.readouts;  // readouts that have a byte more
+  const std::uint64_t larger = traffic.event_bytes % topology.readouts;  // readouts with one byte more
   const auto segments = [&](std::uint64_t bytes) { return (bytes + traffic.segment_bytes() - 1) / traffic.segment_bytes(); };
   const std::uint64_t packets = (topology.readouts - larger) * segments(share) + larger * segments(share + 1);
   return static_cast<double>(traffic.event_bytes + packets * traffic.header_bytes());

@@ -1,4 +1,4 @@
-// Topology, traffic and switch of an event-building network: what formula, simulator and laboratory are asked about.
+// Topology, traffic and switch of an event-building network: the input of formula, simulator and laboratory.
 //
 // Figure 2 of the network paper: readout nodes ──► core ──► racks of top-of-rack switches ──► filter nodes.
 #pragma once
@@ -34,7 +34,7 @@ struct Topology {
 struct SwitchBuffer {
   std::optional<std::uint64_t> shared_bytes;  // nothing: infinite
   std::uint64_t dedicated_bytes_per_port = 0;
-  double dynamic_threshold = 0;  // alpha: a port may hold alpha x what is free of the pool; 0: no threshold
+  double dynamic_threshold = 0;  // alpha: a port may hold alpha x the free pool; 0: no threshold
   std::optional<std::uint64_t> port_limit_bytes;
   std::uint32_t cell_bytes = 0;  // 0: bytes are counted as they are
   std::uint32_t first_cell_metadata_bytes = 0;
@@ -43,8 +43,8 @@ struct SwitchBuffer {
 
 /// Why a switch dropped packets.
 struct DropCount {
-  std::uint64_t pool_full = 0;   // nothing left of the shared memory
-  std::uint64_t threshold = 0;   // the port held its dynamic share of what is free
+  std::uint64_t pool_full = 0;   // no shared memory left
+  std::uint64_t threshold = 0;   // the port held its dynamic share of the free pool
   std::uint64_t port_limit = 0;  // the port (or its virtual output queue) was at its limit
 
   std::uint64_t total() const { return pool_full + threshold + port_limit; }
@@ -57,7 +57,7 @@ struct DropCount {
   }
 };
 
-/// What the readouts send and when. Sizes of events are payload; every packet adds its headers.
+/// What the readouts send and when. Event sizes are payload; every packet adds its headers.
 struct Traffic {
   std::uint64_t event_bytes = 5'000'000;  // payload of a whole event, all readouts together
   double event_rate_hz = 12'000;          // of the rack
@@ -71,38 +71,38 @@ struct Traffic {
   std::uint32_t ethernet_bytes = 14;  // around it, on links and in buffers alike; 38 with preamble, check sequence and gap
   std::uint32_t request_bytes = 64;   // payload of a request
 
-  // Filter nodes: how they ask, and how fast they work.
+  // Filter nodes: how they send requests, and how fast they work.
   std::uint32_t events_in_flight = 32;    // per node, from assignment to processed; 0: no limit
   std::uint64_t request_gap_ns = 0;       // pacing: at least this long between two requests of a node
-  std::uint32_t request_credits = 0;      // fragments that a node may have asked for and not got; 0: no limit
+  std::uint32_t request_credits = 0;      // fragments that a node may have requested and not received; 0: no limit
   std::uint64_t processing_ns = 0;        // of an event, after its last fragment
   bool processing_exponential = false;    // processing_ns is the mean of an exponential distribution
-  double node_service_hz = 0;             // built events that a node's server takes in, one after another; 0: no limit
+  double node_service_hz = 0;             // built events that a node's server accepts, one after another; 0: no limit
   double readout_service_hz = 0;          // requests that a readout answers, one after another; 0: no limit
-  std::uint64_t readout_response_ns = 0;  // from request to answer, beside the above
-  std::uint64_t readout_jitter_ns = 0;    // added to that: uniform from 0 to this, but answers of a readout keep their order
+  std::uint64_t readout_response_ns = 0;  // from request to answer, in addition to the above
+  std::uint64_t readout_jitter_ns = 0;    // added to that time: uniform from 0 to this; answers of a readout keep their order
 
   std::uint32_t segment_bytes() const { return mtu_bytes - ip_tcp_bytes; }
   std::uint32_t header_bytes() const { return ip_tcp_bytes + ethernet_bytes; }
 };
 
-/// `lab-2023` or `hl-lhc`; an Error lists the names there are.
+/// `lab-2023` or `hl-lhc`; an Error lists the known names.
 Result<Topology> topology_preset(std::string_view name);
-/// `qfx5120` (27 MB shared) or `acx7100` (virtual output queues); an Error lists the names there are.
+/// `qfx5120` (27 MB shared) or `acx7100` (virtual output queues); an Error lists the known names.
 Result<SwitchBuffer> switch_preset(std::string_view name);
 
-/// What cannot be built or would run for ever: zero counts, sizes and rates, nodes that do not fill the racks, more load than a link
-/// carries (headers included; the rate is of one rack, and every rack has it), or than `fullest` of that. Names the value and what to do.
+/// Refuses what cannot be built or would run for ever: zero counts, sizes and rates, nodes that do not fill the racks, more load than a
+/// link carries (headers included; every rack has this rate), or than `fullest` of that. The error names the value and what to do.
 /// Errors: network.zero, network.topology, network.size, network.overload.
 Result<void> check(const Topology& topology, const Traffic& traffic, double fullest = 1);
 
-/// Cells that hold nothing, no room for one frame, a threshold that is none. Errors: network.size.
+/// Refuses empty cells, no room for one frame, an invalid threshold. Errors: network.size.
 Result<void> check(const SwitchBuffer& buffer, const Traffic& traffic);
 
-/// Whose own speed, not the network's, limits the rate; empty if nobody's. That may be what is to be simulated.
+/// The node or readout whose own speed, not the network's, limits the rate; empty if none. A simulation may want such a limit.
 std::string slower_than_asked(const Topology& topology, const Traffic& traffic);
 
-/// What an event is on a link, headers included, if it has the mean size.
+/// Bytes on a link of an event of mean size, headers included.
 double wire_bytes_per_event(const Topology& topology, const Traffic& traffic);
 
 }  // namespace rodeo::network

@@ -9,7 +9,7 @@ namespace rodeo::network {
 
 namespace {
 
-/// Sums of products of decimal numbers miss whole numbers by a few ulp: S f/O = 24 must not become 25 events.
+/// Products of decimal numbers miss whole numbers by a few ulp: S f/O = 24 must not become 25 events.
 constexpr double kRounding = 1e-9;
 
 double sum_of(double events, double event_bytes, double kept_fraction, double output, double rate_hz) {
@@ -35,7 +35,7 @@ Result<void> check(const FormulaInput& input) {
   return {};
 }
 
-/// All events one after another at I: the j-th before the last has S(1 - j O/I) left when the last is in.
+/// All events come in one after another at I: when the last is in, the j-th before it has S(1 - j O/I) left.
 double back_to_back(double event_bytes, double ratio) {
   const double live = std::floor(ratio * (1 + kRounding));
   return event_bytes * (live - live * (live + 1) / (2 * ratio));
@@ -140,13 +140,13 @@ Result<std::optional<double>> highest_rate_hz(const FormulaInput& input, double 
     probe.event_rate_hz = rate;
     return *closed_forms(probe)->exact_bytes;
   };
-  // One event alone needs (I-O)/I S however rarely it comes.
+  // A single event needs (I-O)/I S at any rate.
   if (std::max(0.0, (1 - input.output_bps / input.input_bps) * input.event_bytes) > buffer_bytes)
     return std::optional<double>{};
   double high = limit * (1 - 1e-12);
   if (need(high) <= buffer_bytes) return std::optional<double>{limit};
   double low = 0;
-  for (int i = 0; i < 100; ++i) {  // the exact form rises with the rate without a jump
+  for (int i = 0; i < 100; ++i) {  // the exact form rises with the rate continuously
     const double middle = (low + high) / 2;
     (need(middle) <= buffer_bytes ? low : high) = middle;
   }

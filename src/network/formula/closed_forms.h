@@ -11,7 +11,7 @@
 
 namespace rodeo::network {
 
-/// What all forms are functions of. Bytes and rates are those on the wire.
+/// The arguments of all forms. Bytes and rates are those on the wire.
 struct FormulaInput {
   double event_bytes = 5e6;     ///< S
   double event_rate_hz = 12e3;  ///< f, of the switch
@@ -20,7 +20,7 @@ struct FormulaInput {
   std::uint32_t ports = 32;     ///< M
 };
 
-/// A premise of a form, and whether it holds here.
+/// An assumption of a form, and whether it holds here.
 struct Condition {
   std::string name;
   bool holds = false;
@@ -28,31 +28,31 @@ struct Condition {
 };
 
 struct ClosedForms {
-  /// N[((I-O)/I) S - (N-1)/2 O/f] with N = ceil(S f/O) + 1, as printed: up to two of its N events have drained already and count
-  /// negative, so it is too low, at little load by much.
+  /// N[((I-O)/I) S - (N-1)/2 O/f] with N = ceil(S f/O) + 1, as printed. Up to two of its N events have drained already and count
+  /// negative: the result is too low, far too low at small load.
   double paper_bytes = 0;
   std::uint64_t paper_events = 0;  ///< N
-  /// The same sum over the n = floor((I-O)/I S f/O) + 1 events that are live when one has just come in: equal to the superposition.
-  /// Nothing under overload.
+  /// The same sum over the n = floor((I-O)/I S f/O) + 1 events in the buffer when one has just come in: equal to the superposition.
+  /// No value under overload.
   std::optional<double> exact_bytes;
   std::uint64_t overlapping_events = 0;  ///< n
-  /// Whatever the times of arrival: events of this size come in one after another at I, over M >= I/O ports served round-robin or
-  /// least-loaded, without retransmission. S(I/O - 1)/2 for whole I/O. Nothing for fewer ports: one port can hold any number.
+  /// A bound for any times of arrival: events of this size come in one after another at I, to M >= I/O ports served round-robin or
+  /// least-loaded, without retransmission. S(I/O - 1)/2 for whole I/O. No value for fewer ports: one port can hold any number.
   std::optional<double> bound_bytes;
 
   double uplink_load = 0;    ///< S f / I
   double port_load = 0;      ///< S f / (M O)
-  bool valid = false;        ///< fills do not overlap, ports keep up, and something queues at all
+  bool valid = false;        ///< fills do not overlap, ports keep up, and there is a queue
   bool paper_valid = false;  ///< valid, I > (N-1) O as printed, and the result is not negative
-  std::string why;           ///< the first premise that does not hold; or, if all hold, what limits the numbers
+  std::string why;           ///< the first assumption that does not hold; if all hold, the limits of the numbers
   std::vector<Condition> conditions;
 };
 
-/// Errors: network.zero (a number that is not above 0 or not finite).
+/// Errors: network.zero (a number that is not above 0, or not finite).
 Result<ClosedForms> closed_forms(const FormulaInput& input);
 
-/// The highest rate at which a buffer of `buffer_bytes` holds all events by the exact form; nothing if not even one fits. Never above
-/// what the uplink and the ports carry. Same errors; event_rate_hz is not used.
+/// The highest rate at which a buffer of `buffer_bytes` holds all events by the exact form; nothing if not even one event fits. At most
+/// the rate that uplink and ports carry. Same errors; event_rate_hz is not used.
 Result<std::optional<double>> highest_rate_hz(const FormulaInput& input, double buffer_bytes);
 
 }  // namespace rodeo::network

@@ -48,7 +48,7 @@ Result<Superposition> superpose(std::span<const Burst> bursts, const Superpositi
   std::vector<Burst> ordered(bursts.begin(), bursts.end());
   std::stable_sort(ordered.begin(), ordered.end(), [](const Burst& a, const Burst& b) { return a.start_s < b.start_s; });
 
-  // What comes in, by port: a rectangle of height `in` for each event. What a port holds follows from its own rectangles alone.
+  // The input of each port: a rectangle of height `in` for each event. The contents of a port depend on its own rectangles only.
   std::vector<std::vector<Corner>> inputs(settings.ports);
   double uplink_free = -HUGE_VAL;
   for (const Burst& burst : ordered) {
@@ -72,7 +72,7 @@ Result<Superposition> superpose(std::span<const Burst> bursts, const Superpositi
     };
     for (std::size_t i = 0; i <= input.size(); ++i) {
       const double next = i < input.size() ? input[i].time_s : HUGE_VAL;
-      // From `time` to `next` the input is constant; the port may run empty on the way.
+      // From `time` to `next` the input is constant; the port may run empty in between.
       if (held > 0 && arriving < out && time + held / (out - arriving) <= next) {
         time += held / (out - arriving);
         held = 0;
@@ -83,7 +83,7 @@ Result<Superposition> superpose(std::span<const Burst> bursts, const Superpositi
       held = std::max(0.0, held + slope * (next - time));
       time = next;
       arriving = std::max(0.0, arriving + input[i].slope);
-      if (arriving < in / 2) arriving = 0;  // what rounding leaves of a sum of rectangles
+      if (arriving < in / 2) arriving = 0;  // rounding error of a sum of rectangles
       result.max_port_bytes = std::max(result.max_port_bytes, held);
       bend(time, held > 0 || arriving > out ? arriving - out : 0);
     }
@@ -115,7 +115,7 @@ std::vector<Burst> make_bursts(const SequenceSettings& settings) {
   std::mt19937_64 bits(settings.seed);
   const auto uniform = [&] {
     return static_cast<double>(bits() >> 11) * 0x1p-53;
-  };  // the standard's distributions differ by library
+  };  // distributions of the C++ standard differ by library
   std::vector<double> starts(settings.events);
   double time = 0;
   for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -126,7 +126,7 @@ std::vector<Burst> make_bursts(const SequenceSettings& settings) {
     }
     starts[i] = time / settings.event_rate_hz;
   }
-  // Ports are given to events as they come.
+  // Events get ports in the order of arrival.
   std::sort(starts.begin(), starts.end());
   std::vector<Burst> bursts(starts.size());
   for (std::size_t i = 0; i < starts.size(); ++i) {

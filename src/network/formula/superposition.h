@@ -1,5 +1,5 @@
-// Occupancy of a switch for any sequence of events, by adding up what every event leaves in it over time: the brute force that the
-// closed forms are checked against.
+// Occupancy of a switch for any sequence of events: the sum of the bytes of all events in it over time. The closed forms are checked
+// against this brute force.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace rodeo::network {
 
 /// One whole event on its way to one port.
 struct Burst {
-  double start_s = 0;  ///< when its first byte could leave for the switch
+  double start_s = 0;  ///< when its first byte could be sent to the switch
   double bytes = 0;    ///< on the wire
   std::uint32_t port = 0;
 };
@@ -35,19 +35,19 @@ struct SuperpositionSettings {
   double input_bps = 800e9;
   double output_bps = 25e9;
   std::uint32_t ports = 32;
-  /// Events share one uplink and come in one after another. False: each has an uplink of its own, as in the published model.
+  /// Events share one uplink and come in one after another. False: each event has its own uplink, as in the published model.
   bool one_uplink = true;
   bool keep_points = false;
 };
 
 /// Ports are first in, first out, and drain at output_bps. Bursts may come in any order of start. Errors: network.zero (rates, sizes,
-/// ports), network.bad_sequence (a time that is not finite, a port that is not there).
+/// ports), network.bad_sequence (a time that is not finite, an unknown port).
 Result<Superposition> superpose(std::span<const Burst> bursts, const SuperpositionSettings& settings);
 
 /// periodic, jittered or poisson. Error network.bad_sequence.
 Result<Arrivals> arrivals_of(std::string_view name);
 
-/// A sequence made from a seed: the same events on every machine.
+/// A sequence generated from a seed: the same events on every machine.
 struct SequenceSettings {
   double event_bytes = 5e6;  ///< on the wire
   double event_rate_hz = 12e3;

@@ -1,4 +1,4 @@
-// Payload to bytes on the wire: every TCP segment carries headers, and how many segments there are depends on the MTU.
+// Payload to bytes on the wire: every TCP segment carries headers; the MTU gives the number of segments.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct WireSize {
   double overhead() const { return static_cast<double>(wire_bytes) / static_cast<double>(payload_bytes); }
 };
 
-/// An event of `payload_bytes` that comes as `fragments` answers of equal size (the last packet of each is rarely full). Errors:
-/// network.zero, network.bad_mtu (no payload fits beside the headers, or more than IPv4 carries).
+/// An event of `payload_bytes` in `fragments` answers of equal size (the last packet of each is rarely full). Errors:
+/// network.zero, network.bad_mtu (no room for payload after the headers, or more than IPv4 carries).
 Result<WireSize> wire_size(std::uint64_t payload_bytes, std::uint32_t mtu_bytes, std::uint32_t fragments = 1);
 
 }  // namespace rodeo::network
