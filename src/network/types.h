@@ -80,7 +80,7 @@ struct Traffic {
   double node_service_hz = 0;             // built events that a node's server accepts, one after another; 0: no limit
   double readout_service_hz = 0;          // requests that a readout answers, one after another; 0: no limit
   std::uint64_t readout_response_ns = 0;  // from request to answer, in addition to the above
-  std::uint64_t readout_jitter_ns = 0;    // added to that time: uniform from 0 to this; answers of a readout keep their order
+  std::uint64_t readout_jitter_ns = 0;    // added to that: uniform from 0 to this; answers of a readout stay in order
 
   std::uint32_t segment_bytes() const { return mtu_bytes - ip_tcp_bytes; }
   std::uint32_t header_bytes() const { return ip_tcp_bytes + ethernet_bytes; }

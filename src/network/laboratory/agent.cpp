@@ -32,7 +32,7 @@ void say(const Json& object) {
   while (done < text.size()) {
     const ssize_t n = write(STDOUT_FILENO, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(1);  // nobody listens
+    if (n <= 0) _exit(1);  // the laboratory is gone
     done += static_cast<std::size_t>(n);
   }
 }
@@ -50,7 +50,7 @@ class Agent {
   }
 
  private:
-  /// Blocks until there is a line; serves requests meanwhile if this is a readout.
+  /// Blocks until there is a line; a readout serves requests while it waits.
   bool wait_for_line() {
     if (!readout_) return fill();
     bool more = true;

@@ -1,16 +1,16 @@
-// What runs on each host of the laboratory: a readout or a node, told what to do in JSON on stdin, an object a line, answering on stdout.
+// The program on each host of the laboratory: a readout or a node. Gets orders on stdin, one JSON object a line, and answers on stdout.
 //
 //   {"do": "hello"}                               {"version": 3}
 //   {"do": "clock"}                               {"ns": N}                   steady clock of this host
 //   {"do": "readout", "address": A, "port": P,
-//    "tcp": "cubic"}                              {"port": P}                 from then on it answers requests
-//   {"do": "mark"}                                {}                          a readout's counting starts anew
+//    "tcp": "cubic"}                              {"port": P}                 answers requests from then on
+//   {"do": "mark"}                                {}                          a readout's counters start at 0
 //   {"do": "counters"}                            {"retransmits": N, ...}
 //   {"do": "node", "tcp": "cubic",
 //    "readouts": ["A:P", ...]}                    {}                          connected
 //   {"do": "run", "start_ns": N, "node": I, ...}  lines of {"values": "latency_ns", "list": [N, ...]}, then {"scheduled": N, ...}
 //
-// Whatever fails is answered with {"error": TEXT, "code": CODE, "next": TEXT}. The end of stdin ends the agent.
+// A failure is answered with {"error": TEXT, "code": CODE, "next": TEXT}. The end of stdin ends the agent.
 #pragma once
 
 namespace rodeo::network::laboratory {

@@ -1,4 +1,4 @@
-// A small builder of eBPF programs and the bpf(2) calls that the laboratory needs: no compiler at run time, no library.
+// A small builder of eBPF programs and the bpf(2) calls of the laboratory, without a compiler at run time or a library.
 // Instruction set: Linux Documentation/bpf/standardization/instruction-set.rst.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace rodeo::network::laboratory {
 
 enum class Reg : std::uint8_t { r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, stack };
 
-/// Instructions in order. Jumps go forward to labels; all operations are on 64 bits unless their name says otherwise.
+/// Instructions in order. Jumps go forward to labels; operations are on 64 bits unless their name says otherwise.
 class BpfProgram {
  public:
   enum class Label : std::size_t {};
@@ -43,7 +43,7 @@ class BpfProgram {
   BpfProgram& store_32(Reg address, std::int16_t offset, std::int32_t value) {
     return emit(BPF_ST | BPF_MEM | BPF_W, address, Reg::r0, offset, value);
   }
-  /// *(address + offset) += reg, atomically; with `fetch` reg becomes what was there before.
+  /// *(address + offset) += reg, atomically; with `fetch` reg gets the previous value.
   BpfProgram& atomic_add(Reg address, std::int16_t offset, Reg reg, bool fetch) {
     return emit(BPF_STX | BPF_ATOMIC | BPF_DW, address, reg, offset, fetch ? BPF_ADD | BPF_FETCH : BPF_ADD);
   }
@@ -70,7 +70,7 @@ class BpfProgram {
   BpfProgram& jump_if_zero(Reg reg, Label to) { return jump(BPF_JEQ | BPF_K, reg, Reg::r0, to); }
   BpfProgram& jump(Label to) { return jump(BPF_JA, Reg::r0, Reg::r0, to); }
 
-  /// Loads it as a classifier for traffic control. Error network.laboratory with the verifier's last words.
+  /// Loads it as a classifier for traffic control. Error network.laboratory with the end of the verifier's log.
   Result<base::UniqueFd> load_classifier(const std::string& name) const;
 
  private:
@@ -96,7 +96,7 @@ Result<base::UniqueFd> make_map(bpf_map_type type, const std::string& name, std:
                                 std::uint32_t entries);
 Result<void> write_map(int map, std::uint32_t key, const void* value);
 Result<void> read_map(int map, std::uint32_t key, void* value);
-/// CPUs that a per-CPU map has values for.
+/// Number of CPUs for which a per-CPU map has values.
 std::uint32_t possible_cpus();
 
 /// Runs a classifier once on a frame (BPF_PROG_TEST_RUN) and returns its verdict.

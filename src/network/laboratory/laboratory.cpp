@@ -22,8 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kClockQuestions = 16;
-constexpr std::chrono::seconds kPatience{20};           // with an agent that has nothing to wait for
-constexpr std::chrono::seconds kPatienceWithLoad{120};  // it starts and ends programs
+constexpr std::chrono::seconds kPatience{20};           // with an agent that answers at once
+constexpr std::chrono::seconds kPatienceWithLoad{120};  // a load starts and ends programs
 constexpr double kHeadStart = 0.15;                     // s, from the order to the first request
 
 double unix_now() {
@@ -39,7 +39,7 @@ double percentile(std::vector<std::uint64_t>& values, double share) {
   return static_cast<double>(values[at]);
 }
 
-/// Waits in steps, so that Ctrl-C is heard.
+/// Waits in steps, so that Ctrl-C ends the wait.
 Result<void> wait_until(std::uint64_t at_ns, const Stop& stop) {
   for (std::uint64_t now = base::steady_now_ns(); now < at_ns; now = base::steady_now_ns()) {
     if (stop && stop()) return std::unexpected(Error{"network.interrupted", "the run was interrupted"});
@@ -49,11 +49,11 @@ Result<void> wait_until(std::uint64_t at_ns, const Stop& stop) {
   return {};
 }
 
-double drain_seconds_of(const Settings& settings) {  // two time-outs may follow each other, and queues must empty
+double drain_seconds_of(const Settings& settings) {  // two time-outs in a row, and emptying the queues
   return 1 + 2e-9 * static_cast<double>(settings.tcp.rto_min_ns);
 }
 
-/// What has been counted since then; the rest is as it is now.
+/// Counts since `before`; other values are the present ones.
 SwitchCounters since(const SwitchCounters& before, SwitchCounters now) {
   now.drops -= std::min(before.drops, now.drops);
   if (now.reasons && before.reasons) {
@@ -124,7 +124,7 @@ Result<void> Laboratory::begin(const Settings& settings, const Stop& stop) {
   return compare_clocks(stop);
 }
 
-/// Nodes start at one time of our clock: each says what its own shows, and the quickest of several answers errs the least.
+/// Nodes start at one time of our clock: each reports its clock several times; the fastest answer has the smallest error.
 Result<void> Laboratory::compare_clocks(const Stop& stop) {
   clock_offsets_ns_.assign(nodes_.size(), 0);
   if (network_) return {};  // one kernel, one clock
@@ -311,7 +311,7 @@ Result<void> Laboratory::collect_readouts(Run& run, const Stop& stop) {
   return {};
 }
 
-/// What is under way when nodes close still drains through the ports; after that the pool must be empty.
+/// When nodes close, frames under way still drain through the ports; then the pool must be empty.
 Result<void> Laboratory::wait_for_empty_switch(const Settings& settings, Run& run) {
   const double queued = static_cast<double>(settings.traffic.event_bytes) * settings.traffic.events_in_flight * 8 /
                         static_cast<double>(settings.topology.node_link_bps);

@@ -15,15 +15,15 @@
 
 namespace rodeo::network::laboratory {
 
-/// What one run gave. Percentiles are of values themselves, without bins.
+/// The result of one run. Percentiles are exact, without bins.
 struct Run {
   double seconds = 0;
   std::uint64_t events_scheduled = 0;
   std::uint64_t events_requested = 0;
-  std::uint64_t events_held = 0;       ///< requested late because too many others were under way: the network's doing
-  std::uint64_t events_completed = 0;  ///< of those scheduled
-  double rate_hz = 0;                  ///< of events while counting; one that was so only partly counts by its share of time
-  std::optional<double> latency_p50_us;  ///< nothing if none was completed
+  std::uint64_t events_held = 0;         ///< requested late because too many others were under way: caused by the network
+  std::uint64_t events_completed = 0;    ///< of those scheduled
+  double rate_hz = 0;                    ///< of events while counting; a partial one counts by its share of time
+  std::optional<double> latency_p50_us;  ///< none if no event was completed
   std::optional<double> latency_p99_us;
   std::optional<double> latency_max_us;
   double lateness_p99_us = 0;         ///< of requests against the schedule
@@ -33,19 +33,19 @@ struct Run {
   std::uint64_t timeouts = 0;
   std::uint64_t loss_probes = 0;
   std::uint64_t smallest_round_trip_ns = 0;
-  std::optional<SwitchCounters> at_switch;  ///< while counting; nothing without a driver
-  Json load;                                ///< what a load of one's own said of the run; null: the emulators
-  double started_unix_seconds = 0;          ///< counting, for time series
+  std::optional<SwitchCounters> at_switch;  ///< while counting; none without a driver
+  Json load;                                ///< the report of a user's load on the run; null: the emulators
+  double started_unix_seconds = 0;          ///< start of counting, for time series
   double ended_unix_seconds = 0;
   Disturbance disturbance;
-  std::vector<std::string> veto_reasons;  ///< empty: it counts
+  std::vector<std::string> veto_reasons;  ///< empty: the run counts
 };
 
 struct Point {
   std::vector<Run> runs;     ///< that count
   std::vector<Run> vetoed;   ///< in order; they do not count
   bool failed = false;       ///< VetoRule::most_in_a_row vetoes followed each other
-  bool interrupted = false;  ///< by `stop`, after at least one run; the others are left out
+  bool interrupted = false;  ///< by `stop`, after at least one run; further runs are left out
 };
 
 class Laboratory {
@@ -53,20 +53,20 @@ class Laboratory {
   /// Called after each run, vetoed or not.
   using Progress = std::function<void(const Run&)>;
 
-  /// A network in this machine's kernel, and agents in it. `agent`: the words that start one. Needs root; ends what dead laboratories left.
+  /// A network in this machine's kernel, with agents in it. `agent`: the command of an agent. Needs root; ends leftovers of dead laboratories.
   static Result<std::unique_ptr<Laboratory>> in_namespaces(const Settings& settings, const std::vector<std::string>& agent,
                                                            const Stop& stop);
 
-  /// Agents on hosts. `driver` may be nullptr: then buffers are not set and drops not known. It must live as long as the laboratory.
+  /// Agents on hosts. `driver` must outlive the laboratory; if it is nullptr, buffers are not set and drops are unknown.
   static Result<std::unique_ptr<Laboratory>> on_hosts(const Settings& settings, const std::vector<Host>& hosts,
                                                       const std::vector<std::string>& agent, SwitchDriver* driver,
                                                       const Stop& stop);
 
-  /// Settings::repeats runs that count. Main thread; blocks for their length and the drains. Counts of hosts and link rates must be those that the laboratory
-  /// was made with. Errors: network.agent, network.agent_silent, network.driver, network.interrupted (no run has ended), ...; vetoes are no errors.
+  /// Makes Settings::repeats runs that count. Main thread; blocks for the runs and their drains. Counts of hosts and link rates must be those with which the
+  /// laboratory was made. Errors: network.agent, network.agent_silent, network.driver, network.interrupted (no run has ended), ...; vetoes are not errors.
   Result<Point> measure(const Settings& settings, const VetoRule& rule, const Stop& stop, const Progress& progress);
 
-  /// The same with a load of one's own in place of the emulators (docs/network-laboratory.md, "A load of your own"). Namespaces only.
+  /// The same with a user's load in place of the emulators (docs/network-laboratory.md, "A load of your own"). Namespaces only.
   Result<Point> measure(const Settings& settings, LineProcess& load, const VetoRule& rule, const Stop& stop,
                         const Progress& progress);
 

@@ -14,7 +14,7 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-/// Field 22 of /proc/PID/stat; the name in field 2 may hold anything, so it is counted from the last parenthesis. Empty if there is none.
+/// Field 22 of /proc/PID/stat, counted from the last parenthesis because the name in field 2 may hold any text. Empty if there is none.
 std::string start_time(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -55,7 +55,7 @@ std::size_t end_leftovers() {
     const std::string mark = mark_in_environment(name);
     const std::size_t dot = mark.find('.');
     if (dot == std::string::npos || start_time(mark.substr(0, dot)) == mark.substr(dot + 1))
-      continue;  // its laboratory lives
+      continue;  // its laboratory is alive
     if (kill(pid, SIGKILL) == 0) ++ended;
   }
   return ended;

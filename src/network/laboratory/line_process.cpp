@@ -39,7 +39,7 @@ Result<LineProcess> LineProcess::start(std::string name, std::string code, const
   LineProcess made(std::move(name), std::move(code));
   std::array<int, 2> to{-1, -1};
   std::array<int, 2> from{-1, -1};
-  // A socket, because writing to one that nobody reads is an error and not a signal.
+  // A socket: writing to it after the reader has closed gives an error, not a signal.
   const bool piped =
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to.data()) == 0 && pipe2(from.data(), O_CLOEXEC) == 0;
   const base::UniqueFd their_stdin(to[0]);
@@ -52,7 +52,7 @@ Result<LineProcess> LineProcess::start(std::string name, std::string code, const
                                             .in = their_stdin.get(),
                                             .out = their_stdout.get(),
                                             .first = [network_namespace] {
-                                              // Ctrl-C is for the laboratory, which ends its agents in order.
+                                              // The laboratory handles Ctrl-C and ends its agents in order.
                                               signal(SIGINT, SIG_IGN);
                                               return network_namespace < 0 || setns(network_namespace, CLONE_NEWNET) == 0;
                                             }});

@@ -1,4 +1,4 @@
-// A program that is spoken to on its stdin and stdout, one JSON object a line: an agent or a switch driver. It dies with us.
+// A program with a dialogue over stdin and stdout, one JSON object a line: an agent or a switch driver. It ends with our process.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ namespace rodeo::network::laboratory {
 
 using settings::Json;
 
-/// Asked while waiting; true ends the wait with network.interrupted.
+/// Called while waiting; true ends the wait with network.interrupted.
 using Stop = std::function<bool()>;
 
-/// A member of what was said; null if it is not there.
+/// A member of a message; null if missing.
 const Json& member_of(const Json& said, std::string_view name);
 
 template <typename T>
@@ -29,23 +29,23 @@ Json or_null(const std::optional<T>& value) {
 
 class LineProcess {
  public:
-  /// Starts `command` (found in PATH), in the network namespace of a descriptor if that is not negative. `name` and `code` are where and what
-  /// of its errors. Call on the main thread: the program dies with the thread that started it.
+  /// Starts `command` (found in PATH), in the network namespace of a descriptor unless that is negative. Errors have `name` as their place
+  /// and the code `code`. Call on the main thread: the program ends with the thread that started it.
   static Result<LineProcess> start(std::string name, std::string code, const std::vector<std::string>& command,
                                    int network_namespace = -1);
 
   LineProcess(LineProcess&&) = default;
   LineProcess& operator=(LineProcess&&) = delete;
-  ~LineProcess();  ///< ends its stdin, and the program if that does not end it
+  ~LineProcess();  ///< closes its stdin; kills the program if it does not end
 
   const std::string& name() const { return name_; }
 
-  /// Error: it has ended.
+  /// Error: the program has ended.
   Result<void> send(const Json& object);
-  /// What it says next. Errors: it ended, said what is no JSON object, or a line of more than 64 KiB; network.agent_silent,
-  /// network.interrupted; its own, which is {"error": TEXT}, perhaps with "code" and "next".
+  /// The next message. Errors: the program ended, its line is not a JSON object or has more than 64 KiB; network.agent_silent,
+  /// network.interrupted; the program's own error: {"error": TEXT}, perhaps with "code" and "next".
   Result<Json> receive(std::chrono::milliseconds patience, const Stop& stop);
-  /// send() and receive().
+  /// send(), then receive().
   Result<Json> ask(const Json& question, std::chrono::milliseconds patience, const Stop& stop);
 
  private:

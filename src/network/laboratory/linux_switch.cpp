@@ -22,7 +22,7 @@ std::unexpected<Error> failed(std::string what, std::string next = {}) {
   return std::unexpected(Error{"network.driver", std::move(what), "linux", std::move(next)});
 }
 
-/// What a program printed on stdout; its stderr goes to ours.
+/// The stdout of a program; its stderr goes to ours.
 Result<std::string> output_of(const std::vector<std::string>& command) {
   auto [from, to] = RODEO_TRY(base::make_pipe());
   const base::UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// A Linux host as the switch under test: its ports' queues are limited and read by tc, here or behind a command such as ssh.
+// A Linux host as the switch under test: tc limits and reads the queues of its ports, here or through a command such as ssh.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 namespace rodeo::network::laboratory {
 
 struct LinuxSwitchSettings {
-  std::vector<std::string> command;  ///< words that reach it; none: this host
+  std::vector<std::string> command;  ///< command that reaches it; empty: this host
   std::vector<std::string> ports;    ///< links towards the filter nodes
   std::uint64_t port_bps = 0;  ///< rate of the tbf on each port; 0: the link's own, with a plain queue of bytes (bfifo)
   std::uint32_t mtu_bytes = 1500;
 };
 
-/// Buffers per port only: a shared one is refused (network.unsupported), because Linux has none.
+/// Buffers per port only: a shared buffer is refused (network.unsupported), because Linux has none.
 std::unique_ptr<SwitchDriver> linux_switch(LinuxSwitchSettings settings);
 
-/// "(dropped N," of the first queue in the output of `tc -s qdisc show`. Error network.driver if it is not there.
+/// "(dropped N," of the first queue in the output of `tc -s qdisc show`. Error network.driver if it is missing.
 Result<std::uint64_t> drops_in(std::string_view tc_output);
 
 }  // namespace rodeo::network::laboratory

@@ -1,4 +1,4 @@
-// What goes over the wires of the laboratory: requests and replies between emulators.
+// The messages of the laboratory: requests and replies between emulators.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace rodeo::network::laboratory {
 
-/// A request for a fragment, and the head of the reply, behind which `bytes` of payload follow. Little-endian: magic, 0, bytes, event.
+/// A request for a fragment, and the head of the reply; `bytes` of payload follow the head. Little-endian: magic, 0, bytes, event.
 struct Message {
   std::uint64_t event = 0;
   std::uint64_t bytes = 0;
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kReplyMagic = 0x50524452;    // "RDRP"
 inline constexpr std::uint64_t kLargestFragmentBytes = std::uint64_t{1} << 30;
 
 std::array<std::byte, kMessageBytes> encode(std::uint32_t magic, const Message& message);
-/// Nothing if it is not that kind of message or asks for more than the largest fragment.
+/// Nothing if it is another kind of message or asks for more than the largest fragment.
 std::optional<Message> decode(std::uint32_t magic, std::span<const std::byte, kMessageBytes> bytes);
 
 }  // namespace rodeo::network::laboratory

@@ -28,7 +28,7 @@ std::unexpected<Error> failed(const std::string& what) {
   return std::unexpected(Error{"network.laboratory", fmt::format("{}: {}", what, std::strerror(errno))});
 }
 
-/// A memory file that holds the text, read from its start.
+/// A memory file with the text, positioned at its start.
 base::UniqueFd text_file(const std::string& text) {
   base::UniqueFd file(memfd_create("rodeo-lab", MFD_CLOEXEC));
   if (!file) return file;

@@ -1,4 +1,4 @@
-// Network namespaces without a name: they live as long as a descriptor of them, so a killed laboratory leaves none.
+// Network namespaces without a name: each lives as long as a descriptor of it, so a killed laboratory leaves none.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,17 @@ namespace rodeo::network::laboratory {
 
 class NetworkNamespace {
  public:
-  /// A new, empty one. Needs root. Errors: network.needs_root, network.laboratory.
+  /// A new, empty namespace. Needs root. Errors: network.needs_root, network.laboratory.
   static Result<NetworkNamespace> make();
 
   int fd() const { return fd_.get(); }
-  /// How `ip link ... netns PATH` reaches it while this process lives.
+  /// The PATH for `ip link ... netns PATH` while this process lives.
   std::string path() const;
 
-  /// Calls it on a thread that is in the namespace, and waits.
+  /// Calls the function on a thread in the namespace, and waits.
   Result<void> inside(const std::function<Result<void>()>& work) const;
 
-  /// Runs `ip` or `tc` in it with lines of commands. Error network.laboratory with what the program said.
+  /// Runs `ip` or `tc` in it with lines of commands. Error network.laboratory with the program's message.
   Result<void> batch(const std::string& program, const std::string& lines) const;
 
  private:
@@ -31,7 +31,7 @@ class NetworkNamespace {
 /// Writes a kernel setting of the calling thread's namespace ("ipv4/tcp_no_metrics_save").
 Result<void> write_setting(const std::string& name, const std::string& value);
 
-/// Turns off what makes one large packet of many on a link (TSO, GSO, GRO), in the calling thread's namespace.
+/// Turns off offloads that join packets of a link into larger ones (TSO, GSO, GRO), in the calling thread's namespace.
 Result<void> no_large_packets(const std::string& link);
 
 }  // namespace rodeo::network::laboratory

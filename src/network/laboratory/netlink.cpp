@@ -23,7 +23,7 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-/// A traffic control message with attributes behind it.
+/// A traffic control message followed by attributes.
 class Message {
  public:
   Message(std::uint16_t type, std::uint16_t flags, const tcmsg& about) : bytes_(NLMSG_LENGTH(sizeof about)) {
@@ -61,7 +61,7 @@ std::unexpected<Error> failed(const std::string& what, int reason) {
   return std::unexpected(Error{"network.laboratory", fmt::format("{}: {}", what, std::strerror(reason))});
 }
 
-/// Sends, and returns the first message of the answer, or the error number that the kernel acknowledges with: 0 if all is well.
+/// Sends a message; returns the first message of the answer, or the error number of the kernel's acknowledgement (0: success).
 std::expected<std::vector<char>, int> ask(Message& message) {
   const base::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   const auto& bytes = message.finish();
@@ -76,7 +76,7 @@ std::expected<std::vector<char>, int> ask(Message& message) {
   return std::unexpected(-static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error);
 }
 
-/// What an acknowledgement says: 0 if all is well.
+/// The error number of an acknowledgement; 0: success.
 int acknowledged(Message& message) {
   const auto answer = ask(message);
   return answer ? EPROTO : answer.error();
@@ -89,7 +89,7 @@ tcmsg about_link(const std::string& link) {
   return about;
 }
 
-/// The first attribute of that type among those that begin at `at`; nullptr if there is none.
+/// The first attribute of that type in the list at `at`; nullptr if there is none.
 const rtattr* find_attribute(const rtattr* at, std::size_t bytes, std::uint16_t type) {
   for (auto left = static_cast<int>(bytes); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
     if (at->rta_type == type) return at;

@@ -64,7 +64,7 @@ void NodeEmulator::pace(const std::vector<ScheduledEvent>& schedule, std::uint64
                         std::uint32_t in_flight) {
   const bool real_time = become_real_time();
   for (const ScheduledEvent& event : schedule) {
-    const std::uint64_t due = start_ns + static_cast<std::uint64_t>(event.at_ns);  // wraps back for negative ones
+    const std::uint64_t due = start_ns + static_cast<std::uint64_t>(event.at_ns);  // wraps correctly if negative
     sleep_until(due);
     const bool counts = event.at_ns >= 0;
     {
@@ -100,7 +100,7 @@ bool NodeEmulator::finish_fragment(Connection& connection, std::uint64_t start_n
   if (found == under_way_.end()) return false;
   if (--found->second.missing > 0) return true;
   const std::uint64_t now = base::steady_now_ns();
-  // What was under way at the start or the end counts by its share: neither the one nor the other is a whole event of this run.
+  // Events under way at the start or the end count by their share of time within the run.
   const std::uint64_t requested = found->second.requested_ns;
   const std::uint64_t from = std::clamp(requested, start_ns, end_ns);
   const std::uint64_t to = std::clamp(now, from, end_ns);
@@ -177,7 +177,7 @@ rodeo::Result<NodeEmulator::Result> NodeEmulator::run(const std::vector<Schedule
     const int n = epoll_wait(epoll.get(), ready.data(), static_cast<int>(ready.size()), left_ms);
     for (int i = 0; i < n && going; ++i) {
       const std::uint64_t tag = ready[static_cast<std::size_t>(i)].data.u64;
-      if (tag == kControl) {  // nobody speaks during a run: the laboratory is gone
+      if (tag == kControl) {  // no orders come during a run: the laboratory is gone
         const std::lock_guard lock(mutex_);
         wrong_ = "the laboratory is gone";
         going = false;

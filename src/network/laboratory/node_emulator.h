@@ -1,5 +1,5 @@
-// An emulated filter node: requests the fragments of its events from all readouts at the times of the schedule, takes them, and throws them
-// away (paper §3.1). Its requests are paced by clock_nanosleep on a thread of their own.
+// An emulated filter node: requests the fragments of its events from all readouts at the times of the schedule, receives and discards them
+// (paper §3.1). A separate thread paces the requests with clock_nanosleep.
 #pragma once
 
 #include <condition_variable>
@@ -18,21 +18,21 @@ namespace rodeo::network::laboratory {
 class NodeEmulator {
  public:
   struct Result {
-    std::uint64_t scheduled = 0;   ///< events of this node after warm-up
-    std::uint64_t requested = 0;   ///< of these; less if too many others were under way until the end
-    std::uint64_t held = 0;        ///< of these, requested later because `in_flight` others were under way
-    std::uint64_t completed = 0;   ///< of these, until the end of the drain
-    double completed_in_time = 0;  ///< of all completed events, the shares of their time between start and end of counting
+    std::uint64_t scheduled = 0;              ///< events of this node after warm-up
+    std::uint64_t requested = 0;              ///< of these; less if too many others were under way until the end
+    std::uint64_t held = 0;                   ///< of these, requested later because `in_flight` others were under way
+    std::uint64_t completed = 0;              ///< of these, by the end of the drain
+    double completed_in_time = 0;             ///< over all completed events, the shares of their time while counting
     std::vector<std::uint64_t> latencies_ns;  ///< of completed ones: first request to last byte
-    std::vector<std::uint64_t> lateness_ns;   ///< first request against the schedule, of those not held
+    std::vector<std::uint64_t> lateness_ns;   ///< first request relative to the schedule, of events not held
     bool real_time = false;
   };
 
   /// Errors: network.agent, network.unsupported.
   rodeo::Result<void> connect(const std::vector<std::string>& readouts, const std::string& congestion_control);
 
-  /// Blocks until all is complete or `drain_ns` after the end; then closes the connections. `start_ns` is this host's steady clock. Ends early
-  /// when `control` hangs up. Errors: network.agent (a readout closed or sent nonsense, the start lies in the past).
+  /// Blocks until all events are complete or `drain_ns` after the end; then closes the connections. `start_ns` is on this host's steady clock.
+  /// Ends early when `control` hangs up. Errors: network.agent (a readout closed or sent an invalid reply, the start is in the past).
   rodeo::Result<Result> run(const std::vector<ScheduledEvent>& schedule, std::uint64_t start_ns, std::uint64_t duration_ns,
                             std::uint64_t drain_ns, std::uint32_t in_flight, int control);
 
@@ -61,7 +61,7 @@ class NodeEmulator {
   std::vector<std::byte> scratch_;
   base::UniqueFd paced_;  // eventfd: the pacing thread has ended
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // protects all members below
   std::condition_variable changed_;
   std::unordered_map<std::uint64_t, UnderWay> under_way_;
   Result result_;

@@ -15,7 +15,7 @@ namespace {
 using Port = SharedPool::Port;
 using enum Reg;
 
-/// What set() writes and the programs read.
+/// set() writes these words; the programs read them.
 struct Rules {
   std::uint64_t shared = 0;
   std::uint64_t dedicated = 0;
@@ -25,8 +25,8 @@ struct Rules {
   std::uint64_t metadata = 0;
 };
 
-/// What the programs write, and behind it for each port what it holds, in bytes as they are charged. `shared` is the sum over ports of what
-/// they hold beyond their dedicated memory: each change of a port's word is atomic and passes on exactly the difference that it made.
+/// The programs write these words; one word a port follows: its occupancy in bytes as charged. `shared` is the sum over ports of the
+/// occupancy beyond their dedicated memory: each change of a port's word is atomic and adds exactly its difference to `shared`.
 struct State {
   std::int64_t frames = 0;
   std::int64_t charged = 0;
@@ -39,7 +39,7 @@ constexpr std::uint64_t kMostAlpha = std::uint64_t{1} << 30;  // times the 8 GB 
 std::int16_t at(std::size_t offset) { return static_cast<std::int16_t>(offset); }
 std::int16_t at_port(std::uint32_t port) { return at(sizeof(State) + 8 * std::size_t{port}); }
 
-/// r0 = this CPU's counters of the port, or 0. Spoils r1 to r5.
+/// r0 = this CPU's counters of the port, or 0. Overwrites r1 to r5.
 void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
   program.store_32(stack, -4, static_cast<std::int32_t>(port))
       .move(r2, stack)
@@ -48,7 +48,7 @@ void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
       .call(BPF_FUNC_map_lookup_elem);
 }
 
-void add_to_counter(BpfProgram& program, std::size_t counter, auto value) {  // r0: counters; spoils r1
+void add_to_counter(BpfProgram& program, std::size_t counter, auto value) {  // r0: counters; overwrites r1
   program.load(r1, r0, at(counter)).add(r1, value).store(r0, at(counter), r1);
 }
 
@@ -57,7 +57,7 @@ void raise_counter(BpfProgram& program, std::size_t counter, Reg value) {
   program.load(r1, r0, at(counter)).jump_if_greater(r1, value, lower).store(r0, at(counter), value).here(lower);
 }
 
-/// r7 = length of the frame, r6 = what it is charged, r1 = rules, r8 = state. Spoils r2.
+/// r7 = length of the frame, r6 = bytes charged for it, r1 = rules, r8 = state. Overwrites r2.
 void charge_of_frame(BpfProgram& program, int rules, int state) {
   const auto counted = program.label();
   program.load_32(r7, r1, at(offsetof(__sk_buff, len)))
@@ -75,7 +75,7 @@ void charge_of_frame(BpfProgram& program, int rules, int state) {
       .here(counted);
 }
 
-/// reg = what of it is beyond the dedicated memory, which is in `dedicated`.
+/// reg = the part of reg beyond the dedicated memory; register `dedicated` has its size.
 void shared_part(BpfProgram& program, Reg reg, Reg dedicated) {
   const auto more = program.label();
   const auto done = program.label();
@@ -102,9 +102,9 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
   shared_part(program, r9, r4);
   program.jump_if_zero(r2, fits)
       .move(r5, r2)
-      .subtract(r5, r9)  // r5: what the frame takes of the shared memory
+      .subtract(r5, r9)  // r5: shared memory that the frame takes
       .move(r3, r5)
-      .atomic_add(r8, at(offsetof(State, shared)), r3, true)  // r3: used of it before
+      .atomic_add(r8, at(offsetof(State, shared)), r3, true)  // r3: shared memory used before
       .move(r0, r3)
       .add(r0, r5)
       .load(r4, r1, at(offsetof(Rules, shared)))
@@ -119,10 +119,10 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
   program.here(fits)
       .move(r9, r7)
       .atomic_add(r8, at(offsetof(State, frames)), r9, true)
-      .add(r9, r7)  // r9: frames that are there, with this one
+      .add(r9, r7)  // r9: bytes of frames, with this one
       .move(r2, r6)
       .atomic_add(r8, at(offsetof(State, charged)), r2, true)
-      .add(r6, r2);  // r6: what they are charged
+      .add(r6, r2);  // r6: bytes charged for them
   find_counters(program, counters, port);
   program.jump_if_zero(r0, admitted);
   raise_counter(program, offsetof(Port, max_pool_bytes), r9);

@@ -1,7 +1,7 @@
-// The buffer of the laboratory's switch, as switches of data centres have it: memory that all ports take from, memory of each port alone, a
-// dynamic threshold, a limit of a port, cells of one size. Kept by two eBPF programs a port. `admit` stands at the egress of the port,
-// before its shaper: it takes what a frame needs or drops the frame. `release` stands where the frame comes out of the shaper's link, and
-// gives it back. Occupancy, its maximum and drops are therefore exact, frame by frame.
+// The buffer of the laboratory's switch, as in switches of data centres: memory shared by all ports, dedicated memory of each port, a
+// dynamic threshold, a limit a port, cells of one size. Two eBPF programs a port keep the account. `admit` runs at the egress of the port,
+// before its shaper: it takes memory for a frame, or drops the frame. `release` runs where the frame leaves the shaper's link and gives
+// the memory back. So occupancy, its maximum and drops are exact, frame by frame.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class SharedPool {
     std::uint64_t bytes = 0;
     std::uint64_t dropped_bytes = 0;
     DropCount drops;
-    /// The largest occupancy of the whole switch that a frame of this port made: frames, and the cells that they take; the same without.
+    /// The largest occupancy of the whole switch after a frame of this port: in frames, and in their cells (equal without cells).
     std::uint64_t max_pool_bytes = 0;
     std::uint64_t max_cell_bytes = 0;
   };
@@ -31,19 +31,19 @@ class SharedPool {
   int admit(std::uint32_t port) const { return admit_[port].get(); }
   int release(std::uint32_t port) const { return release_[port].get(); }
 
-  /// The rules of the simulator's switch (simulator/switch_memory.h), without virtual output queues. Cells only while nothing is in the switch:
-  /// what was taken must be given back. While two CPUs test the last bytes at the same time, one frame too many can be dropped, never one
-  /// too many admitted. Buffers are at most 8 GB.
+  /// The rules of the simulator's switch (simulator/switch_memory.h), without virtual output queues. Change cells only while the switch is
+  /// empty: the bytes taken must be given back. If two CPUs test the last bytes at the same time, one frame too many may be dropped, but
+  /// never admitted. Buffers are at most 8 GB.
   Result<void> set(const SwitchBuffer& buffer);
-  /// Starts the maximum anew; the counters run on.
+  /// Resets the maximum; the counters run on.
   Result<void> forget_maximum();
   Result<Port> port(std::uint32_t port) const;
-  /// Bytes of frames that are there.
+  /// Bytes of the frames in the switch.
   Result<std::int64_t> occupancy() const;
 
  private:
-  base::UniqueFd rules_;     // ours
-  base::UniqueFd state_;     // the programs'
+  base::UniqueFd rules_;     // written by us
+  base::UniqueFd state_;     // written by the programs
   base::UniqueFd counters_;  // Port for each port and CPU
   std::uint32_t ports_ = 0;
   std::vector<base::UniqueFd> admit_;

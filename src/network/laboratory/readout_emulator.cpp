@@ -18,7 +18,7 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-constexpr std::size_t kPayloadBytes = std::size_t{1} << 20;  // written again and again for larger fragments
+constexpr std::size_t kPayloadBytes = std::size_t{1} << 20;  // sent repeatedly for larger fragments
 constexpr std::size_t kMostRequestsAtOnce = 64;
 
 std::uint64_t real_now_ns() {

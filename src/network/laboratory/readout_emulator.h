@@ -1,4 +1,4 @@
-// An emulated readout: answers each request at once with as many bytes as it asks for (paper §3.1).
+// An emulated readout: answers each request at once with the requested number of bytes (paper §3.1).
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ class ReadoutEmulator {
     std::uint64_t retransmits = 0;
     std::uint64_t timeouts = 0;      ///< of the whole namespace or host
     std::uint64_t loss_probes = 0;   ///< likewise
-    std::uint64_t bad_requests = 0;  ///< connections closed because of one
+    std::uint64_t bad_requests = 0;  ///< connections closed because of a bad request
     std::uint64_t machine_drops = 0;
   };
 
   explicit ReadoutEmulator(base::UniqueFd listener);
   ~ReadoutEmulator();
 
-  /// Serves until `control` has something to say (its file descriptor is readable) and then calls on_control, until that returns false.
+  /// Serves requests; when the descriptor `control` is readable, calls on_control. Ends when on_control returns false.
   void serve(int control, const std::function<bool()>& on_control);
 
-  /// Counting starts anew.
+  /// Counters start at 0.
   void mark();
   Counters counters() const;  ///< since mark()
-  /// How long requests lay in the kernel before they were read, since mark(). Needs no clock but this host's.
+  /// Times that requests waited in the kernel before they were read, since mark(). Uses only this host's clock.
   const base::LatencyHistogram& lateness() const { return *lateness_; }
   std::uint64_t smallest_round_trip_ns() const;
 
@@ -42,7 +42,7 @@ class ReadoutEmulator {
 
   Counters total() const;
   void accept_all();
-  bool read_requests(Connection& connection);  ///< false: to be closed
+  bool read_requests(Connection& connection);  ///< false: close the connection
   bool write_replies(Connection& connection);
   void watch(Connection& connection, bool writable);
   void drop(int fd);
@@ -51,7 +51,7 @@ class ReadoutEmulator {
   base::UniqueFd epoll_;
   std::map<int, std::unique_ptr<Connection>> connections_;
   std::unique_ptr<base::LatencyHistogram> lateness_;
-  Counters counted_;  // by ourselves, and of connections that are closed
+  Counters counted_;  // our own counts, and those of closed connections
   Counters marked_;
   std::uint64_t smallest_round_trip_ns_ = 0;
 };

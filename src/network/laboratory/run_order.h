@@ -1,4 +1,4 @@
-// What an agent that is a node is told of a run, and back.
+// The order for a run to a node's agent, to JSON and back.
 #pragma once
 
 #include "network/simulator/scenario.h"
@@ -8,7 +8,7 @@ namespace rodeo::network::laboratory {
 
 inline constexpr std::uint64_t kAgentVersion = 3;
 
-/// What decides the schedule and how long a node works on it.
+/// The settings that determine the schedule, and how long a node works on it.
 struct RunOrder {
   Scenario scenario;
   std::uint32_t node = 0;
@@ -18,7 +18,7 @@ struct RunOrder {
 
 /// {"do": "run", ..., "settings": {name: text}}.
 settings::Json json_of(const RunOrder& order);
-/// Error network.agent, those of scenario_of() and check(). A schedule of what is taken ends and fits into memory.
+/// Errors: network.agent, those of scenario_of() and check(). The schedule of an accepted order ends and fits into memory.
 Result<RunOrder> run_order_of(const settings::Json& said);
 
 }  // namespace rodeo::network::laboratory

@@ -1,4 +1,4 @@
-// When event n is requested, by which node and of what size: a pure function of the scenario and n, so that nodes agree without asking.
+// Time, node and size of event n: a pure function of the scenario and n, so that nodes agree without messages.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct ScheduledEvent {
   std::uint64_t bytes = 0;  ///< payload, all readouts together
 };
 
-/// The events of one node from -warm_up to the end of the duration, in order of time: those of the simulator's source, the same on every
+/// The events of one node from -warm_up to the end of the duration, in order of time: those of the simulator's source, equal on every
 /// machine.
 std::vector<ScheduledEvent> schedule_of(std::uint32_t node, const Scenario& scenario, double warm_up_seconds);
 
-/// Bytes that readout r of R gives to an event: an even share, the remainder spread over the first ones.
+/// Bytes of readout r of R in an event: an even share; the first readouts have one byte more for the remainder.
 std::uint64_t fragment_bytes(std::uint64_t event_bytes, std::uint32_t readout, std::uint32_t readouts);
 
 }  // namespace rodeo::network::laboratory

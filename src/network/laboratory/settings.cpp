@@ -8,12 +8,12 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-constexpr double kFullestLink = 0.98;  // above, a queue of real TCP never ends
+constexpr double kFullestLink = 0.98;  // above it, queues of real TCP never empty
 constexpr std::uint32_t kMostHosts = 250;
 constexpr std::uint64_t kMostShared = 8'000'000'000;
 constexpr std::uint64_t kLongestRunNs = 86'400'000'000'000;
 
-/// What is first found not to be possible here.
+/// The first setting that is not possible here.
 struct Refusal {
   bool refused;
   std::string_view what;

@@ -1,4 +1,4 @@
-// TCP sockets as the emulators need them, and what the kernel counts about them.
+// TCP sockets for the emulators, and the kernel's counters of them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ std::uint16_t port_of(int socket);
 /// Connects to "ADDRESS:PORT" within 10 s; non-blocking afterwards, without Nagle's delay. Errors as above.
 Result<base::UniqueFd> connect_to(const std::string& endpoint, const std::string& congestion_control);
 
-/// Non-blocking, without Nagle's delay, with time stamps of arrival on what is read.
+/// Non-blocking, without Nagle's delay, with time stamps of arrival on received data.
 void prepare_accepted(int socket);
 
 struct TcpCounters {
@@ -29,10 +29,10 @@ TcpCounters tcp_counters(int socket);
 /// A counter of the calling thread's namespace in /proc/net/netstat ("TCPTimeouts"); 0 if there is none.
 std::uint64_t tcp_statistic(const std::string& name);
 
-/// Packets that this machine lost for want of backlog, all its namespaces together.
+/// Packets that this machine lost because its backlog was full, in all its namespaces.
 std::uint64_t machine_drops();
 
-/// SCHED_FIFO, if the system lets us; whether it did.
+/// Sets SCHED_FIFO; returns whether the system allowed it.
 bool become_real_time();
 
 }  // namespace rodeo::network::laboratory

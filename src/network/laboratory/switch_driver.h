@@ -1,4 +1,4 @@
-// Whoever can set the buffer of the switch under test and read what it dropped. Implemented by the laboratory's own switch, by a Linux
+// The interface to the switch under test: sets its buffer and reads its drops. Implemented by the laboratory's own switch, by a Linux
 // host, and by programs of the user (switch_program.h).
 #pragma once
 
@@ -19,15 +19,15 @@ struct PortDrops {
 
 struct SwitchCounters {
   std::uint64_t drops = 0;                ///< frames, all ports together; only differences are used
-  std::optional<DropCount> reasons = {};  ///< of these, by a switch that can say
+  std::optional<DropCount> reasons = {};  ///< of these, if the switch knows
   std::optional<std::uint64_t> max_buffer_bytes =
-      {};  ///< of the fullest rack since start(); nothing if the switch cannot say
-  std::optional<std::uint64_t> max_buffer_cell_bytes = {};  ///< the same as cells; frames where it has none
+      {};  ///< of the fullest rack since start(); none if the switch does not know
+  std::optional<std::uint64_t> max_buffer_cell_bytes = {};  ///< the same in cells; in frames if it has no cells
   std::optional<std::int64_t> occupancy_bytes = {};         ///< now, all racks together
   std::vector<PortDrops> ports = {};
 };
 
-/// Called by one thread; calls block until the switch has done it. Errors: network.driver, network.unsupported (a buffer that this switch
+/// One thread; calls block until the switch is done. Errors: network.driver, network.unsupported (a buffer that this switch
 /// cannot be given), network.laboratory.
 class SwitchDriver {
  public:
@@ -35,7 +35,7 @@ class SwitchDriver {
   /// One line about the switch, for the report.
   virtual Result<std::string> describe() = 0;
   virtual Result<void> set_buffer(const SwitchBuffer& buffer) = 0;
-  /// Counting starts now.
+  /// Starts counting.
   virtual Result<void> start() = 0;
   virtual Result<SwitchCounters> counters() = 0;
 };

@@ -16,7 +16,7 @@ std::uint32_t ports_of(const Settings& settings) { return settings.topology.node
 
 constexpr double kLongestStallPeriods = 2000;  // longer ones veto in any case
 
-/// The largest occupancy when all that falls due in a stall is requested at its end. The stall begins `after` seconds after an event.
+/// The largest occupancy if all events due in a stall are requested at its end. The stall begins `after` seconds after an event.
 double largest_occupancy(const Settings& settings, double stall_seconds, double after, double live) {
   const double period = 1 / settings.traffic.event_rate_hz;
   const double begin = (std::ceil(live) + 2) * period + after;
@@ -51,7 +51,7 @@ double added_by_stall(const Settings& settings, double stall_seconds) {
                       static_cast<double>(settings.topology.node_link_bps);
   const double usual = largest_occupancy(settings, 0, period / 2, live);
   const double stall = std::min(stall_seconds, kLongestStallPeriods * period);
-  // Worst is a stall that begins with an event, or one that ends with an event.
+  // The worst stall begins or ends with an event.
   const double whole = std::floor(stall * settings.traffic.event_rate_hz) * period;
   const double ends_with_one = std::fmod(whole + period - stall + period, period);
   const double worst =
