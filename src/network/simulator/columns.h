@@ -1,4 +1,4 @@
-// What a run gives, as columns: JSON, CSV and Python have their names and values from here.
+// The results of a run as columns: the source of names and values for JSON, CSV and Python.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct Column {
   std::function<settings::Json(const Row&)> value;
 };
 
-/// All but the fates of packets, which are of each kind those of count_columns(), and the hash.
+/// All results except the hash and the fates of packets; count_columns() has the fates, for each kind of packet.
 std::span<const Column<Outcome>> outcome_columns();
 std::span<const Column<PacketCount>> count_columns();
 std::span<const Column<OccupancySample>> occupancy_columns();

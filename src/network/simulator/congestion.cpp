@@ -34,7 +34,7 @@ std::uint32_t cube_root(std::uint64_t value) {
 }
 
 void Congestion::grow_by_count(std::uint32_t per_segment, std::uint32_t segments) {
-  if (count_ >= per_segment) {  // the period has become shorter meanwhile
+  if (count_ >= per_segment) {  // the period has become shorter
     count_ = 0;
     ++window;
   }
@@ -46,7 +46,7 @@ void Congestion::grow_by_count(std::uint32_t per_segment, std::uint32_t segments
   }
 }
 
-/// Acknowledged segments for each segment more: RFC 9438, sections 4.2 to 4.5.
+/// Acknowledged segments per segment of growth: RFC 9438, sections 4.2 to 4.5.
 std::uint32_t Congestion::cubic_period(Picoseconds now, std::uint32_t segments) {
   reno_count_ += segments;
   if (epoch_start_ == kNever) {
@@ -68,7 +68,7 @@ std::uint32_t Congestion::cubic_period(Picoseconds now, std::uint32_t segments) 
       (static_cast<unsigned __int128>(kRate) * distance * distance * distance) >> 40, 0x3fffffff));
   const std::uint64_t target = elapsed < to_origin_ ? origin_ - std::min<std::uint64_t>(delta, origin_) : origin_ + delta;
   std::uint64_t period = target > window ? window / (target - window) : 100ull * window;
-  if (plateau_ == 0 && period > 20) period = 20;  // nothing known of the path yet: grow by 5 % a round trip
+  if (plateau_ == 0 && period > 20) period = 20;  // path still unknown: grow by 5 % a round trip
   // Never slower than Reno (section 4.3): with beta 0.7 it would need 8 (1 + beta) / (3 (1 - beta)) / 8 windows a segment.
   const std::uint32_t scale = 8 * (1024 + kBeta) / 3 / (1024 - kBeta);
   const std::uint32_t reno_period = static_cast<std::uint32_t>((static_cast<std::uint64_t>(window) * scale) >> 3);

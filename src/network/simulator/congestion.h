@@ -1,4 +1,4 @@
-// How a window grows and shrinks: Reno (RFC 5681) and CUBIC (RFC 9438) with HyStart, in integers as Linux computes them.
+// Growth and reduction of a window: Reno (RFC 5681) and CUBIC (RFC 9438) with HyStart, in the integers of Linux.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rodeo::network {
 
-/// The whole number whose cube is the largest that does not exceed the value.
+/// The largest integer whose cube does not exceed the value.
 std::uint32_t cube_root(std::uint64_t value);
 
 /// The congestion window of one sender, in segments.
@@ -18,20 +18,20 @@ class Congestion {
 
   bool in_slow_start() const { return window < threshold; }
 
-  /// New data was acknowledged while the window was the limit. `rtt`: of the newest segment acknowledged (kNever: unknown).
-  /// `acknowledged`, `sent_end`: sequence numbers after this acknowledgement and of what will be sent next.
+  /// New data were acknowledged while the window was the limit. `rtt`: of the newest segment acknowledged (kNever: unknown).
+  /// `acknowledged`, `sent_end`: sequence numbers after this acknowledgement and of the next segment to send.
   void on_acknowledged(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, std::uint32_t acknowledged,
                        std::uint32_t sent_end);
-  /// Each round-trip sample, also those of an idle window.
+  /// Takes each round-trip sample, also of an idle window.
   void on_rtt(const TcpParameters& tcp, Picoseconds now, Picoseconds rtt, std::uint32_t acknowledged,
               std::uint32_t sent_end);
-  /// The threshold after a loss; remembers the window for cubic's plateau.
+  /// The threshold after a loss; stores the window for cubic's plateau.
   std::uint32_t threshold_after_loss(const TcpParameters& tcp);
-  /// The sender starts after having had nothing in flight for so long: cubic's clock stands still meanwhile.
+  /// The sender restarts after so long without data in flight: cubic's clock excludes that time.
   void on_restart(const TcpParameters& tcp, Picoseconds now, Picoseconds idle);
-  /// A retransmission time-out: what was learned about the path is forgotten.
+  /// A retransmission time-out: forgets everything about the path.
   void on_timeout();
-  /// The next acknowledgements may end slow start, by when they come.
+  /// The arrival times of the next acknowledgements may end slow start.
   bool learns(const TcpParameters& tcp) const {
     return tcp.control == CongestionControl::cubic && tcp.hystart && !found_ && in_slow_start();
   }
@@ -42,15 +42,15 @@ class Congestion {
   std::uint32_t cubic_period(Picoseconds now, std::uint32_t segments);
   void start_round(Picoseconds now, std::uint32_t sent_end);
 
-  std::uint32_t count_ = 0;  ///< acknowledged segments that have not yet made the window larger
+  std::uint32_t count_ = 0;  ///< acknowledged segments that have not yet enlarged the window
 
-  // Cubic: time in units of 1/1024 s, as its constants want it.
+  // Cubic: time in units of 1/1024 s, as its constants require.
   Picoseconds epoch_start_ = kNever;
   Picoseconds delay_min_ = kNever;
   std::uint32_t plateau_ = 0;      ///< window before the last loss
   std::uint32_t origin_ = 0;       ///< window where the curve is flat
   std::uint32_t to_origin_ = 0;    ///< K, in 1/1024 s
-  std::uint32_t reno_window_ = 0;  ///< what Reno would have
+  std::uint32_t reno_window_ = 0;  ///< the window of Reno
   std::uint32_t reno_count_ = 0;
 
   // HyStart: one round is one window.

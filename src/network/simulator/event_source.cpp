@@ -34,7 +34,7 @@ void EventSource::pop() {
       return;
     case Arrivals::jittered: break;
   }
-  // Event n comes within [n, n + 2 jitter] periods: nothing drawn later than this comes before the first of the heap.
+  // Event n comes within [n, n + 2 jitter] periods: later draws cannot come before the first of the heap.
   while (drawn_.empty() || periodic(number_) < drawn_.front()) {
     drawn_.push_back(periodic(number_++) + static_cast<Picoseconds>(2 * jitter_ps_ * times_.uniform()));
     std::push_heap(drawn_.begin(), drawn_.end(), std::greater<>());

@@ -1,4 +1,4 @@
-// When events come and how large they are.
+// Times and sizes of events.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class EventSource {
   Random sizes_;
   std::uint64_t number_ = 0;
   Picoseconds poisson_time_ = 0;
-  std::vector<Picoseconds> drawn_;  // jittered: heap of times that later ones may still overtake
+  std::vector<Picoseconds> drawn_;  // jittered: heap of times that later draws may still overtake
   Picoseconds next_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// When each of many queues has something next: one look at a dense array instead of one at every queue, and none while nothing is due.
+// The next time of each of many queues, in a dense array: one scan instead of a look at every queue, and none while nothing is due.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@ class Heads {
     if (time < times_[queue]) set(queue, time);
   }
 
-  /// No queue has anything before.
+  /// A lower bound: no queue has an entry before it.
   Picoseconds earliest() const { return earliest_; }
 
-  /// Calls visit(queue) for all that have something before `end`; it may change that queue's time.
+  /// Calls visit(queue) for each queue with an entry before `end`; visit may change that queue's time.
   template <typename Visit>
   void visit_before(Picoseconds end, Visit&& visit) {
     if (earliest_ >= end) return;
@@ -39,7 +39,7 @@ class Heads {
     refresh();
   }
 
-  /// After times have been made later.
+  /// Call after times have become later.
   void refresh() { earliest_ = kernel_->earliest(times_.data(), times_.size()); }
 
  private:

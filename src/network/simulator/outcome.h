@@ -1,4 +1,4 @@
-// What a simulation found. Everything but the wall and CPU times is the same on every machine.
+// The result of a simulation. All values except wall and CPU times are equal on every machine.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace rodeo::network {
 
-/// Packets of one kind. sent = delivered + dropped + in_flight (on the way when the time was up; counted in the queues, not derived).
+/// Packets of one kind. sent = delivered + dropped + in_flight (under way at the end; counted in the queues, not computed from the others).
 struct PacketCount {
   std::uint64_t sent = 0;
   std::uint64_t delivered = 0;
   std::uint64_t dropped = 0;
   std::uint64_t in_flight = 0;
-  std::uint64_t sent_bytes = 0;  // frames, headers included; so are the others
+  std::uint64_t sent_bytes = 0;  // frames with headers; likewise the others
   std::uint64_t delivered_bytes = 0;
   std::uint64_t dropped_bytes = 0;
   std::uint64_t in_flight_bytes = 0;
@@ -24,7 +24,7 @@ struct PacketCount {
 struct Outcome {
   // Largest occupancy of one top-of-rack switch towards its nodes, over the whole run and all racks.
   std::uint64_t max_buffer_bytes = 0;          // frames, as they cross the links
-  std::uint64_t max_buffer_payload_bytes = 0;  // what of them was event data, at that moment
+  std::uint64_t max_buffer_payload_bytes = 0;  // event data in them at that moment
   std::uint64_t max_buffer_cell_bytes = 0;     // largest in cells of the switch; as max_buffer_bytes if it has none
   std::uint64_t max_buffer_ns = 0;             // virtual time of max_buffer_bytes
 
@@ -41,21 +41,21 @@ struct Outcome {
   std::uint64_t duplicates = 0;       // data packets that a node had already
 
   std::uint64_t events_offered = 0;      // by the source
-  std::uint64_t events_assigned = 0;     // to a node; the others wait for one
-  std::uint64_t events_completed = 0;    // all fragments there, within the time
+  std::uint64_t events_assigned = 0;     // to a node; the others wait for a node
+  std::uint64_t events_completed = 0;    // all fragments received within the time
   std::uint64_t first_completed_ns = 0;  // virtual time of the first of them
   std::uint64_t events_waiting_max = 0;
   std::uint64_t latency_p50_ns = 0;  // from assignment to last fragment, to 0.2 %; 0 if none is complete
   std::uint64_t latency_p99_ns = 0;
   std::uint64_t latency_max_ns = 0;
 
-  std::uint64_t virtual_ns = 0;           // simulated; less than asked for if the caller stopped it
-  std::uint64_t packet_by_packet_ns = 0;  // of these, how long single packets were followed
-  std::uint64_t hash = 0;                 // of every packet's fate in order: equal hashes, equal runs
+  std::uint64_t virtual_ns = 0;           // simulated; shorter if the caller stopped the run
+  std::uint64_t packet_by_packet_ns = 0;  // of these, time simulated packet by packet
+  std::uint64_t hash = 0;                 // of every packet's fate in order: equal runs have equal hashes
   double wall_seconds = 0;                // set-up included
   double cpu_seconds = 0;                 // of the calling thread
 
-  /// Events per second, counted from when the first was complete: what is on the way at the end was on the way at the beginning too.
+  /// Events per second, counted from the first complete event: about as many events are under way at the end as at that time.
   double completed_rate_hz() const {
     if (events_completed < 2) return 0;
     return static_cast<double>(events_completed - 1) / (static_cast<double>(virtual_ns - first_completed_ns) * 1e-9);

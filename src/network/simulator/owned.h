@@ -1,4 +1,4 @@
-// An object of one's own that is not always there, and is copied with its owner.
+// An optional owned object that is copied with its owner.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What travels: data packets (or trains of them) and what comes back.
+// Packets: data packets (or trains of them), and packets from nodes to readouts.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ inline constexpr unsigned kFlowBits = 21;
 inline constexpr unsigned kNumberBits = 27;
 inline constexpr std::uint32_t kMaxFlows = 1u << kFlowBits;
 
-/// Connection, number of the first segment (its low bits) and payload of the last one, in one word. Segments but the last are full.
+/// Connection, number of the first segment (its low bits) and payload of the last segment, in one word. All other segments are full.
 struct PacketWord {
   std::uint64_t bits = 0;
 
@@ -20,7 +20,7 @@ struct PacketWord {
             (static_cast<std::uint64_t>(last_payload) << (kFlowBits + kNumberBits))};
   }
   std::uint32_t flow() const { return static_cast<std::uint32_t>(bits) & (kMaxFlows - 1); }
-  /// The whole number, given one that is not far.
+  /// The full number, given a number near it.
   std::uint32_t number_near(std::uint32_t near) const {
     const auto low = static_cast<std::uint32_t>(bits >> kFlowBits);
     return near +
@@ -29,7 +29,7 @@ struct PacketWord {
   std::uint32_t last_payload() const { return static_cast<std::uint32_t>(bits >> (kFlowBits + kNumberBits)); }
 };
 
-/// A packet somewhere, at a time: its last bit's arrival or departure.
+/// A packet at some place, with the time of its last bit's arrival or departure.
 template <bool kTrain>
 struct Packet {
   Picoseconds time;
@@ -48,7 +48,7 @@ struct Packet<true> {
   static Packet of(Picoseconds time, PacketWord word, std::uint32_t count) { return {time, word, count}; }
 };
 
-/// The physical uplink that a connection is sent through: what a hash of its addresses chooses.
+/// The physical uplink of a connection: a hash of its addresses chooses it.
 inline std::uint32_t hash_to_uplink(std::uint32_t flow, std::uint32_t uplinks, std::uint64_t seed) {
   std::uint64_t z = (flow + seed * 0x100000001) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -63,9 +63,9 @@ struct Returning {
   Picoseconds time;  ///< of its arrival at the readout
   std::uint32_t flow;
   std::uint32_t cumulative;  ///< acknowledged
-  std::uint32_t event;       ///< what a request asks for; kNoEvent: an acknowledgement
-  std::uint16_t count;       ///< acknowledgements that a train of segments stands for
-  std::uint8_t blocks;       ///< selective ones, in the queue of blocks
+  std::uint32_t event;       ///< the event of a request; kNoEvent: an acknowledgement
+  std::uint16_t count;       ///< acknowledgements in this one, for a train of segments
+  std::uint8_t blocks;       ///< selective acknowledgements, in the queue of blocks
   bool duplicate;
 };
 

@@ -15,7 +15,7 @@ std::uint64_t splitmix(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-constexpr double kLn2High = 0x1.62e42fee00000p-1;  // 33 bits: times an exponent it is exact
+constexpr double kLn2High = 0x1.62e42fee00000p-1;  // 33 bits: its product with an exponent is exact
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Random numbers of the simulator's own: the same on every machine. Generators in integers; logarithm and exponential from the four
+// The simulator's own random numbers: the same on every machine. Generators use integers; logarithm and exponential use the four basic
 // operations and the square root, which IEEE 754 rounds in one way only (the files are compiled without contraction).
 #pragma once
 

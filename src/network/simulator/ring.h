@@ -29,7 +29,7 @@ class Ring {
   bool empty() const { return first_ == end_; }
   std::size_t size() const { return static_cast<std::size_t>(end_ - first_); }
   std::uint64_t first() const { return first_; }  ///< absolute index of front()
-  std::uint64_t end() const { return end_; }      ///< absolute index of what comes next
+  std::uint64_t end() const { return end_; }      ///< absolute index of the next element to push
 
   T& front() { return data_[first_ & mask_]; }
   const T& front() const { return data_[first_ & mask_]; }
@@ -37,7 +37,7 @@ class Ring {
   T& at(std::uint64_t index) { return data_[index & mask_]; }
   const T& at(std::uint64_t index) const { return data_[index & mask_]; }
 
-  /// Where the element so many after front() is or would be.
+  /// The address of the element so many places after front(), whether it exists or not.
   const T* ahead(std::uint64_t elements) const { return &data_[(first_ + elements) & mask_]; }
 
   void push(const T& value) {

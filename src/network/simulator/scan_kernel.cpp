@@ -26,7 +26,7 @@ inline std::size_t put(unsigned mask, std::size_t first, std::uint32_t* places, 
   return found;
 }
 
-// AVX2 compares signed numbers: the sign is turned round.
+// AVX2 compares signed numbers: flip the sign bit.
 __attribute__((target("avx2"))) Picoseconds earliest_avx2(const Picoseconds* times, std::size_t count) {
   const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
   __m256i least = _mm256_set1_epi64x(INT64_MAX);
@@ -56,7 +56,7 @@ __attribute__((target("avx2"))) std::size_t before_avx2(const Picoseconds* times
 
 __attribute__((target("avx512f"))) Picoseconds earliest_avx512(const Picoseconds* times, std::size_t count) {
   __m512i least = _mm512_set1_epi64(-1);
-  // The masked form does not start from an undefined register, which GCC 12 warns of.
+  // The masked form avoids an undefined register, of which GCC 12 warns.
   for (std::size_t i = 0; i < count; i += 8) least = _mm512_maskz_min_epu64(0xff, least, _mm512_loadu_si512(times + i));
   alignas(64) Picoseconds eight[8];
   _mm512_store_si512(eight, least);

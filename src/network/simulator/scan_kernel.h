@@ -1,4 +1,4 @@
-// Looks through many times at once: which are before a given one, and the earliest. Chosen by what the CPU has; all answer the same.
+// Scans many times at once: those before a given time, and the earliest. The CPU decides which kernel runs; all give the same result.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace rodeo::network {
 
-/// Counts are multiples of kScanStep: fill up with kNever.
+/// Counts must be multiples of kScanStep: fill up with kNever.
 inline constexpr std::size_t kScanStep = 8;
 
 struct ScanKernel {
   Picoseconds (*earliest)(const Picoseconds* times, std::size_t count);
-  /// Places of the times before `end`, ascending, to `places` (room for all of them); returns how many.
+  /// Writes the indices of the times before `end`, ascending, to `places` (with room for all times); returns their number.
   std::size_t (*before)(const Picoseconds* times, std::size_t count, Picoseconds end, std::uint32_t* places);
 };
 
-/// The fastest for this level.
+/// The fastest kernel for this level.
 const ScanKernel& scan_kernel(base::CpuLevel level);
 
 }  // namespace rodeo::network

@@ -45,7 +45,7 @@ void SwitchMemory<kTrain>::release(Port& port, Picoseconds now) {
   }
 }
 
-/// What the packet that is leaving has already given free, rounded up.
+/// The memory that the leaving packet has already freed, rounded up.
 template <bool kTrain>
 Occupancy SwitchMemory<kTrain>::part_sent(const Port& port, Picoseconds now) const {
   if (port.released == port.queue.end()) return {};
@@ -96,7 +96,7 @@ unsigned __int128 SwitchMemory<kTrain>::time_to_send(Picoseconds now) {
   return last_sum_ - static_cast<unsigned __int128>(sending_) * now;
 }
 
-/// The port will be sending until then. What is behind `now` has been taken out by time_to_send().
+/// The port will send until `last`. time_to_send() has already removed the ports that were done before `now`.
 template <bool kTrain>
 void SwitchMemory<kTrain>::extend(Port& port, Picoseconds last) {
   if (port.sending) {
@@ -110,7 +110,7 @@ void SwitchMemory<kTrain>::extend(Port& port, Picoseconds last) {
   port.last = last;
 }
 
-/// With what is arriving now, the ports will have so long to send.
+/// With the packet arriving now, the ports need so much time to send everything.
 template <bool kTrain>
 void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time) {
   if (watching_ && time > interval_most_) interval_most_ = time;
@@ -123,7 +123,7 @@ void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time)
   settled_ = false;
 }
 
-/// What is behind the largest value, while everything is still there. As long as arrivals exceed each other, the last one settles it.
+/// Computes the contents at the maximum while all packets are still there. While the maximum rises with each arrival, only the last is computed.
 template <bool kTrain>
 void SwitchMemory<kTrain>::settle_maximum() {
   if (settled_) return;
@@ -135,7 +135,7 @@ void SwitchMemory<kTrain>::settle_maximum() {
 
 template <bool kTrain>
 void SwitchMemory<kTrain>::look(Picoseconds now) {
-  // Cheaper first: without what has left altogether the bound may already be low enough.
+  // The cheap test first: without packets that have left completely, the bound may be low enough.
   for (Port& port : ports_) release(port, now);
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
   if ((by_time_ || sum_.frames <= frames_to_beat) && sum_.cells <= maximum_.cells) return;
@@ -237,7 +237,7 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
     const Picoseconds departure = std::max(port.last, begin) + out_.of(bytes.frames);
     Picoseconds last_departure = departure;
     if (kTrain && !cut_through_ && count > 1) {
-      // The port is faster than the link: it sends the last packet when that is there, the others before.
+      // The port is faster than the link: it sends the last packet when that has arrived, the others before.
       const Picoseconds last = out_.of(word.last_payload() + sizes_.header);
       const Picoseconds start = now - std::min<Picoseconds>(now, in_.of(bytes.frames));
       last_departure = std::max(now + last, std::max(port.last, start) + out_.of(bytes.frames));

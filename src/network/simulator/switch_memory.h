@@ -1,9 +1,9 @@
-// The memory of one top-of-rack switch and the ports towards its nodes: who is let in, when it leaves, and how much is there at most.
+// The memory of one top-of-rack switch and the ports towards its nodes: which packets enter, when they leave, the largest occupancy.
 //
-// A port is a FIFO, so what enters knows at once when it will have left; memory comes free bit by bit as the port sends. The occupancy
-// grows at arrivals only: looked at there, its largest value is exact. In bytes of frames it is what the ports still have to send, a sum
-// of times. In cells, and with virtual output queues, sums of packets are kept: upper bounds between two looks, which settles most
-// questions without looking.
+// A port is a FIFO, so a packet's departure is known when it enters; memory is freed bit by bit as the port sends. The occupancy grows
+// only at arrivals: checked there, its largest value is exact. In bytes of frames the occupancy is what the ports still have to send, a
+// sum of times. In cells, and with virtual output queues, sums over packets are kept. Between two exact computations these sums are
+// upper bounds, which answer most questions.
 #pragma once
 
 #include <algorithm>
@@ -63,33 +63,33 @@ class SwitchMemory {
   SwitchMemory(const SwitchBuffer& buffer, const PacketSizes& sizes, LinkTime in, LinkTime out, std::uint32_t ports,
                std::uint32_t inputs);
 
-  /// A packet (or train) for a port is there with its last bit at `now`; calls are in order of time. False: dropped, and counted.
-  /// Where false could be true of a part of a train, nothing is done and `split` is set: offer its packets one by one.
+  /// The last bit of a packet (or train) for a port arrives at `now`; calls are in order of time. False: dropped and counted.
+  /// If only a part of a train might be dropped, does nothing and sets `split`: offer its packets one by one.
   bool arrive(Picoseconds now, std::uint32_t port, std::uint32_t input, PacketWord word, std::uint32_t count, bool& split);
-  /// Nothing of it was let in, but whoever waits behind it must know (transport without retransmission).
+  /// The packet was dropped, but its place in the queue stays so that the receiver learns of it (transport without retransmission).
   void arrive_ghost(Picoseconds now, std::uint32_t port, PacketWord word, std::uint32_t count);
 
-  /// When the next packet leaves the port; with virtual output queues known only up to the time given to serve().
+  /// When the next packet leaves the port; with virtual output queues known only up to the time passed to serve().
   Picoseconds next_departure(std::uint32_t port) const {
     const Port& p = ports_[port];
     return p.queue.empty() ? kNever : p.queue.front().time;
   }
-  /// Begins to load what next_departure() and take() will need.
+  /// Prefetches the data of next_departure() and take().
   void fetch(std::uint32_t port) const { __builtin_prefetch(ports_[port].queue.ahead(kAhead)); }
-  /// The packet that leaves next; there is one.
+  /// The packet that leaves next; the queue must not be empty.
   const Item& next(std::uint32_t port) const { return ports_[port].queue.front(); }
   Item take(std::uint32_t port);
-  /// Virtual output queues: decides what starts to leave before `end`.
+  /// Virtual output queues: decides which packets start to leave before `end`.
   void serve(std::uint32_t port, Picoseconds end);
   bool waits(std::uint32_t port) const { return ports_[port].waiting != 0; }
 
-  /// What is there at `now`, not before the latest arrival.
+  /// The occupancy at `now`, which must not be before the latest arrival.
   Occupancy occupancy(Picoseconds now);
-  /// The largest number of frame bytes since the last call; starts again.
+  /// The largest number of frame bytes since the last call; resets it.
   std::uint64_t take_interval_maximum(Picoseconds now);
   void watch_intervals() { watching_ = true; }
 
-  /// Whether so much on its way to all ports, and to one of them, cannot meet a limit.
+  /// Whether so many bytes under way to all ports, and to one of them, cannot reach a limit.
   bool certainly_fits(std::uint64_t rack_cells, std::uint64_t port_cells) const {
     if (port_cells > port_limit_) return false;
     if (!has_shared_limit_) return true;
@@ -105,7 +105,7 @@ class SwitchMemory {
   Picoseconds maximum_time() const { return maximum_time_; }
   const DropCount& drops() const { return drops_; }
 
-  /// Calls visit(word, count) for everything that is in the memory.
+  /// Calls visit(word, count) for each packet in the memory.
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (const Port& port : ports_) {
@@ -120,7 +120,7 @@ class SwitchMemory {
  private:
   struct Port {
     Ring<Item> queue;            ///< in order of departure
-    std::uint64_t released = 0;  ///< index in queue: what is before has left the memory
+    std::uint64_t released = 0;  ///< index in queue: earlier packets have left the memory
     Picoseconds last = 0;        ///< when the port will be free
     std::uint64_t used = 0;      ///< bytes of memory, upper bound
     bool sending = false;
@@ -144,7 +144,7 @@ class SwitchMemory {
   void look(Picoseconds now);
   void note_maximum(Picoseconds now, unsigned __int128 time);
   void settle_maximum();
-  /// Sum over all ports of how long they will still be sending.
+  /// Sum over all ports of the time that they still need to send.
   unsigned __int128 time_to_send(Picoseconds now);
   void extend(Port& port, Picoseconds last);
 
@@ -161,14 +161,14 @@ class SwitchMemory {
   std::uint64_t port_limit_ = 0;
 
   std::vector<Port> ports_;
-  // Ports that are sending: how many, the sum of the times when they will have done so, and a time before which none of them has.
+  // Sending ports: their number, the sum of the times when they will be done, and a lower bound of these times.
   unsigned __int128 last_sum_ = 0;
   std::uint32_t sending_ = 0;
   Picoseconds first_done_ = kNever;
   unsigned __int128 most_to_send_ = 0;
   unsigned __int128 interval_most_ = 0;
   bool settled_ = true;
-  bool by_time_ = true;  ///< frames are what counts, and ports are FIFOs
+  bool by_time_ = true;  ///< occupancy is in frames, and ports are FIFOs
   Occupancy sum_;        ///< upper bounds
   std::uint64_t shared_used_ = 0;
   Occupancy maximum_;

@@ -1,4 +1,4 @@
-// The receiving end of a connection: what is there in order, what out of order, and when to acknowledge.
+// The receiving end of a connection: segments received in order and out of order, and when to acknowledge.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class TcpReceiver {
  public:
   void start(std::uint32_t quick_acks) { quick_ = quick_acks; }
 
-  /// Segments [first, first + count) have arrived. Returns how many acknowledgements are due now: one, or with a train of segments as
-  /// many as they would have set off one by one. Fills in `ack` if there is one.
+  /// Segments [first, first + count) have arrived. Returns the number of acknowledgements due now: at most one for a segment; for a train
+  /// as many as its segments would cause one by one. Fills in `ack` if there is one.
   std::uint32_t receive(const TcpParameters& tcp, Picoseconds now, std::uint32_t first, std::uint32_t count,
                         Acknowledgement& ack) {
     if (first == next_ && !outside_) {
@@ -25,7 +25,7 @@ class TcpReceiver {
     return receive_out_of_order(tcp, now, first, count, ack);
   }
 
-  /// The deadline is there, or a segment leaves that carries the acknowledgement along.
+  /// The deadline has come, or a leaving segment carries the acknowledgement.
   Acknowledgement acknowledge() {
     pending_ = 0;
     deadline_ = kNever;
@@ -34,7 +34,7 @@ class TcpReceiver {
     return ack;
   }
 
-  /// Without acknowledgements: so many segments are there, or will never be.
+  /// Without acknowledgements: so many segments have arrived or will never arrive.
   void skip(std::uint32_t count) { next_ += count; }
 
   std::uint32_t next() const { return next_; }
@@ -57,7 +57,7 @@ class TcpReceiver {
     }
     pending_ += count;
     if (pending_ >= tcp.segments_per_ack) {
-      if (pending_ - tcp.segments_per_ack < tcp.segments_per_ack) {  // as with every single packet: no division
+      if (pending_ - tcp.segments_per_ack < tcp.segments_per_ack) {  // always so for single packets: no division
         ++acks;
         pending_ -= tcp.segments_per_ack;
       } else {

@@ -38,7 +38,7 @@ void TcpSender::emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs
   last_sent_ = now;
 }
 
-/// From batches to segments: something has been lost, or the window lets out a few segments at a time.
+/// From batches to segments: a segment was lost, or the window releases a few segments at a time.
 void TcpSender::go_into_detail() {
   if (detailed_) return;
   detailed_ = true;
@@ -76,7 +76,7 @@ void TcpSender::retransmit(Picoseconds now, std::uint32_t number, SegmentRuns& r
   last_sent_ = now;
 }
 
-/// After an idle time-out the window says nothing any more (RFC 2861): it halves for each further one.
+/// After an idle time-out the window is out of date (RFC 2861): halves it for each time-out.
 void TcpSender::restart_after_idle(const TcpParameters& tcp, Picoseconds now) {
   const Picoseconds idle = now - last_sent_;
   const bool maybe = idle > std::min(tcp.rto_min, tcp.rto_initial);  // no time-out is shorter
@@ -111,7 +111,7 @@ void TcpSender::write(const TcpParameters& tcp, Picoseconds now, std::uint32_t s
   if (nxt_ != had) set_timer(tcp, now);
 }
 
-/// Lost segments first, then new ones, as far as the window goes.
+/// Sends lost segments first, then new ones, as far as the window allows.
 void TcpSender::send(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs) {
   if (lost_ > 0) {
     for (std::uint32_t s = una_; s != nxt_ && in_flight() < congestion_.window; ++s) {
@@ -125,7 +125,7 @@ void TcpSender::send(const TcpParameters& tcp, Picoseconds now, SegmentRuns& run
     emit_new(now, count, runs);
     if (state_ != State::open) reduction_sent_ += count;
   }
-  // The window counts as the limit if it was within the last round trip.
+  // The window counts as the limit if it limited sending within the last round trip.
   const bool limited = end_ != nxt_ && flight + count >= congestion_.window;
   const std::uint32_t out = nxt_ - una_;
   if (!before(una_, usage_end_) || limited || (!window_limited_ && out > max_out_)) {
@@ -176,7 +176,7 @@ void TcpSender::note_delivered(const TcpParameters&, Picoseconds now, std::uint3
   }
 }
 
-/// RFC 8985, section 6.2, step 5: lost is what was sent before something that arrived, and had time enough.
+/// RFC 8985, section 6.2, step 5: a segment is lost if one sent later has arrived and enough time has passed.
 void TcpSender::mark_lost(Picoseconds now) {
   const Picoseconds window = sacked_ >= 3 || state_ != State::open ? 0 : std::min(rtt_min_ / 4, srtt8_ >> 3);
   reordering_wait_ = 0;
@@ -207,7 +207,7 @@ void TcpSender::enter_recovery(const TcpParameters& tcp) {
   ++counts_.recoveries;
 }
 
-/// Proportional rate reduction (RFC 6937): what arrives lets out a share of itself until the window is at the threshold.
+/// Proportional rate reduction (RFC 6937): arrivals release a share of new segments until the window is at the threshold.
 void TcpSender::reduce_window(std::uint32_t delivered, bool advanced, bool more_lost) {
   const std::uint32_t flight = in_flight();
   const std::uint32_t threshold = congestion_.threshold;
@@ -226,7 +226,7 @@ void TcpSender::reduce_window(std::uint32_t delivered, bool advanced, bool more_
   congestion_.window = flight + static_cast<std::uint32_t>(count);
 }
 
-/// The next segments have arrived, and nothing was or is wrong.
+/// The next segments have arrived in order, without any loss.
 void TcpSender::acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative,
                                      std::uint32_t at_once) {
   const std::uint32_t acknowledged = cumulative - una_;
@@ -346,7 +346,7 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
     if (!probe_again_ || ack.duplicate || acknowledged == 0) {
       probing_ = false;
     } else if (before(probe_high_, ack.cumulative)) {
-      // The probe repaired a loss that nothing else told of: that is congestion too.
+      // The probe repaired a loss that had no other sign: this is congestion, too.
       probing_ = false;
       if (state_ == State::open) {
         congestion_.threshold = congestion_.threshold_after_loss(tcp);
@@ -399,7 +399,7 @@ void TcpSender::set_timer(const TcpParameters& tcp, Picoseconds now) {
     // A lone segment's acknowledgement may be delayed at the other end.
     const Picoseconds slack = nxt_ - una_ == 1 ? tcp.rto_min : tcp.probe_min;
     const Picoseconds wait = srtt8_ == 0 ? tcp.rto_initial : (srtt8_ >> 2) + slack;
-    // Where the time-out comes earlier, the probe takes its place, and the time-out follows the probe (RFC 8985, section 7.2).
+    // If the time-out is earlier, the probe takes its place, and the time-out follows the probe (RFC 8985, section 7.2).
     deadline_ = tcp.expiry(now, std::min(wait, rto));
     timer_ = Timer::probe;
   }

@@ -1,4 +1,4 @@
-// The sending end of a connection as Linux has it: window, selective acknowledgements, recovery by time (RACK, RFC 8985), proportional
+// The sending end of a connection as in Linux: window, selective acknowledgements, recovery by time (RACK, RFC 8985), proportional
 // rate reduction (RFC 6937), tail-loss probe, retransmission time-out (RFC 6298). Sequence numbers count segments.
 #pragma once
 
@@ -20,16 +20,16 @@ struct SegmentBlock {
   std::uint32_t end = 0;
 };
 
-inline constexpr std::uint32_t kMaxSackBlocks = 3;  // beside timestamps, which are always there
+inline constexpr std::uint32_t kMaxSackBlocks = 3;  // with timestamps, which are always sent
 
 struct Acknowledgement {
   std::uint32_t cumulative = 0;  ///< next segment expected
   std::uint8_t blocks = 0;
-  bool duplicate = false;  ///< the segment that caused it had been there before (DSACK, RFC 2883)
+  bool duplicate = false;  ///< its segment had already arrived before (DSACK, RFC 2883)
   SegmentBlock block[kMaxSackBlocks];
 };
 
-/// What a sender hands to its card, in order.
+/// The segments that a sender gives to its card, in order.
 struct SegmentRun {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -41,21 +41,21 @@ class TcpSender {
  public:
   enum class State : std::uint8_t { open, recovery, loss };
 
-  /// The window of the beginning, in segments, and the round trip that the three-way handshake has seen; 0: none.
+  /// The initial window in segments, and the round trip of the three-way handshake; 0: none.
   void start(const TcpParameters& tcp, std::uint32_t window, Picoseconds round_trip = 0);
 
-  /// The application writes segments. What may be sent at once is appended to `runs`; so it is for all of these.
+  /// The application writes segments. These functions append the segments that may be sent at once to `runs`.
   void write(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, SegmentRuns& runs);
   void acknowledge(const TcpParameters& tcp, Picoseconds now, const Acknowledgement& ack, SegmentRuns& runs);
-  /// As many acknowledgements as there would be up to this one, of segments in order; the sender is quiet and stays so.
+  /// Stands for all acknowledgements up to this one, of segments in order; the sender is quiet and stays so.
   void acknowledge_train(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative);
-  /// The deadline is there.
+  /// The deadline has come.
   void expire(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs);
 
-  /// An acknowledgement without blocks can set nothing off but bookkeeping: no order with other connections has to be kept.
+  /// An acknowledgement without blocks sends nothing: its order relative to other connections does not matter.
   bool quiet() const { return nxt_ == end_ && !busy_; }
 
-  /// When the single acknowledgements of a train come makes a difference to the window.
+  /// The times of the single acknowledgements of a train affect the window.
   bool learns(const TcpParameters& tcp) const { return congestion_.learns(tcp); }
 
   Picoseconds deadline() const { return deadline_; }
@@ -81,14 +81,14 @@ class TcpSender {
  private:
   enum class Timer : std::uint8_t { none, timeout, probe, reordering };
 
-  // Of each segment in flight: when it was last sent, and what became of it.
+  // For each segment in flight: when it was last sent, and its state.
   static constexpr std::uint64_t kSacked = 1;
   static constexpr std::uint64_t kLost = 2;
-  static constexpr std::uint64_t kRetransmitted = 4;  ///< the retransmission is on its way
-  static constexpr std::uint64_t kTwice = 8;          ///< was sent more than once: says nothing of the round trip
+  static constexpr std::uint64_t kRetransmitted = 4;  ///< the retransmission is under way
+  static constexpr std::uint64_t kTwice = 8;          ///< was sent more than once: gives no round trip
   static constexpr unsigned kTimeShift = 4;
 
-  /// While nothing is wrong, what was sent at one time is one entry here instead of one for each segment.
+  /// Without losses, all segments sent at one time are one entry here, instead of one entry each.
   struct Batch {
     Picoseconds sent;
     std::uint32_t end;
@@ -112,7 +112,7 @@ class TcpSender {
   void set_timer(const TcpParameters& tcp, Picoseconds now);
   void update_busy();
 
-  // What every acknowledgement touches comes first.
+  // First the members that every acknowledgement uses.
   std::uint32_t una_ = 0;
   std::uint32_t nxt_ = 0;
   std::uint32_t end_ = 0;
@@ -122,14 +122,14 @@ class TcpSender {
   Picoseconds srtt8_ = 0;       ///< eight times the smoothed round trip; 0: none yet
   Picoseconds deviation4_ = 0;  ///< four times the mean deviation
   Picoseconds deviation_max_ = 0;
-  Picoseconds variation_ = 0;  ///< what the time-out adds
+  Picoseconds variation_ = 0;  ///< added to the round trip in the time-out
   Picoseconds rtt_min_ = kNever;
-  std::uint32_t rtt_end_ = 0;    ///< when this is acknowledged, a round trip is over
+  std::uint32_t rtt_end_ = 0;    ///< its acknowledgement ends a round trip
   std::uint32_t twice_end_ = 0;  ///< below this, segments may carry kTwice
   std::uint32_t max_out_ = 0;
   std::uint32_t usage_end_ = 0;
-  bool busy_ = false;      ///< not quiet, whatever there is to send
-  bool detailed_ = false;  ///< segments_ counts, not batch_
+  bool busy_ = false;      ///< not quiet, even without data to send
+  bool detailed_ = false;  ///< segments_ is valid, not batch_
   bool window_limited_ = false;
   State state_ = State::open;
   Timer timer_ = Timer::none;
@@ -142,13 +142,13 @@ class TcpSender {
   std::uint32_t sacked_ = 0;
   std::uint32_t lost_ = 0;
   std::uint32_t retransmitted_ = 0;
-  std::uint32_t high_ = 0;  ///< recovery ends when this is acknowledged
+  std::uint32_t high_ = 0;  ///< its acknowledgement ends recovery
   std::uint32_t probe_high_ = 0;
   std::uint32_t prior_window_ = 0;
   std::uint32_t reduction_delivered_ = 0;
   std::uint32_t reduction_sent_ = 0;
 
-  // The segment sent last of all that are known to have arrived.
+  // Of the segments known to have arrived, the one sent last.
   Picoseconds rack_sent_ = 0;
   Picoseconds rack_rtt_ = 0;
   std::uint32_t rack_number_ = 0;

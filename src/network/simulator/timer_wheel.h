@@ -1,4 +1,4 @@
-// Deadlines of many connections that move all the time and hardly ever come: a wheel of coarse slots, looked at once a turn of the clock.
+// Deadlines of many connections, often moved and seldom reached: a wheel of coarse slots, each checked once a turn.
 #pragma once
 
 #include <algorithm>
@@ -11,24 +11,24 @@
 
 namespace rodeo::network {
 
-/// Keeps for each owner one visit, never later than its deadline. The owner's deadline is asked again when the visit is due, so moving a
-/// deadline later costs nothing.
+/// Keeps one visit for each owner, never later than its deadline. When the visit is due, the wheel reads the deadline again, so moving a
+/// deadline to a later time costs nothing.
 class TimerWheel {
  public:
   explicit TimerWheel(std::size_t owners) : visit_(owners, kNever), slots_(kSlots) {}
 
-  /// The owner's deadline has become this.
+  /// Sets the owner's deadline.
   void arm(std::uint32_t owner, Picoseconds deadline) {
     if (deadline >= visit_[owner]) return;
     add(owner, deadline);
   }
 
-  /// Nothing is due before that.
+  /// A lower bound: nothing is due before it.
   Picoseconds next() const {
     return std::min(soon_.empty() ? kNever : soon_.front().time, in_slots_ == 0 ? kNever : slot_start_);
   }
 
-  /// Calls due(owner, deadline) for every owner whose deadline is before `end`, by deadline, then owner. deadline_of(owner) gives it.
+  /// Calls due(owner, deadline) for every owner with a deadline before `end`, by deadline, then owner. deadline_of(owner) gives the deadline.
   template <typename DeadlineOf, typename Due>
   void advance(Picoseconds end, DeadlineOf&& deadline_of, Due&& due) {
     while (slot_start_ < end) {
@@ -38,7 +38,7 @@ class TimerWheel {
       scratch_.swap(slot);
       in_slots_ -= scratch_.size();
       for (const Entry& entry : scratch_) {
-        if (visit_[entry.owner] != entry.time) continue;  // a nearer visit has replaced it
+        if (visit_[entry.owner] != entry.time) continue;  // an earlier visit has replaced it
         visit_[entry.owner] = kNever;
         const Picoseconds deadline = deadline_of(entry.owner);
         if (deadline != kNever) add(entry.owner, deadline);
@@ -64,7 +64,7 @@ class TimerWheel {
  private:
   static constexpr unsigned kSlotShift = 26;  // 67 us
   static constexpr Picoseconds kSlotWidth = Picoseconds{1} << kSlotShift;
-  static constexpr std::size_t kSlots = 4096;  // 275 ms; farther deadlines are visited half-way
+  static constexpr std::size_t kSlots = 4096;  // 275 ms; later deadlines are visited halfway
 
   struct Entry {
     Picoseconds time;
@@ -86,7 +86,7 @@ class TimerWheel {
 
   std::vector<Picoseconds> visit_;
   std::vector<std::vector<Entry>> slots_;
-  std::vector<Entry> soon_;  // heap: what is before slot_start_
+  std::vector<Entry> soon_;  // heap: visits before slot_start_
   std::vector<Entry> scratch_;
   Picoseconds slot_start_ = 0;
   std::size_t in_slots_ = 0;

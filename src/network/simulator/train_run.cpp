@@ -50,7 +50,7 @@ void TrainRun::run() {
   tell(held_.size());
 }
 
-/// So many samples cannot be taken back any more.
+/// Reports samples that no return can undo any more.
 void TrainRun::tell(std::size_t samples) {
   for (std::size_t i = 0; i < samples; ++i) observers_.occupancy(held_[i]);
   held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(samples));
@@ -61,14 +61,14 @@ void TrainRun::save(bool exact) {
   // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): saved_ owns it
 }
 
-/// A time before the oldest event under way, with something to spare for what trains know of times.
+/// A time before the oldest event under way, with a margin for the error of times with trains.
 Picoseconds TrainRun::begin_of_what_matters() const {
   const Picoseconds oldest = engine_->oldest_assigned();
   const Picoseconds spare = (engine_->now() - oldest) / 8 + kMillisecond / 10;
   return oldest > spare ? oldest - spare : 0;
 }
 
-/// Nothing can go back farther any more.
+/// Deletes saved states to which no return is possible any more.
 void TrainRun::forget_old() {
   const Picoseconds begin = begin_of_what_matters();
   while (saved_.size() > 1 && saved_[1].time <= begin) saved_.erase(saved_.begin());

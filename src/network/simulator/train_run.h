@@ -1,11 +1,11 @@
-// A run in trains that goes packet by packet where trains are not enough, and so agrees with the packet engine.
+// A run with trains that goes packet by packet where trains are too coarse; its results agree with the packet engine.
 //
-// Trains leave out when each packet is acknowledged. That matters once a connection waits for its window, a timer runs out, a node waits
-// for its credits or a packet is lost; and then it matters for everything that was on its way at that time. So the run is saved now and
-// then; where it begins to matter it is taken up again at a time before the oldest event under way was assigned, and goes packet by
-// packet until no connection waits any more:
+// Trains leave out the times when single packets are acknowledged. These matter when a connection waits for its window, a timer expires, a
+// node waits for its credits or a packet is lost; then they matter for all data under way at that time. So the run saves its state from
+// time to time. When the times begin to matter, it returns to a state before the assignment of the oldest event under way, and goes packet
+// by packet until no connection waits any more:
 //
-//   trains ────┬───────────┬────────x     it matters here, of what was sent since s
+//   trains ────┬───────────┬────────x     the times matter here, for data sent since s
 //              saved       saved  s
 //                            └────►packets ······ calm ► saved, trains ────
 #pragma once
@@ -19,10 +19,10 @@ namespace rodeo::network {
 
 class TrainRun {
  public:
-  /// The scenario has passed check(); both outlive the run.
+  /// The scenario must have passed check(); both must outlive the run.
   TrainRun(const Scenario& scenario, const Observers& observers);
 
-  /// To the end of the duration, or until the observer stops it.
+  /// Runs to the end of the duration, or until the observer stops it.
   void run();
   /// After run().
   Outcome outcome();
@@ -32,10 +32,10 @@ class TrainRun {
   using Engine = SimulationEngine<true>;
 
   struct Saved {
-    std::unique_ptr<Engine> engine;  ///< none: the beginning
+    std::unique_ptr<Engine> engine;  ///< nullptr: the state at the start
     Picoseconds time = 0;
-    std::size_t held = 0;  ///< samples that had been taken
-    bool exact = false;    ///< nothing was on its way in trains
+    std::size_t held = 0;  ///< number of samples taken until then
+    bool exact = false;    ///< nothing was under way in trains
   };
 
   void save(bool exact);
@@ -48,15 +48,15 @@ class TrainRun {
 
   const Scenario& scenario_;
   const Observers& observers_;
-  Observers mine_;  ///< what the engine tells: samples are held back until they cannot be taken back
+  Observers mine_;  ///< for the engine: holds samples back until no return can undo them
   std::vector<OccupancySample> held_;
-  std::vector<Saved> saved_;  ///< in order of time; from the last to trains there was nothing but trains
+  std::vector<Saved> saved_;  ///< in order of time; since the first one the run has used trains only
   std::unique_ptr<Engine> engine_;
   std::uint64_t told_ns_ = 0;
-  Picoseconds interval_;           ///< until the next is saved
-  Picoseconds patience_;           ///< how long nothing has to wait before trains are tried again
-  Picoseconds trains_since_ = 0;   ///< beginning of this stretch
-  Picoseconds packets_since_ = 0;  ///< the same
+  Picoseconds interval_;           ///< until the next state is saved
+  Picoseconds patience_;           ///< how long nothing must wait before trains are tried again
+  Picoseconds trains_since_ = 0;   ///< start of the present stretch of trains
+  Picoseconds packets_since_ = 0;  ///< the same for packets
   Picoseconds packets_at_least_ = 0;
   Picoseconds in_packets_ = 0;
 };

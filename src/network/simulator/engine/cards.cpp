@@ -1,11 +1,11 @@
-// The readouts' network cards: what the TCP senders release, packet by packet or as a train.
+// The readouts' network cards: they send the segments of the TCP senders, packet by packet or as a train.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
 
 namespace rodeo::network {
 
-/// Whether nothing that is on its way, with an event more, can fill the buffer. Otherwise losses are near, and they fall on single packets.
+/// Whether all data under way and one more event certainly fit into the buffer. Otherwise losses are possible, and these hit single packets.
 template <bool kTrain>
 bool SimulationEngine<kTrain>::goes_as_train(std::uint32_t node) const {
   if (!in_trains_) return false;
@@ -14,7 +14,7 @@ bool SimulationEngine<kTrain>::goes_as_train(std::uint32_t node) const {
   return rack.memory.certainly_fits(rack.in_network + event_cells_, nodes_[node].in_network + event_cells_);
 }
 
-/// Gives what the sender has released to the card, which sends it in that order at the speed of its link.
+/// Gives the segments that the sender has released to the card, which sends them in that order at the speed of its link.
 template <bool kTrain>
 void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t number) {
   if (runs_.empty()) return;
@@ -52,7 +52,7 @@ void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t numbe
   card_head_.set(readout_number, readout.card.front().departure + propagation_);
 }
 
-/// As hand_to_card(), of a fragment that goes as one train.
+/// Like hand_to_card(), for a fragment that goes as one train.
 template <bool kTrain>
 void SimulationEngine<kTrain>::train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run,
                                              std::uint32_t last) {

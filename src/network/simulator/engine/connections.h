@@ -1,4 +1,4 @@
-// The connections of an event-building network, one from each readout to each filter node: fragments on their way, and TCP at both ends.
+// The connections of an event-building network, one from each readout to each filter node: fragments under way, and TCP at both ends.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace rodeo::network {
 
-/// What a readout answers to a request, on its way through a connection.
+/// A readout's answer to a request, under way through a connection.
 struct Fragment {
-  std::uint32_t end;  ///< number behind its last segment
+  std::uint32_t end;  ///< number after its last segment
   std::uint32_t event;
   std::uint32_t last_payload;
 };
@@ -20,21 +20,21 @@ struct Fragment {
 struct alignas(64) Receiving {
   TcpReceiver receiver;
   std::uint32_t fragment_end = 0;  ///< of the fragment that is arriving
-  bool arriving = false;           ///< there is one
+  bool arriving = false;           ///< a fragment is arriving
 };
 
 /// A connection, seen from the readout.
 struct alignas(64) Flow {
-  std::uint64_t deferred = 0;    ///< step in which something of it waits for its turn
+  std::uint64_t deferred = 0;    ///< step in which a task of it waits for its turn
   std::uint32_t oldest_end = 0;  ///< end of fragments.front()
   std::uint32_t answers = 0;     ///< requests that the readout is working on
   TcpSender sender;
   Ring<Fragment> fragments;    ///< not yet acknowledged
-  std::uint64_t received = 0;  ///< index in fragments of the first that is not there as a whole
+  std::uint64_t received = 0;  ///< index in fragments of the first one not received as a whole
   std::uint64_t dropped = 0;
   std::uint64_t fragments_done = 0;
 
-  /// Forgets the fragments that are acknowledged as a whole.
+  /// Drops fully acknowledged fragments.
   void drop_acknowledged() {
     while (!before(sender.unacknowledged(), oldest_end) && !fragments.empty()) {
       fragments.pop();

@@ -1,15 +1,15 @@
 // The simulation itself: readouts, links, switches and filter nodes, advanced together through short steps of virtual time.
 //
-// Nothing that a filter node does reaches a readout sooner than the way back takes. So time goes in steps of that length; within one,
-// each stage runs alone over everything that it has to do, in order of time, and hands its results to the next:
+// An action of a filter node reaches a readout at the earliest after the way back. So time goes in steps of that length. Within a step
+// the stages run one after the other: each handles all its work in order of time and passes its results to the next stage:
 //
 //   supervisors ──► readouts (TCP senders, cards) ──► core (merge, uplinks) ──► switches (memory) ──► nodes (receivers, requests)
 //        ▲                  ▲                                                                           │
 //        └── next step   ───┴───────────────── acknowledgements, requests, events done ◄────────────────┘
 //
-// No global queue of events is needed; the order that counts (per card, uplink, switch and node) is the order of time.
+// No global event queue is needed: only the order within each card, uplink, switch and node matters, and that is the order of time.
 //
-// Each stage's members are defined in a file of its own, and instantiated at its end, for packets and for trains of them.
+// Each stage has its members in one file, which instantiates them at its end, for packets and for trains of packets.
 #pragma once
 
 #include <algorithm>
@@ -31,29 +31,29 @@ namespace rodeo::network {
 template <bool kTrain>
 class SimulationEngine {
  public:
-  /// The scenario has passed check().
+  /// The scenario must have passed check().
   explicit SimulationEngine(const Scenario& scenario, const Observers& observers);
 
-  /// To that time or the end of the duration; ends earlier where the observer stops it, and with trains where they are not enough.
+  /// Runs to that time or the end of the duration; ends earlier if the observer stops it, and with trains as soon as they are too coarse.
   void run(Picoseconds until);
   bool stopped() const { return stopped_; }
   Picoseconds now() const { return end_; }
   Outcome outcome();
   void visit_flows(const std::function<void(const FlowRecord&)>& visit) const;
 
-  // Trains: what a connection sends at once is one object, and time goes in longer steps. That is right as long as it does not matter
-  // when single packets are acknowledged.
+  // Trains: all segments that a connection sends at once are one object, and steps are longer. The result is right as long as the times
+  // of the acknowledgements of single packets do not matter.
 
-  /// From now on trains, or packets one by one. At the beginning: trains, if the engine knows them.
+  /// Switches to trains, or to single packets. Initially: trains, if kTrain.
   void go(bool in_trains);
   bool in_trains() const { return in_trains_; }
-  /// Trains are not enough any more: it has mattered since go().
+  /// Trains are too coarse: since go() the times of single packets have mattered.
   bool disturbed() const { return disturbed_; }
-  /// When it last mattered: a connection waited for its window or its timer, a node for its credits, or a packet was lost.
+  /// When they last mattered: a connection waited for its window or its timer, a node for its credits, or a packet was lost.
   Picoseconds mattered() const { return mattered_; }
-  /// No connection waits or repairs anything.
+  /// No connection waits or retransmits.
   bool calm() const;
-  /// Of the events that are not complete, when the first was assigned.
+  /// When the oldest incomplete event was assigned.
   Picoseconds oldest_assigned() const;
 
  private:
@@ -126,14 +126,14 @@ class SimulationEngine {
     nodes_[node].in_network -= cells;
     racks_[rack_of(node)].in_network -= cells;
   }
-  /// Which connection comes next is known long before: its memory is on its way meanwhile.
+  /// The next connection is known long before: prefetches its memory.
   void fetch_receiver(std::uint32_t flow) const { __builtin_prefetch(&receiving_[flow], 1); }
   void fetch_sender(std::uint32_t flow) const {
     const char* const sender = reinterpret_cast<const char*>(&flows_[flow]);
     __builtin_prefetch(sender, 1);
     __builtin_prefetch(sender + 64, 1);
     __builtin_prefetch(sender + 128, 1);
-    // Of each train nearly everything is needed, of a packet not.
+    // A train needs nearly all of the memory, a packet does not.
     if (kTrain) {
       for (std::size_t line = 192; line < sizeof(Flow); line += 64) __builtin_prefetch(sender + line, 1);
     }
@@ -155,13 +155,13 @@ class SimulationEngine {
   const Picoseconds end_of_run_;
   Picoseconds way_back_ = 0;  ///< from the node's card to the readout, for the smallest packet
   Picoseconds step_ = 0;
-  Picoseconds long_step_ = 0;  ///< with trains, where nothing comes back that has to be known within it
+  Picoseconds long_step_ = 0;  ///< with trains, if nothing that comes back matters within the step
   std::uint32_t piece_ = 0;    ///< largest train, in segments
-  Picoseconds doubt_ = 0;      ///< how well trains know when an event is complete
+  Picoseconds doubt_ = 0;      ///< error of the time of an event's end with trains
   bool in_trains_ = kTrain;
   bool long_steps_ = false;
   bool stopped_ = false;
-  bool disturbed_ = false;  ///< something mattered since go()
+  bool disturbed_ = false;  ///< single packets have mattered since go()
   Picoseconds mattered_ = 0;
   Picoseconds until_ = 0;
   std::chrono::steady_clock::time_point last_talk_ = std::chrono::steady_clock::now();
@@ -177,7 +177,7 @@ class SimulationEngine {
   Picoseconds end_ = 0;
   std::uint64_t step_number_ = 1;
 
-  // Connections: those of a node lie beside each other.
+  // Connections: those of a node are adjacent.
   std::vector<Flow> flows_;
   std::vector<Receiving> receiving_;
   std::vector<std::uint32_t> flow_node_;

@@ -158,7 +158,7 @@ void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picosecond
   }
 }
 
-/// With trains in long steps: bookkeeping at the sender, at once, of what will be there after the way back.
+/// With trains in long steps: updates the sender at once for the acknowledgements that will arrive after the way back.
 template <bool kTrain>
 void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds begun, std::uint32_t flow_number,
                                                  std::uint32_t cumulative, std::uint32_t count) {
@@ -186,7 +186,7 @@ void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds be
   }
   flow.sender.acknowledge_train(tcp_, arrival, cumulative);
   flow.drop_acknowledged();
-  // How far a window grows until slow start ends hangs on single acknowledgements; of a large one that is not seen.
+  // The growth of a window in slow start depends on single acknowledgements; for a large window the effect is too small to see.
   if (learns && flow.sender.window() - window > window / 16) note(arrival);
 }
 

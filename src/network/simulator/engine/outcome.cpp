@@ -1,4 +1,4 @@
-// What a run comes to: counts of packets by fate, the largest occupancy, latencies and the hash of all that happened.
+// The result of a run: counts of packets by fate, the largest occupancy, latencies and the hash of the run.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The hash of every packet's time and fate: equal hashes, equal runs.
+// The hash of every packet's time and fate: runs with equal hashes are equal.
 #pragma once
 
 #include <bit>

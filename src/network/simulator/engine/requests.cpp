@@ -1,4 +1,4 @@
-// What is asked for: supervisors assign events to filter nodes, and nodes ask the readouts for the fragments, one after the other.
+// Requests: supervisors assign events to filter nodes, and nodes request the fragments from the readouts, one after the other.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void SimulationEngine<kTrain>::run_supervisors() {
 template <bool kTrain>
 void SimulationEngine<kTrain>::assign(std::uint32_t rack, Picoseconds time, std::uint32_t node, std::uint64_t bytes) {
   const std::uint32_t number = rack * nodes_per_rack_ + node;
-  time = std::max(time, begin_);  // after a long step a node may have finished before
+  time = std::max(time, begin_);  // after a long step a node may have finished earlier
   const Event event{bytes, time, readouts_count_, number, false};
   std::uint32_t slot = 0;
   if (free_events_.empty()) {
@@ -37,7 +37,7 @@ void SimulationEngine<kTrain>::assign(std::uint32_t rack, Picoseconds time, std:
   if (one.request_time == kNever) plan_request(number, time);
 }
 
-/// The node may ask from that time on, if its credits allow.
+/// The node may send requests from that time on, if its credits allow.
 template <bool kTrain>
 void SimulationEngine<kTrain>::plan_request(std::uint32_t number, Picoseconds earliest) {
   Node& node = nodes_[number];
@@ -69,7 +69,7 @@ void SimulationEngine<kTrain>::send_requests(std::uint32_t number) {
   plan_request(number, now);
 }
 
-/// What the nodes ask for in a long step.
+/// The requests of the nodes in a long step.
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_requests() {
   request_head_.visit_before(end_, [&](std::uint32_t number) {
@@ -79,14 +79,14 @@ void SimulationEngine<kTrain>::run_requests() {
   });
 }
 
-/// As send_requests(), but straight into the readouts' tasks.
+/// Like send_requests(), but directly into the readouts' tasks.
 template <bool kTrain>
 void SimulationEngine<kTrain>::ask_in_long_step(std::uint32_t number) {
   Node& node = nodes_[number];
   const Picoseconds now = node.request_time;
   Pending& pending = node.pending.front();
   const std::uint32_t flow = number * readouts_count_ + pending.next_readout;
-  if (receiving_[flow].receiver.deadline() != kNever) {  // an acknowledgement goes along
+  if (receiving_[flow].receiver.deadline() != kNever) {  // the request carries an acknowledgement
     send_requests(number);
     return;
   }

@@ -1,4 +1,4 @@
-// Makes the network of a scenario, idle, with connections that are open; and says how long trains may be in it.
+// Makes the idle network of a scenario, with open connections; computes the longest allowed train.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
       receiver_timers_(flows_.size()) {
   const std::uint32_t smallest = sizes_.header;
   way_back_ = propagation_ + card_link_.of(smallest) + uplink_link_.of(smallest);
-  // A step longer than a millisecond gains nothing, and times within it fit into 32 bits beside an index.
+  // Steps longer than a millisecond gain nothing; within a millisecond a time fits into 32 bits beside an index.
   step_ = std::min<Picoseconds>(way_back_ + node_link_.of(smallest), 1'000'000'000);
   card_full_ = card_link_.of(sizes_.segment + sizes_.header);
   uplink_full_ = uplink_link_.of(sizes_.segment + sizes_.header);
@@ -66,7 +66,7 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
   const std::uint64_t fragment = scenario.traffic.event_bytes / readouts_count_ / sizes_.segment + 1;
   const auto used_window = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * fragment, tcp_.window_limit));
   const std::uint32_t window = scenario.tcp.warm ? std::max(used_window, tcp_.initial_window) : tcp_.initial_window;
-  // Connections are made in an empty network, before the first event.
+  // Connections are opened in an empty network, before the first event.
   const Picoseconds handshake = 2 * (way_back_ + node_link_.of(smallest));
   for (Flow& flow : flows_) {
     if (tcp_.control != CongestionControl::none) flow.sender.start(tcp_, window, handshake);
@@ -91,9 +91,9 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
   }
 }
 
-/// Trains are taken for what has arrived with their last bit. Shorter ones where that would be seen: it delays an event by as long as a
-/// train takes longer on a card than on an uplink; where the cards together do not fill the uplink, by what comes at once at the end; and
-/// where an uplink is several links, by what each of them has of a train that is not yet there as a whole.
+/// A train counts as arrived with its last bit. Trains are shorter where that would be visible. It delays an event by the extra time of a
+/// train on a card compared with an uplink; if the cards together do not fill the uplink, by the packets that arrive at once at the end;
+/// and if an uplink has several links, by the parts of trains that are still incomplete on each link.
 template <bool kTrain>
 std::uint32_t SimulationEngine<kTrain>::largest_train(std::uint64_t packets) const {
   constexpr double kSeen = 0.002;

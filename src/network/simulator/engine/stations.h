@@ -1,4 +1,4 @@
-// What packets pass: readouts with their cards, uplinks, racks with their switches, filter nodes; and the events that are under way.
+// The stations of packets: readouts with their cards, uplinks, racks with their switches, filter nodes; and the events under way.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rodeo::network {
 
-/// Segments that wait for a readout's card.
+/// Segments waiting for a readout's card.
 struct CardRun {
   Picoseconds departure;  ///< of the first segment's last bit; of the last segment's if they go as a train
   std::uint32_t flow;
@@ -63,7 +63,7 @@ struct Rack {
   Picoseconds reported = 0;
 };
 
-/// An event whose fragments a node still has to ask for.
+/// An event of which a node still has to request fragments.
 struct Pending {
   Picoseconds time;
   std::uint32_t event;
@@ -72,16 +72,16 @@ struct Pending {
 
 /// A filter node.
 struct Node {
-  Ring<Pending> pending;  ///< events that still ask some readouts
+  Ring<Pending> pending;  ///< events with requests still to send
   Ring<Returning> back;
   Ring<Acknowledgement> blocks;
   Picoseconds card_free = 0;
   Picoseconds request_time = kNever;
   Picoseconds request_earliest = 0;
   Picoseconds service_free = 0;
-  std::uint32_t outstanding = 0;  ///< fragments asked for
+  std::uint32_t outstanding = 0;  ///< fragments requested and not received
   std::uint64_t hash = 0;
-  std::uint64_t in_network = 0;  ///< bytes (cells) on their way to it, where trains must know
+  std::uint64_t in_network = 0;  ///< bytes (cells) under way to it, if trains need them
   Random processing;
 };
 
@@ -91,7 +91,7 @@ struct Event {
   std::uint32_t remaining;
   std::uint32_t node;
   bool lost;
-  Picoseconds begun = 0;  ///< with trains: when its first one began to leave the switch
+  Picoseconds begun = 0;  ///< with trains: when the first one began to leave the switch
 };
 
 }  // namespace rodeo::network

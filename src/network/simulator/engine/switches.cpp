@@ -1,4 +1,4 @@
-// The switch of each rack: what the uplinks bring is offered to its memory, and kept or dropped.
+// The switch of each rack: offers packets of the uplinks to its memory, which keeps or drops them.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ void SimulationEngine<kTrain>::into_switch(std::uint32_t rack, std::uint32_t inp
   bool split = false;
   offer(rack, input, item.time, item.word, item.count(), split);
   if (!split) return;
-  // Part of the train may not fit: its packets one by one, as they come.
+  // Part of the train may not fit: offer its packets one by one, as they arrive.
   const std::uint32_t flow = item.word.flow();
   const std::uint32_t number = item.word.number_near(receiving_[flow].receiver.next());
   const std::uint32_t last = item.word.last_payload();
@@ -78,7 +78,7 @@ void SimulationEngine<kTrain>::offer(std::uint32_t rack_number, std::uint32_t in
   }
 }
 
-/// All intervals that end by then.
+/// Reports all intervals that end by then.
 template <bool kTrain>
 void SimulationEngine<kTrain>::report_occupancy(std::uint32_t number, Picoseconds until) {
   Rack& rack = racks_[number];

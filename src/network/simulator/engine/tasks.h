@@ -1,4 +1,4 @@
-// What has to be done within a step in order of time, whatever queue it came from.
+// Work of one step, sorted by time, from all queues.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace rodeo::network {
 
-/// Of a readout.
+/// A task of a readout.
 struct Task {
   enum class Kind : std::uint8_t { returning, answer, timer, request };
 
   Picoseconds time;
   Kind kind;
   std::uint32_t flow;
-  std::uint32_t what;  ///< answer, request: the event; returning: its place among what has returned
+  std::uint32_t what;  ///< answer, request: the event; returning: its index in the list of returned packets
   bool operator<(const Task& other) const {
     if (time != other.time) return time < other.time;
     if (kind != other.kind) return kind < other.kind;
@@ -24,13 +24,13 @@ struct Task {
   }
 };
 
-/// What has come back to a readout, with the selective acknowledgements in it.
+/// A packet that came back to a readout, with its selective acknowledgements.
 struct Returned {
   Returning one;
   Acknowledgement blocks;
 };
 
-/// Of a filter node: an acknowledgement that was held back.
+/// A task of a filter node: a delayed acknowledgement.
 struct DelayedAck {
   Picoseconds time;
   std::uint32_t flow;
