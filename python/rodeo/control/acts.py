@@ -1,4 +1,4 @@
-"""One command at a time: the act that is under way, what it waits for, and who may end it before it is done."""
+"""One command at a time: the current act, what it waits for, and which commands may interrupt it."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from rodeo.control.refused import Refused
 
 
 async def cancelled(tasks):
-    """Cancels tasks and waits until they have ended. It is said until it is heard: a time-out that ends in the same moment as what it was for swallows it."""
+    """Cancels tasks and waits until they have ended. Repeats cancel(): a cancellation that coincides with a time-out is lost."""
     left = set(tasks)
     while left:
         for each in left:
@@ -17,7 +17,7 @@ async def cancelled(tasks):
 
 
 class Overtaken(Exception):
-    """Another command has taken the place of this one (`by`): thrown where an act waits, never between two things that belong together."""
+    """Another command (`by`) has interrupted this one. Raised only where an act waits, never between two steps that belong together."""
 
     def __init__(self, by):
         super().__init__(by)
@@ -26,7 +26,7 @@ class Overtaken(Exception):
 
 @dataclass
 class Act:
-    """A command that is being carried out. Seconds are of the monotonic clock, the display's time is UTC."""
+    """A command in progress. Times in seconds are of the monotonic clock; `began_ns` is UTC, for the display."""
 
     name: str
     actor: str
@@ -39,17 +39,17 @@ class Act:
     overtaken_by: str | None = None
     left_for: str | None = None
     ends: asyncio.Event = field(default_factory=asyncio.Event)
-    sealed: bool = False  # what it does now is done to its end, whoever asks
+    sealed: bool = False  # no command can interrupt the current step
 
     def overdue(self, now_s):
-        """Past its limit: nothing is killed for that, but everybody sees what it waits for."""
+        """Whether the act is past its limit. Nothing is killed then; displays show what the act waits for."""
         return now_s - self.began_s > self.limit_s
 
     def left_s(self, now_s):
         return max(0.0, self.began_s + self.limit_s - now_s)
 
     def check(self):
-        """Called wherever the act may be left. Thrown once: what is done on the way out is not left again for the same command."""
+        """Called wherever the act may be interrupted. Raises once for each command, so that this command does not interrupt the clean-up too."""
         if self.overtaken_by and self.overtaken_by != self.left_for and not self.sealed:
             self.left_for = self.overtaken_by
             raise Overtaken(self.overtaken_by)
@@ -59,7 +59,7 @@ class Act:
 
 
 class Acts:
-    """The place for one act. Of the controller's loop; `changed` is called when an act begins, waits for something else, or ends."""
+    """Runs one act at a time, in the controller's loop. `changed` is called when an act begins, waits for something else, or ends."""
 
     def __init__(self, changed):
         self.changed = changed
@@ -67,22 +67,22 @@ class Acts:
         self._tasks = set()
 
     def refusal(self, name):
-        """Why a command cannot begin now, or None: another one is under way that it may not overtake."""
+        """Why a command cannot begin now: another act is in progress, and the command may not overtake it. None if it can begin."""
         act = self.now
         if act is None or name in act.may_be_overtaken_by and act.overtaken_by in (None, name):
             return None
         return f"{act.name} by {act.actor} is under way" + (f": it waits for {', '.join(act.waiting_for[:3])}" if act.waiting_for else "")
 
     async def do(self, name, actor, limit_s, body, *, may_be_overtaken_by=()):
-        """Runs `body(act)` as the one act and returns its result. It goes on to its end if the caller goes away.
-        Refused(control.busy) while another one is under way, unless that may be overtaken by this one: then it is waited for first."""
+        """Runs `body(act)` as the only act and returns its result. The act continues if the caller is cancelled.
+        Refused(control.busy) while another act is in progress, unless this one may overtake it: then this one first waits for its end."""
         if refusal := self.refusal(name):
             raise Refused("control.busy", refusal, "wait until it is done; the page and `rodeo control status` say what it waits for")
         before = self.now
         act = Act(name, actor, limit_s, time.monotonic(), time.time_ns(), may_be_overtaken_by)
         if before is not None:
             before.overtaken_by = name
-        # The place is taken before anything is awaited: of two commands at once, one finds the other.
+        # Set before the first await, so that a second command sees this one.
         self.now = act
         task = asyncio.ensure_future(self._run(act, body, before))
         self._tasks.add(task)
@@ -97,7 +97,7 @@ class Acts:
                 await before.ends.wait()
                 act.waiting_for = []
                 act.check()
-            act.began_s = time.monotonic()  # its limits are its own, not those of what it waited for
+            act.began_s = time.monotonic()  # the limit does not include the wait for the act before
             return await body(act)
         except Overtaken as overtaken:
             raise Refused("control.overtaken", f"{act.name} was not done to its end: {overtaken.by} took its place", "") from None
@@ -110,13 +110,13 @@ class Acts:
     def _done(self, task):
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever asked may be gone
+            task.exception()  # marks the exception as retrieved: the caller may be gone
 
     async def leave(self):
-        """The room ends: what is under way is left where it is."""
+        """Called when the room ends: cancels the current act."""
         await cancelled(self._tasks)
 
     async def finished(self):
-        """Waits until nothing is under way."""
+        """Waits until no act is in progress."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))

@@ -1,4 +1,4 @@
-"""What a controller finds when it begins: hosts, the database, processes that live on, and the run that is open. It takes them as they are."""
+"""A controller that begins adopts the state that it finds: hosts, the database, processes that still run, and the open run."""
 
 import logging
 import time
@@ -19,8 +19,8 @@ def database_of(system):
 
 
 async def adopt(c):
-    """Remembered facts, the open row, the processes that live. Whether all of this belongs together is derived from it, as at any other moment:
-    what does not is ERROR \"foreign\", and nothing is done to it."""
+    """Takes over remembered facts, the open row and the running processes. derive() judges, as always, whether they belong together:
+    if not, the state is ERROR \"foreign\", and the controller leaves them alone."""
     c.memory = looks.Memory.from_json(await _recalled(c, "memory"), time.monotonic())
     await _adopt_run(c)
     launched = await _recalled(c, "launched")
@@ -31,7 +31,7 @@ async def adopt(c):
     processes = launched.get("processes") if isinstance(launched.get("processes"), dict) else {}
     for each in c.observer.members.values():
         known = processes.get(each.name)
-        if each.alive is not False and isinstance(known, dict):  # None: its host is silent, and it may be seen later
+        if each.alive is not False and isinstance(known, dict):  # None: its host does not answer yet
             each.writers = [one for one in known.get("writers") or [] if isinstance(one, str)]
             each.settings = [one for one in known.get("settings") or [] if isinstance(one, str)]
             each.remembered = known.get("pid"), known.get("sha256") if isinstance(known.get("sha256"), str) else None
@@ -58,7 +58,7 @@ async def _recalled(c, key):
 
 
 async def _adopt_run(c):
-    """The open row says that there is a run; what was remembered of it says the rest."""
+    """An open row means that a run is open; the remembered run has the details."""
     rows = [row for row in await c.writer.open_runs() if row.get("system") in (None, c.system.name)]
     kept = OpenRun.from_json(await _recalled(c, "run"))
     if not rows:

@@ -1,7 +1,7 @@
 """The agent: one process per system and host that starts the system's processes, keeps their logs and exits, and relays their control sockets.
 
-It outlives the controller, and the processes outlive it: it ends none that nobody asked it to end, unless it was started to (`--end-after`, as the
-demo does). With nobody connected and nothing to run it ends by itself. Protocol: docs/protocols/agent.md."""
+It outlives the controller, and the processes outlive it: it ends a process only on request, or after `--end-after` (as in the
+demo). Without connections and processes it ends by itself. Protocol: docs/protocols/agent.md."""
 
 import argparse
 import asyncio
@@ -28,20 +28,20 @@ from rodeo.signals import heard
 LOG = logging.getLogger("rodeo.agent")
 VERSION = 1
 SOCKET = ".agent"
-LONGEST_REQUEST = 4 * 1024 * 1024  # bytes of a line
+LONGEST_REQUEST = 4 * 1024 * 1024  # bytes of a request line
 MOST_CONNECTIONS = 32
-MOST_REQUESTS = 64  # of a connection, under way; it is not read on before one of them is answered
+MOST_REQUESTS = 64  # in progress for one connection; reading then pauses until one is answered
 LONGEST_READ = 16 * 1024 * 1024
 LONGEST_ASK_S = 600.0
 LONGEST_READ_OF_LOGS = 64 * 1024 * 1024
 LEASH_S = 60.0
 TICK_S = 1.0
 LEAVING_TICK_S = 0.1
-GRACE_S = 5.0  # between TERM and KILL, of what is ended because nobody has come back
+GRACE_S = 5.0  # between TERM and KILL, for processes ended by --end-after
 
 
 class Agent:
-    """Of one loop; `children` are the processes."""
+    """Used by one event loop; `children` are the processes."""
 
     def __init__(self, system, host, directory, leash_s=LEASH_S, end_after_s=None, to_the_end=False):
         self.system, self.host, self.leash_s, self.end_after_s, self.to_the_end = system, host, leash_s, end_after_s, to_the_end
@@ -53,9 +53,9 @@ class Agent:
         self._hashing = asyncio.Lock()
 
     async def tick(self):
-        """Once a second: logs stay small, and a leash that is over is noticed."""
+        """Called once a second: bounds the logs, and ends the agent after its leash."""
         logs = self.children.logs_of()
-        await asyncio.to_thread(bound_all, [*logs, *(str(Path(log).with_suffix(".jsonl")) for log in logs)])  # programs bound theirs no better than they like
+        await asyncio.to_thread(bound_all, [*logs, *(str(Path(log).with_suffix(".jsonl")) for log in logs)])  # programs may not bound their own logs
         self.children.note_lengths()
         if self.leaving and not self.children.running():
             self.ended.set()
@@ -64,20 +64,20 @@ class Agent:
             self._alone_since = time.monotonic()
         elif not self.children.running():
             if alone_s > self.leash_s:
-                LOG.info("nobody is connected and nothing runs")
+                LOG.info("no connection and no process: the agent ends")
                 self.ended.set()
         elif self.end_after_s is None:
             self._alone_since = time.monotonic()
         elif alone_s > self.end_after_s:
-            LOG.warning("nobody has been connected for %g s: what runs is ended", self.end_after_s)
+            LOG.warning("no connection for %g s: all processes are ended", self.end_after_s)
             await asyncio.gather(*(self.children.end(child.name, GRACE_S) for child in self.children.list() if child.state == "running" or child.left))
             self.ended.set()
 
     def terminated(self):
-        """SIGTERM or SIGINT. In a job, whose end is the agent's, it asks all that runs to end, and stays until it has."""
+        """SIGTERM or SIGINT. With --to-the-end the agent asks all processes to end, and stays until they have."""
         if self.to_the_end and not self.leaving and self.children.running():
             self.leaving = True
-            LOG.warning("the job ends: what runs is asked to end")
+            LOG.warning("the job ends: all processes are asked to end")
             self.children.ask_to_end()
         elif not self.leaving:
             self.ended.set()
@@ -100,7 +100,7 @@ class Agent:
             pass
         finally:
             self._connections.discard(writer)
-            writer.close()  # requests under way are worked off: an end that was asked for happens
+            writer.close()  # requests in progress continue: a requested end happens
 
     async def _answer(self, line, writer):
         number = None
@@ -114,7 +114,7 @@ class Agent:
             answer = {"id": number, **refused.as_json()}
         except (ValueError, RecursionError):
             answer = {"id": number, **Refused("config.bad_json", "the line is no JSON object", "").as_json()}
-        except Exception as error:  # whatever a line holds, the agent goes on
+        except Exception as error:  # no request may end the agent
             LOG.exception("a request")
             answer = {"id": number, **Refused("control.internal", f"{type(error).__name__}: {error}", "").as_json()}
         with contextlib.suppress(OSError):
@@ -138,7 +138,7 @@ class Agent:
         return {"version": VERSION, "system": self.system, "host": self.host, "pid": os.getpid(), "node": os.uname().nodename, "directory": str(self.children.directory), "time_ns": time.time_ns()}
 
     async def do_health(self, temperatures=True):
-        """Its clock is read last: what takes long comes before."""
+        """Reads the clock last: the sensors may take long."""
         found = await asyncio.to_thread(sensors.temperatures) if temperatures else None
         return {"temperatures": found, "time_ns": time.time_ns()}
 
@@ -166,7 +166,7 @@ class Agent:
         return await asyncio.to_thread(agent_logs.tail, self.children.child(name).log, int(lines), str(search))
 
     async def do_records(self, names, wanted):
-        """Of processes that are not known here there are none."""
+        """Unknown processes have no records."""
         wanted, logs = records.Wanted.from_json(wanted), {}
         for name in dict.fromkeys(str(name) for name in names[:4096]):
             with contextlib.suppress(Refused):
@@ -184,14 +184,14 @@ class Agent:
         return found
 
     async def do_sha256(self, paths):
-        async with self._hashing:  # one file at a time: the disk is the limit
+        async with self._hashing:  # one file at a time: the disk limits the speed
             return {path: found for path in paths if (found := await asyncio.to_thread(sha256_of, path)) is not None}
 
     async def do_read(self, path, most):
         return await asyncio.to_thread(end_of, str(path), min(max(int(most), 0), LONGEST_READ))
 
     async def do_leave(self):
-        """Ends the agent, if nothing runs."""
+        """Ends the agent if no process runs."""
         running = [child.name for child in self.children.list() if child.state == "running" or child.left]
         if running:
             raise Refused("control.runs", f"the agent stays: {', '.join(running[:5])} run{'s' if len(running) == 1 else ''}", "")
@@ -199,7 +199,7 @@ class Agent:
 
 
 def bound_all(paths):
-    """Blocks while one is copied."""
+    """Bounds all logs. Blocks while it copies one."""
     for path in paths:
         agent_logs.bound(path)
 
@@ -210,11 +210,11 @@ def socket_of(system, host):
 
 
 def regular(path):
-    """A file, open to be read. OSError, also for what is no file: a pipe would block, a device never end."""
+    """Opens a regular file to read. OSError, also for other kinds: a pipe would block, a device never end."""
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, "it is no file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return file
 
 
@@ -238,20 +238,20 @@ def end_of(path, most):
 
 
 def directory_held(directory):
-    """The open lock file of what an agent keeps, or None: another one has it, in another runtime directory."""
+    """The locked file of an agent's directory, or None: an agent in another runtime directory holds the lock."""
     file = open(directory / "agent.lock", "ab")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
         return None
-    except OSError as error:  # a file system without such locks: the socket's lock has to do
+    except OSError as error:  # the file system has no such locks: the socket's lock must suffice
         LOG.warning("%s cannot be locked: %s", file.name, error.strerror)
     return file
 
 
 async def serve(agent, socket_path):
-    """Serves until the agent ends. The lock of the socket is held by the caller."""
+    """Serves until the agent ends. The caller holds the lock of the socket."""
     with contextlib.suppress(FileNotFoundError):
         socket_path.unlink()
     agent.children.open()
@@ -266,32 +266,32 @@ async def serve(agent, socket_path):
     while not agent.ended.is_set():
         try:
             await agent.tick()
-        except Exception:  # whatever it is, processes stay watched
+        except Exception:  # no error may end the watch over the processes
             LOG.exception("a look")
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(agent.ended.wait(), LEAVING_TICK_S if agent.leaving else TICK_S)
     server.close()
-    await asyncio.sleep(0)  # answers under way have been written
+    await asyncio.sleep(0)  # lets answers in progress be written
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m rodeo.control.agent", description=__doc__)
     parser.add_argument("--system", required=True, help="name of the system")
-    parser.add_argument("--host", default="local", help="what the system file calls this host")
-    parser.add_argument("--directory", required=True, help="where it keeps logs, exits and what it has launched")
+    parser.add_argument("--host", default="local", help="the name of this host in the system file")
+    parser.add_argument("--directory", required=True, help="the directory for logs, exits and the list of launched processes")
     parser.add_argument("--leash", type=float, default=LEASH_S, help="ends after so many seconds without a connection and without a process")
-    parser.add_argument("--end-after", type=float, help="ends what runs, and itself, after so many seconds without a connection; left out: never")
-    parser.add_argument("--to-the-end", action="store_true", help="on SIGTERM asks what runs to end, and stays until it has: of a job, which ends with its agent")
+    parser.add_argument("--end-after", type=float, help="ends all processes and itself after so many seconds without a connection; default: never")
+    parser.add_argument("--to-the-end", action="store_true", help="on SIGTERM asks all processes to end, and waits for them: for a job that ends with its agent")
     options = parser.parse_args(argv)
     modes.take_from_environment()
-    signal.signal(signal.SIGHUP, lambda *_: None)  # to ignore it would be handed on to all that is launched
+    signal.signal(signal.SIGHUP, lambda *_: None)  # not SIG_IGN: launched processes would inherit it
     directory = Path(options.directory).absolute()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         path = socket_of(options.system, options.host)
         own = directory_held(directory)
         if own is None:
-            raise Refused("control.agent_runs", f"an agent runs already that keeps {directory}: in another RODEO_RUNTIME_DIR?", "")
+            raise Refused("control.agent_runs", f"another agent already uses {directory}: with another RODEO_RUNTIME_DIR?", "")
         lock = place.hold(path)
         if lock is None:
             raise Refused("control.agent_runs", f"an agent of {options.system} runs on this host already", "")

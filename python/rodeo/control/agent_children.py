@@ -1,8 +1,8 @@
-"""The processes of an agent: started, watched to their end, ended on request, and found again by the next agent if this one is killed.
+"""The processes of an agent: it starts them, watches them, ends them on request. If it is killed, the next agent finds them.
 
-    launch() ─► running ──the kernel says that it has ended──► exited ──forget()──► not known
+    launch() ─► running ──the kernel reports its end──► exited ──forget()──► not known
                    ▲
-    adopt() ───────┘  of a state file, or of the mark in a process's environment: its end is seen, but nobody can say how it ended
+    adopt() ───────┘  from the state file, or by the mark in a process's environment: the agent sees its end, but not its exit status
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.agent")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-KILLED_S = 10.0  # after KILL a process is gone by then, but for one that hangs in the kernel
+KILLED_S = 10.0  # after KILL a process ends within this time, unless it hangs in the kernel
 LOOK_S = 0.05
 LONGEST_GRACE_S = 3600.0
 KEPT = ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag", "exited", "exit_status", "signal", "core", "cpu_seconds")
 
 
 def log_environment(log, name):
-    """What tells a process where its lines of JSON go: beside its log, under its name."""
+    """Environment that makes a process write its JSON lines beside its log, under its name."""
     return {"RODEO_LOG_JSON": str(log.with_suffix(".jsonl").absolute()), "RODEO_LOG_PROCESS": name}
 
 
 class Child:
-    """One process, running or ended. `popen` is None if another agent has started it."""
+    """One process, running or ended. `popen` is None if another agent started it."""
 
     def __init__(self, name, pid, start_ticks, started_ns, directory, log, socket="", tag=None, popen=None):
         self.name, self.pid, self.start_ticks, self.started_ns = name, pid, start_ticks, started_ns
@@ -47,7 +47,7 @@ class Child:
         return {key: getattr(self, key) for key in KEPT}
 
     def seen(self):
-        """The process in the kernel, or None: it has ended, also if another one has its pid now."""
+        """The process in the kernel. None if it has ended, also if another process has its pid now."""
         found = kernel.seen(self.pid)
         return found if found is not None and found.start_ticks == self.start_ticks else None
 
@@ -62,21 +62,21 @@ class Child:
 
 
 class Children:
-    """Of one loop. `changed()` is called after every begin and end."""
+    """Used by one event loop."""
 
     def __init__(self, system, host, directory):
-        # Two systems of one name are told apart by their runtime directory, as their sockets are.
+        # The runtime directory distinguishes two systems of one name, as for sockets.
         self.mark, self.directory = f"{place.runtime_directory()}:{system}@{host}/", Path(directory)
         self.logs, self.state_file = self.directory / "logs", self.directory / "agent.json"
-        self.own_environment = {"RODEO_RUNTIME_DIR": str(place.runtime_directory())}  # where it is asked is where it has to listen
+        self.own_environment = {"RODEO_RUNTIME_DIR": str(place.runtime_directory())}  # it must listen where the agent asks
         self.known = {}
-        self.marks = {}  # log -> Marks: when its lines were written
-        self.hidden = {}  # pid of an orphan that has taken the mark from its environment -> (start ticks, name of the process it is counted to)
+        self.marks = {}  # log -> Marks: the times of its lines
+        self.hidden = {}  # pid of an orphan that removed the mark from its environment -> (start ticks, name of the process that owns it)
 
     # Begin
 
     def open(self):
-        """Takes over what an agent before this one has left."""
+        """Takes over the processes of an earlier agent."""
         self.logs.mkdir(parents=True, exist_ok=True)
         for one in self._remembered():
             child = Child(**{key: one[key] for key in ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag")})
@@ -94,14 +94,14 @@ class Children:
         try:
             stored = json.loads(self.state_file.read_text())
             if stored.get("boot") != kernel.boot_id():
-                LOG.info("the machine has been started since, or it was another one: what ran has ended")
+                LOG.info("the machine was restarted, or is another one: earlier processes have ended")
                 for one in stored["processes"]:
                     one["exited"] = True
             return [one for one in stored["processes"] if isinstance(one["pid"], int) and NAME.fullmatch(one["name"]) and all(key in one for key in KEPT)]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            LOG.warning("%s cannot be read: processes are found by their environment", self.state_file)
+            LOG.warning("%s cannot be read: processes are searched by their environment", self.state_file)
             return []
 
     def _adopt(self, child):
@@ -112,11 +112,11 @@ class Children:
         if child.pidfd is None or child.seen() is None:
             self._ended(child, None)
             return
-        LOG.info("%s (pid %d) goes on: it was started by an agent before this one", child.name, child.pid)
+        LOG.info("%s (pid %d) still runs: an earlier agent started it", child.name, child.pid)
         asyncio.get_running_loop().add_reader(child.pidfd, self._ended, child, None)
 
     def _adopt_marked(self):
-        """An agent that was killed between a launch and its note of it: what leads a session with our mark is the process."""
+        """Adopts processes that an agent launched and, killed at once, did not note: they lead a session and have our mark."""
         for name, pid in kernel.sessions_with(MARK, self.mark):
             child = self.known.get(name)
             if NAME.fullmatch(name) and (child is None or (child.exited and child.pid != pid and pid not in child.left)):
@@ -128,14 +128,14 @@ class Children:
                 self._adopt(child)
 
     def launch(self, spec):
-        """Starts what a LaunchSpec (as JSON) says. Refused: control.launched, control.launch, control.argument."""
+        """Starts the process of a LaunchSpec (as JSON). Refused: control.launched, control.launch, control.argument."""
         name, argv, environment = spec.get("name"), spec.get("argv"), spec.get("environment")
         if not (isinstance(name, str) and NAME.fullmatch(name)):
             raise Refused("control.argument", f"`{name}` cannot be the name of a process", "letters, digits, dots, - and _, at most 64")
         if not (isinstance(argv, list) and argv and all(isinstance(word, str) for word in argv)):
-            raise Refused("control.argument", f"{name}: argv is no list of words", "")
+            raise Refused("control.argument", f"{name}: argv is not a list of words", "")
         if not (isinstance(environment, dict) and all(isinstance(value, str) for value in environment.values())):
-            raise Refused("control.argument", f"{name}: environment is no object of texts", "")
+            raise Refused("control.argument", f"{name}: environment is not an object of texts", "")
         before = self.known.get(name)
         if before is not None and not before.exited:
             raise Refused("control.launched", f"{name} runs already, as process {before.pid}", "")
@@ -151,7 +151,7 @@ class Children:
             popen = subprocess.Popen(argv, cwd=directory, env={**environment, **self.own_environment, **log_environment(log, name), MARK: self.mark + name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                      start_new_session=True)
         except (OSError, ValueError) as error:
-            raise Refused("control.launch", f"{name} cannot be started: {argv[0]}: {getattr(error, 'strerror', None) or error}", "see that the command is there and may be run") from None
+            raise Refused("control.launch", f"{name} cannot be started: {argv[0]}: {getattr(error, 'strerror', None) or error}", "check that the command exists and is executable") from None
         finally:
             os.close(out)
         with contextlib.suppress(OSError, ValueError):
@@ -167,7 +167,7 @@ class Children:
     # End
 
     def _reap(self):
-        """Of all children, those that others left to us too."""
+        """Reaps all children, also inherited orphans."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -180,7 +180,7 @@ class Children:
                     self._ended(child, status)
 
     def _ended(self, child, status):
-        """`status` as the kernel gives it; None if nobody can say."""
+        """`status` as from waitpid(); None if unknown."""
         if child.exited:
             return
         if child.pidfd is not None:
@@ -199,13 +199,13 @@ class Children:
                 child.exit_status = os.WEXITSTATUS(status)
         child.left = self._left(child)
         LOG.info("%s (pid %d) has ended: %s%s", child.name, child.pid,
-                 f"signal {child.signal}" if child.signal else "nobody saw how" if child.exit_status is None else f"exit status {child.exit_status}",
-                 f"; what it started goes on: {child.left}" if child.left else "")
+                 f"signal {child.signal}" if child.signal else "exit status unknown" if child.exit_status is None else f"exit status {child.exit_status}",
+                 f"; its children still run: {child.left}" if child.left else "")
         self._remember()
 
     def _left(self, child):
-        """Pids of what it has started and that runs. An orphan without the mark is counted to the process that led its session, else to the one
-        that ended before it was seen."""
+        """Pids of its running descendants. An orphan without the mark belongs to the leader of its session, else to the process that ended
+        before the agent saw the orphan."""
         for pid in kernel.children():
             found = kernel.seen(pid)
             if found is None or any(pid == each.pid for each in self.known.values()) or kernel.variable_of(pid, MARK):
@@ -229,7 +229,7 @@ class Children:
         if child.exited or child.seen() is None:
             raise Refused("control.not_launched", f"{name} has ended", "")
         if number not in signal.valid_signals():
-            raise Refused("control.argument", f"{number} is no signal", "")
+            raise Refused("control.argument", f"{number} is not a signal", "")
         with contextlib.suppress(ProcessLookupError):
             os.kill(child.pid, number)
 
@@ -238,14 +238,14 @@ class Children:
         return found is not None and (kernel.variable_of(pid, MARK) == self.mark + child.name or self.hidden.get(pid, (0,))[0] == found.start_ticks)
 
     def ask_to_end(self):
-        """TERM to all that runs, and to what it has left."""
+        """Sends TERM to all running processes and to their left descendants."""
         for child in self.known.values():
             for pid in [*self._left(child), *([] if child.exited else [child.pid])]:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGTERM)
 
     async def end(self, name, grace_s):
-        """TERM to it and all that it has started, after `grace_s` KILL. Returns what is there all the same: pids."""
+        """Sends TERM to the process and its descendants, after `grace_s` KILL. Returns the pids that still exist."""
         child = self.child(name)
         for number, patience_s in ((signal.SIGTERM, min(max(grace_s, 0.0), LONGEST_GRACE_S)), (signal.SIGKILL, KILLED_S)):
             pids = self._left(child)
@@ -254,7 +254,7 @@ class Children:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
-                    os.kill(pid, signal.SIGCONT)  # one that is stopped hears nothing else
+                    os.kill(pid, signal.SIGCONT)  # a stopped process handles no other signal
             until = time.monotonic() + patience_s
             while time.monotonic() < until and (not child.exited or any(kernel.seen(pid) for pid in pids if pid != child.pid)):
                 await asyncio.sleep(LOOK_S)
@@ -264,7 +264,7 @@ class Children:
         return child.left if child.exited else [child.pid]
 
     def forget(self, name):
-        """Nothing is known of it any more, if it was known. Refused(control.runs) if it, or something that it started, runs."""
+        """Forgets an ended process, if it is known. Refused(control.runs) if it or one of its descendants runs."""
         child = self.known.get(name)
         if child is None:
             return
@@ -272,7 +272,7 @@ class Children:
             raise Refused("control.runs", f"{name} runs, as process {child.pid}", "")
         child.left = self._left(child)
         if child.left:
-            raise Refused("control.runs", f"what {name} started goes on without it: process {', '.join(map(str, child.left))}", "rodeo control abort ends it")
+            raise Refused("control.runs", f"{name} has ended, but processes that it started still run: {', '.join(map(str, child.left))}", "rodeo control abort ends it")
         del self.known[name]
         self._remember()
 
@@ -290,11 +290,11 @@ class Children:
         return any(not child.exited or child.left for child in self.known.values())
 
     def logs_of(self):
-        """What may grow: logs of processes, and the agent's own."""
+        """The logs of all processes, and the agent's own."""
         return [*(child.log for child in self.known.values()), str(self.directory / "agent.log")]
 
     def note_lengths(self):
-        """When what was written; for lines that do not say it themselves."""
+        """Notes the length of each log with the time, to date lines without a time."""
         now_ns = time.time_ns()
         for log in self.logs_of():
             self._note_length(log, now_ns)
@@ -308,11 +308,11 @@ class Children:
         if name == "agent" and name not in self.known:
             return str(self.directory / "agent.log")
         if name not in self.known and NAME.fullmatch(name) and (self.logs / f"{name}.jsonl").exists():
-            return str(self.logs / f"{name}.log")  # it has been forgotten, and what it said has not
+            return str(self.logs / f"{name}.log")  # a forgotten process keeps its log
         return self.child(name).log
 
     def _remember(self):
-        """So that the next agent finds what this one has launched. A disk that is full costs only that."""
+        """Writes the state file, so that the next agent finds the processes. If the disk is full, only this is lost."""
         part = self.state_file.with_suffix(".part")
         try:
             part.write_text(json.dumps({"boot": kernel.boot_id(), "processes": [child.as_json() for child in self.known.values()]}))

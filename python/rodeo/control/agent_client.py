@@ -1,4 +1,4 @@
-"""A host behind an agent: requests and answers over one connection, side by side, and the connection made again when it breaks."""
+"""A host behind an agent: concurrent requests over one connection, which is made again when it breaks."""
 
 import asyncio
 import contextlib
@@ -14,12 +14,12 @@ from rodeo.control.lines import LONGEST_ANSWER, answered
 from rodeo.control.refused import Refused
 
 HELLO_S = 10.0
-MOST_ATTEMPTS, ATTEMPT_S = 50, 0.1  # to reach the agent that follows one which has been told to end
-AGAIN_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # after so many failures in a row the next attempt waits so long; until then requests fail at once
+MOST_ATTEMPTS, ATTEMPT_S = 50, 0.1  # to reach the new agent after asking the old one to end
+AGAIN_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # wait before the next attempt after 1, 2, ... failures in a row; until then requests fail at once
 
 
 class AgentHost(Host):
-    """What a launcher adds is connect(): a way to the agent, which it may have to start. `patience` stretches time-outs on slow machines."""
+    """A launcher adds connect(): it connects to the agent, and starts one if needed. `patience` multiplies time-outs, for slow machines."""
 
     def __init__(self, name, launcher, patience=1.0):
         self.name, self.launcher, self.patience = name, launcher, patience
@@ -29,18 +29,18 @@ class AgentHost(Host):
 
     @abstractmethod
     async def connect(self):
-        """(reader, writer) of a connection to the agent, which is started if there is none. Refused, OSError."""
+        """(reader, writer) of a connection to the agent; starts the agent if needed. Refused, OSError."""
 
     async def open(self):
         await self.reached()
 
     async def reached(self):
-        """Returns with a connection. Those who wait share one attempt, which goes on when one of them gives up: a login may take longer than a look."""
+        """Returns when connected. All callers share one attempt. It continues when a caller gives up: a login may take longer than a look."""
         if self._writer is not None and self._opening is None:
             return
         if self._opening is None:
             if self._failed is not None and time.monotonic() < self._again_s:
-                raise type(self._failed)(self._failed.code, self._failed.what, self._failed.next)  # one object raised often would keep every place where it was
+                raise type(self._failed)(self._failed.code, self._failed.what, self._failed.next)  # a copy: the traceback of an object raised often would grow
             self._opening = asyncio.ensure_future(self._open())
             self._opening.add_done_callback(self._opened)
         await asyncio.shield(self._opening)
@@ -56,7 +56,7 @@ class AgentHost(Host):
             self._failures += 1
 
     def try_again(self):
-        """The next request makes an attempt, whatever the last one came to."""
+        """The next request makes an attempt at once."""
         self._failures, self._failed = 0, None
 
     async def _open(self):
@@ -64,7 +64,7 @@ class AgentHost(Host):
         if other is None:
             return
         await self._leave_other(other)
-        for attempt in range(MOST_ATTEMPTS, 0, -1):  # it ends, and the next one begins
+        for attempt in range(MOST_ATTEMPTS, 0, -1):  # the other agent ends, and ours begins
             await asyncio.sleep(ATTEMPT_S)
             try:
                 if await self._say_hello() is None:
@@ -73,10 +73,10 @@ class AgentHost(Host):
                 if attempt == 1:
                     raise
             await self._disconnect()
-        raise Refused("control.agent_runs", f"the agent of this system on {self.name} keeps {other}, and does not end", "")
+        raise Refused("control.agent_runs", f"the agent of this system on {self.name} uses {other}, and does not end", "")
 
     async def _say_hello(self):
-        """Connects. Returns the directory of an agent that keeps another one than this system's, else None. Refused: not connected."""
+        """Connects. Returns the agent's directory if it is not this system's, else None. Refused: not connected."""
         try:
             self._reader, self._writer = await self.connect()
         except OSError as error:
@@ -92,25 +92,25 @@ class AgentHost(Host):
         return self._other_directory(hello)
 
     def _other_directory(self, hello):
-        """The directory of an agent of this name that keeps another one than this system's, None if it is ours."""
+        """The agent's directory if it is not this system's, else None."""
         ours, theirs = getattr(self, "directory", None), hello.get("directory")
         if ours is None or not isinstance(theirs, str) or os.path.realpath(theirs) == os.path.realpath(ours):
             return None
         return theirs
 
     async def _leave_other(self, directory):
-        """What it runs was launched from another `control.directory`, and writes its reports and data there: it is not taken over. With nothing to run it ends,
-        and another one is started."""
+        """Asks an agent of another `control.directory` to end. Its processes write reports and data there: they are not taken over. Without processes
+        it ends, and a new one is started."""
         try:
             await self._send("leave", HELLO_S)
         except Refused as refused:
-            raise Refused("control.agent_runs", f"the agent of this system on {self.name} keeps {directory}, and this system file has another control.directory: {refused.what}",
+            raise Refused("control.agent_runs", f"the agent of this system on {self.name} uses {directory}, and this system file has another control.directory: {refused.what}",
                           "end them from the system file that launched them (rodeo control close), or give this system another name") from None
         finally:
             await self._disconnect()
 
     async def close(self):
-        """An agent with nothing to run ends now, others stay."""
+        """Disconnects. An agent without processes ends; others stay."""
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.gather(self._opening, return_exceptions=True)
@@ -156,7 +156,7 @@ class AgentHost(Host):
                 try:
                     number = json.loads(line)["id"]
                 except (ValueError, TypeError, KeyError, RecursionError):
-                    break  # no agent of ours
+                    break  # not an agent of Rodeo
                 waiting = self._waiting.get(number)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(line)
@@ -174,4 +174,4 @@ class AgentHost(Host):
         return await self.request("ask", timeout_s=timeout_s + 2.0, name=name, request=request, within_s=timeout_s)
 
 
-LIMIT = LONGEST_ANSWER  # bytes of a line that a connection takes
+LIMIT = LONGEST_ANSWER  # the longest line that a connection accepts, bytes

@@ -1,4 +1,4 @@
-"""How an alarm lives: raised, latched, shelved, acknowledged, cleared; one for each cause. Which are raised by what is in conditions.py and rules.py."""
+"""The life of an alarm: raised, latched, shelved, acknowledged, cleared; one for each cause. conditions.py and rules.py say what raises alarms."""
 
 from collections import deque
 from dataclasses import dataclass, fields, replace
@@ -7,14 +7,14 @@ from .refused import Refused
 from .rules import SEVERITIES
 
 MOST_STANDING = 500
-RESTORED_LOOKS = 15  # for so many looks after a restart an acknowledged alarm stands that is not found: numbers need some to be known
-EXPECTED = ("rate_hz", "events")  # of a process that runs and has said them once; others come and go with what it does
+RESTORED_LOOKS = 15  # for so many looks after a restart an acknowledged alarm stands without its condition: metrics become known only then
+EXPECTED = ("rate_hz", "events")  # metrics that a running process must not cease to report; others come and go
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Something is not as it should be now. `cause` is its key. `needs` (n, m): it is raised when n of the last m evaluations had it, so that one that
-    comes and goes is raised too; it is cleared when none of the last m had it."""
+    """A fault at this moment. `cause` is its key. `needs` (n, m): the alarm is raised when n of the last m evaluations had the condition, so that
+    intermittent faults are caught too; it clears when none of the last m had it."""
 
     cause: str
     severity: str
@@ -24,13 +24,13 @@ class Condition:
     do: str = ""
     process: str | None = None
     needs: tuple = (1, 1)
-    rule: str = ""  # its name
+    rule: str = ""  # the name of the rule
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """One that was raised. It stands until it is both cleared and acknowledged. Shelved, it asks for nobody's attention until then. Times are UTC, for
-    display."""
+    """A raised alarm. It stands until it is both cleared and acknowledged. A shelved alarm asks for no attention until `shelved_until_ns`. Times are
+    UTC, for display."""
 
     cause: str
     severity: str
@@ -48,7 +48,7 @@ class Alarm:
 
     @property
     def asks(self):
-        """Whether somebody should look at it: nobody has acknowledged or shelved it."""
+        """Whether it asks for attention: it is neither acknowledged nor shelved."""
         return self.acked_by is None and self.shelved_by is None
 
     def as_json(self):
@@ -56,7 +56,7 @@ class Alarm:
 
     @staticmethod
     def from_json(value):
-        """What as_json wrote; None if it is nothing of the kind."""
+        """The alarm that as_json wrote; None if `value` is anything else."""
         try:
             kept = {one.name: value[one.name] for one in fields(Alarm) if one.name in value}
             alarm = Alarm(**kept)
@@ -70,7 +70,7 @@ class Book:
     """Standing alarms by cause. Not thread-safe: the controller's loop owns it."""
 
     def __init__(self, standing=(), shelf=None):
-        """`standing` and `shelf`: what the database has of before a restart, as Alarm.as_json and shelf() wrote it; acknowledgements and shelves stay."""
+        """`standing` and `shelf`: from the database, from before a restart, as Alarm.as_json and shelf() wrote them; acknowledgements and shelves stay."""
         self._shelf = {cause: one for cause, one in shelf.items() if _is_shelved(one)} if isinstance(shelf, dict) else {}
         alarms = (self._on_shelf(alarm) for one in standing if (alarm := Alarm.from_json(one)) is not None)
         self._alarms = {alarm.cause: alarm for alarm in alarms if alarm is not None}
@@ -80,23 +80,23 @@ class Book:
                 looks = RESTORED_LOOKS if alarm.acked_by else 1
                 self._history[cause] = deque([True] * looks, maxlen=looks)
         self._known = {}
-        self._full = set()  # causes that hold now and found no place
-        self.left_out = 0  # so many causes found none, since the room began
+        self._full = set()  # causes that hold now without a place
+        self.left_out = 0  # causes without a place since the room began
 
     @property
     def known(self):
-        """(process, number) pairs that had a value since the process began to run: one that is gone is an alarm."""
+        """(process, metric) pairs that had a value since the process began to run: a lost one is an alarm."""
         return frozenset((name, metric) for name, metrics in self._known.items() for metric in metrics)
 
     def learn(self, derived, process_numbers):
-        """Remembers which numbers processes say while they run; what does not run any more is forgotten."""
+        """Remembers which metrics running processes report; forgets processes that no longer run."""
         self._known = {name: metrics for name, metrics in self._known.items() if derived.phases.get(name) in ("running", "lost")}
         for name, numbers in process_numbers.items():
             if derived.phases.get(name) == "running":
                 self._known.setdefault(name, set()).update(metric for metric in EXPECTED if numbers.get(metric) is not None)
 
     def evaluate(self, found, now_ns):
-        """Takes the Conditions of this moment. Returns what changed: [("raised" | "cleared" | "gone", Alarm)]; "gone": cleared and acknowledged."""
+        """Takes the current Conditions. Returns the changes: [("raised" | "cleared" | "gone", Alarm)]; "gone": cleared and acknowledged."""
         happened = self._taken_off(now_ns)
         by_cause = {}
         for one in found:
@@ -120,7 +120,7 @@ class Book:
         return happened
 
     def _place(self, one, now_ns, happened):
-        """Whether there is room for one more. An alarm takes the place of the oldest warning, of one that is cleared first; what is cleared is acknowledged by that."""
+        """Makes room for one more; False without room. An alarm replaces the oldest warning, cleared ones first; that acknowledges a cleared one."""
         if len(self._alarms) >= MOST_STANDING:
             warnings = [each for each in self._alarms.values() if each.severity == "warning"] if one.severity == "alarm" else []
             oldest = min(warnings, key=lambda each: (each.cleared_ns is None, each.raised_ns), default=None)
@@ -139,13 +139,13 @@ class Book:
 
     def _holds(self, one, standing, now_ns):
         worse = standing is not None and SEVERITIES.index(one.severity) < SEVERITIES.index(standing.severity)
-        if worse:  # what was put away was less bad
+        if worse:  # the shelved alarm was less severe
             self._shelf.pop(one.cause, None)
         fresh = self._on_shelf(Alarm(one.cause, one.severity, now_ns, one.what, one.value, one.limit, one.do, one.process))
-        if standing is None or standing.cleared_ns is not None or worse:  # what came again, or became worse, wants to be seen again
+        if standing is None or standing.cleared_ns is not None or worse:  # an alarm that returns or becomes worse must be acknowledged again
             self._alarms[one.cause] = fresh
             return [("raised", fresh)]
-        severity = standing.severity  # latched: it does not become better while it stands
+        severity = standing.severity  # latched: a standing alarm does not become less severe
         self._alarms[one.cause] = replace(standing, what=one.what, value=one.value, limit=one.limit, do=one.do, severity=severity)
         return []
 
@@ -154,7 +154,7 @@ class Book:
         if standing is None or standing.cleared_ns is not None:
             return []
         cleared = replace(standing, cleared_ns=now_ns)
-        if standing.shelved_by is not None and standing.acked_by is None:  # who put it away has seen it
+        if standing.shelved_by is not None and standing.acked_by is None:  # to shelve it was to see it
             cleared = replace(cleared, acked_by=standing.shelved_by, acked_ns=now_ns)
         self._alarms[cause] = cleared
         happened = [("cleared", cleared)]
@@ -164,7 +164,7 @@ class Book:
         return happened
 
     def acknowledge(self, cause, by, now_ns):
-        """The Alarm as it is now; it stands on until it is cleared. Raises Refused("control.no_alarm") if none of that cause stands."""
+        """Returns the acknowledged Alarm; it stands until it is cleared. Raises Refused("control.no_alarm") if no alarm of that cause stands."""
         alarm = self._alarms.get(cause)
         if alarm is None:
             raise Refused("control.no_alarm", f"no alarm `{cause}` stands", "rodeo control status lists those that do")
@@ -175,7 +175,7 @@ class Book:
         return alarm
 
     def shelve(self, cause, by, until_ns, now_ns=0):
-        """The Alarm as it is now: until then it asks for nobody's attention, also if it comes again, unless it becomes worse. `until_ns` None takes it off
+        """Returns the shelved Alarm. It asks for no attention until `until_ns`, also if it returns, unless it becomes worse. `until_ns` None takes it off
         the shelf. Raises Refused("control.no_alarm")."""
         alarm = self._alarms.get(cause)
         if alarm is None:
@@ -200,7 +200,7 @@ class Book:
         return replace(alarm, shelved_by=one["by"], shelved_until_ns=one["until_ns"]) if one else alarm
 
     def _taken_off(self, now_ns):
-        """Whose time on the shelf is over: what is still so wants to be seen again."""
+        """Unshelves alarms whose time is over: those that still stand must be acknowledged again."""
         happened = []
         for cause in [cause for cause, one in self._shelf.items() if one["until_ns"] <= now_ns]:
             del self._shelf[cause]
@@ -211,7 +211,7 @@ class Book:
         return happened
 
     def standing(self):
-        """Alarms: those that nobody has acknowledged or shelved first, then the worst, then the newest."""
+        """Alarms in order: first those that ask for attention, then the most severe, then the newest."""
         return tuple(
             sorted(
                 self._alarms.values(),

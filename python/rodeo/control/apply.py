@@ -1,4 +1,4 @@
-"""Puts records of the journal into the tables, each in the transaction of its connection. Who calls sees to order and to applying none twice."""
+"""Puts records of the journal into the tables, each in the transaction of its connection. The caller keeps the order and applies none twice."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ import json
 from rodeo.control import tables
 from rodeo.control.tables import ABORTED, CLOSED, OPEN, sa
 
-START_OF_CHAIN = "0" * 64  # the migration that made the tables put it there, so that whoever writes first has a row to lock
+START_OF_CHAIN = "0" * 64  # the migration inserts it, so that the first writer has a row to lock
 
 
 def canonical(value):
@@ -19,8 +19,9 @@ def config_sha256(configuration):
 
 
 def draw(connection, record, floor=lambda known: 0, close=lambda connection: None):
-    """A number and its row. Returns the number, or that of the run which is open, negative. `floor(known)`: numbers up to it were given before, whatever these
-    tables say; `known`: they have runs of this system. `close(connection)` closes rows of runs that have ended, which are open in a copy made before that."""
+    """Draws a run number and inserts its row. Returns the number; if a run is open, its negative number. `floor(known)`: the largest number given
+    before, which these tables may lack; `known`: they have runs of this system. `close(connection)` closes rows of ended runs, which are still
+    open in an older copy."""
     close(connection)
     opened = connection.execute(sa.select(tables.run.c.number).where(tables.run.c.system == record["system"], tables.run.c.state == OPEN)).scalar()
     if opened is not None:
@@ -36,7 +37,7 @@ def _known(connection, system):
 
 
 def _open(connection, record):
-    """The row of a run, its configuration, and who takes part."""
+    """Inserts the row of a run, its configuration and its processes."""
     number, configuration = record["number"], record.get("configuration")
     count(connection, record["system"], number)
     sha256 = keep_config(connection, configuration) if configuration is not None else None
@@ -50,7 +51,7 @@ def _open(connection, record):
 
 
 def keep_config(connection, configuration):
-    """Its checksum; one row for all runs that have the same."""
+    """Stores a configuration, one row for all runs that share it. Returns its checksum."""
     sha256 = config_sha256(configuration)
     if connection.execute(sa.select(tables.config.c.sha256).where(tables.config.c.sha256 == sha256)).scalar() is None:
         connection.execute(tables.config.insert().values(sha256=sha256, content=canonical(configuration)))
@@ -66,14 +67,14 @@ def count(connection, system, number):
 
 
 def upsert(connection, table, key, values):
-    """A row of this key with these values, new or changed."""
+    """Updates the row of this key, or inserts it."""
     where = [table.c[name] == value for name, value in key.items()]
     if not values or not connection.execute(table.update().where(*where).values(**values)).rowcount:
         connection.execute(table.insert().values(**key, **values))
 
 
 def opened(connection, record):
-    """A run whose number was drawn. Its row is there already, but in a database that was put in the place of the one that gave the number."""
+    """A run whose number was drawn. Its row exists, unless the database has been replaced since."""
     if connection.execute(sa.select(tables.run.c.number).where(tables.run.c.number == record["number"])).scalar() is not None:
         return
     connection.execute(tables.run.update().where(tables.run.c.system == record["system"], tables.run.c.state == OPEN).values(
@@ -82,7 +83,7 @@ def opened(connection, record):
 
 
 def closed(connection, record):
-    """The end of a run. One that this database never had gets its row now; one that is closed stays as it is."""
+    """The end of a run. Inserts the row if this database lacks it. ValueError if the run is closed already."""
     values = {"state": record["state"], "condition": record["condition"], "flags": " ".join(record["flags"]), "reason": record["reason"],
               **{name: record[name] for name in ("first_event_ns", "stopped_ns", "closed_ns")}}
     was = connection.execute(sa.select(tables.run.c.state).where(tables.run.c.number == record["number"])).scalar()
@@ -98,7 +99,7 @@ def closed(connection, record):
 
 
 def flags(connection, record):
-    """Of a run that is closed: those of one that is open come with its end."""
+    """Changes the flags of a closed run; an open run gets its flags at its end."""
     was = connection.execute(sa.select(tables.run.c.flags).where(tables.run.c.number == record["number"])).scalar()
     if was is None:
         raise ValueError(f"there is no run {record['number']}")
@@ -142,7 +143,7 @@ def alarm(connection, record):
 
 
 def audit(connection, record):
-    """A row that has the checksum of the one before it in its own."""
+    """Inserts a row whose checksum includes the checksum of the row before."""
     last = connection.execute(sa.select(tables.chain.c.last, tables.chain.c.sha256).where(tables.chain.c.name == "audit").with_for_update()).first()
     number, previous = last.last + 1, last.sha256
     values = {"id": number, **{name: record[name] for name in AUDITED}}
@@ -156,7 +157,7 @@ AUDITED = ("system", "time_ns", "actor", "whence", "role", "command", "arguments
 
 
 def audit_sha256(row):
-    """Checksum of a row: of all of its values but this one."""
+    """Checksum of all values of a row except `sha256`."""
     return hashlib.sha256(canonical([row[name] for name in ("id", *AUDITED, "previous")]).encode()).hexdigest()
 
 
@@ -184,13 +185,13 @@ KINDS = {
 
 
 def _of_record(error):
-    """Whether it is the record that does not fit, and not the database that fails."""
+    """Whether the record is unusable, as opposed to a failure of the database."""
     return type(error) is sa.exc.StatementError or isinstance(error, (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError, sa.exc.InterfaceError))
 
 
 def batch(connection, journal, records):
-    """Applies [(sequence, record)] of a journal in their order; those that are in the tables already are left out. A record that fits no table is kept
-    in `unusable`. Returns how many of these there were."""
+    """Applies [(sequence, record)] of a journal in order, without those already applied. A record that fits no table goes to `unusable`. Returns the
+    number of unusable records."""
     last = connection.execute(sa.select(tables.journal.c.last).where(tables.journal.c.id == journal).with_for_update()).scalar()
     unusable = 0
     fresh = [(sequence, record) for sequence, record in records if last is None or sequence > last]

@@ -1,4 +1,4 @@
-"""A `rodeo readout` without a control room in the run database: it takes a number there, and its report becomes a row. Blocks."""
+"""A `rodeo readout` that uses the run database without a control room: it takes a run number there, and its report becomes a row. Blocks."""
 
 import json
 import socket
@@ -10,13 +10,13 @@ from rodeo.control.run_closing import counters_of
 from rodeo.control.run_json import STDIN
 from rodeo.control.tables import sa
 
-SYSTEM = "readout"  # of runs that no control room has made
+SYSTEM = "readout"  # the system of runs without a control room
 LONGEST = 64 * 2**20
 
 
 def take(schema, system=SYSTEM, least=1):
-    """The next number of a database, at least this, which nobody else gets; the database is made if there is none. Numbers that no run can have, of an older
-    import, do not count. Refused(control.database)."""
+    """Takes the next run number of a database, at least `least`; makes the database if needed. Ignores impossible numbers of an older import.
+    Refused(control.database)."""
     engine = schema.engine(create=True)
     try:
         with engine.connect() as connection:
@@ -38,12 +38,13 @@ def take(schema, system=SYSTEM, least=1):
 
 
 def is_report(value):
-    """Whether JSON is the end-of-run report of a readout, and not the run.json of a control room."""
+    """Whether JSON is the end-of-run report of a readout, as opposed to the run.json of a control room."""
     return isinstance(value, dict) and "format" not in value and isinstance(value.get("run"), dict) and isinstance(value.get("fragments"), dict)
 
 
 def record(path, value, system=None):
-    """The run of a report, as run.json of a control room has one. Its end is when the file was written; its begin so many seconds before. Refused(control.run_json)."""
+    """The run of a report, in the form of a control room's run.json. Its end is the time of the file; its begin follows from the run's length.
+    Refused(control.run_json)."""
     path = Path(path)
     report, problems = sound.checked("report", value)
     run = report.get("run") or {}
@@ -65,14 +66,14 @@ def record(path, value, system=None):
 
 
 def _file(report, name):
-    """A file of a report, whose paths are of where the readout ran: as they are, else beside the report."""
+    """A file named in a report, searched at its path, else beside the report."""
     found = next((each for each in (Path(name), report.parent / name) if each.is_file()), None)
     return {"host": socket.gethostname(), "path": str((found or Path(name)).absolute()), "bytes": found.stat().st_size if found else None, "sha256": None, "events": None, "verified": False,
             "state": "closed" if found else "missing"}
 
 
 def read(path):
-    """The report in a file, None if it holds anything else."""
+    """The report in a file; None if the file contains anything else."""
     try:
         with open(path, encoding="utf-8") as file:
             value = json.loads(file.read(LONGEST))

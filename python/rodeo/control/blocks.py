@@ -1,7 +1,7 @@
-"""Luminosity blocks of a run: where each begins, and what it has, from what the trigger authority says it has marked. Pure.
+"""Luminosity blocks of a run: begin and contents of each, from the marks of the trigger authority. Pure.
 
-A block begins with a trigger: `first_trigger` counts those of the run from 0, `first_id` is its global id (docs/glossary.md). The authority lives longer than a
-run, and keeps its last 256 marks; those before the run are not the run's."""
+A block begins with a trigger: `first_trigger` is its number in the run, from 0, `first_id` its global id (docs/glossary.md). The authority lives longer than a
+run, and keeps its last 256 marks; marks from before the run are ignored."""
 
 import re
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +11,7 @@ _BLOCK_OF_FILE = re.compile(r"\._lb([0-9]+)\.")
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of triggers with the same luminosity block and scan step. `triggers`, `recorded`: None while it goes on, or where nobody knows.
+    """A stretch of triggers with the same luminosity block and scan step. `triggers`, `recorded`: None while it lasts, or if unknown.
     `seen_ns`: when the control room saw it first, UTC."""
 
     first_trigger: int
@@ -27,7 +27,7 @@ class Block:
 
     @classmethod
     def from_json(cls, value):
-        """None of what it is not."""
+        """The block that as_json wrote; None if `value` is anything else."""
         try:
             return cls(**value)
         except TypeError:
@@ -35,8 +35,8 @@ class Block:
 
 
 def blocks_of(known, trigger, before, now_ns, *, over=False):
-    """All Blocks so far: `known` ones, and those of the marks of `trigger` (of the authority's status, checked), which had accepted `before` triggers when the run
-    began. A block ends where the next begins; with `over` the last one ends with the last trigger that was accepted."""
+    """All Blocks so far: the `known` ones, and those from the marks in `trigger` (of the authority's status, checked). The authority had accepted
+    `before` triggers when the run began. A block ends where the next begins; with `over` the last one ends with the last accepted trigger."""
     found = {block.first_trigger: block for block in known}
     for mark in (trigger or {}).get("marks") or ():
         first = mark.get("sequence")
@@ -52,8 +52,8 @@ def blocks_of(known, trigger, before, now_ns, *, over=False):
 
 
 def with_recorded(blocks, files):
-    """The Blocks with the events that recorders' files have of them: `files` {path, events}, whose names say the block. Blocks of one number (scan steps, a number
-    that came twice) share their files: then nobody knows. Debug streams, whose files are of block 0, do not count."""
+    """The Blocks with their numbers of recorded events, from the recorders' `files` {path, events}, whose names contain the block. Blocks of one number
+    (scan steps, a repeated number) share their files: `recorded` stays unknown. Debug streams do not count: their files have block 0."""
     events = {}
     for each in files:
         if (match := _BLOCK_OF_FILE.search(each["path"])) and each.get("events") is not None:

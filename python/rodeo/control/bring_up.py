@@ -1,4 +1,4 @@
-"""Brings up what is not there of a system: at a launch, after a recovery, and between runs."""
+"""Launches the missing processes of a system: at a launch, after a recovery, and between runs."""
 
 import logging
 
@@ -9,7 +9,7 @@ LOG = logging.getLogger("rodeo.control")
 
 
 async def launch_missing(c, act, *, wanted_before="ready", keep=()):
-    """Launches all that is not there, but `keep` (they are left as they are). Returns {"launched": names, "without": {name: why}}."""
+    """Launches all missing processes except `keep`. Returns {"launched": names, "without": {name: why}}."""
     names, without = [], {}
     try:
         for group in c.system.in_stop_order():
@@ -19,11 +19,11 @@ async def launch_missing(c, act, *, wanted_before="ready", keep=()):
             if broken := _broken(c, without):
                 raise Refused("control.launch", "; ".join(f"{name} {without[name]}" for name in broken), f"rodeo control logs {broken[0]}")
         if builds := _other_builds(c):
-            raise Refused("control.build", builds, "build it, and launch again")
+            raise Refused("control.build", builds, "make all builds the same, and launch again")
     except (Refused, Overtaken):
         await c.remember(wanted=wanted_before if wanted_before == "ready" and set(names) < set(c.observer.members) else "off")
         left = await c.launching.end_at_once(act, names)
-        left += await c.launching.forget([name for name in names if name not in without])  # how the others ended stays to be seen
+        left += await c.launching.forget([name for name in names if name not in without])  # the exits of the others stay visible
         if left:
             LOG.warning("left over: %s", ", ".join(left))
         raise
@@ -32,7 +32,7 @@ async def launch_missing(c, act, *, wanted_before="ready", keep=()):
 
 
 async def _launch_group(c, act, members, todo):
-    """Launches `todo` and waits for all of `members`. Returns {name: why} of those that are not ready."""
+    """Launches `todo` and waits for all of `members`. Returns {name: why} of members that are not ready."""
     without = {}
     for name in todo:
         try:
@@ -44,7 +44,7 @@ async def _launch_group(c, act, members, todo):
 
 
 def _broken(c, without):
-    """Of those that are not ready, the names of classes that now have too few."""
+    """The members in `without` whose class now has too few."""
     broken = []
     for one in c.system.classes:
         names = [member.name for member in one.members()]
@@ -55,7 +55,7 @@ def _broken(c, without):
 
 
 def _other_builds(c):
-    """A sentence if processes are of several builds, else an empty text."""
+    """A sentence if the processes have different builds, else an empty text."""
     by = {}
     for each in c.observer.members.values():
         if each.alive and each.process.get("build"):

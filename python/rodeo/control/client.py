@@ -1,4 +1,4 @@
-"""A control room for Python: what the page and the shell can do, as calls that wait until it is done.
+"""A control room for Python: the commands of the page and the shell as calls that wait until the command is done.
 
     import rodeo.control
     with rodeo.control.connect() as room:
@@ -18,11 +18,11 @@ from rodeo.control.refused import Refused
 
 RENEW_S = 10.0
 CONNECT_S = 10.0
-READ_S = 60.0  # for an answer that needs nothing done; commands are waited for as long as it takes
+READ_S = 60.0  # for answers without a command; commands have no time-out
 
 
 def connect(system=None, *, name=None, whence="python"):
-    """A Client of the control room of `system` (None: the only one of this user). `name`: who you are, if not your login name.
+    """A Client of the control room of `system` (None: the only one of this user). `name`: your name, if not your login name.
     Refused: control.no_room, control.which_room."""
     running = place.rooms()
     if system is None:
@@ -36,8 +36,8 @@ def connect(system=None, *, name=None, whence="python"):
 
 
 class Client:
-    """Every command raises Refused(code, what, next) when it is not done; what it returns is a small dict. Times in seconds. One thread at a time.
-    A command that needs control takes it if nobody has it. After take() control is renewed in the background until release() or leave()."""
+    """Every command returns a small dict, or raises Refused(code, what, next). Times in seconds. One thread at a time.
+    A command that needs control takes it if it is free. After take() control is renewed in the background until release() or leave()."""
 
     def __init__(self, socket, system, *, name=None, whence="python"):
         self._httpx = place.needed("httpx")
@@ -57,26 +57,26 @@ class Client:
         self.leave()
 
     def leave(self):
-        """Gives back control, if it was taken here, and lets go of the room. The system goes on as it is; the end of a `with` does this."""
+        """Gives back control, if it was taken here, and disconnects. The system continues unchanged; the end of a `with` calls this."""
         if self._fence is not None:
             with contextlib.suppress(Refused):
                 self.release()
         self._stop_renewing()
         self._http.close()
 
-    # Commands: commands.py says what each does
+    # Commands: see commands.py
     def launch(self, *, set=()):
-        """Starts the processes and waits until they are ready. `set`: over their configurations, {"KEY" or "CLASS:KEY": value} or a list of "KEY=VALUE"."""
+        """Starts the processes and waits until they are ready. `set` overrides their configurations: {"KEY" or "CLASS:KEY": value} or a list of "KEY=VALUE"."""
         return self.command("launch", set=_settings(set))
 
     def start(self, *, run_type="physics", comment="", set=None):
-        """Begins a run and waits until every readout has built an event. Returns {"run": number, ...}. With `set` it launches with these first."""
+        """Begins a run and waits until every readout has built an event. Returns {"run": number, ...}. With `set` it first launches with these settings."""
         if set is not None:
             self.launch(set=set)
         return self.command("start", run_type=run_type, comment=comment)
 
     def advance(self, scan_step=False):
-        """The next luminosity block, with `scan_step` the next scan step, too, from the next trigger on."""
+        """Begins the next luminosity block at the next trigger; with `scan_step` also the next scan step."""
         return self.command("advance", scan_step=scan_step)
 
     def pause(self):
@@ -86,11 +86,11 @@ class Client:
         return self.command("resume")
 
     def stop(self, *, reason=""):
-        """Ends the run in order, and waits until its files are closed and its sums are drawn. Returns {"run": number, ...}."""
+        """Ends the run in order, and waits until its files are closed and its sums are known. Returns {"run": number, ...}."""
         return self.command("stop", reason=reason)
 
     def go_on(self):
-        """After an essential process was lost: goes on without its links."""
+        """After the loss of an essential process: continues without its links."""
         return self.command("go_on")
 
     def abort(self):
@@ -102,11 +102,11 @@ class Client:
         return self.command("recover")
 
     def close(self):
-        """Ends all processes in order. (leave() is what ends this client.)"""
+        """Ends all processes in order. (leave() ends this client.)"""
         return self.command("close")
 
     def take(self, *, at_once=False):
-        """Takes control, and keeps it until release() or leave(). `at_once`: from whoever has it (experts)."""
+        """Takes control, and keeps it until release() or leave(). `at_once`: also from its holder (experts)."""
         self._stop_renewing()
         self._fence = None
         result = self.command("take", at_once=at_once)
@@ -114,7 +114,7 @@ class Client:
         return result
 
     def ask(self, *, wait=False):
-        """Asks for control; with `wait` returns when it is ours (60 s at most, unless somebody takes it)."""
+        """Asks for control; with `wait` returns when it is ours (after 60 s at most, unless another user takes it)."""
         result = self.command("ask")
         if wait and result["seconds"]:
             mine = self.session()["name"]
@@ -134,7 +134,7 @@ class Client:
         return self.command("ack", cause=cause)
 
     def shelve(self, cause, *, minutes=30, back=False):
-        """Puts an alarm away for so long; `back` takes it back."""
+        """Shelves an alarm for so long; `back` unshelves it."""
         return self.command("shelve", cause=cause, minutes=minutes, back=back)
 
     def test_alarm(self, rule):
@@ -145,12 +145,12 @@ class Client:
         return self.command("note", text=text, run=run)
 
     def quality(self, subsystem, verdict, *, run=None, from_ns=None, to_ns=None, confirm=False):
-        """Says how good the data of a subsystem are: `verdict` good, bad, test or none, of a run (None: the open one, else the last), from and to a time in UTC ns.
-        `confirm`: confirms the verdict of another person."""
+        """Records how good the data of a subsystem are: `verdict` good, bad, test or none, of a run (None: the open one, else the last), from and to
+        a time in UTC ns. `confirm`: confirms the verdict of another person."""
         return self.command("quality", subsystem=subsystem, verdict=verdict, run=run, from_ns=from_ns, to_ns=to_ns, confirm=confirm)
 
     def taint(self, text, *, run=None, back=False):
-        """Marks a run TAINTED, and notes why; `back` takes the mark back."""
+        """Marks a run TAINTED, and notes why; `back` removes the mark."""
         return self.command("taint", text=text, run=run, back=back)
 
     def command(self, name, **arguments):
@@ -159,22 +159,22 @@ class Client:
             arguments.setdefault("fence", self._fence)
         return self._answer("POST", f"/api/commands/{quote(name, safe='')}", json=arguments, timeout=self._httpx.Timeout(None, connect=CONNECT_S))
 
-    # What is
+    # State
     def status(self):
         """The document: the whole state of the system (docs/protocols/control-room.md)."""
         return self.get("/api/state")
 
     def session(self):
-        """Who this client is to the room: name, role, whence."""
+        """How the room knows this client: name, role, whence."""
         return self.get("/api/session")
 
     def addresses(self):
-        """By role, the page's address with its token; empty if the room has no page."""
+        """The page's address with its token for each role; empty if the room has no page."""
         return self.get("/api/addresses")["addresses"]
 
     def logs(self, process=None, *, lines=50, search="", run=None, level="debug", audience="developer", since_ns=None, fold=True):
         """The last log lines of a process (None: of all), oldest first: a list of {"time_ns", "level", "audience", "run", "process", "message", "fields",
-        "repeats"}. `level`: so bad or worse; `audience`: for whom; `run`: of this run."""
+        "repeats"}. `level`: the lowest level; `audience`: the reader; `run`: only of this run."""
         return self.get("/api/logs", process=process or "", lines=lines, search=search, run=run, level=level, audience=audience, since_ns=since_ns,
                         fold="yes" if fold else "no")["lines"]
 
@@ -186,7 +186,7 @@ class Client:
         return self.get("/api/rules")["rules"]
 
     def alarm_history(self, *, limit=100):
-        """Alarms that were, those raised last first."""
+        """Past alarms, the newest first."""
         return self.get("/api/alarms", limit=limit)["alarms"]
 
     def runs(self, *, limit=50, before=None, **filters):
@@ -194,7 +194,7 @@ class Client:
         return self.get("/api/runs", limit=limit, before=before, **filters)["runs"]
 
     def run(self, number):
-        """All that the database has of a run."""
+        """All that the database contains about a run."""
         return self.get(f"/api/runs/{int(number)}")
 
     def audit(self, *, limit=100):
@@ -203,7 +203,7 @@ class Client:
 
     def wait(self, condition=None, *, state=None, events=None, seconds=None, timeout=600.0):
         """Waits for condition(document), for a state, for so many events or seconds of the open run. Returns the document.
-        Refused: control.timeout after `timeout` seconds; control.no_run if events or seconds are waited for and no run is open (any more)."""
+        Refused: control.timeout after `timeout` seconds; control.no_run if `events` or `seconds` is given and no run is open (any more)."""
         end, document = time.monotonic() + timeout, self.status()
         while not _is(document, condition, state, events, seconds):
             if (events is not None or seconds is not None) and document["run"] is None:
@@ -215,7 +215,7 @@ class Client:
         return document
 
     def get(self, path, **parameters):
-        """The answer of a GET."""
+        """The answer to a GET request."""
         return self._answer("GET", path, params={name: value for name, value in parameters.items() if value is not None})
 
     def _answer(self, method, path, **options):
@@ -223,17 +223,17 @@ class Client:
             answer = self._http.request(method, path, **options)
         except self._httpx.TransportError as error:
             raise Refused("control.gone", f"the control room of `{self.system}` does not answer: {error or type(error).__name__}",
-                          "its processes go on without it; rodeo control SYSTEM starts it again") from None
+                          "its processes continue without it; rodeo control SYSTEM starts it again") from None
         try:
             value = answer.json()
         except ValueError:
-            raise Refused("control.gone", f"the control room answered {answer.status_code}, and no JSON: {answer.text[:200]}", "") from None
+            raise Refused("control.gone", f"the control room answered {answer.status_code} without JSON: {answer.text[:200]}", "") from None
         if answer.status_code >= 400:
             raise Refused(value.get("code", "control.internal"), value.get("what", f"status {answer.status_code}"), value.get("next", ""))
         return value
 
     def _renew_from(self, fence):
-        """Renews control from a thread with a connection of its own, until told to stop or until control is somebody else's."""
+        """Renews control from a thread with its own connection, until _stop_renewing() or until another user has control."""
         self._stop_renewing()
         self._fence, self._over = fence, threading.Event()
 
@@ -259,7 +259,7 @@ def _settings(set):
 
 
 def _written(value):
-    """A value as it is written in a configuration."""
+    """A value in the syntax of a configuration."""
     return {True: "true", False: "false"}.get(value, value) if isinstance(value, bool) else value
 
 

@@ -1,15 +1,15 @@
-"""The commands of a control room: who may send each, whether it needs control, and what it takes. Pure; shell, Python and page follow from here."""
+"""The commands of a control room: the role and control that each needs, and its arguments. Pure; shell, Python and page derive theirs from here."""
 
 import difflib
 from dataclasses import dataclass, field
 
 from rodeo.control.refused import Refused
 
-ROLES = ("viewer", "shifter", "expert")  # each may what those before it may
-RUN_TYPES = ("physics", "calibration", "cosmics", "test")  # as run.type of a readout has them
-VERDICTS = ("good", "bad", "test", "none")  # on the data of a subsystem
+ROLES = ("viewer", "shifter", "expert")  # each role includes the roles before it
+RUN_TYPES = ("physics", "calibration", "cosmics", "test")  # the values of a readout's run.type
+VERDICTS = ("good", "bad", "test", "none")  # about the data of a subsystem
 LONGEST_TEXT = 20_000  # characters of a note
-LONGEST_LINE = 1_000  # characters of anything else
+LONGEST_LINE = 1_000  # characters of any other argument
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Command:
-    """`control`: needed; free (anybody of the role, whoever has control); lease (it is about control itself). `audit`: leaves a row.
+    """`control`: needed; free (allowed without control); lease (the command concerns control itself). `audit`: it leaves an audit row.
     `expert_with`: names of arguments that only an expert may give."""
 
     what: str
@@ -38,47 +38,47 @@ class Command:
 
 COMMANDS = {
     "launch": Command("Starts all processes, and waits until they are ready", expert_with=("set",), arguments={
-        "set": Argument("lines", (), what="KEY=VALUE or CLASS:KEY=VALUE over the configurations; processes that this changes are started anew")}),
+        "set": Argument("lines", (), what="KEY=VALUE or CLASS:KEY=VALUE to override the configurations; processes that this changes are restarted")}),
     "start": Command("Begins a run: takes a number, and waits until every readout has built an event", arguments={
         "run_type": Argument("choice", "physics", what="what the run is for: physics, calibration, cosmics, test", choices=RUN_TYPES),
-        "comment": Argument("text", "", what="stands in the run's row")}),
+        "comment": Argument("text", "", what="is stored in the run's row")}),
     "pause": Command("Holds the trigger; the run stays open"),
     "resume": Command("Releases the trigger"),
-    "advance": Command("The luminosity block goes on with the next trigger: what is under way belongs to the one before", arguments={
-        "scan_step": Argument("flag", False, what="the scan step goes on as well")}),
+    "advance": Command("Begins the next luminosity block at the next trigger; triggers before it belong to the old block", arguments={
+        "scan_step": Argument("flag", False, what="also begins the next scan step")}),
     "stop": Command("Ends the run in order: trigger, cards, router, readout; then sums and files", control="free", arguments={
-        "reason": Argument("text", "", what="stands in the run's row")}),
-    "go_on": Command("After an essential process was lost: goes on without its links"),
+        "reason": Argument("text", "", what="is stored in the run's row")}),
+    "go_on": Command("After the loss of an essential process: continues without its links"),
     "abort": Command("Ends the run at once: stop, then TERM, then KILL. Events are lost", role="expert", arguments={
         "confirm": Argument("flag", False, needed=True, what="true: events may be lost")}),
-    "recover": Command("Leaves ERROR: ends what is left over, closes the run's row"),
+    "recover": Command("Leaves ERROR: ends leftover processes, closes the run's row"),
     "close": Command("Ends all processes in order"),
-    "take": Command("Takes control, if nobody has it", control="lease", expert_with=("at_once",), arguments={
-        "at_once": Argument("flag", False, what="take it from whoever has it")}),
-    "ask": Command("Asks for control: it is yours when its holder gives it back, or after 60 s", control="lease"),
+    "take": Command("Takes control, if it is free", control="lease", expert_with=("at_once",), arguments={
+        "at_once": Argument("flag", False, what="takes it from its holder")}),
+    "ask": Command("Asks for control: you get it when the holder gives it back, or after 60 s", control="lease"),
     "release": Command("Gives control back", control="lease"),
-    "renew": Command("The holder is there", control="lease", audit=False),
-    "ack": Command("Acknowledges an alarm: seen, being worked on", control="free", arguments={
+    "renew": Command("The holder is still present", control="lease", audit=False),
+    "ack": Command("Acknowledges an alarm: you have seen it and work on it", control="free", arguments={
         "cause": Argument("line", needed=True, what="as `rodeo control status` lists it")}),
-    "shelve": Command("Puts an alarm away for a while: known, and nothing can be done now. It does not keep a run from starting", control="free", arguments={
+    "shelve": Command("Shelves an alarm for a while: it is known, and cannot be mended now. A shelved alarm does not block the start of a run", control="free", arguments={
         "cause": Argument("line", needed=True, what="as `rodeo control alarms` lists it"),
         "minutes": Argument("number", 30, what="for how long; at most a day"),
-        "back": Argument("flag", False, what="takes it back: it wants to be seen again")}),
-    "alarm_test": Command("Raises the alarm of a rule for ten seconds, to see that it is heard; it wants to be acknowledged as any other", control="free", arguments={
+        "back": Argument("flag", False, what="unshelves it: it must be acknowledged again")}),
+    "alarm_test": Command("Raises the alarm of a rule for ten seconds, to test that users notice it; it must be acknowledged as any other", control="free", arguments={
         "rule": Argument("line", needed=True, what="its name, as `rodeo control alarms --rules` lists it")}),
     "note": Command("Writes a note to the run, or to the system if none is open", control="free", arguments={
-        "text": Argument("text", needed=True), "run": Argument("number", what="the run, if not the one that is open")}),
-    "quality": Command("Says how good the data of a subsystem are in a run: a row of the run database", control="free", arguments={
-        "subsystem": Argument("line", needed=True, what="whose data: muons, calorimeter, ..."),
+        "text": Argument("text", needed=True), "run": Argument("number", what="the run; default: the open one")}),
+    "quality": Command("Records how good the data of a subsystem are in a run, as a row of the run database", control="free", arguments={
+        "subsystem": Argument("line", needed=True, what="the subsystem: muons, calorimeter, ..."),
         "verdict": Argument("choice", needed=True, what="good, bad, test or none", choices=VERDICTS),
-        "run": Argument("number", what="the run, if not the one that is open, or else ended last"),
-        "from_ns": Argument("time", what="since when, if not from its begin"),
-        "to_ns": Argument("time", what="until when, if not to its end"),
+        "run": Argument("number", what="the run; default: the open one, else the last"),
+        "from_ns": Argument("time", what="from this time; default: its begin"),
+        "to_ns": Argument("time", what="until this time; default: its end"),
         "confirm": Argument("flag", False, what="confirms the verdict of another person")}),
-    "taint": Command("Marks a run TAINTED: its data are not to be used without asking", control="free", arguments={
-        "text": Argument("text", needed=True, what="why; it stands among the notes of the run"),
-        "run": Argument("number", what="the run, if not the one that is open, or else ended last"),
-        "back": Argument("flag", False, what="takes the mark back")}),
+    "taint": Command("Marks a run TAINTED: its data must not be used without asking", control="free", arguments={
+        "text": Argument("text", needed=True, what="the reason; it is added to the notes of the run"),
+        "run": Argument("number", what="the run; default: the open one, else the last"),
+        "back": Argument("flag", False, what="removes the mark")}),
 }
 
 
@@ -88,7 +88,7 @@ def may(role: str, needed: str) -> bool:
 
 
 def command(name: str) -> Command:
-    """Refused(control.unknown_command) says which was meant."""
+    """The Command of a name. Refused(control.unknown_command) suggests a similar name."""
     if name in COMMANDS:
         return COMMANDS[name]
     near = nearest(name, COMMANDS)
@@ -96,7 +96,7 @@ def command(name: str) -> Command:
 
 
 def nearest(name: str, names) -> str | None:
-    """What was meant, if anything is near."""
+    """The most similar name, None if none is similar."""
     found = difflib.get_close_matches(name[:40], list(names), 1, 0.6)
     return found[0] if found else None
 
@@ -112,7 +112,7 @@ def allowed(name: str, arguments: dict, role: str) -> None:
 
 
 def checked(name: str, arguments) -> dict:
-    """Arguments with their defaults, all of them; Refused(control.argument) names what is wrong."""
+    """All arguments, with defaults; Refused(control.argument) names the wrong one."""
     known = command(name).arguments
     if not isinstance(arguments, dict):
         raise Refused("control.argument", f"the arguments of `{name}` are not a JSON object", "")
@@ -145,22 +145,22 @@ def _value(name, each, declared, value):
             raise wrong("is neither true nor false")
     elif kind == "number":
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**53:
-            raise wrong("is no number of a run" if each == "run" else "is no whole number from 1 on")
+            raise wrong("is not a run number" if each == "run" else "is not a whole number from 1 on")
     elif kind == "time":
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-            raise wrong("is no time in ns since 1970")
+            raise wrong("is not a time in ns since 1970")
     elif kind == "choice":
         if value not in declared.choices:
             near = nearest(value, declared.choices) if isinstance(value, str) else None
             raise Refused("control.argument", f"`{each}` of `{name}` is none of {', '.join(declared.choices)}", f"did you mean `{near}`?" if near else "")
     elif kind == "lines":
         if not isinstance(value, list) or len(value) > 100:
-            raise wrong("is no list of at most 100 texts")
+            raise wrong("is not a list of at most 100 texts")
         return [_line(line, wrong) for line in value]
     elif kind == "line":
         return _line(value, wrong)
     elif not isinstance(value, str) or len(value) > LONGEST_TEXT or not _printable(value.replace("\n", "").replace("\t", "")):
-        raise wrong(f"is no text of at most {LONGEST_TEXT} characters")
+        raise wrong(f"is not a text of at most {LONGEST_TEXT} characters")
     elif each == "text" and not value.strip():
         raise wrong("is empty")
     return value
@@ -168,10 +168,10 @@ def _value(name, each, declared, value):
 
 def _line(value, wrong):
     if not isinstance(value, str) or len(value) > LONGEST_LINE or not _printable(value):
-        raise wrong(f"is no line of text of at most {LONGEST_LINE} characters")
+        raise wrong(f"is not a line of text of at most {LONGEST_LINE} characters")
     return value
 
 
 def _printable(text) -> bool:
-    """No control characters and no half of a surrogate pair, which no database and no terminal should get."""
+    """True without control characters and lone surrogates, which databases and terminals should not get."""
     return all(character >= " " and character != "\x7f" and not "\ud800" <= character <= "\udfff" for character in text)

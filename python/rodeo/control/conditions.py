@@ -1,4 +1,4 @@
-"""What is not as it should be at one moment: the built-in rules, each with its name in rules.py, and what the rules of the system file found. Pure."""
+"""The faults at one moment: those of the built-in rules, named as in rules.py, and those found by the rules of the system file. Pure."""
 
 from dataclasses import replace
 
@@ -8,8 +8,8 @@ from .kinds import kind_of
 from .reactions import MOST_RESTARTS, given_up
 from .rules import DEFAULT, SEVERITIES
 
-LINKS = 16  # so many bad links are alarms of their own
-TEST_S = 10.0  # so long a test alarm holds
+LINKS = 16  # at most so many bad links get their own alarms
+TEST_S = 10.0  # the length of a test alarm
 
 
 def conditions(
@@ -39,9 +39,9 @@ def conditions(
     tests=(),
     rules=DEFAULT,
 ):
-    """All Conditions of this moment. `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links` are the document's; `known`: (process, number)
-    pairs that had a value before (Book.known); `clocks` {host: seconds off}, `temperatures` {host: {sensor: degrees}}; `externals`: External of each;
-    `watch`: own_rules.Watch after its look(); `tests`: names of rules whose alarm is tested, with who does it."""
+    """All Conditions of this moment. `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links` are the document's; `known`: (process, metric)
+    pairs that had a value before (Book.known); `clocks` {host: seconds off}, `temperatures` {host: {sensor: degrees}}; `externals`: an External for each;
+    `watch`: own_rules.Watch after its look(); `tests`: (name of a rule whose alarm is tested, user)."""
     numbers, process_numbers = numbers or {}, process_numbers or {}
     found = []
     found += _of_processes(derived, looks, run, memory, now_s)
@@ -61,7 +61,7 @@ def conditions(
 
 
 def as_ruled(one, rules):
-    """A Condition of a built-in rule with how long and what to do as its rule has it, and what the system file changes; None if that is switched off."""
+    """A Condition of a built-in rule with the duration and the action of its rule, as changed by the system file; None if the rule is disabled."""
     name = one.cause.split(":", 1)[0].replace(".", "_")
     rule, before = rules[name], DEFAULT[name]
     if not rule.enabled:
@@ -71,7 +71,7 @@ def as_ruled(one, rules):
 
 
 def tested(rules, name, who):
-    """What an alarm of this rule would be, raised by somebody who tries whether it is heard."""
+    """A test alarm of this rule, raised by the user `who`."""
     rule = rules[name]
     return Condition(f"test:{name}", rule.severity or "alarm", f"TEST by {who} of the alarm {name}: {rule.about or rule.said(None)}", None, rule.limit, rule.do, rule=name)
 
@@ -129,7 +129,7 @@ def _of_processes(derived, looks, run, memory, now_s):
                 yield Condition(f"process.given_up:{name}", "alarm", what, MOST_RESTARTS, MOST_RESTARTS, process=name)
         elif phase == "lost":
             yield Condition(f"process.lost:{name}", severity, f"{name} {reason}", do=f"it may answer again; else {do}", process=name)
-        elif name in derived.ended and not (run is not None and run.stopping):  # who was told to stop comes to its end
+        elif name in derived.ended and not (run is not None and run.stopping):  # while the run stops, processes end as they should
             yield Condition(f"process.ended:{name}", severity, f"{name} {reason}", process=name)
         if look.problems:
             what = f"{name}: its status is not understood: {look.problems[0]}"
@@ -161,7 +161,7 @@ def _of_the_disk(numbers, warn_bytes, stop_bytes, time_s, run):
 
 
 def _vanished(derived, looks, process_numbers, known):
-    silent = {look.name for look in looks if look.alive is None}  # of a host that is silent nothing is known
+    silent = {look.name for look in looks if look.alive is None}  # nothing is known about silent hosts
     for name, metric in sorted(known):
         if derived.phases.get(name) == "running" and name not in silent and process_numbers.get(name, {}).get(metric) is None:
             yield Condition(f"metric.gone:{name}:{metric}", "warning", f"{name} no longer says its {metric}", process=name)

@@ -1,7 +1,7 @@
-"""The controller of a system: looks at every process each second, derives the state, does what happens by itself, and carries out commands.
+"""The controller of a system: looks at every process each second, derives the state, carries out automatic steps and commands.
 
-One asyncio loop owns all of it. Nothing is held in it that the next controller could not find again: processes, the open row, and a few
-remembered facts. If it is killed, data go on."""
+One asyncio loop owns all of it. The next controller can find all its state again: from processes, the open row, and a few
+remembered facts. If it is killed, data taking continues."""
 
 import asyncio
 import contextlib
@@ -27,24 +27,24 @@ from rodeo.control.telling import Telling
 from rodeo.control.trigger import Trigger
 
 LOG = logging.getLogger("rodeo.control")
-LOOK_S = 0.9  # how often all processes are asked: with the way to a page, what it shows is less than a second old
-SHORTEST_S = 0.05  # between two looks, however long they take
-LIST_S = 0.25  # how often launchers are asked who lives: a process that dies is known that soon
-FOR_OPERATORS = {"audience": "operator"}  # of a log line
-BACK_OFF_S = (2.0, 10.0, 60.0)  # of a rule that could not do what it had to
+LOOK_S = 0.9  # between questions to all processes: a page shows values less than a second old
+SHORTEST_S = 0.05  # at least between two looks
+LIST_S = 0.25  # between questions to launchers which processes live: the delay until an end is known
+FOR_OPERATORS = {"audience": "operator"}  # for log lines
+BACK_OFF_S = (2.0, 10.0, 60.0)  # before a failed automatic step is tried again
 
 BODIES = {
     "launch": transitions.launch, "close": transitions.close, "abort": transitions.abort, "recover": transitions.recover, "start": run_transitions.start,
     "pause": run_transitions.pause, "resume": run_transitions.resume, "advance": run_transitions.advance, "go_on": run_transitions.go_on, "stop": run_transitions.stop,
 }
-# Which commands may take the place of one that is under way: whoever wants to stop need not wait for what waits itself.
+# The commands that may interrupt an act: stop and abort need not wait for an act that waits.
 OVERTAKEN_BY = {"launch": ("abort",), "start": ("stop", "abort"), "stop": ("abort",), "pause": ("stop", "abort"), "resume": ("stop", "abort"), "advance": ("stop", "abort"),
                 "go_on": ("stop", "abort"), "recover": ("abort",), "close": ("abort",), "abort": ()}
 
 
 class Controller:
-    """`system` as system.load() gives it. `hosts` {name: Host} and `database` are made from it if they are not given; `patience` stretches all that is
-    decided by silence, for slow machines (else $RODEO_CONTROL_PATIENCE, else control.patience)."""
+    """`system` from system.load(). `hosts` {name: Host} and `database` are made from it if not given; `patience` multiplies all
+    time-outs, for slow machines (default: $RODEO_CONTROL_PATIENCE, else control.patience)."""
 
     def __init__(self, system, *, rodeo=None, hosts=None, database=None, patience=None):
         self.system = system
@@ -70,14 +70,14 @@ class Controller:
         self._remembered = {}
         self._tasks = set()
         self._keeping = None  # the task of _keep(), one at a time
-        self._failed_rules = {}  # kind -> (how often in a row, when it may be tried again)
+        self._failed_rules = {}  # kind -> (failures in a row, time of the next attempt)
 
     # Life
     async def open(self):
-        """Finds what is there, adopts it, and begins to look. Refused if the directory, the database or a host cannot be used."""
+        """Adopts the existing state, and begins to look. Refused if the directory, the database or a host cannot be used."""
         await asyncio.to_thread(self.folders.make)
         await self.database.open()
-        for opened in await asyncio.gather(*(host.open() for host in self.hosts.values()), return_exceptions=True):  # one that is silent takes half a minute
+        for opened in await asyncio.gather(*(host.open() for host in self.hosts.values()), return_exceptions=True):  # together: a silent host takes half a minute
             if isinstance(opened, BaseException):
                 raise opened
         await adopt.adopt(self)
@@ -89,7 +89,7 @@ class Controller:
         self._spawn(self.externals.watch())
 
     async def close(self):
-        """Leaves; processes go on. What is under way is left at once, and the next controller finishes it."""
+        """Ends the controller; processes continue. It cancels the current act, and the next controller finishes it."""
         await cancelled(self._tasks)
         await self.acts.leave()
         await self.observer.close()
@@ -111,14 +111,14 @@ class Controller:
 
     # Looking
     async def _watch(self):
-        """All processes on a beat of LOOK_S, more often who lives."""
+        """Asks all processes every LOOK_S, and the launchers every LIST_S."""
         next_s = 0.0
         while True:
             try:
                 now_s = time.monotonic()
                 whole = now_s >= next_s
                 if whole:
-                    next_s = max(next_s, now_s - LOOK_S) + LOOK_S  # a beat that was missed is not made up for
+                    next_s = max(next_s, now_s - LOOK_S) + LOOK_S  # missed beats are skipped
                 await self.observer.look(statuses=whole)
                 changed, self.observer.changed = self.observer.changed, False
                 if changed and not whole:
@@ -134,13 +134,13 @@ class Controller:
             await asyncio.sleep(max(SHORTEST_S, min(LIST_S, next_s - time.monotonic())))
 
     async def _keep(self):
-        """What looks have shown, onto the disk; they do not wait for it."""
+        """Writes the results of looks to disk; the looks do not wait for this."""
         await self._remember("memory", self.memory.as_json())
         await self.telling.keep()
         await self.closing.keep_blocks()
 
     async def _watch_disk(self):
-        """By itself, for a disk that hangs must not keep the processes from being looked at."""
+        """A task of its own: a disk that hangs must not delay the looks at processes."""
         host = self.hosts.get("local") or next(iter(self.hosts.values()))
         while True:
             try:
@@ -150,12 +150,12 @@ class Controller:
             await asyncio.sleep(POLL_S)
 
     async def look(self):
-        """A look at everything, now, and what follows from it."""
+        """Looks at everything now, and derives the state."""
         await self.observer.look()
         self.derive()
 
     async def until(self, act, done, *, limit_s=None, what="{1}"):
-        """Looks until `done()` (which may be asynchronous) is true. Late after `limit_s`; left if another command takes the place of this act."""
+        """Looks until `done()` (may be asynchronous) is true. Raises Late after `limit_s`, Overtaken if another command interrupts this act."""
         began_s, pause_s = time.monotonic(), 0.02
         while True:
             await self.look()
@@ -172,36 +172,36 @@ class Controller:
             pause_s = min(1.3 * pause_s, LIST_S)
 
     def derive(self):
-        """The state, from the last look."""
+        """Derives the state from the last look."""
         talk.set_run(self.run.number if self.run else None)
         self.looks = self.observer.looks()
         self.derived = derive.derive(self.looks, self.run and self.run.row(), self.act(), self.memory,
                                      silent_hosts=tuple(self.observer.silent_hosts), strangers=self.observer.strangers)
 
     def evaluate(self, changed=False, fresh=False):
-        """The state, the numbers and the alarms, from the last look. `changed`: a process has begun or ended, so that alarms are looked at now. `fresh`: numbers
-        are of this look, however near the last one is."""
+        """Derives the state, the numbers and the alarms from the last look. `changed`: a process has begun or ended, so alarms are evaluated now.
+        `fresh`: the numbers are computed from this look, even shortly after the last one."""
         self.derive()
         self.telling.evaluate(changed, fresh)
 
     def act(self):
-        """What is under way, as the deciding modules are given it."""
+        """The current act, in the form for the deciding modules."""
         act = self.acts.now
         return act and looks.Act(act.name, act.actor, max(0.0, time.monotonic() - act.began_s), act.limit_s, act.began_ns)
 
-    # What happens by itself
+    # Automatic steps
     async def _react(self):
         now_s, numbers = time.monotonic(), self.telling.numbers or {}
         disk = reactions.Disk(self.disk and self.disk.get("free"), numbers.get("disk_seconds_left"), self.system.disk_stop_bytes, self.system.disk_time_s)
         todo, self.memory = reactions.react(self.derived, self.looks, run=self.run and self.run.row(), act=self.act(), memory=self.memory, now_s=now_s,
                                        choose_limit_s=self.system.choose_limit_s, disk=disk)
-        for each in sorted(todo, key=lambda one: one.kind != "hold"):  # the trigger waits for nothing
+        for each in sorted(todo, key=lambda one: one.kind != "hold"):  # the trigger is held first
             try:
                 await self._do_by_rule(each)
             except Refused as refused:
                 LOG.warning("%s by rule: %s", each.kind, refused.what)
         if self.derived.state == "RUNNING" and self.derived.degraded and not self.derived.broken and self.acts.now is None and self.trigger.waits():
-            with contextlib.suppress(Refused):  # for one that may be missing nobody waits
+            with contextlib.suppress(Refused):  # optional processes do not delay the trigger
                 await self.trigger.release(self.trigger.wait_for(True))
 
     async def _do_by_rule(self, reaction):
@@ -218,7 +218,7 @@ class Controller:
             self._spawn(self._restart(reaction))
         elif self.acts.now is None and self._failed_rules.get(reaction.kind, (0, 0.0))[1] <= time.monotonic():
             self._spawn(self._act_by_rule(reaction))
-            await asyncio.sleep(0)  # it takes its place before anything else is decided
+            await asyncio.sleep(0)  # lets the act begin before the next decision
 
     async def _act_by_rule(self, reaction):
         bodies = {
@@ -228,7 +228,7 @@ class Controller:
             "close": ("close", lambda act: transitions.close(self, act, {})),
         }
         name, body = bodies[reaction.kind]
-        if name == "stop" and self.run is not None and self.run.aborting:  # the controller that began the abort was killed in it
+        if name == "stop" and self.run is not None and self.run.aborting:  # the former controller was killed during an abort
             name, body = "abort", lambda act: transitions.abort(self, act, {})
         try:
             await self.acts.do(name, "rule", self.limit_of(name), body, may_be_overtaken_by=OVERTAKEN_BY[name])
@@ -241,7 +241,7 @@ class Controller:
         await self._say(reaction)
 
     async def _restart(self, reaction):
-        """One life more of a process that failed. It joins the run that is open, if it lives one run."""
+        """Restarts a failed process. If it is one that lives for one run, it joins the open run."""
         each, run = self.observer.members[reaction.process], self.run
         outcome, detail = "done", reaction.why
         try:
@@ -260,15 +260,15 @@ class Controller:
         await self._say(reaction, outcome, detail)
 
     async def _say(self, reaction, outcome="done", detail=""):
-        """What was done by itself stands in the audit beside what people did."""
+        """Logs and audits an automatic step, as commands are."""
         LOG.info("%s by rule: %s %s %s", reaction.kind, reaction.process or "", reaction.why, "" if outcome == "done" else f"({outcome}: {detail})", extra=FOR_OPERATORS)
         with contextlib.suppress(Refused):
             await self.writer.audit("rule", "rule", "rule", reaction.kind, {"process": reaction.process} if reaction.process else {}, outcome, detail or reaction.why)
 
     # Commands
     async def command(self, name, arguments, actor, still=lambda: None):
-        """Carries out a command and returns a small JSON object. Refused: control.busy, control.not_now, or what the command says. It goes on to its end
-        if whoever sent it goes away. `still()` raises Refused if they may not any more: asked after the look, before anything is done."""
+        """Carries out a command and returns a small JSON object. Refused: control.busy, control.not_now, or a refusal of the command. The command continues
+        if its sender disconnects. `still()` is called after the look, before the command begins; it raises Refused if the sender has lost the right."""
         if name == "ack":
             return await self.telling.acknowledge(arguments["cause"], actor)
         if name == "shelve":
@@ -297,18 +297,18 @@ class Controller:
         return result
 
     def refusals(self):
-        """{command: why not now, or None}."""
+        """{command: why it is refused now, or None}."""
         answer = refusals.refusals(
             self.derived, run=self.run and self.run.row(), act=self.act(), memory=self.memory, database_good=self.telling.database_good(),
             disk_free_bytes=self.disk and self.disk.get("free"), disk_stop_bytes=self.system.disk_stop_bytes,
             disk_seconds_left=None, disk_time_s=self.system.disk_time_s, alarms=self.telling.book.standing(),
             clocks=self.host_looks.off_by(), clock_limit_s=self.system.rules["clock"].limit if self.system.rules["clock"].enabled else None)
         if self.derived.state == "READY" and self.acts.now is None and self.run is None and self.derived.degraded:
-            answer["launch"] = None  # what is missing
+            answer["launch"] = None  # it launches the missing processes
         return answer
 
     def refusal(self, name, arguments):
-        """Why a command is refused now, or None. A launch with other settings is possible between runs: what it changes is started anew."""
+        """Why a command is refused now, or None. A launch with other settings is possible between runs: it restarts the processes that it changes."""
         if name == "launch" and (arguments.get("set") or self.launching.lines) and self.derived.state == "READY" and self.acts.now is None and self.run is None:
             return None
         return self.refusals().get(name)
@@ -320,20 +320,20 @@ class Controller:
         return {"launch": launch_s, "start": max((one.start_limit_s for one in classes), default=10.0) + self.system.event_limit_s, "pause": 2.0, "resume": 2.0, "advance": 2.0,
                 "go_on": 10.0, "stop": max((one.stop_limit_s for one in classes), default=60.0), "abort": 30.0, "recover": 60.0, "close": 30.0}[name] * self.patience
 
-    # What is kept
+    # Kept facts
     async def keep_memory(self, memory):
-        """The facts that cannot be derived, here and in the database."""
+        """Keeps the facts that cannot be derived, here and in the database."""
         before, self.memory = self.memory, memory
         if before.as_json() != memory.as_json():
             await self._remember("memory", memory.as_json())
 
     async def remember(self, *, wanted, clear=False):
-        """What the holder wants; `clear` forgets what was chosen for a run."""
+        """Remembers what the holder wants; `clear` forgets the choices made for a run."""
         kept = looks.Memory(wanted=wanted, restarts=self.memory.restarts) if clear else looks.Memory(**{**self.memory.__dict__, "wanted": wanted})
         await self.keep_memory(kept)
 
     async def keep_run(self, *, flags=(), **changes):
-        """Changes what is known of the open run, here and in the database."""
+        """Changes the facts about the open run, here and in the database."""
         if self.run is None:
             return
         for name, value in changes.items():
@@ -348,7 +348,7 @@ class Controller:
         self.derive()
 
     async def keep_launched(self):
-        """What processes said of themselves when they were ready, so that the next controller knows whether they are these."""
+        """Remembers what processes reported when ready, so that the next controller recognizes them."""
         await self._remember("launched", {
             "lines": [[name, values] for name, values in self.launching.lines.items()],
             "processes": {each.name: {"pid": each.remembered[0] if each.pid is None else each.pid, "sha256": each.expected_sha256 or each.remembered[1], "writers": each.writers,
@@ -358,7 +358,7 @@ class Controller:
         await self._remember("shelf", shelf or None)
 
     async def _remember(self, key, value):
-        """A database that is gone is no reason to stop: what it does not have, this controller has."""
+        """Without the database the controller continues, with the fact in memory only."""
         text = json.dumps(value, sort_keys=True)
         if self._remembered.get(key) == text:
             return
@@ -369,7 +369,7 @@ class Controller:
             LOG.warning("%s was not remembered: %s", key, refused.what)
 
     async def transition(self, act, name, from_, to, began_ns, outcome, detail, run=None):
-        """A row of what was done in a run."""
+        """Writes a row for a step of a run."""
         number = run or (self.run.number if self.run else None)
         if number is None:
             return
@@ -378,7 +378,7 @@ class Controller:
 
     # Of the system
     def too_few(self, missing):
-        """Names of `missing` that leave their class with too few processes that are good."""
+        """Those of `missing` whose class then has too few good processes."""
         names = []
         for one in self.system.classes:
             members = [member.name for member in one.members()]
@@ -388,11 +388,11 @@ class Controller:
         return names
 
     def foreign(self):
-        """Names of processes that are not this system's or this run's."""
+        """Names of processes that do not belong to this system or this run."""
         return {sentence.split(" ", 1)[0] for sentence in self.derived.foreign}
 
     async def end_strangers(self):
-        """Ends what a launcher has of another system file of this name. Returns what stays."""
+        """Ends processes launched from another system file of this name. Returns those that remain."""
         left = []
         for name in self.observer.strangers:
             for host in self.hosts.values():
@@ -406,7 +406,7 @@ class Controller:
 
     # For the server
     def publish(self):
-        """A new document, of the last look and of what is under way now."""
+        """Publishes a new document, from the last look and the current act."""
         self.derive()
         self.telling.publish()
 
@@ -424,7 +424,7 @@ class Controller:
         return self.telling.series.get(names, span_s)
 
     def metrics(self):
-        """What the room knows, for Prometheus (room_metrics.py)."""
+        """The room's metrics for Prometheus (room_metrics.py)."""
         return self.telling.metrics()
 
     def rules(self):
@@ -452,10 +452,10 @@ class Controller:
 
 
 class Unnoticed:
-    """Stands for an act where a rule waits beside the act that is under way."""
+    """Replaces an act while an automatic step waits beside the current act."""
 
     waiting_for = ()
     sealed = False
 
     def check(self):
-        """Nobody takes its place."""
+        """No command interrupts it."""

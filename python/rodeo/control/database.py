@@ -1,7 +1,7 @@
-"""The run database of a system: one thread writes the journal, one the tables, one reads. Whoever calls waits for the journal, never for the tables.
+"""The run database of a system: one thread writes the journal, one the tables, one reads. Callers wait for the journal, never for the tables.
 
-A record is first in the journal, then in the tables; the tables know up to where, in the same transaction. So a process that is killed, or a database that
-comes back after hours, leaves each record there once and in its order. What can be drawn only in the tables, the number of a run, waits for all before it.
+A record goes first to the journal, then to the tables, which store its journal position in the same transaction. So each record is in the tables once
+and in order, even if a process is killed or the database is away for hours. Only the tables can draw a run number: it waits for all records before it.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control")
 BATCH = 200  # records in one transaction
-UNWRITTEN = 20_000  # records at most that wait in memory while neither journal nor database takes them
+UNWRITTEN = 20_000  # the largest number of records in memory while neither journal nor database accepts them
 COMPACT_BYTES = 2**20
 IN_RUN_JSON = ("close", "flags", "transition", "process", "file", "counters", "lumi_block", "alarm", "note", "quality")
-_FOLDER = re.compile(r"[0-9]{6,15}")  # of a run
+_FOLDER = re.compile(r"[0-9]{6,15}")  # the folder of a run
 
 
 class Database:
-    """`url` as SQLAlchemy has it, `directory` where the journal is kept, `system` its name in the rows (else the directory's).
+    """`url` of SQLAlchemy, `directory` of the journal, `system` its name in the rows (default: the directory's name).
 
-    `busy_s`: for how long another process may hold the database before it counts as gone; it is tried again each `retry_s`. `renew_after_s`: a file of SQLite that was removed is begun anew
-    after so long, when no run is open. Owns its threads from open() to close().
+    `busy_s`: so long another process may lock the database before it counts as gone; then it is tried again each `retry_s`. `renew_after_s`: a removed
+    SQLite file is made anew after so long, when no run is open. Owns its threads from open() to close().
     """
 
     def __init__(self, url, directory, system=None, *, busy_s=5.0, retry_s=1.0, renew_after_s=30.0):
@@ -46,11 +46,11 @@ class Database:
         self.retry_s, self.renew_after_s = retry_s, renew_after_s
         self.journal = Journal(self.directory)
         self.writer, self.reads = Writer(self), Reads(self.schema, before=self._settled)
-        self._of_journal = threading.RLock()  # held while the disk is waited for; taken before the other
-        self._lock = threading.RLock()  # of all below, for instants only
+        self._of_journal = threading.RLock()  # held while waiting for the disk; taken before _lock
+        self._lock = threading.RLock()  # protects all below; held briefly
         self._wake_journal, self._wake_tables = threading.Condition(self._lock), threading.Condition(self._lock)
         self._incoming, self._pending, self._asks = deque(), deque(), deque()
-        self._unwritten = {}  # sequence -> record: what the journal could not take
+        self._unwritten = {}  # sequence -> record that the journal could not write
         self._sequence = self._applied = 0
         self._unusable = self._lost = self._counted = 0
         self._why = "it was not opened"
@@ -60,14 +60,15 @@ class Database:
         self._threads = []
         self._engine = self._connection = self._identity = None
         self._dirty = False
-        self._lined_up = False  # once, since it was opened
-        self._touched = set()  # runs of which something was written since their run.json
+        self._lined_up = False  # whether _line_up() has succeeded since open()
+        self._touched = set()  # runs with records newer than their run.json
         self._missing_s = None
         self._next_s = 0.0
 
     # Life
     async def open(self):
-        """Reads the journal and begins. A database that is gone is no error: see health(). Refused(control.database) if the journal cannot be kept."""
+        """Reads the journal and starts the threads. A missing database is not an error: see health(). Refused(control.database) if the journal cannot
+        be opened."""
         await asyncio.to_thread(self._open)
 
     def _open(self):
@@ -76,7 +77,7 @@ class Database:
         if self.journal.damaged:
             LOG.error("%s: %d lines are damaged and left out", self.journal.path, self.journal.damaged)
         if self.journal.renewed:
-            LOG.warning("%s: %s; it goes on under a new id", self.journal.path, self.journal.renewed)
+            LOG.warning("%s: %s; it continues under a new id", self.journal.path, self.journal.renewed)
         self._connect(first=True)
         for target in (self._write_journal, self._write_tables):
             thread = threading.Thread(target=target, daemon=True, name=f"rodeo {target.__name__.strip('_')}")
@@ -84,7 +85,7 @@ class Database:
             self._threads.append(thread)
 
     async def close(self):
-        """Puts into the tables what can be, and ends the threads. What is left is in the journal."""
+        """Writes as many records as possible to the tables, and ends the threads. The rest stays in the journal."""
         await asyncio.to_thread(self._close)
 
     def _close(self):
@@ -103,22 +104,22 @@ class Database:
         self.journal.close()
 
     def health(self):
-        """{"state": good | gone, "why", "since_ns", "journal": records that are not in the tables yet, "unusable": records that fit no table, "lost": records
-        that are nowhere, "journal_why": why the journal cannot be written, or empty}. Any thread."""
+        """{"state": good | gone, "why", "since_ns", "journal": records not yet in the tables, "unusable": records that fit no table, "lost": lost records,
+        "journal_why": why the journal cannot be written, or empty}. Any thread."""
         with self._lock:
             return {"state": "gone" if self._why else "good", "why": self._why, "since_ns": self._since_ns, "journal": max(0, self._sequence - self._applied),
                     "unusable": self._unusable, "lost": self._lost + self.journal.damaged, "journal_why": self._journal_why}
 
     def floor(self, known=False):
-        """The largest number that was given before, by the journal and the folders of runs, 0 if none: a database that is begun anew, or was put back from a
-        copy, goes on behind it. `known`: the database has runs of this system, so that only folders with a run.json count; others may be anything."""
+        """The largest run number given before, by the journal and the folders of runs, 0 if none: a new database, or one restored from a copy,
+        continues after it. `known`: the database has runs of this system, so that only folders with a run.json count; others may be anything."""
         numbers = [self.journal.kept.last_number]
         with contextlib.suppress(OSError):
             numbers += [int(each.name) for each in (self.directory / "runs").iterdir() if _FOLDER.fullmatch(each.name) and not (known and not (each / "run.json").is_file())]
         return max(numbers)
 
     def close_ended(self, connection):
-        """Rows that are open, of runs whose run.json says how they ended: of a copy made during the run. They become what run.json says."""
+        """Closes open rows of runs that have ended according to their run.json, as in a copy made during the run. The rows become as in run.json."""
         from rodeo.control import reads, run_json, runs
 
         for row in reads.open_runs(connection, self.system):
@@ -126,11 +127,11 @@ class Database:
             if record is not None and (record.get("number"), record.get("asked_ns"), record.get("system")) == (row["number"], row["asked_ns"], self.system):
                 with contextlib.suppress(Refused), connection.begin_nested():
                     runs.put(connection, record)
-                    LOG.warning("run %d is open in %s, and has ended: its row is what its run.json says", row["number"], self.schema)
+                    LOG.warning("run %d is open in %s, but has ended: its row is taken from its run.json", row["number"], self.schema)
 
     # For the writer
     def submit(self, record):
-        """A record for the tables. The Future is done when it is on disk, or when it was seen that the disk does not take it. Any thread."""
+        """Submits a record for the tables. The Future is done when the record is on disk, or when the write has failed. Any thread."""
         future = Future()
         with self._lock:
             if self._ending or not self._threads:
@@ -141,7 +142,7 @@ class Database:
         return future
 
     def ask(self, function):
-        """A Future of function(connection), in the thread of the tables, in a transaction, behind all records that came before. It raises
+        """A Future of function(connection), called in the thread of the tables, in a transaction, after all earlier records. It raises
         Refused(control.database) if the database is gone. Any thread."""
         future = Future()
         with self._lock:
@@ -152,7 +153,7 @@ class Database:
         return future
 
     def kept(self, function):
-        """function(Kept): what the journal knows of the open run, alarms and remembered facts, with all records that were submitted."""
+        """function(Kept): the journal's open run, alarms and remembered facts, including all submitted records."""
         with self._lock:
             wanted = self._sequence
             while self._incoming and self._incoming[0][0] <= wanted and self._threads:
@@ -178,7 +179,7 @@ class Database:
             with self._lock:
                 for _ in taken:
                     self._incoming.popleft()
-                if not self._why:  # else they are read from the file when the database is back
+                if not self._why:  # else _line_up() reads them from the file when the database is back
                     self._pending.extend((sequence, record) for sequence, record, _ in taken)
                 self._wake_tables.notify_all()
         for _, _, future in taken:
@@ -186,7 +187,7 @@ class Database:
                 future.set_result(None)
 
     def _append(self, taken):
-        """What could not be written before comes first: the order in the file is that of the records."""
+        """Writes records that failed before first, so that the file has the order of the records."""
         with self._lock:
             entries = [*sorted(self._unwritten.items()), *((sequence, record) for sequence, record, _ in taken)]
         if not entries:
@@ -215,8 +216,8 @@ class Database:
                 idle = not self._ready() and not self._wake_tables.wait(self.retry_s)
                 ending, asked = self._ending and not self._threads[0].is_alive(), len(self._asks)
             if self._connection is not None and self.schema.sqlite and (identity := self.schema.identity()) != self._identity:
-                self._checkpoint()  # into the file that was moved, so that nothing of it is taken for a part of the other
-                self._gone(f"{self.schema} is not there" if identity is None else f"another file was put in the place of {self.schema}")
+                self._checkpoint()  # into the moved file, so that its WAL is not taken for the new file's
+                self._gone(f"{self.schema} does not exist" if identity is None else f"another file has replaced {self.schema}")
             if self._connection is None and (asked or ending or time.monotonic() >= self._next_s):
                 self._connect()
             if self._connection is not None:
@@ -234,7 +235,7 @@ class Database:
         return bool(self._pending) or bool(self._asks and self._asks[0][0] <= self._applied)
 
     def _apply(self):
-        """Records into the tables, until none is left or the database is gone."""
+        """Writes records to the tables, until none is left or the database is gone."""
         from rodeo.control import apply
 
         while self._connection is not None:
@@ -258,12 +259,12 @@ class Database:
                 self._wake_tables.notify_all()
 
     def _answer(self, asked):
-        """The first `asked` of those that wait: for those that came later the database has not been tried yet."""
+        """Answers the first `asked` waiting questions: the database has not been tried yet for later ones."""
         for _ in range(asked):
             with self._lock:
                 after, function, future = self._asks[0]
                 if self._connection is not None and self._applied < after and not self._ending:
-                    return  # what came before it comes first
+                    return  # earlier records come first
                 self._asks.popleft()
                 why = self._why
             if self._connection is None:
@@ -280,8 +281,8 @@ class Database:
                 future.set_result(value)
 
     def _transaction(self, function, again=0):
-        """function(connection) in a transaction, or None and no connection any more if the database is gone. Where several may write at once (not SQLite),
-        somebody else may take the same first number: then it is done `again`."""
+        """function(connection) in a transaction. If the database is gone: None, and the connection is closed. With several writers (not SQLite)
+        another one may take the same first number: then it is called `again` so many times."""
         from rodeo.control.tables import sa
 
         self._dirty = True
@@ -299,7 +300,7 @@ class Database:
             return None
 
     def _leave_run_json(self):
-        """Folders of runs that are closed have the same as the tables, also when these come late, or a note is written years later."""
+        """Updates run.json of closed runs from the tables, also if the tables were late, or a note is added years later."""
         from rodeo.control import reads, run_json
 
         while self._connection is not None and self._touched:
@@ -307,13 +308,13 @@ class Database:
             folder = self.directory / "runs" / f"{number:06d}"
             if not os.path.isdir(folder):
                 continue
-            with contextlib.suppress(Refused, OSError):  # no such run, or a disk that is full: nothing hangs on it
+            with contextlib.suppress(Refused, OSError):  # no such run, or a full disk: nothing depends on run.json
                 record = self._transaction(lambda connection: reads.run(connection, number))
                 if record is not None and record["state"] != "OPEN" and record["system"] == self.system:
                     run_json.keep(folder, record)
 
     def _checkpoint(self):
-        """When there is nothing else to do, the file of SQLite alone is made to be the whole database: whoever copies or moves it has all."""
+        """When idle, moves the WAL into the SQLite file, so that a copy of this file is complete."""
         if self._connection is None or not self.schema.sqlite or not self._dirty:
             return
         with contextlib.suppress(Exception):
@@ -325,7 +326,7 @@ class Database:
         self._disconnect()
         with self._lock:
             self._why, self._since_ns, self._missing_s = reason, time.time_ns(), None
-            self._pending.clear()  # the file has them
+            self._pending.clear()  # the journal's file has them
             self._next_s = time.monotonic() + self.retry_s
 
     def _disconnect(self):
@@ -339,14 +340,14 @@ class Database:
                 engine.dispose()
 
     def _may_create(self, first):
-        """Whether a file that is not there may be made: in the beginning, or when it was removed and nothing of a run would be torn apart by that."""
+        """Whether a missing file may be made: at the first connection, or after its removal, when no run is open."""
         try:
             if not self.schema.sqlite or self.schema.path.exists():
                 self._missing_s = None
                 return False
             if not self.directory.is_dir() or not self.schema.path.parent.is_dir():
                 return False
-        except OSError:  # of a file that cannot be looked at nobody knows that it is not there
+        except OSError:  # an unreadable file does not count as missing
             return False
         with self._lock:
             if self.journal.kept.runs:
@@ -357,7 +358,7 @@ class Database:
         return first or now_s - self._missing_s >= self.renew_after_s
 
     def _connect(self, first=False):
-        """Opens the database, and lines up what it does not have yet."""
+        """Opens the database, and queues the records that it lacks."""
         from rodeo.control.schema import why
         from rodeo.control.tables import journal, sa, unusable
 
@@ -372,11 +373,11 @@ class Database:
                 lasts = {row.id: row.last for row in rows}
             if not self._lined_up and lasts.get(self.journal.id, 0) > self.journal.opened_last:
                 with self._of_journal:
-                    self.journal.renew("the database has later records of it: it was put back from a copy")
-                LOG.warning("%s: %s; it goes on under a new id", self.journal.path, self.journal.renewed)
+                    self.journal.renew("the database has later records of it: it was restored from a copy")
+                LOG.warning("%s: %s; it continues under a new id", self.journal.path, self.journal.renewed)
             last = self.journal.applied(lasts)
             if create and not self.journal.fresh:
-                LOG.error("%s was not there, and is begun anew; rodeo runs import reads the run.json of former runs into it", self.schema)
+                LOG.error("%s did not exist, and is made anew; rodeo runs import reads the run.json of former runs into it", self.schema)
             self._line_up(last)
             with self._connection.begin():
                 self._unusable = self._connection.execute(sa.select(sa.func.count()).select_from(unusable).where(unusable.c.journal.in_(self.journal.ids))).scalar()
@@ -395,17 +396,17 @@ class Database:
             self._seed()
 
     def _line_up(self, last):
-        """Everything that the tables do not have, in order: from the file, and what it could not take."""
+        """Queues all records that the tables lack, in order: those of the file, and those that the file could not take."""
         with self._of_journal:
             after = self.journal.after
             lacking, last = 0 if last is None else max(0, after - last), after if last is None else last
-            waiting = dict(self.journal.records(last))  # of a long run much is read: nobody else waits for that
+            waiting = dict(self.journal.records(last))  # read without _lock: this may take long
             with self._lock:
                 if lacking:
                     LOG.error("%s is older than its journal: %d records are in neither", self.schema, lacking)
                     self._lost += lacking - self._counted
                     self._counted = lacking
-                self._sequence = max(self._sequence, last)  # a journal that was put back from a copy must not use numbers twice
+                self._sequence = max(self._sequence, last)  # a journal restored from a copy must not reuse numbers
                 waiting.update({sequence: record for sequence, record in self._unwritten.items() if sequence > last})
                 self._pending = deque(sorted(waiting.items()))
                 self._applied = self._pending[0][0] - 1 if self._pending else self._sequence - len(self._incoming)
@@ -413,7 +414,7 @@ class Database:
                 self._wake_tables.notify_all()
 
     def _seed(self):
-        """A journal that is new, or has lost its first line, learns what the tables know that are older than its lines."""
+        """A journal that is new, or has lost its first line, learns from the tables the facts older than its lines."""
         if not self.journal.fresh and not self.journal.headless:
             return
         from rodeo.control.reads import kept_of
@@ -427,20 +428,20 @@ class Database:
                 self.journal.compact(self.journal.after)
 
     def _compact(self, least):
-        """The journal forgets what is in the tables, when no run is open: until then it can bring the run back alone."""
+        """Removes records that are in the tables from the journal. Not during a run: the journal alone can restore an open run."""
         with self._of_journal:
             with self._lock:
                 if self._why or self._pending or self._incoming or self._unwritten or self._applied < self._sequence or self.journal.kept.runs or self.journal.size < least:
                     return
                 if self.journal.after == self._applied:
                     return
-            try:  # the disk is waited for without the lock: what comes meanwhile is written behind it
+            try:  # waits for the disk without _lock: new records are written after it
                 self.journal.compact(self._applied)
             except OSError as error:
                 LOG.warning("%s cannot be made shorter: %s", self.journal.path, error)
 
     def _settled(self, limit_s=5.0):
-        """Before something is read: waits until what was submitted is in the tables, unless the database is gone."""
+        """Called before a read: waits until all submitted records are in the tables, unless the database is gone."""
         end = time.monotonic() + limit_s
         with self._lock:
             wanted = self._sequence
@@ -449,7 +450,7 @@ class Database:
 
 
 def read_only(url, *, busy_s=5.0):
-    """The Reads of a database that another process may be writing. Refused(control.database) if the URL is none."""
+    """The Reads of a database that another process may be writing. Refused(control.database) if the URL is invalid."""
     needed("sqlalchemy")
     from rodeo.control.reads import Reads
     from rodeo.control.schema import Schema
