@@ -51,7 +51,7 @@ struct Outcome {
 
   std::uint64_t virtual_ns = 0;           // simulated; shorter if the caller stopped the run
   std::uint64_t packet_by_packet_ns = 0;  // of these, time simulated packet by packet
-  std::uint64_t hash = 0;                 // of every packet's fate in order: equal runs have equal hashes
+  std::uint64_t hash = 0;                 // of every packet's fate in order: runs with equal hashes are equal
   double wall_seconds = 0;                // set-up included
   double cpu_seconds = 0;                 // of the calling thread
 
