@@ -71,7 +71,7 @@ IoResult receive_flags(int socket, std::span<std::byte> into, ReceivedFds& fds, 
       }
     }
   }
-  // The kernel passes as many descriptors as fit. It sets MSG_CTRUNC for more only if the buffer has room for one more.
+  // MSG_CTRUNC with a full set of descriptors: the peer sent more. With fewer: no descriptor number was left for the others.
   if ((message.msg_flags & MSG_CTRUNC) != 0) (handed_out == kMaxFdsPerReceive ? fds.truncated : fds.no_room) = true;
   if (received == 0 && !into.empty()) return {IoStatus::closed, 0};
   return {static_cast<std::size_t>(received) == into.size() ? IoStatus::done : IoStatus::partial,
