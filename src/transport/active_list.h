@@ -1,4 +1,4 @@
-// Those of many connections that have something to do: the others are not even looked at.
+// The connections that have work to do, so that a pass over thousands visits only these.
 #pragma once
 
 #include <utility>
@@ -6,20 +6,20 @@
 
 namespace rodeo::transport {
 
-/// One thread. T has a member `bool active`, which is this list's, and must be removed before it goes.
+/// One thread. T has a member `bool active`, which only this list uses. Remove an element before it is destroyed.
 template <typename T>
 class ActiveList {
  public:
   void add(T& one) {
     if (!std::exchange(one.active, true)) list_.push_back(&one);
   }
-  /// Not while they are visited.
+  /// Not during visit().
   void remove(T& one) {
     if (std::exchange(one.active, false)) std::erase(list_, &one);
   }
   bool empty() const { return list_.empty(); }
 
-  /// Calls visit(T&) for each that was added before; those for which it returns true, and those that it adds, are there the next time.
+  /// Calls visit(T&) once for each element. An element stays if visit() returns true; elements added during the visit wait for the next one.
   template <typename Visit>
   void visit(Visit&& visit) {
     visited_.swap(list_);

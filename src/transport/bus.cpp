@@ -49,7 +49,7 @@ bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMostName && std::ranges::all_of(text, allowed);
 }
 
-// In the order in which they are, neighbours together.
+// Consecutive links become one run; the order stays.
 Json runs_of(const std::vector<Fid>& links) {
   Json runs = Json::array();
   for (std::size_t i = 0; i < links.size();) {
@@ -61,7 +61,7 @@ Json runs_of(const std::vector<Fid>& links) {
   return runs;
 }
 
-// The members of one file. What is wrong first is kept.
+// Reads the members of one file. The first error is kept.
 class Members {
  public:
   explicit Members(const Json& json) : json_(json) {}
@@ -73,7 +73,7 @@ class Members {
 
   std::string text(const char* key, std::size_t most = kMostText) {
     const Json& value = member(key);
-    if (!is_text(value, most)) wrong(fmt::format("`{}` is no printable text of at most {} characters", key, most));
+    if (!is_text(value, most)) wrong(fmt::format("`{}` must be printable text of at most {} characters", key, most));
     return wrong_.empty() ? value.string() : "";
   }
 
@@ -83,23 +83,23 @@ class Members {
     const std::uint64_t number =
         value.is_unsigned() ? value.unsigned_integer() : static_cast<std::uint64_t>(value.signed_integer());
     if (!positive || number < least || number > most)
-      wrong(fmt::format("`{}` is no whole number from {} to {}", key, least, most));
+      wrong(fmt::format("`{}` must be a whole number from {} to {}", key, least, most));
     return wrong_.empty() ? number : 0;
   }
 
   double real(const char* key) {
     const Json& value = member(key);
-    if (!value.is_number()) wrong(fmt::format("`{}` is no number", key));
+    if (!value.is_number()) wrong(fmt::format("`{}` must be a number", key));
     return value.number();
   }
 
   bool boolean(const char* key) {
     const Json& value = member(key);
-    if (!value.is_boolean()) wrong(fmt::format("`{}` is neither true nor false", key));
+    if (!value.is_boolean()) wrong(fmt::format("`{}` must be true or false", key));
     return value.boolean();
   }
 
-  // A double could not hold it.
+  // Hexadecimal text, because a JSON number (a double) cannot hold 64 bits.
   std::uint64_t hexadecimal(const char* key) {
     const std::string digits = text(key);
     std::uint64_t value = 0;
@@ -108,17 +108,17 @@ class Members {
       const auto [stop, status] = std::from_chars(digits.data() + 2, end, value, 16);
       return stop == end && status == std::errc{};
     }();
-    if (!good) wrong(fmt::format("`{}` is no 64-bit number like 0x12ab", key));
+    if (!good) wrong(fmt::format("`{}` must be a 64-bit number like 0x12ab", key));
     return value;
   }
 
   std::vector<std::string> texts(const char* key, std::size_t most) {
     const Json& value = member(key);
     std::vector<std::string> texts;
-    if (!value.is_array() || value.elements().size() > most) wrong(fmt::format("`{}` is no list of at most {}", key, most));
+    if (!value.is_array() || value.elements().size() > most) wrong(fmt::format("`{}` must list at most {}", key, most));
     if (!wrong_.empty()) return texts;
     for (const Json& element : value.elements()) {
-      if (!is_text(element, kMostText)) wrong(fmt::format("`{}` has an element that is no text", key));
+      if (!is_text(element, kMostText)) wrong(fmt::format("`{}` has an element that is not text", key));
       texts.push_back(element.string());
     }
     return texts;
@@ -135,7 +135,7 @@ class Members {
         wrong(fmt::format("`{}` has more than {} FIDs", key, kMostBusLinks));
       } else {
         for (const Fid fid : *some) {
-          if (!seen.insert(fid).second) wrong(fmt::format("{:#x} is there twice", fid.value));
+          if (!seen.insert(fid).second) wrong(fmt::format("{:#x} is listed twice", fid.value));
         }
         fids.insert(fids.end(), some->begin(), some->end());
       }
@@ -165,13 +165,13 @@ Result<BusEntry> read_entry(const std::filesystem::path& file) {
   return parse_bus_entry(RODEO_TRY(settings::read_text_file(file, kMostBusFileBytes)), file);
 }
 
-// The default lies in a directory that has to be ours.
+// The default bus lies in a directory that must belong to this user.
 Result<void> check_runtime_directory(const std::filesystem::path& bus) {
   if (bus == default_bus()) RODEO_TRY(base::runtime_directory());
   return {};
 }
 
-// Our own port answers us, too.
+// Our own port answers, too.
 bool is_ours(const BusEntry& there, const BusEntry& entry) {
   return there.instance == entry.instance ||
          (there.host == entry.host && there.address == entry.address && there.port == entry.port);
@@ -187,7 +187,7 @@ bool ends_at_itself(int socket) {
          std::memcmp(&own, &peer, own_size) == 0;
 }
 
-// Nothing: nobody accepts connections there, or not in time.
+// Empty: no process accepts connections there, or not in time.
 base::UniqueFd connected_to(const std::string& address, std::uint16_t port, std::chrono::steady_clock::time_point deadline) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -203,7 +203,7 @@ base::UniqueFd connected_to(const std::string& address, std::uint16_t port, std:
     socklen_t size = sizeof error;
     if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return {};
   }
-  // A free port of this host may be given to our own end.
+  // The kernel may give a free port of this host to our own end: a connection to itself.
   return ends_at_itself(socket.get()) ? base::UniqueFd() : std::move(socket);
 }
 
@@ -252,9 +252,9 @@ Result<BusEntry> parse_bus_entry(std::string_view text, const std::filesystem::p
     entry.max_chunk_bytes = static_cast<std::uint32_t>(members.number("max_chunk_bytes", 1, kMostChunkBytes));
   entry.links = members.fids("links");
   if (!is_name(entry.name)) {
-    members.wrong(fmt::format("`{}` is no name: letters, digits, `.`, `_` and `-`, at most {}", entry.name, kMostName));
+    members.wrong(fmt::format("`{}` is not a name: letters, digits, `.`, `_` and `-`, at most {}", entry.name, kMostName));
   } else if (file.filename() != entry.name + std::string(kExtension)) {
-    members.wrong(fmt::format("the file of `{}` is {}{}", entry.name, entry.name, kExtension));
+    members.wrong(fmt::format("the file of `{}` must be named {}{}", entry.name, entry.name, kExtension));
   }
   if (!members.wrong().empty()) return bad(members.wrong());
   return entry;
@@ -347,10 +347,10 @@ bool lives(const BusEntry& entry, std::chrono::milliseconds patience) {
   ControlSocket socket(std::move(connected));
   for (;;) {
     const auto message = socket.next();
-    if (!message) return message.error().code == "transport.closed";  // otherwise it is another program
+    if (!message) return message.error().code == "transport.closed";  // otherwise another program answers
     if (*message) {
       const auto* const hello = std::get_if<formats::ControlHello>(&**message);
-      // Of another version nothing else is known.
+      // The instance is known only if the version agrees.
       return hello == nullptr || hello->version != formats::kControlVersion || hello->instance == entry.instance;
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());

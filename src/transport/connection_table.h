@@ -1,4 +1,4 @@
-// Whose a connection of a port is.
+// Finds the owner of a connection of a port.
 #pragma once
 
 #include <utility>
@@ -18,7 +18,7 @@ class ConnectionTable {
   }
   void remove(const FabricPort& port, FabricPort::Connection number) { of_port(port)[number] = nullptr; }
 
-  /// nullptr: nobody's.
+  /// nullptr: the connection has no owner.
   T* find(const FabricPort& port, FabricPort::Connection number) {
     const std::vector<T*>& of = of_port(port);
     return number < of.size() ? of[number] : nullptr;

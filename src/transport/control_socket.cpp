@@ -38,7 +38,7 @@ Result<SocketAddress> address_of(const std::string& text, std::uint16_t port) {
     std::memcpy(&address.storage, &v6, sizeof v6);
   } else {
     return std::unexpected(Error{"transport.address",
-                                 fmt::format("`{}` is no numerical address", text),
+                                 fmt::format("`{}` is not a numerical address", text),
                                  {},
                                  "write it as 127.0.0.1 or ::1; `ip address` shows those of this host"});
   }
@@ -52,8 +52,8 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& addres
                                "`ip address` shows the addresses of this host"});
 }
 
-/// Sends at once, and notices within a quarter of a minute that the other host is gone without a word, whether or not it owes us an acknowledgement. That
-/// ends a connection as well whose other side reads nothing for so long, by tcp(7); where it may, only keepalive notices.
+/// Sends at once, and detects within 15 s that the other host is gone, with keepalive and with a time-out for unacknowledged data. By tcp(7) that time-out
+/// also ends a connection whose peer reads nothing for so long; for a peer that may do so, only keepalive is set.
 void prepare(int socket, ControlSocket::Peer peer) {
   const auto set = [&](int level, int option, int value) {
     (void)::setsockopt(socket, level, option, &value, sizeof value);
@@ -95,7 +95,7 @@ Result<std::optional<formats::ControlMessage>> ControlSocket::next() {
     auto taken = formats::take_control(std::span(in_).subspan(taken_));
     if (!taken) {
       return std::unexpected(
-          Error{"transport.protocol", fmt::format("{} sent what is no message: {}", peer(), taken.error().message())});
+          Error{"transport.protocol", fmt::format("{} sent an invalid message: {}", peer(), taken.error().message())});
     }
     if (*taken) {
       taken_ += (*taken)->bytes;
@@ -109,7 +109,7 @@ Result<std::optional<formats::ControlMessage>> ControlSocket::next() {
     const int failed = errno;
     in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(came, 0)));
     if (came > 0) continue;
-    // ENOTCONN: it connects still.
+    // ENOTCONN: still connecting.
     if (came < 0 && (failed == EAGAIN || failed == EWOULDBLOCK || failed == EINTR || failed == ENOTCONN))
       return std::nullopt;
     return std::unexpected(
@@ -130,7 +130,7 @@ void ControlSocket::say(const std::vector<std::byte>& encoded) {
 void ControlSocket::flush() {
   if (out_.empty()) return;
   const base::IoResult sent = base::send_some(socket_.get(), out_);
-  // Nobody will hear the rest; next() says why.
+  // The rest cannot be delivered; next() returns the reason.
   if (sent.status == base::IoStatus::closed) return out_.clear();
   out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent.bytes));
 }
@@ -179,7 +179,7 @@ std::optional<ControlSocket> ControlListener::accept() const {
   if (!socket) return std::nullopt;
   prepare(socket.get(), ControlSocket::Peer::reads);
   ControlSocket accepted(std::move(socket));
-  accepted.peer_ = accepted.peer();  // it may be gone when it is to be named
+  accepted.peer_ = accepted.peer();  // kept now: the peer may be gone when its name is needed
   return accepted;
 }
 

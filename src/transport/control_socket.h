@@ -1,4 +1,4 @@
-// TCP connections on which publisher and subscriber talk of pages (docs/formats/network-control.md), without waiting for anything.
+// TCP connections for the control messages of publisher and subscriber (docs/formats/network-control.md). Nothing blocks, except wait().
 #pragma once
 
 #include <chrono>
@@ -14,36 +14,36 @@
 
 namespace rodeo::transport {
 
-/// One side of a conversation. One thread.
+/// One side of a control connection. One thread.
 class ControlSocket {
  public:
   ControlSocket() = default;
-  /// A connected socket, or one that connects.
+  /// A socket that is connected or connecting.
   explicit ControlSocket(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
-  /// Whether the other side reads what we say: one that leaves it unread for a quarter of a minute is gone, but for one that may.
+  /// A peer of kind `reads` counts as gone when it leaves our messages unread for 15 s.
   enum class Peer : std::uint8_t { reads, may_not_read };
-  /// To a numerical address; the connection is there when something has been received. Error transport.address.
+  /// `address` is numerical. Returns before the connection is made; the first message received shows that it is. Error transport.address.
   static Result<ControlSocket> call(const std::string& address, std::uint16_t port, Peer peer = Peer::reads);
 
-  /// The next message; nothing: none has come. Errors transport.closed (the peer is gone), transport.protocol (what came is no message).
+  /// The next message; nothing if none has arrived. Errors transport.closed (the peer is gone), transport.protocol (the bytes are not a message).
   Result<std::optional<formats::ControlMessage>> next();
 
-  /// What cannot go now goes with the next flush().
+  /// Bytes that cannot be sent now are sent by the next flush().
   void say(const formats::ControlMessage& message);
   void say(const std::vector<std::byte>& encoded);
   void flush();
   bool all_said() const { return out_.empty(); }
-  /// Until something has come, or what could not be said can go, or the time is over.
+  /// Waits until bytes arrive, or unsent bytes can be sent, or the time is over.
   void wait(std::chrono::milliseconds patience) const;
 
-  /// The peer sees the end of what we say, and may still be heard.
+  /// Ends our direction; the peer's messages can still be received.
   void say_no_more();
   bool is_open() const { return static_cast<bool>(socket_); }
   /// -1: closed.
   int descriptor() const { return socket_.get(); }
   void close() { socket_.reset(); }
-  /// The peer will say nothing more, whatever of what it said has not been taken yet.
+  /// The peer has ended its direction; messages that arrived before may still wait for next().
   bool peer_is_gone() const;
   /// "127.0.0.1:34567"
   std::string peer() const;
@@ -52,13 +52,13 @@ class ControlSocket {
   friend class ControlListener;
 
   base::UniqueFd socket_;
-  std::string peer_;  // of one that was accepted
+  std::string peer_;  // of an accepted socket
   std::vector<std::byte> in_;
-  std::size_t taken_ = 0;  // of in_
+  std::size_t taken_ = 0;  // bytes of in_ that next() has returned
   std::vector<std::byte> out_;
 };
 
-/// Where a publisher listens for conversations: any free port of a numerical address.
+/// The listening socket of a publisher: any free port of a numerical address.
 class ControlListener {
  public:
   ControlListener() = default;
@@ -66,7 +66,7 @@ class ControlListener {
   static Result<ControlListener> open(const std::string& address);
 
   std::uint16_t port() const { return port_; }
-  /// The next who called; empty if there is none.
+  /// The next new connection; empty if none waits.
   std::optional<ControlSocket> accept() const;
 
  private:
@@ -74,9 +74,9 @@ class ControlListener {
   std::uint16_t port_ = 0;
 };
 
-/// Of 127.0.0.0/8 and ::1.
+/// True for addresses in 127.0.0.0/8, and for ::1.
 bool is_loopback(const std::string& address);
-/// 0.0.0.0 or ::, however it is written.
+/// True for 0.0.0.0 and ::, in any notation.
 bool is_wildcard(const std::string& address);
 
 }  // namespace rodeo::transport

@@ -13,7 +13,7 @@ namespace {
 
 using Open = void (*)(const std::string&, const std::string&, PortSize, Result<std::unique_ptr<FabricPort>>&);
 
-/// The library beside this one in a build folder, in rodeo/ where it is installed.
+/// The library beside this one in a build folder, or in rodeo/ of an installation.
 std::filesystem::path library_path() {
   Dl_info here{};
   (void)::dladdr(reinterpret_cast<const void*>(&open_fabric), &here);
@@ -23,8 +23,8 @@ std::filesystem::path library_path() {
   return std::filesystem::exists(installed, ignored) ? installed : directory / "librodeo_fabric.so";
 }
 
-/// Libraries that libfabric is linked to put handlers in the place of ours as they are loaded. Those of libinfinipath end the process at SIGINT and SIGTERM:
-/// a run that is told to stop in that moment would not end in order, whatever KeptSignals brings back afterwards.
+/// Libraries that libfabric loads replace our signal handlers while they are loaded. The handlers of libinfinipath end the process at SIGINT and SIGTERM:
+/// a stop command at that moment would abort the run, although KeptSignals restores our handlers afterwards.
 void leave_signals_alone() { (void)::setenv("IPATH_NO_BACKTRACE", "1", 0); }
 
 Result<Open> load() {
@@ -41,7 +41,7 @@ Result<Open> load() {
   return reinterpret_cast<Open>(open);
 }
 
-std::mutex handlers;  // they are the whole process's
+std::mutex handlers;  // signal handlers belong to the whole process
 
 }  // namespace
 

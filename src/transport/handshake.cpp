@@ -25,7 +25,7 @@ ControlHello with_secret(ControlHello hello, bool required) {
   return hello;
 }
 
-// In the same time wherever they differ.
+// Constant time: the result does not depend on where they differ.
 bool same(const ControlProof& a, const ControlProof& b) {
   std::byte different{0};
   for (std::size_t i = 0; i < a.mac.size(); ++i) different |= a.mac[i] ^ b.mac[i];
@@ -46,9 +46,9 @@ Result<void> Handshake::take(const ControlMessage& message, std::vector<std::byt
   const auto* proof = std::get_if<ControlProof>(&message);
   if (proof != nullptr && state_ == State::proof) return take_proof(*proof, out);
   return refuse({"transport.protocol",
-                 fmt::format("the {} says something else than what begins a connection", name_of(other(side_))),
+                 fmt::format("the first message of the {} is not a handshake", name_of(other(side_))),
                  {},
-                 "is that a publisher's address, and are both programs ours?"},
+                 "check that the address is a publisher's and that both programs are Rodeo's"},
                 out);
 }
 
@@ -89,7 +89,7 @@ Result<void> Handshake::take_proof(const ControlProof& proof, std::vector<std::b
   return {};
 }
 
-// The code is the peer's: no other than ours are passed on.
+// The code comes from the peer: only our own codes are passed on.
 Result<void> Handshake::take_refusal(const ControlRefuse& refusal) {
   state_ = State::refused;
   Error error{"transport.protocol",
@@ -106,7 +106,7 @@ std::unexpected<Error> Handshake::refuse(Error error, std::vector<std::byte>& ou
   return std::unexpected(std::move(error));
 }
 
-// Named after the side, so that nobody can send us back what we have sent.
+// The label names the side, so a peer cannot send our own proof back to us.
 ControlProof Handshake::proof_of(Side side) const {
   const std::string label = fmt::format("rodeo {}", name_of(side));
   const auto text = std::as_bytes(std::span(label));

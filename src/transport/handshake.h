@@ -1,4 +1,4 @@
-// Who the other side is, before anything else is said: versions, and whether it knows the secret (docs/formats/network-control.md).
+// The first messages of a connection: both sides show their versions, and that they know the secret (docs/formats/network-control.md).
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace rodeo::transport {
 
-/// How long each side waits for the other until data can flow: one figure for all, since who gives up first undoes a connection that is nearly there. A
-/// lost message of RDMA's connection manager is sent again after 4.3 s.
+/// The time limit of both sides until data can flow. One value for all: a side with a shorter limit would break a connection that is nearly made. RDMA's
+/// connection manager repeats a lost message after 4.3 s.
 inline constexpr std::uint64_t kGreetingNs = 10'000'000'000;
 
-/// Both sides of it. No socket, clock or chance: the nonce of `own` MUST be drawn for this connection.
+/// Both sides of the handshake. It uses no socket, clock or random number: the nonce of `own` MUST be drawn for this connection.
 ///
 ///     subscriber                                    publisher
 ///       HELLO ───────────────────────────────────────► refuses another version, or a side without a secret
@@ -26,19 +26,19 @@ class Handshake {
  public:
   enum class Side : std::uint8_t { subscriber, publisher };
 
-  /// An empty secret: none. `own.secret_required` follows from it.
+  /// An empty secret: none is required. Sets `own.secret_required`.
   Handshake(Side side, formats::ControlHello own, std::string secret);
 
   /// Appends our HELLO.
   void begin(std::vector<std::byte>& out);
 
-  /// A message of the peer; appends what is to be sent. After an error the connection ends as soon as that is sent: it tells the peer why.
+  /// Takes a message of the peer and appends the answer. After an error, send the answer (it tells the peer the reason) and end the connection.
   /// Errors transport.version, transport.secret, transport.protocol.
   Result<void> take(const formats::ControlMessage& message, std::vector<std::byte>& out);
 
   bool done() const { return state_ == State::done; }
 
-  /// Good when done.
+  /// Valid when done.
   const formats::ControlHello& peer() const { return peer_; }
 
  private:

@@ -1,4 +1,4 @@
-// Providers of libfabric, and libraries that they are linked to, put signal handlers in the place of ours.
+// Providers of libfabric, and libraries that they load, replace our signal handlers.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace rodeo::transport {
 
-/// The handlers that there are now are there again at its end. Around whatever makes objects of libfabric; one at a time in a process.
+/// The destructor restores the handlers that the constructor found. Put it around every call that makes libfabric objects; one at a time in a process.
 class KeptSignals {
  public:
   KeptSignals();

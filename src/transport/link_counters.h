@@ -1,5 +1,5 @@
-// What came on each link of a publisher: counted run by run by its thread, pulled by whoever looks (felixcore-statistics-slides: separate atomics,
-// pull). The count of chunks is the one that runs carry on the network, so that statistics add the bytes to what is counted in any case.
+// Counters of each link of a publisher. Its thread counts run by run, and any thread may read (felixcore-statistics-slides: separate atomics,
+// pull). Runs on the network carry the count of chunks in any case, so statistics add only the count of bytes.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(LinkCoun
     {"link_errors", "chunks", "Chunks of the link that came with a status: truncated, malformed, CRC, busy."},
 }};
 
-/// What a run adds, or has come to on a link, or on all of them. A chunk in parts counts with its last, its bytes with each.
+/// The counts of one run, of one link, or of all links. A chunk in parts counts with its last part, its bytes with each.
 struct LinkTally {
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
@@ -53,10 +53,10 @@ inline LinkTally tally_of(const ChunkRun& run) {
   return tally;
 }
 
-/// Of one link. number(), count() and skip() by the thread that publishes it, tally() by any.
+/// The counters of one link. number(), count() and skip() by the thread that publishes the link, tally() by any thread.
 class alignas(32) LinkCounters {
  public:
-  /// Of the chunk that comes next, as runs carry it: modulo 2^32.
+  /// The number of the next chunk, as runs carry it: modulo 2^32.
   std::uint32_t number() const { return static_cast<std::uint32_t>(number_.get()); }
 
   void count(const ChunkRun& run) {
@@ -67,7 +67,7 @@ class alignas(32) LinkCounters {
       count_any(run);
     }
   }
-  /// So many chunks were lost before they came here: they have numbers, and are in no count.
+  /// Gives numbers to chunks that were lost before they arrived here; no count includes them.
   void skip(std::uint32_t chunks) {
     number_.add(chunks);
     skipped_.add(chunks);

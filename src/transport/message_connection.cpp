@@ -11,18 +11,18 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::uint32_t kMostPagesToSend = 16;
-constexpr std::size_t kSmall = 256;  // bytes that are copied rather than named
+constexpr std::size_t kSmall = 256;  // longest part that is copied instead of sent from its place
 
 }  // namespace
 
-/// The memory, and which pages of it may be posted. It stays until the last message in it has gone.
+/// The receive memory, and the pages of it that may be posted. It lives until its last message is destroyed.
 class MessageConnection::Pages final : public PageHome {
  public:
   Pages(base::Arena memory, std::uint32_t count) : memory_(std::move(memory)), free_(count) {
     std::iota(free_.begin(), free_.end(), 0U);
   }
   void give_back(std::uint32_t slot) noexcept override {
-    free_.push_back(slot);  // there is room for all
+    free_.push_back(slot);  // never reallocates
     if (wake) wake();
   }
 
@@ -59,7 +59,7 @@ std::byte* MessageConnection::slot(std::uint32_t number) const {
   return pages_->memory().data() + std::size_t{number} * settings_.page_bytes;
 }
 
-// ---- out
+// ---- sending
 
 OutgoingMessage& MessageConnection::make() {
   if (unused_.empty()) return *all_.emplace_back(std::make_unique<OutgoingMessage>());
@@ -72,7 +72,7 @@ void MessageConnection::recycle(OutgoingMessage& message) {
   message.parts.clear();
   message.own.clear();
   OutgoingMessage empty;
-  empty.parts.swap(message.parts);  // with their memory
+  empty.parts.swap(message.parts);  // keeps their allocated memory
   empty.own.swap(message.own);
   message = std::move(empty);
   unused_.push_back(&message);
@@ -84,7 +84,7 @@ void MessageConnection::give_up(OutgoingMessage& message) {
   if (message.under_way == 0) done_.push_back(&message);
 }
 
-// What the next piece of a message is made of. Small parts are copied behind the head, or behind what follows it, so that many of them are one.
+// Collects the next piece of a message. Small parts are copied behind the head, or behind the previous copy, so that many become one.
 MessageConnection::Filled MessageConnection::fill(const OutgoingMessage& message, std::byte* to,
                                                   std::vector<std::span<const std::byte>>& parts) const {
   const std::size_t most_parts = port_.most_parts();
@@ -100,7 +100,7 @@ MessageConnection::Filled MessageConnection::fill(const OutgoingMessage& message
     const std::size_t more = (begin != end || copies ? 1 : 0) + (copies ? 0 : 1);
     if (parts.size() + more > most_parts) break;
     if (copies) {
-      std::ranges::copy(rest.first(bytes), end);  // nothing at all, for an empty part
+      std::ranges::copy(rest.first(bytes), end);  // copies nothing for an empty part
       end += bytes;
       filled.copied += bytes;
     } else {
@@ -146,7 +146,7 @@ void MessageConnection::send() {
   }
 }
 
-// ---- in
+// ---- receiving
 
 Result<std::optional<MessageConnection::Incoming>> MessageConnection::take(const FabricPort::Event& event) {
   using What = FabricPort::Event::What;
@@ -169,7 +169,7 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
   const auto piece = formats::decode_piece({slot(number), bytes});
   if (!piece) {
     pages_->give_back(number);
-    return std::unexpected(Error{"transport.protocol", "what it sent is no piece of a message: " + piece.error().message()});
+    return std::unexpected(Error{"transport.protocol", "it sent an invalid piece: " + piece.error().message()});
   }
   const formats::PieceHead& head = piece->head;
   const auto wrong = [&](std::string what) {
@@ -178,20 +178,20 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
   };
   const auto more_credit = static_cast<std::int32_t>(head.credit - static_cast<std::uint32_t>(credit_));
   if (more_credit > 0) credit_ += static_cast<std::uint32_t>(more_credit);
-  if (head.message_bytes > settings_.most_bytes) return wrong("it sent a message that is larger than it may be");
+  if (head.message_bytes > settings_.most_bytes) return wrong("it sent a message above the size limit");
   if (head.offset == 0) {
-    // One that was given up in the middle goes with it.
+    // Replaces an unfinished message, which its sender gave up.
     coming_.emplace(head, ReceivedMessage(pages_));
     has_ = 0;
     const std::size_t per_page = settings_.page_bytes - formats::kPieceHeadBytes;
     copies_ = (head.message_bytes + per_page - 1) / per_page > settings_.pages / 2;
   } else if (!coming_ || coming_->head.number != head.number || coming_->head.type != head.type ||
              coming_->head.message_bytes != head.message_bytes || has_ != head.offset) {
-    return wrong("it sent a piece that continues no message");
+    return wrong("it sent a piece that does not continue a message");
   }
   has_ += piece->bytes.size();
-  // Some pages must be left for what comes, however many pieces a message has: pieces may be as small as their sender likes.
-  const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size();  // this one, too
+  // Some pages must stay free for further pieces: a sender may cut a message into any number of small pieces.
+  const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size();  // this one included
   if (!copies_ && kept > settings_.pages - std::max<std::size_t>(settings_.pages / 4, 1)) {
     coming_->message.leave_pages();
     copies_ = true;
@@ -210,7 +210,7 @@ void MessageConnection::replenish(ControlSocket& socket) {
   if (!connected_) return;
   std::vector<std::uint32_t>& free = pages_->free();
   for (; !free.empty() && port_.receive(connection_, free.back()); free.pop_back()) ++posted_;
-  // What goes back says so for nothing. Only who has not half of the pages left is told before something does.
+  // A page that we send carries our credit free of charge. A CREDIT message is sent only if the peer knows of at most half of the pages.
   if (posted_ == told_ || told_ - std::min(told_, came_) > settings_.pages / 2) return;
   told_ = posted_;
   socket.say(formats::ControlCredit{.pages = told_});

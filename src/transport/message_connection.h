@@ -1,5 +1,5 @@
-// One end of a connection for requests and replies (docs/formats/request-reply.md): messages go out in pieces, from where they lie, and pieces that come
-// become messages again.
+// One end of a connection for requests and replies (docs/formats/request-reply.md). It sends messages in pieces, from the caller's memory, and joins
+// received pieces to messages.
 #pragma once
 
 #include <cstddef>
@@ -21,31 +21,31 @@ namespace rodeo::transport {
 
 class ReplyOwner;
 
-/// On its way out, or waiting for it.
+/// A message that is being sent or is queued.
 struct OutgoingMessage {
-  formats::PieceHead head = {};  ///< `offset`: so many bytes are the network's, or were
+  formats::PieceHead head = {};  ///< `offset`: number of bytes passed to the network so far
   std::vector<std::span<const std::byte>> parts = {};
-  std::vector<std::byte> own = {};  ///< what of the parts was copied
-  ReplyOwner* owner = nullptr;      ///< whose the parts are; the user's, as is:
+  std::vector<std::byte> own = {};  ///< copies of small parts
+  ReplyOwner* owner = nullptr;      ///< owner of the parts; set by the user, as is:
   std::uint64_t tag = 0;
 
-  // The connection's.
-  std::size_t part = 0;            // that the next piece begins in
-  std::size_t part_offset = 0;     // and where
-  std::uint32_t under_way = 0;     // pieces that are the network's
-  bool begun = false;              // a piece of it has been the network's
-  bool given = false;              // all of it has
-  std::uint32_t copied_bytes = 0;  // of what has been sent
+  // Private to the connection:
+  std::size_t part = 0;            // part in which the next piece begins
+  std::size_t part_offset = 0;     // offset of the next piece in that part
+  std::uint32_t under_way = 0;     // pieces that the network owns
+  bool begun = false;              // a piece of it was passed to the network
+  bool given = false;              // all pieces were
+  std::uint32_t copied_bytes = 0;  // of the bytes sent
 };
 
-/// Memory, pages and credit of both directions. One thread. The port must live longer.
+/// Memory, pages and credit of both directions. One thread. The port must outlive it.
 class MessageConnection {
  public:
   struct Settings {
     std::uint32_t page_bytes = 0;
-    std::uint32_t pages = 0;          ///< to receive into; to send from there are as many, but at most 16
-    std::size_t most_bytes = 0;       ///< of a message that comes
-    std::function<void()> wake = {};  ///< called when pages are given back, until close(): replenish() is to be called
+    std::uint32_t pages = 0;          ///< to receive into; as many to send from, but at most 16
+    std::size_t most_bytes = 0;       ///< limit for a received message
+    std::function<void()> wake = {};  ///< called when pages are given back, until close(): call replenish() then
   };
   /// Errors transport.memory, transport.endpoint.
   static Result<std::unique_ptr<MessageConnection>> open(FabricPort& port, const Settings& settings);
@@ -58,16 +58,16 @@ class MessageConnection {
 
   /// An empty message to fill and to queue().
   OutgoingMessage& make();
-  /// It goes after those queued before, as soon as there is credit.
+  /// Queues it behind earlier messages; it is sent as soon as there is credit.
   void queue(OutgoingMessage& message) { queue_.push_back(&message); }
-  /// Takes it out of the queue; what of it has gone has gone. It is in done() once the network has nothing of it.
+  /// Removes it from the queue; pieces already sent stay sent. take_done() returns it when the network has released its memory.
   void give_up(OutgoingMessage& message);
-  /// Sends what can be sent.
+  /// Sends as much as credit and slots allow.
   void send();
-  /// Calls visit(message) for each whose memory is not needed any more, and keeps it for make().
+  /// Calls visit(message) for each message whose memory is not needed any more, and recycles it for make().
   template <typename Visit>
   void take_done(Visit&& visit) {
-    for (std::size_t i = 0; i < done_.size(); ++i) {  // visit may add
+    for (std::size_t i = 0; i < done_.size(); ++i) {  // visit may add some
       visit(*done_[i]);
       recycle(*done_[i]);
     }
@@ -78,31 +78,31 @@ class MessageConnection {
     formats::PieceHead head;
     ReceivedMessage message;
   };
-  /// A message that is whole with this event, if one is. Error transport.protocol: what came makes no sense; the connection must end.
+  /// The message that this event completes, if any. Error transport.protocol: the bytes make no sense; the connection must end.
   Result<std::optional<Incoming>> take(const FabricPort::Event& event);
 
-  /// `pages` of a CREDIT.
+  /// `pages` of a CREDIT message.
   void credit(std::uint64_t pages) { credit_ = std::max(credit_, pages); }
-  /// Fewer pages may be sent than there are to send from.
+  /// Messages wait because the peer has given no credit for another page.
   bool short_of_credit() const { return !queue_.empty() && sent_ == credit_; }
-  /// Pages that have been given back may be used again, and the other side is told of them by `socket`, unless a page that goes tells it.
+  /// Posts the pages that were given back. `socket` tells the other side, unless our next page tells it.
   void replenish(ControlSocket& socket);
 
-  /// replenish() or send() have something to do, or will have it without an event of the port that says so.
+  /// True if replenish() or send() have work now, or will have it without a further event of the port.
   bool has_work() const;
 
   bool connected() const { return connected_; }
-  /// Nothing goes any more: all messages are in done().
+  /// Stops all transfers and moves all messages to take_done().
   void close();
 
   std::uint64_t sent_bytes() const { return sent_bytes_; }      ///< of messages
-  std::uint64_t copied_bytes() const { return copied_bytes_; }  ///< of these
+  std::uint64_t copied_bytes() const { return copied_bytes_; }  ///< part of sent_bytes()
 
  private:
   class Pages;
   struct Filled {
     std::size_t bytes = 0;   // of the message
-    std::size_t copied = 0;  // of these
+    std::size_t copied = 0;  // part of `bytes`
     std::size_t part = 0;
     std::size_t part_offset = 0;
   };
@@ -122,7 +122,7 @@ class MessageConnection {
   bool closed_ = false;
 
   std::deque<OutgoingMessage*> queue_;
-  std::vector<OutgoingMessage*> of_slot_;  // each slot to send from, from number `pages` on
+  std::vector<OutgoingMessage*> of_slot_;  // by slot to send from, counted from number `pages`
   std::vector<std::uint32_t> free_to_send_;
   std::vector<OutgoingMessage*> done_;
   std::vector<std::unique_ptr<OutgoingMessage>> all_;
@@ -133,11 +133,11 @@ class MessageConnection {
   std::uint64_t sent_bytes_ = 0;
   std::uint64_t copied_bytes_ = 0;
 
-  std::optional<Incoming> coming_;  // not whole yet
-  std::size_t has_ = 0;             // bytes of it
-  bool copies_ = false;             // it
+  std::optional<Incoming> coming_;  // the unfinished message
+  std::size_t has_ = 0;             // its bytes so far
+  bool copies_ = false;             // its pieces are copied
   std::uint64_t posted_ = 0;
-  std::uint64_t told_ = 0;  // of these
+  std::uint64_t told_ = 0;  // part of posted_ that the peer knows of
   std::uint64_t came_ = 0;
 };
 

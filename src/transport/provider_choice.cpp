@@ -45,7 +45,7 @@ Result<void> refuse_unknown_providers(const std::vector<std::string>& providers)
           Error{"transport.provider",
                 fmt::format("the network provider `{}` is {}", providers[i], known ? "named twice" : "unknown"),
                 {},
-                "providers = [] offers what there is; else any of tcp, shm, verbs"});
+                "providers = [] offers all there are; otherwise name any of tcp, shm, verbs"});
   }
   return {};
 }

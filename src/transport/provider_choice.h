@@ -1,4 +1,4 @@
-// Which network a subscriber and a publisher use.
+// Chooses the network that a subscriber and a publisher use.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rodeo::transport {
 
-/// Of the process that asks.
+/// The machine of this process.
 struct Here {
   std::string host;
   std::int64_t pid = 0;
@@ -19,15 +19,15 @@ struct Here {
   static Here look();
 };
 
-/// What publishers offer that were not told what: tcp, and verbs where there is an RDMA device. Shared memory only by its name: libfabric 1.17 has a lock
-/// in it that a peer who is stopped or killed may hold, and who sends to him then waits inside libfabric without an end.
+/// Default offer of a publisher: tcp, and verbs where there is an RDMA device. Shared memory only by its name: libfabric 1.17 has a lock in it.
+/// A peer that is stopped or killed may hold that lock, and a sender to that peer then waits inside libfabric for ever.
 std::vector<std::string> offered_providers(const Here& here);
 
-/// That may be tried with this publisher, the fastest first; empty: it offers none that can be had here. `wanted`: a provider by name, or "auto": verbs
-/// where both sides have it, else tcp.
+/// Providers to try with this publisher, the fastest first; empty: this machine has none that it offers. `wanted`: a provider by name, or "auto": verbs
+/// if both sides have it, else tcp.
 std::vector<std::string> provider_choice(const std::string& wanted, const BusEntry& publisher, const Here& here);
 
-/// Error transport.provider: one of these is no provider that Rodeo knows, or is there twice.
+/// Error transport.provider: one of these is unknown to Rodeo, or named twice.
 Result<void> refuse_unknown_providers(const std::vector<std::string>& providers);
 
 }  // namespace rodeo::transport

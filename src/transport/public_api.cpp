@@ -1,4 +1,4 @@
-// include/rodeo/front_end.h over the room's own class: results become exceptions.
+// Implements include/rodeo/front_end.h with the classes of this room: results become exceptions.
 #include <type_traits>
 #include <utility>
 

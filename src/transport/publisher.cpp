@@ -28,11 +28,11 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at sockets
-constexpr std::uint64_t kClockPageNs = 2'000'000;  // of a publisher that has nothing to send
+constexpr std::uint64_t kClockPageNs = 2'000'000;  // between clock pages of a silent publisher
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
 constexpr std::size_t kMostDeparted = 16;
 constexpr std::string_view kFabricIsGone = "the fabric's connection is gone";
-constexpr int kMostMessages = 64;  // of one subscriber at a time: who talks much keeps nobody else waiting
+constexpr int kMostMessages = 64;  // of one subscriber at a time: one that sends many must not delay the others
 
 /// In the order of kPublisherCounters.
 enum class Counter : std::uint8_t {
@@ -42,7 +42,7 @@ enum class Counter : std::uint8_t {
   undelivered,
   monitor_chunks_dropped,
   pages_sent,
-  pages_full,  // and on, in the order of Flush
+  pages_full,  // first of the reasons, in the order of Flush
   pages_by_time,
   pages_of_clock,
   pages_at_end,
@@ -59,7 +59,7 @@ enum class Counter : std::uint8_t {
 };
 static_assert(kPublisherCounters.size() == static_cast<std::size_t>(Counter::count));
 
-/// Chunks [from, to) of a run. A chunk in parts counts with its last, its bytes with each.
+/// The counts of chunks [from, to) of a run. A chunk in parts counts with its last part, its bytes with each.
 LinkTally part_of(const ChunkRun& run, std::uint32_t from, std::uint32_t to) {
   ChunkRun part = run;
   part.count = to - from;
@@ -71,14 +71,14 @@ LinkTally part_of(const ChunkRun& run, std::uint32_t from, std::uint32_t to) {
 
 }  // namespace
 
-/// A subscription with its connection, or waiting for one.
+/// A subscription that has a connection or waits for one.
 struct Client {
   enum class State : std::uint8_t {
-    connecting,  ///< accepted; the fabric's connection comes
+    connecting,  ///< accepted; waits for the fabric's connection
     flowing,
-    cut,      ///< the fabric's connection is gone; what the subscriber said before it noticed is listened to
-    leaving,  ///< END was said; until the subscriber closes
-    held,     ///< the connection is gone, data wait for the next
+    cut,      ///< the fabric's connection is gone; reads the subscriber's last messages
+    leaving,  ///< END was sent; waits until the subscriber closes
+    held,     ///< the connection is gone; data wait for the next one
     gone,
   };
   base::Arena memory;
@@ -87,23 +87,23 @@ struct Client {
   ControlSocket socket = {};
   FabricPort* port = nullptr;
   FabricPort::Connection connection = 0;
-  std::uint64_t credit = 0;  // pages that may have been sent on this connection
+  std::uint64_t credit = 0;  // pages that may be sent on this connection
   std::uint64_t sent = 0;
   std::uint64_t under_way = 0;
-  std::uint64_t opened_ns = 0;  // the page that is being filled
+  std::uint64_t opened_ns = 0;  // when the open page got its first run
   std::uint64_t last_page_ns = 0;
   std::uint64_t connecting_since_ns = 0;
-  std::uint64_t away_since_ns = 0;  // 0: flowing, or not looked at since
+  std::uint64_t away_since_ns = 0;  // 0: flowing, or no look yet since
   bool flowed = false;              // in this session
   std::uint64_t bytes = 0;
   bool leaves = false;  // the subscriber asked for the end
   std::uint64_t waits = 0;
-  std::uint64_t had_run = 0;     // the last run that is in its pages, by number
+  std::uint64_t had_run = 0;     // number of the last run that is in its pages
   formats::RunPlace place = {};  // in the run that is being appended
   std::string peer = {};
 };
 
-/// What subscriptions have come to, those that are gone included.
+/// Sums over subscriptions, those that are gone included.
 struct Totals {
   std::uint64_t dropped = 0;
   std::uint64_t published = 0;
@@ -167,7 +167,7 @@ struct Publisher::Inside {
   std::uint32_t put_aside(LinkIndex link);
   const Client* waits_for() const;
 
-  // ---- what comes and goes
+  // ---- events and messages
 
   void take_events();
   Result<void> subscribe(ControlSocket& guest, formats::ControlSubscribe wish, std::uint64_t now_ns);
@@ -197,19 +197,19 @@ struct Publisher::Inside {
   std::optional<Advertisement> advertisement;
   std::map<std::string, std::unique_ptr<FabricPort>> ports;  // outlives the clients' connections
   std::vector<std::unique_ptr<Client>> clients;
-  std::vector<Subscriber> departed;  // who came last, last
+  std::vector<Subscriber> departed;  // the latest last
 
   std::vector<std::vector<Target>> targets;  // by link
   std::vector<LinkCounters> link_counters;
-  std::vector<std::uint8_t> begun;  // it is in the middle of a chunk
+  std::vector<std::uint8_t> begun;  // by link: the last run ended in the middle of a chunk
   std::vector<Demand> demand;
   std::uint64_t demand_changes = 0;
-  bool demand_is_old = false;  // made anew once nobody goes through the clients
+  bool demand_is_old = false;  // made anew when no loop over the clients is active
 
-  std::size_t at_run = 0;           // where publish() stopped
-  std::uint64_t run_number = 0;     // of the run that is being published, or was last
-  std::optional<ChunkRun> in_hand;  // where publish() stopped: in the pages of some, but not of all
-  std::uint32_t in_pages = 0;       // of its chunks, those that somebody has
+  std::size_t at_run = 0;           // index of the run at which publish() stopped
+  std::uint64_t run_number = 0;     // number of the run that is being published, or was last
+  std::optional<ChunkRun> in_hand;  // the run itself: only some subscribers have it yet
+  std::uint32_t in_pages = 0;       // its chunks that at least one subscriber has
 
   std::uint64_t clock_ns = 0;
   std::uint64_t now_ns = 0;
@@ -258,7 +258,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
         }
       }
       if (opens) client.opened_ns = now_ns;
-      // One that has left meanwhile, or is a monitor without room, has the part that is in its pages.
+      // A client that has left, or a monitor without room, has only a part of the run in its pages.
       in_pages = std::max(in_pages, client.place.chunk);
       client.had_run = run_number;
       client.place = {};
@@ -280,7 +280,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   return true;
 }
 
-// Nothing more of the run in hand goes into pages. Returns how many of its chunks are in those of somebody.
+// Appends nothing more of the run in hand. Returns the number of its chunks that at least one subscriber has.
 std::uint32_t Publisher::Inside::put_aside(LinkIndex link) {
   for (const Target& target : targets[link]) in_pages = std::max(in_pages, std::exchange(target.client->place, {}).chunk);
   in_hand.reset();
@@ -306,7 +306,7 @@ LinkTally Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
   return given_up;
 }
 
-// The first who has not all of the run in hand; the others are told the time meanwhile, and take it.
+// The first subscriber that lacks a part of the run in hand. The others receive clock pages and take the run.
 const Client* Publisher::Inside::waits_for() const {
   if (!in_hand) return nullptr;
   const auto slow = std::ranges::find_if(targets[in_hand->link], [&](const Target& target) {
@@ -315,7 +315,7 @@ const Client* Publisher::Inside::waits_for() const {
   return slow == targets[in_hand->link].end() ? nullptr : slow->client;
 }
 
-// Pages that are full go, as far as there is credit.
+// Sends full pages as far as there is credit.
 void Publisher::Inside::send(Client& client, std::uint64_t now) {
   if (client.state != Client::State::flowing) return;
   PageRing& ring = client.subscription.ring();
@@ -332,7 +332,7 @@ void Publisher::Inside::send(Client& client, std::uint64_t now) {
   }
 }
 
-// ---- what comes and goes
+// ---- events and messages
 
 void Publisher::Inside::take_events() {
   std::array<FabricPort::Event, 32> events;
@@ -383,7 +383,7 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
       return std::unexpected(Error{"transport.session", "this session has other links"});
     }
     if (!client->subscription.ring().taken(wish.taken))
-      return std::unexpected(Error{"transport.protocol", "this session has not had so many pages"});
+      return std::unexpected(Error{"transport.protocol", "this session was sent fewer pages"});
     disconnect(*client);
     client->subscription.resume(std::move(wish));
   } else if (clients.size() >= settings.most_subscribers) {
@@ -405,7 +405,7 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     std::vector<std::uint32_t> numbers;
     for (const LinkCounters& link : link_counters) numbers.push_back(link.number());
     std::vector<std::uint8_t> in_chunk = begun;
-    if (in_hand) {  // a run that others have in part is before its time
+    if (in_hand) {  // this subscription begins after the run that is in hand
       numbers[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
       in_chunk[in_hand->link] = in_hand->more_follows;
     }
@@ -420,7 +420,7 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
   client->peer = client->socket.peer();
   if (auto connected = connect(*client, now, resumed); !connected) {
     guest = std::move(client->socket);
-    // One that came back may come once more, with another network; what is kept for it is kept on.
+    // A client that came back may try again with another network: its data stay.
     client->state = resumed ? Client::State::held : Client::State::gone;
     retarget();
     return connected;
@@ -429,13 +429,13 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
   return {};
 }
 
-// A process that was started anew has another session, and does not ask for what is held for the one that it was before: nothing more is kept for that.
+// A process that was started anew has another session and does not ask for the data held for the old one: these are released.
 void Publisher::Inside::let_former_life_go(const formats::ControlSubscribe& wish) {
   for (const auto& client : clients) {
     const formats::ControlSubscribe& before = client->subscription.wish();
     const bool away = client->state == Client::State::held || client->state == Client::State::cut;
     if (!away || before.monitor || before.name != wish.name || before.links != wish.links) continue;
-    base::log_warning("publisher {}: subscriber {} was started anew: what was held for it before, {} chunks, is undelivered",
+    base::log_warning("publisher {}: subscriber {} was restarted: {} chunks held for it before are undelivered",
                       settings.name, wish.name, client->subscription.untaken_chunks());
     disconnect(*client);
     client->state = Client::State::gone;
@@ -445,7 +445,7 @@ void Publisher::Inside::let_former_life_go(const formats::ControlSubscribe& wish
 Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool resumed) {
   const formats::ControlSubscribe& wish = client.subscription.wish();
   FabricPort* const port = RODEO_TRY(port_of(wish.provider));
-  // Only then: the number that it had may be another's by now.
+  // The port is assigned last: without a connection of this client, its number may belong to another one.
   client.connection = RODEO_TRY(port->open({client.memory.data(), client.memory.size()}, settings.page_bytes));
   client.port = port;
   formats::ControlAccept accept{.resumed = resumed,
@@ -468,14 +468,14 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
 }
 
 void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
-  // From the first look on: when the connection ended, now_ns may have been old. One that comes back and back, and never flows, is away all the time.
+  // Counts from the first look: now_ns may have been old when the connection ended. A client that reconnects but never flows counts as away throughout.
   const bool away =
       client.state == Client::State::held || client.state == Client::State::cut || client.state == Client::State::connecting;
   if (away && client.away_since_ns == 0) client.away_since_ns = now;
   const bool over = away && now - client.away_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
   if (client.state == Client::State::held) {
     if (over) {
-      base::log_warning("publisher {}: subscriber {} {}; what it wanted is nobody's", settings.name,
+      base::log_warning("publisher {}: subscriber {} {}; its subscription ends", settings.name,
                         client.subscription.wish().name, client.flowed ? "has not come back" : "did not connect");
       client.state = Client::State::gone;
     }
@@ -483,15 +483,15 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   }
   if (client.state == Client::State::gone) return;
   listen_to(client);
-  if (client.state == Client::State::cut && over) {  // it said nothing more, and did not close
+  if (client.state == Client::State::cut && over) {  // it sent nothing more and did not close
     disconnect(client);
     client.state = Client::State::held;
   }
   if (client.state == Client::State::connecting && now - client.connecting_since_ns > kGreetingNs)
-    broken(client, "the fabric's connection does not come");
+    broken(client, "the fabric's connection was not made in time");
   if (client.state != Client::State::flowing) return;
   const bool old = is_old(client, now);
-  // Not on top of pages that tell it already: they would take the room of chunks.
+  // Not if pages wait that carry the time already: a clock page would take the room of chunks.
   const bool silent = now - client.last_page_ns >= kClockPageNs && client.subscription.ring().filled() == 0;
   if (old || silent || ending || client.leaves) {
     const Flush why = ending || client.leaves ? Flush::end : old ? Flush::time : Flush::clock;
@@ -501,13 +501,13 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   if ((ending || client.leaves) && client.state == Client::State::flowing) finish(client);
 }
 
-// The page that is being filled.
+// True if the open page has waited for `flush`.
 bool Publisher::Inside::is_old(const Client& client, std::uint64_t now) const {
   return client.subscription.ring().has_runs() &&
          now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
 }
 
-// Says the end once the subscriber has all.
+// Sends END once the subscriber has everything.
 void Publisher::Inside::finish(Client& client) {
   if (!client.subscription.ring().empty() || client.under_way > 0) return;
   formats::ControlEnd end{.pages = client.sent};
@@ -532,13 +532,13 @@ void Publisher::Inside::listen_to(Client& client) {
         credit != nullptr && client.subscription.ring().taken(credit->taken)) {
       client.credit = std::max(client.credit, credit->pages);
     } else if (std::holds_alternative<formats::ControlLeave>(**message)) {
-      // What comes from now on is not for it; what is in pages is.
+      // It gets no chunks from now on, but still those in pages.
       client.leaves = true;
       client.subscription.leave();
       demand_is_old = true;
     } else {
       Refusals::of("transport.protocol").count(counters);
-      broken(client, "it sent a message that has no place here");
+      broken(client, "it sent a message that is not allowed here");
       return;
     }
   }
@@ -556,8 +556,8 @@ void Publisher::Inside::disconnect(Client& client) {
   client.socket.close();
 }
 
-// Which pages it has the subscriber may have said already: on the control connection, which may be slower. It is told there that this is the end, and
-// closes it.
+// The subscriber may have reported more pages on the control connection, which may be slower. Ends our direction; the subscriber then closes
+// the connection.
 void Publisher::Inside::cut(Client& client) {
   if (client.state != Client::State::flowing) return broken(client, kFabricIsGone);
   close_fabric(client);
@@ -572,7 +572,7 @@ void Publisher::Inside::broken(Client& client, std::string_view why) {
   const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor;
   disconnect(client);
   client.state = over ? Client::State::gone : Client::State::held;
-  // One that could not be made may be tried many times.
+  // Attempts that never flowed are not logged: there may be many.
   if (!over && flowed) {
     base::log_warning("publisher {}: subscriber {} at {} is gone ({}); its data wait for {} s", settings.name,
                       client.subscription.wish().name, client.peer, why,
@@ -580,7 +580,7 @@ void Publisher::Inside::broken(Client& client, std::string_view why) {
   }
 }
 
-// Who wants which link. Clients that are gone end here.
+// Rebuilds the list of subscribers of each link. Removes clients that are gone.
 void Publisher::Inside::retarget() {
   std::erase_if(clients, [&](const auto& client) {
     if (client->state != Client::State::gone) return false;
@@ -646,7 +646,7 @@ void Publisher::Inside::take_snapshot() {
   snapshot = std::move(now);
 }
 
-// ---- what others call
+// ---- public functions
 
 Result<void> refuse_open_address(const PublisherSettings& settings) {
   if (is_loopback(settings.address)) return {};
@@ -657,7 +657,7 @@ Result<void> refuse_open_address(const PublisherSettings& settings) {
                                  "set secret_file, for both sides, or listen at 127.0.0.1"});
   if (is_wildcard(settings.address))
     return std::unexpected(Error{"transport.address",
-                                 fmt::format("{} is all addresses of this host, and none to connect to", settings.address),
+                                 fmt::format("{} means all addresses of this host: peers need one", settings.address),
                                  {},
                                  "name the one by which others reach it; `ip address` shows them"});
   return {};
@@ -683,7 +683,7 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
   bool gone = false;
   for (const auto& client : in.clients) {
     client->subscription.set_clock(clock_ns);
-    // Credit is asked for when it runs short, as are slots, not by the clock alone.
+    // Also called when credit or slots run short, not only by the clock.
     const PageRing& ring = client->subscription.ring();
     const bool short_of = client->credit - client->sent < ring.slots() / 2 || ring.filled() > ring.slots() / 2;
     const bool old = in.flushes_between_looks && in.is_old(*client, now_ns);
@@ -699,7 +699,7 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
     auto* const wish = std::get_if<formats::ControlSubscribe>(&said);
     if (wish == nullptr)
       return std::unexpected(
-          Error{"transport.protocol", fmt::format("publisher {} is asked for no links", in.settings.name)});
+          Error{"transport.protocol", fmt::format("publisher {} takes subscriptions only", in.settings.name)});
     return in.subscribe(guest, std::move(*wish), now_ns);
   };
   in.reception->greet(now_ns, admit).count(in.counters);

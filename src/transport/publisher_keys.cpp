@@ -46,14 +46,14 @@ const Settings<PublisherKeys>& publisher_keys() {
               {.minimum = 1024, .maximum = 1 << 20, .unit = Unit::bytes}),
       setting(&P::pages, "pages", "Pages that a subscription may have under way; their memory is taken when it begins.",
               {.minimum = 2, .maximum = 65535}),
-      setting(&P::flush, "flush", "A page that is not full is sent after so long. 0s: at once, for the lowest latency.",
+      setting(&P::flush, "flush", "A page that is not full is sent after this time. 0s: at once, for the lowest latency.",
               {.minimum = 0}),
       setting(&P::grace, "grace",
-              "So long a subscriber of data whose connection ended may come back: its data are held. One whose process was "
-              "started "
-              "anew begins with what comes then, and what was held is `undelivered`. At the end of a run, so long one that "
-              "takes "
-              "nothing is waited for.",
+              "Time for which the data of a subscriber whose connection ended are held until it comes back. A restarted "
+              "process "
+              "begins with new data, and the held data are `undelivered`. At the end of a run, the publisher waits this "
+              "long "
+              "for a subscriber that takes nothing.",
               {.minimum = 0}),
   };
   return settings;

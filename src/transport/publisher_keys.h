@@ -1,4 +1,4 @@
-// What a configuration says of a publisher: the same keys wherever there is one.
+// The configuration keys of a publisher, the same in every program.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct PublisherKeys {
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
 
-  /// Those of a publisher of this name. Errors transport.secret_file, transport.no_secret.
+  /// The settings of a publisher of this name. Errors transport.secret_file, transport.no_secret.
   Result<PublisherSettings> publisher(std::string name) const;
 };
 

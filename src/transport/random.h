@@ -1,4 +1,4 @@
-// Numbers that nobody can guess.
+// Random numbers that a peer cannot guess.
 #pragma once
 
 #include <sys/random.h>

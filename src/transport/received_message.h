@@ -1,4 +1,4 @@
-// A request or a reply that has come: its bytes, in pages of the connection where there is room to leave them there.
+// A request or reply that was received: its bytes stay in pages of the connection if there is room.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace rodeo::transport {
 
-/// Where pages of a message go back to.
+/// The place to which pages of a message return.
 class PageHome {
  public:
   virtual ~PageHome() = default;
   virtual void give_back(std::uint32_t slot) noexcept = 0;
 };
 
-/// Owns its pages and gives them back when it goes: until then the other side has so much less room to send into. Messages that are kept never stop others:
-/// what comes when most pages are kept, and what would need most of them, is copied to memory of its own. All of one connection belong to the thread of
-/// its Requester or Replier; other threads may read the bytes while that thread keeps the message. It may outlive the connection.
+/// Owns its pages and gives them back when it is destroyed: until then the other side has less room to send into. Kept messages never block others:
+/// a message that arrives while most pages are kept, or that needs most of them, is copied to its own memory. All messages of a connection belong to the
+/// thread of its Requester or Replier; other threads may read the bytes while that thread keeps the message. It may outlive the connection.
 class ReceivedMessage {
  public:
   ReceivedMessage() = default;
@@ -56,7 +56,7 @@ class ReceivedMessage {
     }
   }
 
-  /// All of it in one piece: where it lies, or, if that is several places, in `scratch`.
+  /// The whole message in one piece: in place, or copied to `scratch` if it has several pieces.
   std::span<const std::byte> in_one_piece(std::vector<std::byte>& scratch) const {
     if (pieces_.size() <= 1) return pieces_.empty() ? std::span<const std::byte>{} : pieces_.front();
     scratch.resize(bytes());
@@ -64,14 +64,14 @@ class ReceivedMessage {
     return scratch;
   }
 
-  // For whoever receives.
+  // For the receiving connection only.
 
-  /// The piece stays where it is.
+  /// Adds a piece that stays in its page.
   void add(std::uint32_t slot, std::span<const std::byte> piece) {
     slots_.push_back(slot);
     if (!piece.empty()) pieces_.push_back(piece);
   }
-  /// What is in pages is copied, and these go back: all that follows must be copied, too.
+  /// Copies the bytes in pages and gives the pages back: all further pieces must be copied, too.
   void leave_pages() {
     std::vector<std::byte> all(bytes());
     copy_to(all.data());
@@ -79,7 +79,7 @@ class ReceivedMessage {
     own_ = std::move(all);
     pieces_.assign(own_.empty() ? 0 : 1, std::span<const std::byte>(own_));
   }
-  /// The piece is copied; whether all of a message's are, or none.
+  /// Adds a copy of the piece. Either all pieces of a message are copied, or none.
   void add_copy(std::span<const std::byte> piece) {
     own_.insert(own_.end(), piece.begin(), piece.end());
     pieces_.assign(own_.empty() ? 0 : 1, std::span<const std::byte>(own_));

@@ -74,7 +74,7 @@ bool Reception::listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit
     if (!taken) return refused(taken.error());
   }
   if (now_ns - guest.since_ns < kGreetingNs) return true;
-  return refused({"transport.protocol", "it did not say what it wants in time"});
+  return refused({"transport.protocol", "it sent no request in time"});
 }
 
 void Reception::refuse(Guest& guest, const Error& why, Refusals& refusals) {

@@ -1,4 +1,4 @@
-// Who connects to a publisher, or to a router's way to the front-ends, until he has shown who he is and said what he wants.
+// New connections to a publisher or to a router's front-end port, until the peer has passed the handshake and sent its request.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace rodeo::transport {
 
-/// Peers that were turned away or cut off; of these, the usual reasons.
+/// Counts of peers that were turned away or cut off, and of the usual reasons.
 struct Refusals {
   std::uint64_t peers = 0;
-  std::uint64_t version = 0;     ///< they speak another version
-  std::uint64_t secret = 0;      ///< they have none, or another one
-  std::uint64_t unreadable = 0;  ///< what they said cannot be read, or has no place
+  std::uint64_t version = 0;     ///< the peer speaks another version
+  std::uint64_t secret = 0;      ///< the peer has no secret, or another one
+  std::uint64_t unreadable = 0;  ///< a message cannot be read, or has no place
 
-  /// One of them. `code`: of the error that it is told.
+  /// One refusal. `code`: of the error that the peer receives.
   static Refusals of(std::string_view code);
   Refusals& operator+=(const Refusals& more);
-  /// Into the counters of those whom they wanted something of.
+  /// Adds them to the counters of the publisher or service.
   template <typename Counter>
   void count(base::CounterBlock<Counter>& counters) const {
     counters.add(Counter::refused_peers, peers);
@@ -37,16 +37,16 @@ struct Refusals {
 
 class Reception {
  public:
-  /// A guest with the first thing that he says: what he wants. It takes the socket; where it refuses, the socket stays, and the guest is told why.
+  /// Called with a new connection and its first message. It takes the socket; on an error it leaves the socket, and the peer is told the reason.
   using Admit = std::function<Result<void>(ControlSocket&, formats::ControlMessage)>;
 
-  /// `secret`: empty where none is asked for. `publisher`: its name, for the log.
+  /// `secret`: empty if none is required. `publisher`: its name, for the log.
   Reception(ControlListener listener, std::uint64_t instance, std::string secret, std::string publisher);
 
   std::uint16_t port() const { return listener_.port(); }
 
-  /// Lets in who is there, at most so many at a time, and listens to each. Returns those that were turned away, those that were silent for ten seconds
-  /// among them. Does not block.
+  /// Accepts new connections, up to a limit at a time, and reads from each. Returns the refusals, those after ten seconds of silence included.
+  /// Does not block.
   Refusals greet(std::uint64_t now_ns, const Admit& admit);
 
  private:
@@ -55,7 +55,7 @@ class Reception {
     Handshake handshake;
     std::uint64_t since_ns = 0;
   };
-  /// False: it is a guest no more.
+  /// False: this is no longer a guest.
   bool listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit, Refusals& refusals);
   void refuse(Guest& guest, const Error& why, Refusals& refusals);
 
@@ -64,7 +64,7 @@ class Reception {
   std::string secret_;
   std::string publisher_;
   std::vector<Guest> guests_;
-  std::map<std::string, base::LogThrottle> told_;  ///< by reason: one does not hide the others
+  std::map<std::string, base::LogThrottle> told_;  ///< by reason, so that one reason does not hide another
 };
 
 }  // namespace rodeo::transport

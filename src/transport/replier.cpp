@@ -26,8 +26,8 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at sockets
-constexpr std::uint16_t kCancelled = 0xffff;  // status of its refusal
-constexpr int kMostMessages = 64;             // of one client at a time: who talks much keeps nobody else waiting
+constexpr std::uint16_t kCancelled = 0xffff;  // status of a refusal
+constexpr int kMostMessages = 64;             // of one client at a time: one that sends many must not delay the others
 
 /// In the order of kReplierCounters.
 enum class Counter : std::uint8_t {
@@ -53,14 +53,14 @@ T need(Result<T> result) {
 
 }  // namespace
 
-/// A connection, and what came on it and has no answer.
+/// A connection, with its unanswered requests.
 struct AskingClient {
   enum class State : std::uint8_t { connecting, flowing, gone };
   struct Open {
-    bool asked = false;  ///< reply() is to come
+    bool asked = false;  ///< waits for reply()
     std::uint64_t number = 0;
     const OutgoingMessage* answer =
-        nullptr;  ///< it waits, or has gone in part: nobody can have it, and ask again in this place
+        nullptr;  ///< the reply is queued or partly sent; its place is not free
   };
 
   Replier::Client id = 0;
@@ -73,8 +73,8 @@ struct AskingClient {
   std::vector<Open> open = {};     // by place
   std::uint64_t copied_bytes = 0;  // counted
   std::uint64_t sent_bytes = 0;
-  bool active = false;  // of ActiveList
-  bool speaks = false;  // there is something to hear on the socket
+  bool active = false;  // used by ActiveList
+  bool speaks = false;  // the socket may have messages
 };
 
 struct Replier::Inside {
@@ -125,13 +125,13 @@ struct Replier::Inside {
   FabricPorts ports;
   ConnectionTable<AskingClient> connections;
   SocketWatch watch;
-  ActiveList<AskingClient> active;      // those with something to do; nobody looks at the others
+  ActiveList<AskingClient> active;      // those with work; the others are not visited
   std::vector<AskingClient*> arriving;  // those that are not connected yet
-  bool short_of_credit = false;         // somebody is, and its socket may have some
+  bool short_of_credit = false;         // a client lacks credit; its socket may bring some
   bool heard_all = true;
   std::unordered_map<Client, std::unique_ptr<AskingClient>> clients;  // their connections end before the ports
   std::vector<Client> ending;
-  std::vector<Dropped> dropped;  // that poll() has not returned
+  std::vector<Dropped> dropped;  // for the next poll()
   Client drawn = 0;
   std::uint64_t now_ns = 0;
   std::uint64_t looked_ns = 0;
@@ -175,7 +175,7 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
              .since_ns = now_ns};
   client->open.resize(most_requests);
   client->socket.say(accept);
-  client->speaks = true;  // what it said behind its call is in the socket's own memory
+  client->speaks = true;  // messages behind its call are in the socket's own buffer
   active.add(*client);
   arriving.push_back(client.get());
   connections.put(*port, client->connection->number(), client.get());
@@ -199,7 +199,7 @@ void Replier::Inside::take_events(std::vector<Request>& requests) {
 
 Result<void> Replier::Inside::listen(AskingClient& client) {
   client.socket.flush();
-  client.speaks = true;  // more than this may be here already, where the watch does not see it
+  client.speaks = true;  // the socket's own buffer, which the watch does not see, may have more
   for (int i = 0; i < kMostMessages; ++i) {
     const auto message = RODEO_TRY(client.socket.next());
     if (!message) {
@@ -207,7 +207,7 @@ Result<void> Replier::Inside::listen(AskingClient& client) {
       break;
     }
     const auto* const credit = std::get_if<formats::ControlCredit>(&*message);
-    if (credit == nullptr) return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
+    if (credit == nullptr) return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
     client.connection->credit(credit->pages);
   }
   return {};
@@ -232,7 +232,7 @@ void Replier::Inside::look(bool all) {
   active.visit([&](AskingClient& client) { return move_on(client); });
 }
 
-// True if it is to be looked at again though nothing may come for it.
+// True if the client needs another visit even if nothing arrives for it.
 bool Replier::Inside::move_on(AskingClient& client) {
   if (client.state == State::gone) return false;
   if (client.speaks || !client.socket.all_said()) {
@@ -287,13 +287,13 @@ Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Inco
   const std::uint64_t number = incoming.head.number;
   const std::size_t place = static_cast<std::uint16_t>(number);
   if (place >= client.open.size())
-    return std::unexpected(Error{"transport.protocol", "it asks in a place that it does not have"});
+    return std::unexpected(Error{"transport.protocol", "its request has a place above the limit"});
   if (incoming.head.type == formats::MessageType::cancel) return take_cancel(client, number);
   if (incoming.head.type != formats::MessageType::request)
-    return std::unexpected(Error{"transport.protocol", "it answered, and was not asked"});
-  if (client.open[place].asked) return std::unexpected(Error{"transport.protocol", "it asks in a place that is taken"});
+    return std::unexpected(Error{"transport.protocol", "it sent a reply without a request"});
+  if (client.open[place].asked) return std::unexpected(Error{"transport.protocol", "its request has a place that is taken"});
   if (client.open[place].answer != nullptr && !client.open[place].answer->given)
-    return std::unexpected(Error{"transport.protocol", "it asks in a place whose answer has not gone yet"});
+    return std::unexpected(Error{"transport.protocol", "its request has a place whose reply is not sent yet"});
   client.open[place] = {.asked = true, .number = number};
   counters.add(Counter::requests);
   requests.push_back({client.id, number, incoming.head.code, std::move(incoming.message)});
@@ -340,7 +340,7 @@ void Replier::Inside::answer(AskingClient& client, std::uint64_t number, formats
   if (client.connection->has_work()) active.add(client);
 }
 
-// Replies whose memory the network has no more of.
+// Takes back the replies whose memory the network has released.
 void Replier::Inside::take_done(AskingClient& client) {
   client.connection->take_done([&](OutgoingMessage& out) {
     const bool whole = out.head.offset == out.head.message_bytes && out.begun;
@@ -356,7 +356,7 @@ void Replier::Inside::take_done(AskingClient& client) {
   client.copied_bytes = client.connection->copied_bytes();
 }
 
-// ---- what others call
+// ---- public functions
 
 Replier::Replier(ReplierSettings settings) : inside_(std::make_unique<Inside>(std::move(settings))) {}
 

@@ -1,4 +1,4 @@
-// Replier: a service on the network, for anybody who asks; replies go out from where they lie.
+// Replier: a service on the network for any client; replies are sent from where they lie.
 #pragma once
 
 #include <array>
@@ -20,37 +20,37 @@
 namespace rodeo::transport {
 
 struct ReplierSettings {
-  std::string name;                         ///< on the bus, where no other living service has it: "readout1.hlt"
-  std::string service;                      ///< what it does, for who looks at the bus: "fragments"
+  std::string name;                         ///< on the bus; another living service must not have it: "readout1.hlt"
+  std::string service;                      ///< the kind of service, for readers of the bus: "fragments"
   std::filesystem::path bus;                ///< the directory
-  std::string address = "127.0.0.1";        ///< numerical, at which it listens
-  std::vector<std::string> providers = {};  ///< that it offers; empty: all there are
-  std::string secret = {};                  ///< required where `address` is no loopback
+  std::string address = "127.0.0.1";        ///< numerical address at which it listens
+  std::vector<std::string> providers = {};  ///< to offer; empty: all there are
+  std::string secret = {};                  ///< required if `address` is not a loopback address
   std::uint32_t page_bytes = 64U << 10;     ///< of both directions
   std::uint32_t pages = 64;                 ///< of each connection and direction
   std::size_t most_clients = 1024;          ///< at a time
-  std::uint32_t most_requests = 1024;  ///< of one client that are not answered yet: it is told, and cut off if it asks more
+  std::uint32_t most_requests = 1024;  ///< limit of unanswered requests of one client; it is told, and cut off above it
   std::size_t most_request_bytes = std::size_t{64} << 20;
 };
 
-/// What counters() has.
+/// The result of counters().
 inline constexpr std::array<base::CounterInfo, 10> kReplierCounters{{
     {"requests", "requests", "Requests that came whole."},
     {"replies", "requests", "Of these, answered or refused, and sent whole."},
     {"unwanted_replies", "requests", "Of these, whose client had gone, or had cancelled, before the reply was sent whole."},
     {"clients", "clients", "Clients that connected, those that came again included."},
     {"refused_peers", "peers",
-     "Peers that were turned away or cut off: no secret, another version, too many clients or requests, networks that there "
-     "are not, replies not taken, messages that cannot be read."},
+     "Peers that were turned away or cut off: no secret, another version, too many clients or requests, unknown "
+     "networks, replies not taken, unreadable messages."},
     {"refused_version", "peers", "Of these, peers that speak another version."},
     {"refused_secret", "peers", "Of these, peers without the secret."},
-    {"refused_unreadable", "peers", "Of these, peers that said what cannot be read, or has no place, or nothing."},
+    {"refused_unreadable", "peers", "Of these, peers that sent an unreadable or unexpected message, or none."},
     {"reply_bytes", "bytes", "Bytes of replies sent."},
     {"copied_bytes", "bytes",
-     "Of these, copied before they went: small parts, or all where the network needs registered memory."},
+     "Of these, copied before sending: small parts, or all if the network needs registered memory."},
 }};
 
-/// Told when the memory of a reply is not needed any more, by the thread of the Replier, in poll(), reply() or its destructor. Must not call it back.
+/// Notified when the memory of a reply is not needed any more, by the thread of the Replier, in poll(), reply() or its destructor. Must not call it back.
 class ReplyOwner {
  public:
   virtual void sent(std::uint64_t tag) noexcept = 0;
@@ -59,10 +59,10 @@ class ReplyOwner {
   ~ReplyOwner() = default;
 };
 
-/// All functions by one thread, but for counters(). Nothing blocks.
+/// All functions by one thread, except counters(). Nothing blocks.
 class Replier {
  public:
-  /// Listens, and puts itself on the bus. Throws SetupError: an address that is not ours, no secret, a name that is taken.
+  /// Listens, and enters itself on the bus. Throws SetupError: a foreign address, no secret, a name that is taken.
   explicit Replier(ReplierSettings settings);
   ~Replier();
   Replier(const Replier&) = delete;
@@ -73,40 +73,40 @@ class Replier {
 
   struct Request {
     Client client = 0;
-    std::uint64_t number = 0;  ///< the client's; both are needed to answer it
+    std::uint64_t number = 0;  ///< unique for its client only; reply() needs both
     std::uint16_t kind = 0;
     ReceivedMessage message = {};
   };
 
-  /// Moves the network on; appends the requests that have come, and those that need no reply any more: cancelled, or the client is gone. A request MUST be
-  /// answered once unless it is in `dropped`; a reply to one that was dropped is let go.
+  /// Advances transfers. Appends new requests, and those that need no reply any more: cancelled, or the client is gone. Each request MUST be
+  /// answered once unless it is in `dropped`; a reply to a dropped request is discarded.
   struct Dropped {
     Client client = 0;
     std::uint64_t number = 0;
   };
   void poll(std::uint64_t now_ns, std::vector<Request>& requests, std::vector<Dropped>& dropped);
-  /// A request may come and be dropped in one poll().
+  /// True for a request that arrived and was dropped in one poll().
   static bool was_dropped(const Request& request, const std::vector<Dropped>& dropped);
 
-  /// The last poll() has returned all that had come: who has not asked by now is silent. False: there may be more.
+  /// True if the last poll() returned everything that had arrived: a client without a request is then silent. False: there may be more.
   bool heard_all() const;
 
-  /// Answers it, from the memory of the parts (not the list of them), which stays until owner->sent(tag). `owner` null: at most 32 KiB, copied.
+  /// Answers from the memory of the parts (not the list of them), which must stay until owner->sent(tag). `owner` null: at most 32 KiB, copied.
   void reply(Client client, std::uint64_t number, std::uint16_t status, MessageParts parts, ReplyOwner* owner = nullptr,
              std::uint64_t tag = 0);
-  /// Nothing but a status; the requester sees `refused`.
+  /// Sends a status only; the requester sees `refused`.
   void refuse(Client client, std::uint64_t number, std::uint16_t status);
 
-  /// Ends the connection of a client, for example one that takes no replies; what it has asked comes as dropped. It may connect again.
+  /// Ends the connection of a client, for example one that takes no replies; its open requests become `dropped`. It may connect again.
   void cut_off(Client client, const std::string& why);
 
-  /// As the client calls itself; empty: it is gone.
+  /// As the client named itself; empty: it is gone.
   std::string_view client_name(Client client) const;
   std::vector<Client> clients() const;
-  /// Bytes of replies that it has had room for so far; 0: it is gone.
+  /// Bytes of replies that the client has accepted so far; 0: it is gone.
   std::uint64_t sent_bytes(Client client) const;
 
-  /// kReplierCounters, by name. Any thread.
+  /// The values of kReplierCounters, by name. Any thread.
   std::vector<NamedCounter> counters() const;
 
  private:

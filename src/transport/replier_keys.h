@@ -1,4 +1,4 @@
-// What a configuration says of a replier: the same keys wherever there is one.
+// The configuration keys of a replier, the same in every program.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ReplierKeys {
   std::uint32_t pages = 64;
   std::uint32_t most_clients = 4096;  ///< at a time
 
-  /// Those of a replier of this name and service. Errors transport.secret_file, transport.no_secret.
+  /// The settings of a replier of this name and service. Errors transport.secret_file, transport.no_secret.
   Result<ReplierSettings> replier(std::string name, std::string service) const;
 };
 

@@ -24,10 +24,10 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;    // between two looks at sockets and time-outs
 constexpr std::uint64_t kCallNs = 200'000'000;  // between two looks at the bus
-constexpr int kMostMessages = 64;               // of one service at a look: who talks much keeps nobody else waiting
+constexpr int kMostMessages = 64;               // of one service at a look: one that sends many must not delay the others
 constexpr std::size_t kMostCopied = 32U << 10;
-constexpr int kMostCalls = 16;  // at one look: who has just been called is to be heard before the next hundreds are
-constexpr std::uint32_t kMostUnheard = 1000;  // looks in a row at which time-outs wait for what has come and was not heard
+constexpr int kMostCalls = 16;  // at one look: the called services must be read before hundreds more are called
+constexpr std::uint32_t kMostUnheard = 1000;  // looks in a row at which unread events may delay time-outs
 
 /// In the order of kRequesterCounters.
 enum class Counter : std::uint8_t {
@@ -51,29 +51,29 @@ constexpr Requester::Service service_of(Requester::Request request) {
 
 }  // namespace
 
-/// A service, and what it was asked.
+/// A service, with its open requests.
 struct AskedService {
   enum class State : std::uint8_t {
-    away,        ///< looked for on the bus
-    greeting,    ///< both show who they are
+    away,        ///< searched for on the bus
+    greeting,    ///< handshake
     called,      ///< waits for ACCEPT
-    connecting,  ///< the fabric's connection
+    connecting,  ///< waits for the fabric's connection
     flowing,
     removed,
   };
-  /// A place of a request that is under way.
+  /// The place of an open request.
   struct Pending {
     enum class State : std::uint8_t {
       free,
       waiting,    ///< for its reply
-      ended,      ///< and is told once its memory is not the network's any more
-      abandoned,  ///< nobody waits; the service has not answered yet. Told, or will be once its memory is free: `end`
+      ended,      ///< reported once the network has released its memory
+      abandoned,  ///< the caller gave up; the service still answers. Reported, or will be once its memory is free: `end`
     };
     State state = State::free;
-    bool keeps_memory = false;  // uncopied: its memory is the caller's
+    bool keeps_memory = false;  // uncopied: the memory is the caller's
     Requester::Request request = 0;
     std::uint64_t deadline_ns = 0;
-    OutgoingMessage* out = nullptr;  // until the network has no more of it
+    OutgoingMessage* out = nullptr;  // until the network has released it
     Requester::Reply end = {};
   };
 
@@ -84,22 +84,22 @@ struct AskedService {
   std::optional<Handshake> handshake = {};
   std::optional<BusEntry> entry = {};
   std::string provider = {};
-  std::size_t failures = 0;  // of providers: the next attempt is with the next
+  std::size_t failures = 0;  // of providers: the next attempt uses the next one
   std::unique_ptr<MessageConnection> connection = {};
   std::uint64_t instance = 0;
   std::uint64_t connections = 0;
   std::string trouble = {};
-  std::string said = {};  // code of the trouble that the log has
+  std::string said = {};  // code of the last trouble in the log
 
   std::vector<Pending> pending = {};
-  std::vector<std::uint16_t> places = {};  // that are free
-  std::uint32_t drawn = 0;                 // requests so far, the low 32 bits
+  std::vector<std::uint16_t> places = {};  // free places
+  std::uint32_t drawn = 0;                 // number of requests so far, low 32 bits
   std::size_t under_way = 0;
-  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // of those that wait
+  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // earliest deadline of those that wait
 
-  bool active = false;     // of ActiveList
-  bool speaks = false;     // there is something to hear on the socket
-  bool unsettled = false;  // in the list of those that are not connected
+  bool active = false;     // used by ActiveList
+  bool speaks = false;     // the socket may have messages
+  bool unsettled = false;  // in the list of unconnected services
 };
 
 struct Requester::Inside {
@@ -142,21 +142,21 @@ struct Requester::Inside {
   FabricPorts ports{{}, PortSize::many};
   ConnectionTable<AskedService> connections;
   SocketWatch watch;
-  ActiveList<AskedService> active;                      // those with something to do; nobody looks at the others
-  std::vector<AskedService*> unsettled;                 // those that are away, or on their way here
-  bool short_of_credit = false;                         // somebody is, and its socket may have some
-  std::uint32_t unheard = 0;                            // looks since all that had come was heard
+  ActiveList<AskedService> active;                      // those with work; the others are not visited
+  std::vector<AskedService*> unsettled;                 // those that are away or connecting
+  bool short_of_credit = false;                         // a service gave too little credit; its socket may bring some
+  std::uint32_t unheard = 0;                            // looks since all events were read
   std::vector<std::unique_ptr<AskedService>> services;  // their connections end before the ports
-  std::vector<Reply> ended;                             // that poll() has not returned
+  std::vector<Reply> ended;                             // for the next poll()
   std::uint64_t now_ns = base::steady_now_ns();
   std::uint64_t looked_ns = 0;
-  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // of all
+  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // of all services
   base::CounterBlock<Counter> counters;
 };
 
 // ---- a connection
 
-// Whoever has the name on the bus, if he answers.
+// Calls the process that has the name on the bus, if it answers.
 void Requester::Inside::call(AskedService& service) {
   service.called_ns = now_ns;
   const auto entry = look_up(settings.bus, service.name);
@@ -164,11 +164,11 @@ void Requester::Inside::call(AskedService& service) {
     service.trouble = base::in_a_line(entry.error());
     return;
   }
-  service.trouble = fmt::format("nobody on the bus {} is {}", settings.bus.string(), service.name);
+  service.trouble = fmt::format("the bus {} has no service {}", settings.bus.string(), service.name);
   if (!*entry) return;
   const std::vector<std::string> choice = provider_choice(settings.provider, **entry, here);
   if (choice.empty()) {
-    service.trouble = fmt::format("{} offers no network that can be had here", service.name);
+    service.trouble = fmt::format("{} offers no network that this machine has", service.name);
     return;
   }
   service.provider = choice[service.failures % choice.size()];
@@ -200,7 +200,7 @@ void Requester::Inside::call(AskedService& service) {
 void Requester::Inside::talk(AskedService& service) {
   service.socket.flush();
   for (int i = 0; service.state != State::away && service.state != State::removed; ++i) {
-    if (i == kMostMessages) {  // the rest is here already, where the watch does not see it
+    if (i == kMostMessages) {  // the socket's own buffer, which the watch does not see, has the rest
       service.speaks = true;
       return;
     }
@@ -228,10 +228,10 @@ Result<void> Requester::Inside::take(AskedService& service, const formats::Contr
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message);
       accept != nullptr && service.state == State::called) {
     if (accept->page_bytes != service.entry->page_bytes)
-      return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
+      return std::unexpected(Error{"transport.page_bytes", "its page size is not the one on the bus"});
     if (accept->pages == 0 || accept->pages > settings.most_requests)
-      return std::unexpected(Error{"transport.protocol", "it takes no requests, or more than there can be"});
-    // None is under way: those of the last connection have ended with it.
+      return std::unexpected(Error{"transport.protocol", "it accepts no requests, or too many"});
+    // All places are free: the requests of the last connection have ended with it.
     service.places.clear();
     for (std::uint32_t place = accept->pages; place-- > 0;) service.places.push_back(static_cast<std::uint16_t>(place));
     service.state = State::connecting;
@@ -241,7 +241,7 @@ Result<void> Requester::Inside::take(AskedService& service, const formats::Contr
     service.connection->credit(credit->pages);
     return {};
   }
-  return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
+  return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
 }
 
 Result<void> Requester::Inside::say_call(AskedService& service) {
@@ -268,8 +268,8 @@ void Requester::Inside::broken(AskedService& service, const Error& why) {
   if (service.state == State::called || service.state == State::connecting) ++service.failures;
   const bool flowed = service.state == State::flowing;
   service.trouble = base::in_a_line(why);
-  if (flowed || service.said != why.code) {  // it may go on like this
-    base::log_warning("{} {} ({}); it is looked for", service.name, flowed ? "is gone" : "cannot be asked", service.trouble);
+  if (flowed || service.said != why.code) {  // logs a repeated trouble once
+    base::log_warning("{} {} ({}); searching for it", service.name, flowed ? "is gone" : "cannot be asked", service.trouble);
     service.said = why.code;
   }
   watch.remove(service.socket);
@@ -330,7 +330,7 @@ void Requester::Inside::look() {
   active.visit([&](AskedService& service) { return move_on(service); });
   if (!all) return;
   looked_ns = now_ns;
-  // Only after what has come was heard is somebody late: where this thread stood still, all their answers may be here.
+  // Time-outs count only after all events were read: after a stall of this thread, the replies may have arrived already.
   if (heard || unheard > kMostUnheard) {
     settle();
     if (now_ns >= no_time_out_before_ns) time_out();
@@ -338,7 +338,7 @@ void Requester::Inside::look() {
   call_those_away();
 }
 
-// Those who take too long to answer are away again.
+// Services that take too long to connect become away again.
 void Requester::Inside::settle() {
   std::erase_if(unsettled, [&](AskedService* service) {
     const bool settled = service->state == State::flowing || service->state == State::removed;
@@ -360,7 +360,7 @@ void Requester::Inside::call_those_away() {
   }
 }
 
-// True if it is to be looked at again though nothing may come for it.
+// True if the service needs another visit even if nothing arrives for it.
 bool Requester::Inside::move_on(AskedService& service) {
   if (service.state == State::away || service.state == State::removed) return false;
   if (service.speaks || !service.socket.all_said()) talk(service);
@@ -439,7 +439,7 @@ Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnect
   const bool answers = incoming.head.type == MessageType::reply || incoming.head.type == MessageType::refusal;
   if (!answers || place >= service.pending.size() || service.pending[place].request != incoming.head.number ||
       service.pending[place].state == Pending::State::free || service.pending[place].state == Pending::State::ended)
-    return std::unexpected(Error{"transport.protocol", "it answered what it was not asked"});
+    return std::unexpected(Error{"transport.protocol", "it answered an unknown request"});
   Pending& pending = service.pending[place];
   if (pending.out != nullptr && !pending.out->given)
     return std::unexpected(Error{"transport.protocol", "it answered before it had the request"});
@@ -463,7 +463,7 @@ Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnect
   return {};
 }
 
-// Nobody waits for it any more. The service is told, if it has the request, and answers all the same: until then the place is taken.
+// The caller gave up. The service is told, if it has the request, and still answers: until then the place is taken.
 void Requester::Inside::stop(AskedService& service, Pending& pending, Outcome outcome) {
   Reply reply{.request = pending.request, .service = service_of(pending.request), .outcome = outcome};
   if (pending.out != nullptr && !pending.out->given) {
@@ -507,12 +507,12 @@ void Requester::Inside::free(AskedService& service, Pending& pending) {
   --service.under_way;
 }
 
-// Requests whose memory the network has no more of.
+// Takes back the requests whose memory the network has released.
 void Requester::Inside::take_done(AskedService& service) {
   service.connection->take_done([&](OutgoingMessage& out) {
     if (out.head.type != formats::MessageType::request) return;
     Pending& pending = service.pending[place_of(out.tag)];
-    if (pending.request != out.tag) return;  // it was copied, and has been answered already
+    if (pending.request != out.tag) return;  // it was copied, and is answered already
     pending.out = nullptr;
     if (pending.state == Pending::State::ended) {
       tell(service, pending);
@@ -522,7 +522,7 @@ void Requester::Inside::take_done(AskedService& service) {
   });
 }
 
-// ---- what others call
+// ---- public functions
 
 Requester::Requester(RequesterSettings settings) : inside_(std::make_unique<Inside>(std::move(settings))) {}
 
@@ -542,9 +542,9 @@ void Requester::remove(Service service) {
   AskedService& of = *inside_->services[service];
   if (of.state == AskedService::State::removed) return;
   if (of.state != AskedService::State::away) {
-    of.said = "transport.closed";  // nothing is to be said
+    of.said = "transport.closed";  // suppresses the log line
     of.state = AskedService::State::called;
-    inside_->broken(of, {"transport.closed", "it is not asked any more"});
+    inside_->broken(of, {"transport.closed", "it was removed"});
   }
   of.state = AskedService::State::removed;
 }

@@ -18,7 +18,7 @@ Result<std::string> read_secret(const std::filesystem::path& file) {
                                  "`head -c 32 /dev/urandom | base64 > FILE; chmod 600 FILE` makes one"});
   };
   struct stat status{};
-  // Asked before: to open what is no file, a pipe, may wait for ever.
+  // Checked first: opening a pipe may block for ever.
   if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return refused("cannot be read");
   std::ifstream in(file, std::ios::binary);
   if (!in) return refused("cannot be read");

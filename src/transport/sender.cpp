@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMostUnanswered = 64;
 constexpr std::chrono::milliseconds kMostPatience = std::chrono::hours{24};
-constexpr std::chrono::milliseconds kAnswerPatience{500};  // of somebody whose entry is on the bus
+constexpr std::chrono::milliseconds kAnswerPatience{500};  // for a process that is on the bus
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Result<void> Sender::begin() {
   const auto has_all = [&](const BusEntry& entry) {
     return std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
   };
-  // An entry is no proof that its router lives.
+  // The entry may be stale: its router may be gone.
   bool greeted = false;
   for (const BusEntry& entry : reading.entries) {
     if (links_.empty() || !has_all(entry) || !somebody_answers(entry.address, entry.port, kAnswerPatience)) continue;
@@ -49,18 +49,18 @@ Result<void> Sender::begin() {
     return std::unexpected(
         Error{"transport.no_front_end",
               links_.empty() ? "no link to a front-end was named"
-                             : fmt::format("nobody on the bus has a way to {}{}", formats::to_text(links_.front()),
-                                           links_.size() > 1 ? " and the other links, all of them" : ""),
+                             : fmt::format("no router on the bus has a connection to {}{}", formats::to_text(links_.front()),
+                                           links_.size() > 1 ? " and to all other named links" : ""),
               bus.string(), "start a router with router.front_ends.enabled = true; `rodeo route list` shows who is there"});
   socket_.say(formats::ControlClaim{.name = settings_.name, .links = links_});
   const auto said = RODEO_TRY(receive());
   if (std::holds_alternative<formats::ControlClaimed>(said)) return {};
-  return std::unexpected(Error{"transport.protocol", "the router answers a claim with something else"});
+  return std::unexpected(Error{"transport.protocol", "the router answered the claim with an unexpected message"});
 }
 
-// False: it is another process than that of the entry.
+// False: the process is not that of the entry.
 Result<bool> Sender::greet(const BusEntry& entry) {
-  // A router that may send only so much reads no more.
+  // A router with a limit on its rate may stop reading.
   socket_ = RODEO_TRY(ControlSocket::call(entry.address, entry.port, ControlSocket::Peer::may_not_read));
   Handshake handshake(Handshake::Side::subscriber,
                       {.secret_required = !settings_.secret.empty(),
@@ -98,7 +98,7 @@ Result<formats::ControlMessage> Sender::receive() {
       const std::string peer = socket_.peer();
       socket_.close();
       return std::unexpected(
-          Error{"transport.closed", "the router does not answer", peer, "`rodeo route status` says how it is doing"});
+          Error{"transport.closed", "the router does not answer", peer, "`rodeo route status` shows its state"});
     }
     socket_.wait(left);
   }
@@ -112,7 +112,7 @@ Result<std::uint64_t> Sender::post(Fid link, std::span<const std::byte> message)
     return std::unexpected(Error{"router.front_end_message",
                                  fmt::format("a message has at most {}, not {}",
                                              base::counted(formats::kMostControlBytesToFrontEnd, "byte"), message.size()),
-                                 "", "send it in several"});
+                                 "", "split it into several"});
   while (posted_ - came_ >= kMostUnanswered) RODEO_TRY(take_answer());
   socket_.say(formats::ControlSend{.number = ++posted_,
                                    .link = static_cast<std::uint16_t>(found - links_.begin()),
@@ -124,7 +124,7 @@ Result<void> Sender::take_answer() {
   auto said = RODEO_TRY(receive());
   auto* const answer = std::get_if<formats::ControlAnswer>(&said);
   if (answer == nullptr || answer->number != came_ + 1)
-    return std::unexpected(Error{"transport.protocol", "the router answers what nobody asked"});
+    return std::unexpected(Error{"transport.protocol", "the router answered a message that was not sent"});
   ++came_;
   answers_.push_back({.number = answer->number, .bytes = std::move(answer->answer)});
   if (!answer->code.empty()) answers_.back().error = Error{answer->code, answer->what};

@@ -1,4 +1,4 @@
-// Sender: the client's end of the way to front-ends (docs/protocols/front-ends.md).
+// Sender: the client's end of a connection to front-ends through a router (docs/protocols/front-ends.md).
 #pragma once
 
 #include <chrono>
@@ -24,30 +24,30 @@ struct SenderSettings {
   std::chrono::milliseconds patience{10'000};  ///< for the claim, and for each answer
 };
 
-/// Links to front-ends that are its own while it lives, of one router. One thread. Each answer is waited for at most `patience`. A connection that breaks,
-/// or on which an answer does not come in time, has ended: what was not answered may have arrived or not, and only its user knows whether to send it
-/// twice.
+/// Owns links to the front-ends of one router for its lifetime. One thread. Waits for each answer at most `patience`. A connection that breaks, or on
+/// which an answer is late, has ended: unanswered messages may or may not have arrived, and the caller decides whether to send them
+/// again.
 class Sender {
  public:
-  /// What became of a message.
+  /// The result of a message.
   struct Answer {
     std::uint64_t number = 0;
-    std::optional<Error> error = {};  ///< it did not go
+    std::optional<Error> error = {};  ///< the message was not delivered
     std::vector<std::byte> bytes = {};
   };
 
-  /// Links with or without the direction bit, which is set; one that is named twice counts once. Errors transport.no_front_end (nobody on the bus has all of
+  /// Sets the direction bit of the links; a link that is named twice counts once. Errors transport.no_front_end (no router on the bus has all of
   /// them), transport.link_owned, transport.version, transport.secret, transport.closed.
   static Result<Sender> claim(SenderSettings settings, std::span<const Fid> links);
 
-  /// Sends and returns the number of the message; what the connection does not take at once goes with the next call. Waits while 64 are not answered. Errors
+  /// Sends and returns the number of the message; the next call sends what the connection does not take at once. Waits while 64 are not answered. Errors
   /// transport.unknown_link (not claimed), router.front_end_message (more than 65,535 bytes), transport.closed.
   Result<std::uint64_t> post(Fid link, std::span<const std::byte> message);
 
-  /// The next answer, in the order of post(). Nothing: none is owed.
+  /// The next answer, in the order of post(). Nothing: no answer is outstanding.
   Result<std::optional<Answer>> next();
 
-  /// post() and its answer; what earlier ones were answered is lost.
+  /// post() and its answer; answers to earlier messages are lost.
   Result<std::vector<std::byte>> send(Fid link, std::span<const std::byte> message);
 
  private:
@@ -62,8 +62,8 @@ class Sender {
   std::vector<Fid> links_;
   ControlSocket socket_;
   std::uint64_t posted_ = 0;
-  std::uint64_t came_ = 0;      // answers
-  std::deque<Answer> answers_;  // of these: that next() has not returned
+  std::uint64_t came_ = 0;      // answers received
+  std::deque<Answer> answers_;  // those that next() has not returned
 };
 
 }  // namespace rodeo::transport

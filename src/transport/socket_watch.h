@@ -1,4 +1,4 @@
-// Which of many control connections have something to say: one system call for all of them.
+// Finds the control connections that have received something: one system call for thousands.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace rodeo::transport {
 
-/// One thread. Sockets are watched until they are removed or closed.
+/// One thread. A socket is watched until it is removed or closed.
 class SocketWatch {
  public:
-  /// `whose` comes back from ready(). Error transport.descriptors: the process, or the user, may have no more of them.
+  /// ready() returns `whose`. Error transport.descriptors: the process or the user has no more descriptors.
   Result<void> add(const ControlSocket& socket, void* whose);
   void remove(const ControlSocket& socket);
 
-  /// Calls visit(whose) for each of which next() would return something: a message, part of one, or the end. Where there are very many some of them come the
-  /// next time; those that are not taken come again.
-  /// False: there may be such.
+  /// Calls visit(whose) for each socket for which next() would return something: a message, part of one, or the end. With very many sockets, some wait for
+  /// the next call; a socket whose data are not taken comes again.
+  /// False: more sockets may be ready.
   template <typename Visit>
   bool ready(Visit&& visit) {
     const std::size_t count = wait();

@@ -15,8 +15,8 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::uint64_t kLookNs = 200'000'000;            // between two looks at the bus
-constexpr int kMostMessages = 64;                         // at a look: who talks much keeps nobody else waiting
-constexpr std::uint64_t kLeavingNs = 2'000'000'000;       // and to send nothing while it still has something
+constexpr int kMostMessages = 64;                         // at a look: a peer that sends many must not delay the others
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;       // after leave(), until the last message or page
 constexpr std::uint64_t kLeavingFullNs = 10'000'000'000;  // the same, while our consumers have all pages
 
 }  // namespace
@@ -41,17 +41,17 @@ Subscriber::~Subscriber() { close(); }
 
 void Subscriber::progress(std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  // What came since the last time, and what went back: where this thread stood still, that is long ago.
+  // Set here, not at the event: after a stall of this thread the event may be old.
   if (std::exchange(heard_, false) || heard_ns_ == 0) heard_ns_ = now_ns;
   if (std::exchange(gave_back_, false)) gave_back_ns_ = now_ns;
   if (state_ == State::ended) return;
   if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
-  // Without credit it can send nothing: then it is for our consumers to give pages back.
+  // Without credit the publisher cannot send: our consumers must give pages back first.
   const std::uint64_t patience = posted_ == came_ ? kLeavingFullNs : kLeavingNs;
   if (leaving_ && (state_ != State::flowing || now_ns - std::max({left_ns_, heard_ns_, gave_back_ns_}) > patience)) {
     if (flowed_) {
       ++cut_off_;
-      base::log_warning("publisher {} did not say the end: what it still had is in no count here", publisher_);
+      base::log_warning("publisher {} did not say the end: chunks that it still had are not counted here", publisher_);
     }
     close();
     state_ = State::ended;
@@ -68,8 +68,8 @@ void Subscriber::progress(std::uint64_t now_ns) {
     broken({"transport.closed", fmt::format("publisher {} does not answer", publisher_)});
 }
 
-// One of those whom the bus names for these links. An entry is no proof that its publisher lives: after each that came to nothing it is the next one's
-// turn. Where a connection broke, the publisher that was left is asked first.
+// Calls one of the publishers that have these links on the bus. Bus entries may be stale: after each failure the next publisher is tried.
+// After a broken connection, its publisher is tried first.
 void Subscriber::call(std::uint64_t now_ns) {
   called_ns_ = now_ns;
   const auto bus = read_bus(settings_.bus);
@@ -86,21 +86,21 @@ void Subscriber::call(std::uint64_t now_ns) {
     if (settings_.publisher.empty() || entry.name == settings_.publisher) candidates.push_back(&entry);
   }
   std::ranges::stable_partition(candidates, [&](const BusEntry* entry) { return entry->instance == instance_; });
-  if (candidates.empty()) refusal_.reset();  // whoever refused is there no more
+  if (candidates.empty()) refusal_.reset();  // the publisher that refused is gone
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (greet(*candidates[attempts_ % candidates.size()])) return;
     next_publisher();
   }
 }
 
-// False: it cannot be called from here.
+// False: it cannot be called from this machine.
 bool Subscriber::greet(const BusEntry& entry) {
   publisher_ = entry.name;
   const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
   if (choice.empty()) {
-    const Error why{"transport.provider", fmt::format("publisher {} offers no network that can be had here", publisher_)};
+    const Error why{"transport.provider", fmt::format("publisher {} offers no network that this machine has", publisher_)};
     trouble_ = why.what;
-    if (std::exchange(said_[publisher_], why.code) != why.code) base::log_warning("{}; it is asked again", trouble_);
+    if (std::exchange(said_[publisher_], why.code) != why.code) base::log_warning("{}; trying again", trouble_);
     last_end_ = why;
     refusal_ = Refusal{publisher_, why};
     return false;
@@ -159,7 +159,7 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
     return std::unexpected(Error{refused->code, refused->what});
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && state_ == State::subscribed)
     return accepted(*accept);
-  // The publisher may have nothing, and say so before we have seen that the fabric's connection is there.
+  // The publisher may have no data, and its END may arrive before the event of the fabric's connection.
   const bool may_end = state_ == State::connecting || state_ == State::flowing;
   if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && may_end && !last_) {
     last_ = end->pages;
@@ -167,7 +167,7 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
     end_once_all_came();
     return {};
   }
-  return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
+  return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
 }
 
 Result<void> Subscriber::subscribe() {
@@ -176,7 +176,7 @@ Result<void> Subscriber::subscribe() {
         Error{"transport.page_bytes", fmt::format("its pages have {} bytes: nothing comes from there", entry_->page_bytes)});
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(provider_));
-  // Another publisher, or the same begun anew, knows nothing of what this one has taken. The session with the last one stands until it has accepted.
+  // Another publisher, or the same one restarted, does not know the pages taken so far. The session with the last one stands until the new one accepts.
   const bool goes_on = instance_ == entry_->instance;
   wish_ = {.session = goes_on ? session_ : random_number(), .taken = goes_on ? taken_ : 0};
   const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });
@@ -207,7 +207,7 @@ Result<void> Subscriber::subscribe() {
 
 Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
   if (accept.page_bytes != page_bytes_)
-    return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
+    return std::unexpected(Error{"transport.page_bytes", "its page size is not the one on the bus"});
   anew_ = std::exchange(instance_, entry_->instance) != entry_->instance || anew_;
   session_ = wish_.session;
   taken_ = wish_.taken;
@@ -234,8 +234,8 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       ++connections_;
       if (connections_ > 1 && anew_) {
         base::log_warning(
-            "publisher {} is there again, begun anew: what it had and did not send is in no count here, and numbers of its "
-            "links may begin anew",
+            "publisher {} is there again, begun anew: chunks that it had not sent are not counted here, and numbers of its "
+            "links may begin again",
             publisher_);
       } else if (connections_ > 1) {
         base::log_info("publisher {} is there again", publisher_);
@@ -259,7 +259,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       end_once_all_came();
       break;
     case FabricPort::Event::What::broken:
-      talk(now_ns_);  // the publisher may have said the end before
+      talk(now_ns_);  // reads an END that came before
       if (port_ != nullptr) broken({"transport.closed", "the fabric's connection is gone"});
       break;
     case FabricPort::Event::What::sent: break;
@@ -286,7 +286,7 @@ void Subscriber::give_back(std::uint32_t slot) {
   free_.push_back(slot);
 }
 
-// What is free is posted, and the publisher is told of it, and of what came, once one of the two has come to a step.
+// Posts the free slots. Tells the publisher about posted and taken pages once either has grown by `step`.
 void Subscriber::give_credit(std::uint64_t step) {
   for (; !held_ && !free_.empty() && port_->receive(connection_, free_.back()); free_.pop_back()) {
     slots_[free_.back()] = Slot::posted;
@@ -303,7 +303,7 @@ void Subscriber::say_what_came() {
 }
 
 void Subscriber::refuse(const std::string& why) {
-  if (state_ == State::flowing) broken({"transport.protocol", why});  // otherwise the connection that it came on is no more
+  if (state_ == State::flowing) broken({"transport.protocol", why});  // else the connection of that page has ended
 }
 
 void Subscriber::leave() {
@@ -313,18 +313,18 @@ void Subscriber::leave() {
 }
 
 void Subscriber::broken(Error why) {
-  // It may be the provider: the next is tried before anything is said.
+  // The provider may be the cause: the next one is tried before anything is logged.
   const bool tries_next = asked_provider_ && state_ != State::flowing && ++failures_ % choices_ != 0;
   if (!tries_next && state_ != State::flowing) next_publisher();
   trouble_ = base::in_a_line(why);
   if (state_ == State::flowing) {
-    base::log_warning("publisher {} is gone ({}); it is looked for", publisher_, trouble_);
+    base::log_warning("publisher {} is gone ({}); searching for it", publisher_, trouble_);
   } else if (tries_next) {
-    base::log_info("publisher {}: {}; another network is tried", publisher_, trouble_);
-  } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // it may go on like this
-    base::log_warning("publisher {}: {}; it is asked again", publisher_, trouble_);
+    base::log_info("publisher {}: {}; trying another network", publisher_, trouble_);
+  } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // logs a repeated trouble once
+    base::log_warning("publisher {}: {}; trying again", publisher_, trouble_);
   }
-  // Secrets, versions and networks do not change by themselves.
+  // These reasons do not go away without a change of the set-up.
   const bool refuses = why.code == "transport.secret" || why.code == "transport.version" || why.code == "transport.provider";
   if (!tries_next && refuses) refusal_ = Refusal{publisher_, why};
   if (!tries_next) last_end_ = std::move(why);

@@ -1,4 +1,4 @@
-// Subscriber: some links of one publisher, for one stream. Finds the publisher, again if it goes, and has the pages that come.
+// Subscriber: receives some links of one publisher, for one stream. Finds the publisher, and again if it disappears.
 #pragma once
 
 #include <chrono>
@@ -26,14 +26,14 @@ namespace rodeo::transport {
 struct SubscriberSettings {
   std::string name;              ///< as publishers show it
   std::filesystem::path bus;     ///< where publishers are found
-  std::string provider = "tcp";  ///< that is asked for; "auto": the fastest that both sides have
-  std::string secret = {};       ///< empty: publishers are believed
-  std::uint32_t pages = 64;      ///< that may be under way; a publisher may give less
-  bool monitor = false;          ///< loses chunks rather than hold the publisher up
-  bool unbuffered = false;       ///< pages go as soon as they have something
-  bool trigger_list = false;     ///< the trigger's list, which is no link
-  std::string publisher = {};    ///< of this name; empty: whoever has the links
-  Here here = Here::look();      ///< what can be had on this machine
+  std::string provider = "tcp";  ///< to ask for; "auto": the fastest that both sides have
+  std::string secret = {};       ///< empty: publishers need not prove theirs
+  std::uint32_t pages = 64;      ///< limit of pages in flight; a publisher may allow fewer
+  bool monitor = false;          ///< loses chunks instead of delaying the publisher
+  bool unbuffered = false;       ///< pages are sent as soon as they contain a run
+  bool trigger_list = false;     ///< subscribes to the trigger list instead of links
+  std::string publisher = {};    ///< of this name; empty: any that has the links
+  Here here = Here::look();      ///< the networks of this machine
 };
 
 /// The ports of one thread, by provider.
@@ -42,7 +42,7 @@ class FabricPorts {
   explicit FabricPorts(std::string listen = {}, PortSize size = PortSize::few) : listen_(std::move(listen)), size_(size) {}
   Result<FabricPort*> of(const std::string& provider);
 
-  /// What has happened at all of them. False: there may be more.
+  /// Takes the events of all ports. False: there may be more.
   template <typename Take>
   bool poll(Take&& take) {
     FabricPort::Event events[128];
@@ -64,64 +64,64 @@ class FabricPorts {
 /// One thread.
 class Subscriber {
  public:
-  /// The ports must live longer.
+  /// The ports must outlive it.
   Subscriber(SubscriberSettings settings, std::vector<Fid> links, FabricPorts& ports);
   ~Subscriber();
   Subscriber(const Subscriber&) = delete;
   Subscriber& operator=(const Subscriber&) = delete;
 
-  /// Looks for the publisher, greets it, subscribes; takes what it says, and gives it credit. Does not block, but for a look at the bus.
+  /// Finds the publisher, connects, subscribes, reads its messages and gives it credit. Does not block, except for a look at the bus.
   void progress(std::uint64_t now_ns);
 
-  /// True if the event is of this subscriber's connection; it is taken then.
+  /// True if the event belongs to this subscriber's connection; it is then handled.
   bool take(const FabricPort& port, const FabricPort::Event& event);
 
-  /// The next page that has come. Its slot is the caller's until give_back().
+  /// A received page. Its slot is the caller's until give_back().
   struct Received {
     std::uint32_t slot = 0;
     std::span<const std::byte> bytes;
-    std::uint64_t session = 0;  ///< as sessions() was then
+    std::uint64_t session = 0;  ///< sessions() at that time
   };
   std::optional<Received> next();
   void give_back(std::uint32_t slot);
-  /// What was given back may be used again: to be called now and then, best after several.
+  /// Reuses the slots that were given back: call it now and then, best after several.
   void replenish() {
     if (state_ == State::flowing) give_credit(quarter());
   }
 
-  /// While held no credit is given: the publisher waits.
+  /// While held, no credit is given: the publisher waits.
   void hold(bool held) { held_ = held; }
 
-  /// What has come is no page: the connection is made anew, if it is there still.
+  /// Reports that a page is malformed: the connection is made anew, if it still exists.
   void refuse(const std::string& why);
 
-  /// Asks the publisher for what it still has, then for the end; one that sends nothing for two seconds is not waited for; nor
-  /// are consumers who have all pages, and have given none back for ten.
+  /// Asks the publisher for the rest, then for the end. Does not wait for a publisher that sends nothing for two seconds, nor
+  /// for consumers that hold all pages and return none for ten seconds.
   void leave();
 
-  /// The publisher has said that no more comes, or nobody is to come; and all has been taken.
+  /// All pages are taken, and the publisher has sent its end or is not waited for.
   bool ended() const { return state_ == State::ended && received_.empty(); }
   bool flowing() const { return state_ == State::flowing; }
 
-  /// What the publisher's process has lost, as it has said with the end.
+  /// The losses of the publisher's process, from its END.
   const std::vector<formats::ControlLoss>& losses() const { return losses_; }
 
-  /// Changes when a new session begins, whose counts, clock and page numbers are from 0.
+  /// Changes when a new session begins; its counts, clock and page numbers begin at 0.
   std::uint64_t sessions() const { return sessions_; }
   std::uint64_t connections() const { return connections_; }  ///< so far
-  /// Sessions that ended without the publisher's word that this was all: it died, gave this subscriber up, or was not waited for.
+  /// Sessions that ended without the publisher's END: it died, gave this subscriber up, or was not waited for.
   std::uint64_t cut_off() const { return cut_off_; }
   /// Slots of the memory; 0 before the first session.
   std::uint32_t pages() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t page_bytes() const { return page_bytes_; }
-  /// By the clock of progress().
+  /// In the clock of progress().
   std::uint64_t last_heard_ns() const { return heard_ns_; }
   const std::string& publisher() const { return publisher_; }
-  /// Why there is no connection now, for people; empty while there is one.
+  /// Why there is no connection now, as text for people; empty while there is one.
   const std::string& trouble() const { return trouble_; }
-  /// What ended the last connection, if there was one and no other followed: a publisher that refuses says why.
+  /// The reason why the last connection ended, if no other followed: a publisher that refuses tells it.
   const std::optional<Error>& last_end() const { return last_end_; }
-  /// Who refuses this subscriber, for what does not change by itself (secret, version, network), and is still on the bus.
+  /// A publisher on the bus that refuses this subscriber for a permanent reason (secret, version, network).
   struct Refusal {
     std::string publisher;
     Error why;
@@ -131,9 +131,9 @@ class Subscriber {
  private:
   enum class State : std::uint8_t {
     away,        ///< looks at the bus
-    greeting,    ///< TCP connects, both show who they are
+    greeting,    ///< TCP connect and handshake
     subscribed,  ///< waits for ACCEPT
-    connecting,  ///< the fabric's connection
+    connecting,  ///< waits for the fabric's connection
     flowing,
     ended,
   };
@@ -160,23 +160,23 @@ class Subscriber {
   const std::vector<Fid> links_;
   FabricPorts& ports_;
   std::string publisher_;
-  std::string provider_;      // of the publisher's, that is tried
-  std::size_t choices_ = 1;   // providers that there are to try
-  std::size_t failures_ = 0;  // of providers: the next attempt is with the next
+  std::string provider_;      // the provider that is tried, of the publisher's
+  std::size_t choices_ = 1;   // number of providers to try
+  std::size_t failures_ = 0;  // of providers: the next attempt uses the next one
   bool asked_provider_ = false;
-  std::size_t attempts_ = 0;                 // at publishers since one of them flowed: the next is at the next of them
-  std::map<std::string, std::string> said_;  // of each of these: the code that the log has
+  std::size_t attempts_ = 0;                 // failed publishers since one flowed: the next attempt is at the next one
+  std::map<std::string, std::string> said_;  // by publisher: code of the last trouble in the log
 
   State state_ = State::away;
   struct Wish {
     std::uint64_t session = 0;
     std::uint64_t taken = 0;
   };
-  Wish wish_;  // what was asked for; ours once it is accepted
+  Wish wish_;  // the request; becomes ours when it is accepted
   std::uint64_t session_;
-  std::uint64_t instance_ = 0;  // of the publisher that has it
-  bool anew_ = false;           // it, or another in its place, knew nothing of the session before
-  bool flowed_ = false;         // this session
+  std::uint64_t instance_ = 0;  // of the session's publisher
+  bool anew_ = false;           // its publisher did not know the last session
+  bool flowed_ = false;         // in this session
   std::uint64_t cut_off_ = 0;
   std::uint64_t sessions_ = 0;
   std::uint64_t connections_ = 0;
@@ -191,21 +191,21 @@ class Subscriber {
   std::deque<Received> received_;
   enum class Slot : std::uint8_t { free, posted, taken };
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_;  // of them, those that can be posted
-  std::uint64_t window_ = 0;         // pages that may be under way, of both sides the fewer
+  std::vector<std::uint32_t> free_;  // slots that can be posted
+  std::uint64_t window_ = 0;         // limit of pages in flight: the smaller one of both sides
   std::uint64_t posted_ = 0;         // receives on this connection
-  std::uint64_t told_ = 0;           // of which the publisher knows
+  std::uint64_t told_ = 0;           // part of posted_ that the publisher knows of
   std::uint64_t came_ = 0;           // pages on this connection
   std::uint64_t taken_ = 0;          // pages of this session
-  std::uint64_t told_taken_ = 0;     // of which the publisher knows
+  std::uint64_t told_taken_ = 0;     // part of taken_ that the publisher knows of
   std::vector<formats::ControlLoss> losses_;
-  std::optional<std::uint64_t> last_;  // pages in all, once the publisher has said so
+  std::optional<std::uint64_t> last_;  // pages in all, from END
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t heard_ns_ = 0;
   std::uint64_t gave_back_ns_ = 0;
   bool heard_ = false;      // since progress()
-  bool gave_back_ = false;  // since then
+  bool gave_back_ = false;  // since progress()
   bool held_ = false;
   bool leaving_ = false;
   std::uint64_t left_ns_ = 0;

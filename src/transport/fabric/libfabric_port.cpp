@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kCompletions = 8192;  // of a queue
 constexpr std::size_t kCompletionsOfMany = 512;
-// Of one queue, where there are many: libfabric looks at each end of a queue that is read, so that one queue for thousands is slow, and each queue that has
-// something costs a system call.
+// Ends of one queue, for `many`. libfabric looks at each end of a queue that it reads, so one queue for thousands is slow; each queue that has
+// events costs a system call.
 constexpr std::size_t kEndsOfMany = 16;
 constexpr std::size_t kMostParts = 8;
-constexpr std::uint32_t kPollsBetweenLooks = 256;  // at connections, which takes a system call
+constexpr std::uint32_t kPollsBetweenLooks = 256;  // looks at connections; each takes a system call
 
 }  // namespace
 
@@ -26,7 +26,7 @@ Error failure(std::string code, const std::string& doing, long status, std::stri
   return {std::move(code), "cannot " + doing + ": " + fi_strerror(static_cast<int>(-status)), {}, std::move(next)};
 }
 
-// A queue of an RDMA device has room for all that its ends may have under way: one that overflows ends them all. Those of `many` are of tcp, and grow.
+// A queue of an RDMA device has room for all operations of its ends: an overflow ends all of them. Queues of `many` are for tcp, and grow.
 Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room(std::size_t operations) {
   const bool many = size_ == PortSize::many;
   for (const auto& queue : queues_) {
@@ -37,7 +37,7 @@ Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room(std::size_t operati
     fi_cq_attr attributes{};
     attributes.size = many ? kCompletionsOfMany : std::max(kCompletions, operations);
     attributes.format = FI_CQ_FORMAT_MSG;
-    // libfabric 1.17 looks at all sockets of a queue with poll(2), unless it is to have a descriptor to wait for: then it is epoll(7).
+    // libfabric 1.17 looks at all sockets of a queue with poll(2), unless the queue has a descriptor to wait for: then it uses epoll(7).
     attributes.wait_obj = many ? FI_WAIT_FD : FI_WAIT_NONE;
     return fi_cq_open(domain_.get(), &attributes, object, nullptr);
   }));
@@ -98,7 +98,7 @@ Result<void> LibfabricPort::bind_completions(End& end) {
   return {};
 }
 
-// Whether libfabric has it now.
+// True if libfabric has accepted the operation.
 bool LibfabricPort::begun(End& end, Operation& operation, bool sending, long status) {
   touch(*end.queue);
   if (status == 0) {
@@ -129,7 +129,7 @@ bool LibfabricPort::send(Connection number, std::uint32_t slot, std::span<const 
   if (!of.connected || of.broken) return false;
   std::array<iovec, kMostParts> vectors;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    vectors[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};  // libfabric's type; it only reads
+    vectors[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};  // libfabric's type is not const; it only reads
   std::array<void*, kMostParts> descriptors;
   descriptors.fill(of.descriptor());
   Operation& operation = of.operations[slot];
@@ -150,8 +150,8 @@ bool LibfabricPort::receive(Connection number, std::uint32_t slot) {
   return true;
 }
 
-// Pages go to receives in the order in which these were posted, but shared memory may say of a short one that it is there before a long one before it
-// has been copied: they are told in order.
+// Pages fill receives in the order in which these were posted. Shared memory may report a short page before an earlier, long page is copied:
+// received() events keep the order of posting.
 void LibfabricPort::arrived(End& end, Operation& operation, std::size_t bytes) {
   operation.arrived = true;
   operation.bytes = static_cast<std::uint32_t>(bytes);
@@ -172,7 +172,7 @@ void LibfabricPort::lost(End& end) {
   happened(Event::What::broken, end);
 }
 
-// A queue that has nothing, and that nobody has used, is not read: the kernel says which of them have something.
+// Reads only queues that the kernel reports, or that were used since: an empty queue costs nothing.
 std::size_t LibfabricPort::poll(std::span<Event> events) {
   std::size_t filled = 0;
   const auto fill = [&] {
@@ -183,7 +183,7 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
   if (filled == events.size()) return filled;
   note_ready_queues();
   read_.swap(hot_);
-  // Where events do not last for all, another begins next time.
+  // If `events` is too small for all queues, the next poll begins with another queue.
   if (read_.size() > 1) std::ranges::rotate(read_, read_.begin() + polls_ % read_.size());
   for (Queue* const queue : read_) {
     queue->hot = false;
@@ -212,7 +212,7 @@ void LibfabricPort::note_ready_queues() {
   for (int i = 0; i < count; ++i) touch(*static_cast<Queue*>(ready[static_cast<std::size_t>(i)].data.ptr));
 }
 
-// True if there may be more. Of many it is read until it has nothing, so that a poll() that is not full has told all.
+// True if the queue may have more events. A queue of `many` is read until it is empty, so a poll() that returns fewer events than fit has returned all.
 bool LibfabricPort::read(Queue& queue, std::span<Event> events, std::size_t& filled) {
   std::array<fi_cq_msg_entry, 32> entries;
   while (filled + events_.size() < events.size()) {
@@ -295,7 +295,7 @@ Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const
   auto domain = RODEO_TRY(made<fid_domain>("open the domain of `" + provider + "`", [&](fid_domain** object) {
     return fi_domain(fabric.get(), info.get(), object, nullptr);
   }));
-  // Only tcp has sockets, and a descriptor for them.
+  // Only tcp has sockets, with a descriptor to wait for.
   const PortSize of = provider == "tcp" ? size : PortSize::few;
   if (provider == "shm") return open_rdm_port(std::move(info), std::move(fabric), std::move(domain), of);
   return open_msg_port(std::move(info), std::move(fabric), std::move(domain), of, !listen.empty());
@@ -303,7 +303,7 @@ Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const
 
 }  // namespace
 
-/// What open_fabric() looks for.
+/// The symbol that open_fabric() looks up.
 extern "C" __attribute__((visibility("default"))) void rodeo_open_fabric(const std::string& provider,
                                                                          const std::string& listen, PortSize size,
                                                                          Result<std::unique_ptr<FabricPort>>& port) {

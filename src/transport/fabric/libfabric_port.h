@@ -1,4 +1,4 @@
-// What the kinds of ports share: a domain, its completions, and connections with their registered memory.
+// The common part of both kinds of ports: a domain, its completions, and connections with their registered memory.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -33,10 +33,10 @@ struct FreeInfo {
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
-/// "cannot register memory: Cannot allocate memory". `status` as libfabric returns it, negative.
+/// "cannot register memory: Cannot allocate memory". `status`: as libfabric returned it, negative.
 Error failure(std::string code, const std::string& doing, long status, std::string next = {});
 
-/// An object that libfabric makes with `make(&object)`.
+/// An object of libfabric, made by `make(&object)`.
 template <typename T>
 Result<Owned<T>> made(const std::string& doing, std::invocable<T**> auto make) {
   T* object = nullptr;
@@ -44,7 +44,7 @@ Result<Owned<T>> made(const std::string& doing, std::invocable<T**> auto make) {
   return Owned<T>(object);
 }
 
-/// One thread, as FabricPort says.
+/// One thread, as for FabricPort.
 class LibfabricPort : public FabricPort {
  public:
   Result<Connection> open(std::span<std::byte> memory, std::size_t slot_bytes) override;
@@ -57,33 +57,33 @@ class LibfabricPort : public FabricPort {
 
  protected:
   struct End;
-  /// One slot's operation: libfabric keeps what it needs in the context while it is under way.
+  /// The operation of one slot: libfabric uses the context until the operation completes.
   struct Operation {
-    fi_context2 context;  // first: a completion names it
+    fi_context2 context;  // first member: a completion points to it
     End* end = nullptr;
     std::uint32_t slot = 0;
     bool sending = false;
-    bool arrived = false;  // received, after one that has not
+    bool arrived = false;  // received, while an earlier receive is not
     std::uint32_t bytes = 0;
   };
-  /// Completions of some ends.
+  /// The completions of some ends.
   struct Queue {
     Owned<fid_cq> completions;
     std::size_t ends = 0;
-    std::size_t operations = 0;  // that the ends may have under way
-    bool hot = false;            // in hot_
+    std::size_t operations = 0;  // that the ends may have in progress
+    bool hot = false;            // the queue is in hot_
   };
   struct End {
     Connection number = 0;
     Queue* queue = nullptr;
     std::span<std::byte> memory;
     std::size_t slot_bytes = 0;
-    Owned<fid_mr> region;  // where the provider wants memory registered
+    Owned<fid_mr> region;  // if the provider wants memory registered
     Owned<fid_av> peers;
     Owned<fid_ep> endpoint;
     fi_addr_t peer = FI_ADDR_UNSPEC;
     std::vector<Operation> operations;
-    std::deque<std::uint32_t> posted;  // slots, in the order in which pages go to them
+    std::deque<std::uint32_t> posted;  // slots with a receive, in the order of posting
     std::size_t under_way = 0;
     bool connected = false;
     bool settled = false;  // connected, broken or closed
@@ -97,9 +97,9 @@ class LibfabricPort : public FabricPort {
       : info_(std::move(info)), fabric_(std::move(fabric)), domain_(std::move(domain)), size_(size) {}
   ~LibfabricPort() override;
 
-  /// What open() does besides.
+  /// The part of open() that depends on the kind of port.
   virtual Result<void> prepare(End& end) = 0;
-  /// Looks for connections that begin or end.
+  /// Looks for new and ended connections.
   virtual void look_at_connections() {}
 
   End& end(Connection number) { return *ends_[number]; }
@@ -125,20 +125,20 @@ class LibfabricPort : public FabricPort {
   void arrived(End& end, Operation& operation, std::size_t bytes);
   void take_errors(Queue& queue);
 
-  std::vector<std::unique_ptr<End>> closed_;  // until the last of their operations has come back
-  std::deque<Event> events_;                  // that wait for the next poll()
+  std::vector<std::unique_ptr<End>> closed_;  // until their last operation completes
+  std::deque<Event> events_;                  // for the next poll()
   const PortSize size_;
   base::UniqueFd ready_;      // `many`: the queues' descriptors
-  std::vector<Queue*> hot_;   // may have something: to be read by the next poll()
-  std::vector<Queue*> read_;  // by this one
+  std::vector<Queue*> hot_;   // for the next poll(): queues that may have events
+  std::vector<Queue*> read_;  // for this poll()
   std::uint32_t polls_ = 0;
   std::size_t unsettled_ = 0;  // ends that are not connected yet
 };
 
-/// Of providers whose endpoints connect to each other (tcp, verbs). `listen`: empty where nobody is to connect.
+/// For providers whose endpoints connect to each other (tcp, verbs). `listen`: empty if no peer will connect.
 Result<std::unique_ptr<FabricPort>> open_msg_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
                                                   PortSize size, bool listens);
-/// Of providers whose endpoints reach any other (shm).
+/// For providers whose endpoints reach any other without a connection (shm).
 Result<std::unique_ptr<FabricPort>> open_rdm_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
                                                   PortSize size);
 

@@ -1,4 +1,4 @@
-// Endpoints that connect to each other: the publisher has one that listens, and a token tells it which end a connection is for.
+// Endpoints that connect to each other. The publisher has one that listens; a token says which end a new connection belongs to.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -21,7 +21,7 @@ sa_family_t family_of(const FabricAddress& address) {
   return family;
 }
 
-/// It comes from the other side, and libfabric believes what it is given.
+/// The address comes from the peer, and libfabric does not check it.
 bool is_socket_address(const FabricAddress& address) {
   const sa_family_t family = family_of(address);
   return (family == AF_INET && address.size() == sizeof(sockaddr_in)) ||
@@ -43,7 +43,7 @@ class MsgPort final : public LibfabricPort {
   }
 
   ~MsgPort() override {
-    ends_.clear();  // before the queue that they are bound to
+    ends_.clear();  // before their queue
   }
 
   FabricAddress address(Connection /*end*/) const override { return {}; }
@@ -56,10 +56,10 @@ class MsgPort final : public LibfabricPort {
 
   Result<void> connect(Connection number, const FabricAddress& publisher, const FabricToken& token) override {
     if (!is_socket_address(publisher))
-      return std::unexpected(Error{"transport.protocol", "where the other side is to be connected to is no address"});
+      return std::unexpected(Error{"transport.protocol", "the other side sent an address that cannot be used"});
     Info to(fi_dupinfo(info_.get()));
     to->addr_format = family_of(publisher) == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-    if (to->addr_format != info_->addr_format) {  // this side was opened with an address of the other family
+    if (to->addr_format != info_->addr_format) {  // our own address is of the other family
       std::free(std::exchange(to->src_addr, nullptr));
       to->src_addrlen = 0;
     }
@@ -146,7 +146,7 @@ class MsgPort final : public LibfabricPort {
     }
   }
 
-  // Somebody connects. Who does not bring the token of an end that is waited for is turned away.
+  // A peer connects. It is rejected unless it presents the token of an expected end.
   void requested(Info info, std::span<const std::uint8_t> data) {
     const auto known = std::ranges::find_if(expected_, [&](const Expected& one) {
       return data.size() >= one.token.size() && std::memcmp(data.data(), one.token.data(), one.token.size()) == 0;

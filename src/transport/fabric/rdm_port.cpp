@@ -1,4 +1,4 @@
-// Endpoints that reach any other by its address: memory that processes of one host share.
+// Endpoints that reach any other by its address: memory shared by processes of one host.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <csignal>
@@ -12,7 +12,7 @@
 namespace rodeo::transport::fabric {
 namespace {
 
-/// libfabric names its memory PID:DOMAIN:ENDPOINT; 0: that is no such name.
+/// libfabric names its memory PID:DOMAIN:ENDPOINT; 0 for any other name.
 pid_t owner_of(const std::string& name) {
   pid_t pid = 0;
   const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
@@ -22,7 +22,7 @@ pid_t owner_of(const std::string& name) {
   return named ? pid : 0;
 }
 
-/// A process that was killed leaves 16 MiB in memory; the next that uses it clears away what nobody lives to use.
+/// A killed process leaves 16 MiB of shared memory behind; the next process that uses the provider removes it.
 void remove_what_the_dead_left() {
   std::error_code failure;
   for (std::filesystem::directory_iterator file("/dev/shm", failure), end; !failure && file != end;
@@ -58,7 +58,7 @@ class RdmPort final : public LibfabricPort {
     return {};
   }
 
-  // A publisher to which nothing is sent need not say where it is.
+  // A publisher that receives no pages needs no address here.
   Result<void> connect(Connection number, const FabricAddress& publisher, const FabricToken& /*token*/) override {
     End& of = end(number);
     if (!publisher.empty()) RODEO_TRY(reach(of, publisher));
@@ -70,7 +70,7 @@ class RdmPort final : public LibfabricPort {
 
  private:
   static Result<void> reach(End& of, FabricAddress peer) {
-    peer.push_back(std::byte{0});  // the provider reads a text from it
+    peer.push_back(std::byte{0});  // the provider reads a C string from it
     if (fi_av_insert(of.peers.get(), peer.data(), 1, &of.peer, 0, nullptr) != 1)
       return std::unexpected(Error{"transport.endpoint", "cannot reach the other side's shared memory"});
     return {};
