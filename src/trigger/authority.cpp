@@ -6,7 +6,7 @@
 namespace rodeo::trigger {
 namespace {
 
-/// What is taken at once where no clock says how many.
+/// Triggers accepted per call when no clock sets their number.
 constexpr std::uint64_t kBurst = 4096;
 constexpr std::uint64_t kHoldNs = 100'000'000;
 
@@ -45,18 +45,18 @@ void TriggerAuthority::set_peer(Follower follower, unsigned ready, bool busy, st
 
 /// With mutex_ held.
 void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uint64_t now_ns) {
-  // Those that are ready already get what came until now; who leaves takes nothing with it that it will not do.
+  // Triggers until now are offered without the new follower. A follower that leaves gets no further ones: it would not process them.
   if (ready > 0 && !ledger_.is_ready(follower) && started()) advance_locked(now_ns);
   ledger_.set_ready(follower, ready);
   start_if_ready(now_ns);
 }
 
-/// With mutex_ held. The time of triggers begins when the first of them could be offered.
+/// With mutex_ held. The time of triggers begins as soon as the first could be offered.
 void TriggerAuthority::start_if_ready(std::uint64_t now_ns) {
   if (started() || held_ || !enough_ready()) return;
   start_ns_ = now_ns_ = bucket_at_ns_ = block_since_ns_ = step_since_ns_ = now_ns;
   plan_.start(now_ns);
-  plan_.refuse();  // the first is due after a gap
+  plan_.refuse();  // the first trigger comes one gap later
 }
 
 TriggerAuthority::Now TriggerAuthority::now() const {
@@ -64,7 +64,7 @@ TriggerAuthority::Now TriggerAuthority::now() const {
   return {plan_.accepted(), started() ? now_ns_ - start_ns_ : 0, plan_.ecrs()};
 }
 
-/// Blocks and steps that have ended by then. Their borders are moments; an event has those of when it was accepted.
+/// Ends the blocks and steps that are over by then. They end at a time; an event has the numbers of its time of acceptance.
 void TriggerAuthority::mark_until(std::uint64_t time_ns) {
   const auto go_on = [&](std::chrono::nanoseconds period, std::uint64_t& since_ns, std::uint16_t& number) {
     const auto length = static_cast<std::uint64_t>(period.count());
@@ -140,7 +140,7 @@ std::uint64_t TriggerAuthority::hold_run(std::uint64_t now_ns) {
 
 void TriggerAuthority::release(std::optional<unsigned> wait_for, std::uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
-  // The time until now is still that of the hold, or of the number that was waited for.
+  // Until now the hold, or the old `wait_for`, is in effect.
   advance_locked(now_ns);
   if (wait_for) wait_for_ = std::max(*wait_for, 1U);
   held_ = false;
@@ -150,7 +150,7 @@ void TriggerAuthority::release(std::optional<unsigned> wait_for, std::uint64_t n
 void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   if (!started() || now_ns < now_ns_) return;
   const std::uint64_t passed = now_ns - std::exchange(now_ns_, now_ns);
-  // While functions are switched on and off nothing is offered: that is not dead time.
+  // No triggers are offered while functions are switched on or off: that is not dead time.
   if (held_ || now_ns < held_until_ns_ || !enough_ready()) return plan_.resume(now_ns);
   if (!plan_.exhausted()) offering_ns_ += passed;
   std::uint64_t room = ledger_.room();
@@ -167,7 +167,7 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     const std::uint64_t due = plan_.due_ns();
     ++report_.offered;
     if (room == 0) {
-      // Who was full before was so all the time, who became so from the first trigger on that found no room.
+      // A follower that was full before was busy for the whole interval; one that became full, since the first trigger without room.
       if (held_up++ == 0 && busy_ns == 0) busy_ns = now_ns - due;
     } else if (!dead_at(due)) {
       last_accepted_ns_ = due;
@@ -181,7 +181,7 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   if (held_up > 0 || busy_ns > 0) ledger_.held_up(held_up, busy_ns);
 }
 
-/// Simple dead time, then the leaky bucket, which has one more in it if it is not dead.
+/// Simple dead time, then the leaky bucket: if not dead, the trigger goes into the bucket.
 bool TriggerAuthority::dead_at(std::uint64_t time_ns) {
   if (plan_.accepted() > 0 && time_ns - last_accepted_ns_ < static_cast<std::uint64_t>(settings_.simple_dead_time.count())) {
     ++report_.vetoed_simple;

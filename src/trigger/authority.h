@@ -1,5 +1,5 @@
-// Who assigns Level-1 ids: offered triggers pass busy and dead time, those that are left get consecutive ids, and every
-// follower is told the same.
+// Assigns Level-1 ids: offered triggers pass busy and dead time, the accepted ones get consecutive ids, and all
+// followers receive the same triggers.
 #pragma once
 
 #include <chrono>
@@ -17,20 +17,20 @@ namespace rodeo::trigger {
 struct TriggerSettings {
   enum class Spacing : std::uint8_t { periodic, random };
 
-  double rate_hz = 0;  ///< offered; 0: whenever every follower has room
+  double rate_hz = 0;  ///< offered; 0: whenever all followers have room
   Spacing spacing = Spacing::random;
   std::chrono::nanoseconds simple_dead_time{0};  ///< after each accepted trigger
-  unsigned bucket_triggers = 0;                  ///< complex dead time, a leaky bucket: so many triggers fit; 0: none
-  std::chrono::nanoseconds bucket_period{0};     ///< and one leaks out each so often
+  unsigned bucket_triggers = 0;                  ///< complex dead time, a leaky bucket: its size in triggers; 0: none
+  std::chrono::nanoseconds bucket_period{0};     ///< time in which one trigger leaks out
   std::chrono::nanoseconds ecr_period{0};        ///< event counter reset; 0: never
   std::uint64_t ecr_triggers = 0;                ///< the same by count; 0: never
   std::uint64_t limit = 0;                       ///< accepted triggers of the run; 0: no end
-  unsigned wait_for = 1;                         ///< nothing is offered while fewer functions, here and elsewhere, are ready
-  bool hold = false;                             ///< nothing is offered before release()
+  unsigned wait_for = 1;                         ///< fewest ready functions, here and elsewhere, for triggers
+  bool hold = false;                             ///< no triggers are offered before release()
   std::uint64_t seed = 1;
   std::uint16_t lumi_block = 1;  ///< of the first trigger
   std::chrono::nanoseconds lumi_block_period{
-      0};                       ///< a block is so long, since the first trigger could have been; 0: until somebody asks
+      0};                       ///< length of a block, from the start of triggers on; 0: a block ends on request
   std::uint16_t scan_step = 0;  ///< of the first trigger
   std::chrono::nanoseconds scan_step_period{0};  ///< the same for steps of a scan
 };
@@ -44,19 +44,19 @@ class TriggerAuthority final : public TriggerHub {
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
 
-  /// Nothing is offered from now on until release(), and nothing counts as dead time meanwhile. Returns how many triggers have been accepted: there are
-  /// no others until then. Again is harmless, as is release(). Any thread.
+  /// No triggers are offered until release(), and this time is not dead time. Returns the number of accepted triggers, which stays until then. Repeated
+  /// calls are harmless, also of release(). Any thread.
   std::uint64_t hold_run(std::uint64_t now_ns);
-  /// Triggers are offered again, and to so many functions at least, if `wait_for` says it; 0 counts as 1.
+  /// Offers triggers again, as soon as `wait_for` functions are ready, if given; 0 counts as 1.
   void release(std::optional<unsigned> wait_for, std::uint64_t now_ns);
 
-  /// What the next accepted trigger has, and those behind it, until the next time.
+  /// The numbers of the next accepted trigger and of those after it, until the next change.
   struct Next {
     std::uint64_t sequence = 0;  ///< of that trigger
     std::uint16_t lumi_block = 0;
     std::uint16_t scan_step = 0;
   };
-  /// Luminosity block or scan step, or both, go on with the next trigger: to a number, or (`next`) by one. What time does to them begins anew. Any thread.
+  /// Changes luminosity block, scan step, or both with the next trigger: to a number, or (`next`) by one. Their periods begin again. Any thread.
   struct Advance {
     bool next_lumi_block = false;
     bool next_scan_step = false;
@@ -64,25 +64,25 @@ class TriggerAuthority final : public TriggerHub {
     std::optional<std::uint16_t> scan_step = {};
   };
   Next advance_marks(const Advance& advance, std::uint64_t now_ns);
-  /// The last kMostMarks of them, oldest first.
+  /// The last kMostMarks marks, oldest first.
   std::vector<TriggerMark> marks() const;
   static constexpr std::size_t kMostMarks = 256;
 
-  // A follower in another process: how far it has room is said, not counted.
+  // For a follower in another process, which reports its room itself.
 
   /// Nothing if the name is taken.
   std::optional<Follower> join_peer(std::string name, std::string peer);
-  /// So many of its functions are ready, and it has room for so many triggers behind those that it has taken.
+  /// Sets the number of its ready functions, and its room for triggers behind those that it has taken.
   void set_peer(Follower follower, unsigned ready, bool busy, std::uint64_t room, std::uint64_t now_ns);
 
   struct Now {
     std::uint64_t sequence;  ///< of the next trigger
-    std::uint64_t time_ns;   ///< since the first trigger could have been
+    std::uint64_t time_ns;   ///< from the start of triggers
     std::uint32_t ecrs;
   };
   Now now() const;
 
-  /// Offers the triggers whose time has come. take() does it too.
+  /// Offers the triggers that are due. take() also does this.
   void advance(std::uint64_t now_ns);
   bool ended() const;
 
@@ -109,7 +109,7 @@ class TriggerAuthority final : public TriggerHub {
   std::uint64_t bucket_at_ns_ = 0;
   std::uint16_t lumi_block_;
   std::uint16_t scan_step_;
-  bool mark_next_ = false;  ///< somebody asked for a block or a step: that it begins is a mark, also if its number stays
+  bool mark_next_ = false;  ///< a block or step was requested: the next trigger makes a mark, even if the number stays
   std::uint64_t block_since_ns_ = 0;
   std::uint64_t step_since_ns_ = 0;
   std::deque<TriggerMark> marks_;

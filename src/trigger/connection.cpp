@@ -23,12 +23,12 @@ namespace {
 
 using namespace protocol;
 
-constexpr std::size_t kReadBytes = 128 << 10;  // held at most: two of the largest messages
+constexpr std::size_t kReadBytes = 128 << 10;  // at most this much is buffered: two of the largest messages
 constexpr std::string_view kExtension = ".trigger";
 
 std::unexpected<Error> failed(std::string_view what, const std::string& where, int error) {
   return std::unexpected(Error{"trigger.socket", fmt::format("{}: {}", what, std::strerror(error)), where,
-                               "is the authority running, and is this its address?"});
+                               "check that the authority is running and that this is its address"});
 }
 
 struct FreeAddresses {
@@ -115,7 +115,7 @@ Result<TriggerAddress> TriggerAddress::parse(const std::string& text) {
   };
   const auto colon = text.rfind(':');
   if (colon == std::string::npos) {
-    if (text.empty() || text.find('/') != std::string::npos) return wrong("that is no name of a socket");
+    if (text.empty() || text.find('/') != std::string::npos) return wrong("that is not a name of a socket");
     return address;
   }
   address.host_ = text.substr(0, colon);
@@ -126,7 +126,7 @@ Result<TriggerAddress> TriggerAddress::parse(const std::string& text) {
   const auto [end, error] = std::from_chars(address.port_.data(), address.port_.data() + address.port_.size(), port);
   if (error != std::errc{} || end != address.port_.data() + address.port_.size() || port > 65535)
     return wrong(fmt::format("`{}` is no port", address.port_));
-  if (address.host_.empty()) return wrong("there is no host");
+  if (address.host_.empty()) return wrong("the host is missing");
   return address;
 }
 
@@ -140,7 +140,7 @@ Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patienc
   }
   const auto found = RODEO_TRY(resolve(host_, port_, text_, 0));
   int error = ENOENT;
-  const auto deadline = std::chrono::steady_clock::now() + patience;  // of all addresses together
+  const auto deadline = std::chrono::steady_clock::now() + patience;  // for all addresses together
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     base::UniqueFd socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) {
@@ -167,7 +167,7 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
     auto endpoint =
         base::UnixEndpoint::open({.path = path,
                                   .taken = {"trigger.taken", fmt::format("another process serves triggers as `{}`", text_),
-                                            path.native(), "end it, or serve under another name"}});
+                                            path.native(), "end that process, or serve under another name"}});
     if (!endpoint && endpoint.error().code == "trigger.taken") return std::unexpected(endpoint.error());
     if (!endpoint) return std::unexpected(Error{"trigger.socket", endpoint.error().what, path.native(), ""});
     listener.named = std::move(*endpoint);
@@ -192,7 +192,7 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
   }
   if (error == EADDRINUSE)
     return std::unexpected(
-        Error{"trigger.taken", "another process listens there", text_, "end it, or serve on another port"});
+        Error{"trigger.taken", "another process listens there", text_, "end that process, or serve on another port"});
   return failed("cannot listen", text_, error);
 }
 

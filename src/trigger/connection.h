@@ -1,4 +1,4 @@
-// One connection of the trigger protocol, either end: whole messages over a non-blocking socket. And the addresses that it is made at.
+// One connection of the trigger protocol, at either end: whole messages over a non-blocking socket. Also the addresses of such connections.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace rodeo::trigger {
 
-/// Not thread-safe; nothing here waits.
+/// Not thread-safe. Nothing blocks.
 class TriggerConnection {
  public:
   TriggerConnection() = default;
@@ -24,12 +24,12 @@ class TriggerConnection {
   explicit operator bool() const { return static_cast<bool>(socket_); }
   void close() { *this = TriggerConnection(); }
 
-  /// Takes what has come, as far as there is room for it; false when the peer has gone. Messages that came before are still there.
+  /// Reads what has arrived, as far as there is room; false if the peer is gone. Messages that arrived before can still be taken.
   bool receive();
-  /// The next whole message; nothing if there is none yet. An error is the end of the connection.
+  /// The next whole message; nothing if none is complete yet. After an error the connection must end.
   std::expected<std::optional<protocol::Message>, protocol::Wrong> next();
 
-  /// Sends as much as the socket takes and keeps the rest; false when the peer has gone.
+  /// Sends as much as the socket takes and keeps the rest; false if the peer is gone.
   bool send(const protocol::Message& message);
   bool flush();
   std::size_t unsent_bytes() const { return out_.size() - sent_; }
@@ -38,7 +38,7 @@ class TriggerConnection {
   base::UniqueFd socket_;
   std::vector<std::byte> in_;
   std::size_t have_ = 0;  // bytes in in_
-  std::size_t read_ = 0;  // of those
+  std::size_t read_ = 0;  // of these
   std::vector<std::byte> out_;
   std::size_t sent_ = 0;  // of out_
 };
@@ -57,9 +57,9 @@ class TriggerAddress {
 
   /// A listening non-blocking socket; port 0 takes a free one. Removes its name at the end.
   struct Listener {
-    base::UnixEndpoint named;  ///< one of the two
+    base::UnixEndpoint named;  ///< valid for a Unix socket
     base::UniqueFd tcp;
-    std::string where = {};  ///< for people: the path, or HOST:PORT as it came to be
+    std::string where = {};  ///< for people: the path, or HOST:PORT with the real port
 
     int socket() const { return named ? named.get() : tcp.get(); }
   };
@@ -72,10 +72,10 @@ class TriggerAddress {
   std::string port_;  // empty: Unix
 };
 
-/// Who waits to be accepted; no descriptor if nobody does.
+/// The next waiting connection; no descriptor if none waits.
 base::UniqueFd accept_connection(const TriggerAddress::Listener& listener);
 
-/// Where the other end of a connection is, for people.
+/// The address of the other end of a connection, for people.
 std::string peer_of(int socket);
 
 }  // namespace rodeo::trigger

@@ -18,9 +18,9 @@ using namespace std::chrono_literals;
 constexpr auto kAgain = 500ms;  // between attempts to connect
 constexpr auto kConnectPatience = 1s;
 constexpr auto kHeartbeat = 500ms;
-constexpr auto kStateEvery = 1ms;  // while functions are ready and room comes back
+constexpr auto kStateEvery = 1ms;  // while functions are ready and room becomes free
 constexpr auto kIdle = 100ms;
-constexpr std::uint64_t kHeldForNs = 50'000'000;  // half of what the authority holds: then it is asked again
+constexpr std::uint64_t kHeldForNs = 50'000'000;  // half of the authority's hold: then it must be renewed
 
 TriggerAddress address_of(const std::string& text) {
   auto address = TriggerAddress::parse(text);
@@ -68,7 +68,7 @@ void TriggerFollower::done(Follower follower, std::uint64_t count) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t before = ledger_.room();
     ledger_.done(follower, count);
-    // The thread looks by itself each millisecond; it is called when the authority may run out before.
+    // The thread looks each millisecond; it is woken if the authority may use up the granted room before.
     const std::uint64_t room = ledger_.room();
     const std::uint64_t known = granted_ - std::min(granted_, received_);
     much = room > before && known < room / 2;
@@ -88,9 +88,9 @@ void TriggerFollower::set_busy(Follower follower, bool busy) {
 bool TriggerFollower::hold(std::uint64_t now_ns) {
   {
     const std::lock_guard lock(mutex_);
-    if (!welcome_) return true;  // nothing comes
+    if (!welcome_) return true;  // no triggers can come
     if (held_ == hold_ && hold_ != 0 && now_ns - held_at_ns_ < kHeldForNs) return true;
-    if (held_ != hold_) return false;  // asked already
+    if (held_ != hold_) return false;  // requested already
     ++hold_;
   }
   wake_.wake();
@@ -135,7 +135,7 @@ void TriggerFollower::run() {
   }
 }
 
-/// Once for each reason.
+/// Logs each reason once.
 void TriggerFollower::say_lost(const std::string& why) {
   bool had = false;
   {
@@ -207,7 +207,7 @@ void TriggerFollower::follow(TriggerConnection connection) {
 
 State TriggerFollower::state() const {
   State state{.ready = static_cast<std::uint16_t>(ledger_.ready_functions()), .busy = ledger_.any_busy(), .hold = hold_};
-  // Those that are not ready leave what still comes.
+  // Granted room is never taken back; followers that are not ready discard the triggers.
   state.granted = std::max(granted_, received_ + ledger_.room());
   return state;
 }
@@ -301,7 +301,7 @@ bool TriggerFollower::obey_triggers(const Triggers& triggers, std::string& why) 
   received_ += count;
   report_.accepted += count;
   report_.ecrs = triggers.ecrs;
-  // An authority that was started anew begins its time again.
+  // A restarted authority begins its time again.
   if (triggers.time_ns < time_ns_) first_time_ns_ = triggers.time_ns;
   time_ns_ = std::max(triggers.time_ns, first_time_ns_);
   if (triggers.held == hold_ && held_ != hold_) {

@@ -1,4 +1,4 @@
-// Follows a trigger authority in another process, for all functions of this one: the follower's side of the trigger protocol.
+// Follows a trigger authority in another process, on behalf of all functions of this process: the follower's side of the trigger protocol.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@
 namespace rodeo::trigger {
 
 struct TriggerFollowerSettings {
-  std::string address = {};  ///< as TriggerAddress has it
+  std::string address = {};  ///< in the form of TriggerAddress
   std::string name = {};     ///< of this process
   std::string system = {};   ///< must be the authority's
   std::uint64_t seed = 1;    ///< of provable payload; must be the authority's
   unsigned functions = 1;
 };
 
-/// Connects, and connects again, in a thread of its own. Without an authority there are no triggers, and nothing else is missing.
+/// Connects, and reconnects, in its own thread. Without an authority there are no triggers; everything else works.
 class TriggerFollower final : public TriggerHub {
  public:
   /// Does not wait for the authority. Throws SetupError: trigger.address.
@@ -39,7 +39,7 @@ class TriggerFollower final : public TriggerHub {
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
 
-  /// The authority has refused this process before it ever followed: trigger.refused. It asks again nevertheless.
+  /// Error trigger.refused, if the authority has refused this process and it never followed. The thread tries again nevertheless.
   std::optional<Error> refused() const;
 
  private:
@@ -60,15 +60,15 @@ class TriggerFollower final : public TriggerHub {
   base::Wake wake_;
   std::atomic<bool> stop_{false};
 
-  // Guarded by mutex_
+  // Guarded by mutex_:
   TriggerReport report_;
   TriggerLinkReport link_;
   std::optional<Error> refused_;
   bool welcome_ = false;        // the connection is usable
   std::uint64_t received_ = 0;  // triggers of this connection
-  std::uint64_t granted_ = 0;   // told
-  std::uint64_t expected_ = 0;  // sequence number that comes next
-  std::uint32_t hold_ = 0;      // asked for
+  std::uint64_t granted_ = 0;   // as told to the authority
+  std::uint64_t expected_ = 0;  // next sequence number
+  std::uint32_t hold_ = 0;      // the hold that we requested
   std::uint32_t held_ = 0;      // the authority's answer
   std::uint64_t held_at_ns_ = 0;
   std::uint64_t time_ns_ = 0;

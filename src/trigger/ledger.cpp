@@ -53,7 +53,7 @@ void TriggerLedger::done(Follower follower, std::uint64_t count) {
 void TriggerLedger::append(const TriggerRange& range) {
   if (range.count == 0) return;
   TriggerRange* const last = entries_.empty() ? nullptr : &entries_.back().range;
-  // Ranges do not go round within themselves: cards and the protocol need not look.
+  // A range never wraps inside, so cards and the protocol need not check.
   if (last != nullptr && last->sequence + last->count == range.sequence && last->orbit == range.orbit &&
       last->epoch == range.epoch && last->lumi_block == range.lumi_block && last->scan_step == range.scan_step &&
       last->l1id + last->count == range.l1id && (range.l1id & 0xffffffU) != 0) {
@@ -69,7 +69,7 @@ std::uint64_t TriggerLedger::take(Follower follower, std::uint64_t most, std::ve
   State& state = followers_[follower];
   if (state.ready == 0) return 0;
   std::uint64_t taken = 0;
-  // Few entries are alive; the newest are wanted most often.
+  // Few entries are alive, and most calls need the newest.
   auto entry =
       std::ranges::partition_point(entries_, [&](const Entry& one) { return one.index + one.range.count <= state.taken; });
   for (; entry != entries_.end() && taken < most; ++entry) {

@@ -1,4 +1,4 @@
-// Accepted triggers that somebody still wants, and how far each follower has come with them.
+// Accepted triggers that some follower still needs, and the progress of each follower.
 #pragma once
 
 #include <algorithm>
@@ -18,43 +18,43 @@ class TriggerLedger {
   using Follower = std::size_t;
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-  /// A function of this process has a capacity. One elsewhere (`peer` says where) has none, but a limit. A name that was here before goes on with its
+  /// A function of this process has a capacity. A follower elsewhere (at `peer`) has a limit instead. A name that was here before keeps its
   /// statistics.
   Follower join(std::string name, std::uint64_t capacity, std::string peer = {});
   void leave(Follower follower);
-  /// So many functions of the follower are ready (0: it is not). Who was not ready before starts behind the last trigger.
+  /// Sets the number of ready functions of the follower (0: not ready). A follower that becomes ready starts behind the last trigger.
   void set_ready(Follower follower, unsigned functions);
   void set_busy(Follower follower, bool busy) { followers_[follower].busy = busy; }
-  /// A follower elsewhere takes no trigger from this index on. Below what it has: what it has.
+  /// A follower elsewhere takes no trigger from this index on. A limit below its position counts as its position.
   void set_limit(Follower follower, std::uint64_t limit);
   void done(Follower follower, std::uint64_t count);
 
   bool is_ready(Follower follower) const { return followers_[follower].ready > 0; }
   bool is_busy(Follower follower) const { return followers_[follower].busy; }
   bool any_busy() const { return std::ranges::any_of(followers_, &State::busy); }
-  /// The next trigger that take() will give it.
+  /// The index of the trigger that take() returns next.
   std::uint64_t position(Follower follower) const { return followers_[follower].taken; }
   bool here(const std::string& name) const;
   unsigned ready_functions() const { return ready_; }
   std::uint64_t end() const { return end_; }
 
-  /// The next triggers were accepted.
+  /// Adds the next accepted triggers.
   void append(const TriggerRange& range);
   std::uint64_t take(Follower follower, std::uint64_t most, std::vector<TriggerRange>& out);
 
-  /// Triggers that every ready follower has room for; 0 if nobody is ready.
+  /// Number of triggers for which every ready follower has room; 0 if none is ready.
   std::uint64_t room() const;
-  /// Counts offered triggers, and time, under the name of everybody who has no room.
+  /// Counts offered triggers, and time, for each follower without room.
   void held_up(std::uint64_t triggers, std::uint64_t ns);
 
-  /// Followers that are here, or have been and counted something.
+  /// Adds the followers that are present, or left after they counted something.
   void report(TriggerReport& report) const;
 
  private:
   struct State : TriggerFollowerReport {
-    std::uint64_t capacity = 0;  // 0: `limit` is what counts
-    std::uint64_t taken = 0;     // index of the next one to hand out
-    std::uint64_t limit = 0;     // index of the first that there is no room for
+    std::uint64_t capacity = 0;  // 0: `limit` applies
+    std::uint64_t taken = 0;     // index of the next trigger to return
+    std::uint64_t limit = 0;     // index of the first trigger without room
     std::uint64_t busy_ns = 0;
     bool busy = false;
   };
@@ -67,7 +67,7 @@ class TriggerLedger {
   void forget();
 
   std::vector<State> followers_;
-  std::deque<Entry> entries_;  // from the oldest that somebody still wants
+  std::deque<Entry> entries_;  // from the oldest that a follower still needs
   std::uint64_t end_ = 0;
   unsigned ready_ = 0;
 };

@@ -15,11 +15,11 @@ constexpr std::size_t kMarkBytes = 12;
 constexpr std::uint16_t kBegins = 1;  // flag of TRIGGERS
 constexpr std::uint16_t kBunchCrossings = 3564;
 
-/// Bytes that have no meaning yet.
+/// Reserved bytes.
 template <typename T>
 struct Zero {};
 
-/// Reads one after the other. What is not there is 0, and `good()` is false from then on, as it is after what cannot be.
+/// Reads values in order. A missing value is 0; good() is false after a missing or impossible value.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -31,7 +31,7 @@ class Reader {
   void expect(bool good) { good_ = good_ && good; }
 
   std::size_t left() const { return bytes_.size(); }
-  /// Everything was there, and nothing else is.
+  /// All values were there, and no bytes are left.
   bool whole() const { return good_ && bytes_.empty(); }
   bool good() const { return good_; }
 
@@ -99,7 +99,7 @@ class Writer {
   std::vector<std::byte>& out_;
 };
 
-/// What a message consists of, in order: to read it, and to write it.
+/// The fields of a message in order, for reading and writing.
 template <typename M>
 void fields(auto& io, M& m) {
   using T = std::remove_const_t<M>;
@@ -136,7 +136,7 @@ void fields(auto& io, M& m) {
   }
 }
 
-/// What a message that is whole says and cannot; empty if it can.
+/// Checks the values of a complete message; empty if they are possible.
 Wrong wrong_in(const Hello& hello) {
   if (hello.functions == 0 || hello.functions > kMostFunctions) return "a HELLO with no or too many functions";
   return hello.name.empty() ? "a HELLO without name" : "";
@@ -144,16 +144,16 @@ Wrong wrong_in(const Hello& hello) {
 
 Wrong wrong_in(const Welcome& welcome) {
   const auto down = std::ranges::adjacent_find(welcome.marks, std::greater_equal{}, &TriggerMark::id);
-  return down == welcome.marks.end() ? "" : "marks that do not go up";
+  return down == welcome.marks.end() ? "" : "marks that do not increase";
 }
 
 Wrong wrong_in(const Refused& refused) {
-  return refused.reason < Reason::version || refused.reason > Reason::too_many ? "a REFUSED for no known reason" : "";
+  return refused.reason < Reason::version || refused.reason > Reason::too_many ? "a REFUSED with an unknown reason" : "";
 }
 
 Wrong wrong_in(const State& state) { return state.ready > kMostFunctions ? "a STATE of too many functions" : ""; }
 
-/// Numbers the ranges on the way.
+/// Also numbers the ranges.
 Wrong wrong_in(Triggers& triggers) {
   std::uint64_t sequence = triggers.sequence;
   for (std::size_t i = 0; i < triggers.ranges.size(); ++i) {
@@ -161,9 +161,9 @@ Wrong wrong_in(Triggers& triggers) {
     range.sequence = sequence;
     if (range.count == 0 || range.count > 0x1000000U - (range.l1id & 0xffffffU) ||
         sequence > ~std::uint64_t{0} - range.count)
-      return "a range of triggers that goes round, or has none";
+      return "a range of triggers that wraps or is empty";
     if (i > 0 && range.id_of(0) <= triggers.ranges[i - 1].id_of(triggers.ranges[i - 1].count - 1))
-      return "ids that do not go up";
+      return "ids that do not increase";
     if (triggers.firsts[i].bcid >= kBunchCrossings) return "a BCID above 3563";
     sequence += range.count;
   }
@@ -205,8 +205,8 @@ std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body)
     case Type::hello: return decode_as<Hello>(in, "a HELLO of wrong length or text");
     case Type::welcome: return decode_as<Welcome>(in, "a WELCOME of wrong length or text");
     case Type::refused: return decode_as<Refused>(in, "a REFUSED of wrong length or text");
-    case Type::state: return decode_as<State>(in, "a STATE of wrong length, or that cannot be");
-    case Type::triggers: return decode_as<Triggers>(in, "TRIGGERS of wrong length, or that cannot be");
+    case Type::state: return decode_as<State>(in, "a STATE of wrong length or with impossible values");
+    case Type::triggers: return decode_as<Triggers>(in, "TRIGGERS of wrong length or with impossible values");
   }
   return std::unexpected("an unknown type of message");
 }

@@ -1,4 +1,4 @@
-// What a trigger authority and its followers in other processes say to each other: bytes both ways (docs/protocols/trigger.md).
+// The messages between a trigger authority and its followers in other processes: bytes both ways (docs/protocols/trigger.md).
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline constexpr unsigned kMostFunctions = 4096;
 enum class Type : std::uint16_t { hello = 1, welcome, refused, state, triggers };
 enum class Reason : std::uint16_t { version = 1, system, seed, name_taken, too_many };
 
-/// Of another version only `version` is known; the rest is as below.
+/// If the version differs, only `version` is valid.
 struct Hello {
   std::uint16_t version = kVersion;
   std::uint16_t functions = 1;
@@ -60,7 +60,7 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-/// What every trigger has, whoever asks.
+/// The data of a range's first trigger that do not depend on the follower.
 struct FirstTrigger {
   std::uint16_t bcid = 0;
   std::uint16_t type = 0;
@@ -72,7 +72,7 @@ struct Triggers {
   std::uint64_t sequence = 0;
   std::uint32_t ecrs = 0;
   std::uint32_t held = 0;
-  bool begins = false;                    ///< the sequence may be ahead of what was sent last
+  bool begins = false;                    ///< the sequence may skip numbers after the last message
   std::vector<TriggerRange> ranges = {};  ///< consecutive, from `sequence` on
   std::vector<FirstTrigger> firsts = {};  ///< of each range
   bool operator==(const Triggers&) const = default;
@@ -85,13 +85,13 @@ struct Header {
   std::uint32_t body_bytes = 0;
 };
 
-/// What is wrong with bytes, in a few words.
+/// A fault in received bytes, in a few words.
 using Wrong = std::string_view;
 
 std::expected<Header, Wrong> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
-/// A whole body; every length and number in it is checked.
+/// Decodes a whole body, and checks every length and number in it.
 std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body);
-/// Header and body, behind what is there. Texts are cut to kMostText, and what cannot be printed is a `?`; more than kMostRanges ranges must not be asked for.
+/// Appends header and body. Cuts texts to kMostText and replaces unprintable characters by `?`. The caller MUST NOT pass more than kMostRanges ranges.
 void encode(const Message& message, std::vector<std::byte>& out);
 
 }  // namespace rodeo::trigger::protocol

@@ -1,4 +1,4 @@
-// Consecutive accepted triggers: what the authority hands out, cards make data for and a farm builds events of.
+// A range of consecutive accepted triggers: the authority assigns them, cards make data for them, and a farm builds their events.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ struct TriggerRange {
   std::uint64_t sequence = 0;  ///< of the first, counted from the authority's begin
   std::uint32_t l1id = 0;      ///< of the first, with the ECR counter
   std::uint32_t count = 0;
-  std::uint32_t orbit = 0;  ///< when the first was accepted
-  std::uint32_t epoch = 0;  ///< how often the ECR counter has gone round
+  std::uint32_t orbit = 0;  ///< at the time of the first
+  std::uint32_t epoch = 0;  ///< number of wraps of the ECR counter
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
 
-  /// Extended L1 id of trigger i: 24 bits go round, the ECR counter stays.
+  /// Extended L1 id of trigger i: the lower 24 bits wrap, the ECR counter stays.
   std::uint32_t l1id_of(std::uint32_t i) const { return (l1id & 0xff000000U) | ((l1id + i) & 0xffffffU); }
-  /// Its global id: no two triggers of an authority have it.
+  /// Its global id: unique among the triggers of an authority.
   std::uint64_t id_of(std::uint32_t i) const {
     const L1Id first{l1id};
     return formats::IdLayout{}.global_id(std::uint64_t{epoch} << 8 | first.ecr(), std::int64_t{first.l1()} + i);
@@ -27,12 +27,12 @@ struct TriggerRange {
   bool operator==(const TriggerRange&) const = default;
 };
 
-/// From this trigger on, luminosity block and scan step are these.
+/// The luminosity block and scan step from this trigger on.
 struct TriggerMark {
   std::uint64_t id = 0;  ///< as TriggerRange::id_of()
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
-  std::uint64_t sequence = 0;  ///< of that trigger, where triggers are assigned; not told to who follows
+  std::uint64_t sequence = 0;  ///< of that trigger, at the authority; followers do not receive it
   bool operator==(const TriggerMark&) const = default;
 };
 

@@ -17,14 +17,14 @@ namespace {
 using namespace protocol;
 using namespace std::chrono_literals;
 
-constexpr auto kBatch = 500us;  // triggers of so long go out together
-constexpr auto kIdle = 20ms;    // while nobody is ready
+constexpr auto kBatch = 500us;  // triggers of this interval are sent together
+constexpr auto kIdle = 20ms;    // while no follower is ready
 constexpr auto kHeartbeat = 500ms;
 constexpr std::chrono::milliseconds kMostForHello{5000};
 constexpr auto kAcceptPause = 100ms;
 constexpr std::size_t kMostPeers = 256;
-constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not read: its triggers wait in the ledger
-constexpr std::uint64_t kMostAhead = 1 << 20;   // triggers that count as granted at once
+constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not read: its further triggers wait in the ledger
+constexpr std::uint64_t kMostAhead = 1 << 20;   // highest number of triggers that count as granted at a time
 constexpr std::uint64_t kMostPerTurn = 1 << 16;
 
 TriggerAddress::Listener listen_at(const std::string& text) {
@@ -59,7 +59,7 @@ void TriggerServer::run() {
   base::set_thread_name("trigger server");
   std::vector<pollfd> polled;
   while (!stop_.load(std::memory_order_relaxed)) {
-    // Out of descriptors: who knocks is looked at later, and triggers go on meanwhile. poll() passes over -1.
+    // Out of descriptors: new connections wait, triggers go on. poll() ignores a descriptor of -1.
     polled.assign({{wake_.get(), POLLIN, 0}, {Clock::now() < accept_from_ ? -1 : listener_.socket(), POLLIN, 0}});
     bool ready = false;
     for (const Peer& peer : peers_) {
@@ -71,7 +71,7 @@ void TriggerServer::run() {
     const timespec patience{0, static_cast<long>(wait.count())};
     (void)::ppoll(polled.data(), polled.size(), &patience, nullptr);
     auto poll = polled.begin() + 2;
-    // All are heard before anybody is answered: who left makes room for who comes under the same name.
+    // All peers are read before any is answered: one that left makes room for a new one with the same name.
     for (Peer& peer : peers_) {
       if ((poll++)->revents != 0) listen_to(peer);
     }
@@ -83,7 +83,7 @@ void TriggerServer::run() {
         drop(peer, "it has gone");
         continue;
       }
-      // A process that stands still is waited for; a connection that has not said what it is, is not.
+      // A follower may be stopped for `timeout`; a connection without a HELLO has less time.
       const auto limit = peer.name.empty() ? std::min(settings_.timeout, kMostForHello) : settings_.timeout;
       if (Clock::now() - peer.heard > limit) drop(peer, fmt::format("nothing has come from it for {} ms", limit.count()));
     }
@@ -99,7 +99,7 @@ void TriggerServer::accept_peers() {
     std::string where = peer_of(socket.get());
     peers_.push_back({.connection = TriggerConnection(std::move(socket)), .where = std::move(where), .heard = Clock::now()});
   }
-  // Whoever is one too many hears it at once.
+  // A follower too many is refused at once.
   if (base::UniqueFd socket = accept_connection(listener_)) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     TriggerConnection(std::move(socket)).send(Refused{.reason = Reason::too_many, .why = "there are too many followers"});
@@ -126,7 +126,7 @@ void TriggerServer::listen_to(Peer& peer) {
   }
   if (here) return;
   if (peer.ready > 0 || peer.name.empty()) return drop(peer, "its connection has ended");
-  // Nobody misses it.
+  // It had no ready functions.
   peer.gone = true;
   base::log_info("trigger follower {} ({}) has left", peer.name, peer.where);
   authority_.leave(peer.follower);
@@ -195,7 +195,7 @@ void TriggerServer::obey_state(Peer& peer, const State& state) {
   authority_.set_peer(peer.follower, state.ready, state.busy, room, now);
 }
 
-/// What it has not had; false when it has gone.
+/// Sends all new triggers; false if the peer is gone.
 bool TriggerServer::tell(Peer& peer) {
   bool all = false;
   while (!all && peer.connection.unsent_bytes() <= kMostUnsent) {
@@ -222,7 +222,7 @@ bool TriggerServer::send(Peer& peer, bool answers_hold) {
   do {
     const auto some = left.first(std::min(left.size(), kMostRanges));
     left = left.subspan(some.size());
-    // Everything that was accepted before the hold has gone out with the last of them.
+    // With the last message, everything accepted before the hold is sent.
     if (answers_hold && left.empty()) peer.held = peer.hold;
     triggers_.held = peer.held;
     triggers_.begins = peer.begins && !some.empty();

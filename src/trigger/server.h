@@ -1,4 +1,4 @@
-// The authority's side of the trigger protocol: followers in other processes, any number, none of them trusted to answer.
+// The authority's side of the trigger protocol: any number of followers in other processes; none is trusted to answer.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,21 @@
 namespace rodeo::trigger {
 
 struct TriggerServerSettings {
-  std::string address;      ///< as TriggerAddress has it
+  std::string address;      ///< in the form of TriggerAddress
   std::string name;         ///< of this process
   std::string system = {};  ///< what followers must name
   std::uint64_t seed = 1;   ///< of provable payload: BCID and trigger type follow from it
   std::chrono::milliseconds timeout{60'000};
 };
 
-/// Serves from the constructor to the destructor, in a thread of its own. The authority must live longer.
+/// Serves from the constructor to the destructor, in its own thread. The authority must outlive it.
 class TriggerServer {
  public:
   /// Throws SetupError: trigger.address, trigger.socket, trigger.taken.
   TriggerServer(TriggerServerSettings settings, TriggerAuthority& authority);
   ~TriggerServer();
 
-  /// Where it listens, for people and (TCP) for followers.
+  /// The address at which it listens, for people and (TCP) for followers.
   const std::string& where() const { return listener_.where; }
   /// Any thread.
   void report(TriggerReport& report) const;
@@ -47,10 +47,10 @@ class TriggerServer {
     Clock::time_point heard = {};
     Clock::time_point told = {};
     std::uint64_t sent = 0;     // triggers, since the begin of the connection
-    std::uint64_t granted = 0;  // highest that it said
-    std::uint64_t end = 0;      // sequence number behind what was sent last
-    std::uint32_t hold = 0;     // asked for
-    std::uint32_t held = 0;     // told
+    std::uint64_t granted = 0;  // highest value that it sent
+    std::uint64_t end = 0;      // sequence number after the last one sent
+    std::uint32_t hold = 0;     // requested
+    std::uint32_t held = 0;     // answered
     unsigned ready = 0;
     bool begins = false;
     bool gone = false;

@@ -1,4 +1,4 @@
-// Between a card and whoever tells it triggers: the hub of its process, which is the authority or follows one elsewhere.
+// Connects a card to the triggers: the hub of its process is the authority itself, or follows an authority elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace rodeo::trigger {
 
-/// Whom all functions of a process follow. Time is an argument (steady nanoseconds), so that a test decides it. Thread-safe; no call waits.
+/// The hub that all functions of a process follow. Time is an argument (steady nanoseconds), so that tests can set it. Thread-safe; no call blocks.
 class TriggerHub {
  public:
   using Follower = TriggerLedger::Follower;
   virtual ~TriggerHub() = default;
 
-  /// A follower has room for `capacity` triggers that it has not done yet. It is busy when they are that many, and not looked at until it is ready.
+  /// Adds a follower with room for `capacity` unfinished triggers. At this number it is busy. It counts only once it is ready.
   Follower join(std::string name, std::uint64_t capacity) {
     const std::lock_guard lock(mutex_);
     return ledger_.join(std::move(name), capacity);
@@ -26,32 +26,32 @@ class TriggerHub {
     const std::lock_guard lock(mutex_);
     ledger_.leave(follower);
   }
-  /// A follower that is not ready misses what is accepted meanwhile, and holds nobody up, unless so few are left that triggers are held.
+  /// A follower that is not ready gets no triggers and delays none, except if fewer functions than required are ready: then triggers are held.
   virtual void set_ready(Follower follower, bool ready, std::uint64_t now_ns) = 0;
-  /// Appends up to `most` triggers that this follower has not had, in order, and returns how many.
+  /// Appends up to `most` triggers that are new for this follower, in order, and returns their number.
   virtual std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns,
                              std::vector<TriggerRange>& out) = 0;
-  /// The follower has dealt with so many more, in order.
+  /// The follower has finished `count` more triggers, in order.
   virtual void done(Follower follower, std::uint64_t count) {
     const std::lock_guard lock(mutex_);
     ledger_.done(follower, count);
   }
-  /// Busy for another reason than its capacity.
+  /// Busy for a reason other than its capacity.
   virtual void set_busy(Follower follower, bool busy) {
     const std::lock_guard lock(mutex_);
     ledger_.set_busy(follower, busy);
   }
-  /// Nothing is offered, and nothing counts as dead time, for 100 ms from the last call on: functions that are switched off one after the other end with the
-  /// same trigger. True once all that was accepted before can be taken and nothing else comes.
+  /// For 100 ms from the last call on, no triggers are offered, and this is not dead time: functions that are switched off one after the other end with the
+  /// same trigger. True once everything accepted before can be taken and nothing else comes.
   virtual bool hold(std::uint64_t now_ns) = 0;
   virtual TriggerReport report() const = 0;
 
  protected:
-  mutable std::mutex mutex_;  // guards the ledger, and what its hub has besides
+  mutable std::mutex mutex_;  // guards the ledger and the state of the derived hub
   TriggerLedger ledger_;
 };
 
-/// One function's end. One thread. The hub must live longer.
+/// One function's access to the hub. One thread. The hub must outlive it.
 class TriggerSource {
  public:
   TriggerSource(TriggerHub& hub, std::string name, std::uint64_t capacity)
@@ -66,7 +66,7 @@ class TriggerSource {
   }
   void done(std::uint64_t count) { hub_.done(follower_, count); }
   void set_busy(bool busy) { hub_.set_busy(follower_, busy); }
-  /// The function is being switched off. Once this is true and take() gives nothing, it has had all that the others get.
+  /// The function is being switched off. Once this is true and take() returns nothing, the function has the same triggers as all others.
   bool hold() { return hub_.hold(base::steady_now_ns()); }
 
  private:
