@@ -121,8 +121,8 @@ Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file
   for (std::uint64_t at = 0, number = 0;; at += bytes.size(), ++number) {
     const auto size = blocks.size();
     if (signals.stop_requested()) {
-      return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again", output,
-                                   "the file that was read is as it was"});
+      return std::unexpected(Error{"data.interrupted", "interrupted: the new files were removed", output,
+                                   "the file that was read is unchanged"});
     }
     if (!size) return ended_early(file);
     if (*size == Blocks::kEnd) return files.keep();

@@ -78,7 +78,7 @@ void DerivedFiles::remove_all() {
   for (const auto& file : sequence_->status().files) std::filesystem::remove(file.path, ignored);
   const std::set<std::string> given_up = [&] {
     std::set<std::string> paths(sequence_->made().begin(), sequence_->made().end());
-    // The name of one that was closed is free again: what has it now is not ours.
+    // A closed file has a new name; another process may own a file with its old name now.
     for (const auto& file : sequence_->status().files) {
       paths.erase(std::filesystem::path(file.path).replace_extension(".writing").string());
     }
@@ -96,7 +96,7 @@ Result<void> DerivedFiles::append(std::span<const std::byte> event) {
   sequence_->close();
   const EventFileSequence::Status status = sequence_->status();
   return std::unexpected(Error{
-      "file.write", status.cause + "; what was written was removed again", target_.directory.string(),
+      "file.write", status.cause + "; the new files were removed", target_.directory.string(),
       status.code == "file.size_limit" ? "raise the limit: ulimit -f" : "free space there, or name another directory"});
 }
 
@@ -105,7 +105,7 @@ Result<void> DerivedFiles::close() {
   const EventFileSequence::Status status = sequence_->status();
   if (status.failure.empty()) return {};
   remove_all();
-  return std::unexpected(Error{"file.write", status.cause + "; what was written was removed again",
+  return std::unexpected(Error{"file.write", status.cause + "; the new files were removed",
                                target_.directory.string(), "free space there, or name another directory"});
 }
 

@@ -1,4 +1,4 @@
-// Event files that are made of the events of other event files: what is kept of the records, and files that are there whole or not at all.
+// Event files made from the events of other event files: the records they keep, and files that exist complete or not at all.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace rodeo::storage {
 
-/// What the new files say of their run as the old one does: run parameters, application, stream, project, lumi block, payload, and free strings
+/// The records that new files take over from the old one: run parameters, application, stream, project, lumi block, payload, and free strings
 /// that the writer of the new file does not set itself.
 EventFileSettings settings_like(const formats::DecodedFileHeader& header);
 
-/// Where new files go.
+/// The place and name of new files.
 struct DerivedTarget {
   std::filesystem::path directory;
   std::string name;  ///< files are called <name>._0001.data
@@ -29,11 +29,11 @@ struct DerivedTarget {
   static DerivedTarget of(const std::filesystem::path& output);
 };
 
-/// A sequence of such files. Unless keep() was called, its end removes what it wrote, and nothing else: the events are still where they came from. One
-/// thread.
+/// A sequence of such files. Without keep(), the destructor removes the files that it wrote, and nothing else: the source files still have the events.
+/// One thread.
 class DerivedFiles {
  public:
-  /// Error file.exists if one of these files is there already; readout.cannot_write, readout.disk_full.
+  /// Error file.exists if one of these files exists; readout.cannot_write, readout.disk_full.
   static Result<DerivedFiles> create(const DerivedTarget& target, EventFileSettings settings);
 
   DerivedFiles(DerivedFiles&&) = default;
@@ -43,10 +43,10 @@ class DerivedFiles {
   /// Appends an event. Error file.write: the disk is full or fails.
   Result<void> append(std::span<const std::byte> event);
 
-  /// Closes the files, which may stay: who writes several sequences closes all before one of them stays. Error file.write.
+  /// Closes the files without keeping them: a writer of several sequences closes all before it keeps any. Error file.write.
   Result<void> close();
 
-  /// Closes the files, which stay. Error file.write, and then none is left.
+  /// Closes and keeps the files. Error file.write; then all files are removed.
   Result<std::vector<FragmentConsumer::File>> keep();
 
   std::uint64_t events() const { return events_; }

@@ -13,7 +13,7 @@
 namespace rodeo::storage {
 namespace {
 
-// Where nothing can be reserved, the free space is looked at again after so many bytes.
+// If nothing can be reserved, the free space is checked again after this many bytes.
 constexpr std::uint64_t kLookBytes = 4 << 20;
 
 base::UniqueFd open_new(const std::string& path, int flags) {
@@ -28,7 +28,7 @@ Result<DirectFile> DirectFile::create(const std::string& path, const Settings& s
   bool direct = settings.direct;
   base::UniqueFd fd = open_new(path, direct ? O_DIRECT : 0);
   if (!fd && direct && errno == EINVAL) {
-    // The file system knows no O_DIRECT; Linux has made the file before it found out.
+    // The file system does not support O_DIRECT; Linux has created the file before it failed.
     ::unlink(path.c_str());
     direct = false;
     fd = open_new(path, 0);
@@ -36,7 +36,7 @@ Result<DirectFile> DirectFile::create(const std::string& path, const Settings& s
   if (!fd) {
     const int error = errno;
     return std::unexpected(Error{"readout.cannot_write", fmt::format("cannot make the file: {}", std::strerror(error)), path,
-                                 error == EEXIST ? "this run was written here before: choose another run number or directory"
+                                 error == EEXIST ? "files of this run exist here: choose another run number or directory"
                                                  : "name a directory that you may write to"});
   }
   return DirectFile(path, std::move(fd), direct, settings);
@@ -57,7 +57,7 @@ Room DirectFile::make_room(std::uint64_t bytes) {
     if (free < wanted) return Room::full;
     most = free - wanted;
   }
-  // A refusal may cost the disk as much as a success: a step that it has refused is not asked for again, but half of it.
+  // A refused reservation may cost as much time as a successful one: after a refusal, only half the step is requested.
   while (can_reserve_) {
     const std::uint64_t ahead = std::min(step_, most) / kAlign * kAlign;
     const std::uint64_t target = (bytes + kAlign - 1) / kAlign * kAlign + ahead;
@@ -87,7 +87,7 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
         ::pwrite(descriptor(), block.data() + out.bytes, block.size() - out.bytes, static_cast<off_t>(written_));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EINVAL && direct_) {
-      // O_DIRECT was taken at open() but not here (an odd remainder after a short write): go on through the cache.
+      // open() accepted O_DIRECT but this write did not (an odd remainder after a short write): continue through the cache.
       go_through_cache();
       continue;
     }
@@ -99,13 +99,13 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
     written_ += static_cast<std::uint64_t>(n);
   }
   if (!direct_) {
-    // Start this block's way to the disk; wait for the one before and drop it.
+    // Start writing this block to the disk; wait for the previous one and drop it from the cache.
     const std::uint64_t start = written_ - block.size();
     ::sync_file_range(descriptor(), static_cast<off_t>(start), static_cast<off_t>(block.size()), SYNC_FILE_RANGE_WRITE);
     if (start > flushed_) {
       const int waited = ::sync_file_range(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_),
                                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-      // What the disk could not take is told once, to who waits first: no fsync() says it again. Other errors are of the hint, not of the data.
+      // The kernel reports a failed write-back once, to the first waiter: a later fsync() would not. Other errors concern the hint, not the data.
       if (waited != 0 && (errno == EIO || means_full(errno))) return {.bytes = out.bytes, .error = errno, .earlier = true};
       ::posix_fadvise(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_), POSIX_FADV_DONTNEED);
       flushed_ = start;

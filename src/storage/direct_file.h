@@ -1,4 +1,4 @@
-// One file that is written in large aligned blocks past the page cache, with room for its end kept in reserve.
+// One file that is written in large aligned blocks past the page cache, with space reserved for its end.
 #pragma once
 
 #include <cstddef>
@@ -11,60 +11,60 @@
 
 namespace rodeo::storage {
 
-/// How much of a request was there.
+/// The result of a request for space.
 enum class Room : std::uint8_t {
-  reserved,  ///< the disk holds it for this file
-  unknown,   ///< this file system cannot reserve: writing will tell
-  full,      ///< not there (no space, quota, or less than the minimum would stay free)
+  reserved,  ///< the disk holds the space for this file
+  unknown,   ///< this file system cannot reserve: a write may fail
+  full,      ///< too little space (disk, quota, or the minimum that must stay free)
 };
 
-/// A new file, written from its start in blocks. O_DIRECT where the file system takes it; else buffered, with what was
-/// written pushed to the disk at once and dropped from the page cache, so that neither the cache nor a late flush stalls
-/// anybody. Everything blocks. make_room() may be called by one thread while one other calls the rest: they share no state.
+/// A new file, written from its start in blocks. Uses O_DIRECT if the file system supports it; else buffered: written
+/// blocks go to the disk at once and leave the page cache, so that neither the cache nor a late flush delays
+/// other processes. Everything blocks. make_room() may be called by one thread while another calls the rest: they share no state.
 class DirectFile {
  public:
   static constexpr std::size_t kAlign = 4096;
-  /// Reserved behind what the file holds where `min_free_bytes` is less, and given back by finish(): the run's record finds room on a disk that its
+  /// Reserved behind the file's contents if `min_free_bytes` is smaller, and given back by finish(): so the run's record fits on a disk that the
   /// events have filled.
   static constexpr std::uint64_t kKeptForRecord = 256 << 10;
 
   struct Settings {
     bool direct = true;                     ///< try O_DIRECT
-    std::uint64_t reserve_step = 64 << 20;  ///< bytes reserved at once; 0: nothing is reserved
-    std::uint64_t min_free_bytes = 0;       ///< stop while so much is still free on the file system
+    std::uint64_t reserve_step = 64 << 20;  ///< bytes reserved at a time; 0: none
+    std::uint64_t min_free_bytes = 0;       ///< stop when less than this would stay free on the file system
   };
 
-  /// Fails if the file is there already or cannot be made (readout.cannot_write).
+  /// Error readout.cannot_write: the file exists or cannot be created.
   static Result<DirectFile> create(const std::string& path, const Settings& settings);
 
   const std::string& path() const { return path_; }
   bool direct() const { return direct_; }
 
-  /// Sees to it that the file may grow to `bytes`. Reserves a step ahead, so that most calls compare two numbers; a smaller one where the
-  /// disk has not so much left.
+  /// Makes sure that the file may grow to `bytes`. Reserves a step ahead, so most calls only compare two numbers; a smaller step if the
+  /// disk has less left.
   Room make_room(std::uint64_t bytes);
 
   struct Written {
-    std::size_t bytes = 0;  ///< of the block that are in the file
-    int error = 0;          ///< errno; 0: all of them
-    bool earlier = false;   ///< the error is one of blocks that were written before, which may not be on the disk
+    std::size_t bytes = 0;  ///< written from the block
+    int error = 0;          ///< errno; 0: all bytes are written
+    bool earlier = false;   ///< the error concerns blocks written before, which may not be on the disk
   };
-  /// Appends a block: a multiple of kAlign, aligned to it, all but the last one of a file.
+  /// Appends a block, aligned to kAlign; its size is a multiple of kAlign, except the last one of a file.
   Written write(std::span<const std::byte> block);
 
-  /// The next block is written at `offset`, a multiple of kAlign that was written before: over what is there.
+  /// The next block overwrites the file from `offset` on, a multiple of kAlign that was written before.
   void go_back_to(std::uint64_t offset);
 
-  /// Waits until all that was written is on the disk. The errno, or 0.
+  /// Waits until everything written is on the disk. Returns the errno, or 0.
   int sync();
 
-  /// Cuts the file to its true size and gives back what was reserved beyond; no block may follow. The errno, or 0.
+  /// Cuts the file to its true size and releases the reserved space behind it; no block may follow. Returns the errno, or 0.
   int finish(std::uint64_t size);
 
-  /// After finish(): writes a few bytes at the end or over old ones. The errno, or 0.
+  /// After finish(): writes a few bytes at the end or over old ones. Returns the errno, or 0.
   int patch(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  /// Bytes that this user may still write to the file system.
+  /// Bytes that this user can still write to the file system.
   std::uint64_t free_bytes() const;
 
   int descriptor() const { return fd_.get(); }
@@ -85,14 +85,14 @@ class DirectFile {
   bool direct_ = false;
   bool can_reserve_ = true;
   Settings settings_;
-  std::uint64_t step_ = 0;  // reserved ahead
+  std::uint64_t step_ = 0;  // bytes to reserve ahead
   std::uint64_t reserved_ = 0;
   std::uint64_t written_ = 0;
-  std::uint64_t flushed_ = 0;  // buffered: up to here on disk and out of the cache
+  std::uint64_t flushed_ = 0;  // buffered mode: up to here on the disk and out of the cache
 };
 
-/// True for the errors that mean that no more fits on the disk: no space, quota. A file at its size limit is no full disk: it reserves no more, the
-/// next one does.
+/// True for errors of a full disk: no space, quota. Not for a file at its size limit: then this file reserves no more space, but
+/// the next file does.
 bool means_full(int error);
 
 }  // namespace rodeo::storage

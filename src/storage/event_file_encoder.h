@@ -17,7 +17,7 @@
 
 namespace rodeo::storage {
 
-/// What is the same for all files of a sequence.
+/// The settings common to all files of a sequence.
 struct EventFileSettings {
   std::string project = "data";
   std::string stream_type = "physics";
@@ -27,24 +27,24 @@ struct EventFileSettings {
   std::string simple_name = {};  ///< if set, files are called <simple_name>._0001.data
   formats::RunParameters run = {};
   std::uint32_t max_blocks = 0;  ///< per file; 0: no limit
-  /// Of a whole file, records included; 0: no limit. The file's header says it in MiB, rounded up.
+  /// Size of a whole file, records included; 0: no limit. The file's header contains it in MiB, rounded up.
   std::uint64_t max_bytes = 0;
   std::vector<std::string> free_strings = {};
   std::optional<formats::ProvableMark> provable = {};  ///< the payload proves itself
-  bool foreign_events = false;                         ///< not made by Rodeo: nothing is promised of their ROD data
+  bool foreign_events = false;                         ///< not made by Rodeo: their ROD data may have any form
 };
 
 /// <project>.<run>.<type>_<stream>.daq.RAW._lb<lumi block>._<application>, or the simple name.
 std::string core_file_name(const EventFileSettings& settings);
 
-/// The run number in the name of an event file of a project; nothing if it is the name of something else.
+/// The run number in the name of an event file of a project; nothing for other names.
 std::optional<std::uint32_t> run_number_in(std::string_view file_name, std::string_view project);
 
-/// Bookkeeping and records of one sequence of files, one file after the other. One thread at a time; neither blocks nor reads clocks.
+/// Counts and records of one sequence of files, one file after the other. One thread at a time; neither blocks nor reads clocks.
 ///
 ///   begin_file() -> bytes | separator() -> bytes, then the block itself | ... | end_file() -> bytes
 ///
-/// Every byte of the file, in order, also goes into a FileDigest; when the file is closed, its CRC digits are written over those
+/// Every byte of the file, in order, must also go into a FileDigest; when the file is closed, its CRC digits replace those
 /// at crc_offset().
 class EventFileEncoder {
  public:
@@ -53,19 +53,19 @@ class EventFileEncoder {
   /// Opens the next file of the sequence: all records before the first event. Valid until the next call. `guid` from make_guid().
   std::span<const std::byte> begin_file(std::time_t now, const std::string& guid);
 
-  /// Whether a block of this size belongs into the next file: end this one first. Never true for an empty file.
+  /// True if a block of this size belongs into the next file: end this one first. Never true for an empty file.
   bool must_roll_over(std::size_t block_bytes) const;
 
-  /// The record in front of a block; the block is counted. Blocks are less than 4 GiB.
+  /// Returns the record in front of a block, and counts the block. Blocks are smaller than 4 GiB.
   std::array<std::byte, formats::kSeparatorBytes> separator(std::uint32_t block_bytes);
 
-  /// So many bytes are put behind the last block, as a part of it.
+  /// Adds `bytes` to the size of the last block.
   void extend_block(std::size_t bytes);
 
   /// The record after the last block.
   std::array<std::byte, formats::kFileEndBytes> end_file(std::time_t now, bool last_of_sequence);
 
-  // Of the current file, and after end_file() of that.
+  // For the current file or, after end_file(), for the closed one:
   std::uint32_t file_number() const { return file_number_; }
   std::string file_name() const { return base_name() + ".data"; }        ///< of the closed file
   std::string writing_name() const { return base_name() + ".writing"; }  ///< while it is written
@@ -79,7 +79,7 @@ class EventFileEncoder {
 
   EventFileSettings settings_;
   std::string core_name_;
-  std::uint32_t file_number_;  // of the current file; before the first one below it
+  std::uint32_t file_number_;  // of the current file; before the first file, its number minus 1
   std::vector<std::byte> header_;
   std::size_t crc_offset_ = 0;
   std::uint64_t file_bytes_ = 0;

@@ -11,43 +11,43 @@
 
 namespace rodeo::storage {
 
-/// One data block: an event, or whatever else a foreign writer stored.
+/// One data block: an event, or other data of a foreign writer.
 struct EventBlock {
-  std::uint32_t number = 0;                ///< as the separator says
+  std::uint32_t number = 0;                ///< from the separator
   std::uint64_t offset = 0;                ///< of the separator in the file
-  std::span<const std::byte> stored;       ///< the event, as it lies in the file
-  std::span<const std::byte> checks = {};  ///< the record of header checks behind it in its block; mostly empty
+  std::span<const std::byte> stored;       ///< the event, as stored in the file
+  std::span<const std::byte> checks = {};  ///< the record of header checks behind it in its block; usually empty
 
   std::size_t bytes() const { return stored.size() + checks.size(); }  ///< of the block
 };
 
-/// Walks a file in memory, which must outlive it. Survives any bytes. One thread.
+/// Reads a file in memory, which must outlive it. Accepts any bytes. One thread.
 class EventFileReader {
  public:
   static formats::Decoded<EventFileReader> open(std::span<const std::byte> file);
 
   const formats::DecodedFileHeader& header() const { return header_; }
 
-  /// The next block; nothing at the end record (see end()); an error, with its offset in the file, where the file is not as it
-  /// should be, after which nothing follows.
+  /// The next block; nothing at the end record (see end()). After an error, which names its offset in the file,
+  /// nothing follows.
   formats::Decoded<std::optional<EventBlock>> next();
 
-  /// The end record, once next() came to it. An unclosed file has none: next() then gives an error at its end.
+  /// The end record, once next() has reached it. An unclosed file has none: next() then returns an error at its end.
   const std::optional<formats::FileEnd>& end() const { return end_; }
 
-  /// Where the next record starts; behind the end record once that was met.
+  /// Offset of the next record; after the end record, the offset behind it.
   std::uint64_t position() const { return position_; }
 
-  /// The same file has grown and is in memory again, here: what ended next() in an error may be there now.
+  /// Continues with the same file after it has grown, at a new place in memory: next() may succeed where it failed.
   void go_on(std::span<const std::byte> file) {
     file_ = file;
     failed_ = false;
   }
 
-  /// The block that lies at `offset`.
+  /// The block at `offset`.
   EventBlock block(std::uint32_t number, std::uint64_t offset, std::size_t bytes) const;
 
-  /// The event in a block: itself, or decompressed into `buffer` if the file compresses whole blocks. Empty if that fails.
+  /// The event of a block: in place, or decompressed into `buffer` if the file compresses whole blocks. Empty if that fails.
   std::span<const std::byte> event(const EventBlock& block, std::vector<std::byte>& buffer) const;
 
  private:
@@ -61,7 +61,7 @@ class EventFileReader {
   bool failed_ = false;
 };
 
-/// No event is believed to be larger than this when a compressed block says so.
+/// A compressed block that announces a larger event is refused.
 inline constexpr std::size_t kLargestEventBytes = std::size_t{1} << 30;
 
 }  // namespace rodeo::storage

@@ -23,24 +23,24 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + DirectFile::kAlign - 1) / DirectFile::kAlign * DirectFile::kAlign;
 }
 
-/// What is free now, and what is kept free.
+/// The free space, and the part of it that must stay free.
 std::string space_text(const DirectFile& file, std::uint64_t min_free_bytes) {
   std::string text = fmt::format("{} free", base::format_size(file.free_bytes()));
   if (min_free_bytes > 0) text += fmt::format(", of which `min_free` keeps {}", base::format_size(min_free_bytes));
   return text;
 }
 
-// An end record fits between the first and the last of so many ends of events, even of events without a byte.
+// An end record fits between the first and the last of this many event ends, even if the events are empty.
 constexpr std::size_t kEndsKept = 1 + (formats::kFileEndBytes + formats::kSeparatorBytes - 1) / formats::kSeparatorBytes;
 
-// Events that are compressed as a whole have no header that could be read.
+// Events that are compressed as a whole have no readable header.
 bool compressed_blocks(const EventFileSettings& files) {
   return std::ranges::find(files.free_strings, "Compression=zlib") != files.free_strings.end();
 }
 
 std::unexpected<Error> left_open(const DirectFile& file, const std::string& why) {
   return std::unexpected(
-      Error{"file.write", why, {}, file.path() + " stays as it is, and `rodeo data recover` saves what is whole in it"});
+      Error{"file.write", why, {}, file.path() + " stays as it is, and `rodeo data recover` saves its whole events"});
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ std::unexpected<Error> left_open(const DirectFile& file, const std::string& why)
 struct EventFileSequence::Buffer {
   std::byte* memory = nullptr;
   std::size_t used = 0;
-  std::size_t carried = 0;                // of these, at the front: the end of the buffer before, which was written with it
+  std::size_t carried = 0;                // of these, at the front: repeats the end of the last buffer, already written
   std::vector<std::uint64_t> event_ends;  // offsets in the file
 };
 
@@ -57,22 +57,22 @@ struct EventFileSequence::OpenFile {
   std::string closed_path;
   std::size_t header_bytes = 0;
   std::size_t crc_offset = 0;
-  std::uint32_t events_before = 0;  // in the files before, of this sequence
+  std::uint32_t events_before = 0;  // in earlier files of this sequence
   std::uint64_t bytes_before = 0;   // of those events
-  // Of the writing thread
+  // Used by the writing thread:
   formats::FileDigest digest;
   std::uint64_t ends_seen = 0;
   std::vector<std::uint64_t> last_ends;
-  std::uint64_t safe_bytes = 0;  // up to the end of the last event that is safe; 0: none is
+  std::uint64_t safe_bytes = 0;  // file offset behind the last safe event; 0: none is safe
   bool sealed = false;
 };
 
 struct EventFileSequence::Job {
   std::shared_ptr<OpenFile> file;
-  Buffer* buffer = nullptr;       // to write and give back; null: nothing
+  Buffer* buffer = nullptr;       // to write and give back; null: none
   bool close = false;             // then close the file
   bool sync = false;              // or flush it to the disk
-  std::optional<Error> why = {};  // nothing comes after it, though something should
+  std::optional<Error> why = {};  // why nothing follows, if the end was not requested
 };
 
 EventFileSequence::EventFileSequence(Settings settings)
@@ -100,8 +100,8 @@ EventFileSequence::EventFileSequence(Settings settings)
            "`directory`");
   }
   if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
-  // A file is really made, since permissions, read-only mounts and quotas speak only then: one without a name, which nobody's end leaves behind, or, where
-  // the file system knows none or has an objection, one with a name.
+  // Creating a file is the only test of permissions, read-only mounts and quotas. The file has no name, so a crash leaves nothing behind; if the
+  // file system does not support that, or refuses, a named file is created.
   if (!base::UniqueFd(::open(settings_.directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600))) {
     const std::string probe = path_of(fmt::format(".{}.{}.probe", core, ::getpid()));
     Result<DirectFile> made = DirectFile::create(probe, settings_.disk);
@@ -128,7 +128,7 @@ void EventFileSequence::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-// The file before is closed when the next one is there: until then nobody knows whether it is the last one.
+// The previous file is closed after the next one is open: only then is it known not to be the last one.
 Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
   put_header_checks();
   EventFileEncoder next = encoder_;
@@ -162,7 +162,7 @@ Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
 }
 
 EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes) {
-  if (!ended_ && failed_.load(std::memory_order_acquire)) ended_ = true;  // the disk failed while it wrote
+  if (!ended_ && failed_.load(std::memory_order_acquire)) ended_ = true;  // the disk failed during a write
   if (ended_) return Outcome::refused;
   if (encoder_.must_roll_over(bytes + formats::HeaderCheckList::record_bytes(checks_.size() + 1))) {
     if (Result<void> opened = open_file(bytes); !opened) {
@@ -170,14 +170,14 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
       return Outcome::refused;
     }
   }
-  // Room for the event, the checks of headers and the end record after it, so that the file can be closed whatever comes.
+  // Room for the event, the header checks and the end record, so that the file can always be closed.
   const std::uint64_t most =
       encoder_.file_bytes() + formats::kSeparatorBytes + bytes + formats::HeaderCheckList::record_bytes(checks_.size() + 1);
   if (file_->file.make_room(aligned(most + formats::kFileEndBytes)) == Room::full) {
     finish(disk_full(file_->file));
     return Outcome::refused;
   }
-  // A record of checks is a part of the block that it follows. It comes with this one if that cannot be changed later, or if no more checks fit.
+  // A record of header checks is part of the block that it follows. This block gets it if the block cannot be extended later, or if the list is full.
   const std::size_t used = filling_ == nullptr ? 0 : filling_->used;
   const bool stays = used + formats::kSeparatorBytes + bytes < buffer_bytes_;
   std::span<const std::byte> checks;
@@ -191,7 +191,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   event_bytes_ += bytes + checks.size();
   for (const auto& piece : pieces) put(piece);
   put(checks);
-  // A buffer that has just been handed over full ends with this event: the next one may know it as well.
+  // The next buffer may know the end of this event as well, if the last buffer was handed over with it.
   if (filling_ == nullptr) filling_ = take_buffer();
   filling_->event_ends.push_back(encoder_.file_bytes());
   events_.fetch_add(1, std::memory_order_relaxed);
@@ -210,7 +210,7 @@ void EventFileSequence::put(std::span<const std::byte> bytes) {
   }
 }
 
-// Puts the checks that wait into the block of the last event.
+// Appends the pending header checks to the block of the last event.
 void EventFileSequence::put_header_checks() {
   if (checks_.size() == 0) return;
   const std::span<const std::byte> record = checks_.take();
@@ -226,10 +226,10 @@ void EventFileSequence::put_header_checks() {
 
 bool EventFileSequence::takes_at_once(std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
-  // An event that all of them cannot hold goes once nothing else waits.
+  // An event larger than all buffers is taken once all other data are written.
   if (free_.size() + (filling_ != nullptr ? 1 : 0) == buffers_.size()) return true;
   const std::size_t room = free_.size() * buffer_bytes_ + (filling_ != nullptr ? buffer_bytes_ - filling_->used : 0);
-  // Besides: the end of this file and the beginning of the next, and a buffer for the end of a flush.
+  // Also needed: the end of this file, the beginning of the next, and a buffer for the end of a flush.
   constexpr std::size_t kRecords = 64 << 10;
   return formats::kSeparatorBytes + bytes + kRecords < room;
 }
@@ -247,7 +247,7 @@ bool EventFileSequence::flush() {
     unflushed_ = false;
     return true;
   }
-  // The disk takes whole blocks: what is in the last one goes once more, at the front of the next buffer.
+  // The disk takes whole blocks: the part in the last one is written again, from the front of the next buffer.
   const std::size_t carried = filling_->used % DirectFile::kAlign;
   Buffer* next = nullptr;
   if (carried > 0) {
@@ -326,7 +326,7 @@ Error EventFileSequence::disk_full(const DirectFile& file) const {
 void EventFileSequence::run() {
   cpu_.attach();
   base::set_thread_name(settings_.thread_name);
-  // A file size limit is one more full disk, not a reason to die.
+  // A file size limit is treated like a full disk; the signal must not end the process.
   sigset_t size_limit;
   sigemptyset(&size_limit);
   sigaddset(&size_limit, SIGXFSZ);
@@ -356,13 +356,13 @@ void EventFileSequence::run() {
 void EventFileSequence::write(Job& job) {
   OpenFile& file = *job.file;
   if (failed_file_ != nullptr) {
-    // A file begun after the failure holds nothing that is on disk.
+    // A file opened after the failure has no data on disk.
     if (job.close && job.file != failed_file_) ::unlink(file.file.path().c_str());
     return;
   }
   if (job.buffer != nullptr) {
     Buffer& buffer = *job.buffer;
-    // What is carried was written before, as the end of the block at which this buffer begins.
+    // The carried bytes were written before; this buffer overwrites the block that contains them.
     const std::uint64_t before = file.digest.bytes() - buffer.carried;
     if (buffer.carried > 0) file.file.go_back_to(before);
     for (std::int64_t slept_ms = 0; slept_ms * 1'000'000 < delay_ns_.load(std::memory_order_relaxed); ++slept_ms)
@@ -394,7 +394,7 @@ void EventFileSequence::write(Job& job) {
     if (!job.sync) return;
     if (const int error = file.file.sync(); error != 0) {
       const Error why{"file.write", fmt::format("cannot flush {} to the disk: {}", file.file.path(), std::strerror(error))};
-      return fail(job, why, left_open(file.file, "what is not flushed may be lost"));
+      return fail(job, why, left_open(file.file, "bytes that are not flushed may be lost"));
     }
     return make_safe(file);
   }
@@ -429,8 +429,8 @@ Result<std::string> EventFileSequence::seal(OpenFile& file, const formats::FileD
   return closed;
 }
 
-// The disk took only part of a buffer: end the file after the last whole event that leaves room for the end record in what
-// is there, but never before an event that was said to be safe: then the disk has to take the record, or the file stays open.
+// The disk took only part of a buffer. Ends the file after the last whole event behind which the end record fits into the written part, but
+// never before an event that was reported as safe: then the disk must take the record, or the file stays open.
 Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes) {
   std::vector<std::uint64_t> ends = file.last_ends;
   ends.insert(ends.end(), failed.event_ends.begin(), failed.event_ends.end());
@@ -459,7 +459,7 @@ Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& fai
   if (error == 0) error = file.file.patch(end, record);
   if (error == 0) error = file.file.finish(size);
   if (error != 0) return left_open(file.file, fmt::format("cannot end {}: {}", file.file.path(), std::strerror(error)));
-  // The digest of the bytes as they are now: read back, since buffers that were digested before are gone.
+  // The digest of the final bytes is computed from the file: earlier buffers are gone.
   formats::FileDigest digest;
   std::vector<std::byte> piece(1 << 20);
   for (std::uint64_t at = 0; at < size;) {
@@ -478,14 +478,14 @@ void EventFileSequence::fail(const Job& job, std::optional<Error> why, const Res
   std::string end = outcome ? *outcome : base::in_a_line(outcome.error());
   if (OpenFile& file = *job.file; settings_.keep_only_safe && !outcome && !file.sealed) {
     const auto bytes = static_cast<off_t>(std::max<std::uint64_t>(file.safe_bytes, file.header_bytes));
-    if (::ftruncate(file.file.descriptor(), bytes) == 0) end += "; what was not safe is cut off";
+    if (::ftruncate(file.file.descriptor(), bytes) == 0) end += "; events that were not safe are cut off";
   }
   if (std::error_code unknown;
       std::filesystem::status(settings_.directory, unknown).type() == std::filesystem::file_type::not_found) {
     why = Error{"file.directory_gone", "the directory was removed or renamed while files were written to it",
                 settings_.directory.string(),
-                "if it was renamed, `rodeo data recover` saves what the .writing file there has"};
-    end = "the file that was open went with it";
+                "if it was renamed, `rodeo data recover` saves the events of the .writing file there"};
+    end = "the open file is lost with it";
   }
   const std::lock_guard lock(mutex_);
   code_ = why ? why->code : outcome.error().code;

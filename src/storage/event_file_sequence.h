@@ -1,5 +1,5 @@
-// A sequence of event files on disk: events are gathered in a few large buffers, which a thread of its own writes, closes
-// and seals (docs/formats/eventstorage-file.md). A full disk leaves every file whole.
+// A sequence of event files on disk. Events are collected in a few large buffers; a thread of the sequence writes, closes
+// and seals the files (docs/formats/eventstorage-file.md). After a full disk every file is complete.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@
 
 namespace rodeo::storage {
 
-/// append() by one thread at a time; status() by any.
+/// append() by one thread at a time; status() by any thread.
 class EventFileSequence {
  public:
   struct Settings {
@@ -36,15 +36,15 @@ class EventFileSequence {
     std::size_t buffer_bytes = 4 << 20;  ///< rounded up to DirectFile::kAlign
     unsigned buffers = 4;
     std::string thread_name = "file-io";
-    std::string when_full = {};  ///< what Status::failure says of a full disk besides: what to do
-    /// Of its first file. Another than 1: files of the sequence with smaller numbers may be there.
+    std::string when_full = {};  ///< what Status::failure recommends when the disk is full
+    /// Number of its first file. If not 1, files of the sequence with smaller numbers may exist.
     std::uint32_t first_file_number = 1;
-    /// What is not safe when the disk fails is cut off a file that stays open: whoever was told that it is refused has put it somewhere else.
+    /// If the disk fails, events that are not safe are cut off a file that stays open: their sender was refused and has stored them elsewhere.
     bool keep_only_safe = false;
   };
 
-  /// Makes the directory if it is not there and checks that it can be written to and holds no file of this sequence yet;
-  /// takes the buffers. Throws SetupError.
+  /// Creates the directory if it is missing, and checks that it is writable and has no file of this sequence;
+  /// allocates the buffers. Throws SetupError.
   explicit EventFileSequence(Settings settings);
   ~EventFileSequence();
   EventFileSequence(const EventFileSequence&) = delete;
@@ -54,49 +54,49 @@ class EventFileSequence {
   void start();
 
   enum class Outcome : std::uint8_t { taken, refused };
-  /// Appends one event, given in pieces of `bytes` together; blocks while all buffers wait for the disk. Refused once the disk
-  /// is full or fails, with the last file closed or given up: Status::failure says which.
+  /// Appends one event; its pieces have `bytes` in all. Blocks while all buffers wait for the disk. Refuses once the disk
+  /// is full or fails; the last file is then closed or given up: Status::failure says which.
   Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
-  /// Whether append() of so many bytes would go through without waiting for the disk, room on it aside. Of the thread that appends.
+  /// True if append() of an event of this size would not wait for the disk, provided the disk has room. By the appending thread.
   bool takes_at_once(std::size_t bytes) const;
 
-  /// Asks for all that was taken so far to be made safe: written and flushed to the disk, wherever in a buffer it ends. Does not wait; false: all
-  /// buffers wait for the disk, ask again later. Of the thread that appends.
+  /// Requests that everything taken so far becomes safe: written and flushed to the disk, also the part of a buffer. Does not wait; false: all
+  /// buffers wait for the disk, call it again later. By the appending thread.
   bool flush();
 
-  /// So many events, of those taken and in their order, are on the disk whatever happens to this process or this host. After a failure it is final:
-  /// what is beyond is lost; never less than it was. Any thread.
+  /// The number of events, in the order taken, that are on the disk even if this process or host fails. It never decreases. After a failure it is final:
+  /// further events are lost. Any thread.
   std::uint64_t safe_events() const { return safe_events_.load(std::memory_order_acquire); }
 
-  /// Whether the disk has failed or is full: nothing more is taken, safe_events() is final. Any thread.
+  /// True if the disk has failed or is full: nothing more is taken, and safe_events() is final. Any thread.
   bool over() const { return over_.load(std::memory_order_acquire); }
 
-  /// For tests of what a slow disk does: each write takes so much longer. Any thread.
+  /// For tests of a slow disk: delays each write by this time. Any thread.
   void slow_down(std::chrono::nanoseconds each_write) { delay_ns_.store(each_write.count(), std::memory_order_relaxed); }
 
-  /// The first half of close(): asks for it, and does not wait. closed() says when close() will return at once.
+  /// Requests the end without waiting. Once closed() is true, close() returns at once.
   void end();
-  /// Any thread.
+  /// True when everything is closed. Any thread.
   bool closed() const { return done_.load(std::memory_order_acquire); }
 
-  /// Closes the last file and ends the thread. Every event taken is on disk then, or counted as lost. Again is harmless.
+  /// Closes the last file and ends the thread. Then every event taken is on disk or counted as lost. Repeated calls are harmless.
   void close();
 
-  /// The files that it has made, as they were called while they were written. After close(), one that Status::files does not name (as .data) was given up:
-  /// it lies there still, or nowhere. Of the thread that appends.
+  /// The files it has made, with their names during writing. After close(), a file that Status::files does not list (as .data) was given up: it still
+  /// exists under this name, or was removed. By the appending thread.
   const std::vector<std::string>& made() const { return made_; }
 
   struct Status {
     std::vector<FragmentConsumer::File> files;
-    std::uint64_t events = 0;         ///< taken
-    std::uint64_t events_lost = 0;    ///< taken, but the disk failed before they were written
+    std::uint64_t events = 0;         ///< accepted by append()
+    std::uint64_t events_lost = 0;    ///< accepted, but the disk failed before they were written
     std::uint64_t bytes_written = 0;  ///< to disk so far, records included
-    std::uint64_t waits = 0;          ///< times that append() had to wait for the disk
-    bool direct = false;              ///< past the page cache
-    double cpu_seconds = 0;           ///< of the thread
-    std::string failure;              ///< why nothing more is taken, what became of the last file, what to do
-    std::string cause;                ///< of the failure, without the file
+    std::uint64_t waits = 0;          ///< how often append() had to wait for the disk
+    bool direct = false;              ///< O_DIRECT is used
+    double cpu_seconds = 0;           ///< of the writing thread
+    std::string failure;              ///< the reason for the end, the fate of the last file, and what to do
+    std::string cause;                ///< the reason alone, without the file
     std::string code;                 ///< of the failure
   };
   Status status() const;
@@ -120,7 +120,7 @@ class EventFileSequence {
 
   void run();
   void write(Job& job);
-  // What became of the file; an error: the disk failed, and `next` says what became of the file.
+  // What happened to the file; an error: the disk failed, and `next` says what happened to the file.
   Result<std::string> seal(OpenFile& file, const formats::FileDigest& digest, std::uint64_t events);
   Result<std::string> salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes);
   void fail(const Job& job, std::optional<Error> why, const Result<std::string>& outcome);
@@ -131,23 +131,23 @@ class EventFileSequence {
   base::Arena arena_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
 
-  // Of the thread that appends
+  // Used by the appending thread:
   std::vector<std::string> made_;
   std::shared_ptr<OpenFile> file_;
   Buffer* filling_ = nullptr;
-  // Of events whose record is not written yet. While there are some, the separator of the last one is still in the buffer that is filled.
+  // Checks of events that are in no record yet. While there are some, the separator of the last event is still in the buffer being filled.
   formats::HeaderCheckList checks_;
   std::byte* last_separator_ = nullptr;
   bool with_checks_ = true;
   std::uint64_t event_bytes_ = 0;
   bool ended_ = false;
-  bool unflushed_ = false;  // something was put since the last flush
+  bool unflushed_ = false;  // there are bytes after the last flush
 
-  // Between the two
+  // Shared by both threads:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Buffer*> free_;
-  std::vector<Job> jobs_;  // in order; each holds a buffer, but one that closes a file may hold none
+  std::vector<Job> jobs_;  // in order; each has a buffer, except possibly one that closes a file
   bool ending_ = false;
   std::vector<FragmentConsumer::File> files_;
   std::string failure_;
@@ -164,8 +164,8 @@ class EventFileSequence {
   std::atomic<bool> over_{false};
   std::atomic<std::int64_t> delay_ns_{0};
 
-  // Of the writing thread
-  std::shared_ptr<OpenFile> failed_file_;  // the one that the disk failed at; null: none did
+  // Used by the writing thread:
+  std::shared_ptr<OpenFile> failed_file_;  // the file that was open when the disk failed; null: no failure
   base::ThreadCpu cpu_;
   std::thread thread_;
 };

@@ -44,14 +44,14 @@ Result<EventFileWalk> EventFileWalk::open(const std::string& path, bool check) {
         Error{"data.header", reader.error().message(), path, "`rodeo data recover` saves the events that are whole"});
   }
   EventFileWalk walk(path, std::move(mapped), *reader, check);
-  // What a writer left open, or what was cut, is told before anything is made of its events.
+  // A file that is still open, or was cut, is refused before its events are used.
   const auto end = file.size() < kFileEndBytes ? Decoded<FileEnd>(decode_error(DecodeFault::truncated, 0, "", 0))
                                                : decode_file_end(file.last(kFileEndBytes));
   const std::string_view digits = walk.header_.free_string(kCrcKey);
   walk.stored_crc_ = read_crc_digits(digits);
   if (!end || walk.stored_crc_ == std::optional(0U)) {
     return std::unexpected(Error{"data.not_closed", "the file was not closed, or was cut: it has no end record", path,
-                                 "let its writer end, or save what is whole first: rodeo data recover " + path});
+                                 "let its writer end, or save the whole events first: rodeo data recover " + path});
   }
   if (!walk.stored_crc_ && !walk.header_.free_string(kFormatKey).empty())
     return walk.damaged("the CRC-32 over the whole file is missing in a file that Rodeo wrote");
@@ -60,10 +60,10 @@ Result<EventFileWalk> EventFileWalk::open(const std::string& path, bool check) {
 
 std::unexpected<Error> EventFileWalk::damaged(std::string what) const {
   return std::unexpected(
-      Error{"data.damaged", std::move(what), path_, "save what is whole first: rodeo data recover " + path_});
+      Error{"data.damaged", std::move(what), path_, "save the whole events first: rodeo data recover " + path_});
 }
 
-// With zeros where the digits of the CRC stand, which is in the header.
+// The digest has zeros in place of the CRC digits, which are in the header.
 void EventFileWalk::digest_up_to(std::uint64_t position) {
   if (!stored_crc_) return;
   std::span<const std::byte> bytes = mapped_->bytes().subspan(digested_, position - digested_);
@@ -78,7 +78,7 @@ void EventFileWalk::digest_up_to(std::uint64_t position) {
   digested_ = position;
 }
 
-// A walk through a large file stays small.
+// Keeps memory small during a walk through a large file.
 void EventFileWalk::release_up_to(std::uint64_t position) {
   if (position < released_ + kReleaseBytes) return;
   mapped_->release_up_to(position);
@@ -100,7 +100,7 @@ Result<std::optional<WalkedEvent>> EventFileWalk::next() {
     ended_ = true;
     if (reader_.position() != mapped_->bytes().size()) return damaged("bytes follow the end record");
     if (stored_crc_ && crc_ != *stored_crc_)
-      return damaged("the CRC-32 over the whole file does not hold: some byte of it is not what was written");
+      return damaged("the CRC-32 over the whole file is wrong: some byte differs from what was written");
     return std::nullopt;
   }
   const EventBlock& block = **next;

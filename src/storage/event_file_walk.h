@@ -1,4 +1,4 @@
-// One event file from its first event to its last, for whoever makes something new of its events: whole files only, judged as they are read.
+// Reads one event file from first to last event, for code that makes new files of them: complete files only, checked while reading.
 #pragma once
 
 #include <cstdint>
@@ -17,36 +17,36 @@
 
 namespace rodeo::storage {
 
-/// An event where it lies. It keeps its file mapped.
+/// An event in place. It keeps its file mapped.
 struct WalkedEvent {
   std::shared_ptr<const base::MappedFile> file;
   std::uint32_t number = 0;           ///< of its data block
   std::uint64_t offset = 0;           ///< of the event in the file
-  std::span<const std::byte> stored;  ///< as it lies there
+  std::span<const std::byte> stored;  ///< as stored
   bool compressed_block = false;      ///< `stored` is the whole event as a zlib stream
   formats::EventFields fields = {};   ///< from its header
-  bool whole = true;                  ///< it decodes and its checksums hold
-  std::string damage = {};            ///< else what is wrong with it
+  bool whole = true;                  ///< it decodes, and its checksums are right
+  std::string damage = {};            ///< otherwise: the fault
 
-  /// Its bytes: where they lie, or decompressed into `buffer`.
+  /// Its bytes: in place, or decompressed into `buffer`.
   std::span<const std::byte> bytes(std::vector<std::byte>& buffer) const;
 };
 
-/// Reads a closed event file once, from start to end. What the CRC-32 over the whole file says is known only then: who writes something new keeps
-/// it only after next() has come to the end without an error. One thread.
+/// Reads a closed event file once, from start to end. The CRC-32 over the whole file is known only at the end: keep newly written files
+/// only after next() has returned the end without an error. One thread.
 class EventFileWalk {
  public:
-  /// `check` events: that they are whole. Errors of MappedFile, data.empty and so on for what is no event file, data.header, data.not_closed.
+  /// `check`: check that events are whole. Errors of MappedFile, data.empty etc. for other files, data.header, data.not_closed.
   static Result<EventFileWalk> open(const std::string& path, bool check = true);
 
   const std::string& path() const { return path_; }
   const formats::DecodedFileHeader& header() const { return header_; }
   std::uint64_t bytes() const { return mapped_->bytes().size(); }
 
-  /// The next event; nothing at the end, if all of the file is what was written. Error data.damaged: it cannot be read on, or is not; file.shrunk.
+  /// The next event; nothing at the end, if the checks of the file are right. Error data.damaged: it cannot be read further, or its checks fail; file.shrunk.
   Result<std::optional<WalkedEvent>> next();
 
-  /// Bytes of records and events up to where next() stands.
+  /// Bytes of records and events that next() has read.
   std::uint64_t position() const { return reader_.position(); }
 
  private:

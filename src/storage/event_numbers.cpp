@@ -60,7 +60,7 @@ void EventNumbers::settle(bool believed) {
   unnamed_ += believed ? jump.unnamed : jump.unnamed + 1;
 }
 
-// The events between the last one and `next` are those without number, and those that are missing.
+// The events between the last one and `next` are either without number or missing.
 void EventNumbers::add_gap(std::uint64_t next, std::uint64_t offset) {
   const std::uint64_t first = *last_ + 1;
   const std::uint64_t count = next - first - unnamed_;

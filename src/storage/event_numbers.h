@@ -1,4 +1,4 @@
-// Which events of a file are not there: from the numbers of those that are, and from the end record.
+// Finds the missing events of a file, from the numbers of the present events and the end record.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,29 @@
 
 namespace rodeo::storage {
 
-/// Told of the events of one file in order. A number may be damaged as well: one that is too high is believed if those behind it go on from there, or
-/// the end record does, or something before it could not be read. The first that is named is not believed if those behind it are lower.
+/// Receives the events of one file in order. Numbers may be damaged, too: a number that is too high counts if later numbers or the end record continue
+/// it, or if bytes before it were unreadable. The first number does not count if later numbers are lower.
 class EventNumbers {
  public:
-  /// Gaps are added to `findings`, each at the place of the event behind it.
+  /// Adds gaps to `findings`, each at the offset of the next event.
   explicit EventNumbers(formats::Findings& findings) : findings_(findings) {}
 
-  /// The first event has this number; without that, it is the first that is named.
+  /// Sets the number of the first event; otherwise the first number found is used.
   void begin_at(std::uint32_t number) {
     begin_near(number);
     confirmed_ = true;
   }
 
-  /// A whole event; nothing if there is no separator in front of it. `damage`: something before it could not be read.
+  /// Reports a whole event; `number`: empty if it has no separator. `damage`: bytes before it were unreadable.
   void found(std::optional<std::uint32_t> number, std::uint64_t offset, bool damage);
 
-  /// A separator whose event is not whole.
+  /// Reports a separator whose event is damaged.
   void damaged(std::uint32_t number);
 
-  /// No event follows. `unread` are the bytes between the last one and `offset`, where the end record is or the file ends.
+  /// Ends the file. `unread`: bytes between the last event and `offset`, the place of the end record or the end of the file.
   void finish(const std::optional<formats::FileEnd>& end, std::uint64_t offset, std::uint64_t unread);
 
-  /// Events that are not there.
+  /// Number of missing events.
   std::uint64_t missing() const { return missing_; }
 
  private:
@@ -39,7 +39,7 @@ class EventNumbers {
     std::uint64_t to = 0;
     std::uint64_t offset = 0;
     bool damage = false;
-    std::uint64_t unnamed = 0;  // events without number behind it
+    std::uint64_t unnamed = 0;  // events without number after it
   };
 
   void begin_near(std::uint32_t number) { last_ = first_ = std::uint64_t{number} - 1; }
@@ -48,12 +48,12 @@ class EventNumbers {
   void add_gap(std::uint64_t next, std::uint64_t offset);
 
   formats::Findings& findings_;
-  std::optional<std::uint64_t> last_;  // number of the last event that has one
+  std::optional<std::uint64_t> last_;  // number of the last event with a number
   std::uint64_t first_ = 0;            // number before the first event
-  bool confirmed_ = false;             // it is known, or a second number goes on from the first
-  std::uint64_t unnamed_ = 0;          // events since the last that has a number
-  std::uint64_t damaged_ = 0;          // number of a separator since then
-  std::optional<Jump> jump_;           // to a number that is not believed yet
+  bool confirmed_ = false;             // it was set, or a second number continued the first
+  std::uint64_t unnamed_ = 0;          // events without number after the last one with a number
+  std::uint64_t damaged_ = 0;          // number of a damaged separator after it
+  std::optional<Jump> jump_;           // a number that does not count yet
   std::uint64_t missing_ = 0;
 };
 

@@ -12,7 +12,7 @@ Decoded<EventPlaces> EventPlaces::open(std::span<const std::byte> file) {
   return EventPlaces(file, RODEO_TRY(EventFileReader::open(file)));
 }
 
-// The next block; false at the end, whatever that is.
+// Finds the next block; false at any kind of end.
 bool EventPlaces::step() {
   const Decoded<std::optional<EventBlock>> next = reader_.next();
   if (!next || !*next) {
@@ -70,7 +70,7 @@ bool EventPlaces::load(const std::string& path) {
   if (!file) return false;
   auto places = decode_event_index(index->bytes(), *file);
   if (!places || !index->check()) return false;
-  // An index is made of closed files alone: the end record stands behind the last event.
+  // Only closed files have an index: the end record follows the last event.
   const std::uint64_t behind =
       places->empty() ? file->records_bytes : places->back().offset() + kSeparatorBytes + places->back().bytes;
   const auto end = decode_file_end(file_.subspan(behind));

@@ -1,4 +1,4 @@
-// Where the events of a file lie: found by walking it once, as far as is asked for, and kept in an index beside it for the next time.
+// The offsets of the events in a file: found by reading it once, as far as needed, and stored in an index beside the file.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@
 
 namespace rodeo::storage {
 
-/// The places of one file in memory, which must outlive it. Survives any bytes. One thread.
+/// The places of one file in memory, which must outlive it. Accepts any bytes. One thread.
 class EventPlaces {
  public:
   static formats::Decoded<EventPlaces> open(std::span<const std::byte> file);
 
   const formats::DecodedFileHeader& header() const { return reader_.header(); }
 
-  /// Whether there is an event `i`; the file is walked so far.
+  /// True if event `i` exists; reads the file up to it.
   bool has(std::size_t i);
-  /// All of them: walks to the end.
+  /// The number of events: reads to the end.
   std::size_t count();
-  /// Of those found so far, for which has() was true.
+  /// A place found so far, for which has() was true.
   const formats::EventPlace& operator[](std::size_t i) const { return places_[i]; }
   std::span<const formats::EventPlace> found() const { return places_; }
 
-  /// The data block; see EventFileReader::event().
+  /// The event of a data block; see EventFileReader::event().
   std::span<const std::byte> event(std::size_t i, std::vector<std::byte>& buffer) const;
 
-  /// Once has() was false: the end record, or why there is none.
+  /// Once has() was false: the end record, or empty if there is none.
   const std::optional<formats::FileEnd>& end() const { return end_; }
   const std::optional<formats::DecodeError>& damage() const { return damage_; }
 
-  /// The same file, which has grown: goes on where the last whole event ended.
+  /// Continues with the same file after it has grown, behind the last whole event.
   void go_on(std::span<const std::byte> file);
 
-  /// Takes the places from the index of `path`, if that is there, whole, and of this very file.
+  /// Takes the places from the index of `path`, if it exists, is whole, and belongs to this file.
   bool load(const std::string& path);
-  /// Keeps them for load(), if the file was closed. False if it was not, or the directory takes no file: nothing is lost then but time.
+  /// Stores them for load(), if the file was closed. False if it was not, or the index cannot be written: then the file is read again next time.
   bool keep(const std::string& path);
 
  private:

@@ -40,7 +40,7 @@ Result<Side> open(const std::string& path) {
   return Side{path, std::move(mapped), std::move(*reader), {}};
 }
 
-// The source id of its first ROB, by which several events of one L1 id are told apart.
+// The source id of the first ROB: it distinguishes events with the same L1 id.
 std::uint32_t first_rob(std::span<const std::byte> bytes) {
   const auto event = decode_full_event(bytes);
   if (!event) return 0;

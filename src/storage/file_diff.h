@@ -1,4 +1,4 @@
-// What two event files do not have in common: records, which events, and where in them.
+// The differences of two event files: in their records, in the list of events, and inside events.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ namespace rodeo::storage {
 
 /// One difference of two files.
 struct FileDifference {
-  std::optional<L1Id> l1id;  ///< none: of the records of the file, or of an event that has no readable id
+  std::optional<L1Id> l1id;  ///< none: a difference of the records, or of an event without readable id
   formats::EventDifference what;
-  /// Of the event in each file: its number, and where it begins; nothing where there is none.
+  /// Number and offset of the event in each file; empty if the file lacks the event.
   std::optional<std::uint32_t> left_number = {};
   std::optional<std::uint32_t> right_number = {};
   std::uint64_t left_offset = 0;
@@ -28,7 +28,7 @@ struct FileDifference {
 struct DiffReport {
   std::uint64_t left_events = 0;
   std::uint64_t right_events = 0;
-  std::uint64_t same_events = 0;  ///< pairs
+  std::uint64_t same_events = 0;  ///< pairs without difference
   std::uint64_t different_events = 0;
   std::uint64_t only_left = 0;
   std::uint64_t only_right = 0;
@@ -42,9 +42,9 @@ struct FileDiffSettings {
   formats::DiffOptions events = {};
 };
 
-/// Pairs events by L1 id (several of one id by their first ROB) and compares each pair; the files are read side by side, whatever is wrong with
-/// them: where one cannot be read on is a difference. What tells every file from every other (GUID, dates, checksums, name) is none. Errors: of
-/// MappedFile, of no_event_file(), data.header, data.order.
+/// Pairs events by L1 id (equal ids by their first ROB) and compares each pair. Reads both files in parallel, and also damaged files:
+/// an unreadable rest is a difference. GUID, dates, checksums and name differ in every file and do not count. Errors of
+/// MappedFile and no_event_file(), data.header, data.order.
 Result<DiffReport> diff_files(const std::string& left, const std::string& right, const FileDiffSettings& settings,
                               const Progress& progress, const std::function<void(const FileDifference&)>& found);
 

@@ -16,7 +16,7 @@ using namespace formats;
 namespace {
 
 constexpr std::size_t kNamed = 20;
-constexpr std::size_t kMostStreams = 64;  // each has buffers
+constexpr std::size_t kMostStreams = 64;  // each has its own buffers
 
 FilterCounter counter_of(FilterVerdict verdict) {
   switch (verdict) {
@@ -28,7 +28,7 @@ FilterCounter counter_of(FilterVerdict verdict) {
   }
 }
 
-// The new files: one sequence, or one of each stream.
+// The new files: one sequence, or one for each stream.
 class Outputs {
  public:
   Outputs(const FilterSettings& settings, EventFileSettings like) : settings_(settings), like_(std::move(like)) {}
@@ -39,12 +39,12 @@ class Outputs {
     return {};
   }
 
-  // Returns how many times it was written.
+  // Returns the number of copies written.
   Result<std::size_t> append(const FullEventView& event, std::span<const std::byte> bytes) {
     std::vector<std::string> streams{std::string()};
     if (settings_.by_stream) {
       streams = streams_of(event);
-      // Those that are wanted, if some are.
+      // Only the wanted streams, if the filter names some.
       if (!settings_.filter.streams.empty())
         std::erase_if(streams, [&](const std::string& stream) { return !settings_.filter.streams.contains(stream); });
       if (streams.empty()) streams.emplace_back("no_stream");
@@ -56,7 +56,7 @@ class Outputs {
     return streams.size();
   }
 
-  // All streams, or none.
+  // Keeps the files of all streams, or of none.
   Result<std::vector<FragmentConsumer::File>> keep() {
     for (auto& [stream, files] : files_) RODEO_TRY(files.close());
     std::vector<FragmentConsumer::File> all;
@@ -71,13 +71,13 @@ class Outputs {
   Result<DerivedFiles*> of_stream(const std::string& stream) {
     if (const auto known = files_.find(stream); known != files_.end()) return &known->second;
     if (files_.size() == kMostStreams) {
-      return std::unexpected(Error{"data.streams", fmt::format("the events are of more than {} streams", kMostStreams),
+      return std::unexpected(Error{"data.streams", fmt::format("the events belong to more than {} streams", kMostStreams),
                                    settings_.output.directory.string(), "choose some with --stream"});
     }
     DerivedTarget target = settings_.output;
     EventFileSettings like = like_;
     if (!stream.empty()) {
-      // A name in an event is anybody's: it must not lead elsewhere.
+      // A name in an event is untrusted: it must not lead to another directory.
       std::string name = stream;
       for (char& c : name) {
         if (c == '/' || c == '\0') c = '_';
@@ -107,7 +107,7 @@ Result<FilterReport> filter_files(const FilterSettings& settings, const Progress
     origins.push_back(FileOrigin::of(path, file.header(), file.bytes()));
     records.add(file.header());
   }
-  RODEO_TRY(by_writer(std::move(origins)));  // one run, no file twice
+  RODEO_TRY(by_writer(std::move(origins)));  // checks: one run, no file twice
   EventFileSettings like = records.settings();
   like.max_bytes = settings.max_bytes;
   like.max_blocks = settings.max_events;
@@ -128,7 +128,7 @@ Result<FilterReport> filter_files(const FilterSettings& settings, const Progress
       tell(progress, file.position() - before);
       if (!event) break;
       count(FilterCounter::events_in);
-      // The function is asked about every event, so that it and this loop stay together.
+      // The function must see every event, so that it and this loop stay in step.
       const Wanted wanted = settings.wants ? RODEO_TRY(settings.wants(*event)) : Wanted::yes;
       if (!event->whole) {
         count(FilterCounter::damaged_events);
@@ -145,8 +145,8 @@ Result<FilterReport> filter_files(const FilterSettings& settings, const Progress
       count(verdict);
       if (verdict == FilterCounter::kept) count(FilterCounter::events_out, RODEO_TRY(outputs.append(view, bytes)));
       if (stop()) {
-        return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again",
-                                     settings.output.directory.string(), "the files that were read are as they were"});
+        return std::unexpected(Error{"data.interrupted", "interrupted: the new files were removed",
+                                     settings.output.directory.string(), "the files that were read are unchanged"});
       }
     }
   }

@@ -1,4 +1,4 @@
-// Some events of event files in new ones: chosen by conditions, and split by stream, number or size.
+// Writes some events of event files to new files: selected by conditions, and split by stream, number or size.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace rodeo::storage {
 
-/// Every event that is read is `kept`, or in the counter of the first condition that it does not meet.
+/// Every event read is `kept`, or counted for the first condition that it does not meet.
 enum class FilterCounter : std::uint8_t {
   events_in,
   kept,
@@ -40,25 +40,25 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FilterCo
     {"other_stream", "events", "Events of other streams. Not in."},
     {"other_trigger_type", "events", "Events of another trigger type. Not in."},
     {"other_l1id", "events", "Events whose L1 id is outside the range. Not in."},
-    {"refused", "events", "Events that the Python function did not want. Not in."},
-    {"timed_out", "events", "Events at which the Python function took longer than it may (--hang). Not in."},
+    {"refused", "events", "Events that the Python function rejected. Not in."},
+    {"timed_out", "events", "Events for which the Python function exceeded the time limit (--hang). Not in."},
     {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
     {"events_out", "events",
-     "Events that were written; those of several streams are in the files of each, if files are split by stream."},
+     "Events written, counted once for each stream if files are split by stream."},
 }};
 
-/// What a function of the user's says of an event.
+/// The answer of the user's function for an event.
 enum class Wanted : std::uint8_t { no, yes, timed_out };
 
 struct FilterSettings {
   std::vector<std::string> files;  ///< in this order
   formats::EventFilter filter = {};
   DerivedTarget output = {};
-  bool by_stream = false;  ///< files of their own for each stream: <name>.<stream>._0001.data
+  bool by_stream = false;  ///< separate files for each stream: <name>.<stream>._0001.data
   std::uint64_t max_bytes = 0;
   std::uint32_t max_events = 0;
-  std::string says = {};  ///< what the new files say of the conditions
-  /// Asked about each event that is read, in order, also about one that is damaged: what else it must be. May be empty.
+  std::string says = {};  ///< the conditions, as text for the new files
+  /// A further condition, called for each event read, in order, also for damaged ones. May be empty.
   std::function<Result<Wanted>(const WalkedEvent&)> wants = {};
 };
 
@@ -70,7 +70,7 @@ struct FilterReport {
   std::uint64_t count(FilterCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }
 };
 
-/// Files of one run, read once from start to end; memory does not grow with them. Whatever fails, no new file is left. Errors: of
+/// Reads files of one run once, from start to end; memory use does not depend on their size. After any failure no new file is left. Errors of
 /// by_writer(), EventFileWalk, DerivedFiles and `wants`; data.interrupted, data.streams (too many to split by).
 Result<FilterReport> filter_files(const FilterSettings& settings, const Progress& progress,
                                   const std::function<bool()>& stop);

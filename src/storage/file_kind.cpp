@@ -33,7 +33,7 @@ bool starts_like_a_block(std::uint32_t word) {
   return family == 0xabcd || family == 0xabce || (family & 0xc0ff) == 0xc0ce;
 }
 
-// The first bytes of a start record; at least two of them, for one may be anything.
+// True if at least two of the first bytes of a start record match: one alone may be chance.
 bool starts_like_an_event_file(std::span<const std::byte> file) {
   std::array<std::byte, kWordBytes> marker;
   store_word(marker.data(), kFileStartMarker);
@@ -41,7 +41,7 @@ bool starts_like_an_event_file(std::span<const std::byte> file) {
   return there >= 2 && std::equal(marker.begin(), marker.begin() + static_cast<std::ptrdiff_t>(there), file.begin());
 }
 
-// The file ends within the first header, or within the second one.
+// True if the file ends within the first header, or within the second one.
 bool is_cut_in_its_first_headers(std::span<const std::byte> file) {
   if (file.size() >= kRdhBytes) {
     const Rdh page = Rdh::read(file.data());
@@ -51,7 +51,7 @@ bool is_cut_in_its_first_headers(std::span<const std::byte> file) {
          file[1] == std::byte{kRdhBytes};
 }
 
-// A separator or an event that is whole by its own words, anywhere in the file.
+// True if there is a separator, or an event that is whole by its own sizes, anywhere in the file.
 bool holds_an_event(std::span<const std::byte> file) {
   std::array<std::byte, kWordBytes> marker;
   store_word(marker.data(), kFullEventMarker);
@@ -80,7 +80,7 @@ bool holds_pages(std::span<const std::byte> file) {
   return pages >= 3;
 }
 
-// The major version of the first events, if all of them have one that is older or newer than those we read.
+// The major version of the first events, if all of them have one that is older or newer than those that Rodeo reads.
 std::optional<std::uint32_t> other_event_version(std::span<const std::byte> file, std::size_t at) {
   std::optional<std::uint32_t> version;
   for (int i = 0; i < 3; ++i) {
@@ -97,7 +97,7 @@ std::optional<std::uint32_t> other_event_version(std::span<const std::byte> file
   return version;
 }
 
-// An event file that we do not read, and why.
+// An event file that Rodeo does not read, and the reason.
 std::optional<OtherFile> other_event_file(std::span<const std::byte> file) {
   const auto probe = file.first(std::min(file.size(), kProbeBytes));
   if (file.size() < 12 || text_of(probe).find(kRodeoPrefix) != std::string_view::npos) return std::nullopt;
@@ -121,7 +121,7 @@ std::optional<OtherFile> other_event_file(std::span<const std::byte> file) {
   return std::nullopt;
 }
 
-// RDH pages of another version: two headers, one behind the other.
+// RDH pages of another version: two headers in a row.
 std::optional<OtherFile> other_pages(std::span<const std::byte> file) {
   if (file.size() < kRdhBytes) return std::nullopt;
   const Rdh first = Rdh::read(file.data());
@@ -157,7 +157,7 @@ constexpr Magic kMagics[] = {
     {0, "SQLite format 3\0"sv, "an SQLite database", "sqlite3; `rodeo runs` if it is a run database"},
     {0, "PAR1"sv, "a Parquet file", "pyarrow, pandas"},
     {0, "\x93NUMPY"sv, "a NumPy array", "numpy.load"},
-    {0, "\x7f\x45LF"sv, "a program or library (ELF)", "nothing here: it holds no data"},
+    {0, "\x7f\x45LF"sv, "a program or library (ELF)", "no program of Rodeo: it contains no data"},
     {0, "\xd4\xc3\xb2\xa1"sv, "captured network packets (pcap)", "wireshark, tcpdump"},
     {0, "\x0a\x0d\x0d\x0a"sv, "captured network packets (pcapng)", "wireshark, tcpdump"},
     {0, "\x00\x80\x4d\x49"sv, "a MIDAS file", "MIDAS (mdump), midas.file_reader in Python"},
@@ -214,8 +214,8 @@ Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::s
       return {"data.empty", "the file is empty", path, "its writer was stopped before the first byte reached the disk"};
     case FileKind::zeros:
       return {
-          "data.zeros", "the file starts with nothing but zeros", path,
-          "space was reserved but not written, or the disk lost it; `rodeo data recover` saves what whole events there are"};
+          "data.zeros", "the file starts with zeros only", path,
+          "space was reserved but not written, or the disk lost it; `rodeo data recover` saves its whole events"};
     default: {
       const OtherFile other = describe_other(file);
       return {kind == FileKind::other_version ? "data.other_version" : "data.unknown_kind", "is not ours: " + other.what,
@@ -226,7 +226,7 @@ Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::s
 
 Error no_event_file(FileKind kind, std::span<const std::byte> file, const std::string& path) {
   if (kind != FileKind::block_recording && kind != FileKind::superpage_dump) return no_data_error(kind, file, path);
-  return {"data.recording", "is what a card wrote, not an event file: it holds no events", path,
+  return {"data.recording", "is a recording or dump of a card, not an event file", path,
           "`rodeo data info` says what it is"};
 }
 

@@ -1,4 +1,4 @@
-// What a data file is, by its bytes: an event file, a recording, a dump, or something that is not ours or of another version, and what reads that.
+// Recognizes a data file by its bytes: an event file, a recording, a dump, or a file of other origin or version, with a program that reads it.
 #pragma once
 
 #include <cstddef>
@@ -11,32 +11,32 @@
 namespace rodeo::storage {
 
 enum class FileKind : std::uint8_t {
-  event_file,       ///< starts with a start record, or holds whole events behind a start that is damaged
+  event_file,       ///< starts with a start record, or contains whole events after a damaged start
   block_recording,  ///< starts like a FELIX block
-  superpage_dump,   ///< starts like superpages of a CRU or C-RORC, or holds pages behind a start that is damaged
+  superpage_dump,   ///< starts like superpages of a CRU or C-RORC, or contains pages after a damaged start
   empty,
-  zeros,          ///< nothing but zeros at the start
-  other_version,  ///< a format that we read, of a version that we do not
-  foreign,        ///< nothing that we know
+  zeros,          ///< only zeros at the start
+  other_version,  ///< a known format in a version that Rodeo does not read
+  foreign,        ///< an unknown format
 };
 
-/// Of any bytes. One that starts like nothing we know is searched for whole events and pages.
+/// `file` may be any bytes. A file with an unknown start is searched for whole events and pages.
 FileKind file_kind(std::span<const std::byte> file);
 
-/// Whether it is one of the three that Rodeo reads.
+/// True for the three kinds that Rodeo reads.
 constexpr bool is_ours(FileKind kind) { return kind <= FileKind::superpage_dump; }
 
-/// What a foreign file, or one of another version, is: "gzip data"; and what reads it: "gunzip, then try again".
+/// Describes a file of other origin or version: "gzip data", and how to read it: "gunzip, then try again".
 struct OtherFile {
   std::string what;
   std::string reader;
 };
 OtherFile describe_other(std::span<const std::byte> file);
 
-/// Why a file holds no data that Rodeo reads: data.empty, data.zeros, data.other_version, data.unknown_kind. For a kind that is not ours.
+/// The reason why Rodeo cannot read a file: data.empty, data.zeros, data.other_version, data.unknown_kind. Only for kinds that are not ours.
 Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::string& path);
 
-/// The same of what is no event file; recordings and dumps are none: data.recording.
+/// The same for a file that must be an event file; for recordings and dumps, data.recording.
 Error no_event_file(FileKind kind, std::span<const std::byte> file, const std::string& path);
 
 }  // namespace rodeo::storage

@@ -22,12 +22,12 @@ namespace {
 
 constexpr std::size_t kNamed = 20;
 
-// The events of one writer: its files, one after the other.
+// The events of one writer: its files in order.
 class Writer {
  public:
   explicit Writer(const WriterFiles& files) : files_(files) {}
 
-  /// The next event; nothing behind the last.
+  /// The next event; nothing after the last.
   Result<std::optional<WalkedEvent>> next(const Progress& progress) {
     while (true) {
       if (!walk_) {
@@ -71,8 +71,8 @@ class Merging {
       if (together.empty()) break;
       RODEO_TRY(put(together));
       if (stop()) {
-        return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again",
-                                     settings_.output.directory.string(), "the files that were read are as they were"});
+        return std::unexpected(Error{"data.interrupted", "interrupted: the new files were removed",
+                                     settings_.output.directory.string(), "the files that were read are unchanged"});
       }
     }
     report_.most_held = plan_.most_held();
@@ -148,7 +148,7 @@ class Merging {
                        id));
     }
     for (const SourceId rob : merged.contradicting_robs)
-      name(fmt::format("{}: ROB {:#010x} is there with different bytes: the first was kept", id, rob.value));
+      name(fmt::format("{}: ROB {:#010x} occurs with different bytes: the first was kept", id, rob.value));
     if (merged.bcid_differs || merged.trigger_type_differs)
       name(fmt::format("{}: the fragments do not agree on the {}", id, merged.bcid_differs ? "BCID" : "trigger type"));
   }

@@ -1,4 +1,4 @@
-// One run's events out of the files of several writers: fragments of one event that lie in different files become one full event.
+// Merges one run's events from the files of several writers: fragments of an event from different files become one full event.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace rodeo::storage {
 
-/// Every event that is read ends in one event that is written, or in one of the counters marked "not in".
+/// Every event read goes into one event written, or into one of the counters marked "Not in".
 enum class MergeCounter : std::uint8_t {
   events_in,
   events_out,
@@ -39,15 +39,15 @@ enum class MergeCounter : std::uint8_t {
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(MergeCounter::count)> kMergeCounters = {{
     {"events_in", "events", "Events that were read."},
     {"events_out", "events", "Events that were written."},
-    {"merged_in", "events", "Events that were read and are, whole or in part, in one that was written."},
+    {"merged_in", "events", "Events read that are, whole or in part, in an event written."},
     {"duplicate_events", "events",
-     "Events that brought nothing: each of their ROBs was there already, byte for byte. Not in."},
-    {"contradicting_events", "events", "Events whose ROBs were all there already, some with other bytes. Not in."},
+     "Events without new data: each of their ROBs existed already, byte for byte. Not in."},
+    {"contradicting_events", "events", "Events whose ROBs all existed already, some with other bytes. Not in."},
     {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
     {"complete_events", "events", "Events written that have every ROB."},
     {"incomplete_events", "events", "Events written that lack some ROB: flagged, with the ROBs that are missing."},
-    {"duplicate_robs", "fragments", "Fragments that were there already, byte for byte."},
-    {"contradicting_robs", "fragments", "Fragments of a ROB and event that had another one already: the first was kept."},
+    {"duplicate_robs", "fragments", "Fragments that existed already, byte for byte."},
+    {"contradicting_robs", "fragments", "Further, different fragments of a ROB in one event: the first was kept."},
     {"missing_robs", "fragments", "Fragments that partial events lack."},
     {"bcid_differs", "events", "Events written whose fragments do not agree on the BCID: flagged."},
     {"trigger_type_differs", "events", "Events written whose fragments do not agree on the trigger type: flagged."},
@@ -65,9 +65,9 @@ struct MergeReport {
   std::vector<WriterFiles> writers;
   std::array<std::uint64_t, static_cast<std::size_t>(MergeCounter::count)> counts = {};
   std::uint64_t named_total = 0;
-  std::vector<std::string> named;  ///< the first events that did not go in as they should, and why
-  std::size_t most_held = 0;       ///< events that were held at once
-  bool by_global_id = false;       ///< false: some file does not say that its global ids never repeat; by L1 id and order
+  std::vector<std::string> named;  ///< the first events that could not go in unchanged, with the reason
+  std::size_t most_held = 0;       ///< highest number of events held at a time
+  bool by_global_id = false;       ///< false: by L1 id and order: some file does not promise unique global ids
   std::vector<FragmentConsumer::File> files;
 
   std::uint64_t count(MergeCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }
@@ -78,9 +78,9 @@ struct MergeReport {
   }
 };
 
-/// Reads the records of all files, then all events once, in order. Memory does not grow with the files: at most `window` events of each writer are
-/// held, where they lie in the mapped files. `begin` is told the bytes that will be read; `stop` is asked now and then. Whatever fails, no new file
-/// is left. Errors: of by_writer() and EventFileWalk, of DerivedFiles; data.order (an event is further behind than the window),
+/// Reads the records of all files, then all events once, in order. Memory use does not depend on file size: at most `window` events of each writer are
+/// held, in place in the mapped files. `begin` gets the number of bytes to read; `stop` is called now and then. After any failure, no new file
+/// is left. Errors of by_writer(), EventFileWalk and DerivedFiles; data.order (an event is further behind than the window),
 /// data.interrupted.
 Result<MergeReport> merge_files(const MergeSettings& settings, const std::function<void(std::uint64_t)>& begin,
                                 const Progress& progress, const std::function<bool()>& stop);

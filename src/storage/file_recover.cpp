@@ -26,7 +26,7 @@ using namespace formats;
 
 namespace {
 
-// Offset of a marker's bytes at or after `from`; the file's size if there is none.
+// Offset of the next marker at or after `from`; the file's size if there is none.
 std::size_t find_marker(std::span<const std::byte> file, std::size_t from, std::uint32_t marker) {
   std::array<std::byte, kWordBytes> pattern;
   store_word(pattern.data(), marker);
@@ -34,7 +34,7 @@ std::size_t find_marker(std::span<const std::byte> file, std::size_t from, std::
   return at == nullptr ? file.size() : static_cast<std::size_t>(static_cast<const std::byte*>(at) - file.data());
 }
 
-// The next place that could be a separator, an event or the end record; markers already found ahead are kept.
+// Finds the next place that may be a separator, an event or the end record; keeps markers found ahead.
 class MarkerSearch {
  public:
   explicit MarkerSearch(std::span<const std::byte> file) : file_(file) {}
@@ -85,8 +85,8 @@ class Scanner {
       }
       tell(progress_, at - before);
       if (stop_ && stop_())
-        return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again", "",
-                                     "the file that was read is as it was"});
+        return std::unexpected(Error{"data.interrupted", "interrupted: the new files were removed", "",
+                                     "the file that was read is unchanged"});
     }
     totals_.closed = end.has_value();
     if (!end) end_at = at;
@@ -105,12 +105,12 @@ class Scanner {
     }
     totals_.header = std::move(*header);
     compressed_ = totals_.header->compressed_blocks();
-    // Those of others may begin with any number.
+    // Files of other writers may begin with any number.
     if (totals_.header->file_number == 1 && !totals_.header->free_string(kFormatKey).empty()) numbers_.begin_at(1);
     return known_up_to_ = totals_.header->size_bytes;
   }
 
-  // Takes the block or bare event at `at`, if it is whole; `next` is what follows it, or 0.
+  // Takes the block or bare event at `at`, if it is whole; `next`: the offset behind it, or 0.
   Result<void> take(std::size_t at, std::size_t& next) {
     const std::span<const std::byte> rest = file_.subspan(at);
     const Decoded<Separator> separator = decode_separator(rest);
@@ -134,7 +134,7 @@ class Scanner {
     if (!event || !is_whole(event->words.bytes(), "event without a separator", at)) return {};
     next = at + event->words.bytes().size();
     numbers_.found({}, at, at > known_up_to_);
-    // Its number is not known: if it is the next one, its check may prove it; if not, nothing is said.
+    // Its number is unknown. If the next number is right, its check proves the header; otherwise nothing is known.
     const HeaderProof proof = proof_of(event->words.bytes(), at, ++last_number_);
     return keep(event->words.bytes(), at, proof == HeaderProof::holds ? proof : HeaderProof::none);
   }
@@ -161,7 +161,7 @@ class Scanner {
     return found_({.offset = offset, .stored = stored, .run_number = run_number_, .header = proof, .part = part_});
   }
 
-  // An event that is tried as a data block and once more without its separator is reported once.
+  // An event that is tried as a data block and again without its separator is reported once.
   void report(std::size_t offset, const std::string& what) {
     if (offset < reported_up_to_) return;
     totals_.findings.add(offset, what);
@@ -172,7 +172,7 @@ class Scanner {
     return bytes.size() >= kWordBytes && load_word(bytes.data()) == marker;
   }
 
-  // Where to go on behind an end record: one that is not the last of the file is damage, or another file was put behind this one.
+  // The place to continue after an end record. If the record is not at the end of the file, there is damage, or another file was appended.
   std::size_t behind_end(std::size_t at) {
     ++part_;
     const std::size_t behind = at + kFileEndBytes;
@@ -181,7 +181,7 @@ class Scanner {
     return skip_to(behind, search_.next(behind));
   }
 
-  // Damage between two whole events counts once, however often the search stops inside it.
+  // Damage between two whole events counts once, even if the search stops inside it several times.
   std::size_t skip_to(std::size_t from, std::size_t to) {
     if (from != damaged_up_to_ || totals_.damaged_places == 0) ++totals_.damaged_places;
     totals_.skipped_bytes += to - from;
@@ -203,26 +203,26 @@ class Scanner {
   std::size_t damaged_up_to_ = 0;
   std::size_t reported_up_to_ = 0;
   std::uint32_t run_number_ = 0;
-  std::uint32_t last_number_ = 0;  // of a data block
+  std::uint32_t last_number_ = 0;  // of the last data block
   std::uint64_t part_ = 0;         // end records so far
   bool compressed_ = false;
 };
 
 using namespace event_word;
 
-// Finds words in the headers of Rodeo's events that cannot be as they were written, and what they must have been.
+// Finds words in headers of Rodeo's events that must be damaged, and their original values.
 class HeaderDoubts {
  public:
   struct Doubt {
-    std::uint64_t event;  // number of the event among those that are saved, from 0
+    std::uint64_t event;  // index among the saved events, from 0
     Replacement right;
   };
 
-  // `damaged`: it is known that there is damage. Otherwise times and ids may be out of order because events were.
-  // `recovered`: marks of events are from an earlier recovery. `whole`: events of a farm, which have stream tags of their own.
+  // `damaged`: there is known damage. Otherwise times and ids may be out of order because the events were.
+  // `recovered`: events may be marked by an earlier recovery. `whole`: whole events of a farm, each with its own stream tags.
   HeaderDoubts(bool damaged, bool recovered, bool whole) : damaged_(damaged), recovered_(recovered), whole_(whole) {}
 
-  // Of a file that does not compress whole events.
+  // For files that do not compress whole events.
   void add(std::uint64_t event, const FoundEvent& found) {
     const Decoded<FullEventView> view = decode_full_event(found.stored);
     if (found.part != std::exchange(part_, found.part)) begin_anew();
@@ -235,7 +235,7 @@ class HeaderDoubts {
     compare(seen_[1], seen_[0], seen_[2]);
   }
 
-  // No event follows.
+  // Ends the list of events.
   void finish() {
     begin_anew();
     std::ranges::sort(doubts_, {}, [](const Doubt& doubt) { return doubt.right.offset; });
@@ -252,14 +252,14 @@ class HeaderDoubts {
     std::vector<std::uint32_t> header;
   };
 
-  // What comes now has nothing in common with what was before.
+  // The next events are unrelated to those before.
   void begin_anew() {
     if (seen_.size() == 3) compare(seen_[2], seen_[0], seen_[1]);
     seen_.clear();
     judged_first_ = false;
   }
 
-  // What is the same in the events around it must be the same in an event, but for what belongs to each event alone.
+  // Header words that agree in two neighbouring events must agree in this event, too, except for those that belong to each event alone.
   void compare(const Seen& event, const Seen& one, const Seen& other) {
     if (event.header.size() != one.header.size() || event.header.size() != other.header.size()) return;
     for (std::size_t word = kVersion; word < event.header.size(); ++word) {
@@ -301,7 +301,7 @@ class HeaderDoubts {
   std::vector<std::byte> buffer_;
 };
 
-// A copy of the event that says that its header is not proven.
+// A copy of the event with the mark that its header is not proven.
 std::vector<std::byte> marked_event(std::span<const std::byte> event) {
   std::vector<std::byte> copy(event.begin(), event.end());
   if (load_word(copy.data() + kStatusWords * kWordBytes) == 0) {
@@ -342,10 +342,10 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   const Decoded<DecodedFileHeader> header = decode_file_header(file);
   const bool ours = header && header->free_string(kFormatKey) == "1";
   const FileCrc crc = header ? check_file_crc(file, *header) : FileCrc::foreign;
-  // The first pass counts and judges, because the new file's header says what was saved.
+  // The first pass counts and checks, because the new file's header contains the result.
   std::uint32_t run_number = 0;
   std::uint64_t events = 0;
-  std::vector<std::uint64_t> sums;  // of events, to find those that are there twice
+  std::vector<std::uint64_t> sums;  // by event, to find duplicates
   std::vector<bool> proven;
   std::set<std::uint64_t> marked;
   Findings wrong_headers;
@@ -360,7 +360,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
         proven.push_back(event.header == HeaderProof::holds);
         if (event.header == HeaderProof::wrong) {
           marked.insert(events);
-          wrong_headers.add(event.offset, "event header: it is not what was written, as its check says");
+          wrong_headers.add(event.offset, "event header: its check shows that it was changed after writing");
         }
         ++events;
         return {};
@@ -375,7 +375,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   result.repeated = static_cast<std::uint64_t>(once.size());
   if (result.repeated > 0) {
     result.scan.findings.add(
-        0, fmt::format("{} events are there more than once, byte for byte: a file was joined with itself, or with "
+        0, fmt::format("{} events occur more than once, byte for byte: a file was joined with itself, or with "
                        "others that have the same events; all of them are kept",
                        result.repeated));
   }
@@ -387,7 +387,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
     if (proven[doubt.event]) continue;
     marked.insert(doubt.event);
     right.push_back(doubt.right);
-    result.scan.findings.add(doubt.right.offset, fmt::format("event header: the word is {:#x}, what is around it says {:#x}",
+    result.scan.findings.add(doubt.right.offset, fmt::format("event header: the word is {:#x}, its context says {:#x}",
                                                              load_word(file.data() + doubt.right.offset), doubt.right.word));
   }
   result.headers_proven =
@@ -404,7 +404,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   if (mark_all && result.marked > 0) {
     result.scan.findings.add(
         0,
-        "the CRC-32 over the whole file says that there is damage, and nothing says where: it may be in the "
+        "the CRC-32 over the whole file shows damage at an unknown place: it may be in the "
         "header of any event without a check, so all of these are marked");
   }
 

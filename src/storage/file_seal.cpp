@@ -65,7 +65,7 @@ Result<void> flush_directory_of(const std::string& path) {
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const base::UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened) return failed(directory, "cannot open the directory", errno);
-  // Some file systems cannot flush directories (EINVAL); there the rename is as safe as it gets.
+  // Some file systems cannot flush directories (EINVAL); there is no better guarantee for the rename there.
   if (::fsync(opened.get()) != 0 && errno != EINVAL) return failed(directory, "cannot flush the directory", errno);
   return {};
 }

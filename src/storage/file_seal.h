@@ -1,4 +1,4 @@
-// Files that are there whole or not at all: written from first to last byte, renamed, sealed. None of it writes over an existing file.
+// Files that exist complete or not at all: written from first to last byte, renamed, sealed. Never overwrites an existing file.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace rodeo::storage {
 
-/// Writes a file from its first byte to its last and flushes it to the disk. Error "file.write", and then there is none.
+/// Writes a file from its first byte to its last and flushes it to the disk. Error "file.write"; then the file does not exist.
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes);
 
-/// Renames, never over an existing file: error "file.exists". File systems that cannot do it in one step get a check before.
+/// Renames, but never over an existing file: error "file.exists". On file systems that cannot do it in one step, checks before.
 Result<void> rename_new(const std::string& from, const std::string& to);
 
-/// Closes a finished file for good: writes the CRC digits, flushes it to the disk, renames it to `closed` (never over an existing
-/// file). Blocks. Errors "file.write", "file.exists", and then it has its old name.
+/// Completes a finished file: writes the CRC digits, flushes it to the disk, renames it to `closed` (never over an existing
+/// file). Blocks. Errors "file.write", "file.exists"; then the file keeps its old name.
 Result<void> seal_event_file(DirectFile& file, const std::string& closed, std::size_t crc_offset, std::uint32_t crc);
 
-/// Flushes the directory of a file, so that its name outlasts a power cut. Blocks. Error "file.write".
+/// Flushes the directory of a file, so that its name survives a power cut. Blocks. Error "file.write".
 Result<void> flush_directory_of(const std::string& path);
 
 }  // namespace rodeo::storage

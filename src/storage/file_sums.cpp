@@ -14,14 +14,14 @@ using namespace formats;
 
 namespace {
 
-// Small enough for a core's cache to hold it for the second sum.
+// Fits into a core's cache, for the second sum.
 constexpr std::size_t kPieceBytes = 1 << 20;
 
 }  // namespace
 
 FileSums file_sums(std::span<const std::byte> file, std::optional<std::size_t> crc_digits, unsigned threads,
                    const Progress& progress) {
-  // The piece that ends behind the CRC digits is summed as it would be with zeros there.
+  // The piece with the CRC digits is summed with zeros in their place.
   const std::size_t head = crc_digits ? *crc_digits + kCrcDigits : 0;
   FileSums sums{.adler32 = adler32(file.first(head)), .crc32 = kCrc32Start};
   if (crc_digits) {

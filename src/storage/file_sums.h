@@ -11,11 +11,11 @@
 namespace rodeo::storage {
 
 struct FileSums {
-  std::uint32_t adler32 = 1;  ///< of the file as it is: the catalogue's value
-  std::uint32_t crc32 = 0;    ///< of the file with '0' for its CRC digits, if their place was given
+  std::uint32_t adler32 = 1;  ///< of the file as it is: the value for a catalogue
+  std::uint32_t crc32 = 0;    ///< of the file with '0' for its CRC digits, if their offset was given
 };
 
-/// The same whatever the number of threads. `crc_digits` is the offset of the CRC digits, which lie within the file.
+/// The result does not depend on the number of threads. `crc_digits`: offset of the CRC digits, inside the file.
 FileSums file_sums(std::span<const std::byte> file, std::optional<std::size_t> crc_digits, unsigned threads,
                    const Progress& progress = {});
 

@@ -21,7 +21,7 @@ using namespace formats;
 
 namespace {
 
-// Offset of the value of a free string: the header was decoded, so it is found by walking the record again.
+// Offset of the value of a free string. The header has been decoded, so the record is valid.
 std::size_t offset_of_value(std::span<const std::byte> file, const DecodedFileHeader& header, std::string_view key) {
   std::size_t at = header.free_strings_offset + 2 * kWordBytes;
   for (const std::string& text : header.free_strings) {
@@ -84,10 +84,10 @@ void check_end(const EventFileReport& report, std::uint64_t position, std::uint3
   compare("MiB in the file", end.mib_in_file, rounded_mib(report.block_bytes));
   if (report.blocks > 0) compare("number of blocks in the sequence", end.blocks_in_sequence, last_number);
   if (report.header->file_number == 1) compare("MiB in the sequence", end.mib_in_sequence, end.mib_in_file);
-  if (end.last_file > 1) findings.add(at + 32, fmt::format("end record: status is {}, neither 0 nor 1", end.last_file));
+  if (end.last_file > 1) findings.add(at + 32, fmt::format("end record: status is {}, not 0 or 1", end.last_file));
 }
 
-// Why no record could be read where one should be.
+// The reason why no record could be read at its place.
 std::string why_it_ends(const DecodeError& error, bool at_end) {
   if (at_end) return "the file ends without an end record: it was not closed, or was cut";
   if (error.fault != DecodeFault::too_large) return error.what();
@@ -95,29 +95,29 @@ std::string why_it_ends(const DecodeError& error, bool at_end) {
                      error.found, error.expected);
 }
 
-// Blocks that one thread checks at once, and what it finds. The records between the blocks are read by whoever takes the next batch.
+// Blocks that one thread checks at a time, and the findings. The thread that takes a batch reads the records between its blocks.
 struct Batch {
   struct Block {
     EventBlock block;
-    std::optional<std::uint32_t> expected;  // its number, if it has another
+    std::optional<std::uint32_t> expected;  // the number it should have, if its number is wrong
   };
   std::size_t index = 0;
   std::vector<Block> blocks;
   Findings wrong_headers;
   std::uint64_t bytes = 0;
-  std::optional<Finding> end;  // where and why no record could be read behind them
+  std::optional<Finding> end;  // place and reason, if no record could be read after them
 };
 
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 constexpr std::size_t kBatchBlocks = 4096;
 
-// Hands out the blocks of a file in batches and puts together what was found, in their order. Any thread.
+// Gives out the blocks of a file in batches and joins the findings in order. Any thread.
 class BatchedWalk {
  public:
   BatchedWalk(EventFileReader& reader, std::size_t file_bytes, EventFileReport& report)
       : reader_(reader), file_bytes_(file_bytes), report_(report) {}
 
-  // False: there are no more.
+  // False: no batch is left.
   bool take(Batch& batch) {
     const std::lock_guard lock(mutex_);
     if (ended_) return false;
@@ -167,7 +167,7 @@ class BatchedWalk {
     return other ? std::optional(expected) : std::nullopt;
   }
 
-  // The check of a header comes in the record behind it or behind a later event.
+  // The check of a header is in the record behind its event or behind a later one.
   void check_header(const EventBlock& block, Findings& findings) {
     if (reader_.header().compressed_blocks()) return;
     unproven_.push_back({block.number, block.offset, header_check(block.number, block.stored)});
@@ -179,7 +179,7 @@ class BatchedWalk {
       if (check && *check == one.check) ++report_.proven_headers;
       if (check && *check != one.check)
         findings.add(one.offset + kSeparatorBytes,
-                     fmt::format("event {}: its header is not what was written, as its check says", one.number));
+                     fmt::format("event {}: its check shows that its header was changed after writing", one.number));
     }
     unproven_.clear();
   }
@@ -198,7 +198,7 @@ class BatchedWalk {
   std::size_t taken_ = 0;
   std::uint32_t last_number_ = 0;
   std::size_t put_ = 0;
-  std::map<std::size_t, Findings> waiting_;  // for those of batches before them
+  std::map<std::size_t, Findings> waiting_;  // waiting for earlier batches
 };
 
 Findings check(const Batch& batch, const EventFileReader& reader, EventChecker& checker, std::vector<std::byte>& buffer) {

@@ -23,11 +23,11 @@ std::optional<FileState> state_of(const std::string& path) {
 }
 
 bool put_index(const std::string& path, std::span<const std::byte> index) {
-  static std::atomic<unsigned> number = 0;  // threads of one process do not share the name
+  static std::atomic<unsigned> number = 0;  // gives each thread of a process its own name
   const std::string name = index_path(path);
   const std::string unfinished = fmt::format("{}.{}-{}", name, ::getpid(), ++number);
   if (!write_file(unfinished, index)) return false;
-  // An index that is there already is stale: this one takes its place.
+  // An existing index is stale: this one replaces it.
   if (::rename(unfinished.c_str(), name.c_str()) == 0) return true;
   ::unlink(unfinished.c_str());
   return false;

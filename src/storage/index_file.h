@@ -1,4 +1,4 @@
-// An index beside a data file: what the file is by its size and last change, and how an index gets to its place.
+// The index beside a data file: it identifies the file by size and last change, and is written in one step.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace rodeo::storage {
 /// "run._0001.data.index", beside the file.
 std::string index_path(const std::string& path);
 
-/// Once one of these has changed the file is another.
+/// If one of these changes, the file counts as another file.
 struct FileState {
   std::uint64_t bytes = 0;
   std::int64_t modified_ns = 0;  ///< since 1970
@@ -20,10 +20,10 @@ struct FileState {
   bool operator==(const FileState&) const = default;
 };
 
-/// Of the file that has this name now.
+/// The state of the file that now has this name.
 std::optional<FileState> state_of(const std::string& path);
 
-/// Puts an index beside `path`, whole or not at all, in the place of one that is there. False where the directory takes no file. Any thread.
+/// Writes an index beside `path`, whole or not at all, and replaces an existing one. False if it cannot be written. Any thread.
 bool put_index(const std::string& path, std::span<const std::byte> index);
 
 }  // namespace rodeo::storage

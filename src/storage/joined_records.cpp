@@ -13,7 +13,7 @@ void JoinedRecords::add(const formats::DecodedFileHeader& header) {
   all_name_robs_ = all_name_robs_ && !named.empty();
   all_have_global_ids_ = all_have_global_ids_ && formats::IdsMark::parse(header.free_string(formats::kIdsKey));
   robs_.insert(named.begin(), named.end());
-  // New files have events as they are, not compressed once more.
+  // New files do not compress whole events.
   std::erase_if(one.free_strings, [](const std::string& text) { return text.starts_with("Compression="); });
   if (!settings_) {
     settings_ = std::move(one);
@@ -28,7 +28,7 @@ void JoinedRecords::add(const formats::DecodedFileHeader& header) {
   };
   const auto is_links = [](const std::string& text) { return text.starts_with(formats::kLinksKey); };
   std::erase_if(all.free_strings, [&](const std::string& text) { return !is_links(text) && !has(one, text); });
-  // Readouts of one run may have front-ends of different layouts; then the new file has none.
+  // Readouts of one run may have front-ends of different layouts; then the new file has no layout.
   const std::string ids = std::string(formats::kIdsKey) + '=';
   const bool named_ids =
       std::ranges::any_of(all.free_strings, [&](const std::string& text) { return text.starts_with(ids); });

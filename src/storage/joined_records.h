@@ -1,4 +1,4 @@
-// What the records of several files of one run say together of new files that are made of them.
+// Combines the records of several files of one run for the new files that are made from them.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,19 @@
 
 namespace rodeo::storage {
 
-/// Told of the header of each file. Kept are the free strings that all have, the links of every ROB, and the payload mark if all have the same one.
+/// Receives the header of each file. Keeps the free strings common to all, the links of every ROB, and the payload mark if it is the same in all.
 class JoinedRecords {
  public:
   void add(const formats::DecodedFileHeader& header);
 
-  /// Of the new files; at least one header was added.
+  /// The settings for the new files; at least one header must have been added.
   const EventFileSettings& settings() const { return *settings_; }
 
-  /// ROBs that the headers name.
+  /// All ROBs in the headers.
   const std::set<SourceId>& robs() const { return robs_; }
-  /// Every header names some.
+  /// Every header names ROBs.
   bool all_name_robs() const { return all_name_robs_; }
-  /// Every header says that global ids never repeat within the run.
+  /// Every header states that global ids never repeat within the run.
   bool all_have_global_ids() const { return all_have_global_ids_; }
 
  private:

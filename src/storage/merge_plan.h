@@ -1,4 +1,4 @@
-// Which events of several writers belong together, while each brings its own one after the other: by id, within a bounded window of order.
+// Finds the events of several writers that belong together, while each writer brings its events in order: by id, within a bounded window.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace rodeo::storage {
 
-/// Pure: no files, no clock. Holds at most `window` events of each writer, however long the files are. By global id, or by L1 id: those that wrap (256
-/// event counter resets) go on counting, as long as neighbouring events are less than half of that apart. One thread.
+/// Pure: no files, no clock. Holds at most `window` events of each writer, however long the files are. Uses the global id, or the L1 id. L1 ids that wrap
+/// (256 event counter resets) continue, if neighbouring events are less than half of that apart. One thread.
 ///
 ///     while (true) {
 ///       while (const auto writer = plan.wants()) ... plan.add(*writer, id, event) or plan.end(*writer);
@@ -40,8 +40,8 @@ class MergePlan {
     return std::nullopt;
   }
 
-  /// The next event of a writer, in the order of its files. False: events of its id or a later one have been given out already, so that it cannot be
-  /// put where it belongs; it is not taken.
+  /// Adds the next event of a writer, in the order of its files. False: next() has already returned events of this or a later id, so that the event
+  /// cannot be placed; it is not taken.
   bool add(std::size_t writer, L1Id id, Event event) {
     const std::int64_t near = writers_[writer].last ? *writers_[writer].last : reference_.value_or(id.value);
     return add_key(writer, near + static_cast<std::int32_t>(id.value - static_cast<std::uint32_t>(near)), std::move(event));
@@ -52,8 +52,8 @@ class MergePlan {
 
   void end(std::size_t writer) { writers_[writer].ended = true; }
 
-  /// All events of the lowest id, writer by writer, in each in the order in which they came; empty: no event is left. Only while no writer is
-  /// wanted. Valid until the next call.
+  /// All events of the lowest id, by writer, and for each writer in order of arrival; empty: no event is left. Call it only while wants() returns
+  /// nothing. Valid until the next call.
   std::span<Member> next() {
     together_.clear();
     std::optional<std::int64_t> lowest;
@@ -70,7 +70,7 @@ class MergePlan {
     return together_;
   }
 
-  /// The largest number of events that were held at once.
+  /// The highest number of events held at a time.
   std::size_t most_held() const { return most_held_; }
 
  private:
@@ -99,7 +99,7 @@ class MergePlan {
   const std::size_t window_;
   std::vector<Writer> writers_;
   std::optional<std::int64_t> reference_;  // the first id of all
-  std::optional<std::int64_t> given_;      // the last that was given out
+  std::optional<std::int64_t> given_;      // the last id that next() returned
   std::uint64_t order_ = 0;
   std::size_t held_ = 0;
   std::size_t most_held_ = 0;

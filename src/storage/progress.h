@@ -1,4 +1,4 @@
-// How far long work is, told by whoever does it to whoever shows it.
+// The progress of long work, from the working code to the display.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace rodeo::storage {
 
-/// Called with the bytes that were worked through since the last call, about once a megabyte; by any thread, by several at once. May be empty.
+/// Called with the number of bytes processed since the last call, about once a megabyte; by any thread, by several at once. May be empty.
 using Progress = std::function<void(std::uint64_t bytes)>;
 
 inline void tell(const Progress& progress, std::uint64_t bytes) {

@@ -21,7 +21,7 @@ using namespace formats;
 
 namespace {
 
-/// L1 ids of a link as numbers that go on where the bits wrap. Each is taken for the one that is nearest to the id before it.
+/// Turns the L1 ids of a link into numbers that continue when the bits wrap: each id becomes the number nearest to `near`.
 class Unwrapped {
  public:
   explicit Unwrapped(std::uint32_t bits) : bits_(bits) {}
@@ -36,7 +36,7 @@ class Unwrapped {
   std::uint32_t bits_;
 };
 
-/// Takes chunks in the order of the file, and groups them in the end.
+/// Takes chunks in file order, and groups them at the end.
 class TableMaker {
  public:
   using Pieces = std::span<const std::span<const std::byte>>;
@@ -46,7 +46,7 @@ class TableMaker {
   /// For the decoder.
   JoinedParts parts;
 
-  /// All of the buffer, which is empty then. `id_of`: the id of a chunk, if it has one.
+  /// Takes and empties the buffer. `id_of`: returns the id of a chunk, if it has one.
   template <typename IdOf>
   void take(DecodeBuffer& buffer, std::span<const std::uint16_t> links, IdOf&& id_of) {
     std::size_t part = 0;
@@ -68,7 +68,7 @@ class TableMaker {
 
   std::uint64_t without_id() const { return without_id_; }
 
-  /// Events in the order of their ids, the chunks of each in the order of links.
+  /// Events in the order of their ids; the chunks of each event in the order of links.
   RecordingTable group() {
     std::ranges::sort(chunks_);
     RecordingTable table;
@@ -89,7 +89,7 @@ class TableMaker {
  private:
   /// Sorts by event, link, and order in the file.
   struct Chunk {
-    std::uint64_t event = 0;  ///< L1 id, going on where its bits wrap
+    std::uint64_t event = 0;  ///< L1 id, continued when its bits wrap
     std::uint64_t link_and_piece = 0;
 
     static constexpr int kPieceBits = 48;
@@ -155,7 +155,7 @@ Result<RecordingTable> read_block_recording(std::span<const std::byte> file, con
     return field.in(bytes) ? std::optional(field.read(bytes)) : std::nullopt;
   };
   constexpr std::size_t kBlocksAtOnce = 16;
-  // How long chunks are is not known before they are read: where one is too long for the memory, all is read again with more.
+  // The length of chunks is not known in advance: if one is too long for the memory, the file is read again with more memory.
   constexpr std::uint32_t kMore = 16;
   for (std::uint64_t longest = 64 * 1024;; longest *= kMore) {
     const std::uint64_t most = std::min<std::uint64_t>({longest, file.size(), UINT32_MAX});
@@ -189,12 +189,12 @@ namespace {
 /// The frames of one endpoint of a dump.
 struct EndpointFrames {
   std::vector<std::uint8_t> links;
-  std::vector<std::uint16_t> numbers;  ///< of the links, in the file
+  std::vector<std::uint16_t> numbers;  ///< the links' numbers in the table
   std::optional<RdhFrameDecoder> decoder;
 };
 
-/// The endpoints of a dump with their links. A link has its own number, unless links of two endpoints have the same one: then 256 is added for every endpoint
-/// that came before its own.
+/// The endpoints of a dump with their links. A link keeps its own number, unless two endpoints have a link of the same number: then 256 is added for
+/// each earlier endpoint.
 std::vector<EndpointFrames> endpoints_of(std::span<const std::byte> file, const DumpEndpoints& known) {
   std::vector<std::bitset<256>> seen(known.count());
   for_each_page(file, [&](std::size_t at) {
@@ -226,7 +226,7 @@ Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std
   std::vector<EndpointFrames> endpoints = endpoints_of(file, known);
   if (endpoints.front().links.empty()) {
     return std::unexpected(Error{"data.no_page", "the dump has no page with a header: its bytes belong to no event", "",
-                                 "it is what a CRU's internal generator sends; `rodeo data verify` checks it"});
+                                 "a CRU's internal generator sends such data; `rodeo data verify` checks them"});
   }
   constexpr std::uint32_t kLongestFrame = 8 << 20;
   const auto longest = static_cast<std::uint32_t>(std::min<std::size_t>(kLongestFrame, file.size()));
@@ -244,7 +244,7 @@ Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std
       return bytes.size() >= kRdhBytes ? std::optional(Rdh::read(bytes.data()).orbit()) : std::nullopt;
     });
   };
-  // Pages of one link that follow each other are taken for a superpage.
+  // Consecutive pages of one link are treated as a superpage.
   std::size_t begin = 0;
   std::size_t end = 0;
   std::uint8_t link = 0;

@@ -13,7 +13,7 @@ namespace rodeo::storage {
 
 namespace {
 
-// "x", "./x" and "../here/x" are in one directory.
+// "x", "./x" and "../here/x" are in the same directory.
 std::string directory_of(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
@@ -40,7 +40,7 @@ Result<std::vector<WriterFiles>> by_writer(std::vector<FileOrigin> files) {
       return std::unexpected(
           Error{"data.other_run",
                 fmt::format("is of run {}, {} is of run {}", file.run_number, files.front().path, files.front().run_number),
-                file.path, "L1 ids of two runs have nothing to do with each other: merge one run at a time"});
+                file.path, "L1 ids of two runs are unrelated: merge one run at a time"});
     }
     const auto [same, is_new] = by_guid.emplace(file.guid.empty() ? file.path : file.guid, &file);
     if (!is_new) {

@@ -1,4 +1,4 @@
-// Which of many event files are one sequence of one writer, and in which order.
+// Groups event files into sequences, one for each writer, and orders them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace rodeo::storage {
 
-/// What a file says of itself, as far as it decides on that.
+/// The data of a file that decide on its group.
 struct FileOrigin {
   std::string path;
-  std::string directory;  ///< the one that it is in, however it was named
+  std::string directory;  ///< its directory, independent of the spelling of the path
   std::string core_name;  ///< without number and ending
   std::string guid;
   std::uint32_t file_number = 0;
@@ -29,17 +29,17 @@ struct FileOrigin {
 
 /// The files of one writer, in order.
 struct WriterFiles {
-  std::string name;  ///< the core name, with the directory where there are several of that name
+  std::string name;  ///< the core name, with the directory if several writers have that name
   std::vector<FileOrigin> files;
   std::uint64_t bytes = 0;
   std::vector<std::uint32_t> absent;  ///< numbers of files between these that were not given
 };
 
-/// Files of one directory and core name are of one writer, by their numbers. Pure. Errors: data.other_run if they are of several runs;
-/// data.same_file if one was given twice, or two are the same part of one writer's sequence.
+/// Files with the same directory and core name belong to one writer, ordered by number. Pure. Errors: data.other_run if they are of several runs;
+/// data.same_file if a file was given twice, or two are the same part of one writer's sequence.
 Result<std::vector<WriterFiles>> by_writer(std::vector<FileOrigin> files);
 
-/// ROBs that a file's header names (Rodeo-Links); empty for files of others.
+/// ROBs in a file's header (Rodeo-Links); empty for foreign files.
 std::set<SourceId> robs_of(const formats::EventFileHeader& header);
 
 }  // namespace rodeo::storage
