@@ -278,6 +278,16 @@ def test_several_controllers_are_served_and_one_that_waits_holds_up_nobody(runti
     run(test())
 
 
+def test_the_error_that_ended_a_process_is_told_with_its_exit_status(runtime):
+    async def test():
+        async with host_of(runtime) as host:
+            for name, status in (("bad", 4), ("well", 0)):
+                await host.launch(spec(name, "sh", "-c", f"echo 'error[card.gone]: the card is away\033[2J'; echo more; exit {status}"))
+            assert (await ended(host, "bad")).said == "error[card.gone]: the card is away?[2J"
+            assert (await ended(host, "well")).said == ""
+    run(test())
+
+
 def test_what_ran_before_the_machine_was_started_anew_is_not_taken_for_running(runtime):
     (runtime / "agent").mkdir()
     one = {"name": "one", "pid": os.getpid(), "start_ticks": kernel.seen(os.getpid()).start_ticks, "started_ns": 1, "directory": "/", "log": "/x", "socket": "", "tag": {},

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rodeo.control import agent_logs, kernel, place, records
 from rodeo.control.host import MARK, AgentProcess
+from rodeo.control.printed import plain
 from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.agent")
@@ -26,6 +27,21 @@ KILLED_S = 10.0  # after KILL a process ends within this time, unless it hangs i
 LOOK_S = 0.05
 LONGEST_GRACE_S = 3600.0
 KEPT = ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag", "exited", "exit_status", "signal", "core", "cpu_seconds")
+
+
+LAST_BYTES = 16 * 1024  # of a log, in which the error that ended a process is looked for
+LONGEST_ERROR = 200
+
+
+def last_error(log):
+    """The last `error[code]: ...` that a process wrote to its log, on one line; empty if there is none."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+            lines = file.read(LAST_BYTES).decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((plain(line)[:LONGEST_ERROR] for line in reversed(lines) if line.startswith("error[")), "")
 
 
 def log_environment(log, name):
@@ -40,11 +56,11 @@ class Child:
         self.name, self.pid, self.start_ticks, self.started_ns = name, pid, start_ticks, started_ns
         self.directory, self.log, self.socket, self.tag, self.popen = directory, str(log), socket, tag or {}, popen
         self.exited, self.exit_status, self.signal, self.core = False, None, None, ""
-        self.left, self.cpu_seconds = [], None
+        self.left, self.cpu_seconds, self.said = [], None, ""
         self.pidfd = None
 
     def as_json(self):
-        return {key: getattr(self, key) for key in KEPT}
+        return {key: getattr(self, key) for key in (*KEPT, "said")}
 
     def seen(self):
         """The process in the kernel. None if it has ended, also if another process has its pid now."""
@@ -58,7 +74,7 @@ class Child:
         return AgentProcess(
             name=self.name, pid=self.pid, started_ns=self.started_ns, state="exited" if self.exited else "running", exit_status=self.exit_status,
             signal=self.signal, core=self.core, cpu_seconds=self.cpu_seconds, rss_bytes=found.rss_bytes if found else None, log=self.log,
-            socket=self.socket, tag=self.tag, left=self.left)
+            socket=self.socket, tag=self.tag, left=self.left, said=self.said)
 
 
 class Children:
@@ -81,7 +97,7 @@ class Children:
         for one in self._remembered():
             child = Child(**{key: one[key] for key in ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag")})
             child.exited, child.exit_status, child.signal, child.core = one["exited"], one["exit_status"], one["signal"], one["core"]
-            child.cpu_seconds = one["cpu_seconds"]
+            child.cpu_seconds, child.said = one["cpu_seconds"], one.get("said", "")
             self.known[child.name] = child
             if not child.exited:
                 self._adopt(child)
@@ -197,6 +213,7 @@ class Children:
                     child.core = kernel.core_file(child.directory, child.pid) or "dumped"
             else:
                 child.exit_status = os.WEXITSTATUS(status)
+                child.said = last_error(child.log) if child.exit_status else ""
         child.left = self._left(child)
         LOG.info("%s (pid %d) has ended: %s%s", child.name, child.pid,
                  f"signal {child.signal}" if child.signal else "exit status unknown" if child.exit_status is None else f"exit status {child.exit_status}",

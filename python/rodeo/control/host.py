@@ -28,7 +28,8 @@ class LaunchSpec:
 @dataclass(frozen=True)
 class AgentProcess:
     """A process that was launched and not forgotten. `state` running or exited; exit_status and signal are both None while it runs, and when nobody
-    saw the end (its agent was killed before). `core` is where its core is, or empty. `left`: pids of what it started and that outlived it."""
+    saw the end (its agent was killed before). `core` is where its core is, or empty. `left`: pids of what it started and that outlived it.
+    `said`: the last error in its log, of one that ended with an exit status other than 0."""
 
     name: str
     pid: int
@@ -43,6 +44,7 @@ class AgentProcess:
     socket: str = ""
     tag: dict = field(default_factory=dict)
     left: list = field(default_factory=list)
+    said: str = ""
 
     def as_json(self):
         return asdict(self)

@@ -21,6 +21,7 @@ class Exit:
     status: int | None = None
     signal: int | None = None
     core: str | None = None
+    said: str = ""  # the last error in its log
 
     @property
     def orderly(self):
@@ -29,7 +30,7 @@ class Exit:
     def text(self):
         if self.signal is not None:
             return f"ended by signal {self.signal}" + (f", core {self.core}" if self.core else "")
-        return "ended" if self.status is None else f"ended with status {self.status}"
+        return "ended" if self.status is None else f"ended with status {self.status}" + (f": {self.said}" if self.said and not self.orderly else "")
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def numbers(values: dict) -> str:
     parts = [f"rate {rate(values.get('trigger_rate_hz'))}", "dead - " if dead is None else f"dead {dead * 100:.2g} %", f"events {count(values.get('events'))}",
              f"incomplete {count(values.get('incomplete'))}" + (f" ({values['incomplete_ppm']:.3g} ppm)" if values.get("incomplete_ppm") is not None else ""),
              f"in {size(values.get('bytes_in_per_second'))}/s",
-             "written nothing yet" if values.get("recording") and not values.get("bytes_written") else f"written {size(values.get('bytes_written'))}" + (f", {size(written)}/s" if written else ""),
+             "written nothing yet, what came is in memory" if values.get("recording") and not values.get("bytes_written") else f"written {size(values.get('bytes_written'))}" + (f", {size(written)}/s" if written else ""),
              f"disk {span(values.get('disk_seconds_left'))}" if values.get("disk_seconds_left") is not None else f"disk {size(values.get('disk_free_bytes'))} free"]
     chunks = values.get("chunks") or {}
     if chunks.get("sent") is not None:

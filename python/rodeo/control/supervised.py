@@ -66,7 +66,7 @@ class Supervised:
             status = process.exit_status if process.signal is None else None
             if status is None and process.signal is None and self.report and os.path.exists(self.report):
                 status = 0  # nobody saw its end, for its agent was killed before; it has left its report, so it came to its end
-            self.exit = Exit(status, process.signal, process.core or None)
+            self.exit = Exit(status, process.signal, process.core or None, process.said if isinstance(process.said, str) else "")
         else:
             self.alive, self.exit = True, None
         self.left = tuple(process.left) if process.state == "exited" else ()
