@@ -1,9 +1,9 @@
-"""What the processes of a soak are told: two cards whose triggers one authority gives, a readout for each, and a farm behind them."""
+"""Configurations of a soak: two cards of one trigger authority, a readout of one, a router of the other with a readout behind it, and a farm."""
 
 from farm import SEED, SYSTEM
 
-READOUTS, NODES, RECORDERS = ["readout1", "readout2"], ["node1", "node2"], ["recorder1", "recorder2"]
-PROCESSES = ["supervisor", *READOUTS, *NODES, *RECORDERS]
+READOUTS, NODES, RECORDERS, ROUTER = ["readout1", "readout2"], ["node1", "node2"], ["recorder1", "recorder2"], "router"
+PROCESSES = ["supervisor", ROUTER, *READOUTS, *NODES, *RECORDERS]
 
 SELECTION = '''"""The selection of one of the nodes: half of the events, by their ids. While there is a file `hang`, it does not answer."""
 
@@ -53,6 +53,22 @@ system = "{SYSTEM}"
 hold = true
 lumi_block_period = "4s"
 """)}
+    card = """
+type = "card"
+cards = ["{address}"]
+memory = "16MiB"
+connector = {i}
+start_generator = true
+"""
+    parts[ROUTER] = (["route"], f"""
+[router]
+name = "{ROUTER}"
+bus = "{directory / 'links'}"
+[router.input]{card.format(address=address[1], i=1)}""")
+    inputs = [card.format(address=address[0], i=0), f"""
+type = "network"
+bus = "{directory / 'links'}"
+"""]
     for i, name in enumerate(READOUTS):
         parts[name] = (["readout"], f"""
 [run]
@@ -62,13 +78,7 @@ number = 1
 [readout]
 name = "{name}"
 
-[readout.input]
-type = "card"
-cards = ["{address[i]}"]
-memory = "16MiB"
-connector = {i}
-start_generator = true
-
+[readout.input]{inputs[i]}
 [readout.builder]
 type = "gbt"
 chunk_size = 40

@@ -1,4 +1,4 @@
-"""The processes of a soak: two emulated cards, two readouts, supervisor, filter nodes and recorders, each started again when it was killed."""
+"""The processes of a soak: two emulated cards, a router, two readouts, supervisor, filter nodes and recorders, each started again when it was killed."""
 
 import ctypes
 import dataclasses
@@ -90,12 +90,13 @@ class Farm:
                               stdin=subprocess.DEVNULL, timeout=60)
 
     def resident_bytes(self, name):
-        """0: it is not there now."""
+        """Without the rings of cards, which it shares with their readers and which grow until all of them was used once. 0: it is not there now."""
         try:
-            fields = Path(f"/proc/{self.parts[name].process.pid}/statm").read_text().split()
+            status = Path(f"/proc/{self.parts[name].process.pid}/status").read_text()
         except (OSError, AttributeError):
             return 0
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+        kib = {line.split(":")[0]: int(line.split()[1]) for line in status.splitlines() if line.startswith(("RssAnon", "RssFile"))}
+        return sum(kib.values()) * 1024
 
     def descriptors(self, name):
         try:

@@ -1,6 +1,6 @@
 """A farm under faults, for so many seconds: every event of the trigger's list must end in one place. `./test soak SECONDS SEED`.
 
-Emulated cards, readouts, supervisor, filter nodes and recorders are real processes; they are killed, stopped, cut off from each other, their disks are slow or full,
+Emulated cards, a router, readouts, supervisor, filter nodes and recorders are real processes. They are killed, stopped and cut off from each other; their disks are slow or full,
 and a selection hangs, as the seed says. The checker is this process, which nobody kills: it has the trigger authority's list and reads the files."""
 
 import argparse
@@ -254,7 +254,7 @@ class Soak:
         self._end_in_order()
 
     def _end_in_order(self):
-        for name in ["supervisor", *configurations.NODES, *configurations.RECORDERS, *configurations.READOUTS, "emulator"]:
+        for name in ["supervisor", *configurations.NODES, *configurations.RECORDERS, *configurations.READOUTS, configurations.ROUTER, "emulator"]:
             code = self.farm.end(name, 40)
             if code is None:
                 self.findings.append(f"{name} had to be killed at the end:\n{self.farm.last_words(name)}")

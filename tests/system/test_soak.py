@@ -12,7 +12,7 @@ import books  # noqa: E402
 import faults  # noqa: E402
 import soak as soaks  # noqa: E402
 
-PROCESSES = ["supervisor", "readout1", "readout2", "node1", "node2", "recorder1", "recorder2"]
+PROCESSES = ["supervisor", "router", "readout1", "readout2", "node1", "node2", "recorder1", "recorder2"]
 
 
 of_data_files = pytest.mark.skipif(not list((BUILD / "python" / "rodeo").glob("_data*.so")), reason="this build has no Python modules (sanitizers), which read the files")
