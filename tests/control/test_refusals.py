@@ -83,9 +83,9 @@ def test_reasons_name_what_is_missing():
     assert reason("launch", RUNNING, run=row()) == "run 7 is open"
     assert reason("close", RUNNING, run=row()) == "run 7 is open: stop it first"
     assert reason("resume", LOST, run=row(), held=True, memory=CHOICE) == "readout-1 is lost: go_on without it, or stop"
-    assert reason("pause", RUNNING, run=row()) == "no trigger authority answers that could hold triggers"
+    assert reason("pause", RUNNING, run=row()) == "no trigger authority answers: triggers cannot be held"
     assert reason("start", ALL_READY, memory=READY, act=Act("close")) == "`close` is under way"
-    assert reason("start", ("silent", "ready", "ready"), memory=READY, silent_hosts=("far",)) == "host far is silent: nobody knows what runs there"
+    assert reason("start", ("silent", "ready", "ready"), memory=READY, silent_hosts=("far",)) == "host far is silent: its processes are unknown"
 
 
 def test_a_start_needs_database_disk_and_alarms_that_somebody_has_seen():

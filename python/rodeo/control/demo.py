@@ -1,5 +1,5 @@
-"""`rodeo demo` through the control room: the page's address, launch, start, the same live on the terminal, stop after its time, close, and the summary
-of the run for the command, which reads its files back.
+"""`rodeo demo` through the control room: it prints the page's address, launches, starts a run, shows it live on the terminal, stops after the given time
+and closes. The command gets the summary of the run and reads the files back.
 
     python -m rodeo.control.demo SYSTEM --seconds S --result FILE
 """
@@ -24,13 +24,13 @@ from rodeo.saying import say
 from rodeo.signals import heard
 
 DEMO = Actor("demo", "shell", "expert")
-PLAIN_S = 5.0  # between two lines where there is no terminal
-END_AFTER_S = 20.0  # of a demo that was killed nothing is left for longer
-NO_ROOM = 4  # exit status: nothing was started, and the demo can run without a control room
+PLAIN_S = 5.0  # between two lines without a terminal
+END_AFTER_S = 20.0  # the agent ends the processes of a killed demo after this time
+NO_ROOM = 4  # exit status: nothing was started; the demo can run without a control room
 
 
 class Shown:
-    """The state of the run on stderr: a block that is redrawn on a terminal, a line now and then elsewhere."""
+    """Shows the state of the run on stderr: as a block that is redrawn on a terminal, else as a line every PLAIN_S."""
 
     def __init__(self, out=sys.stderr):
         self.out, self.terminal, self._lines, self._next_s = out, out.isatty(), 0, 0.0
@@ -73,7 +73,7 @@ class Interrupts:
 
 
 async def shown(room, shown_at, work, also=()):
-    """Shows the document until `work` has ended or one of the events of `also` is set; returns the result of the work, which goes on in the second case."""
+    """Shows the document until `work` has ended or an event of `also` is set. Returns the result of `work`; None in the second case, when `work` continues."""
     task = asyncio.ensure_future(work)
     waited = [asyncio.ensure_future(event.wait()) for event in also]
     try:
@@ -90,7 +90,7 @@ async def shown(room, shown_at, work, also=()):
 
 
 async def run_of(controller, room, seconds, view, interrupts, limits):
-    """One run of so many seconds from its start. Returns the summary of stop, or of what was done instead. `limits`: a Counter of what held the data up."""
+    """One run of so many seconds from its start. Returns the summary of stop; None if the run ended otherwise. `limits`: a Counter of the limiting stages."""
     desk = room.desk
 
     async def do(name, **arguments):
@@ -103,12 +103,12 @@ async def run_of(controller, room, seconds, view, interrupts, limits):
     over.cancel()
     if interrupts.asked.is_set():
         view.say("the run ends in order: triggers are held, buffers drain, files close")
-    if controller.document().get("run") is None:  # a rule has ended it
+    if controller.document().get("run") is None:  # a rule has ended the run
         return None
     stop = asyncio.ensure_future(do("stop"))
     summary = await shown(room, view, stop, (interrupts.aborted,))
     if interrupts.aborted.is_set() and not stop.done():
-        view.say("aborted: files that were not closed end in .writing; rodeo data recover saves what is in them")
+        view.say("aborted: files that were not closed end in .writing; rodeo data recover saves their events")
         await shown(room, view, do("abort"), ())
         with contextlib.suppress(Refused):
             await stop
@@ -117,7 +117,7 @@ async def run_of(controller, room, seconds, view, interrupts, limits):
 
 
 async def _over(controller, seconds, limits):
-    """The time of the run is over, or the run is."""
+    """Returns when the time is over or the run has ended."""
     began_s = time.monotonic()
     while time.monotonic() - began_s < seconds and (controller.document().get("run") is not None):
         if limited := controller.document().get("limited_by"):
@@ -126,7 +126,7 @@ async def _over(controller, seconds, limits):
 
 
 async def closed(controller, room, view):
-    """No process is left, whatever state the system is in."""
+    """Ends all processes, from any state of the system."""
     for name in ("close", "abort", "recover", "close"):
         if controller.document()["state"] == "OFF":
             return
@@ -135,7 +135,7 @@ async def closed(controller, room, view):
 
 
 async def demo(file, seconds):
-    """Runs it. Returns what the command is told: run, summary, report of the readout, page, and why it did not come to an end."""
+    """Runs the demo. Returns the result for the command: run, summary, statuses, and the failure if it did not finish."""
     from rodeo.control.controller import Controller
     from rodeo.control.hosts.local import LocalHost
     from rodeo.control.serve import Room, hold_room, listen_address
@@ -158,7 +158,7 @@ async def demo(file, seconds):
         told.update(run=last.get("number"), condition=last.get("condition"), reason=last.get("reason"), directory=last.get("directory"), interrupted=interrupts.count)
         trigger = (controller.observer.members["card"].status or {}).get("trigger") or {}
         told.update(offered=trigger.get("offered"), accepted=trigger.get("accepted"), limited_by=limits.most_common(1)[0][0] if limits else "")
-        # What lives longer than a run leaves no report in its folder.
+        # Processes that live longer than a run leave no report in its folder.
         told["statuses"] = {name: each.status for name, each in controller.observer.members.items() if not each.member.per_run and each.status}
         if told["summary"] is None and not told["failure"]:
             told["failure"] = last.get("reason") or "the run was ended"
@@ -176,7 +176,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m rodeo.control.demo", description="One run of a system through its control room.")
     parser.add_argument("system")
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--result", required=True, help="where the summary goes, as JSON")
+    parser.add_argument("--result", required=True, help="the file for the summary, as JSON")
     options = parser.parse_args(argv)
     try:
         told = asyncio.run(demo(options.system, options.seconds))

@@ -1,6 +1,6 @@
 """The verbs of `rodeo control` and `rodeo runs` as data, for completion and manual pages: `python -m rodeo.control.describe FILE`.
 
-CMake runs it; the command reads the file. Needs nothing but the standard library, as the parsers themselves."""
+CMake runs it; the command reads the file. It needs only the standard library, as the parsers themselves."""
 
 import argparse
 import json
@@ -11,11 +11,11 @@ from rodeo.control import help_text, runs_verbs, verbs
 
 
 class _Made(Exception):
-    """The parser that a verb has made, before it reads a word."""
+    """Carries the parser of a verb, before it parses."""
 
 
 class _Stops:
-    """Within it a verb comes no further than to its parser."""
+    """Within this context a verb stops when its parser is made."""
 
     def __enter__(self):
         self.parse = help_text.Parser.parse_args
@@ -30,7 +30,7 @@ class _Stops:
 
 
 def options(run):
-    """Options and arguments of a verb, in their order."""
+    """Options and arguments of a verb, in order."""
     try:
         with _Stops():
             run([])

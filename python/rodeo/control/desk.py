@@ -1,15 +1,15 @@
-"""The desk where commands come in: who may, who has control, is it allowed now; then the controller does it, and the audit says so.
+"""The desk receives commands: it checks role, control and state; then the controller carries the command out, and the audit records it.
 
-Shell, Python and browser all end here, so that equal commands leave equal audit rows. What it needs of the controller (controller.py):
+Commands of shell, Python and browser all pass here, so that equal commands leave equal audit rows. It needs of the controller (controller.py):
 
-    controller.document() -> dict                  the newest document, with `sequence`; not to be changed by the caller
-    await controller.wait_change(sequence)         returns as soon as the document's sequence is another one
-    await controller.command(name, arguments, actor: str, still) -> dict   done, or Refused; never cancelled from here. It calls still() after all that it
-                                                   waits for, directly before it begins: Refused if the sender has lost control meanwhile
-    controller.set_lease(dict)                     the member `lease` of the document from now on; numbers a new document
+    controller.document() -> dict                  the newest document, with `sequence`; the caller must not change it
+    await controller.wait_change(sequence)         returns when the document has another sequence
+    await controller.command(name, arguments, actor: str, still) -> dict   done, or Refused; the desk never cancels it. It calls still() after all its
+                                                   waits, directly before it begins: Refused if the sender has lost control
+    controller.set_lease(dict)                     sets the member `lease` of the document, and publishes a new document
     controller.writer                              the run database (writer.py)
 
-What routes besides this one ask it for is in server.py.
+server.py lists what the other routes need.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from rodeo.control.lease import Lease
 from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control.desk")
-BEYOND = 1000  # of the last number that was kept: those that were not are behind it
+BEYOND = 1000  # added to the last kept number, to pass numbers that were not kept
 
 
 @dataclass(frozen=True)
 class Actor:
-    """Who sends a command: name, whence (shell, python, browser), role (viewer, shifter, expert), address or user id for the log."""
+    """The sender of a command: name, whence (shell, python, browser), role (viewer, shifter, expert), address or user id for the log."""
 
     name: str
     whence: str
@@ -36,7 +36,7 @@ class Actor:
 
 
 class Desk:
-    """One per controller; all of it on the controller's loop. `monotonic` in seconds, `utc_ns` in nanoseconds."""
+    """One per controller, used by the controller's loop. `monotonic` in seconds, `utc_ns` in nanoseconds."""
 
     def __init__(self, controller, *, monotonic, utc_ns):
         self.controller, self.monotonic, self.utc_ns = controller, monotonic, utc_ns
@@ -45,20 +45,20 @@ class Desk:
         self._tasks = set()
 
     async def open(self):
-        """Fencing numbers go on where the last controller of this system ended."""
+        """Continues the fencing numbers of the last controller of this system."""
         try:
             last = await self.controller.writer.recall("lease.fence")
         except Exception as error:
-            LOG.warning("the fencing number is not known: %s", error)
+            LOG.warning("the fencing number cannot be read: %s", error)
             last = None
         known = isinstance(last, int) and not isinstance(last, bool) and last >= 0
         self.lease.fence = last + BEYOND if known else self.utc_ns() // 10**9
         self._show()
 
     async def do(self, actor: Actor, name: str, arguments, fence: int | None = None) -> dict:
-        """Does one command and returns its result, a small JSON object.
-        Refused: control.unknown_command, control.argument, control.role, control.not_holder, control.lease_held, control.stale_lease, or what
-        the controller says. Each but renewals leaves one audit row, refusals too. It goes on to its end even if whoever waits for it is gone."""
+        """Carries out one command and returns its result, a small JSON object.
+        Refused: control.unknown_command, control.argument, control.role, control.not_holder, control.lease_held, control.stale_lease, or a refusal of
+        the controller. Each command except renew leaves one audit row, also if refused. It continues if its sender disconnects."""
         task = asyncio.ensure_future(self._do(actor, name, arguments, fence))
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -67,7 +67,7 @@ class Desk:
     def _done(self, task):
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever asked may be gone
+            task.exception()  # marks the exception as retrieved: the sender may be gone
 
     async def _do(self, actor, name, arguments, fence):
         given = arguments
@@ -76,7 +76,7 @@ class Desk:
             given = commands.checked(name, arguments)
             commands.allowed(name, given, actor.role)
             if fence is not None and (not isinstance(fence, int) or isinstance(fence, bool)):
-                raise Refused("control.argument", "`fence` is no whole number", "")
+                raise Refused("control.argument", "`fence` is not a whole number", "")
             await self.tick()
             if known.control == "lease":
                 result = await self._about_control(actor, name, given, fence)
@@ -87,7 +87,7 @@ class Desk:
                     self._show()
                     still = partial(self.lease.check, actor.name, self.lease.fence)
                 result = await self.controller.command(name, given, actor.name, still) or {}
-                if self.lease.holder == actor.name:  # whoever waited a minute for a launch is still there
+                if self.lease.holder == actor.name:  # renews control: a launch may have taken longer than the lease
                     self.lease.take(actor.name, self.monotonic())
                     self._show()
         except Refused as refused:
@@ -102,7 +102,7 @@ class Desk:
         return result
 
     def _check_control(self, actor, fence):
-        """Whoever sends a command when nobody has control has it from now on; what was sent with a number from before is stale all the same."""
+        """A command takes control if it is free, unless it carries an old fencing number: then it is stale."""
         if self.lease.holder is None and fence is None:
             self.lease.take(actor.name, self.monotonic())
         self.lease.check(actor.name, fence)
@@ -126,13 +126,13 @@ class Desk:
         return result
 
     async def tick(self):
-        """What time alone changes: to be called once a second."""
+        """Changes that depend on time alone; called once a second."""
         for what, who in self.lease.due(self.monotonic()):
             await self.audit(Actor(who, "rule", "shifter"), "control", {}, "done", what)
         self._show()
 
     def _show(self):
-        """Tells the document of what has changed, and the database of the number. Nothing is awaited: between a check of control and what was checked nobody comes."""
+        """Publishes a changed lease, and keeps its number in the database. Without await: no other command may come between a check of control and its use."""
         lease = self.lease
         until_ns = self.utc_ns() + int((lease.until_s - self.monotonic()) * 1e9) if lease.holder else None
         before, self._shown = self._shown, (lease.holder, lease.fence, lease.asked_by, lease.until_s)
@@ -143,7 +143,7 @@ class Desk:
             self._keeping = asyncio.ensure_future(self._keep())
 
     async def _keep(self):
-        """Remembers the newest number, for the controller after this one."""
+        """Remembers the newest number for the next controller."""
         while self._kept != (fence := self.lease.fence):
             try:
                 await self.controller.writer.remember("lease.fence", fence)
@@ -152,7 +152,7 @@ class Desk:
             self._kept = fence
 
     async def audit(self, actor, command, arguments, outcome, detail):
-        """One row of the audit. A database that is gone is the journal's matter; nothing that is done waits for it to come back."""
+        """Writes one audit row. If the database is gone, the journal keeps the row; no command waits for the database."""
         arguments = arguments if isinstance(arguments, dict) else {}
         try:
             await self.controller.writer.audit(actor.name, actor.whence, actor.role, command[:60], _short(arguments), outcome, detail[:2000])
@@ -160,17 +160,17 @@ class Desk:
             LOG.exception("the audit row of %s by %s was lost", command, actor.name)
 
     async def close(self, patience_s=2.0):
-        """Waits a little for commands under way. What takes longer is the next controller's: it finds out how far this one came."""
+        """Waits a little for commands in progress. The next controller finds out how far the others came."""
         tasks = {*self._tasks, *([self._keeping] if self._keeping else [])}
         if tasks:
             await asyncio.wait(tasks, timeout=patience_s)
 
 
 def _always():
-    """Of what needs no control."""
+    """The check for commands that need no control."""
 
 
 def _short(arguments):
-    """What was refused may be of any size and shape."""
+    """Bounds the arguments: those of a refused command may have any size and shape."""
     return {str(key)[:60]: value if isinstance(value, (bool, int, float)) or value is None else
             [str(each)[:1000] for each in value[:100]] if isinstance(value, list) else str(value)[:20_000] for key, value in list(arguments.items())[:20]}

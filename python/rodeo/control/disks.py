@@ -1,7 +1,7 @@
-"""Where runs are written: a folder for each run, and a path for each process that leads to its place in the run that is under way.
+"""Where runs are written: a folder for each run, and for each process a link to its folder in the current run.
 
-A readout is made ready before its run has a number, so it is told to write to `next/NAME`, a link: to a waiting place while it is held, and to
-`runs/NNNNNN/NAME` from just before it starts. A file that is open is not moved by that."""
+A readout is prepared before its run has a number. So it writes to the link `next/NAME`, which leads to a waiting place while the readout is held,
+and to `runs/NNNNNN/NAME` from just before its start. This does not move open files."""
 
 import contextlib
 import logging
@@ -16,7 +16,7 @@ LOG = logging.getLogger("rodeo.control")
 
 
 class Folders:
-    """The directory of a system. All calls block for as long as a file system takes for a name; nothing here reads or removes data."""
+    """The directory of a system. All calls block for operations on names in the file system; no call reads or removes data."""
 
     def __init__(self, directory, group=""):
         self.directory, self.group = Path(directory), group
@@ -27,45 +27,45 @@ class Folders:
         self.logs = self.directory / "logs"
 
     def make(self):
-        """Refused(control.directory) if it cannot be written to, control.group."""
+        """Makes the directories. Refused(control.directory) if one cannot be made, control.group."""
         try:
             for each in (self.directory, self.runs, self.next, self.waiting, self.reports, self.logs):
                 each.mkdir(mode=0o755, parents=True, exist_ok=True)
                 if self.group:
                     modes.give_group(each, self.group)
         except OSError as error:
-            raise Refused("control.directory", f"cannot make {error.filename}: {error.strerror}", "set control.directory to one that you may write to") from None
+            raise Refused("control.directory", f"cannot make {error.filename}: {error.strerror}", "set control.directory to a directory that you may write to") from None
 
     def run(self, number):
         return self.runs / f"{number:06d}"
 
     def place(self, process):
-        """What a process is told to write to."""
+        """The path to which a process writes."""
         return self.next / process
 
     def report(self, process, launch):
-        """Where a process writes its report when it ends; `launch` tells one life of it from the next."""
+        """The path of a process's report at its end; `launch` distinguishes its launches."""
         return self.reports / f"{process}.{launch}.json"
 
     def hold(self, process, writers):
-        """Before a launch: the place leads to an empty waiting place, with a directory for each of several writers."""
+        """Before a launch: links the place to an empty waiting place, with a directory for each of several writers."""
         waiting = self.waiting / process
-        shutil.rmtree(waiting, ignore_errors=True)  # it holds nothing but empty directories: files are opened when a run starts
+        shutil.rmtree(waiting, ignore_errors=True)  # it contains only empty directories: files are opened when a run starts
         self._lead(process, waiting, writers)
 
     def assign(self, number, process, writers, name=None):
-        """Before a start: the place leads into the folder of the run, to one called `name` or as the process. Returns that."""
+        """Before a start: links the place to the folder `name` (default: the process's name) in the folder of the run. Returns this folder."""
         folder = self.run(number) / (name or process)
         self._lead(process, folder, writers)
         return folder
 
     def free_number_of_folder(self):
-        """The largest run number that has a folder, 0 if there is none: no run is ever written into another one's folder."""
+        """The largest run number with a folder, 0 if there is none: no run is ever written into the folder of another."""
         numbers = [int(each.name) for each in self.runs.iterdir() if each.name.isdigit()] if self.runs.is_dir() else []
         return max(numbers, default=0)
 
     def collect_report(self, number, process, report):
-        """Moves a report into the folder of its run, and returns where it is now (None if there is none). One that cannot be moved stays where it is."""
+        """Moves a report into the folder of its run, and returns its path (None without a report). A report that cannot be moved stays."""
         folder = self.run(number)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Folders:
             os.replace(report, target)
         except FileNotFoundError:
             return None
-        except OSError as error:  # another disk, or one that is full: it is read where it is
+        except OSError as error:  # another disk, or a full one: the report is read at its old path
             LOG.warning("%s stays where it is: %s", report, error)
             return report
         return target
@@ -93,11 +93,11 @@ class Folders:
             part.symlink_to(os.path.relpath(target, self.next))
             os.replace(part, self.next / process)
         except OSError as error:
-            raise Refused("control.directory", f"cannot make {error.filename or target}: {error.strerror}", "see that the disk can be written to") from None
+            raise Refused("control.directory", f"cannot make {error.filename or target}: {error.strerror}", "check that the disk is writable") from None
 
 
 def free_and_total(path):
-    """Bytes that this user may still write, and bytes of the file system; None if it cannot be looked at."""
+    """Bytes that this user may still write, and the size of the file system; None if statvfs() fails."""
     try:
         found = os.statvfs(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""The one document that shell, Python and page see: what the controller knows, as JSON."""
+"""The one document that shell, Python and page see: the controller's knowledge as JSON."""
 
 import math
 
@@ -63,10 +63,10 @@ def build(
     database=None,
     now_s=0.0,
 ):
-    """The document. Everything is given and nothing asked for; what nobody knows is null; no value is infinite or not a number.
+    """Builds the document from its arguments alone. Unknown values are null; no value is infinite or NaN.
 
     `system`: System; `build`: the controller's revision; `run`: RunRow or None; `last_run`: RunRow or None; `act`: Act or None; `alarms`: standing ones;
-    `hosts`: dicts as the document has them; `now_s`: monotonic, for `choice.until_ns`.
+    `hosts`: dicts in the document's form; `now_s`: monotonic, for `choice.until_ns`.
     """
     process_numbers = process_numbers or {}
     return clean(
@@ -103,7 +103,7 @@ def _row(row, state):
 
 
 def _choice(memory, limit_s, time_ns, now_s):
-    """Who is lost, and until when somebody may choose; the limit itself runs on the monotonic clock."""
+    """The lost process, and the end of the time to choose; the limit itself uses the monotonic clock."""
     if memory is None or memory.choice is None:
         return None
     left_s = max(0.0, memory.choice.since_s + limit_s - now_s)
@@ -142,7 +142,7 @@ def _stands(look):
 
 
 def clean(value):
-    """`value` as JSON can carry it: numbers that are infinite or none are null, tuples are lists, keys are text."""
+    """`value` for JSON: infinite numbers and NaN become null, tuples become lists, keys become text."""
     if isinstance(value, dict):
         return {str(key): clean(one) for key, one in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -153,7 +153,7 @@ def clean(value):
 
 
 def delta(before, after):
-    """What of `after` differs from `before`, by top-level key, always with `sequence` and `time_ns`; all of it if `before` is None."""
+    """The top-level members of `after` that differ from `before`, always with `sequence` and `time_ns`; all members if `before` is None."""
     if before is None:
         return dict(after)
     return {key: one for key, one in after.items() if key in ("sequence", "time_ns") or key not in before or before[key] != one}

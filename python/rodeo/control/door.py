@@ -1,4 +1,4 @@
-"""The door of a control room, before any route: who comes, from where, and whether they may come in. What is refused here goes to the audit.
+"""The door of a control room, before all routes: it identifies each client, and admits or refuses it. Refusals go to the audit.
 
 An ASGI application around another one. It puts `rodeo.actor`, `rodeo.session` (browsers only) and `rodeo.way` (unix or tcp) into the scope."""
 
@@ -21,7 +21,7 @@ STATUS = {"control.session": 401, "control.token": 403, "control.role": 403, "co
 
 
 def status_of(refused: Refused) -> int:
-    """The HTTP status of what was refused; 409 for all that the state of the system forbids."""
+    """The HTTP status of a refusal; 409 if the state of the system forbids the request."""
     return STATUS.get(refused.code, 409)
 
 
@@ -30,7 +30,7 @@ def body_of(refused: Refused) -> bytes:
 
 
 class Door:
-    """`way`: unix (who connects is known by the kernel, and may all) or tcp (tokens and sessions). `port` is what browsers have in `Host`."""
+    """`way`: unix (the kernel knows the user, who has all rights) or tcp (tokens and sessions). `port` is the port in a browser's `Host`."""
 
     def __init__(self, app, desk, sessions, way, port=0):
         self.app, self.desk, self.sessions, self.way = app, desk, sessions, way
@@ -54,14 +54,14 @@ class Door:
             return await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
 
     def _share(self, scope):
-        """What is under way at once is bounded for each role, and for each session or token of it."""
+        """Bounds the concurrent requests of each role, and of each session or token of a role."""
         if self.way == "unix":
             return self.shares.taken("unix", None)
         session = scope["rodeo.session"]
         return self.shares.taken(scope["rodeo.actor"].role, "token" if session is None else id(session))
 
     def _admit(self, scope, headers):
-        """Puts who it is into the scope. Returns an answer (status, headers, body) if that is all. Refused: not let in."""
+        """Puts the client's identity into the scope. Returns a complete answer (status, headers, body), or None to continue. Refused: not admitted."""
         if self.way == "unix":
             scope["rodeo.way"], scope["rodeo.session"] = "unix", None
             scope["rodeo.actor"] = _named(headers, login_name(), "expert", "unix")
@@ -84,7 +84,7 @@ class Door:
         else:
             session = self.sessions.find(_cookie(headers.get("cookie", ""), self.cookie), now)
             if scope["type"] == "websocket" and "origin" not in headers:
-                raise Refused("control.origin", "a WebSocket of a session does not say which page it is of", "programs send Authorization: Bearer TOKEN")
+                raise Refused("control.origin", "a WebSocket of a session does not name its page", "programs send Authorization: Bearer TOKEN")
             if post:
                 security.check_csrf(session, headers.get("x-rodeo-csrf"))
             scope["rodeo.session"], scope["rodeo.actor"] = session, Actor(session.name, "browser", session.role, address)
@@ -92,26 +92,26 @@ class Door:
         return None
 
     async def _tell(self, scope, headers, refused):
-        """A refusal at the door is a row of the audit: whence is the door, for nobody knows who it was."""
-        if refused.code == "control.session":  # a page that was left open asks every few seconds; that is no attempt
+        """Writes an audit row for a refusal, with whence = door: the client is not identified."""
+        if refused.code == "control.session":  # a page left open asks every few seconds; this is not an attempt to enter
             return
         untold = self.told.tell(self.desk.monotonic())
         if untold is not None:
-            besides = f"; {untold} more before it were not written" if untold else ""
+            besides = f"; {untold} earlier refusals were not recorded" if untold else ""
             address = "%s:%s" % tuple(scope["client"][:2]) if scope.get("client") else self.way
             await self.desk.audit(Actor(address, "door", "none", address), f"{scope.get('method', 'WEBSOCKET')} {scope['path'][:40]}", {}, "refused",
                                   f"{refused.code}: {refused.what}{besides}")
 
 
 def login_name() -> str:
-    """The login name of this process's user, who alone can reach the Unix socket."""
+    """The login name of this process's user; only this user can reach the Unix socket."""
     with contextlib.suppress(KeyError):
         return pwd.getpwuid(os.geteuid()).pw_name
     return f"uid-{os.geteuid()}"
 
 
 def _headers(scope):
-    """The last of each name wins but for those that decide: two of them are as good as a wrong one."""
+    """Headers by name. Repeated headers are joined with a comma, so that a repeated Host or Origin is invalid."""
     found = {}
     for name, value in scope["headers"]:
         name, value = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -135,7 +135,7 @@ def _cookie(header, name):
 
 def _check_length(headers):
     if (length := headers.get("content-length")) is not None and not (length.isascii() and length.isdigit() and int(length[:12]) <= LONGEST_BODY):
-        raise Refused("control.too_long", f"a request has at most {LONGEST_BODY} bytes, and this one says {length[:20]}", "")
+        raise Refused("control.too_long", f"a request may have at most {LONGEST_BODY} bytes, and this one has {length[:20]}", "")
 
 
 def _with_headers(send):

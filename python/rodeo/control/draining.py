@@ -1,20 +1,20 @@
-"""At the end of a run, when its readouts are gone: have the routers read what the cards have sent? Only then do their counters say what became of it."""
+"""At the end of a run, after its readouts: waits until the routers have read all data of the cards. Only then their counters account for the data."""
 
 from .numbers import functions_sum, grown, total, value
 
-QUIET_S = 0.5  # nothing has changed for so long: what is not read by now will not be
+QUIET_S = 0.5  # without a change for so long, the rest will not be read
 MOST_S = 10.0
 
 
 class Draining:
-    """Over when nothing is left, when nothing has changed for QUIET_S, or after MOST_S. Times are of the monotonic clock; `patience` stretches them."""
+    """Over when all is read, when nothing has changed for QUIET_S, or after MOST_S. Times are of the monotonic clock; `patience` multiplies them."""
 
     def __init__(self, cards_before, routers_before, patience=1.0):
         self.cards_before, self.routers_before, self.patience = cards_before, routers_before, patience
         self.began_s = self.since_s = self.before = None
 
     def done(self, cards, routers, now_s):
-        """(whether it is over, what each router still has). `cards`, `routers`: {name: status} of those that answer now."""
+        """(whether it is over, sentences on what each router still has). `cards`, `routers`: {name: status} of processes that answer now."""
         left = unread(self.cards_before, cards, self.routers_before, routers)
         held = {name: _held(status) for name, status in sorted(routers.items())}
         if not left and not any(held.values()):
@@ -29,7 +29,7 @@ class Draining:
 
 
 def unread(cards_before, cards, routers_before, routers):
-    """Chunks that cards have sent in a run and routers have not taken from their inputs; None if one of them does not say."""
+    """Chunks sent by cards in a run that routers have not read; None if a process does not report its count."""
     sent = [grown(_sent(before), _sent(cards.get(name))) for name, before in cards_before.items()]
     read = [grown(value(before, "chunks", "sent"), value(routers.get(name), "chunks", "sent")) for name, before in routers_before.items()]
     if not sent or not read or None in sent or None in read:
@@ -43,5 +43,5 @@ def _sent(status):
 
 
 def _held(status):
-    """Chunks in pages of subscribers of data."""
+    """Chunks in pages for subscribers of data."""
     return total(value(one, "pending_chunks") for one in status.get("subscribers") or () if one.get("kind") != "monitor") or 0

@@ -1,6 +1,6 @@
-"""Programs that are not Rodeo's and say values over HTTP: Prometheus exporters, or an address that answers with JSON. Asked now and then, one task each.
+"""External programs that report values over HTTP: Prometheus exporters, or addresses that answer with JSON. One task asks each of them periodically.
 
-What one says or does not say never holds up anything else."""
+A program that fails or hangs delays nothing else."""
 
 import asyncio
 import json
@@ -14,13 +14,13 @@ from rodeo.control.place import needed
 LOG = logging.getLogger("rodeo.control")
 LONGEST_ANSWER = 4 * 1024 * 1024  # bytes
 MOST_VALUES = 20_000
-MOST_KEPT = 500  # of one program in a run
+MOST_KEPT = 500  # values of one program in a run
 SELECTOR = re.compile(r'\s*([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(.*)\})?\s*', re.DOTALL)
 LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 
 
 class External:
-    """One [[control.external]]: what it said last. `entry` as system.External has it. Of the controller's loop."""
+    """One [[control.external]] and its last answer. `entry`: a system.External. Used by the controller's loop."""
 
     def __init__(self, entry):
         self.entry = entry
@@ -48,7 +48,7 @@ class External:
         return [value for labels, value in self.values.get(name, ()) if all(labels.get(label) == text for label, text in wanted.items())]
 
     def kept(self):
-        """{name with labels: value} of what is kept with a run, at most MOST_KEPT."""
+        """{name with labels: value} of the values kept with a run, at most MOST_KEPT."""
         found = {}
         for name in self.entry.keep:
             if self.entry.format == "json":
@@ -61,11 +61,11 @@ class External:
         return dict(list(found.items())[:MOST_KEPT])
 
     def took(self, values, now_ns):
-        """It has answered."""
+        """The program has answered."""
         self.values, self.seen_ns, self.problem, self.asked = values, now_ns, "", True
 
     def failed(self, why):
-        """It has not; what it said before is not known any more."""
+        """The program has not answered; its old values are dropped."""
         self.values, self.problem, self.asked = {}, str(why)[:300], True
 
     def as_json(self):
@@ -74,7 +74,7 @@ class External:
 
 
 def parsed_selector(text):
-    """(name, {label: value}) of NAME{LABEL="VALUE"}; None if it is none."""
+    """(name, {label: value}) of NAME{LABEL="VALUE"}; None if the text is not a selector."""
     found = SELECTOR.fullmatch(text)
     if found is None:
         return None
@@ -95,15 +95,15 @@ def written(name, labels):
 
 
 def values_of(text, form):
-    """{name: [(labels, value)]} of an answer. ValueError says what is wrong with it."""
+    """{name: [(labels, value)]} of an answer. ValueError with the reason if it is invalid."""
     found, count = {}, 0
     for name, labels, value in (_of_json if form == "json" else _of_prometheus)(text):
         count += 1
         if count > MOST_VALUES:
-            raise ValueError(f"it says more than {MOST_VALUES} values")
+            raise ValueError(f"it reports more than {MOST_VALUES} values")
         found.setdefault(name, []).append((labels, value))
     if not found:
-        raise ValueError("there is no number in its answer")
+        raise ValueError("its answer contains no number")
     return found
 
 
@@ -123,7 +123,7 @@ def _of_json(text):
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"its answer is no JSON: {error}") from None
+        raise ValueError(f"its answer is not JSON: {error}") from None
     yield from _numbers(answer, "", 0)
 
 
@@ -141,17 +141,17 @@ def _numbers(value, path, depth):
 
 
 class Externals:
-    """All of a system. Of the controller's loop."""
+    """All external programs of a system. Used by the controller's loop."""
 
     def __init__(self, entries):
         self.by_name = {entry.name: External(entry) for entry in entries}
 
     async def watch(self):
-        """Asks each as often as it says; never returns."""
+        """Asks each program with its own period; never returns."""
         if not self.by_name:
             return
         httpx = needed("httpx")
-        # A proxy of the environment is for the way out, and these are in the house.
+        # No proxy from the environment: these programs are on the local network.
         async with httpx.AsyncClient(trust_env=False, follow_redirects=False) as client:
             await asyncio.gather(*(self._watch_one(client, each) for each in self.by_name.values()))
 
@@ -163,7 +163,7 @@ class Externals:
                 one.took(await asyncio.to_thread(values_of, text, one.entry.format), time.time_ns())
             except asyncio.TimeoutError:
                 one.failed(f"it has not answered within {one.entry.timeout_s:g} s")
-            except Exception as error:  # whatever it is, the others are asked
+            except Exception as error:  # no error may end this task
                 one.failed(str(error) or type(error).__name__)
             await asyncio.sleep(max(0.1, one.entry.every_s - (time.monotonic() - began_s)))
 

@@ -1,4 +1,4 @@
-"""--help in the look of the `rodeo` command: usage, what it is for, tables of options and verbs, exit statuses, in lines that fit."""
+"""--help in the style of the `rodeo` command: usage, purpose, tables of options and verbs, exit statuses, wrapped to the terminal."""
 
 import argparse
 import shutil
@@ -18,7 +18,7 @@ def wrapped(text, indent="  "):
 
 
 def table(rows):
-    """(name, text) in two columns."""
+    """Rows (name, text) in two columns."""
     width, lines = max(len(name) for name, _ in rows) + 2, []
     for name, text in rows:
         lines += textwrap.wrap(text, columns(), initial_indent="  " + name.ljust(width), subsequent_indent=" " * (width + 2), break_long_words=False, break_on_hyphens=False)
@@ -26,7 +26,7 @@ def table(rows):
 
 
 def page(usages, what, *, tables=(), remark="", exits=""):
-    """A help: `usages` are lines, `tables` (title, rows)."""
+    """A help text: `usages` are lines, `tables` (title, rows)."""
     parts = ["Usage\n" + "\n".join(f"  {usage}" for usage in usages)]
     parts += [wrapped(what, "")] if what else []
     parts += [f"{title}\n{table(rows)}" for title, rows in tables if rows]
@@ -35,7 +35,7 @@ def page(usages, what, *, tables=(), remark="", exits=""):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what was wrong, and helps, as all of Rodeo does. `epilog` are the exit statuses."""
+    """Reports errors and prints help in Rodeo's style. `epilog` contains the exit statuses."""
 
     def error(self, message):
         raise Refused("control.argument", f"{self.prog}: {message}", f"{self.prog} --help")

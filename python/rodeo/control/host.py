@@ -1,4 +1,4 @@
-"""A host as the controller has it, whoever launches there: what it can be asked, and what it answers."""
+"""The controller's interface to a host, for all launchers: requests and answers."""
 
 import os
 from abc import ABC, abstractmethod
@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, field, fields
 
 from rodeo.control.refused import Refused
 
-MARK = "RODEO_PROCESS"  # in the environment of a process and of all that it starts: RUNTIME DIRECTORY:SYSTEM@HOST/NAME
+MARK = "RODEO_PROCESS"  # in the environment of a process and its descendants: RUNTIME DIRECTORY:SYSTEM@HOST/NAME
 
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """What is started: `environment` is all that it gets, `tag` comes back with every list, `socket` is its control socket's file name or empty."""
+    """A process to start: `environment` is its whole environment, list() returns `tag`, `socket` is the file name of its control socket or empty."""
 
     name: str
     argv: list
@@ -27,9 +27,9 @@ class LaunchSpec:
 
 @dataclass(frozen=True)
 class AgentProcess:
-    """A process that was launched and not forgotten. `state` running or exited; exit_status and signal are both None while it runs, and when nobody
-    saw the end (its agent was killed before). `core` is where its core is, or empty. `left`: pids of what it started and that outlived it.
-    `said`: the last error in its log, of one that ended with an exit status other than 0."""
+    """A process that was launched and not forgotten. `state` running or exited; exit_status and signal are both None while it runs, and if its end
+    was not seen (its agent was killed before). `core` is the path of its core, or empty. `left`: pids of descendants that outlived it.
+    `said`: the last error in its log, if it ended with an exit status other than 0."""
 
     name: str
     pid: int
@@ -51,7 +51,7 @@ class AgentProcess:
 
 
 def process_of(answer):
-    """An AgentProcess of what an agent said. Refused(control.bad_answer) if it is none."""
+    """The AgentProcess in an agent's answer. Refused(control.bad_answer) if it is invalid."""
     try:
         known = {one.name for one in fields(AgentProcess)}
         process = AgentProcess(**{key: value for key, value in answer.items() if key in known})
@@ -59,12 +59,12 @@ def process_of(answer):
             return process
     except (TypeError, AttributeError):
         pass
-    raise Refused("control.bad_answer", f"an agent lists what is no process: {str(answer)[:80]}", "")
+    raise Refused("control.bad_answer", f"an agent lists an entry that is not a process: {str(answer)[:80]}", "")
 
 
 class Host(ABC):
-    """All calls are of the controller's loop, may be made side by side, and raise Refused: `control.host_silent` if the host does not answer, else what
-    the agent says. No call ends a process but signal() and end()."""
+    """Calls are made from the controller's loop, may be concurrent, and raise Refused: `control.host_silent` if the host does not answer, else a refusal
+    of the agent. Only signal() and end() end processes."""
 
     name: str
     launcher: str
@@ -75,26 +75,26 @@ class Host(ABC):
 
     @abstractmethod
     async def close(self):
-        """Leaves the agent and what it runs alone; an agent with nothing to run ends by itself."""
+        """Disconnects from the agent. Its processes continue; an agent without processes ends by itself."""
 
     @abstractmethod
     async def request(self, verb, timeout_s=10.0, **arguments):
-        """What the agent answers (docs/protocols/agent.md)."""
+        """The agent's answer (docs/protocols/agent.md)."""
 
     @abstractmethod
     async def ask(self, name, request, timeout_s):
-        """The reply of the control socket of a process. Refused: control.unreachable, control.no_answer, or what the process says."""
+        """The reply from the control socket of a process. Refused: control.unreachable, control.no_answer, or a refusal of the process."""
 
     async def launch(self, spec):
         """Starts a process and returns its AgentProcess. Refused: control.launched (the name runs already), control.launch (it cannot be started)."""
         return process_of(await self.request("launch", timeout_s=30.0, spec=spec.as_json()))
 
     async def signal(self, name, number):
-        """Sends a signal to the process. Refused(control.not_launched) if there is none."""
+        """Sends a signal to the process. Refused(control.not_launched) if it does not run."""
         await self.request("signal", name=name, number=int(number))
 
     async def end(self, name, grace_s):
-        """TERM, after `grace_s` KILL, to the process and all that it has started. Returns when they are gone, or were killed. Of an abort alone."""
+        """Sends TERM, after `grace_s` KILL, to the process and its descendants. Returns when they have ended, or were killed. Used only by aborts."""
         await self.request("end", timeout_s=grace_s + 30.0, name=name, grace_s=grace_s)
 
     async def list(self):
@@ -105,18 +105,18 @@ class Host(ABC):
         return [process_of(each) for each in answer]
 
     async def tail(self, name, lines, search=""):
-        """The last lines of the log, oldest first; of those that hold `search`. Empty if there is no log."""
+        """The last lines of the log that contain `search`, oldest first. Empty without a log."""
         return await self.request("tail", name=name, lines=int(lines), search=search)
 
     async def records(self, names, wanted):
-        """The newest log records (records.py) of these processes that are `Wanted`, oldest first; `agent` is the agent's own."""
+        """The newest log records (records.py) of these processes that match `wanted`, oldest first; the name `agent` means the agent itself."""
         answer = await self.request("records", timeout_s=30.0, names=list(names), wanted=wanted.as_json())
         if not isinstance(answer, list):
             raise Refused("control.bad_answer", f"{self.name} has no log records", "")
         return [record for record in answer if isinstance(record, dict)]
 
     async def forget(self, name):
-        """Takes away what is known of a process that has ended; its log stays. Refused(control.runs) if it or something that it started runs."""
+        """Forgets an ended process; its log stays. Refused(control.runs) if it or one of its descendants runs."""
         await self.request("forget", name=name)
 
     async def health(self, temperatures=True):
@@ -129,9 +129,9 @@ class Host(ABC):
         return await self.request("disk", path=os.fspath(path))
 
     async def sha256(self, paths):
-        """{path: hex} of files, read in a thread; those that cannot be read are not in it."""
+        """{path: hex} of files, without unreadable ones."""
         return await self.request("sha256", timeout_s=3600.0, paths=[os.fspath(path) for path in paths])
 
     async def read(self, path, most):
-        """At most `most` bytes of a text file's end, as text. Refused(control.file)."""
+        """The last bytes of a text file, at most `most`, as text. Refused(control.file)."""
         return await self.request("read", path=os.fspath(path), most=int(most))

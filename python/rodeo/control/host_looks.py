@@ -1,4 +1,4 @@
-"""How the hosts are: how far their clocks are from this one's, and how hot they are. Asked of their agents now and then."""
+"""The health of the hosts: clock offsets from this host, and temperatures. The agents are asked every EVERY_S."""
 
 import asyncio
 import contextlib
@@ -10,12 +10,12 @@ from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control")
 EVERY_S = 10.0
-TRIES = 4  # of which the quickest answer tells the most
+TRIES = 4  # the quickest answer is used
 
 
 def offset_of(answers):
-    """(how far a clock is ahead [s], how wrong that may be [s]) of [(asked, told, answered)] in ns: `told` by that clock, the others by ours. The quickest
-    counts: it was told between asked and answered, so half of the time between them is all that it can be wrong. (None, None) without an answer."""
+    """(offset of a clock [s], error [s]) from [(asked, told, answered)] in ns: `told` is that clock's time, the others are ours. The quickest answer
+    counts: `told` lies between `asked` and `answered`, so the error is at most half of this interval. (None, None) without an answer."""
     good = [(answered - asked, told - (asked + answered) / 2) for asked, told, answered in answers if answered >= asked]
     if not good:
         return None, None
@@ -24,27 +24,27 @@ def offset_of(answers):
 
 
 def certain(offset_s, error_s):
-    """By how much a clock is off at the least; None if nobody knows."""
+    """The least possible offset of a clock; None if unknown."""
     if offset_s is None or not math.isfinite(offset_s):
         return None
     return max(0.0, abs(offset_s) - error_s)
 
 
 class HostLooks:
-    """Of the controller's loop. By host: `offsets` {name: (offset_s, error_s)}, `temperatures` {name: {sensor: degrees Celsius}}."""
+    """Used by the controller's loop. `offsets` {name: (offset_s, error_s)}, `temperatures` {name: {sensor: degrees Celsius}}."""
 
     def __init__(self, hosts):
         self.hosts = hosts
         self.offsets, self.temperatures = {}, {}
 
     async def watch(self):
-        """Never returns."""
+        """Looks every EVERY_S; never returns."""
         while True:
             await self.look()
             await asyncio.sleep(EVERY_S)
 
     async def look(self):
-        """Asks all hosts, once."""
+        """Asks all hosts once."""
         await asyncio.gather(*(self._look_at(name, host) for name, host in self.hosts.items()))
 
     async def _look_at(self, name, host):
@@ -60,10 +60,10 @@ class HostLooks:
                     temperatures = {str(sensor)[:100]: float(one) for sensor, one in list(found.items())[:256] if isinstance(one, (int, float)) and math.isfinite(one)}
         if answers:
             self.offsets[name], self.temperatures[name] = offset_of(answers), temperatures
-        else:  # what was known then is not known now
+        else:  # old values are dropped
             self.offsets.pop(name, None)
             self.temperatures.pop(name, None)
 
     def off_by(self):
-        """{host: seconds} of clocks, at the least."""
+        """{host: least possible offset of its clock in seconds}."""
         return {name: certain(*found) for name, found in self.offsets.items()}

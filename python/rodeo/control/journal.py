@@ -1,11 +1,11 @@
-"""The journal of a system: every record for the database, in order, on disk before it is in the tables. A database that is gone loses nothing, nor does kill -9.
+"""The journal of a system: every record for the database, in order, on disk before it is in the tables. A missing database or kill -9 loses no record.
 
-A file of JSON lines. The first says what was before it: {"journal": id, "after": sequence, "kept": what the records up to there left, "place": host, path and
-inode of the file, "former": [[id, its last sequence], ...]}; each further one is {"journal": id, "sequence": n, "crc": of the record, "record": {...}}. A line
-without its end was never acknowledged and is cut off.
+A file of JSON lines. The first describes the state before it: {"journal": id, "after": sequence, "kept": result of the records up to there, "place":
+host, path and inode of the file, "former": [[id, its last sequence], ...]}; each further line is {"journal": id, "sequence": n, "crc": of the record,
+"record": {...}}. A line without its end was never acknowledged and is cut off.
 
-An id belongs to one file. The tables count what they have by id, so two files with one id would lose each other's records. A file that is not at its place is
-a copy or a restored backup: it keeps its lines under their ids, and goes on under a new id. Sequences go on across ids.
+An id belongs to one file. The tables count their records by id, so two files with one id would lose each other's records. A file that is not at its place is
+a copy or a restored backup: its lines keep their ids, and new lines get a new id. Sequences continue across ids.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def line_of(journal, sequence, record):
 
 
 def parsed(line):
-    """(journal, sequence, record) of a line, None if it is not whole."""
+    """(journal, sequence, record) of a line, None if the line is damaged."""
     try:
         value = json.loads(line)
         record = value["record"]
@@ -43,10 +43,11 @@ def parsed(line):
 
 
 class Journal:
-    """Of one process at a time. Not thread-safe: the caller holds a lock. All calls block for the disk.
+    """Used by one process at a time. Not thread-safe: the caller holds a lock. All calls block for the disk.
 
-    `kept`: what all records leave. `damaged`: lines that could not be read; `torn`: bytes of a last line that was never acknowledged. `former`: [(id, last
-    sequence)], oldest first. `renewed`: why it got a new id when it was opened, or empty. `opened_last`: its last sequence then. `host`: this host's name.
+    `kept`: the result of all records. `damaged`: the number of unreadable lines; `torn`: bytes of a last line that was never acknowledged.
+    `former`: [(id, last sequence)], oldest first. `renewed`: why it got a new id, or empty. `opened_last`: its last sequence when opened.
+    `host`: this host's name.
     """
 
     def __init__(self, directory, host=None):
@@ -56,27 +57,27 @@ class Journal:
         self.id, self.after, self.last = None, 0, 0
         self.kept = Kept()
         self.damaged = self.torn = 0
-        self.fresh = False  # there was none before
-        self.headless = False  # what it began with is lost: `kept` has only what its other lines leave
+        self.fresh = False  # no journal existed
+        self.headless = False  # the first line is lost: `kept` has only the result of the other lines
         self._file = self._lock = None
         self._end = 0
 
     def open(self):
-        """Reads what is there. Refused(control.database) if another process has it, or it cannot be written."""
+        """Locks and reads the file. Refused(control.database) if another process has it, or it cannot be written."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = open(f"{self.path}.lock", "ab")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._lock.close()
-            raise Refused("control.database", f"another control room writes {self.path}", "rodeo control status says which one runs") from None
+            raise Refused("control.database", f"another control room writes {self.path}", "rodeo control status shows which one runs") from None
         except OSError as error:
-            raise Refused("control.database", f"cannot write {self.path}: {error.strerror}", "set control.directory to one that you may write to") from None
+            raise Refused("control.database", f"cannot write {self.path}: {error.strerror}", "set control.directory to a directory that you may write to") from None
         try:
             self._read()
         except OSError as error:
             self._lock.close()
-            raise Refused("control.database", f"cannot use {self.path}: {error.strerror}", "see that the disk has room and is healthy") from None
+            raise Refused("control.database", f"cannot use {self.path}: {error.strerror}", "check that the disk has free space and no errors") from None
 
     def _read(self):
         with contextlib.suppress(FileNotFoundError):
@@ -106,7 +107,7 @@ class Journal:
         if self.torn:
             self._file.truncate(self._end)
         self.opened_last = self.last
-        if header is None:  # what it began with is lost; what can be read of it goes on
+        if header is None:  # the first line is lost; the readable lines are kept
             self.fresh = self.id is None
             self.headless = not self.fresh
         if self.fresh:
@@ -117,7 +118,7 @@ class Journal:
         self._file.seek(self._end)
 
     def _learn_id(self, name):
-        """The first line is lost: the ids are those of the lines."""
+        """Takes the ids from the lines when the first line is lost."""
         if self.id is not None and name != self.id:
             self.former.append((self.id, self.last))
         self.id = name
@@ -126,7 +127,7 @@ class Journal:
         return {"host": self.host, "path": os.path.realpath(self.path), "inode": os.fstat(file.fileno()).st_ino}
 
     def renew(self, why):
-        """A new id for all that comes after `opened_last`. OSError: the old id stays."""
+        """Gives records after `opened_last` a new id. OSError: the old id stays."""
         was = self.id, self.former
         self.former = [*self.former, (self.id, self.opened_last)][-FORMER:]
         self.id = uuid.uuid4().hex[:16]
@@ -139,7 +140,7 @@ class Journal:
 
     @property
     def ids(self):
-        """All ids that its lines may have."""
+        """All ids that the lines may have."""
         return [*(name for name, _ in self.former), self.id]
 
     def id_of(self, sequence):
@@ -147,13 +148,13 @@ class Journal:
         return next((name for name, last in self.former if sequence <= last), self.id)
 
     def applied(self, lasts):
-        """The sequence up to which tables have its records, None if they know none of its ids. `lasts`: {id: last sequence in the tables}."""
+        """The last sequence that is in the tables, None if they know none of the ids. `lasts`: {id: last sequence in the tables}."""
         bounds = {**dict(self.former), self.id: None}
         known = [last if bounds[name] is None else min(last, bounds[name]) for name, last in lasts.items() if name in bounds]
         return max(known, default=None)
 
     def _lines(self):
-        """Whole lines. Sets `_end` to the end of the last one."""
+        """Complete lines. Sets `_end` to the end of the last one."""
         self._end = self.torn = 0
         with open(self.path, "rb") as file:
             for line in file:
@@ -164,7 +165,7 @@ class Journal:
                 yield line
 
     def records(self, after):
-        """(sequence, record) of all that came after a sequence, in order, from the file."""
+        """(sequence, record) of all records after a sequence, in order, from the file."""
         last = after
         with open(self.path, "rb") as file:
             for line in file:
@@ -179,8 +180,8 @@ class Journal:
         return self._end
 
     def append(self, entries, kept_before=0):
-        """Writes [(sequence, record)] and waits for the disk. OSError: nothing of it is written. Those before the sequence `kept_before` are in `kept` already,
-        because they could not be written when they came."""
+        """Writes [(sequence, record)] and waits for the disk. OSError: none of them is written. Records before the sequence `kept_before` are in `kept`
+        already: an earlier attempt to write them failed."""
         data = b"".join(line_of(self.id, sequence, record) for sequence, record in entries)
         try:
             _write_all(self._file, data)
@@ -197,7 +198,7 @@ class Journal:
                 self.kept.take(record)
 
     def compact(self, applied):
-        """Forgets what is in the tables, up to the sequence `applied`: a new file with what all of it left. OSError: the old one stays."""
+        """Removes records up to the sequence `applied`, which are in the tables: a new file begins with their result. OSError: the old file stays."""
         rest = list(self.records(applied)) if applied < self.last else []
         self._begin_anew(rest, after=min(applied, self.last))
 
@@ -239,18 +240,18 @@ def _header(line):
 
 
 def _moved(was, place):
-    """Why a file at `place` is not the one whose first line says `was`; empty if it is. Pure."""
+    """Why a file at `place` is not the file of which the first line says `was`; empty if it is. Pure."""
     if was == place:
         return ""
     if not isinstance(was, dict):
-        return "its first line does not say where it belongs"
+        return "its first line does not contain its place"
     if (was.get("host"), was.get("path")) != (place["host"], place["path"]):
         return f"it is a copy of {was.get('host')}:{was.get('path')}"
-    return "it was put back from a copy"
+    return "it was restored from a copy"
 
 
 def _write_all(file, data):
-    """A disk with little room takes a part of it, and refuses the rest only when that is tried."""
+    """Writes in a loop: a nearly full disk accepts a part, and fails only at the next write."""
     left = memoryview(data)
     while left:
         left = left[file.write(left):]

@@ -1,4 +1,4 @@
-"""What people say of the data of a run, while it is open or years later: the quality of a subsystem's data, and that the run is TAINTED."""
+"""Judgements of people on the data of a run, while it is open or years later: the quality of a subsystem's data, and the flag TAINTED."""
 
 from dataclasses import replace
 
@@ -8,8 +8,8 @@ TAINTED = "TAINTED"
 
 
 async def quality(c, arguments, actor):
-    """A judgement on a subsystem's data in a part of a run. Rows are never changed: the last one of a subsystem and a time holds. With `confirm` the
-    row of another person is repeated, with the name of the one that confirms it."""
+    """Records a judgement on a subsystem's data in a part of a run. Rows are never changed: the last one of a subsystem and a time is valid. With `confirm`
+    it repeats the row of another person and adds `actor` as the person who confirms it."""
     number, subsystem, verdict = _number(c, arguments), arguments["subsystem"].strip(), arguments["verdict"]
     from_ns, to_ns = arguments["from_ns"], arguments["to_ns"]
     if not subsystem:
@@ -31,7 +31,7 @@ async def quality(c, arguments, actor):
 
 
 async def taint(c, arguments, actor):
-    """Marks a run TAINTED, or takes that back; why stands among its notes."""
+    """Marks a run TAINTED, or removes the mark; a note of the run has the reason."""
     number, back = _number(c, arguments), arguments["back"]
     if c.run is not None and c.run.number == number:
         if back:
@@ -49,7 +49,7 @@ async def taint(c, arguments, actor):
 
 
 def _number(c, arguments):
-    """The run that is meant: the one that is named, that is open, or that ended last."""
+    """The number of the run in the arguments, else of the open run, else of the last run."""
     number = arguments.get("run") or (c.run.number if c.run else None) or (c.telling.last_run.number if c.telling.last_run else None)
     if number is None:
         raise Refused("control.no_run", "no run is open, and none has ended", "name one: --run NUMBER")

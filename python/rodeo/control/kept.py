@@ -1,22 +1,22 @@
-"""What the records of a journal leave when they are put together: facts remembered, the open run with its luminosity blocks, alarms that stand. Pure; it answers
+"""The result of a journal's records: remembered facts, the open run with its luminosity blocks, standing alarms. Pure; available
 while the database is gone."""
 
 import contextlib
 
 STANDING = ("cause", "severity", "raised_ns", "what", "value", "limit", "do", "process", "acked_by", "acked_ns", "cleared_ns")
-OF_THE_RUN = ""  # process of a counter that is of no process
+OF_THE_RUN = ""  # the process of counters that belong to the run
 BLOCK = ("first_trigger", "number", "scan_step", "first_id", "seen_ns", "triggers", "recorded")
 
 
 class Kept:
-    """Of one system. `last_number`: the largest run number seen. Values are JSON."""
+    """The result for one system. `last_number`: the largest run number seen. Values are JSON."""
 
     def __init__(self, value=None):
         value = value if isinstance(value, dict) else {}
         self.remembered = dict(value.get("remembered") or {})
         self.runs = {row["number"]: row for row in value.get("open_runs") or []}
         self.alarms = {row["cause"]: row for row in value.get("alarms") or []}
-        self.blocks = {block["first_trigger"]: block for block in value.get("blocks") or []}  # of the run that is open
+        self.blocks = {block["first_trigger"]: block for block in value.get("blocks") or []}  # of the open run
         self.last_number = int(value.get("last_number") or 0)
 
     def as_json(self):
@@ -24,7 +24,7 @@ class Kept:
                 "last_number": self.last_number}
 
     def take(self, record):
-        """One record more, in order. One of another version, that lacks something, is left out."""
+        """Adds the next record. Skips a record of another version that lacks a member."""
         with contextlib.suppress(LookupError, TypeError):
             self._take(record)
 
@@ -50,6 +50,6 @@ class Kept:
 
 
 def row_of(record):
-    """The row of a run that is open, as `open_runs` gives it."""
+    """The row of an open run, in the form of `open_runs`."""
     return {"number": record["number"], "system": record["system"], "type": record["type"], "state": "OPEN", "asked_ns": record["asked_ns"],
             "first_event_ns": None, "holder": record["holder"], "comment": record["comment"], "build": record["build"], "flags": []}

@@ -1,4 +1,4 @@
-"""What the kernel knows of processes: their begin, state, memory and CPU time; who takes in orphans; where core files go."""
+"""The kernel's view of processes: begin, state, memory and CPU time; adoption of orphans; the place of core files."""
 
 import ctypes
 import os
@@ -9,12 +9,12 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-LONGEST_ENVIRONMENT = 256 * 1024  # bytes of a process's environment that are looked at
+LONGEST_ENVIRONMENT = 256 * 1024  # bytes read of a process's environment
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One look at a process. `start_ticks` since boot, with the pid its identity; `state` the kernel's letter; CPU in seconds."""
+    """One look at a process. `start_ticks` since boot identifies it together with the pid; `state`: the kernel's letter; CPU in seconds."""
 
     pid: int
     parent: int
@@ -26,19 +26,19 @@ class Seen:
 
 
 def become_subreaper():
-    """From now on orphans below this process are its children. OSError if the kernel will not."""
+    """From now on orphaned descendants become children of this process. OSError if the kernel refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def seen(pid):
-    """The process as it is now, or None if there is none. A zombie is none: it has ended."""
+    """The process as it is now, or None if it does not exist. A zombie counts as ended: None."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None
-    fields = text[text.rindex(b")") + 2:].split()  # the name before it may hold anything
+    fields = text[text.rindex(b")") + 2:].split()  # the name before it may contain any characters
     state = fields[0].decode()
     if state in "ZX":
         return None
@@ -47,7 +47,7 @@ def seen(pid):
 
 
 def boot_id():
-    """Names this boot of the machine: pids and start times of another one mean nothing. Empty if the kernel does not say."""
+    """The id of this boot: pids and start times of another boot are invalid. Empty if unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -55,7 +55,7 @@ def boot_id():
 
 
 def children():
-    """Pids of this process's living children, orphans that it took in among them."""
+    """Pids of this process's living children, including adopted orphans."""
     found = []
     for entry in Path("/proc").iterdir():
         process = seen(int(entry.name)) if entry.name.isdigit() else None
@@ -71,12 +71,12 @@ def variable_of(pid, variable):
         with open(f"/proc/{pid}/environ", "rb") as file:
             environment = file.read(LONGEST_ENVIRONMENT)
     except OSError:
-        return None  # somebody else's, or gone
+        return None  # of another user, or ended
     return next((one[len(mark):].decode(errors="replace") for one in environment.split(b"\0") if one.startswith(mark)), None)
 
 
 def marked(variable):
-    """(pid, value) of this user's processes whose environment, as they were started, has the variable, however often they have forked since."""
+    """(pid, value) of this user's processes that had the variable in their environment at exec; forked children inherit it."""
     for entry in Path("/proc").iterdir():
         value = variable_of(entry.name, variable) if entry.name.isdigit() else None
         if value is not None:
@@ -89,7 +89,7 @@ def processes_with(variable, value):
 
 
 def sessions_with(variable, beginning):
-    """(rest of the value, pid) of the processes whose variable begins so and that lead a session; of several with one value the oldest."""
+    """(rest of the value, pid) of session leaders whose variable begins with `beginning`; of several with one value the oldest."""
     oldest = {}
     for pid, value in marked(variable):
         found = seen(pid) if value.startswith(beginning) else None
@@ -100,13 +100,13 @@ def sessions_with(variable, beginning):
 
 
 def allow_cores(allow=True, pid=0):
-    """Lets a process (0: this one) and what it starts from then on leave core files, as far as its hard limit goes."""
+    """Lets a process (0: this one) and its later children leave core files, up to its hard limit."""
     _, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
     resource.prlimit(pid, resource.RLIMIT_CORE, (hard if allow else 0, hard))
 
 
 def core_file(directory, pid):
-    """Where the core of a process that ran in `directory` is: its path, or a sentence if the kernel gives it to a program, or "" if it is not found."""
+    """The path of the core of a process that ran in `directory`; a sentence if the kernel pipes cores to a program; "" if not found."""
     try:
         pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
     except OSError:

@@ -1,14 +1,14 @@
-"""What kinds of process a system may have, and what is true of all processes of a kind. A new kind is one entry here, and a shape in sound.py."""
+"""The kinds of process in a system, and the properties of each kind. A new kind is one entry here, and a shape in sound.py."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`table`: of its configuration; its key `name` names the process. `socket`: how its control socket is called in the runtime directory, after the
-    name. `order`: larger starts first and stops last, so sinks have the larger. `per_run`: its processes live one run: launched held, started once, and
-    they end with the run. `held`: it waits for an order when it was launched. `report`: shape in sound.py of what it leaves at its end.
-    `counted`: path in its status of what it has done so far, from which its rate is taken where numbers.py knows nothing better."""
+    """`table` of its configuration: the key `name` in it names the process. `socket`: suffix of its control socket's name. `order`: larger ones
+    start first and stop last, so sinks have larger ones. `per_run`: its processes live for one run: they are launched held, started once, and
+    end with the run. `held`: it waits for an order after the launch. `report`: the shape in sound.py of its report at the end.
+    `counted`: the path of its counter in its status; its rate comes from this counter if numbers.py has no better source."""
 
     name: str
     verb: tuple = ()
@@ -19,16 +19,16 @@ class Kind:
     held: bool = False
     report: str = ""
     counted: tuple = ()
-    do: str = "look at its log"  # what an operator does when one is gone
+    do: str = "look at its log"  # the operator's action when such a process is gone
 
     @property
     def named_by(self):
-        """The key that names a process; empty for a program."""
+        """The key that contains the process's name; empty for a program."""
         return f"{self.table}.name" if self.table else ""
 
 
-# At the end of a run: triggers are held, the supervisor has all decided and cleared, readouts have nothing left to keep, nodes have been told that the run is
-# over, and the recorder closes its files last.
+# The order at the end of a run: triggers are held; the supervisor waits until all events are decided and cleared, so readouts keep no fragments; nodes
+# learn that the run is over; the recorder closes its files last.
 _ALL = (
     Kind("program", order=40),
     Kind("recorder", ("farm", "record"), "farm.recorder", ".control", 38, True, True, "recorder", ("events", "recorded"),
@@ -44,10 +44,10 @@ _ALL = (
 )
 KINDS = {kind.name: kind for kind in _ALL}
 FARM = ("supervisor", "node", "recorder")
-NEEDED = (*FARM, "readout")  # no event flows without one of each of these kinds that a system has, whatever their roles are
+NEEDED = (*FARM, "readout")  # data taking needs one process of each of these kinds that the system has, whatever their roles are
 UNKNOWN = Kind("")
 
 
 def kind_of(name):
-    """The Kind of this name; one without anything if there is none, which problems_of() says."""
+    """The Kind of this name; an empty Kind if the name is unknown, which problems_of() reports."""
     return KINDS.get(name, UNKNOWN)

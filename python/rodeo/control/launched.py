@@ -1,4 +1,4 @@
-"""What is launched for a process of the system: its command, environment, control socket, and the exact configuration that it runs with."""
+"""The launch of a process of the system: its command, environment, control socket and exact configuration."""
 
 import asyncio
 import os
@@ -10,13 +10,13 @@ from rodeo.control.kinds import kind_of
 from rodeo.control.refused import Refused
 from rodeo.control.system import check, replaced
 
-# Of the environment of the control room a process gets these, and no more: equal runs begin with equal environments.
+# The only variables of the control room's environment that a process gets: so equal runs begin with equal environments.
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME")
 
 
 @dataclass(frozen=True)
 class Configured:
-    """The configuration of one process: the file's text, all effective values (key -> TOML text) and where each comes from, the settings over the file."""
+    """The configuration of one process: the file's text, all effective values (key -> TOML text) with their origins, the settings that override the file."""
 
     file: str
     text: str
@@ -30,13 +30,13 @@ class Configured:
 
 
 def environment(runtime_directory):
-    """Of a process of the system, on this host."""
+    """The environment of a process of the system on this host."""
     kept = {name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith("RODEO_") or name.endswith("SAN_OPTIONS")}
     return {**kept, "RODEO_RUNTIME_DIR": str(runtime_directory), "NO_COLOR": "1"}
 
 
 def command_line(member, rodeo, system, *, settings, report, run_directory):
-    """argv of a process. It is told where to leave its report, and waits for orders if its kind can."""
+    """argv of a process, with the path for its report, and --hold if its kind can wait for orders."""
     if member.kind == "program":
         return [replaced(part, member, system, run_directory) for part in member.process_class.command]
     argv = [str(rodeo), *kind_of(member.kind).verb, str(member.process_class.configuration)]
@@ -49,9 +49,9 @@ def command_line(member, rodeo, system, *, settings, report, run_directory):
 
 
 async def configured(rodeo, file, settings):
-    """The Configured of a file with these settings, as `rodeo check` says it. Refused(control.configuration) with all that it finds wrong."""
+    """The Configured of a file with these settings, from `rodeo check`. Refused(control.configuration) with all its errors."""
     try:
-        text = (await asyncio.to_thread(Path(file).read_bytes)).decode()  # byte for byte, whatever ends its lines
+        text = (await asyncio.to_thread(Path(file).read_bytes)).decode()  # keeps the line ends
     except (OSError, UnicodeDecodeError) as error:
         raise Refused("control.configuration", f"cannot read {file}: {error}", "") from None
     found = await asyncio.to_thread(check, rodeo, file, effective=True, overrides=settings)
@@ -63,7 +63,7 @@ async def configured(rodeo, file, settings):
 
 
 def writers_of(member, before):
-    """Names of what writes files in a process; a directory for each of them if they are several."""
+    """Names of the file writers in a process; each of several gets a directory."""
     if member.kind == "recorder":
         return ["recorder"]
     return overrides.file_writers(before.values) if member.kind == "readout" else []

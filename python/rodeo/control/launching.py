@@ -1,4 +1,4 @@
-"""Starts and ends processes of the system through their hosts, and waits for them. What is started and ended when is for the transitions to say."""
+"""Starts and ends processes of the system through their hosts, and waits for them. The transitions decide which and when."""
 
 import asyncio
 import contextlib
@@ -12,34 +12,34 @@ from rodeo.control.refused import Refused
 from rodeo.control.system import CHECKS_AT_ONCE
 
 LOG = logging.getLogger("rodeo.control")
-ASK_S = 5.0  # an order that a living process answers at once
-STOP_S = 5.0  # of an abort: in order, before TERM
-GRACE_S = 5.0  # and between TERM and KILL
-LAST_WORDS = 5  # lines of the log of what did not get ready
+ASK_S = 5.0  # for an order that a living process answers at once
+STOP_S = 5.0  # in an abort: for an orderly end, before TERM
+GRACE_S = 5.0  # in an abort: between TERM and KILL
+LAST_WORDS = 5  # log lines of a process that did not become ready
 
 
 class Late(Exception):
-    """Something was not there in its time."""
+    """A limit has passed."""
 
 
 class Launching:
-    """Of the controller's loop; `c` is the controller."""
+    """Used by the controller's loop; `c` is the controller."""
 
     def __init__(self, c):
         self.c = c
-        self.lines = {}  # what commands have set: class or process (None: all) -> KEY=VALUE
+        self.lines = {}  # settings of commands: class or process (None: all) -> KEY=VALUE
         self.configured = {}  # class -> Configured of its first process
-        self.before = {}  # class -> the same before what the control room sets over it
+        self.before = {}  # class -> the same without the settings of the control room
         self._checked = {}
 
     # Configuration
     def lines_of(self, member):
-        """The `set` lines of a process: its class's, and after them those of commands, the narrower the later."""
+        """The `set` lines of a process: first those of its class, then those of commands, from general to specific."""
         return [*member.process_class.set, *self.lines.get(None, ()), *self.lines.get(member.process_class.name, ()),
                 *(self.lines.get(member.name, ()) if member.name != member.process_class.name else ())]
 
     async def prepare(self, members):
-        """Reads the configurations of classes as they are now. Refused(control.configuration) before anything is launched."""
+        """Reads the current configurations of classes. Refused(control.configuration) before anything is launched."""
         firsts = {}
         for member in members:
             if member.kind != "program":
@@ -52,7 +52,7 @@ class Launching:
         self.configured |= await self._check_all({name: (member, self._settings(member, self.before[name])) for name, member in firsts.items()})
 
     def settings(self, member):
-        """KEY=VALUE of a process if it were launched now; prepare() was called for it."""
+        """KEY=VALUE for a launch of a process now, after prepare()."""
         configured = self.configured.get(member.process_class.name)
         return self._settings(member, configured) if configured else []
 
@@ -60,11 +60,11 @@ class Launching:
         return overrides.settings_of(member, self.c.system.name, self.c.folders.place(member.name), before.values, self.lines_of(member), self._farm(), self.c.system.lumi_block_s)
 
     def _farm(self):
-        """Who is who in the farm, by the configurations that were read last."""
+        """The names of the farm's processes, from the configurations read last."""
         return overrides.farm_names(self.c.system.members, self.c.system.name, {name: found.values for name, found in self.before.items()})
 
     async def _check_all(self, wanted):
-        """{name: what was found} of {name: (member, settings)}, several at once; the first error in their order."""
+        """{name: Configured} of {name: (member, settings)}, CHECKS_AT_ONCE at a time; raises the first error in order."""
         several = asyncio.Semaphore(CHECKS_AT_ONCE)
 
         async def one(member, settings):
@@ -78,7 +78,7 @@ class Launching:
         return dict(zip(wanted, found))
 
     async def _check(self, member, settings):
-        """Remembers what a file that has not changed since has been found to be."""
+        """Checks a file; remembers the result until the file changes."""
         file = member.process_class.configuration
         with contextlib.suppress(OSError):
             found = file.stat()
@@ -92,7 +92,7 @@ class Launching:
 
     # Begin
     async def launch(self, name, wanted=lambda: True):
-        """Starts one process; prepare() was called for it. `wanted` is asked in the last moment. Returns whether it was started. Refused if its host cannot."""
+        """Starts one process, after prepare(). Calls `wanted` directly before the start. Returns whether it was started. Refused if its host cannot."""
         from rodeo.control.host import LaunchSpec
 
         each = self.c.observer.members[name]
@@ -128,7 +128,7 @@ class Launching:
             return True
 
     async def ready(self, act, names, note=None):
-        """Waits until each of these is ready, has ended, or its class's limit is over. Returns {name: why} of those that are not ready."""
+        """Waits until each process is ready, has ended, or has passed the limit of its class. Returns {name: why} of processes that are not ready."""
         began_s, bad = time.monotonic(), {}
 
         def done():
@@ -140,9 +140,9 @@ class Launching:
                 if phase in ("ready", "running") and (each.alive is not False):
                     self._seen_ready(each)
                 elif phase in ("failed", "done"):
-                    bad[name] = each.exit.text() if each.exit else "says that it has failed"
+                    bad[name] = each.exit.text() if each.exit else "reports that it has failed"
                 elif phase == "absent" and each.launched_s is None:
-                    bad[name] = "is not there"
+                    bad[name] = "does not run"
                 elif time.monotonic() - began_s > limit_s:
                     bad[name] = f"was not ready within {limit_s:g} s ({phase})"
                 else:
@@ -156,7 +156,7 @@ class Launching:
         return dict(bad)
 
     def _seen_ready(self, each):
-        """What it says when it is ready is what it shall say from then on."""
+        """Expects the configuration's checksum that a ready process reports from now on."""
         process = each.process
         each.expected_sha256 = each.expected_sha256 or process.get("configuration_sha256")
 
@@ -171,7 +171,7 @@ class Launching:
 
     # End
     async def ask_to_stop(self, name):
-        """Asks a process to end in order; whoever does not answer is waited for all the same. Returns whether it was told."""
+        """Asks a process to end in order. Returns whether the process has received the order."""
         each = self.c.observer.members[name]
         try:
             if each.member.kind == "program":
@@ -179,12 +179,12 @@ class Launching:
             else:
                 await self.c.observer.host_of(name).ask(name, {"command": "stop"}, ASK_S * self.c.patience)
         except Refused as refused:
-            LOG.info("%s was not told to stop: %s", name, refused.what)
+            LOG.info("%s did not receive the stop: %s", name, refused.what)
             return False
         return True
 
     async def end_in_order(self, act, names, *, limit_s=None):
-        """Asks these to end and waits until they have, for as long as it takes (or `limit_s`: then Late). Asks again who did not answer."""
+        """Asks processes to end and waits until they have, without a limit, or for `limit_s`, then Late. Asks again until a process answers."""
         told, began_s = set(), time.monotonic()
 
         async def done():
@@ -199,7 +199,7 @@ class Launching:
         await self.c.until(act, done, limit_s=limit_s)
 
     async def end_at_once(self, act, names, *, stop_s=STOP_S, grace_s=GRACE_S):
-        """In order for a moment, then TERM, then KILL. Returns the names of those that are there all the same."""
+        """Asks processes to end, after `stop_s` TERM, then KILL. Returns the names of those that still run."""
         sealed, act.sealed = act.sealed, True
         try:
             alive = [name for name in names if self.c.observer.members[name].alive is not False]
@@ -222,17 +222,17 @@ class Launching:
             LOG.warning("%s was not ended: %s", name, refused.what)
 
     async def end_left(self, act, names):
-        """Ends what these have started and that goes on without them: TERM, then KILL."""
+        """Ends the descendants that outlived these processes: TERM, then KILL."""
         await self.c.look()
         names = [name for name in names if self.c.observer.members[name].left]
-        act.waiting_for = [f"{name}: what it started is ended by TERM, then KILL" for name in names]
+        act.waiting_for = [f"{name}: processes that it started are ended by TERM, then KILL" for name in names]
         for result in await asyncio.gather(*(self.c.observer.host_of(name).end(name, GRACE_S) for name in names), return_exceptions=True):
             if isinstance(result, Exception):
-                LOG.warning("what goes on without its process was not ended: %s", getattr(result, "what", result))
+                LOG.warning("descendants of an ended process were not ended: %s", getattr(result, "what", result))
 
     async def forget(self, names):
-        """Takes away what launchers know of processes that have ended; what is left of their sockets goes too. Returns what cannot be removed, and what they
-        have started that goes on without them."""
+        """Makes launchers forget ended processes, and removes their leftover sockets. Returns sentences on sockets that cannot be removed and on descendants
+        that still run."""
         left = []
         async with self.c.observer.lock:
             for name in names:
@@ -252,7 +252,7 @@ class Launching:
 
 
 def remove_socket(name):
-    """Removes a control socket that nobody serves, and its lock. Returns the paths that stay. Blocks for an instant."""
+    """Removes an unused control socket and its lock. Returns the paths that stay. Blocks briefly."""
     path = place.runtime_socket(name)
     lock = Path(f"{path}.lock")
     if not path.exists() and not lock.exists():

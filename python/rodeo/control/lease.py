@@ -1,18 +1,18 @@
-"""Who has control: one holder at a time, renewed within 30 s, a fencing number that every change raises; asked for, granted after 60 s.
+"""The lease of control: one holder at a time, renewed within 30 s; every change raises the fencing number; a request is granted after 60 s.
 
-Pure: time is an argument, in seconds of a monotonic clock. A lost lease changes nothing in a run."""
+Pure: time is an argument, in seconds of a monotonic clock. A lost lease does not affect the run."""
 
 from dataclasses import dataclass
 
 from rodeo.control.refused import Refused
 
-LEASE_S = 30.0  # without a renewal of the holder control is free again
-GRANT_S = 60.0  # whoever asked has it then, whatever the holder does
+LEASE_S = 30.0  # without a renewal control becomes free after this time
+GRANT_S = 60.0  # a request is granted after this time, whatever the holder does
 
 
 @dataclass
 class Lease:
-    """`fence` begins where the last controller ended, so that what was sent to that one is stale for this one."""
+    """`fence` begins above the last controller's numbers, so that commands with those numbers are stale."""
 
     fence: int = 0
     holder: str | None = None
@@ -21,7 +21,7 @@ class Lease:
     asked_s: float = 0.0
 
     def due(self, now_s):
-        """What time alone has changed, as (what, who): lapsed (the holder said nothing) or granted (to whoever asked). Called before all else."""
+        """Changes that depend on time alone, as (what, who): lapsed (the holder did not renew) or granted (to the user who asked). Called before all else."""
         changes = []
         if self.asked_by and (now_s >= self.asked_s + GRANT_S or (self.holder and now_s >= self.until_s)):
             changes.append(("granted", self.asked_by))
@@ -32,17 +32,17 @@ class Lease:
         return changes
 
     def take(self, who, now_s, *, at_once=False) -> int:
-        """Control if it is free, or already theirs, or at once (an expert's right). Returns the fencing number."""
+        """Gives `who` control if it is free or already theirs, or with `at_once` (experts). Returns the fencing number."""
         if self.holder == who:
             self.until_s = now_s + LEASE_S
         elif self.holder is None or at_once:
             self._give(who, now_s)
         else:
-            raise Refused("control.lease_held", f"{self.holder} has control", "ask for it (rodeo control ask): it is yours after 60 s at most")
+            raise Refused("control.lease_held", f"{self.holder} has control", "ask for it (rodeo control ask): you get it after 60 s at most")
         return self.fence
 
     def ask(self, who, now_s) -> float:
-        """Asks for control. Returns the seconds until it is theirs: 0 if it is theirs now."""
+        """Asks for control. Returns the seconds until `who` gets it; 0 if `who` has it now."""
         if self.holder is None or self.holder == who:
             self.take(who, now_s)
             return 0.0
@@ -53,7 +53,7 @@ class Lease:
         return max(0.0, self.asked_s + GRANT_S - now_s)
 
     def release(self, who, now_s):
-        """Gives control back; to whoever asked for it, if somebody did. Somebody who only asked takes the question back."""
+        """Gives control back, or to the user who asked for it. If `who` only asked for control, withdraws the request."""
         if self.asked_by == who:
             self.asked_by = None
             return
@@ -65,12 +65,12 @@ class Lease:
             self._nobody()
 
     def renew(self, who, fence, now_s):
-        """The holder is there. Refused if control has changed hands since."""
+        """Renews the lease of the holder. Refused if control has changed hands since."""
         self.check(who, fence)
         self.until_s = now_s + LEASE_S
 
     def check(self, who, fence=None):
-        """Refused unless `who` has control and has not lost it since it was given the number `fence` (None: not told)."""
+        """Refused unless `who` has control, and has had it since the number `fence` (None: not checked)."""
         if fence is not None and fence != self.fence:
             raise Refused("control.stale_lease", f"control has changed hands since: fencing number {fence}, now {self.fence}"
                           + (f", {self.holder} has it" if self.holder else ", nobody has it"), "take control again (rodeo control take)")

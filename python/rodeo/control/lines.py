@@ -1,4 +1,4 @@
-"""Asks over a Unix stream socket in lines of JSON, as docs/protocols/control.md has it: one question, one answer, in bounded time and memory."""
+"""Asks over a Unix stream socket in lines of JSON (docs/protocols/control.md): one request, one answer, in bounded time and memory."""
 
 import asyncio
 import json
@@ -9,8 +9,8 @@ LONGEST_ANSWER = 64 * 1024 * 1024  # bytes: a status of a thousand links is a fe
 
 
 async def ask(path, request, timeout_s):
-    """The `reply` member of the answer of whoever listens at `path`. Refused: what it refuses with the code it gives, control.unreachable (nobody
-    listens), control.no_answer (not within `timeout_s`), control.bad_answer (no line of JSON of the right shape, or longer than 64 MiB)."""
+    """The `reply` member of the answer from the socket `path`. Refused: with the server's code if it refuses, control.unreachable (no server
+    listens), control.no_answer (not within `timeout_s`), control.bad_answer (not JSON of the right shape, or longer than 64 MiB)."""
     try:
         return answered(await asyncio.wait_for(_line(path, request), timeout_s), path)
     except asyncio.TimeoutError:
@@ -34,13 +34,13 @@ async def _line(path, request):
 
 
 def answered(line, who):
-    """What a line of an answer says. Refused: control.bad_answer, or what it refuses."""
+    """The reply in an answer line. Refused: control.bad_answer, or the refusal in the line."""
     try:
         answer = json.loads(line)
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
-        raise Refused("control.bad_answer", f"{who} answered what is no answer: {line[:80]!r}", "")
+        raise Refused("control.bad_answer", f"{who} sent an invalid answer: {line[:80]!r}", "")
     if not answer["ok"]:
         raise Refused(answer.get("code") or "control.refused", answer.get("what") or "it refused", answer.get("next") or "")
     return answer.get("reply")

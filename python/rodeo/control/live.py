@@ -1,19 +1,19 @@
-"""What a WebSocket is sent: the document whole, then what has changed, as much of it as a client should get in a second. Pure."""
+"""The messages of a WebSocket: first the whole document, then changes, bounded per second. Pure."""
 
 import json
 import math
 
-BYTES_PER_S = 12_000.0  # of the 20 kB/s that a page may have: it asks for logs and audit, too
-EVERY_S = 1.0  # a message at least so often, so that a client knows how old its data are
-AT_ONCE_S = 0.2  # and no more often than this
-LATE_S = 3.0  # a client that read nothing for so long gets the whole anew
+BYTES_PER_S = 12_000.0  # of the 20 kB/s of a page, which also asks for logs and audit
+EVERY_S = 1.0  # the longest time between messages, so that a client knows the age of its data
+AT_ONCE_S = 0.2  # the shortest time between messages
+LATE_S = 3.0  # a client that read nothing for so long gets the whole document again
 LARGE = ("processes", "links", "hosts")  # members that grow with the system: sent when the allowance has room
 ABSENT = object()
 
 
 class Feed:
-    """What one client has. `next` gives the message to send now; whoever calls it sends it, and calls again when the client took it: what changed
-    meanwhile comes in the next one, so that nothing queues."""
+    """The state of one client. The caller of next() sends its message, and calls again when the client has accepted it: the next message then
+    contains all later changes, so that no messages queue."""
 
     def __init__(self):
         self.has = None
@@ -22,7 +22,7 @@ class Feed:
         self.allowance = BYTES_PER_S
 
     def next(self, document: dict, now_s: float) -> str:
-        """The message that brings this client to the document, as far as the allowance goes. Times in seconds, monotonic."""
+        """The message that updates this client to the document, as far as the allowance permits. Times in seconds, monotonic."""
         self.allowance = min(BYTES_PER_S, self.allowance + BYTES_PER_S * max(0.0, now_s - self.sent_s)) if self.has is not None else BYTES_PER_S
         late = self.has is not None and now_s - self.sent_s > LATE_S
         message = self._whole(document) if self.has is None or late else self._delta(document)
@@ -46,13 +46,13 @@ class Feed:
         return {"base": self.sequence, "sequence": document["sequence"], "changed": changed}
 
     def wait_s(self, now_s: float) -> tuple[float, float]:
-        """Seconds that must pass before the next message, and at most may, counted from now."""
+        """The least and the most seconds from now until the next message."""
         passed = now_s - self.sent_s
         return max(0.0, AT_ONCE_S - passed), max(0.0, EVERY_S - passed)
 
 
 def encoded(value) -> str:
-    """Compact JSON; what is no number in JSON (nan, infinity) is null there."""
+    """Compact JSON; NaN and infinity become null."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -68,7 +68,7 @@ def _finite(value):
 
 
 def merge(document: dict | None, message: dict) -> dict | None:
-    """What a client does with a message: the new document, or None if it does not fit and the client must connect anew."""
+    """Applies a message as a client does: the new document, or None if the message does not fit and the client must reconnect."""
     if "whole" in message:
         return message["whole"]
     if document is None or document.get("sequence") != message["base"]:

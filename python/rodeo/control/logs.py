@@ -1,4 +1,4 @@
-"""What all processes of the system said, in one place: asked of the agents, put in order of time, repeats folded, no more of it than is wanted."""
+"""Log lines of all processes of the system: read from the agents, sorted by time, repeats folded, bounded."""
 
 import asyncio
 import contextlib
@@ -9,21 +9,21 @@ from rodeo.control import records
 from rodeo.control.refused import Refused
 
 OWN = "control"  # the control room itself
-AGENT = "agent"  # of this host; that of host X is agent@X
-BEFORE_NS = 5 * 10**9  # before its row is made somebody asks for it
-AFTER_NS = 10 * 10**9  # after the end of a run lines without its number still belong to it
-MOST_BYTES = 512 * 1024  # of messages in one answer
+AGENT = "agent"  # of this host; the agent of host X is agent@X
+BEFORE_NS = 5 * 10**9  # lines so long before the run's row still belong to the run
+AFTER_NS = 10 * 10**9  # lines so long after its end still belong to the run, also without its number
+MOST_BYTES = 512 * 1024  # of all messages in one answer
 
 
 class Logs:
-    """Of the controller's loop; `c` is the controller."""
+    """Used by the controller's loop; `c` is the controller."""
 
     def __init__(self, c):
         self.c = c
-        self.file = c.system.directory / "control.log"  # beside it lies control.jsonl; this one is not written
+        self.file = c.system.directory / "control.log"  # names control.jsonl beside it; control.log itself is not written
 
     def names(self):
-        """Of all that have a log."""
+        """The names of all processes with a log."""
         agents = [AGENT if name == "local" else f"{AGENT}@{name}" for name in self.c.hosts]
         return [*self.c.observer.members, OWN, *agents]
 
@@ -40,14 +40,14 @@ class Logs:
         return bounded(together)
 
     async def _span_of(self, run):
-        """From when to when lines without a number belong to a run."""
+        """The time span in which lines without a number belong to a run."""
         if self.c.run is not None and self.c.run.number == run:
             return {"run": run, "since_ns": self.c.run.asked_ns - BEFORE_NS, "until_ns": time.time_ns() + AFTER_NS}
         row = await self.c.reads.run(run)
         return {"run": run, "since_ns": row["asked_ns"] - BEFORE_NS, "until_ns": (row.get("closed_ns") or row.get("stopped_ns") or time.time_ns()) + AFTER_NS}
 
     async def _of_host(self, name, host, process, wanted):
-        """A host that is silent has nothing to say now; the alarm says that it is."""
+        """Records of one host; none if it is silent, which is an alarm elsewhere."""
         agent = AGENT if name == "local" else f"{AGENT}@{name}"
         names = [each.name for each in self.c.observer.members.values() if each.member.host == name and process in (None, "", each.name)]
         found = []
@@ -61,12 +61,12 @@ class Logs:
 
 
 def bounded(found):
-    """The newest of them whose messages are no longer together than an answer may be."""
+    """The newest records whose messages fit into one answer."""
     size, kept = 0, []
     for record in reversed(found):
         size += len(record["message"]) + 100
         if size > MOST_BYTES and kept:
-            kept.append(records.not_looked_at(record["process"], record["time_ns"], "this and what is older was left out: an answer has no more room"))
+            kept.append(records.not_looked_at(record["process"], record["time_ns"], "this line and older ones are left out: the answer is full"))
             break
         kept.append(record)
     return kept[::-1]

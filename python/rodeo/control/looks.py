@@ -1,14 +1,14 @@
-"""What the controller has seen at one moment, as plain values: the only thing that the deciding modules are given. No clock, no I/O."""
+"""The controller's observations at one moment, as plain values: the only input of the deciding modules. No clock, no I/O."""
 
 from dataclasses import dataclass, field
 
 from .sound import checked
 from .system import Member
 
-LOST_AFTER_POLLS = 3  # of a second each: unanswered, though the launcher says that the process is alive
-SILENT_AFTER_S = 30.0  # a process on a host that nobody reaches is lost when it has said nothing for so long
+LOST_AFTER_POLLS = 3  # a living process that leaves so many polls of a second unanswered is lost
+SILENT_AFTER_S = 30.0  # a process on an unreachable host is lost after so long without an answer
 
-# Ends in order: done; done, but data were lost; done, but bytes were wrong. The report says which, so none of them is a failed process.
+# Orderly ends: done; done with data lost; done with wrong bytes. The report has the details; none of them makes the process failed.
 ORDERLY_EXITS = (0, 6, 7)
 
 PHASES = ("absent", "launching", "ready", "running", "draining", "done", "failed", "lost")
@@ -16,7 +16,7 @@ PHASES = ("absent", "launching", "ready", "running", "draining", "done", "failed
 
 @dataclass(frozen=True)
 class Exit:
-    """How a process ended, as its launcher says it. One of `status` and `signal` is None."""
+    """How a process ended, from its launcher. One of `status` and `signal` is None."""
 
     status: int | None = None
     signal: int | None = None
@@ -35,9 +35,9 @@ class Exit:
 
 @dataclass(frozen=True)
 class Look:
-    """One process as seen. `alive` is the launcher's word: True, False, None if its host says nothing. Ages are seconds on the monotonic clock.
+    """One look at a process. `alive` comes from the launcher: True, False, None if its host does not answer. Ages are seconds on the monotonic clock.
 
-    `status` is what sound.checked() left of the last answer, None before the first. Nothing here is changed by who reads it.
+    `status` is the last answer after sound.checked(), None before the first. Readers must not change it.
     """
 
     member: Member
@@ -52,15 +52,15 @@ class Look:
     pid: int | None = None
     build: str | None = None
     configuration_sha256: str | None = None
-    expected_sha256: str | None = None  # None: nobody knows what it should be
+    expected_sha256: str | None = None  # None: unknown
     expected_build: str | None = None
-    run_number: int | None = None  # that it says it has, in the phases running and draining
+    run_number: int | None = None  # reported by the process, in the phases running and draining
     restarts: int = 0
-    since_ns: int | None = None  # UTC, for display: since when it is in this phase
+    since_ns: int | None = None  # UTC, for display: the begin of this phase
     seen_ns: int | None = None  # UTC, for display
     cpu: float | None = None  # cores
     rss_bytes: int | None = None
-    left: tuple = ()  # pids of what it had started and that goes on without it
+    left: tuple = ()  # pids of descendants that outlived it
 
     @property
     def name(self):
@@ -69,7 +69,7 @@ class Look:
 
 @dataclass(frozen=True)
 class RunRow:
-    """The open row of a run, as the database or the journal has it. `stopping`: an order to stop or abort it has been given."""
+    """The open row of a run, from the database or the journal. `stopping`: a stop or abort has been ordered."""
 
     number: int
     type: str = ""
@@ -89,7 +89,7 @@ class RunRow:
 
 @dataclass(frozen=True)
 class Act:
-    """What is under way: launch, start, pause, resume, stop, abort, recover, close, go_on. `age_s` on the monotonic clock, `began_ns` UTC for display."""
+    """The act in progress: launch, start, pause, resume, stop, abort, recover, close, go_on. `age_s` on the monotonic clock, `began_ns` UTC for display."""
 
     name: str
     actor: str = ""
@@ -104,7 +104,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Choice:
-    """An essential process was lost in a run: somebody must choose. `since_s` is on the monotonic clock, which all processes of a boot share."""
+    """An essential process was lost in a run: an operator must choose. `since_s` is on the monotonic clock, which all processes of a boot share."""
 
     process: str
     since_s: float
@@ -115,9 +115,9 @@ class Choice:
 class Memory:
     """The few facts that cannot be derived. It is kept in the database (as_json, from_json), so that the next controller has it too.
 
-    `wanted`: what the holder asked for last: "ready" (launch, start, stop), "off" (close, abort), None if nobody knows.
-    `without`: members that the run goes on without. `held_for`: for whom the rules hold the trigger. `restarts`: monotonic seconds of each restart.
-    `gone`: members that failed in this run and are not started again by themselves; it follows from the rest at the next look, and is not kept.
+    `wanted`: the holder's last wish: "ready" (launch, start, stop), "off" (close, abort), None if unknown.
+    `without`: members without which the run continues. `held_for`: the process for which rules hold the trigger. `restarts`: monotonic seconds of each
+    restart. `gone`: members that failed in this run and are not restarted automatically; the next look derives it again, so it is not kept.
     """
 
     wanted: str | None = None
@@ -125,7 +125,7 @@ class Memory:
     without: frozenset = frozenset()
     held_for: str | None = None
     restarts: dict = field(default_factory=dict)  # name -> tuple of seconds
-    failed_s: dict = field(default_factory=dict)  # name -> when it was first seen failed, for the back-off
+    failed_s: dict = field(default_factory=dict)  # name -> time of the first look that saw it failed, for the back-off
     gone: frozenset = frozenset()
 
     def as_json(self):
@@ -140,7 +140,7 @@ class Memory:
 
     @staticmethod
     def from_json(value, now_s):
-        """What as_json wrote; anything else gives what can be understood of it. Times after `now_s` are another boot's: they begin now."""
+        """The Memory that as_json wrote; ignores invalid members. Times after `now_s` are from another boot: they become `now_s`."""
         value = value if isinstance(value, dict) else {}
         choice = value.get("choice")
         if isinstance(choice, dict) and isinstance(choice.get("process"), str):
@@ -165,12 +165,12 @@ def _second(value, now_s):
 
 
 def phase_of(look):
-    """The phase of a process as the system sees it, one of PHASES."""
+    """The phase of a process in the system's view, one of PHASES."""
     if look.alive is False:
         if look.exit is not None:
             return "done" if look.exit.orderly else "failed"
         return "absent"
-    if look.alive is None:  # its host says nothing: what it was, until it has been silent for too long
+    if look.alive is None:  # its host does not answer: the last phase holds until the silence is too long
         if look.answered_age_s is None:
             return "absent" if look.launched_age_s is None else ("lost" if look.launched_age_s >= SILENT_AFTER_S else "launching")
         if look.answered_age_s >= SILENT_AFTER_S:
@@ -189,17 +189,17 @@ def _said(look):
     said = look.phase_said
     if said in ("launching", "ready", "running", "draining", "failed"):
         return said
-    if said in ("stopped", "done"):  # it is at its end, and not gone: its exit will say how it was
+    if said in ("stopped", "done"):  # it is about to exit: its exit status will follow
         return "draining"
     if said == "prepared":
         return "launching"
     if look.member.per_run:
-        return "lost"  # one that answers what nobody understands cannot be relied upon
-    return "running"  # a card or a router that answers serves
+        return "lost"  # its phase is invalid: it is unreliable
+    return "running"  # a card or a router that answers is running
 
 
 def look_at(member, raw_status, **seen):
-    """The Look of one process: `raw_status` is its last answer as it came (None: it has never answered), `seen` are the other fields."""
+    """The Look of one process: `raw_status` is its last answer, unchecked (None: it has never answered), `seen` are the other fields."""
     if raw_status is None:
         return Look(member, **seen)
     status, problems = checked(member.kind, raw_status)

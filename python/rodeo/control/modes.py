@@ -6,24 +6,24 @@ import stat
 
 from rodeo.control.refused import Refused
 
-VARIABLE = "RODEO_UMASK"  # in the environment of agents, which hand their umask on
+VARIABLE = "RODEO_UMASK"  # in the environment of agents, whose processes inherit the umask
 
 
 def take(umask):
-    """Of the room's process, before it writes anything."""
+    """Sets the umask of the room's process, before it writes any file."""
     os.environ[VARIABLE] = f"{umask:04o}"
     os.umask(umask)
 
 
 def take_from_environment():
-    """Of an agent. One that was started by hand has the umask of its shell."""
+    """Sets the umask of an agent. An agent started by hand keeps the umask of its shell."""
     text = os.environ.get(VARIABLE, "")
     if text and len(text) <= 4 and all(each in "01234567" for each in text):
         os.umask(int(text, 8))
 
 
 def give_group(directory, group):
-    """The directory belongs to the group, and so does what is made in it. Refused(control.group): there is none, or this user is not in it."""
+    """Gives a directory, and all files made in it later, to the group. Refused(control.group): no such group, or this user is not in it."""
     try:
         number = grp.getgrnam(group).gr_gid
     except KeyError:

@@ -1,4 +1,4 @@
-"""Looks at every process of the system: what its launcher says, and what it answers itself. It moves bytes and decides nothing."""
+"""Looks at every process of the system: asks its launcher and the process itself. It decides nothing."""
 
 import asyncio
 import logging
@@ -9,19 +9,19 @@ from rodeo.control.refused import Refused
 from rodeo.control.supervised import Supervised
 
 LOG = logging.getLogger("rodeo.control")
-POLL_S = 1.0  # a process that has not answered by then has let a poll pass
+POLL_S = 1.0  # a process that takes longer has missed a poll
 
 
 class Observer:
-    """Of the controller's loop. `lock` is held while a look is taken, and by whoever changes what there is to see."""
+    """Used by the controller's loop. `lock` is held during a look, and by code that launches or forgets processes."""
 
     def __init__(self, system, hosts, patience=1.0):
         self.system, self.hosts, self.patience = system, hosts, patience
         self.members = {member.name: Supervised(member, patience) for member in system.members}
         self.lock = asyncio.Lock()
-        self.strangers = ()  # names that a launcher lists and the system file does not
+        self.strangers = ()  # running processes that a launcher lists and the system file does not
         self.silent_hosts = {}  # name -> why
-        self.changed = False  # a process has begun or ended since somebody has put this to false
+        self.changed = False  # a process has begun or ended since the reader cleared this
         self.host_seen_ns = {}
         self._answers = {}  # host -> monotonic time of its last answer
         self._asking = {}
@@ -30,7 +30,7 @@ class Observer:
         return self.hosts[self.members[name].member.host]
 
     async def look(self, statuses=True):
-        """One look at all hosts and, unless told not to, at all processes."""
+        """One look at all hosts and, with `statuses`, at all processes."""
         async with self.lock:
             self.changed |= await self._list()
             if statuses:
@@ -63,7 +63,7 @@ class Observer:
             return None
 
     async def _ask_all(self):
-        """Waits for those that answered last time; whoever stands still is asked too, and nobody waits for him."""
+        """Asks all processes, and waits for those that answered last time; processes that hang are asked too, but not waited for."""
         waited = []
         for each in self.members.values():
             if each.alive is False or each.member.kind == "program" or each.name in self._asking:
@@ -72,9 +72,9 @@ class Observer:
             self._asking[each.name] = task
             task.add_done_callback(lambda _, name=each.name: self._asking.pop(name, None))
             if each.alive is None and each.answered_s is None:
-                continue  # of a host that is silent
+                continue  # on a silent host
             if each.unanswered == 0 or each.answered_s is None:
-                waited.append(task)  # who has not answered yet is being launched: its socket is not there, which is known at once
+                waited.append(task)  # a process without any answer is being launched: without a socket the request fails at once
         if waited:
             await asyncio.wait(waited)
 

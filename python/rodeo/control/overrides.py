@@ -1,4 +1,4 @@
-"""What the control room sets over the configuration of a process: its name, where its files go, and the `set` lines of its class. Pure."""
+"""The settings with which the control room overrides the configuration of a process: its name, its directories, and the `set` lines of its class. Pure."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from rodeo.control.system import replaced
 
 @dataclass(frozen=True)
 class FarmNames:
-    """Who the processes of the system's farm are for each other: names of services on the bus, and how many nodes."""
+    """The names by which the processes of the farm find each other on the bus, and the number of nodes."""
 
     supervisor: str = ""
     readouts: tuple = ()
@@ -19,18 +19,18 @@ class FarmNames:
 
 
 def full_name(system, process):
-    """The name that a process has for its host: the system's before its own, so that two systems of one user do not meet."""
+    """The name of a process on its host: with the system's name, so that two systems of one user do not clash."""
     return f"{system}-{process}"
 
 
 def socket_name(system, member):
-    """File name of its control socket; empty for what has none."""
+    """The file name of a process's control socket; empty if it has none."""
     socket = kind_of(member.kind).socket
     return full_name(system, member.name) + socket if socket else ""
 
 
 def plain(value):
-    """A value as `rodeo check --effective -o json` prints it: TOML's text of it, of which strings and numbers are JSON's too."""
+    """A value printed by `rodeo check --effective -o json`: TOML text, in which strings and numbers are also JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -70,7 +70,7 @@ def farm_names(members, system, values):
 
 
 def _of_the_farm(member, run_directory, values, farm):
-    """What the processes of a farm are told of each other. Where the system has none of a kind the configuration's own names stay: they may be elsewhere."""
+    """The settings with the names of other farm processes. If the system has no process of a kind, the configuration's names stay: it may run elsewhere."""
     if member.kind == "recorder":
         yield f"farm.recorder.directory={run_directory}"
     elif member.kind == "node" and farm.supervisor:
@@ -87,16 +87,16 @@ def _of_the_farm(member, run_directory, values, farm):
 
 
 def directories_of_files(writers, run_directory):
-    """Directory of each file writer in the folder that a process has in a run: the folder itself, or one for each of several writers."""
+    """The directory of each file writer of a process in a run: the process's folder, or a folder in it for each of several writers."""
     if len(writers) == 1:
         return {writers[0]: str(run_directory)}
     return {name: f"{run_directory}/{name}" for name in writers}
 
 
 def settings_of(member, system, run_directory, values, lines, farm=FarmNames(), lumi_block_s=0.0):
-    """KEY=VALUE in the order in which they are given to the process: later ones win, and what the control room needs comes last.
-    `values` are the effective ones before any of these; `lines` are the class's `set`, and after them those of a command; `farm`: farm_names();
-    `lumi_block_s`: length of a luminosity block, where the system says one."""
+    """KEY=VALUE in the order for the process: later ones win, and the needs of the control room come last.
+    `values`: the effective values without these settings; `lines`: the class's `set`, then those of a command; `farm`: farm_names();
+    `lumi_block_s`: the length of a luminosity block, 0 if the system sets none."""
     settings = [replaced(line, member, system, run_directory) for line in lines]
     if named_by := kind_of(member.kind).named_by:
         settings.append(f"{named_by}={full_name(system, member.name)}")
@@ -111,7 +111,7 @@ def settings_of(member, system, run_directory, values, lines, farm=FarmNames(), 
 
 
 def split_lines(lines, names):
-    """What a command sets: `KEY=VALUE` is for all processes (key None), `NAME:KEY=VALUE` for those of a class or for one process (`names` has both)."""
+    """Splits the `set` lines of a command: `KEY=VALUE` is for all processes (key None), `NAME:KEY=VALUE` for a class or a process (`names` has both)."""
     by = {}
     for line in lines:
         before, colon, after = line.partition(":")

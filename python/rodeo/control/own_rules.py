@@ -1,17 +1,17 @@
-"""What the rules of a system file look at, and what they find: numbers of the system, of processes and their status, of external programs."""
+"""The values that the rules of a system file check: metrics of the system, of processes and their status, of external programs."""
 
 from dataclasses import dataclass
 
 from .rules import Rules
 
 MOST_VALUES = 10_000  # of one rule, with * in its path
-ALWAYS = ("running", "ready", "draining")  # phases of a process whose values count
+ALWAYS = ("running", "ready", "draining")  # the phases in which the values of a process count
 
 
 @dataclass(frozen=True)
 class Found:
-    """A value that a rule looks at. `subject`: the process or external program, empty of the system. None: it is not known now; `there`: that of which it
-    is the growth is, though."""
+    """A value that a rule checks. `subject`: the process or external program, empty for the system. `value` is None when unknown; `there` says that the
+    counter exists."""
 
     rule: object
     subject: str
@@ -21,16 +21,16 @@ class Found:
 
 
 class Watch:
-    """Keeps what a rule needs of before: for growths, and to know what is gone. Not thread-safe: the controller's loop owns it."""
+    """Keeps earlier values for rates, and to detect lost values. Not thread-safe: the controller's loop owns it."""
 
     def __init__(self, rules: Rules):
         self.rules = rules
-        self._before = {}  # (rule, subject) -> (seconds, value)
+        self._before = {}  # (rule, subject) -> (seconds, value, growth per second)
         self._known = set()  # (rule, subject) that had a value
         self.found = ()
 
     def look(self, now_s, *, running, numbers, looks, phases, process_numbers, externals):
-        """All Found of this moment. `running`: a run is open and triggers are not held. `externals`: {name: External}. Returns them; they stay in `found`."""
+        """All Found of this moment, also kept in `found`. `running`: a run is open and triggers are not held. `externals`: {name: External}."""
         found = []
         for rule in self.rules.own:
             if not rule.enabled or (rule.when == "running" and not running):
@@ -67,7 +67,7 @@ class Watch:
             del self._before[key]
 
     def is_gone(self, one):
-        """Whether a value that was there is not there now. What an external program that answers does not have is gone from the begin: its name may be wrong."""
+        """Whether an earlier value is missing now. A value missing from an external program that answers is gone from the begin: its name may be wrong."""
         return not one.there and ((one.rule.name, one.subject) in self._known or one.external)
 
 
@@ -77,7 +77,7 @@ def _values(rule, numbers, looks, phases, process_numbers, externals):
         yield "", number((numbers or {}).get(rule.value))
     elif rule.of in externals:
         external = externals[rule.of]
-        if external.answers:  # that it does not answer is an alarm of its own
+        if external.answers:  # a silent program is another alarm
             yield rule.of, rule.worst(external.find(rule.value))
     else:
         for look in looks:
@@ -92,7 +92,7 @@ def _of_process(rule, look, numbers):
 
 
 def at_path(value, path):
-    """Numbers at a path into JSON; * is each item of a list or table, a number an item of a list. Truth values are 0 and 1."""
+    """Numbers at a path into JSON; * means each item of a list or object, a number one item of a list. Booleans count as 0 and 1."""
     places = [value]
     for name in path:
         reached = []

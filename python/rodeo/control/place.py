@@ -1,4 +1,4 @@
-"""Where a control room of this user is: the runtime directory, its sockets, who listens there, and the `rodeo` command."""
+"""Where this user's control rooms are: the runtime directory, its sockets and locks; and the `rodeo` command."""
 
 import contextlib
 import fcntl
@@ -12,8 +12,8 @@ from pathlib import Path
 from rodeo.control.refused import Refused
 from rodeo.missing import remedy
 
-ROOM = ".room"  # the Unix socket of a control room is SYSTEM.room; its lock SYSTEM.room.lock is held while it lives
-LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
+ROOM = ".room"  # the Unix socket of a control room is SYSTEM.room; the running room holds the lock SYSTEM.room.lock
+LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel accepts
 
 
 def is_own_directory(path):
@@ -25,9 +25,9 @@ def is_own_directory(path):
 
 
 def runtime_directory(make=True) -> Path:
-    """The directory of this user's sockets, as the C++ side has it: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo where that is there and the user's own, else
-    /tmp/rodeo-UID.
-    Made with mode 0700 unless `make` is false. Refused(base.runtime_dir) if it is somebody else's or others may write to it."""
+    """The directory of this user's sockets, as in C++: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo if $XDG_RUNTIME_DIR is the user's own directory,
+    else /tmp/rodeo-UID.
+    Made with mode 0700 unless `make` is false. Refused(base.runtime_dir) if another user owns it or others may write to it."""
     if own := os.environ.get("RODEO_RUNTIME_DIR"):
         directory = Path(own)
     elif (session := os.environ.get("XDG_RUNTIME_DIR")) and is_own_directory(session):
@@ -64,8 +64,8 @@ def runtime_socket(file_name) -> Path:
         raise Refused("base.runtime_dir", f"`{file_name}` cannot be the name of a socket", "use a name without a slash")
     path = runtime_directory() / file_name
     if len(os.fsencode(path)) > LONGEST_SOCKET:
-        raise Refused("base.runtime_dir", f"a socket's path has at most {LONGEST_SOCKET} characters, and {path} has {len(os.fsencode(path))}",
-                      "a shorter name, or a shorter RODEO_RUNTIME_DIR")
+        raise Refused("base.runtime_dir", f"a socket's path may have at most {LONGEST_SOCKET} characters, and {path} has {len(os.fsencode(path))}",
+                      "use a shorter name, or a shorter RODEO_RUNTIME_DIR")
     return path
 
 
@@ -75,7 +75,7 @@ def room_socket(system) -> Path:
 
 
 def is_held(lock) -> bool:
-    """Whether a living process holds the lock file. Looks with a shared lock of an instant; never blocks."""
+    """Whether a living process holds the lock file. Tries a brief shared lock; never blocks."""
     try:
         with open(lock, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -87,10 +87,10 @@ def is_held(lock) -> bool:
 
 
 def hold(path):
-    """Takes the exclusive lock `path`.lock and returns its open file, or None if a living process holds it. Whoever closes the file gives the
-    lock back; remove_held() takes the files away besides."""
+    """Takes the exclusive lock `path`.lock and returns its open file, or None if a living process holds it. Closing the file releases the
+    lock; remove_held() also removes the files."""
     lock = Path(f"{path}.lock")
-    for _ in range(100):  # whoever lets go removes the file, and then what was locked is no longer what lies there
+    for _ in range(100):  # the former holder removes the file: then our lock is on a file without a name
         file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,7 +108,7 @@ def hold(path):
 
 
 def _shared_only(file) -> bool:
-    """Whether the lock is held by somebody who only looks (is_held): an instant, so that it is worth another try."""
+    """Whether only is_held() of another process holds the lock: briefly, so another try is worthwhile."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -117,7 +117,7 @@ def _shared_only(file) -> bool:
 
 
 def remove_held(path, file):
-    """Removes a socket and its lock, in this order, and lets go of the lock."""
+    """Removes a socket and its lock, in this order, and releases the lock."""
     for each in (Path(path), Path(f"{path}.lock")):
         with contextlib.suppress(OSError):
             each.unlink()
@@ -125,18 +125,18 @@ def remove_held(path, file):
 
 
 def rooms() -> list[str]:
-    """Names of the systems whose control room of this user lives, sorted."""
+    """Names of the systems with a running control room of this user, sorted."""
     directory = runtime_directory(make=False)
     return sorted(lock.name.removesuffix(ROOM + ".lock") for lock in directory.glob(f"*{ROOM}.lock") if is_held(lock))
 
 
 def rodeo_command() -> str:
-    """The `rodeo` command of this package: $RODEO, else beside the build or installation that this file is in, else on the PATH.
+    """The `rodeo` command of this package: $RODEO, else from the build or installation with this file, else from the PATH.
     Refused(control.command) if there is none."""
     if (named := os.environ.get("RODEO")) and os.access(named, os.X_OK):
         return named
     here = Path(__file__)
-    # Build, source, and installed: PREFIX/lib/rodeo/python, or with the architecture between.
+    # Build, source, and installation: PREFIX/lib/rodeo/python, or PREFIX/lib/ARCHITECTURE/rodeo/python.
     for above in (here.parents[3], here.parents[3] / "build", *(each / "bin" for each in here.parents[5:7])):
         if os.access(above / "rodeo", os.X_OK) and (above / "rodeo").is_file():
             return str(above / "rodeo")
@@ -146,7 +146,7 @@ def rodeo_command() -> str:
 
 
 def needed(name):
-    """Imports a package of .venv that is needed only now. Refused(control.package) names what is missing."""
+    """Imports a package of .venv on first use. Refused(control.package) names a missing package."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

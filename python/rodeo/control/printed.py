@@ -1,4 +1,4 @@
-"""Tables and properties for a terminal, JSON or CSV, as the `rodeo` command prints them: units in titles, base units in JSON keys, numbers to the right."""
+"""Tables and properties for a terminal, JSON or CSV, in the style of the `rodeo` command: units in titles, base units in JSON keys, numbers right-aligned."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ STYLES = {"good": "32", "warning": "33", "bad": "31", "faint": "2", "strong": "1
 
 
 class Cell:
-    """`value` is what JSON and CSV have, `text` what a terminal shows instead of it, `style` of STYLES."""
+    """`value` is for JSON and CSV, `text` for a terminal, `style` a key of STYLES."""
 
     def __init__(self, value, text=None, style=None):
         self.value, self.style = value, style
@@ -29,7 +29,7 @@ def _shown(value):
 
 
 def number(value, unit=1.0, digits=0):
-    """A Cell of a number that is shown in a unit; None stays unknown."""
+    """A Cell of a number shown in a unit; None means unknown."""
     return Cell(value, None if value is None else f"{value / unit:,.{digits}f}".replace(",", " "))
 
 
@@ -38,22 +38,22 @@ def colours():
 
 
 def plain(text):
-    """Text that a process, a person or a database has, as a terminal may have it: no control character reaches it."""
+    """Foreign text made safe for a terminal: without control characters."""
     return "".join(" " if each in "\n\r\t" else "?" if unicodedata.category(each) in ("Cc", "Cf", "Cs") else each for each in text)
 
 
 def plain_lines(text, indent=""):
-    """The same of several lines, which stay lines; those after the first are indented, so that none is taken for another record."""
+    """The same for several lines; lines after the first are indented, so that none looks like another record."""
     return f"\n{indent}".join(map(plain, text.split("\n")))
 
 
 def width(text):
-    """Columns of a terminal."""
+    """The width of a text in terminal columns."""
     return sum(0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def table(titles, rows, styled=None):
-    """Lines of a table of Cells. Columns in which every value is a number, or unknown, stand to the right."""
+    """Lines of a table of Cells. Columns with only numbers and unknown values are right-aligned."""
     styled = colours() if styled is None else styled
     shown = [[plain(cell.text) for cell in row] for row in rows]
     widths = [max([width(title), *(width(row[index]) for row in shown)]) for index, title in enumerate(titles)]
@@ -82,7 +82,7 @@ def _styled(text, style, styled):
 
 
 def csv_text(keys, rows):
-    """CSV of rows of plain values: lists as words, objects as JSON, unknown is empty."""
+    """CSV of rows of plain values: lists become words, objects JSON, unknown values empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(keys)

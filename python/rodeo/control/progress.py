@@ -1,4 +1,4 @@
-"""What goes on while a command is waited for: lines on stderr as the room's document tells of them."""
+"""Shows progress while a command runs: lines on stderr from the room's document."""
 
 import contextlib
 import sys
@@ -8,12 +8,12 @@ from rodeo.control.printed import plain
 from rodeo.control.refused import Refused
 from rodeo.saying import say
 
-FIRST_S = 1.0  # what is done by then needs no words
+FIRST_S = 1.0  # shorter commands print nothing
 
 
 @contextlib.contextmanager
 def shown(open_client, stream=None):
-    """Within it, whom the room waits for is printed, each state of things once. `open_client` makes a client of this thread's own."""
+    """Within this context the processes that the room waits for are printed, each change once. `open_client` makes a client for the thread."""
     over = threading.Event()
     thread = threading.Thread(target=_watch, args=(open_client, over, stream or sys.stderr), daemon=True, name="progress")
     thread.start()

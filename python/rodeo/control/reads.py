@@ -1,4 +1,4 @@
-"""What the run database answers: lists of runs, all of one run, what two runs differ in, the audit and its chain. Times are UTC in ns, sizes in bytes."""
+"""Reads the run database: lists of runs, one run, differences of two runs, the audit and its chain. Times are UTC in ns, sizes in bytes."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ MOST_RUNS = 10_000
 
 
 class Reads:
-    """Of one database (`schema`), with a thread of its own. `before` is called in it before each read. Refused(control.database) if it cannot be read."""
+    """Reads one database (`schema`) in its own thread. `before` is called there before each read. Refused(control.database) if it cannot be read."""
 
     def __init__(self, schema, before=None):
         self.schema = schema
@@ -27,7 +27,7 @@ class Reads:
         self._pool.shutdown(wait=True)
 
     def now(self, function, *arguments):
-        """function(connection, ...) in a transaction of its own, in the calling thread."""
+        """function(connection, ...) in its own transaction, in the calling thread."""
         if self._before is not None:
             self._before()
         engine = None
@@ -50,20 +50,20 @@ class Reads:
         return await work
 
     async def runs(self, limit=50, before=None, filters=None):
-        """Rows of runs, newest first, below the number `before`. `filters`: state, condition, type, system, holder, flag (equal), since_ns, until_ns."""
+        """Rows of runs below the number `before`, newest first. `filters`: state, condition, type, system, holder, flag (equal), since_ns, until_ns."""
         return await self._do(runs, limit, before, filters)
 
     async def run(self, number):
-        """All of a run: its row, and `transitions`, `processes`, `files`, `counters`, `alarms`, `notes`, `quality`, `configuration` (see rebuild.py).
+        """One run: its row, and `transitions`, `processes`, `files`, `counters`, `alarms`, `notes`, `quality`, `configuration` (see rebuild.py).
         Refused(control.no_run_number)."""
         return await self._do(run, number)
 
     async def configuration(self, number):
-        """What a run was started with. Refused(control.no_run_number)."""
+        """The configuration of a run. Refused(control.no_run_number)."""
         return await self._do(configuration, number)
 
     async def diff(self, a, b):
-        """What two runs differ in: see diff()."""
+        """The differences of two runs: see diff()."""
         return await self._do(diff, a, b)
 
     async def audit(self, limit=100, before=None):
@@ -75,15 +75,15 @@ class Reads:
         return await self._do(verify_audit)
 
     async def notes(self, run=None):
-        """Notes, newest first, each in its last version; of a run, or the last 500 of all."""
+        """Notes, newest first, each in its last version: all of a run, or the last 500."""
         return await self._do(notes, run)
 
     async def alarm_history(self, limit=100):
-        """Alarms, those raised last first."""
+        """Alarms, the newest first."""
         return await self._do(alarm_history, limit)
 
     async def open_runs(self, system=None):
-        """Rows of runs that are open, oldest first."""
+        """Rows of open runs, oldest first."""
         return await self._do(open_runs, system)
 
 
@@ -120,7 +120,7 @@ NOTHING = {"events": None, "files": 0, "bytes": 0}
 
 
 def _totals(connection, numbers):
-    """{run: {"events", "files", "bytes"}}. Events: what the books say; of a run without them the least that a readout built, None if none said."""
+    """{run: {"events", "files", "bytes"}}. Events: from the books; without books the smallest count of a readout, None without any."""
     file, counter = tables.file, tables.counter
     totals = {}
     if not numbers:
@@ -136,7 +136,7 @@ def _totals(connection, numbers):
 
 
 def _pauses(connection, numbers):
-    """{run: [(what, when_ns)]}: pauses, and what ended them, in their order."""
+    """{run: [(what, when_ns)]}: pauses and their ends, in order."""
     table, found = tables.transition, {}
     if numbers:
         query = sa.select(table.c.run, table.c.name, table.c.ended_ns).where(
@@ -147,7 +147,7 @@ def _pauses(connection, numbers):
 
 
 def paused_seconds(row, pauses):
-    """How long `pause` held the triggers within `seconds`; None if that is unknown. Pure."""
+    """The seconds of the run during which `pause` held the triggers; None if unknown. Pure."""
     if row["seconds"] is None:
         return None
     total_ns, since_ns = 0, None
@@ -212,14 +212,14 @@ def configuration(connection, number):
 
 
 def values_of(configuration):
-    """{"CLASS key": TOML text} of a configuration, the system's own file left out."""
+    """{"CLASS key": TOML text} of a configuration, without the system file."""
     return {f"{name} {key}": value for name, one in ((configuration or {}).get("classes") or {}).items() for key, value in (one.get("values") or {}).items()}
 
 
 def diff(connection, a, b):
     """{"a", "b": rows, "run": {name: [a, b]}, "configuration": [{"class", "key", "a", "b"}], "settings": [{"process", "a", "b"}],
-    "counters": [{"process", "name", "a", "b"}]}: only what is not equal; None is what one of them does not have. `files` is how many there are in which
-    state: names and checksums differ always."""
+    "counters": [{"process", "name", "a", "b"}]}: only differences; None is a value that one run lacks. `files` is the number of files in each
+    state: names and checksums always differ."""
     first, second = (one | {"files": _in_states(one["files"])} for one in (run(connection, a), run(connection, b)))
     names = ("type", "condition", "flags", "build", "holder", "comment", "events", "files", "bytes", "seconds", "reason")
     settings = [{each["name"]: each["settings"] for each in one["processes"] if each["class"]} for one in (first, second)]
@@ -233,7 +233,7 @@ def diff(connection, a, b):
 
 
 def _in_states(files):
-    """Files of a run in words: `3 closed, 1 missing`."""
+    """The number of a run's files in each state: `3 closed, 1 missing`."""
     counts = Counter(each["state"] for each in files)
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or None
 
@@ -249,14 +249,14 @@ def audit(connection, limit=100, before=None):
 
 
 def verify_audit(connection):
-    """Every row has the checksum of the one before it; the last is the one that was written last."""
+    """Verifies that every row has the checksum of the row before, and that the last written row is present."""
     previous, count = START_OF_CHAIN, 0
     for each in connection.execution_options(yield_per=1000).execute(sa.select(tables.audit).order_by(tables.audit.c.id)):
         row, count = each._mapping, count + 1
         if row["id"] != count:
             return {"rows": count - 1, "broken": {"id": count, "why": "it is missing"}}
         if row["previous"] != previous:
-            return {"rows": count - 1, "broken": {"id": count, "why": "the row before it is another one than when it was written"}}
+            return {"rows": count - 1, "broken": {"id": count, "why": "the row before it was changed after this row was written"}}
         if audit_sha256({name: row[name] for name in ("id", *AUDITED, "previous")}) != row["sha256"]:
             return {"rows": count - 1, "broken": {"id": count, "why": "it was changed"}}
         previous = row["sha256"]
@@ -293,7 +293,7 @@ def alarm_history(connection, limit=100):
 
 
 def kept_of(connection, system):
-    """The Kept that a journal of this system would have, from the tables."""
+    """The Kept of this system's journal, from the tables."""
     alarm, fact = tables.alarm, tables.remembered
     standing = sa.select(alarm).where(alarm.c.system == system, alarm.c.followed_ns.is_(None), sa.or_(alarm.c.acked_by.is_(None), alarm.c.cleared_ns.is_(None)))
     opened = open_runs(connection, system)

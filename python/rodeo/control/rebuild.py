@@ -1,4 +1,4 @@
-"""The exact configuration of a run, as files again: the system file, each class's file, and what was set over them. `rodeo runs config N` writes them."""
+"""The exact configuration of a run as files: the system file, each class's file, and the settings that override them. `rodeo runs config N` writes them."""
 
 import hashlib
 import json
@@ -11,11 +11,11 @@ SUMMARY = "configuration.json"
 
 
 def files_of(configuration):
-    """{relative path: text} of a configuration as Reads.configuration() gives it. Pure.
+    """{relative path: text} of a configuration from Reads.configuration(). Pure.
 
-    Files lie to each other as they did: those below the directory of the system file keep their way, others go to `elsewhere/`. `effective/CLASS.txt` has
-    every value of a class and where it came from; configuration.json names build, files, checksums and what each process was given. Refused(control.no_config)
-    if the run has none."""
+    Files below the directory of the system file keep their relative paths, others go to `elsewhere/`. `effective/CLASS.txt` has
+    every value of a class with its origin; configuration.json has build, files, checksums and the settings of each process. Refused(control.no_config)
+    if the run has no configuration."""
     if not isinstance(configuration.get("system"), str):
         raise Refused("control.no_config", f"the configuration of run {configuration.get('run')} is not in the database", "")
     base = PurePosixPath(configuration.get("file") or "/system.toml")
@@ -37,7 +37,7 @@ def files_of(configuration):
 
 
 def effective(one):
-    """All values of a class: KEY = VALUE, and where each came from. Text."""
+    """All values of a class as text: KEY = VALUE, with the origin of each."""
     values, origins = one.get("values") or {}, one.get("origins") or {}
     lines = [f"{key} = {value}" for key, value in values.items()]
     widest = min(max(map(len, lines), default=0), 60)
@@ -45,13 +45,13 @@ def effective(one):
 
 
 def write(directory, configuration):
-    """Writes the files of files_of() into a directory that is new or empty. Returns their paths. Refused: control.no_config; control.exists if there is
-    something in it; control.directory if it cannot be written."""
+    """Writes the files of files_of() into a new or empty directory. Returns their paths. Refused: control.no_config; control.exists if the directory is not
+    empty; control.directory if it cannot be written."""
     files = files_of(configuration)
     directory = Path(directory)
     try:
         if directory.is_dir() and any(directory.iterdir()):
-            raise Refused("control.exists", f"{directory} is not empty, and nothing is overwritten", "name another directory: --directory")
+            raise Refused("control.exists", f"{directory} is not empty; files are never overwritten", "name another directory: --directory")
         for name, text in files.items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def write(directory, configuration):
 
 
 def _relative(path, base):
-    """The way of a file in the new directory. Never above it, whatever a row in the database says."""
+    """The path of a file in the new directory. Never above it, whatever the database contains."""
     try:
         parts = PurePosixPath(os.path.normpath(path)).relative_to(os.path.normpath(base)).parts
     except ValueError:

@@ -1,4 +1,4 @@
-"""Log lines as records: what a process wrote as JSON (docs/protocols/logs.md), and what else it said; searched, put in order of time, repeats folded. Pure but for reading."""
+"""Log lines as records: JSON lines of a process (docs/protocols/logs.md) and its other output; searched, sorted by time, repeats folded. Reads files only."""
 
 import bisect
 import json
@@ -9,28 +9,28 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 LEVELS = ("debug", "info", "warning", "error")
-AUDIENCES = ("operator", "expert", "developer")  # each is shown what those before it are shown
-LONGEST_SEARCH = 32 * 1024 * 1024  # bytes of one process that are looked at, newest first
+AUDIENCES = ("operator", "expert", "developer")  # each also sees the lines of the audiences before it
+LONGEST_SEARCH = 32 * 1024 * 1024  # bytes searched per process, newest first
 LONGEST_MESSAGE = 4096  # characters
 MOST_RECORDS = 10_000
 BLOCK = 256 * 1024
-LONGEST_PLAIN = 2 * 1024 * 1024  # bytes of what is no JSON
+LONGEST_PLAIN = 2 * 1024 * 1024  # bytes searched of lines that are not JSON
 LONGEST_LINE = 64 * 1024
-FOLDED_OF = 10  # so many times the lines that are wanted are looked at, where repeats are folded
-DISORDER_NS = 60 * 10**9  # of lines in a file: threads, and clocks that are set
-# What the human lines look like whose JSON is in the other file: they would be there twice.
+FOLDED_OF = 10  # with folding, so many times the wanted lines are read
+DISORDER_NS = 60 * 10**9  # lines of a file may be out of order by so much: threads, clock adjustments
+# Human-readable lines that the other file has as JSON: they are skipped, else they would appear twice.
 SAID_IN_JSON = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ (trace|debug|info|warning|error|critical|[DIWEC]) |\d\d:\d\d:\d\d [DIWEC] |error\[[a-z_.]+\]: |  rodeo explain \S+ says more$")
 BAD = re.compile(r"\b(error|critical|fatal|failed|SIG[A-Z]{3,}|Traceback)\b", re.IGNORECASE)
 WARN = re.compile(r"\b(warn|warning)\b", re.IGNORECASE)
-PROGRESS = re.compile(r"\d+:\d\d:\d\d  ")  # what a run says every few seconds where there is no terminal
+PROGRESS = re.compile(r"\d+:\d\d:\d\d  ")  # progress lines of a run without a terminal
 NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is looked for. `level`: so bad or worse; `audience`: whose lines, of the audiences before it too; `since_ns`, `until_ns`: UTC, None: no end.
-    `run`: lines that say this number, and those that say none from `since_ns` to `until_ns`; `after_ns`: of all these, those from then on. `fold`: repeats of a process are
-    folded before so many `lines` are taken, so that one that repeats itself hides nobody."""
+    """The wanted records. `level`: the lowest level; `audience`: the last of the wanted audiences; `since_ns`, `until_ns`: UTC, None: no limit.
+    `run`: lines with this run number, and lines without a number from `since_ns` to `until_ns`; `after_ns`: of these only later ones. `fold`: repeats of
+    a process are folded before counting `lines`, so that a process that repeats itself does not hide others."""
 
     search: str = ""
     level: str = "debug"
@@ -47,7 +47,7 @@ class Wanted:
 
     @staticmethod
     def from_json(value):
-        """What as_json wrote; what is no such value is left as it is by default."""
+        """The Wanted that as_json wrote; invalid members get their defaults."""
         value = value if isinstance(value, dict) else {}
         numbers = {name: value[name] for name in ("run", "since_ns", "until_ns", "after_ns") if type(value.get(name)) is int}
         lines = value.get("lines")
@@ -57,7 +57,7 @@ class Wanted:
             lines=max(1, min(lines, MOST_RECORDS)) if type(lines) is int else 100, fold=value.get("fold") is True, **numbers)
 
     def takes(self, record):
-        """Whether a record is looked for."""
+        """Whether a record is wanted."""
         if LEVELS.index(record["level"]) < LEVELS.index(self.level) or AUDIENCES.index(record["audience"]) > AUDIENCES.index(self.audience):
             return False
         if self.search and self.search.lower() not in f"{record['message']} {' '.join(record['fields'].values())}".lower():
@@ -75,7 +75,7 @@ class Wanted:
 
 
 def record_of(line, process):
-    """A record of a line of JSON, None if it is none. Whatever it holds, the record has all its members, of the right types."""
+    """The record of a JSON line, None if it is not one. The record always has all members, of the right types."""
     try:
         said = json.loads(line)
         message = said["message"]
@@ -97,7 +97,7 @@ def record_of(line, process):
 
 
 def plain(text, process, time_ns):
-    """A record of a line that is no JSON: what a program said, or the last words of one that crashed."""
+    """The record of a line that is not JSON: output of a program, or the last message of a crashed process."""
     if PROGRESS.match(text):
         level, audience = "debug", "developer"
     else:
@@ -108,14 +108,14 @@ def plain(text, process, time_ns):
 
 
 class Marks:
-    """How long a file was at what time, noted again and again: when a line without a time was written, to the second. What was there at the first note that is
-    kept is older, nobody knows by how much. Of one loop."""
+    """The length of a file over time, noted periodically: it dates lines without a time, to the second. Lines before the first kept note are older,
+    by an unknown time. Used by one loop."""
 
     def __init__(self, most=3600):
         self._sizes, self._times = deque(maxlen=most), deque(maxlen=most)
 
     def note(self, size, now_ns):
-        """A file that became shorter has begun anew since the last note."""
+        """Notes the length. A file that became shorter was begun anew since the last note."""
         if self._sizes and size < self._sizes[-1]:
             self._sizes.clear()
             self._times.clear()
@@ -130,14 +130,14 @@ class Marks:
 
 
 def time_of(marks, end):
-    """When the line that ends at this place was there, None if nobody noted, or it was there before. `marks`: Marks.known()."""
+    """The time of the line that ends at this offset, None if unknown or before the first note. `marks`: Marks.known()."""
     sizes, times = marks
     place = bisect.bisect_left(sizes, end)
     return times[min(place, len(times) - 1)] if place > 0 else None
 
 
 def lines_backwards(path, most, end=None):
-    """(line, where it ends) of a file from its end, or that place, at most so many bytes of it. Nothing if there is no file."""
+    """(line, offset of its end) of a file, backwards from `end` (default: its end), at most `most` bytes. Nothing without a file."""
     try:
         with open(path, "rb") as file:
             end = min(file.seek(0, os.SEEK_END), 2**63 if end is None else end)
@@ -161,7 +161,7 @@ def lines_backwards(path, most, end=None):
 
 
 def end_of(path, until_ns):
-    """Where the lines of JSON end that may be from before this time: what is behind is certainly later. Blocks for a few reads."""
+    """An offset after which all JSON lines are certainly later than `until_ns`. Blocks for a few reads."""
     try:
         with open(path, "rb") as file:
             first, end = 0, file.seek(0, os.SEEK_END)
@@ -181,15 +181,15 @@ def end_of(path, until_ns):
         return 0
 
 
-def not_looked_at(process, time_ns, what="what it said before was not looked at: the search came to its bound"):
-    """Stands in the place of what is older, where not all of a process was looked at or told."""
+def not_looked_at(process, time_ns, what="older lines were not searched: the search has reached its limit"):
+    """A record in place of older lines of a process that were not searched or not returned."""
     return {"time_ns": time_ns, "level": "warning", "audience": "operator", "run": None, "process": process, "message": what,
             "fields": {"next": "search in one process, or for one run"}, "repeats": 0}
 
 
 def newest(logs, wanted, budget):
     """The newest `wanted.lines` records of several processes together, oldest first. `logs`: {name: (path, Marks.known())}. Blocks; reads at most `budget`
-    bytes, of which each process gets its share; where that is not enough, not_looked_at() stands in its place."""
+    bytes, shared among the processes; not_looked_at() replaces the lines beyond."""
     share = max(1024 * 1024, budget // max(1, len(logs)))
     each_wanted = replace(wanted, lines=min(FOLDED_OF * wanted.lines, MOST_RECORDS)) if wanted.fold else wanted
     together = []
@@ -200,8 +200,8 @@ def newest(logs, wanted, budget):
 
 
 def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
-    """The newest `wanted.lines` records of a process, oldest first, that are looked for: of NAME.jsonl and NAME.jsonl.1 beside `log`, and of `log` what is
-    not in these. Blocks while it reads, at most `budget` bytes; where that is not enough, not_looked_at() stands in its place."""
+    """The newest `wanted.lines` wanted records of a process, oldest first: from NAME.jsonl and NAME.jsonl.1 beside `log`, and from `log` the lines that are
+    not in these. Blocks while it reads, at most `budget` bytes; not_looked_at() replaces the lines beyond."""
     log = Path(log)
     structured = log.with_suffix(".jsonl")
     records, bounds = list(_of_json(structured, process, wanted, budget)), []
@@ -209,7 +209,7 @@ def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
     for line, end in lines_backwards(log, most):
         time_ns = time_of(marks, end)
         if first_ns and (time_ns is None or time_ns < first_ns):
-            break  # all that follows is older
+            break  # all further lines are older
         bounds = [not_looked_at(process, time_ns)]
         text = line.decode(errors="replace").rstrip()
         if not text or (both and SAID_IN_JSON.match(text)) or (wanted.search and wanted.search.lower() not in text.lower()):
@@ -238,7 +238,7 @@ def _size(path):
 def _of_json(file, process, wanted, budget):
     left, search, last = wanted.lines, wanted.search.lower().encode(), b""
     first_ns = _first_ns(wanted)
-    search = search if search.isascii() and b'"' not in search and b"\\" not in search else b""  # else it may be written otherwise in JSON
+    search = search if search.isascii() and b'"' not in search and b"\\" not in search else b""  # else JSON may escape it
     for each in (file, Path(f"{file}.1")):
         end = _size(each) if wanted.until_ns is None else end_of(each, wanted.until_ns)
         bounded = end > budget
@@ -263,7 +263,7 @@ def _of_json(file, process, wanted, budget):
 
 
 def in_order(records):
-    """By time; what has none stays beside what it stands beside."""
+    """Sorted by time; a record without a time stays after the record before it."""
     keyed, time_ns = [], 0
     for place, record in enumerate(records):
         time_ns = record["time_ns"] if record["time_ns"] is not None else time_ns
@@ -273,8 +273,8 @@ def in_order(records):
 
 
 def folded(records):
-    """The same with repeats of a process folded into the last of them: what differs in numbers alone is the same message. `repeats` counts those that are
-    not shown, `first_ns` is when the first came."""
+    """The records with repeats of a process folded into the last of them: messages that differ only in numbers are equal. `repeats` counts the
+    records not shown, `first_ns` is the time of the first."""
     shown, last = [], {}
     for record in records:
         shape = (record["level"], NUMBERS.sub("0", record["message"]))

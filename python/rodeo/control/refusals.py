@@ -1,4 +1,4 @@
-"""Why a command is refused now: one table for shell, Python and the page's disabled buttons, so that all of them say the same."""
+"""Why a command is refused now: one table for shell, Python and the page's disabled buttons, so that all of them agree."""
 
 COMMANDS = ("launch", "start", "pause", "resume", "advance", "go_on", "stop", "abort", "recover", "close")
 
@@ -18,9 +18,10 @@ def refusals(
     clock_limit_s=None,
     alarms=(),
 ):
-    """{command: None if it may be given now, else the reason, one sentence}. Pure. Who may give it (role, lease) is asked elsewhere.
+    """{command: None if it is possible now, else the reason, one sentence}. Pure. Role and lease are checked elsewhere.
 
-    `alarms`: the standing ones (alarms.Alarm); `clocks` {host: by how many seconds its clock is off, None: nobody knows}; `disk_seconds_left` counts for a start only if it is known.
+    `alarms`: the standing ones (alarms.Alarm); `clocks` {host: clock offset in seconds, None: unknown}; `disk_seconds_left` counts for a start only if it is
+    known.
     """
     seen = _Situation(derived, run, act, memory, alarms)
     seen.database_good = database_good
@@ -30,7 +31,7 @@ def refusals(
 
 
 def allowed(answer):
-    """Names of the commands that may be given, in the order in which they are used."""
+    """Names of the possible commands, in the order of their use."""
     return tuple(command for command in COMMANDS if answer.get(command) is None)
 
 
@@ -41,12 +42,12 @@ class _Situation:
 
     @property
     def busy(self):
-        """Another act is under way."""
+        """The refusal while another act is in progress."""
         return f"`{self.act.name}` is under way" if self.act else None
 
     @property
     def blind(self):
-        return f"host {', '.join(self.derived.silent)} is silent: nobody knows what runs there" if self.derived.silent else None
+        return f"host {', '.join(self.derived.silent)} is silent: its processes are unknown" if self.derived.silent else None
 
     def not_in(self, *states):
         if self.state in states:
@@ -67,7 +68,7 @@ def _disk(free, stop, seconds, least_seconds):
 
 
 def _clocks(clocks, limit_s):
-    """Events of several hosts are put together by what their clocks say."""
+    """The refusal if clocks differ: events of several hosts are combined by their clocks."""
     off = [(seconds, host) for host, seconds in clocks.items() if seconds is not None and limit_s is not None and seconds > limit_s]
     if off:
         seconds, host = max(off)
@@ -88,7 +89,7 @@ def _start(seen):
     if reason:
         return reason
     if not seen.database_good:
-        return "the run database is not there: no run number can be taken"
+        return "the run database is gone: no run number can be taken"
     if seen.disk:
         return seen.disk
     if seen.clocks:
@@ -107,7 +108,7 @@ def _pause(seen):
     if seen.state == "PAUSED":
         return "triggers are held already"
     if seen.derived.held is None and seen.state == "RUNNING":
-        return "no trigger authority answers that could hold triggers"
+        return "no trigger authority answers: triggers cannot be held"
     return seen.not_in("RUNNING")
 
 
@@ -128,25 +129,25 @@ def _advance(seen):
         return seen.busy
     if seen.choice:
         return f"{seen.choice.process} is lost: go_on without it, or stop"
-    return seen.not_in("RUNNING", "PAUSED") or ("no trigger authority answers that could count luminosity blocks" if seen.derived.held is None else None)
+    return seen.not_in("RUNNING", "PAUSED") or ("no trigger authority answers: luminosity blocks cannot advance" if seen.derived.held is None else None)
 
 
 def _go_on(seen):
     if not seen.run:
         return "no run is open"
     if not seen.choice:
-        return "nothing is lost that the run would have to go on without"
+        return "no essential process is lost"
     if seen.busy:
         return seen.busy
     if reason := seen.not_in("RUNNING", "PAUSED"):
         return reason
     if not seen.derived.going:
-        return "no readout is left that could go on"
-    return f"no event flows without {seen.derived.indispensable[0]}: stop" if seen.derived.indispensable else None
+        return "no readout is left to continue"
+    return f"no data without {seen.derived.indispensable[0]}: stop" if seen.derived.indispensable else None
 
 
 def _stop(seen):
-    """Always possible while there is a run: it ends a start, a pause and a choice, too. While it is under way once is enough."""
+    """Always possible while a run is open: it also ends a start, a pause and a choice. Refused while a stop is in progress."""
     if not seen.run:
         return "no run is open" if not (seen.act and seen.act.name == "start") else None
     if seen.act and seen.act.name in ("stop", "abort", "recover"):
@@ -155,7 +156,7 @@ def _stop(seen):
 
 
 def _abort(seen):
-    """Possible as long as something can be ended at once. What closes the books of a run is not cut short."""
+    """Possible while any process can be ended. The closing of a run's books is not interrupted."""
     if seen.act and seen.act.name == "abort":
         return "`abort` is under way"
     if seen.run and seen.state == "CLOSING" and seen.act:
@@ -173,7 +174,7 @@ def _close(seen):
         return f"run {seen.run.number} is open: stop it first"
     if seen.busy:
         return seen.busy
-    return "no process is there" if seen.state == "OFF" else seen.not_in("READY", "ERROR", "LAUNCHING", "CLOSING")
+    return "no process runs" if seen.state == "OFF" else seen.not_in("READY", "ERROR", "LAUNCHING", "CLOSING")
 
 
 _RULES = {

@@ -1,8 +1,8 @@
-"""What the control room says when it will not, or cannot, do what was asked: a code that `rodeo explain` knows, what is the matter, what to do."""
+"""The error of the control room when it refuses a request or fails: a code for `rodeo explain`, the problem, the remedy."""
 
 
 class Refused(Exception):
-    """An expected failure: `code` as in error_codes.md, `what` one sentence for the operator, `next` what to do about it or empty."""
+    """An expected failure: `code` as in error_codes.md, `what` one sentence for the operator, `next` the remedy or empty."""
 
     def __init__(self, code, what, next=""):
         super().__init__(what)
@@ -14,5 +14,5 @@ class Refused(Exception):
         return f"error[{self.code}]: {self.what}" + (f"\n  {self.next}" if self.next else "")
 
     def as_json(self):
-        """As a control socket answers it (docs/protocols/control.md)."""
+        """In the form of a control socket's answer (docs/protocols/control.md)."""
         return {"ok": False, "code": self.code, "what": self.what, "next": self.next}

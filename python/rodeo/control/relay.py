@@ -1,6 +1,7 @@
-"""Ties its standard input and output to the agent of this host, so that ssh or Slurm's srun is a controller's way to it: python -m rodeo.control.relay.
+"""Connects its standard input and output to the agent of this host, so that a controller reaches the agent through ssh or Slurm's srun:
+python -m rodeo.control.relay.
 
-The first line that it writes says whether there is an agent; from then on every byte is the agent's (docs/protocols/agent.md)."""
+The first line of its output says whether it has reached an agent; all further bytes are the agent's (docs/protocols/agent.md)."""
 
 import argparse
 import asyncio
@@ -15,12 +16,12 @@ from rodeo.control.agent import LEASH_S, socket_of
 from rodeo.control.hosts.local import LocalHost
 from rodeo.control.refused import Refused
 
-GREETING = '{"relay": 1'  # what the first line of a relay begins with; a login shell may have written others before
+GREETING = '{"relay": 1'  # the begin of a relay's first line; a login shell may write other lines before it
 PIECE = 1 << 16
 
 
 def pumped(source, sink):
-    """From one descriptor to the other until one of them ends, and then this process ends: the other direction is of no use alone."""
+    """Copies from one descriptor to the other until one of them closes; then ends this process: one direction alone is useless."""
     try:
         while piece := os.read(source, PIECE):
             while piece:
@@ -42,12 +43,12 @@ def greet(answer):
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m rodeo.control.relay", description=__doc__)
     parser.add_argument("--system", required=True, help="name of the system")
-    parser.add_argument("--host", required=True, help="what the system file calls this host")
-    parser.add_argument("--start", metavar="DIRECTORY", help="starts an agent that keeps this directory, if there is none")
-    parser.add_argument("--leash", type=float, default=LEASH_S, help="of an agent that is started")
-    parser.add_argument("--patience", type=float, default=1.0, help="stretches the time that an agent has to begin")
+    parser.add_argument("--host", required=True, help="the name of this host in the system file")
+    parser.add_argument("--start", metavar="DIRECTORY", help="starts an agent with this directory, if none runs")
+    parser.add_argument("--leash", type=float, default=LEASH_S, help="the leash of an agent that is started, seconds")
+    parser.add_argument("--patience", type=float, default=1.0, help="multiplies the time for an agent to begin")
     options = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a job that is cancelled: what drains in it is still looked at
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when a job is cancelled, the controller still watches its processes drain
     try:
         if options.start:
             asyncio.run(found_or_started(LocalHost(options.system, options.start, name=options.host, patience=options.patience, leash_s=options.leash)))

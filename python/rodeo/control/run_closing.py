@@ -1,4 +1,4 @@
-"""Opens and closes the row of a run: its number, who takes part, what the cards had counted before; at the end reports, books, files, run.json."""
+"""Opens and closes the row of a run: its number, its processes, the counters of the cards before it; at the end reports, books, files, run.json."""
 
 import asyncio
 import contextlib
@@ -17,19 +17,19 @@ LOG = logging.getLogger("rodeo.control")
 
 
 class Closing:
-    """Of the controller's loop; `c` is the controller."""
+    """Used by the controller's loop; `c` is the controller."""
 
     def __init__(self, c):
         self.c = c
-        self.router_links = {}  # router -> fids that it brings, of the run that is open
-        self._of_blocks = asyncio.Lock()  # so that none is written over with what was known of it before
+        self.router_links = {}  # router -> fids that it delivers, of the open run
+        self._of_blocks = asyncio.Lock()  # so that no block is overwritten with older values
 
     async def open_run(self, act, arguments, readouts):
-        """A number and its row in one transaction, then the folders of those that take part. Refused leaves nothing behind but a closed row."""
+        """Draws a number and inserts its row in one transaction, then makes the folders of the readouts. If Refused, only a closed row remains."""
         c = self.c
         for each in readouts:
             if each.expected_sha256 and each.process.get("configuration_sha256") != each.expected_sha256:
-                raise Refused("control.not_started", f"{each.name} has another configuration than it was launched with", "close, and launch again")
+                raise Refused("control.not_started", f"{each.name} has another configuration than at its launch", "close, and launch again")
         configuration = {name: found.as_json() for name, found in c.launching.configured.items()}
         processes = [{"name": each.name, "class": each.member.process_class.name, "kind": each.member.kind, "host": each.member.host, "role": each.member.role,
                       "pid": each.pid, "build": each.process.get("build"), "settings": list(each.settings)} for each in c.observer.members.values() if each.alive]
@@ -46,7 +46,7 @@ class Closing:
         await c.keep_run()
         try:
             if await asyncio.to_thread(_has_files, c.folders.run(number)):
-                raise Refused("control.run_folder", f"{c.folders.run(number)} is there already, and nothing is ever written into another run's folder", "start again: the next number is taken")
+                raise Refused("control.run_folder", f"{c.folders.run(number)} exists already, and a run never writes into another run's folder", "start again: it takes the next number")
             for each in readouts:
                 await asyncio.to_thread(c.folders.assign, number, each.name, each.writers)
             await self._links_of_routers()
@@ -57,9 +57,9 @@ class Closing:
         return c.run
 
     async def join(self, run, each):
-        """A further life of a readout enters the run that goes on, with a place of its own for its files."""
+        """A restarted process joins the open run, with its own place for its files."""
         lives = run.lives.setdefault(each.name, [])
-        # A recorder finds what it has recorded before; of a readout each life has files of its own.
+        # A restarted recorder finds its earlier files; each launch of a readout has its own files.
         folder = each.name if not lives or each.member.kind == "recorder" else f"{each.name}.{len(lives) + 1}"
         await asyncio.to_thread(self.c.folders.assign, run.number, each.name, each.writers, folder)
         order = {"command": "start", "run": run.number, "run_type": run.type, "configuration_sha256": each.said_sha256}
@@ -68,14 +68,14 @@ class Closing:
         try:
             await self.c.observer.host_of(each.name).ask(each.name, order, each.member.process_class.start_limit_s * self.c.patience)
         except Refused as refused:
-            if refused.code.startswith("process."):  # it has said no, so it has no part in the run
+            if refused.code.startswith("process."):  # the process has refused: it does not take part in the run
                 lives.remove(each.report)
                 await self.c.keep_run()
             raise
 
     async def keep_blocks(self, *, over=False, files=()):
-        """Luminosity blocks of the open run, as far as its trigger authority has marked them, to the database. `over`: there are no more; `files` say what is
-        recorded of each. With several authorities none counts for the run."""
+        """Writes the luminosity blocks that the run's trigger authority has marked to the database. `over`: no more will come; `files` have the recorded
+        events of each. With several authorities the run has no blocks."""
         async with self._of_blocks:
             await self._keep_blocks(over, files)
 
@@ -98,17 +98,17 @@ class Closing:
             await c.keep_run(blocks=[block.as_json() for block in blocks])
 
     def _statuses(self, kind):
-        """What those of a kind have said last. What a lost one said is too old for the books."""
+        """The last status of each process of a kind. That of a lost process is too old for the books."""
         return {each.name: each.status for each in self.c.observer.members.values() if each.member.kind == kind and each.alive and each.phase != "lost" and each.status}
 
     async def _links_of_routers(self):
-        """Which links a router brings can be asked only while it lives."""
+        """Asks the routers for their links; they answer only while they run."""
         self.c.run.links_before = await self._read_of_links()
         self.router_links = {name: set(links) for name, links in self.c.run.links_before.items()}
         await self.c.keep_run()
 
     async def _read_of_links(self):
-        """{router that answers: {link: chunks that it has read of it}}."""
+        """{router that answers: {link: chunks read from it}}."""
         found = {}
         for each in self.c.observer.members.values():
             if each.member.kind == "router" and each.alive and each.phase != "lost":
@@ -119,7 +119,7 @@ class Closing:
         return found
 
     async def close_books(self, act, state, aborted):
-        """Of a run whose processes have ended. Returns its summary: run, condition, flags, events, sent, built, lost, reasons, files, bytes."""
+        """Closes the books of a run after its processes. Returns its summary: run, condition, flags, events, sent, built, lost, reasons, files, bytes."""
         c, run = self.c, self.c.run
         kinds = {member.name: member.kind for member in c.system.members}
         reports, missing = await run_keeping.collect_reports(c.folders, run, kinds)
@@ -162,13 +162,13 @@ class Closing:
         return summary
 
     async def _files(self, act, run, reports, kinds):
-        """(the files of the run with what the database has of them; a sentence for each that a process left open). What is left open is recovered first."""
+        """(the files of the run in the database's form; a sentence for each file that a process left open). Recovers open files first."""
         folder = self.c.folders.run(run.number)
         living = {each.name for each in self.c.observer.members.values() if each.alive is not False}
         living |= {f"{name}.{life + 1}" for name in living for life in range(len(run.lives.get(name, ())))}
 
         def told(path):
-            act.waiting_for = [f"{path.name}: what it has is saved to a closed file"]
+            act.waiting_for = [f"{path.name}: its events are saved to a closed file"]
 
         try:
             left_open = await run_files.recover_open(self.c.rodeo, folder, living, told)
@@ -182,13 +182,13 @@ class Closing:
         return await run_files.hashed(host, files), left_open
 
     async def _leave_run_json(self, number):
-        """The run's folder has the same as the database. A disk that is full does not keep the row open."""
+        """Writes run.json from the database. A full disk does not keep the row open."""
         from rodeo.control import run_json
 
         try:
             record = await self.c.reads.run(number)
             if not await asyncio.to_thread(run_json.keep, self.c.folders.run(number), record):
-                LOG.error("%s is of another run %d, and stays", self.c.folders.run(number) / run_json.NAME, number)
+                LOG.error("%s belongs to another run %d, and is not overwritten", self.c.folders.run(number) / run_json.NAME, number)
         except (Refused, OSError) as error:
             LOG.warning("run.json of run %d: %s", number, getattr(error, "what", error))
 

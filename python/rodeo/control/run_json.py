@@ -1,4 +1,4 @@
-"""A run as one JSON file: `run.json` in its folder has the same as the database, and can be read into another database. Blocks for the disk."""
+"""A run as one JSON file: `run.json` in its folder has the contents of the database, and can be imported into another database. Blocks for the disk."""
 
 import contextlib
 import json
@@ -12,19 +12,19 @@ NAME = "run.json"
 STDIN = Path("/dev/stdin")
 FORMAT = "rodeo-run"
 VERSION = 1
-LONGEST = 256 * 2**20  # bytes that are read
-_ONE = threading.Lock()  # of all that is written here, so that two threads of a room do not write into one file
+LONGEST = 256 * 2**20  # bytes; longer files are refused
+_ONE = threading.Lock()  # held during all writes, so that two threads do not write to one file
 
 
 def write(folder, record):
-    """`record` as Reads.run() gives it, into the folder of its run; the file is whole or not there. Returns its path. OSError."""
+    """Writes a `record` of Reads.run() into the folder of its run, completely or not at all. Returns the path. OSError."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     return write_file(folder / NAME, record)
 
 
 def write_file(path, record):
-    """As write(), to a file of any name."""
+    """Like write(), to a file of any name."""
     path = Path(path)
     part = path.with_name(path.name + ".part")
     with _ONE:
@@ -43,12 +43,12 @@ def write_file(path, record):
 
 
 def document(record):
-    """What is written: the record, and what format it has."""
+    """The file's contents: the record with format and version."""
     return {"format": FORMAT, "version": VERSION, **record}
 
 
 def read(path):
-    """The record of a file. Refused(control.run_json) if it is none, or of a newer version."""
+    """The record of a file. Refused(control.run_json) if it is not a run.json, or of a newer version."""
     path = Path(path)
     try:
         with open(path, encoding="utf-8") as file:
@@ -60,7 +60,7 @@ def read(path):
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Refused("control.run_json", f"{path} is no JSON: {error}", "") from None
+        raise Refused("control.run_json", f"{path} is not JSON: {error}", "") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise Refused("control.run_json", f"{path} is not the run.json of a control room", "it has \"format\": \"rodeo-run\"; a readout's own record has the same name one folder below")
     if not isinstance(value.get("version"), int) or value["version"] > VERSION:
@@ -78,7 +78,7 @@ def ended(folder):
 
 
 def keep(folder, record):
-    """As write(), but over the end of another run, which only a database from elsewhere gives the same number. Returns whether it was written."""
+    """Like write(), but does not overwrite the file of another ended run with the same number (from another database). Returns whether it was written."""
     before = ended(folder)
     if before is not None and (before.get("asked_ns"), before.get("system")) != (record.get("asked_ns"), record.get("system")):
         return False
@@ -87,25 +87,25 @@ def keep(folder, record):
 
 
 def found(paths):
-    """Files of runs among `paths`: a file is itself; of a directory its run.json, those of runs below it, or of `runs` in it. Refused(control.run_json) if
-    there are none."""
+    """Files of runs in `paths`: files themselves; for a directory its run.json, those of its subdirectories and of its `runs`. Refused(control.run_json) if
+    a directory has none."""
     files = []
     for path in map(Path, paths):
         if path.is_dir():
             below = [path / NAME, *sorted(path.glob(f"*/{NAME}")), *sorted(path.glob(f"runs/*/{NAME}"))]
             here = [each for each in below if each.is_file() and _is_run(each)]
             if not here:
-                raise Refused("control.run_json", f"no run.json of a run is in {path}", "name a run's folder, `runs`, or the directory of a system")
+                raise Refused("control.run_json", f"{path} contains no run.json of a run", "name a run's folder, `runs`, or the directory of a system")
             files += here
         elif path.exists() and not path.is_file() and path != STDIN:
-            raise Refused("control.run_json", f"{path} is no regular file", "what comes through a pipe is read from standard input: rodeo runs import -")
+            raise Refused("control.run_json", f"{path} is not a regular file", "to read from a pipe use standard input: rodeo runs import -")
         else:
             files.append(path)
     return list(dict.fromkeys(files))
 
 
 def _is_run(path):
-    """Whether it begins as one: the records of readouts, which are called the same, do not."""
+    """Whether a file begins like a run.json of a control room; the files of readouts, which have the same name, do not."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         with open(path, encoding="utf-8") as file:
             return f'"format": "{FORMAT}"' in file.read(200)
