@@ -126,7 +126,7 @@ def test_ctrl_c_says_what_goes_on_and_the_next_room_finds_it(served):
     brought_to(served, "READY")
     run = json.loads(served.shell("start", "-o", "json").stdout)["run"]
     assert served.end(signal.SIGINT) == 0
-    assert f"run {run} goes on without the control room" in served.said.read_text()
+    assert f"run {run} continues without the control room" in served.said.read_text()
     assert served.shell("stop", status=4).stderr.startswith("error[control.no_room]")
     served.begin()
     with served.client() as client:

@@ -228,7 +228,7 @@ def test_a_signal_ends_the_room_in_order(tmp_path, monkeypatch, number):
                 out, said = process.communicate(timeout=scaled(60))
         finally:
             process.kill()
-    assert process.returncode == 0 and out == "" and "1 process (cards) goes on without the control room" in said and "Traceback" not in said, said
+    assert process.returncode == 0 and out == "" and "1 process (cards) continues without the control room" in said and "Traceback" not in said, said
     assert list((tmp_path / "r").iterdir()) == []
 
 

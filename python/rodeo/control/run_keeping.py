@@ -1,4 +1,4 @@
-"""The run that is open: what is known of it beyond its row, and at its end its reports and books."""
+"""The open run: facts that its row lacks, and at its end its reports and books."""
 
 import asyncio
 import json
@@ -12,12 +12,12 @@ from rodeo.control.kinds import kind_of
 from rodeo.control.looks import RunRow
 
 LOG = logging.getLogger("rodeo.control")
-LONGEST_REPORT = 64 * 2**20  # bytes of a report that are read
+LONGEST_REPORT = 64 * 2**20  # bytes; longer reports are refused
 
 
 @dataclass
 class OpenRun:
-    """A run from its number to its closed row. Of the controller's loop; what the database does not have of it is remembered there (as_json)."""
+    """A run from its number to its closed row. Used by the controller's loop; the database also remembers the facts that the row lacks (as_json)."""
 
     number: int
     type: str = ""
@@ -27,21 +27,21 @@ class OpenRun:
     asked_ns: int | None = None
     state: str = "STARTING"
     stopping: bool = False
-    aborting: bool = False  # it is ended by force: whoever goes on with that does the same
+    aborting: bool = False  # the run is being aborted: the next controller continues the abort
     first_event_ns: int | None = None
     stopped_ns: int | None = None
     flags: set = field(default_factory=set)
     reason: str = ""
-    trouble: str = ""  # the first cause for which the run took no data or lost them, as the headline had it
+    trouble: str = ""  # the first cause for which the run took no data or lost data, from the headline
     expected: list = field(default_factory=list)  # readouts, and processes of the farm, that take part
-    lives: dict = field(default_factory=dict)  # of these -> reports of its lives in this run, the paths where it leaves them
+    lives: dict = field(default_factory=dict)  # name of each -> the paths of the reports of its launches in this run
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
-    links_before: dict = field(default_factory=dict)  # router -> its links -> chunks that it had read of each
-    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json(); each has a record of its own
+    links_before: dict = field(default_factory=dict)  # router -> its links -> chunks that it had read from each
+    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json(); each is also a record
 
     def row(self):
-        """What the deciding modules are given."""
+        """The run in the form for the deciding modules."""
         end_ns = self.stopped_ns or time.time_ns()
         since_ns = self.first_event_ns
         return RunRow(
@@ -54,7 +54,7 @@ class OpenRun:
 
     @classmethod
     def from_json(cls, value):
-        """None of what it is not. Made by as_json, perhaps of another version."""
+        """The run that as_json wrote, perhaps in another version; None if `value` is anything else."""
         if not isinstance(value, dict) or not isinstance(value.get("number"), int):
             return None
         known = {name: each for name, each in value.items() if name in cls.__dataclass_fields__}
@@ -67,7 +67,7 @@ class OpenRun:
 
 
 def read_report(path, shape="report"):
-    """(a report of this shape as sound.checked() left it or None, why not). Blocks."""
+    """(a report of this shape after sound.checked(), or None; the reason if None). Blocks."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST_REPORT + 1)
@@ -80,17 +80,17 @@ def read_report(path, shape="report"):
     try:
         report = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return None, f"its report is no JSON: {error}"
+        return None, f"its report is not JSON: {error}"
     left, problems = sound.checked(shape, report)
     for problem in problems:
         LOG.warning("%s: %s", path, problem)
-    return (left, "") if left else (None, "its report says nothing")
+    return (left, "") if left else (None, "its report has no valid contents")
 
 
 async def collect_reports(folders, run, kinds=None):
-    """Moves the reports of all lives into the run's folder. Returns {name of a life: checked report or None} and [what is missing, a sentence each].
-    `kinds` {process: kind}; who is not in it is a readout. A life after the first is called NAME#2, NAME#3, ... A report that was moved before, by a
-    controller that died, is found where it is."""
+    """Moves the reports of all launches into the run's folder. Returns {name of a launch: checked report or None} and [a sentence for each missing report].
+    `kinds` {process: kind}; a process without a kind is a readout. Launches after the first are called NAME#2, NAME#3, ... A report that a former
+    controller has moved already is found in the folder."""
     reports, missing = {}, []
     for name, paths in run.lives.items():
         shape = kind_of((kinds or {}).get(name, "readout")).report
@@ -105,7 +105,7 @@ async def collect_reports(folders, run, kinds=None):
 
 
 def _is_virtual(fid):
-    """The trigger's list, which has no fibre: the bit 35 of its FID."""
+    """Whether a link is virtual, as the trigger's list, which has no fibre: bit 35 of its FID."""
     try:
         return bool(int(fid, 16) >> 35 & 1)
     except ValueError:
@@ -113,7 +113,7 @@ def _is_virtual(fid):
 
 
 def unread_links(before, after):
-    """{router: (links of which it read nothing in the run, links)} of those that have such links. Both: {router: {link: chunks}}."""
+    """{router: (number of links from which it read nothing in the run, number of links)} of routers with such links. Arguments: {router: {link: chunks}}."""
     found = {}
     for name, links in after.items():
         known, links = before.get(name) or {}, {fid: count for fid, count in links.items() if not _is_virtual(fid)}
@@ -124,7 +124,7 @@ def unread_links(before, after):
 
 
 def settle(run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, aborted=False):
-    """The Books of a run; `kinds` as of collect_reports(). A process that died or is lost has no status at the end."""
+    """The Books of a run; `kinds` as in collect_reports(). A dead or lost process has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
         reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds,

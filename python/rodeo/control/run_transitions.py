@@ -1,4 +1,4 @@
-"""The transitions of a run: start, pause, resume, go_on, stop. Sinks first and the trigger last; backwards at the end."""
+"""The transitions of a run: start, pause, resume, go_on, stop. A start begins with the sinks and ends with the trigger; a stop has the reverse order."""
 
 import asyncio
 import contextlib
@@ -15,17 +15,17 @@ from rodeo.control.refused import Refused
 from rodeo.control.trigger import Settling
 
 LOG = logging.getLogger("rodeo.control")
-PAUSE_SETTLES_S = 1.0  # a pause is not late for readouts that have much to build still
+PAUSE_SETTLES_S = 1.0  # a pause waits no longer for readouts with a backlog
 
 
 async def start(c, act, arguments):
     """Takes a number, starts readouts and farm, releases the trigger, and waits until each readout has built an event and the supervisor has one.
-    Refused(control.not_started): nothing is left of it but a row that says so."""
+    Refused(control.not_started): only a row remains, which says that the run was not started."""
     await c.trigger.hold()
     await c.look()
     taking_part = [each for each in c.observer.members.values() if each.member.per_run and each.phase == "ready"]
     if not any(each.member.kind == "readout" for each in taking_part):
-        raise Refused("control.not_started", "no readout is ready, so nobody would build an event", "launch")
+        raise Refused("control.not_started", "no readout is ready to build events", "launch")
     run = await c.open_run(act, arguments, taking_part)
     began_ns = time.time_ns()
     try:
@@ -55,7 +55,7 @@ def _runs(each):
 
 
 def _has_built(each):
-    """Whether events have reached it. Not all nodes need to have one, and what a recorder gets is for the selection to say."""
+    """Whether events have reached a process. Nodes and recorders need not have any: not every node gets one, and the selection may reject all."""
     status = each.status or {}
     if each.member.kind in ("node", "recorder"):
         return _runs(each)
@@ -64,7 +64,7 @@ def _has_built(each):
 
 
 async def _told_to_start(c, act, run, members):
-    """Tells a group to start, and waits until they run."""
+    """Orders a group to start, and waits until its processes run."""
     order = {"command": "start", "run": run.number, "run_type": run.type}
 
     async def tell(each):
@@ -76,13 +76,13 @@ async def _told_to_start(c, act, run, members):
     for name, why in refused.items():
         LOG.warning("%s was not started: %s", name, why)
     if broken := c.too_few(set(refused)):
-        raise Refused("control.not_started", f"{broken[0]}: {refused.get(broken[0], 'is not there')}", "")
+        raise Refused("control.not_started", f"{broken[0]}: {refused.get(broken[0], 'does not run')}", "")
     limit_s = max((each.member.process_class.start_limit_s for each in members), default=0.0)
     await _reached(c, act, {each.name for each in members} - set(refused), limit_s * c.patience, _runs, "not running within {:g} s: {}")
 
 
 async def _reached(c, act, names, limit_s, reached, late):
-    """Waits until all of these have come so far; when the limit is over, until enough of each class have. Refused as soon as that cannot be any more."""
+    """Waits until all processes satisfy `reached`; after the limit, enough of each class suffice. Refused as soon as a class cannot have enough."""
     began_s = time.monotonic()
 
     def done():
@@ -91,14 +91,14 @@ async def _reached(c, act, names, limit_s, reached, late):
         act.waiting_for = [f"{name}: {c.observer.members[name].phase} {time.monotonic() - began_s:.1f} s" for name in sorted(waiting)]
         if broken := [name for name in c.too_few(gone) if name in gone]:
             each = c.observer.members[broken[0]]
-            raise Refused("control.not_started", f"{broken[0]} {each.exit.text() if each.exit else 'is not there'}", "")
+            raise Refused("control.not_started", f"{broken[0]} {each.exit.text() if each.exit else 'does not run'}", "")
         return not waiting - gone or time.monotonic() - began_s > limit_s and not c.too_few(waiting)
 
     await c.until(act, done, limit_s=limit_s, what=late)
 
 
 async def undo(c, act, reason):
-    """After a start that did not come to its end: the trigger is held, the readouts end in order, the row says that it was not started."""
+    """Undoes a failed start: holds the trigger, ends the readouts in order, and closes the row as not started."""
     await c.keep_run(stopping=True, reason=c.run.reason or reason)
     await try_to_hold(c)
     await c.launching.end_in_order(act, per_run(c))
@@ -111,7 +111,7 @@ def per_run(c):
 
 
 async def try_to_hold(c):
-    """A run is ended without its trigger, too, if that does not answer: switching a card off ends it behind what was accepted."""
+    """Holds the trigger if it answers. A run can end without this: switching off a card ends its data after the accepted triggers."""
     try:
         await c.trigger.hold()
     except Refused as refused:
@@ -119,8 +119,8 @@ async def try_to_hold(c):
 
 
 async def pause(c, act, arguments):
-    """Holds the trigger, and waits for a moment until what was accepted is built: events do not grow then. Everything stays as it is if the authority of the
-    trigger does not say so within 2 s."""
+    """Holds the trigger, and waits briefly until all accepted events are built, so that the number of events no longer grows. The run goes on unchanged
+    if the trigger authority does not confirm within 2 s."""
     began_ns = time.time_ns()
     await c.trigger.hold(or_none=True)
     await c.keep_run(state="PAUSED")
@@ -141,18 +141,18 @@ async def resume(c, act, arguments):
 
 
 async def advance(c, act, arguments):
-    """The next luminosity block begins with the next trigger; so does the next scan step, if that is asked for."""
+    """Begins the next luminosity block, and on request the next scan step, at the next trigger."""
     begun = await c.trigger.advance(scan_step=arguments.get("scan_step", False))
     return {**({"run": c.run.number} if c.run else {}), **begun}
 
 
 async def go_on(c, act, arguments):
-    """Goes on without the essential processes that were lost: links that only they bring are removed, and the trigger waits for the others only."""
+    """Continues without the lost essential processes: removes the links that only they deliver; the trigger waits only for the other processes."""
     began_ns = time.time_ns()
     lost = dict(c.derived.broken)
     names = set(lost) | set(c.memory.without)
     if not c.trigger.authorities() and c.trigger.declared():
-        raise Refused("control.cannot_go_on", "the trigger authority itself is lost, and nobody else offers triggers", "stop")
+        raise Refused("control.cannot_go_on", "the trigger authority itself is lost, and no other process offers triggers", "stop")
     await _remove_links_of(c, lost)
     await c.trigger.release(c.trigger.wait_for(True))
     await c.keep_memory(gone_on(c.memory, lost))
@@ -162,7 +162,7 @@ async def go_on(c, act, arguments):
 
 
 async def _remove_links_of(c, lost):
-    """Removes, from every readout that goes on, the links that a lost router or card brought to it: those that its last status says are nobody else's."""
+    """Removes the links of lost routers and cards from every running readout."""
     gone = set()
     for name in lost:
         gone |= c.links_brought_by(name)
@@ -173,17 +173,17 @@ async def _remove_links_of(c, lost):
             continue
         links = {link.get("fid") for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or [] if link.get("state") != "removed"}
         for fid in sorted(links & gone):
-            with contextlib.suppress(Refused):  # one that is removed already
+            with contextlib.suppress(Refused):  # the link is removed already
                 await c.observer.host_of(each.name).ask(each.name, {"command": "link_remove", "fid": fid}, 5.0 * c.patience)
 
 
 async def stop(c, act, arguments):
-    """Ends the run in order. Done when reports are in, sums are made, files have their checksums, the row is closed, and the next run's readouts are
-    ready (else the summary has `not_ready`: why). Past its limit it is OVERDUE and says whom it waits for; nothing is killed."""
+    """Ends the run in order. Returns when reports, sums and checksums of files are complete, the row is closed, and the next run's readouts are
+    ready (else the summary has `not_ready`: why). Past its limit it is OVERDUE and shows the processes that it waits for; nothing is killed."""
     if c.run is None:
         return {}
     began_ns, number, before = time.time_ns(), c.run.number, c.derived.state
-    failed = {"INTERRUPTED"} if set(c.derived.broken) - set(c.derived.ended) else set()  # of those that the run needs: it ends because of that
+    failed = {"INTERRUPTED"} if set(c.derived.broken) - set(c.derived.ended) else set()  # an essential process failed: this ends the run
     await c.keep_run(stopping=True, reason=c.run.reason or arguments.get("reason") or "", flags=failed | set(arguments.get("flags") or ()))
     await try_to_hold(c)
     await _settle(c, act)
@@ -196,7 +196,7 @@ async def stop(c, act, arguments):
 
 
 async def _settle(c, act, most_s=None):
-    """Waits until the readouts have built what was accepted, as long as they get on (or `most_s`); those that stand still end behind it anyway."""
+    """Waits until the readouts have built all accepted events, while they make progress, at most `most_s`. Stuck readouts are not waited for."""
     names = [name for name in per_run(c) if c.observer.members[name].member.kind == "readout" and c.trigger.reaches(name)]
     if not c.trigger.authorities() or not names:
         return
@@ -211,7 +211,7 @@ async def _settle(c, act, most_s=None):
 
 
 async def close_row(c, act, *, state, aborted=False):
-    """The books of a run whose processes have ended, and its row. It is done to its end, whoever asks for something else. Returns a summary."""
+    """Closes the books and the row of a run whose processes have ended. No command can interrupt this. Returns a summary."""
     sealed, act.sealed = act.sealed, True
     try:
         run = c.run
@@ -225,7 +225,8 @@ async def close_row(c, act, *, state, aborted=False):
 
 
 async def _drained(c, act, run):
-    """Readouts that ended with a backlog leave chunks in routers and cards: routers read on, and count them. One whose answer is late is waited for until it is lost."""
+    """Readouts that ended with a backlog leave chunks in routers and cards: waits until the routers have read and counted them. Waits for a late answer
+    until its process is lost."""
     sources = [each for each in c.observer.members.values() if each.member.kind in ("emulator", "router")]
     draining = Draining(run.cards_before, run.routers_before, c.patience)
 
@@ -242,22 +243,22 @@ async def _drained(c, act, run):
 
 
 async def _relaunched(c, act):
-    """Why the readouts of the next run are not ready, or None. The run that ended is closed all the same."""
+    """Why the readouts of the next run are not ready, or None. This does not affect the ended run."""
     try:
         await relaunch(c, act)
     except Refused as refused:
-        LOG.warning("nothing is ready for the next run: %s", refused.what)
+        LOG.warning("the readouts of the next run are not ready: %s", refused.what)
         return refused.what
     return None
 
 
 async def relaunch(c, act):
-    """The readouts of the next run. What is essential and has failed is not started again by itself: that is its class's `restart`, or the holder's."""
+    """Launches the readouts of the next run. Failed processes whose class has `restart` = never are left to the holder."""
     if c.memory.wanted == "off":
-        return  # an abort or a close that a controller before this one did not come to the end of
+        return  # a former controller did not finish an abort or a close
     keep = [each.name for each in c.observer.members.values() if each.phase == "failed" and each.member.process_class.restart == "never"]
     if c.too_few(set(keep)):
-        return  # without it nothing can be made ready: the state is ERROR, and says so
+        return  # without them the system cannot become ready: the state is ERROR
     await c.launching.prepare(c.system.members)
     await launch_missing(c, act, keep=keep)
 

@@ -1,4 +1,4 @@
-"""Runs as the shell shows them, which database is meant, and how runs go from one database to another."""
+"""Runs in the shell: their display, the choice of the database, and the import of runs into another database."""
 
 import datetime
 import os
@@ -12,7 +12,7 @@ from rodeo.control.tables import OPEN, sa
 VARIABLE = "RODEO_DATABASE"
 CONDITIONS = {"GOOD": "good", "INCOMPLETE": "warning", "ABORTED": "bad", "WRONG": "bad"}
 
-# What a list of runs has: title for people, key for programs.
+# The columns of a list of runs: title for people, key for programs.
 COLUMNS = (("run", "number"), ("started (UTC)", "asked_ns"), ("length (s)", "seconds"), ("type", "type"), ("events", "events"), ("files", "files"), ("size (MB)", "bytes"),
            ("state", "state"), ("condition", "condition"), ("flags", "flags"), ("holder", "holder"), ("comment", "comment"))
 KEYS = ("number", "system", "type", "state", "condition", "flags", "asked_ns", "first_event_ns", "stopped_ns", "closed_ns", "seconds", "paused_seconds", "events", "files", "bytes",
@@ -20,13 +20,13 @@ KEYS = ("number", "system", "type", "state", "condition", "flags", "asked_ns", "
 
 
 def url_of(text):
-    """An address of a database, or a file of SQLite, as an address."""
+    """The address of a database; a file name means SQLite."""
     return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
 
 
 def database_url(database=None, system=None):
-    """Which database is meant: `database` (an address or a file), `system` (its file or directory), $RODEO_DATABASE, runs.db here or in one directory below,
-    or that of the control room that runs. Refused(control.which_database) if that is none or several."""
+    """The address of the database: `database` (an address or a file), else of `system` (its file or directory), else $RODEO_DATABASE, runs.db here or in the
+    only directory below that has one, or of the running control room. Refused(control.which_database) if none or several are found."""
     if database:
         return url_of(database)
     if system:
@@ -37,7 +37,7 @@ def database_url(database=None, system=None):
     if here and (here[0] == Path("runs.db") or len(here) == 1):
         return url_of(str(here[0]))
     if here:
-        raise Refused("control.which_database", "several run databases are here: " + ", ".join(map(str, here[:5])), "--database says which")
+        raise Refused("control.which_database", "several run databases are here: " + ", ".join(map(str, here[:5])), "choose one: --database")
     rooms = place.rooms()
     if len(rooms) == 1:
         from rodeo.control.client import connect
@@ -45,8 +45,8 @@ def database_url(database=None, system=None):
         with connect(rooms[0]) as client:
             return _of_system(Path(client.status()["system"]["file"]))
     if rooms:
-        raise Refused("control.which_database", "several control rooms of yours run: " + ", ".join(rooms), "--system says which, by its file")
-    raise Refused("control.which_database", "there is no run database here, and no control room of yours runs", "--database or --system names one; rodeo control SYSTEM makes one")
+        raise Refused("control.which_database", "several control rooms of yours run: " + ", ".join(rooms), "choose one by its file: --system")
+    raise Refused("control.which_database", "no run database is here, and no control room of yours runs", "--database or --system names one; rodeo control SYSTEM makes one")
 
 
 def _of_system(path):
@@ -60,7 +60,7 @@ def _of_system(path):
 
 # As text
 def utc(ns, seconds=True):
-    """2026-11-24 02:41:04; None is unknown."""
+    """2026-11-24 02:41:04, or - if unknown."""
     if ns is None:
         return "-"
     try:
@@ -74,7 +74,7 @@ def _condition(row):
 
 
 def list_text(rows):
-    """A table of runs; of none, what to do."""
+    """A table of runs; without runs, advice."""
     if not rows:
         return "no runs\n  rodeo control start begins one; rodeo runs import reads run.json of another database"
     return "\n".join(table([title for title, _ in COLUMNS], [[
@@ -84,7 +84,7 @@ def list_text(rows):
 
 
 def show_text(record):
-    """All of a run, for a terminal."""
+    """All data of a run, for a terminal."""
     parts = [properties([
         ("run", Cell(record["number"], style="strong")), ("system", Cell(record["system"])), ("type", Cell(record["type"])), ("state", Cell(record["state"])),
         ("condition", _condition(record)), ("flags", Cell(record["flags"], style="warning")), ("reason", Cell(record["reason"] or None)),
@@ -127,7 +127,7 @@ def _took(transition):
 
 
 def last_counters(counters):
-    """Of each counter the last value."""
+    """The last value of each counter."""
     last = {}
     for each in counters:
         last[each["process"], each["name"], each["labels"]] = each
@@ -135,7 +135,7 @@ def last_counters(counters):
 
 
 def diff_text(found):
-    """What two runs differ in, for a terminal."""
+    """The differences of two runs, for a terminal."""
     a, b = f"run {found['a']}", f"run {found['b']}"
     parts = []
     if found["run"]:
@@ -144,7 +144,7 @@ def diff_text(found):
         rows = [[*(Cell(each[name]) for name in first), _either(each["a"]), _either(each["b"])] for each in found[key]]
         if rows:
             parts.append([f"{title}:", *table([*first, a, b], rows)])
-    return "\n\n".join("\n".join(lines) for lines in parts) or f"{a} and {b} differ in nothing but their time"
+    return "\n\n".join("\n".join(lines) for lines in parts) or f"{a} and {b} differ only in their time"
 
 
 def _either(value):
@@ -154,9 +154,9 @@ def _either(value):
 
 
 def audit_text(rows):
-    """The audit, oldest first, so that the newest stands where one looks."""
+    """The audit, oldest first, so that the newest row is above the prompt."""
     if not rows:
-        return "nobody has done anything yet"
+        return "the audit is empty"
     return "\n".join(table(["#", "when (UTC)", "who", "from", "role", "command", "arguments", "outcome", "detail"], [[
         Cell(row["id"]), Cell(utc(row["time_ns"])), Cell(row["actor"]), Cell(row["whence"]), Cell(row["role"]), Cell(row["command"]), Cell(apply.canonical(row["arguments"]) if row["arguments"] else None),
         Cell(row["outcome"], style=None if row["outcome"] == "done" else "warning"), Cell(row["detail"])] for row in reversed(rows)]))
@@ -164,15 +164,14 @@ def audit_text(rows):
 
 # From database to database
 def put(connection, record):
-    """A run as run.json has it, into a database that does not have its number, or has its row from before its end. Returns whether it was put: False if
-    exactly this run is there already.
-    Refused: control.run_exists if another one has its number; control.run_json if something in it fits no table."""
+    """Inserts a run of a run.json into a database, or replaces its open row. Returns False if the database has this ended run already, else True.
+    Refused: control.run_exists if another run has its number; control.run_json if a part of it fits no table."""
     from rodeo.control import reads
 
     try:
         number_ = int(record["number"])
-        if not 1 <= number_ <= tables.LARGEST_RUN:  # the next one would be larger still, for ever
-            raise Refused("control.run_json", f"{str(record['number'])[:40]} is no number of a run, which is 1 to {tables.LARGEST_RUN}", "")
+        if not 1 <= number_ <= tables.LARGEST_RUN:  # later numbers would be larger still
+            raise Refused("control.run_json", f"{str(record['number'])[:40]} is not a run number (1 to {tables.LARGEST_RUN})", "")
         there = connection.execute(sa.select(tables.run.c.asked_ns, tables.run.c.system, tables.run.c.state).where(tables.run.c.number == number_)).first()
         if there is not None:
             if (there.asked_ns, there.system) == (record["asked_ns"], record["system"]):
@@ -183,7 +182,7 @@ def put(connection, record):
                 connection.execute(tables.run.delete().where(tables.run.c.number == number_))
                 there = None
         if there is not None:
-            raise Refused("control.run_exists", f"another run has the number {number_}: of `{there.system}`, started {utc(there.asked_ns)} UTC", "import it into a database of its own")
+            raise Refused("control.run_exists", f"another run has the number {number_}: of `{there.system}`, started {utc(there.asked_ns)} UTC", "import it into another database")
         _put(connection, record)
         reads.run(connection, number_)
         return True
@@ -195,8 +194,8 @@ def _put(connection, record):
     number_ = int(record["number"])
     row = {name: record[name] for name in KEYS if name in tables.run.c and name != "flags"}
     apply.count(connection, record["system"], number_)
-    if record["state"] == OPEN:  # whoever could close it is elsewhere
-        row.update(state=tables.CLOSED, reason="; ".join(filter(None, [record["reason"], "its end is not known: it was open when its run.json was written"])))
+    if record["state"] == OPEN:  # no controller of this database could close it
+        row.update(state=tables.CLOSED, reason="; ".join(filter(None, [record["reason"], "its end is unknown: it was open when its run.json was written"])))
     if record.get("configuration") is not None:
         row["config_sha256"] = apply.keep_config(connection, record["configuration"])
     connection.execute(tables.run.insert().values(**row, flags=" ".join(record["flags"])))
@@ -204,7 +203,7 @@ def _put(connection, record):
         each = {**each, "settings": apply.canonical(each["settings"]), "report": None if each["report"] is None else apply.canonical(each["report"])}
         _insert(connection, tables.process, number_, each)
     for table_, key in ((tables.transition, "transitions"), (tables.file, "files"), (tables.counter, "counters"), (tables.lumi_block, "lumi_blocks"), (tables.quality, "quality")):
-        for each in record.get(key) or ():  # one of an older version has no luminosity blocks
+        for each in record.get(key) or ():  # older versions have no luminosity blocks
             _insert(connection, table_, number_, each)
     for each in record["notes"]:
         _insert(connection, tables.note, number_, {**each, "replaces": None})
@@ -218,7 +217,7 @@ def _insert(connection, table_, number_, values):
 
 
 def _found(paths):
-    """The files of runs, and results of paths that hold none. Refused(control.run_json): the only path is such a one."""
+    """The files of runs, and results for paths without any. Refused(control.run_json) if the only path has none."""
     files, results = [], []
     for path in paths:
         try:
@@ -231,7 +230,7 @@ def _found(paths):
 
 
 def take_in(schema, paths, system=None):
-    """Reads run.json, and reports of readouts (of `system`), of `paths` into the database. Returns [(path, number or None, "imported" | "there already" | why not)]."""
+    """Imports run.json files and reports of readouts (for `system`) from `paths`. Returns [(path, number or None, "imported" | "there already" | why not)]."""
     files, results = _found(paths)
     engine = schema.engine(create=True)
     try:

@@ -1,4 +1,4 @@
-"""The shell's verbs on the run database: `rodeo runs list|show|diff|config|export|import|take|audit`."""
+"""The shell's verbs for the run database: `rodeo runs list|show|diff|config|export|import|take|audit`."""
 
 import argparse
 import datetime
@@ -12,7 +12,7 @@ from rodeo import saying
 from rodeo.control import help_text
 from rodeo.control.refused import Refused
 
-EXITS = {  # as src/cli/explain/error_codes.md has them, where it is not 5 (refused)
+EXITS = {  # exit statuses from src/cli/explain/error_codes.md; others have 5 (refused)
     "control.argument": 2, "control.unknown_verb": 2, "control.which_database": 2, "control.no_run_number": 2, "control.system": 3, "control.package": 1,
     "control.run_json": 1, "control.no_config": 1, "control.check": 1, "control.command": 1, "control.gone": 4, "base.runtime_dir": 1}
 EPILOGUE = help_text.EXITS.format(partial="some were not imported", seven="the audit was tampered with")
@@ -22,11 +22,11 @@ LONGEST_AGO_S = 100 * 366 * 86400  # the database counts ns in 64 bits
 
 def parser(verb, formats="table json csv"):
     made = help_text.Parser(prog=f"rodeo runs {verb}", description=VERBS[verb][1] + ".", epilog=EPILOGUE, allow_abbrev=False)
-    made.add_argument("--database", metavar="DATABASE", help="a file of SQLite, or an address as postgresql+psycopg://HOST/NAME (default: RODEO_DATABASE, runs.db here or in one "
-                                                             "directory below, or that of the control room that runs)")
+    made.add_argument("--database", metavar="DATABASE", help="an SQLite file, or an address like postgresql+psycopg://HOST/NAME (default: RODEO_DATABASE, runs.db here or in one "
+                                                             "directory below, or that of the running control room)")
     made.add_argument("--system", metavar="FILE", help="the database of this system file, or of a system's directory")
     if formats:
-        made.add_argument("-o", "--output", choices=formats.split(), default=formats.split()[0], metavar=formats.replace(" ", "|"), help=f"how it is printed (default {formats.split()[0]})")
+        made.add_argument("-o", "--output", choices=formats.split(), default=formats.split()[0], metavar=formats.replace(" ", "|"), help=f"output format (default {formats.split()[0]})")
     return made
 
 
@@ -42,31 +42,31 @@ def schema_of(options):
 
 
 def read(options, function, *arguments):
-    """function(connection, ...) of reads.py in the database that is meant."""
+    """Calls function(connection, ...) of reads.py on the chosen database."""
     schema = schema_of(options)
     from rodeo.control.reads import Reads
 
     if schema.path is not None and not schema.path.exists():
-        raise Refused("control.database", f"there is no run database {schema.path}", "rodeo control SYSTEM makes one with its first launch; --database names another")
+        raise Refused("control.database", f"the run database {schema.path} does not exist", "rodeo control SYSTEM makes one; --database chooses another")
     return Reads(schema).now(function, *arguments)
 
 
 def run_number(text):
-    """A run: 12, 000012 or run 12."""
+    """A run number: 12 or 000012."""
     if not re.fullmatch(r"[0-9]{1,18}", text) or not 1 <= int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"`{text[:40]}` is no number of a run, which is 1 to 2147483647")
+        raise argparse.ArgumentTypeError(f"`{text[:40]}` is not a run number (1 to 2147483647)")
     return int(text)
 
 
 def count(text):
-    """A number from 0."""
+    """A whole number from 0."""
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"`{text[:40]}` is no number from 0")
+        raise argparse.ArgumentTypeError(f"`{text[:40]}` is not a whole number from 0")
     return int(text)
 
 
 def moment(text):
-    """UTC ns of 2026-11-24, 2026-11-24T12:00, or 2h: so long ago."""
+    """UTC ns of 2026-11-24, 2026-11-24T12:00, or 2h (two hours ago)."""
     if match := re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|min|h|d)", text):
         if float(match[1]) * SECONDS[match[2]] > LONGEST_AGO_S:
             raise argparse.ArgumentTypeError(f"`{text[:40]}` is longer ago than 100 years")
@@ -74,10 +74,10 @@ def moment(text):
     try:
         when = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"`{text[:40]}` is no time; 2026-11-24, 2026-11-24T12:00 (UTC), or 2h for so long ago") from None
+        raise argparse.ArgumentTypeError(f"`{text[:40]}` is not a time; for example 2026-11-24, 2026-11-24T12:00 (UTC), or 2h for two hours ago") from None
     seconds = (when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)).timestamp()
     if abs(seconds) >= 2**63 // 10**9:
-        raise argparse.ArgumentTypeError(f"`{text[:40]}` is out of the years that are known, 1678 to 2261")
+        raise argparse.ArgumentTypeError(f"`{text[:40]}` is not in the years 1678 to 2261")
     return int(seconds) * 10**9
 
 
@@ -97,7 +97,7 @@ def rows_out(options, keys, rows, text):
 
 
 def newest(options, limit=0, before=None, filters=None):
-    """The newest `limit` rows of runs, 0: all; and whether there are older ones. Read in pieces, so that a database of any length is told whole."""
+    """(the newest `limit` rows of runs, 0: all; whether older ones exist). Reads in pieces, so that the length of the database is not limited."""
     from rodeo.control import reads
 
     rows, wanted = [], limit + 1 if limit else sys.maxsize
@@ -113,10 +113,10 @@ def newest(options, limit=0, before=None, filters=None):
 
 def run_list(argv):
     made = parser("list")
-    made.add_argument("--limit", type=count, default=20, metavar="N", help="so many, the newest (default 20; 0: all)")
-    made.add_argument("--before", type=run_number, metavar="RUN", help="older ones than this run")
+    made.add_argument("--limit", type=count, default=20, metavar="N", help="the number of runs, the newest (default 20; 0: all)")
+    made.add_argument("--before", type=run_number, metavar="RUN", help="only runs older than this run")
     for name, what in (("type", "of a type"), ("state", "OPEN, CLOSED or ABORTED"), ("condition", "GOOD, INCOMPLETE, WRONG or ABORTED"), ("flag", "DEGRADED, INTERRUPTED or TAINTED"),
-                       ("holder", "that somebody started")):
+                       ("holder", "started by this user")):
         made.add_argument(f"--{name}", metavar=name.upper(), help=f"only runs {what}" if name in ("type", "holder") else f"only such runs: {what}")
     made.add_argument("--since", type=moment, metavar="TIME", help="started since: 2026-11-24, 2026-11-24T12:00 (UTC), or 2h ago")
     made.add_argument("--until", type=moment, metavar="TIME", help="started until")
@@ -131,7 +131,7 @@ def run_list(argv):
 
     def text(rows):
         if not rows and chosen:
-            return "no runs are so\n  rodeo runs list without a choice shows all"
+            return "no runs match\n  rodeo runs list without filters shows all"
         return runs.list_text(rows) + (f"\nolder ones: rodeo runs list --before {rows[-1]['number']}" if more else "")
 
     rows_out(options, runs.KEYS, rows, text)
@@ -187,7 +187,7 @@ def run_diff(argv):
 def run_config(argv):
     made = parser("config", "table json")
     made.add_argument("run", type=run_number, metavar="RUN", help="its number")
-    made.add_argument("--directory", metavar="DIR", help="where to: new, or empty (default run-NNNNNN-configuration)")
+    made.add_argument("--directory", metavar="DIR", help="a new or empty directory (default run-NNNNNN-configuration)")
     options = made.parse_args(argv)
     schema_of(options)
     from rodeo.control import reads, rebuild
@@ -204,7 +204,7 @@ def run_config(argv):
 def run_export(argv):
     made = parser("export", "table json")
     made.add_argument("runs", type=run_number, nargs="*", metavar="RUN", help="their numbers (default: all)")
-    made.add_argument("--to", metavar="DIR", default=".", help="directory for run-NNNNNN.json of each, or - for one run on stdout (default: here)")
+    made.add_argument("--to", metavar="DIR", default=".", help="directory for the files run-NNNNNN.json, or - for one run on stdout (default: here)")
     options = made.parse_args(argv)
     schema_of(options)
     from rodeo.control import reads, run_json
@@ -230,8 +230,8 @@ def run_export(argv):
 
 def run_import(argv):
     made = parser("import")
-    made.add_argument("paths", nargs="+", metavar="PATH", help="run.json or what export wrote, a run's folder, a system's directory, or the report of a `rodeo readout --json` (-: it comes on stdin)")
-    made.add_argument("--of", metavar="NAME", help="system that runs of such a report are listed under (default: readout)")
+    made.add_argument("paths", nargs="+", metavar="PATH", help="run.json or an exported file, a run's folder, a system's directory, or the report of `rodeo readout --json` (-: from stdin)")
+    made.add_argument("--of", metavar="NAME", help="the system name for runs from such reports (default: readout)")
     options = made.parse_args(argv)
     schema = schema_of(options)
     from rodeo.control import runs
@@ -250,7 +250,7 @@ def run_import(argv):
 
 def run_take(argv):
     made = parser("take", "table json")
-    made.add_argument("--of", metavar="NAME", default="readout", help="system that it is taken for (default: readout)")
+    made.add_argument("--of", metavar="NAME", default="readout", help="the system name for the number (default: readout)")
     made.add_argument("--least", type=run_number, default=1, metavar="N", help="at least this number (default: 1)")
     options = made.parse_args(argv)
     schema = schema_of(options)
@@ -265,7 +265,7 @@ IMPORTED = ("imported", "there already")
 
 def run_audit(argv):
     made = parser("audit")
-    made.add_argument("--limit", type=count, default=50, metavar="N", help="so many rows, the newest (default 50; 0: all)")
+    made.add_argument("--limit", type=count, default=50, metavar="N", help="the number of rows, the newest (default 50; 0: all)")
     options = made.parse_args(argv)
     schema_of(options)
     from rodeo.control import reads, runs
@@ -277,27 +277,27 @@ def run_audit(argv):
         rows_out(options, ("id", "time_ns", "system", "actor", "whence", "role", "command", "arguments", "outcome", "detail", "sha256"), rows, runs.audit_text)
     if found["broken"] is None:
         if options.output == "table" and found["rows"]:
-            say(f"{found['rows']} rows, none changed and none missing")
+            say(f"{found['rows']} rows, none changed or missing")
         return 0
-    saying.say(f"error[control.audit]: row {found['broken']['id']} of the audit: {found['broken']['why']}\n  what comes after it proves nothing; look at a copy")
+    saying.say(f"error[control.audit]: row {found['broken']['id']} of the audit: {found['broken']['why']}\n  later rows prove nothing; look at a copy")
     return 7
 
 
 VERBS = {
     "list": (run_list, "Lists runs, the newest first"),
-    "show": (run_show, "Shows all that is known of a run"),
+    "show": (run_show, "Shows all data of a run"),
     "diff": (run_diff, "Compares two runs: configuration, settings, counters, outcome"),
     "config": (run_config, "Writes the exact configuration of a run as files"),
     "export": (run_export, "Writes runs as JSON files, which import reads"),
-    "import": (run_import, "Reads runs of another database, or of run.json in their folders"),
+    "import": (run_import, "Imports runs of another database, or from run.json in their folders"),
     "take": (run_take, "Takes the next number, for a readout without a control room"),
-    "audit": (run_audit, "Shows who did what, and proves that nothing of it was changed"),
+    "audit": (run_audit, "Shows who did what, and verifies that no row was changed"),
 }
 
 
 def usage():
-    return help_text.page(["rodeo runs VERB"], "The run database: what was run, how, by whom, and what came of it.", tables=[("Verbs", [(verb, what) for verb, (_, what) in VERBS.items()])],
-                          remark="rodeo runs VERB --help says more.", exits=EPILOGUE)
+    return help_text.page(["rodeo runs VERB"], "The run database: the runs, their configurations, users and results.", tables=[("Verbs", [(verb, what) for verb, (_, what) in VERBS.items()])],
+                          remark="rodeo runs VERB --help shows more.", exits=EPILOGUE)
 
 
 def dispatch(argv):
@@ -313,7 +313,7 @@ def dispatch(argv):
 
 
 def main(argv=None):
-    """Runs one verb. Returns the exit status, as `rodeo --help` has it."""
+    """Runs one verb. Returns the exit status, as in `rodeo --help`."""
     try:
         return dispatch(sys.argv[1:] if argv is None else argv) or 0
     except Refused as refused:

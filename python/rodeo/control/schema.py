@@ -1,4 +1,4 @@
-"""Opens a run database by its URL: SQLite so that several processes may write, anything else as SQLAlchemy does; makes its tables, or brings them up to date."""
+"""Opens a run database by its URL: SQLite with settings for several writers, others as SQLAlchemy does. Makes the tables, or brings them up to date."""
 
 import contextlib
 import os
@@ -13,12 +13,12 @@ from rodeo.control.tables import HEAD, sa
 from rodeo.missing import remedy
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-GONE_AFTER_MS = 12_000  # a server that takes no bytes for so long
-LONGEST_STATEMENT_MS = 60_000  # but of a migration
+GONE_AFTER_MS = 12_000  # a server that accepts no bytes for so long is gone
+LONGEST_STATEMENT_MS = 60_000  # migrations have no limit
 
 
 class Schema:
-    """A database by its URL. `path`: the file of SQLite, else None. Refused(control.database) if the URL is none; control.package if its driver is missing."""
+    """A database by its URL. `path`: the SQLite file, else None. Refused(control.database) if the URL is invalid; control.package if its driver is missing."""
 
     def __init__(self, url, *, busy_s=5.0):
         try:
@@ -26,7 +26,7 @@ class Schema:
             self.sqlite = self.url.get_backend_name() == "sqlite"
             self.url.get_dialect()
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError) as error:
-            raise Refused("control.database", f"`{url}` is no address of a database: {error}", "leave control.database empty for SQLite, or postgresql+psycopg://HOST/NAME") from None
+            raise Refused("control.database", f"`{url}` is not the address of a database: {error}", "leave control.database empty for SQLite, or postgresql+psycopg://HOST/NAME") from None
         if self.sqlite and not self.url.database:
             raise Refused("control.database", "a run database in memory would be lost with its process", "sqlite:///FILE")
         self.path = Path(self.url.database).absolute() if self.sqlite else None
@@ -36,7 +36,7 @@ class Schema:
         return str(self.path) if self.sqlite else self.url.render_as_string(hide_password=True)
 
     def engine(self, *, create=False, writes=True):
-        """An engine without a pool. `create`: the file of SQLite may be made. Connections of it belong to the thread that makes them."""
+        """An engine without a pool. `create`: it may make the SQLite file. A connection belongs to the thread that makes it."""
         if not self.sqlite:
             try:
                 return sa.create_engine(self.url, poolclass=sa.pool.NullPool, connect_args=limits(self.url, self.busy_s))
@@ -58,7 +58,7 @@ class Schema:
         return engine
 
     def identity(self):
-        """What tells the file from another one of its name; None if there is none, or no file."""
+        """Identifies the SQLite file among others of its name; None if it does not exist, or the database is not SQLite."""
         if not self.sqlite:
             return None
         try:
@@ -69,7 +69,7 @@ class Schema:
 
     def bring_up(self, connection):
         """Makes the tables or brings them up to date, in one transaction. Refused(control.database_version) if they are of a newer version than this.
-        A file of SQLite that is changed is copied first, to FILE.before-VERSION."""
+        Before a change it copies an SQLite file to FILE.before-VERSION."""
         with connection.begin():
             if version(connection) == HEAD:
                 return
@@ -89,7 +89,7 @@ class Schema:
         with connection.begin():
             was = version(connection)
             _refuse_newer(was, known, self)
-            if was != HEAD:  # somebody else may have been faster
+            if was != HEAD:  # another process may have been faster
                 if self.url.get_backend_name() == "postgresql":
                     connection.execute(sa.text("set local statement_timeout = 0"))
                 settings.attributes["connection"] = connection
@@ -101,8 +101,8 @@ class Schema:
 
 
 def limits(url, busy_s):
-    """How long a connection of PostgreSQL waits, for a driver that is libpq's: for a host that has vanished some seconds, for what another one holds `busy_s`. What
-    the URL says itself counts."""
+    """Time limits of a PostgreSQL connection, for libpq drivers: some seconds for a vanished host, `busy_s` for locks of other processes. Parameters in
+    the URL take precedence."""
     if url.drivername not in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
         return {}
     own = {"connect_timeout": int(max(2, busy_s)), "keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
@@ -111,7 +111,7 @@ def limits(url, busy_s):
 
 
 def _set_up(connection, writes, busy_s):
-    """Of a connection of SQLite. To change to WAL takes the whole file for an instant, and SQLite itself does not wait for that."""
+    """Sets up an SQLite connection. The change to WAL briefly locks the whole file, and SQLite itself does not wait for this lock."""
     if not writes:
         connection.execute("PRAGMA query_only = ON")
         return
@@ -128,7 +128,7 @@ def _set_up(connection, writes, busy_s):
 
 
 def version(connection):
-    """The migration that the tables are of, None if there are none."""
+    """The migration of the tables, None without tables."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(sa.text("select version_num from alembic_version")).scalar()
@@ -140,25 +140,25 @@ def _refuse_newer(was, known, schema):
 
 
 def refuse_other(connection, schema):
-    """For who only reads. Refused(control.database) if there are no tables, control.database_version if they are of another version."""
+    """For readers. Refused(control.database) without tables, control.database_version if they are of another version."""
     was = version(connection)
     if was is None:
-        raise Refused("control.database", f"{schema} is no run database", "rodeo control SYSTEM makes one; --database names another")
+        raise Refused("control.database", f"{schema} is not a run database", "rodeo control SYSTEM makes one; --database chooses another")
     if was != HEAD:
         raise Refused("control.database_version", f"{schema} has tables {was}, and this version of Rodeo reads {HEAD}", "rodeo control SYSTEM brings them up to date, unless they are newer")
 
 
 def why(error, schema):
-    """What is wrong with a database, for people, from what its driver says."""
+    """The fault of a database in words for people, from its driver's error."""
     text = str(getattr(error, "orig", None) or error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, Refused):
         return error.what
     if schema.sqlite and not os.path.exists(schema.path):
-        return f"{schema} is not there"
+        return f"{schema} does not exist"
     if "locked" in text:
         return f"{schema} is locked by another process"
     if "not a database" in text or "malformed" in text:
-        return f"{schema} is damaged ({text}); move it away, and a new one is begun; rodeo runs import reads the run.json of former runs into it"
+        return f"{schema} is damaged ({text}); move it away, and a new one is made; rodeo runs import reads the run.json of former runs into it"
     if "full" in text:
         return f"{schema}: the disk is full"
     return f"{schema}: {text[:300]}"

@@ -1,4 +1,4 @@
-"""Who may speak to a control room over HTTP: tokens, sessions, and the rules for Host, Origin and CSRF. Pure, but for the random numbers."""
+"""Access to a control room over HTTP: tokens, sessions, and the rules for Host, Origin and CSRF. Pure, except for random numbers."""
 
 import hashlib
 import hmac
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from rodeo.control.commands import ROLES
 from rodeo.control.refused import Refused
 
-IDLE_S = 12 * 3600.0  # a session that nobody used for so long is over
-MOST_SESSIONS = 256  # of a role; one more ends that one of them which was idle longest
+IDLE_S = 12 * 3600.0  # a session unused for so long ends
+MOST_SESSIONS = 256  # of a role; one more ends the one that was idle longest
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
                                "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -24,7 +24,7 @@ HEADERS = {
 
 @dataclass
 class Session:
-    """One browser. `ended` is set when it is over; whoever serves it a WebSocket looks at it."""
+    """The session of one browser. `ended` is set at its end; the server of its WebSocket checks it."""
 
     role: str
     name: str
@@ -35,10 +35,10 @@ class Session:
 
 
 class Sessions:
-    """Tokens and sessions of one room; new with every start. Of what is secret only hashes are kept where look-ups are made, so that no look-up's time tells of it."""
+    """Tokens and sessions of one room; new with every start. Look-ups use hashes of the secrets, so that the time of a look-up reveals nothing."""
 
     def __init__(self, name):
-        self.name = name  # of whoever comes with a token, until they say who they are
+        self.name = name  # the name of clients with a token until they set their own
         self.tokens = {role: secrets.token_urlsafe(24) for role in ROLES}
         self._sessions = {}
 
@@ -51,11 +51,11 @@ class Sessions:
         return found
 
     def open(self, token: str, now_s: float) -> str:
-        """A new session for whoever has the token: what the cookie holds. Refused(control.token)."""
+        """Opens a session for a valid token. Returns the value of its cookie. Refused(control.token)."""
         role = self.role_of(token)
         if role is None:
-            raise Refused("control.token", "the token of this address is wrong: the room was started anew, or it is another one",
-                          "rodeo control status --addresses prints the addresses of this one")
+            raise Refused("control.token", "the token of this address is wrong: the room was restarted, or it is another room",
+                          "rodeo control status --addresses prints the current addresses")
         of_role = [each for each in self._sessions.values() if each.role == role]
         if len(of_role) >= MOST_SESSIONS:
             self.end(min(of_role, key=lambda each: each.used_s))
@@ -64,18 +64,18 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str | None, now_s: float) -> Session:
-        """The session of a cookie; notes that it is in use. Refused(control.session) if there is none, or none any more."""
+        """The session of a cookie; notes its use. Refused(control.session) if it does not exist or has ended."""
         session = self._sessions.get(_hash(cookie)) if cookie else None
         if session is not None and now_s - session.used_s > IDLE_S:
             self.end(session)
             session = None
         if session is None:
-            raise Refused("control.session", "there is no session, or it is over", "open the address that `rodeo control` printed (rodeo control status --addresses)")
+            raise Refused("control.session", "this browser has no session, or it has ended", "open the address that `rodeo control` printed (rodeo control status --addresses)")
         session.used_s = now_s
         return session
 
     def end(self, session: Session):
-        """Ends a session, and with it what it has open."""
+        """Ends a session and its open connections."""
         self._sessions = {key: each for key, each in self._sessions.items() if each is not session}
         session.ended = True
         while session.on_end:
@@ -87,20 +87,20 @@ def _hash(text: str) -> bytes:
 
 
 def hosts_of(port: int) -> set[str]:
-    """What `Host` may be for a room that listens on this port of loopback."""
+    """The valid values of `Host` for a room that listens on this port of loopback."""
     return {f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")} | ({"127.0.0.1", "localhost", "[::1]"} if port == 80 else set())
 
 
 def check_addressed(host: str | None, origin: str | None, hosts: set[str]) -> None:
-    """A web page elsewhere may make a browser send requests here, under another name (Host) or from there (Origin). Refused(control.host, control.origin)."""
+    """Refuses requests that a foreign web page makes a browser send, under another Host or with its Origin. Refused(control.host, control.origin)."""
     if host is None or host.lower() not in hosts:
-        raise Refused("control.host", f"the request is for the host `{(host or '')[:80]}`, which this page is not of", "open the address as it was printed")
+        raise Refused("control.host", f"the request is for the host `{(host or '')[:80]}`, which is not this room's", "open the address as it was printed")
     if origin is not None and origin.lower() != f"http://{host.lower()}":
-        raise Refused("control.origin", f"the request comes from a page of `{origin[:80]}`, not of this one", "open the address as it was printed")
+        raise Refused("control.origin", f"the request comes from a page of `{origin[:80]}`, not of this room", "open the address as it was printed")
 
 
 def check_csrf(session: Session, sent: str | None) -> None:
-    """Only a page of this room can know the number. Refused(control.csrf)."""
+    """Checks the number that only a page of this room knows. Refused(control.csrf)."""
     if sent is None or not hmac.compare_digest(sent.encode(errors="replace"), session.csrf.encode()):
         raise Refused("control.csrf", "the request does not have the CSRF number of its session", "load the page again; programs send Authorization: Bearer TOKEN")
 
@@ -108,12 +108,12 @@ def check_csrf(session: Session, sent: str | None) -> None:
 def check_name(name) -> str:
     """A name for the lease and the audit. Refused(control.argument)."""
     if not isinstance(name, str) or not 1 <= len(name.strip()) <= 60 or not name.isprintable():
-        raise Refused("control.argument", "a name has 1 to 60 printable characters", "")
+        raise Refused("control.argument", "a name must have 1 to 60 printable characters", "")
     return name.strip()
 
 
 class RefusalsTold:
-    """Refusals at the door go to the audit, but a page that sends a thousand a second must not fill the database: 20 in a minute, and how many there were besides."""
+    """Bounds the refusals of the door in the audit: 20 a minute; the others are counted. A page with a thousand requests a second cannot fill the database."""
 
     MOST, PER_S = 20, 60.0
 
@@ -121,7 +121,7 @@ class RefusalsTold:
         self.began_s, self.count, self.untold = float("-inf"), 0, 0
 
     def tell(self, now_s: float) -> int | None:
-        """None: not this one. Else the number that was not told since the last that was."""
+        """None if this refusal is only counted; else the number of refusals only counted since the last audited one."""
         if now_s - self.began_s >= self.PER_S:
             self.began_s, self.count = now_s, 0
         self.count += 1

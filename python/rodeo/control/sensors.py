@@ -1,4 +1,4 @@
-"""Temperatures of a host, as the kernel tells them. Blocks for as long as sensors take."""
+"""Temperatures of a host, from the kernel. Blocks while the sensors are read."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ MOST = 256
 
 
 def temperatures(root="/"):
-    """{sensor: degrees Celsius}; of hwmon, else of thermal zones. The same names as in the metrics of processes (src/process/host_health.cpp)."""
+    """{sensor: degrees Celsius}, from hwmon, else from thermal zones. The names are those in the metrics of processes (src/process/host_health.cpp)."""
     found = {}
     for chip in _entries(Path(root) / "sys/class/hwmon"):
         chip_name = _text(chip / "name") or chip.name

@@ -1,19 +1,19 @@
-"""A ring of values over time for the page: an hour at 0.9 s (so often processes are asked), a day at 10 s. Memory is bounded; times are given."""
+"""A ring of values over time for the page: an hour at 0.9 s (the period of the looks), a day at 10 s. Memory is bounded; the caller passes the times."""
 
 from array import array
 
-MOST_NAMES = 2_000  # 8 bytes a value: 200 MB at the very most, 30 MB for a system of a hundred processes
+MOST_NAMES = 2_000  # 8 bytes a value: at most 200 MB, 30 MB for a system of a hundred processes
 _NOTHING = float("nan")
 
 
 class _Ring:
-    """The last `most` points, a column of doubles for each name. Not a number is a gap."""
+    """The last `most` points, a column of doubles for each name. NaN is a gap."""
 
     def __init__(self, most):
         self.most = most
         self.times = array("d")
         self.columns = {}
-        self.next = 0  # where the next point goes, once all places are taken
+        self.next = 0  # the place of the next point, when the ring is full
 
     def add(self, time_s, values):
         full = len(self.times) == self.most
@@ -40,7 +40,7 @@ class _Ring:
 
     @property
     def last_s(self):
-        return self.times[self.next - 1] if self.times else None  # -1: the last one that was appended
+        return self.times[self.next - 1] if self.times else None  # -1: the last appended one
 
     @property
     def first_s(self):
@@ -54,7 +54,7 @@ class _Ring:
 class Series:
     """Named values over time. Not thread-safe: one loop adds and reads.
 
-    A coarse point is the mean of what was known in its step. A value that nobody knew is None: a gap, not a zero.
+    A coarse point is the mean of the known values in its step. An unknown value is None: a gap, not zero.
     """
 
     def __init__(self, fine=4000, coarse=8640, step_s=1.0, coarse_step_s=10.0):
@@ -67,8 +67,8 @@ class Series:
         return sorted(self._fine.columns)
 
     def add(self, time_s, values):
-        """`values`: {name: number or None}. `time_s`: monotonic; a time that is not after the last one is left out. What is no finite number is None,
-        and names beyond MOST_NAMES are left out."""
+        """`values`: {name: number or None}. `time_s`: monotonic; a point not later than the last one is ignored. Values that are not finite become None;
+        names beyond MOST_NAMES are ignored."""
         last = self._fine.last_s
         if last is not None and not time_s > last:
             return
@@ -86,8 +86,8 @@ class Series:
         self._fine.add(time_s, kept)
 
     def get(self, names=None, seconds=300.0):
-        """{"step_s", "time_s": [...], "values": {name: [number or None, ...]}} of the last `seconds` before the last point; from the coarse ring where the
-        fine one does not reach so far back. Names that nobody knows are left out."""
+        """{"step_s", "time_s": [...], "values": {name: [number or None, ...]}} of the last `seconds` before the last point; from the coarse ring if the
+        fine one does not reach so far back. Unknown names are left out."""
         last = self._fine.last_s
         if last is None:
             return {"step_s": self._step_s, "time_s": [], "values": {}}

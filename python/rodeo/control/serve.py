@@ -1,4 +1,4 @@
-"""A control room as a process: the controller, its two ways in (a Unix socket, a port of loopback), signals, and what is said at the end."""
+"""A control room as a process: the controller, its two entrances (a Unix socket, a loopback port), signals, and the message at the end."""
 
 import asyncio
 import contextlib
@@ -26,24 +26,24 @@ from rodeo.signals import heard
 
 LOG = logging.getLogger("rodeo.control")
 LONGEST_HEAD = 16 * 1024  # bytes of a request before its body
-HEAD_S = 10.0  # a connection that has sent no request by then is closed
+HEAD_S = 10.0  # a connection without a request is closed after this time
 
 
 def listen_address(text: str) -> tuple[str, int]:
     """Host and port of `control.listen`. Refused: control.not_loopback, control.listen."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65536 and host):
-        raise Refused("control.listen", f"`{text}` is no address and port", "for example 127.0.0.1:0; port 0 takes a free one")
+        raise Refused("control.listen", f"`{text}` is not an address with a port", "for example 127.0.0.1:0; port 0 takes a free one")
     host = host.strip("[]")
     with contextlib.suppress(ValueError):
         if host == "localhost" or ipaddress.ip_address(host).is_loopback:
             return ("127.0.0.1" if host == "localhost" else host), int(port)
-    raise Refused("control.not_loopback", f"`{host}` is no address of loopback: until there is TLS and a login, a control room listens nowhere else",
-                  "127.0.0.1:0, and from elsewhere through `ssh -L`")
+    raise Refused("control.not_loopback", f"`{host}` is not a loopback address: without TLS and a login, a control room listens only on loopback",
+                  "use 127.0.0.1:0; from other hosts use `ssh -L`")
 
 
 class Room:
-    """What serves one controller. `name` of the system; `listen` None: no port, the Unix socket only. `lock` is the held lock of the room's socket."""
+    """Serves one controller. `name` of the system; `listen` None: only the Unix socket, no port. `lock` is the held lock of the room's socket."""
 
     def __init__(self, controller, name, listen: tuple[str, int] | None, *, lock=None, monotonic=time.monotonic, utc_ns=time.time_ns):
         self.name, self.listen, self.lock = name, listen, lock
@@ -55,7 +55,7 @@ class Room:
         self._uvicorns, self._tasks = [], []
 
     async def open(self):
-        """Listens. Refused: control.room_runs (another one of this name lives), control.listen."""
+        """Begins to listen. Refused: control.room_runs (another room of this name runs), control.listen."""
         self.lock = self.lock or hold_room(self.name)
         await self.desk.open()
         if self.listen:
@@ -80,7 +80,7 @@ class Room:
         sansio = needed("uvicorn.protocols.websockets.websockets_sansio_impl")
 
         class Quiet(uvicorn.Server):
-            """Signals are the room's."""
+            """Leaves signals to the room."""
 
             @contextlib.contextmanager
             def capture_signals(self):
@@ -102,7 +102,7 @@ class Room:
                 LOG.exception("the lease")
 
     async def close(self):
-        """Ends all connections and commands under way, and removes the socket."""
+        """Ends all connections and commands, and removes the socket."""
         self.server.ending.set()
         for each in self._uvicorns:
             each.should_exit = True
@@ -116,7 +116,7 @@ class Room:
 
 
 def hold_room(name):
-    """The lock of a system's room, held. Refused(control.room_runs) if a room of this name lives."""
+    """Takes the lock of a system's room. Refused(control.room_runs) if a room of this name runs."""
     lock = place.hold(place.room_socket(name))
     if lock is None:
         raise Refused("control.room_runs", f"a control room of `{name}` runs already", f"rodeo control status --system {name}")
@@ -132,12 +132,12 @@ def _bound_port(listen):
         bound.close()
         taken = error.errno == errno.EADDRINUSE
         raise Refused("control.listen", f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}",
-                      "another port, or 0 for a free one" if taken else "an address that this host has: `ip address` shows them") from None
+                      "use another port, or 0 for a free one" if taken else "use an address of this host: `ip address` shows them") from None
     return bound
 
 
 def _bound_unix(path):
-    """Nobody can connect before it listens, and then its mode is right already. What lies there is of a dead room, for the lock is ours."""
+    """Binds the Unix socket. Its mode is set before it listens, so before any client can connect. An old socket belongs to a dead room: we hold the lock."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -151,7 +151,7 @@ def _bound_unix(path):
 
 
 def _protocol(base):
-    waiting = Waiting()  # of this way in
+    waiting = Waiting()  # for this entrance
 
     class Known(base):
         """HTTP from a known user: on a Unix socket the kernel names it. A silent connection is closed; if too many wait, the oldest is closed."""
@@ -186,7 +186,7 @@ def _protocol(base):
             super().handle_websocket_upgrade(event)
 
         def _close_silent(self):
-            if self.scope is None:  # no request was whole so far
+            if self.scope is None:  # no complete request so far
                 self.transport.close()
 
         def connection_lost(self, exc):
@@ -198,7 +198,7 @@ def _protocol(base):
 
 
 def leave_token(file, token):
-    """Where Prometheus, or another viewer, finds its token: for this user alone."""
+    """Writes the token for Prometheus or another viewer into a file that only this user can read."""
     file = Path(file)
     part = file.with_name(file.name + ".part")
     part.unlink(missing_ok=True)
@@ -208,16 +208,16 @@ def leave_token(file, token):
 
 
 def farewell(document: dict) -> str:
-    """What goes on when the control room leaves, and how to come back to it."""
+    """The message at the end of the control room: what continues, and how to come back."""
     alive = [each["name"] for each in document.get("processes") or [] if each.get("phase") not in ("absent", "done", "failed")]
     run, system = document.get("run"), document.get("system") or {}
     back = f"rodeo control {system.get('file') or 'SYSTEM'}"
     if run:
-        return (f"run {run['number']} goes on without the control room, and so {'does' if len(alive) == 1 else 'do'} {_processes(alive)}; nothing is lost.\n"
+        return (f"run {run['number']} continues without the control room, with {_processes(alive)}; no data are lost.\n"
                 f"come back to it:  {back}\nto end the run:   the same, then rodeo control stop")
     if alive:
-        return f"{_processes(alive)} {'goes' if len(alive) == 1 else 'go'} on without the control room.\ncome back:    {back}\nto end this:  the same, then rodeo control close"
-    return "nothing runs; the control room is gone."
+        return f"{_processes(alive)} continue{'s' if len(alive) == 1 else ''} without the control room.\ncome back:    {back}\nto end this:  the same, then rodeo control close"
+    return "no process runs; the control room has ended."
 
 
 def _processes(names):
@@ -225,9 +225,9 @@ def _processes(names):
 
 
 async def serve(controller, name, listen, *, lock=None, token_file=None, out=None, err=None, signals=(signal.SIGINT, signal.SIGTERM)):
-    """Opens the controller and its room, prints the address, and serves until a signal; then says what goes on. `lock`: the room's, held.
-    `token_file`: where the token of viewers is left while it serves.
-    The one line of `out` is the address (of experts), or the socket without a port."""
+    """Opens the controller and its room, prints the address, and serves until a signal; then prints what continues. `lock`: the held lock of the room.
+    `token_file`: contains the viewers' token while the room serves.
+    The only line on `out` is the address for experts, or the path of the socket if the room has no port."""
     out, err = out or sys.stdout, err or sys.stderr
     loop, asked, signals = asyncio.get_running_loop(), asyncio.Event(), heard(*signals)
     for number in signals:
@@ -241,11 +241,11 @@ async def serve(controller, name, listen, *, lock=None, token_file=None, out=Non
             left = True
         print(room.addresses["expert"] if listen else str(room.socket), file=out, flush=True)
         if listen:
-            say(f"control room of {name}: open the address above; others see with: rodeo control status --addresses --system {name}", err)
+            say(f"control room of {name}: open the address above; for other roles: rodeo control status --addresses --system {name}", err)
         await asked.wait()
         say(farewell(controller.document()), err)
     finally:
-        if left:  # else it is that of a room which serves
+        if left:  # else the file may belong to another room
             Path(token_file).unlink(missing_ok=True)
         await room.close()
         await controller.close()
@@ -254,7 +254,7 @@ async def serve(controller, name, listen, *, lock=None, token_file=None, out=Non
 
 
 def main(file, *, listen=None, page=True, verbose=False):
-    """`rodeo control SYSTEM`: serves until a signal. Returns the exit status; Refused if it could not begin."""
+    """`rodeo control SYSTEM`: serves until a signal. Returns the exit status; Refused if the room cannot begin."""
     from rodeo.control.controller import Controller
     from rodeo.control.system import load
 
