@@ -54,7 +54,7 @@ class Writer {
   std::vector<std::byte>& out_;
 };
 
-/// What is read after an error is zero and empty; end() tells the first one.
+/// After the first error, all values read are zero or empty; end() returns that error.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -80,7 +80,7 @@ class Reader {
     std::uint32_t count = 0;
     number(field, count);
     if (count > kMostServices) return fail(DecodeFault::too_large, at_ - 4, field, count, kMostServices);
-    // Each has two bytes at least: no memory for what cannot be here.
+    // Each text has at least two bytes: this limits the memory for a wrong count.
     if (!room(field, std::size_t{2} * count)) return;
     texts.resize(count);
     for (std::string& one : texts) text(field, one, kMostNodeName);
@@ -148,7 +148,7 @@ class Reader {
   std::optional<DecodeError> error_;
 };
 
-/// What a message consists of, in order: to read it, and to write it. `version` stays where it is in every version.
+/// The fields of a message in order, for reading and writing. `version` has the same place in every version.
 template <typename M>
 void fields(auto& io, M& m) {
   using T = std::remove_const_t<M>;

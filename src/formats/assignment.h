@@ -1,4 +1,4 @@
-// Messages of the service `assignments`: what filter nodes and their supervisor say to each other (docs/formats/assignments.md).
+// Messages of the service `assignments`, between filter nodes and their supervisor (docs/formats/assignments.md).
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,27 @@ inline constexpr std::uint16_t kAssignmentsVersion = 2;
 /// Kinds of requests.
 enum class AssignmentKind : std::uint16_t { hello = 1, work = 2 };
 
-/// Why a supervisor refuses a request: the status of its answer.
+/// The reason why a supervisor refuses a request: the status of its answer.
 enum class AssignmentRefusal : std::uint16_t {
   bad_message = 1,  ///< it cannot be decoded
-  version = 2,      ///< the node speaks another
+  version = 2,      ///< the node speaks another version
   name_taken = 3,   ///< a node of this name is connected
-  not_yet = 4,      ///< the supervisor does not know its run yet: ask again
-  say_hello = 5,    ///< no session, or numbers that do not follow: begin with HELLO
+  not_yet = 4,      ///< the supervisor does not know its run yet: try again
+  say_hello = 5,    ///< no session, or numbers out of order: begin with HELLO
   too_many = 6,     ///< nodes
 };
 
-// Bounds of what is in a message. Texts are printable ASCII.
+// Limits of the contents of a message. Texts are printable ASCII.
 inline constexpr std::size_t kMostNodeName = 64;
 inline constexpr std::size_t kMostServices = 4096;       ///< of each kind, in a welcome
 inline constexpr std::size_t kMostEventsAtOnce = 1024;   ///< in one answer to WORK, and decisions in one WORK: below 32 KiB
 inline constexpr std::size_t kMostEventsHeld = 1 << 20;  ///< and decisions, in one HELLO
 inline constexpr std::uint16_t kNoBcid = 0xffff;
 
-/// An event for a node. 16 bytes, as they lie on the wire.
+/// An event for a node. 16 bytes, in wire format.
 struct AssignedEvent {
   static constexpr std::uint8_t kBuildOnly = 1;
-  static constexpr std::uint8_t kLast = 2;  ///< what no readout has brought when its time is over is lost
+  static constexpr std::uint8_t kLast = 2;  ///< fragments that no readout has brought by the end of its time are lost
 
   std::uint64_t id = 0;  ///< global: the extended L1 id, continued where its ECR counter wraps
   std::uint16_t lumi_block = 0;
@@ -54,16 +54,16 @@ static_assert(sizeof(AssignedEvent) == 16);
 enum class Verdict : std::uint8_t {
   accepted,  ///< recorded
   rejected,
-  debug,       ///< recorded, and its selection has not decided: it failed, or the event was only built
-  lost,        ///< no readout has anything of it
-  given_back,  ///< the node makes room for an older event: this one is assigned again
+  debug,       ///< recorded without a decision: its selection failed, or the event was only built
+  lost,        ///< no readout has a fragment of it
+  given_back,  ///< the node makes room for an older event: assign this event again
 };
 inline constexpr std::uint8_t kVerdicts = 5;
 
-/// What has become of an event. 16 bytes, as they lie on the wire.
+/// The result of an event. 16 bytes, in wire format.
 struct EventDecision {
   static constexpr std::uint8_t kPartial = 1;    ///< fragments were missing when it was built
-  static constexpr std::uint8_t kBuildOnly = 2;  ///< it was assigned to be built only
+  static constexpr std::uint8_t kBuildOnly = 2;  ///< it was assigned with "build only"
 
   std::uint64_t id = 0;
   std::uint32_t bytes = 0;  ///< recorded
@@ -80,48 +80,48 @@ static_assert(sizeof(EventDecision) == 16);
 /// HELLO: the first request on each connection, and again when the supervisor asks for it. Begins a session.
 struct NodeHello {
   std::uint16_t version = kAssignmentsVersion;
-  std::uint64_t instance = 0;  ///< drawn when the process began: a node that was started anew has another, and holds nothing
-  std::uint32_t slots = 0;     ///< events that it takes now, besides those that it holds
-  std::uint64_t session = 0;   ///< that it had before; 0: none
-  std::uint64_t first = 0;     ///< number of the first decision here in that session
+  std::uint64_t instance = 0;  ///< random number of the process: a restarted node has another one and holds nothing
+  std::uint32_t slots = 0;     ///< events that it can take now, in addition to those it holds
+  std::uint64_t session = 0;   ///< its previous session; 0: none
+  std::uint64_t first = 0;     ///< number of the first decision here, in that session
   std::string name = {};
-  std::vector<EventDecision> decisions = {};  ///< that are not safe yet, in their order: numbers 1, 2, ... of this session
-  std::vector<AssignedEvent> events = {};     ///< that it was assigned and has not decided
+  std::vector<EventDecision> decisions = {};  ///< not safe yet, in order: numbers 1, 2, ... of this session
+  std::vector<AssignedEvent> events = {};     ///< assigned to it and not decided
   bool operator==(const NodeHello&) const = default;
 };
 
-/// Its answer.
+/// The answer to HELLO.
 struct NodeWelcome {
   std::uint16_t version = kAssignmentsVersion;
   std::uint32_t run_number = 0;
   std::uint32_t run_type = 0;
   std::uint64_t session = 0;
-  std::uint64_t event_timeout_ns = 0;  ///< after it an event goes to another node
-  std::uint64_t patience_ns = 0;       ///< a WORK to which there is nothing to say is answered after it
+  std::uint64_t event_timeout_ns = 0;  ///< after this time an event goes to another node
+  std::uint64_t patience_ns = 0;       ///< an idle WORK is answered after this time
   std::string system = {};
   std::vector<std::string> readouts = {};   ///< names of their services on the bus
   std::vector<std::string> recorders = {};  ///< the same
-  std::vector<std::uint64_t> let_go = {};   ///< events of the HELLO that are not the node's any more: no word of them
+  std::vector<std::uint64_t> let_go = {};   ///< events of the HELLO that are no longer the node's: it drops them
   bool operator==(const NodeWelcome&) const = default;
 };
 
 /// WORK.
 struct NodeWork {
   std::uint64_t session = 0;
-  std::uint64_t granted = 0;  ///< events that the node takes since HELLO, all in all: assigned + free slots. Never falls
+  std::uint64_t granted = 0;  ///< sum of events accepted since HELLO: assigned + free slots. Never decreases
   std::uint64_t first = 0;    ///< number of the first decision here
   std::vector<EventDecision> decisions = {};  ///< each once, in order
   bool operator==(const NodeWork&) const = default;
 };
 
-/// Its answer: as soon as there are events, or decisions have become safe, or another WORK has come, or after the patience.
+/// The answer to WORK: sent when there are events, or decisions have become safe, or another WORK has come, or after the patience.
 struct NodeOrders {
   static constexpr std::uint32_t kOver = 1;
 
-  std::uint64_t safe = 0;   ///< decisions up to this number are over and done with: nobody asks for them again
+  std::uint64_t safe = 0;   ///< decisions up to this number are safe: no process asks for them again
   std::uint64_t first = 0;  ///< number of the first event here, from 1 in each session
   std::uint32_t flags = 0;
-  /// So many older events wait for room in the node: it gives back as many of those that are newer than `newer_than` and wait for fragments.
+  /// Number of older events that wait for room in the node: it gives back as many events that are newer than `newer_than` and wait for fragments.
   std::uint32_t give_back = 0;
   std::uint64_t newer_than = 0;
   std::vector<AssignedEvent> events = {};
@@ -130,13 +130,13 @@ struct NodeOrders {
   bool operator==(const NodeOrders&) const = default;
 };
 
-// Behind what is there. Texts are cut to their bounds, and what is not printable in them becomes `?`; the rest must be within its bounds.
+// Appends a message. Texts are cut to their limits, and unprintable characters become `?`; other values must be within their limits.
 void encode(const NodeHello& hello, std::vector<std::byte>& out);
 void encode(const NodeWelcome& welcome, std::vector<std::byte>& out);
 void encode(const NodeWork& work, std::vector<std::byte>& out);
 void encode(const NodeOrders& orders, std::vector<std::byte>& out);
 
-// Whole messages; every number in them is checked. Into `out`, whose vectors keep their memory. Of another version than ours only the version is read.
+// Decodes whole messages and checks every number. The vectors of `out` keep their memory. Of another version, only the version is read.
 Decoded<void> decode(std::span<const std::byte> bytes, NodeHello& out);
 Decoded<void> decode(std::span<const std::byte> bytes, NodeWelcome& out);
 Decoded<void> decode(std::span<const std::byte> bytes, NodeWork& out);

@@ -20,12 +20,12 @@ enum class BlockFamily : std::uint8_t {
   phase2,     ///< marker 0xC0CE + ((block KiB - 1) << 8), 32-bit trailers
 };
 
-/// What a block looks like: constant for a card, a stream or a file.
+/// The format of a block: constant for a card, a stream or a file.
 struct BlockFormat {
   BlockFamily family = BlockFamily::trailer16;
   std::uint32_t block_bytes = kBlockUnitBytes;
 
-  /// Multiple of 1 KiB, at most 64 KiB, and 1 KiB with 16-bit trailers, whose length field ends at 1023.
+  /// The size is a multiple of 1 KiB, at most 64 KiB; 1 KiB with 16-bit trailers, whose length field ends at 1023.
   constexpr bool valid() const {
     return block_bytes >= kBlockUnitBytes && block_bytes <= kMaxBlockBytes && block_bytes % kBlockUnitBytes == 0 &&
            (family != BlockFamily::trailer16 || block_bytes == kBlockUnitBytes);
@@ -39,7 +39,7 @@ struct BlockFormat {
     }
   }
 
-  /// The format that a marker names. 0xABCE does not tell its block size: 1 KiB is returned.
+  /// The format of a marker. Marker 0xABCE does not contain the block size: 1 KiB is returned.
   static constexpr std::optional<BlockFormat> of_marker(std::uint16_t marker) {
     if (marker == 0xabcd) return BlockFormat{BlockFamily::trailer16, kBlockUnitBytes};
     if (marker == 0xabce) return BlockFormat{BlockFamily::trailer32, kBlockUnitBytes};
@@ -67,16 +67,16 @@ struct BlockHeader {
   constexpr std::uint16_t marker() const { return static_cast<std::uint16_t>(word >> 16); }
 };
 
-/// What a trailer says of the bytes before it.
+/// What a trailer says about the bytes before it.
 enum class TrailerType : std::uint8_t {
-  null = 0,         ///< nothing; its length is not looked at
-  first = 1,        ///< begin of a chunk that goes on in another block
+  null = 0,         ///< padding; its length is ignored
+  first = 1,        ///< begin of a chunk that continues in another block
   last = 2,         ///< end of such a chunk
   both = 3,         ///< a whole chunk
   middle = 4,       ///< neither begin nor end
   timeout = 5,      ///< filler; with the truncation flag: the end of a chunk that the card gave up
   undefined = 6,    ///< never sent
-  out_of_band = 7,  ///< nothing; its length is not looked at
+  out_of_band = 7,  ///< not data; its length is ignored
 };
 
 /// Trailers of 16 bits: type 15..13, truncation 12, error 11, CRC 10, length 9..0.
@@ -103,7 +103,7 @@ struct Trailer32 {
   static constexpr std::uint32_t kLengthMask = 0xffff;
 };
 
-/// The chunk_status bits that a trailer's flags stand for.
+/// The chunk_status bits for a trailer's flags.
 template <typename Trailer>
 constexpr std::uint8_t status_of_trailer(std::uint32_t trailer) {
   return static_cast<std::uint8_t>(((trailer & Trailer::kTruncated) != 0 ? chunk_status::kFirmwareTruncated : 0) |
@@ -112,7 +112,7 @@ constexpr std::uint8_t status_of_trailer(std::uint32_t trailer) {
                                    ((trailer & Trailer::kBusy) != 0 ? chunk_status::kBusy : 0));
 }
 
-/// The reverse: bits that have no flag in this family are dropped.
+/// The reverse; drops bits that have no flag in this family.
 template <typename Trailer>
 constexpr std::uint32_t trailer_flags_of(std::uint8_t status) {
   return ((status & chunk_status::kFirmwareTruncated) != 0 ? Trailer::kTruncated : 0) |

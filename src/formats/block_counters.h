@@ -1,4 +1,4 @@
-// What a block decoder counts: the names under which anomalies of FELIX blocks are reported
+// The counters of a block decoder: the names under which faults of FELIX blocks are reported
 // (docs/formats/felix-blocks.md, "Reading").
 #pragma once
 
@@ -69,16 +69,16 @@ inline constexpr std::array<base::CounterInfo, kBlockCounters> kBlockCounterInfo
     {"firmware_truncated", "chunks", "chunks that the firmware marked truncated"},
     {"firmware_malformed", "chunks", "chunks that the firmware marked erroneous"},
     {"firmware_crc", "chunks", "chunks that the firmware marked with a CRC error"},
-    {"busy", "chunks", "chunks during which the front-end said busy"},
+    {"busy", "chunks", "chunks during which the front-end signalled busy"},
 }};
 
-/// Chunks that the card itself marked: what came down the link was not whole, or wrong.
+/// Chunks that the card itself marked: the data of the link were incomplete or wrong.
 inline constexpr std::array kBlockFlags{BlockCounter::given_up, BlockCounter::firmware_truncated,
                                         BlockCounter::firmware_malformed, BlockCounter::firmware_crc};
 constexpr bool is_flag(BlockCounter counter) { return std::ranges::find(kBlockFlags, counter) != kBlockFlags.end(); }
 
-/// True if the counter tells of damage or loss between the card's input and here; false if it just describes the data or
-/// the stream's two ends.
+/// True if the counter shows damage or loss between the card's input and this process; false if it only describes the data or
+/// the two ends of the stream.
 constexpr bool is_anomaly(BlockCounter counter) {
   switch (counter) {
     case BlockCounter::bad_marker:

@@ -8,11 +8,11 @@
 
 namespace rodeo::formats {
 
-/// State of one E-link: the sequence number that must come next, and the pieces of the chunk that is not complete yet.
-/// Pieces point into the blocks of the current decode() call; at its end they are parked in memory of the link's own.
+/// State of one E-link: the next sequence number, and the pieces of the incomplete chunk.
+/// Pieces point into the blocks of the current decode() call; at its end they are copied to the link's own memory (parked).
 struct alignas(64) BlockDecoder::Link {
   static constexpr std::uint8_t kNoSequence = 0xff;
-  static constexpr std::size_t kMostParts = 7;  // that may lie in blocks; with more the chunk is parked
+  static constexpr std::size_t kMostParts = 7;  // limit for pieces inside blocks; above it the chunk is parked
 
   struct Part {
     const std::byte* data;
@@ -27,11 +27,11 @@ struct alignas(64) BlockDecoder::Link {
   bool joined;  // the begin of a chunk was seen
   bool open;
   bool oversize;
-  bool listed;  // in to_park_
+  bool listed;  // is in to_park_
   std::array<Part, kMostParts> parts;
 };
 
-/// What one decode() call adds up in registers.
+/// Sums of one decode() call, kept in registers.
 struct BlockDecoder::Batch {
   DecodeBuffer& out;
   std::uint64_t chunks = 0;
@@ -67,14 +67,14 @@ constexpr bool is_plain(std::uint32_t trailer, TrailerType type) {
 
 }  // namespace
 
-/// A block that is read from its end to its begin, as its trailers want it.
+/// A block that is read from end to begin, because trailers follow their data.
 template <typename Trailer>
 struct BlockDecoder::FromEnd {
   const std::byte* begin;
-  std::uint32_t end;  // of what is not taken yet
+  std::uint32_t end;  // end of the part that is not taken yet
 
   std::uint32_t left() const { return end - kBlockHeaderBytes; }
-  /// That of the last piece, or of one that ends so many bytes before it; only where left() says that it is there.
+  /// The trailer of the last piece, or of the piece that ends `before` bytes earlier; valid only if left() covers it.
   std::uint32_t trailer(std::uint32_t before = 0) const { return load<Trailer>(begin + end - before - Trailer::kBytes); }
   std::uint32_t length() const { return trailer() & Trailer::kLengthMask; }
   /// True if there is a last piece, of this type and without flags.
@@ -82,7 +82,7 @@ struct BlockDecoder::FromEnd {
 
   /// Bytes of a piece with padding and trailer.
   static std::uint32_t extent(std::uint32_t size) { return padded<Trailer>(size) + Trailer::kBytes; }
-  /// Takes the last piece, if all of it is there.
+  /// Takes the last piece, if it is complete.
   bool take(std::uint32_t size) {
     const bool there = left() >= extent(size);
     if (there) end -= extent(size);
@@ -90,23 +90,23 @@ struct BlockDecoder::FromEnd {
   }
 };
 
-/// Whole chunks that follow each other.
+/// Consecutive whole chunks.
 struct BlockDecoder::Wholes {
   std::uint32_t count = 0;
-  std::uint32_t size = 0;  // of each, where they are equal
+  std::uint32_t size = 0;  // of each, if they are equal
   std::uint32_t stride = 0;
   std::uint64_t bytes = 0;
-  ChunkEntry* entries = nullptr;  // where they are not
+  ChunkEntry* entries = nullptr;  // if they are not equal
 };
 
 namespace {
 
-/// Trailers are read from the end of each block to its begin, then the next block's end comes: an order that hardware
-/// does not foresee. Asking for the memory this far ahead makes decoding from DRAM as fast as from cache (measured: 10 to
-/// 2 ns per 40-byte chunk). Of blocks that are skipped only the header is asked for, as far ahead again: the rest is not read.
+/// Trailers are read from the end of each block to its begin; the next read is at the end of the next block. Hardware
+/// prefetchers do not predict this order. Prefetching this far ahead makes decoding from DRAM as fast as from cache (measured: 10 to
+/// 2 ns per 40-byte chunk). For skipped blocks only the header is prefetched, twice as far ahead: the rest is not read.
 constexpr std::size_t kPrefetchBytes = 8 * kBlockUnitBytes;
 
-/// Whole blocks, of 1 KiB at least.
+/// Prefetches whole blocks of at least 1 KiB.
 inline void prefetch(const std::byte* from, std::size_t bytes) {
   for (const std::byte* const end = from + bytes; from != end; from += kBlockUnitBytes) {
 #pragma GCC unroll 16
@@ -123,7 +123,7 @@ BlockDecoder::BlockDecoder(const Options& options, std::span<const std::uint16_t
   const BlockFormat& format = options.format;
   if (!format.valid()) refuse(fmt::format("blocks of {} bytes do not exist in this family", format.block_bytes));
   if (options.max_chunk_bytes == 0) refuse("the longest chunk must have at least one byte");
-  // A link's parked memory begins off the 4 KiB grid, so that short tails of many links do not share a few cache sets.
+  // A link's parked memory does not start on the 4 KiB grid: otherwise short tails of many links would share a few cache sets.
   parked_stride_ = (std::size_t{options.max_chunk_bytes} + 63) / 64 * 64 + 64;
   index_of_elink_.fill(kUnmapped);
   links_ = std::make_unique<Link[]>(link_count_);
@@ -140,7 +140,7 @@ BlockDecoder::BlockDecoder(const Options& options, std::span<const std::uint16_t
 
   const std::size_t most_pieces = (format.block_bytes - kBlockHeaderBytes) / format.trailer_bytes();
   pieces_.resize(most_pieces);
-  // Each piece may be a run of its own, and a gap may close a chunk before them.
+  // Each piece may become a run, and a gap may close a chunk before them.
   block_room_ = {most_pieces + 1, most_pieces, std::size_t{options.max_chunk_bytes} + format.block_bytes};
 }
 
@@ -162,8 +162,8 @@ LinkIndex BlockDecoder::index_of(const Link& link) const { return static_cast<Li
 DecodeBuffer::Capacity BlockDecoder::capacity_for(std::size_t blocks) const {
   const std::size_t longest = options_.max_chunk_bytes;
   if (blocks == 0) return {link_count_, 0, link_count_ * longest};
-  // Bytes joined in a page come from its blocks, or were carried into it: at most one chunk of each link that has a block
-  // in it.
+  // The bytes of joined chunks come from the page's blocks, or from the chunks open before it: at most one of each link that has
+  // a block in the page.
   return {blocks * block_room_.runs, blocks * block_room_.entries,
           blocks * options_.format.block_bytes + (std::min(blocks - 1, link_count_) + 1) * longest};
 }
@@ -225,8 +225,8 @@ inline void BlockDecoder::check_sequence(Link& link, std::uint32_t sequence, Bat
   }
 }
 
-/// Takes whole chunks of one size. Because equal trailers have equal distances, they are found without following a chain: they are compared at their
-/// places, four at a time. False if the first is too long.
+/// Takes whole chunks of one size. Equal chunks have their trailers at equal distances, so the trailers are compared at computed places, four at a time,
+/// without following a chain. False if the first chunk is too long.
 template <typename Trailer>
 inline bool BlockDecoder::take_equal_wholes(FromEnd<Trailer>& block, Wholes& wholes) const {
   const std::uint32_t trailer = block.trailer();
@@ -247,7 +247,7 @@ inline bool BlockDecoder::take_equal_wholes(FromEnd<Trailer>& block, Wholes& who
   return true;
 }
 
-/// Takes whole chunks of any sizes, one after the other: each gets an entry. False if one is too long.
+/// Takes whole chunks of any size, one by one: each gets an entry. False if one is too long.
 template <typename Trailer>
 inline bool BlockDecoder::take_unequal_wholes(FromEnd<Trailer>& block, ChunkEntry* entries_end, Wholes& wholes) const {
   wholes = {.entries = entries_end};
@@ -261,8 +261,8 @@ inline bool BlockDecoder::take_unequal_wholes(FromEnd<Trailer>& block, ChunkEntr
   return true;
 }
 
-/// Appends the first piece of a block, which goes on with the link's open chunk. False, and nothing is done, if there is anything else. `alone`: nothing
-/// else is in the block.
+/// Appends the first piece of a block, which continues the link's open chunk. Returns false, and changes nothing, for any other piece. `alone`: the
+/// block has no other piece.
 template <typename Trailer>
 inline bool BlockDecoder::append_head(FromEnd<Trailer>& block, bool alone, Link& link, Batch& batch) {
   const bool last = block.ends_with(TrailerType::last);
@@ -274,7 +274,7 @@ inline bool BlockDecoder::append_head(FromEnd<Trailer>& block, bool alone, Link&
   return true;
 }
 
-/// The block that a busy link sends: [last | middle] both* [first] null*, without any flag. False, and nothing is done, if the block is anything else.
+/// Decodes the usual block of a busy link: [last | middle] both* [first] null*, without flags. Returns false, and changes nothing, for any other block.
 template <typename Trailer>
 inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Batch& batch) {
   FromEnd<Trailer> block{begin, options_.format.block_bytes};
@@ -298,7 +298,7 @@ inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Bat
     }
   }
   const bool alone = wholes.count == 0 && !tail;
-  // Up to here nothing but scratch memory was changed. append_head() may refuse, and changes nothing then; behind it the block is taken.
+  // Until here only scratch memory was changed. If append_head() refuses, it changes nothing; after it the block is accepted.
   if (block.left() == 0 ? link.open : !append_head(block, alone, link, batch)) return false;
 
   link.joined = true;
@@ -321,7 +321,7 @@ inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Bat
   return true;
 }
 
-/// Any block at all: collects the pieces from end to begin, then goes through them in their order.
+/// Decodes any block: collects the pieces from end to begin, then processes them in order.
 template <typename Trailer>
 void BlockDecoder::decode_any(const std::byte* block, Link& link, Batch& batch) {
   FromEnd<Trailer> rest{block, options_.format.block_bytes};
@@ -401,7 +401,7 @@ void BlockDecoder::decode_any(const std::byte* block, Link& link, Batch& batch) 
   }
 }
 
-/// Makes one run of the whole chunks with which the pieces begin, at least one, and returns how many they are.
+/// Makes one run of the leading whole chunks, at least one, and returns their number.
 template <typename Trailer>
 std::size_t BlockDecoder::add_wholes(const std::byte* block, std::span<const Piece> pieces, std::uint8_t extra_status,
                                      const Link& link, Batch& batch) {
@@ -459,7 +459,7 @@ inline void BlockDecoder::append(Link& link, const std::byte* data, std::uint32_
   }
 }
 
-/// Hands the open chunk over as a run of its own.
+/// Completes the open chunk as a run of its own.
 inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
   status |= link.status;
   if (options_.parts != nullptr) [[unlikely]] {
@@ -487,7 +487,7 @@ inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
   link.oversize = false;
 }
 
-/// Copies what the open chunk has so far into the link's own memory.
+/// Copies the bytes of the open chunk so far into the link's own memory.
 void BlockDecoder::park(Link& link) {
   if (options_.parts != nullptr) [[unlikely]]
     note_parts(link);
@@ -501,7 +501,7 @@ void BlockDecoder::park(Link& link) {
   link.part_count = 1;
 }
 
-/// Those of the open chunk that are not noted yet: what is parked is.
+/// Notes the pieces of the open chunk that are not noted yet; parked pieces are.
 void BlockDecoder::note_parts(const Link& link) {
   for (std::uint8_t i = 0; i < link.part_count; ++i) {
     const Link::Part& part = link.parts[i];

@@ -15,41 +15,41 @@
 
 namespace rodeo::formats {
 
-/// The decoder of one stream. Whole chunks are pointed to where they lie in the blocks; chunks split over blocks are
-/// joined in the DecodeBuffer. Runs of a link come in its order. One thread calls; any thread reads counters(). Blocks
-/// may hold any bytes. Never allocates after construction.
+/// The decoder of one stream. Runs point to whole chunks inside the blocks; chunks split over blocks are
+/// joined in the DecodeBuffer. The runs of a link keep its order. One thread calls; any thread reads counters(). Blocks
+/// may contain any bytes. Never allocates after construction.
 class BlockDecoder {
  public:
   struct Options {
     BlockFormat format;
     std::uint32_t max_chunk_bytes = 64 * 1024;  ///< longer chunks are cut, marked and counted
-    /// Gets the pieces of joined chunks as they lie in the blocks, in the order of their runs and up to the size of each; empty ones are left out. For
-    /// whoever keeps all blocks; it grows, and so do the lists of open chunks.
+    /// Receives the pieces of joined chunks, as places in the blocks, in the order of their runs and up to the size of each; without empty ones. For
+    /// callers that keep all blocks; it grows, and so do the lists of open chunks.
     JoinedParts* parts = nullptr;
   };
 
-  /// `elinks[i]` is the card's 11-bit number of the link with index i; blocks of other E-links are skipped and counted.
-  /// Throws SetupError for an impossible format, an E-link above 2047 or one that is named twice.
+  /// `elinks[i]` is the card's 11-bit number of the link with index i. Blocks of other E-links are skipped and counted.
+  /// Throws SetupError for an impossible format, an E-link above 2047, or an E-link that is named twice.
   BlockDecoder(const Options& options, std::span<const std::uint16_t> elinks);
 
   BlockDecoder(const BlockDecoder&) = delete;
   BlockDecoder& operator=(const BlockDecoder&) = delete;
   ~BlockDecoder();
 
-  /// Room that makes decode() take `blocks` blocks whatever is in them. Most of it is never touched.
+  /// Room that suffices for `blocks` blocks of any content. Most of it is never touched.
   DecodeBuffer::Capacity capacity_for(std::size_t blocks) const;
 
-  /// Decodes whole blocks from the front and appends to `out`. Returns the bytes taken, a multiple of the block size:
-  /// less than the whole blocks there are only if `out` may not hold the next block's content (at least one is taken if
-  /// `out` is empty and has capacity_for(1)). Runs point into `blocks`, which must stay as it is as long as they are
-  /// used; the decoder itself keeps nothing of it.
+  /// Decodes whole blocks from the front and appends to `out`. Returns the number of bytes taken, a multiple of the block size.
+  /// Blocks are left over only if the next one may not fit into `out` (at least one is taken if
+  /// `out` is empty and has capacity_for(1)). Runs point into `blocks`, which must not change while they are
+  /// used; the decoder itself keeps no reference to it.
   std::size_t decode(std::span<const std::byte> blocks, DecodeBuffer& out);
 
-  /// Blocks of a link that is not wanted are skipped, as those of other E-links are, and so is the chunk that it has open. Wanted again, it begins with
-  /// the next chunk that begins. Between two decode().
+  /// Switches a link on or off. Blocks of an unwanted link are skipped and counted like those of unknown E-links, and its open chunk is dropped. A link that
+  /// is wanted again begins with the next begin of a chunk. Call it between two decode().
   void want(LinkIndex link, bool wanted);
 
-  /// Ends the stream: chunks that are still open are handed over, marked software-truncated. `out` needs capacity_for(0).
+  /// Ends the stream: open chunks are completed, marked software-truncated. `out` needs capacity_for(0).
   void finish(DecodeBuffer& out);
 
   const BlockCounters& counters() const { return counters_; }
@@ -62,7 +62,7 @@ class BlockDecoder {
   template <typename Trailer>
   struct FromEnd;
 
-  /// A trailer that decode_any() found, and where its data begin.
+  /// A trailer found by decode_any(), with the begin of its data.
   struct Piece {
     std::uint32_t trailer;
     std::uint32_t begin;
@@ -99,14 +99,14 @@ class BlockDecoder {
   std::size_t link_count_;
   std::size_t parked_stride_;
   DecodeBuffer::Capacity block_room_;
-  std::vector<std::uint16_t> elinks_;  // of each link
+  std::vector<std::uint16_t> elinks_;  // by link
   std::array<LinkIndex, 2048> index_of_elink_;
-  std::size_t unwanted_ = 0;  // links
+  std::size_t unwanted_ = 0;  // number of links
   std::unique_ptr<Link[]> links_;
   std::unique_ptr<std::byte[]> parked_;
   std::vector<LinkIndex> to_park_;
-  std::vector<JoinedParts> open_parts_;  // of each link, if they are asked for
-  std::vector<Piece> pieces_;            // of the block that is decoded, in its order, at the end of this memory
+  std::vector<JoinedParts> open_parts_;  // by link, if options ask for them
+  std::vector<Piece> pieces_;            // pieces of the current block, in order, at the end of this memory
   BlockCounters counters_;
 };
 

@@ -22,7 +22,7 @@ void BlockEncoder::put(TrailerType type, std::uint32_t flags_and_length) {
   at_ += format_.trailer_bytes();
 }
 
-/// `bytes` are there; zeros up to where a trailer may stand.
+/// Skips `bytes` written in place; writes zeros up to the next place for a trailer.
 void BlockEncoder::pad(std::size_t bytes) {
   at_ += bytes;
   const std::size_t padding = -bytes & (format_.trailer_bytes() - 1);
@@ -45,7 +45,7 @@ void BlockEncoder::begin(std::span<std::byte> block) {
 
 bool BlockEncoder::push(std::span<const std::byte>& rest, std::uint8_t status) {
   if (full()) return false;
-  // Room is a multiple of the trailer, so what fits under one trailer needs no padding unless it ends the chunk.
+  // Room is a multiple of the trailer size, so a part that fits needs no padding unless it ends the chunk.
   const std::size_t taken = std::min(room_for_part(), rest.size());
   const bool complete = taken == rest.size();
   if (taken > 0) std::memcpy(at_, rest.data(), taken);

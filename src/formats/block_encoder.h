@@ -9,12 +9,12 @@
 
 namespace rodeo::formats {
 
-/// One E-link's encoder. Writes into memory that the caller hands in block by block; never allocates.
+/// The encoder of one E-link. It writes into memory that the caller provides block by block; never allocates.
 ///
 ///     encoder.begin(memory);                       // block_bytes of it
 ///     while (!encoder.push(rest)) encoder.begin(next_memory());
 ///
-/// A block is complete, and its memory the caller's again, when full() is true.
+/// When full() is true, the block is complete and the caller owns its memory again.
 class BlockEncoder {
  public:
   /// Requires format.valid() and elink < 2048.
@@ -23,37 +23,37 @@ class BlockEncoder {
 
   std::uint16_t elink() const { return elink_; }
 
-  /// True if there is no room for anything: the block is complete, or none was begun.
+  /// True if nothing more fits: the block is complete, or none was begun.
   bool full() const { return at_ == end_; }
 
-  /// True after push() returned false: the rest of a chunk is owed.
+  /// True after push() returned false: the rest of a chunk must follow.
   bool in_chunk() const { return in_chunk_; }
 
-  /// Bytes that are free in the block, trailers included.
+  /// Free bytes in the block, trailers included.
   std::size_t room() const { return static_cast<std::size_t>(end_ - at_); }
 
-  /// Begins a block in `block`, which MUST be of the format's size and stay until full(). Requires full().
+  /// Begins a block in `block`, which MUST have the format's size and exist until full(). Requires full().
   void begin(std::span<std::byte> block);
 
-  /// Appends what fits of `rest` and takes it off its front. True: the chunk is complete. False: the block is full;
+  /// Appends as much of `rest` as fits and removes it from `rest`. True: the chunk is complete. False: the block is full;
   /// begin() the next one and push the rest. `status` (chunk_status bits that firmware can set) goes into the chunk's
   /// last trailer.
   bool push(std::span<const std::byte>& rest, std::uint8_t status = chunk_status::kOk);
 
-  /// push() for a chunk that is written in place, piece by piece: at most room_for_part() bytes of it may be written at position(), then wrote_part() follows.
-  /// A piece that is not the chunk's last MUST fill that room. Requires !full().
+  /// push() for a chunk that is written in place, part by part: write at most room_for_part() bytes of it at position(), then call wrote_part().
+  /// A part that is not the chunk's last MUST fill that room. Requires !full().
   std::size_t room_for_part() const { return room() - format_.trailer_bytes(); }
   void wrote_part(std::size_t bytes, bool complete, std::uint8_t status = chunk_status::kOk);
 
-  /// How many whole chunks of `bytes` fit behind each other; each is followed by its padding and by trailer_of_whole(). When they are there,
-  /// wrote_wholes() follows. Requires !in_chunk().
+  /// Number of whole chunks of `bytes` that fit; each needs its padding and trailer_of_whole() behind it. After writing them in place, call
+  /// wrote_wholes(). Requires !in_chunk().
   std::size_t wholes_that_fit(std::size_t bytes) const { return full() ? 0 : room() / whole_stride(bytes); }
   std::byte* position() const { return at_; }
-  /// Bytes from one such chunk to the next.
+  /// Distance in bytes from one such chunk to the next.
   std::size_t whole_stride(std::size_t bytes) const {
     return ((bytes + format_.trailer_bytes() - 1) & ~std::size_t{format_.trailer_bytes() - 1}) + format_.trailer_bytes();
   }
-  /// The trailer of an undamaged whole chunk; format().trailer_bytes() of it.
+  /// The trailer of an undamaged whole chunk; it has format().trailer_bytes().
   std::uint32_t trailer_of_whole(std::size_t bytes) const {
     return static_cast<std::uint32_t>(TrailerType::both) << (format_.family == BlockFamily::trailer16 ? 13 : 29) |
            static_cast<std::uint32_t>(bytes);
@@ -64,16 +64,16 @@ class BlockEncoder {
   }
   const BlockFormat& format() const { return format_; }
 
-  /// push() and begin() until the chunk is complete; `next` returns memory for a block each time it is called.
+  /// push() and begin() until the chunk is complete; `next` returns memory for a new block at each call.
   template <typename NextBlock>
   void append(std::span<const std::byte> chunk, std::uint8_t status, NextBlock&& next) {
     while (!push(chunk, status)) begin(next());
   }
 
-  /// Fills the rest of the block with zeros and a timeout trailer, as a card does when no data come. Requires !full().
+  /// Fills the rest of the block with zeros and a timeout trailer, like a card without data. Requires !full().
   void timeout();
 
-  /// Ends the chunk whose rest is owed with `last_bytes`, as many of them as fit, under a timeout trailer with the
+  /// Ends the open chunk with as many of `last_bytes` as fit, under a timeout trailer with the
   /// truncation flag. Requires !full(); in_chunk() is false afterwards.
   void give_up(std::span<const std::byte> last_bytes);
 

@@ -9,7 +9,7 @@
 namespace rodeo::formats {
 namespace {
 
-// ISA-L counts in 32 bits in places.
+// ISA-L uses 32-bit lengths in places.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 30;
 
 template <typename Update>

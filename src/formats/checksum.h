@@ -1,5 +1,5 @@
-// Adler-32 (checksum of events and, beside a file, of the whole file) and CRC-32 (our protection of whole files).
-// Both are those of zlib; ISA-L computes them 3 and 10 times faster (15 and 66 GB/s against 4.4 and 7.1 on one core).
+// Adler-32 (for events and, beside a file, for the whole file) and CRC-32 (Rodeo's protection of whole files).
+// Both have zlib's values; ISA-L computes them 3 and 10 times faster (15 and 66 GB/s against 4.4 and 7.1 on one core).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t sum = kCrc32
 /// CRC-16 of T10 DIF (polynomial 0x8bb7, most significant bit first): the checks of event headers.
 std::uint16_t crc16(std::span<const std::byte> bytes, std::uint16_t sum = kCrc16Start);
 
-/// The checksum of A followed by B, from those of A and B, each from its start value, and the length of B.
+/// The checksum of A followed by B, from the checksums of A and of B, each from the start value, and the length of B.
 std::uint32_t adler32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_bytes);
 std::uint32_t crc32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_bytes);
 

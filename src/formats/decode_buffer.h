@@ -1,4 +1,4 @@
-// Where a block decoder puts what it finds in one page: runs, the sizes of unequal chunks, and chunks joined from pieces.
+// The output of a block decoder for one page: runs, the sizes of unequal chunks, and chunks joined from pieces.
 #pragma once
 
 #include <cassert>
@@ -14,8 +14,8 @@ namespace rodeo::formats {
 /// Pieces of chunks that a decoder joined.
 using JoinedParts = std::vector<std::span<const std::byte>>;
 
-/// One per page, made once and reused: runs() and what it points to are valid until clear(). Never allocates after
-/// construction. Written by one thread at a time; may be read by others once they have been told of it.
+/// One for each page, made once and reused: runs() and the memory behind it are valid until clear(). Never allocates after
+/// construction. Written by one thread at a time; other threads may read it after they are notified.
 class DecodeBuffer {
  public:
   struct Capacity {
@@ -37,7 +37,7 @@ class DecodeBuffer {
   }
 
   std::span<const ChunkRun> runs() const { return {runs_.get(), run_count_}; }
-  /// The same for who fills it: to give the runs other link indices.
+  /// The same, writable by the owner: to change the link indices of the runs.
   std::span<ChunkRun> own_runs() { return {runs_.get(), run_count_}; }
 
   void clear() {
@@ -45,13 +45,13 @@ class DecodeBuffer {
     entries_left_ = capacity_.entries;
   }
 
-  /// True if so much can still be put in.
+  /// True if `more` still fits.
   bool has_room(const Capacity& more) const {
     return capacity_.runs - run_count_ >= more.runs && entries_left_ >= more.entries &&
            capacity_.carry_bytes - carry_used_ >= more.carry_bytes;
   }
 
-  // For decoders, which check has_room() beforehand.
+  // For decoders, which check has_room() first.
 
   void add(const ChunkRun& run) {
     assert(run_count_ < capacity_.runs);
@@ -62,8 +62,8 @@ class DecodeBuffer {
     entries_left_ -= n;
     return entries_.get() + entries_left_;
   }
-  /// Entries are handed out from the end of their memory to its begin, the way blocks are walked: what a walk wrote below
-  /// entries_end() is kept by giving its lowest entry.
+  /// Entries are allocated from the end of their memory to its begin, as blocks are read: a decoder writes below
+  /// entries_end() and then keeps the entries by passing the lowest one.
   ChunkEntry* entries_end() { return entries_.get() + entries_left_; }
   void keep_entries(const ChunkEntry* first) { entries_left_ = static_cast<std::size_t>(first - entries_.get()); }
   std::byte* take_carry(std::size_t bytes) {

@@ -1,4 +1,4 @@
-// Reproducible chance: every draw is a pure function of its arguments, so that a run can be repeated and any of its parts predicted.
+// Reproducible random numbers: each draw is a pure function of its arguments, so that a run can be repeated and every part of it predicted.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// What the draws of one link have in common; `purpose` keeps sizes, faults and occupancy apart.
+/// The common part of all draws of one link; `purpose` separates sizes, faults and occupancy.
 constexpr std::uint64_t base(std::uint64_t seed, std::uint64_t purpose, std::uint32_t link_id) {
   return mix(seed ^ purpose << 56 ^ link_id);
 }

@@ -16,7 +16,7 @@ struct EventChecker::Place {
   const std::string& event;
   std::string rob;           // ", ROB 0x00610001", or nothing
   std::uint64_t offset = 0;  // of the event in the file
-  bool exact = true;         // offsets inside the event are offsets in the file (not compressed)
+  bool exact = true;         // offsets inside the event are offsets in the file (it is not compressed)
   Findings& findings;
 
   void report(std::uint64_t at, const std::string& what) const {
@@ -103,7 +103,7 @@ void EventChecker::check_rob(const RobView& rob, const FullEventView& event, std
   if (status != 0) ++totals_.incomplete_robs;
   const Decoded<RodView> rod = rob.rod();
   if (!rod) {
-    // A truncated ROD that says so is what its source sent, not damage of the file.
+    // A truncated ROD with a status that says so came like that from its source: the file is not damaged.
     if (expectations_.ours || (status & kTruncatedRob) == 0) place.report(offset + rod.error().offset, rod.error().what());
     return;
   }
@@ -122,7 +122,7 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
   };
   compare("ROD L1 id", header.l1id.value, event.l1id.value);
   compare("ROD run number", header.run_number, event.run_number);
-  // Fragments of several readouts in one event may disagree, and its status says so; one without chunks need not know its trigger.
+  // Fragments of several readouts may disagree; then the event's status has a bit for it. A fragment without chunks need not know its trigger.
   const std::uint32_t event_status = event.status.empty() ? 0 : event.status[0];
   const std::uint32_t rod_status = rod.status.empty() ? 0 : rod.status[0];
   if ((event_status & fragment_status::kBcidMismatch) == 0 && (rod_status & fragment_status::kDummy) == 0) {
@@ -130,7 +130,7 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
     compare("ROD trigger type", header.trigger_type, event.trigger_type);
   }
   check_links(rod, offset, place);
-  // Payload is drawn from the global id. Where that is not to be trusted, and in older files, the L1 id stands for it.
+  // Payload is drawn from the global id. In older files, or if the global id may be damaged, the L1 id is used instead.
   const bool trusted = expectations_.global_ids && !event.header_not_proven() && may_be(header.l1id, event.global_id);
   const L1Id id = trusted ? payload_id(event.global_id) : header.l1id;
   const std::uint64_t chunks_before = totals_.chunks;
@@ -139,7 +139,7 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
       static_cast<std::size_t>(offset) + static_cast<std::size_t>(rod.data.bytes().data() - rod.words.bytes().data()),
       place);
 
-  // A fragment without chunks may know nothing of its trigger but the L1 id.
+  // A fragment without chunks may know only the L1 id of its trigger.
   const bool knows_trigger = totals_.chunks > chunks_before;
   const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
   if (!provable_ || !expectations_.provable->full_trigger || !knows_trigger) return;
@@ -152,7 +152,7 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
   }
 }
 
-// The words on links that are not there agree with each other and with the generic word.
+// The status words on absent links must agree with each other and with the first status word.
 void EventChecker::check_links(const RodView& rod, std::size_t offset, const Place& place) {
   const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
   const std::optional<AbsentLinks> links = absent_links(rod.status);
@@ -167,7 +167,7 @@ void EventChecker::check_links(const RodView& rod, std::size_t offset, const Pla
   if ((removed > 0) != ((status & fragment_status::kLinksRemoved) != 0)) {
     place.report(offset, fmt::format("{} marked as removed, but the status word says {}",
                                      removed == 1 ? "1 link is" : fmt::format("{} links are", removed),
-                                     removed > 0 ? "that none is" : "that some are"));
+                                     removed > 0 ? "no link is" : "some links are"));
   }
 }
 
@@ -198,7 +198,7 @@ void EventChecker::check_chunks(const RodView& rod, L1Id id, std::size_t offset,
   if (!provable_) return;
   std::ranges::sort(link_ids_);
   if (const auto twice = std::ranges::adjacent_find(link_ids_); twice != link_ids_.end()) {
-    place.report(offset, fmt::format("link id {:#010x} is there twice", *twice));
+    place.report(offset, fmt::format("link id {:#010x} occurs twice", *twice));
   }
 }
 

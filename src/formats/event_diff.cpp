@@ -101,7 +101,7 @@ void chunks(const std::string& rob, const RodView& a, const RodView& b, std::uin
   struct Found {
     std::optional<ChunkRecord> left, right;
   };
-  // By link id, and how often it was there before.
+  // Keys: link id, and the number of earlier records of this link.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Found> records;
   std::map<std::uint32_t, std::uint32_t> seen;
   const auto read_side = [&](const RodView& rod, std::optional<ChunkRecord> Found::* side) {
@@ -111,7 +111,7 @@ void chunks(const std::string& rob, const RodView& a, const RodView& b, std::uin
     });
   };
   if (!read_side(a, &Found::left) || !read_side(b, &Found::right)) {
-    // The data of others are no chunk records: bytes are compared as they are.
+    // Foreign data have no chunk records: the bytes are compared.
     const auto left = a.data.bytes();
     const auto right = b.data.bytes();
     const auto at = static_cast<std::size_t>(std::ranges::mismatch(left, right).in1 - left.begin());
@@ -150,7 +150,7 @@ void rods(const std::string& rob, const Rob& a, const Rob& b, Diff& diff) {
   const auto left = a.view.rod();
   const auto right = b.view.rod();
   if (!left || !right) {
-    diff.words(rob, "bytes (no ROD that can be read)", a.view.payload, b.view.payload, a.offset, b.offset);
+    diff.words(rob, "bytes (no readable ROD)", a.view.payload, b.view.payload, a.offset, b.offset);
     return;
   }
   const std::uint64_t a_at = a.offset + a.view.payload_offset_bytes();

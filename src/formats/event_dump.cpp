@@ -34,7 +34,7 @@ std::string l1id_text(L1Id id, const IdLayout& ids) {
 std::string version_text(std::uint32_t version) { return fmt::format("{}.{}", version >> 24, version >> 16 & 0xff); }
 std::string verdict(bool holds) { return holds ? "holds" : "does NOT hold"; }
 
-// Names words one after the other.
+// Names the words one after the other.
 class Namer {
  public:
   Namer(DumpNode& node, WordView words, std::size_t base_bytes) : node_(node), words_(words), base_(base_bytes) {}
@@ -118,7 +118,7 @@ void add_chunks(DumpNode& rod_node, const RodView& rod, std::size_t offset) {
     decoded = record.offset + namer.at() * kWordBytes + padded_to_word(record.bytes.size());
     chunks.push_back(std::move(chunk));
   });
-  // Data of other software are no chunk records; they are shown as they are unless most of them are.
+  // Data of other software are not chunk records; they are shown as words unless most of them decode.
   if (!all && decoded * 2 < data.size()) {
     rod_node.children.push_back({.kind = "words",
                                  .title = fmt::format("data: {} words, no chunk records", rod.data.size()),
@@ -255,7 +255,7 @@ class Renderer {
     for (const std::string& note : node.notes) text_ += fmt::format("{}! {}\n", inner, note);
     std::size_t widest = 0;
     for (const DumpField& field : node.fields) widest = std::max(widest, field.name.size());
-    // A chunk's two words are said in its title.
+    // The title contains a chunk's two words.
     if (node.kind != "chunk" || limits_.hex_lines == 0) {
       for (const DumpField& field : node.fields) {
         std::string line =

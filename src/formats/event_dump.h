@@ -1,4 +1,4 @@
-// An event as a tree of named words: what `rodeo data dump` shows, for people as text and for programs as JSON.
+// An event as a tree of named words: `rodeo data dump` shows it as text or JSON.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,22 @@ struct DumpField {
 
 struct DumpNode {
   std::string kind = {};   ///< event, rob, rod, chunk, words
-  std::string title = {};  ///< one line that says the most important
+  std::string title = {};  ///< one line with the most important values
   std::vector<DumpField> fields = {};
   std::uint64_t bytes_offset = 0;
   std::span<const std::byte> bytes = {};  ///< content shown as hex; refers to the event or to EventDump::buffer
-  std::vector<std::string> notes = {};    ///< what is wrong, and stream tags in clear
+  std::vector<std::string> notes = {};    ///< faults, and stream tags as text
   bool uncompressed = false;              ///< offsets count in the decompressed payload
   std::vector<DumpNode> children = {};
 };
 
-/// A tree and the memory that it refers to, besides the event.
+/// A tree, and the memory that it refers to in addition to the event.
 struct EventDump {
   DumpNode root;
   std::vector<std::byte> buffer;  ///< the decompressed payload
 };
 
-/// The tree refers to the event, which must outlive it. `ids`: what its L1 ids have. Takes an event apart as far as it can be; what does not decode is a node with a note and its bytes.
+/// The tree refers to the event, which must outlive it. `ids`: the layout of its L1 ids. A part that does not decode is a node with a note and its bytes.
 EventDump dump_event(std::span<const std::byte> event, std::string title, const IdLayout& ids = {});
 
 /// How much render_dump() shows; 0 is all.

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kStartWords = 8;
 constexpr std::size_t kEndWords = 10;
 
-// Takes words and texts off the front of a file; the first error stays and everything after it reads as zero.
+// Reads words and texts from the front of a file; keeps the first error, and all later values are zero.
 class RecordCursor {
  public:
   explicit RecordCursor(std::span<const std::byte> file) : file_(file) {}
@@ -39,7 +39,7 @@ class RecordCursor {
     if (!failure_ && found != expected) failure_ = DecodeError{wrong_value, at_ - kWordBytes, field, found, expected};
   }
 
-  // Length in bytes, then the text, padded with spaces to a word.
+  // A text: length in bytes, then the text, padded with spaces to a word.
   std::string text(const char* field) {
     const std::uint64_t size = word(field);
     if (!has(padded_to_word(size), field)) return {};

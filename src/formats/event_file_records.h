@@ -1,4 +1,4 @@
-// Records of EventStorage data files: v6 both ways, v5 and v2 to read (docs/formats/eventstorage-file.md).
+// Records of EventStorage data files: writes v6; reads v6, v5 and v2 (docs/formats/eventstorage-file.md).
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@ inline constexpr std::uint32_t kSeparatorMarker = 0x1234cccc;
 inline constexpr std::uint32_t kFileEndMarker = 0x1234dddd;
 inline constexpr std::uint32_t kFileEndLastWord = 0x1234eeee;
 
-inline constexpr std::uint32_t kFileVersion = 6;  ///< what is written
+inline constexpr std::uint32_t kFileVersion = 6;  ///< the version that Rodeo writes
 
 inline constexpr std::size_t kSeparatorBytes = 16;
 inline constexpr std::size_t kFileEndBytes = 40;
 
-/// Local date and time as the records hold them.
+/// Local date and time in the form of the records.
 struct FileTime {
   std::uint32_t date = 0;  ///< DDMMYYYY
   std::uint32_t time = 0;  ///< HHMMSS
@@ -61,10 +61,10 @@ struct EventFileHeader {
   std::vector<std::string> free_strings;
   RunParameters run;
 
-  /// The text behind "key=" of the first free string that starts so; empty if there is none.
+  /// The text after "key=" in the first free string that begins so; empty if there is none.
   std::string_view free_string(std::string_view key) const;
 
-  /// Events are compressed one by one as a whole ("Compression=zlib").
+  /// Each event is compressed as a whole ("Compression=zlib").
   bool compressed_blocks() const { return free_string("Compression") == "zlib"; }
 
   bool operator==(const EventFileHeader&) const = default;
@@ -78,12 +78,12 @@ struct DecodedFileHeader : EventFileHeader {
 /// Decodes the records at the start of a file.
 Decoded<DecodedFileHeader> decode_file_header(std::span<const std::byte> file);
 
-/// Always version 6.
+/// Always writes version 6.
 std::vector<std::byte> encode_file_header(const EventFileHeader& header);
 
 struct Separator {
   std::uint32_t block_number = 0;  ///< from 1; continues over the files of a sequence
-  std::uint32_t block_bytes = 0;   ///< of what follows
+  std::uint32_t block_bytes = 0;   ///< of the block behind the separator
 };
 
 Decoded<Separator> decode_separator(std::span<const std::byte> bytes);

@@ -1,4 +1,4 @@
-// Which events are wanted: by status, stream, trigger type and L1 id, from the header alone.
+// Selects events by status, stream, trigger type and L1 id, from the header alone.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace rodeo::formats {
 
-/// What decides on an event: kept, or the first condition that it does not meet.
+/// The result for an event: kept, or the first condition that it does not meet.
 enum class FilterVerdict : std::uint8_t { kept, other_status, other_stream, other_trigger_type, other_l1id, count };
 
-/// Conditions that all must hold; those that are not set always do.
+/// All conditions must hold; a condition that is not set always holds.
 struct EventFilter {
   enum class Status : std::uint8_t { any, good, flagged };
 
-  Status status = Status::any;         ///< good: no bit is set; flagged: some bit is
-  std::uint32_t status_bits = 0;       ///< besides: at least one of these is set; 0: any
-  std::set<std::string> streams = {};  ///< "physics_Main": it has a tag of one of these
+  Status status = Status::any;         ///< good: no bit is set; flagged: some bit is set
+  std::uint32_t status_bits = 0;       ///< additionally: at least one of these must be set; 0: any
+  std::set<std::string> streams = {};  ///< "physics_Main": the event must have a tag of one of these
   std::set<std::uint32_t> trigger_types = {};
   std::optional<std::pair<L1Id, L1Id>> l1ids =
-      {};  ///< extended L1 ids, both ends included; the first may be larger where the ids wrapped
+      {};  ///< extended L1 ids, both ends included; the first may be larger, if the ids wrapped
 
   FilterVerdict judge(const FullEventView& event) const;
 };

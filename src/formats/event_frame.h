@@ -1,4 +1,4 @@
-// Full event around one fragment without copying its data: the bytes before and after the fragment's parts, and the checksums.
+// A full event around one fragment, without copying its data: the bytes before and after the fragment's parts, and the checksums.
 // This is the file writer's hot path; layouts in docs/formats/event.md.
 //
 //   head: event header | ROB header | ROD header (| ROD status)     parts of the fragment     tail: (ROD status |) ROD trailer
@@ -15,7 +15,7 @@
 
 namespace rodeo::formats {
 
-/// What is the same for all events of a run.
+/// The settings common to all events of a run.
 struct EventFrameSettings {
   SourceId source_id = {};  ///< of the full event
   std::uint32_t run_number = 0;
@@ -29,13 +29,13 @@ struct EventFrameSettings {
   std::uint32_t detector_event_type = 0;
 };
 
-/// When the event was, which no fragment knows.
+/// The time of the event, which fragments do not contain.
 struct EventStamp {
   std::uint32_t bc_time_s = 0;  ///< UTC seconds since 1970
   std::uint32_t bc_time_ns = 0;
 };
 
-/// What stands around the data of a fragment. Kept from event to event, the memory grows to what they need.
+/// The bytes around the data of a fragment. Reuse it from event to event: its memory grows as needed.
 struct EventEnds {
   std::vector<std::byte> head;
   std::vector<std::byte> tail;
@@ -46,13 +46,13 @@ class EventFrame {
  public:
   explicit EventFrame(EventFrameSettings settings);
 
-  /// Bytes of both ends of this fragment's event.
+  /// Size of both ends of this fragment's event in bytes.
   std::size_t bytes_around(const Fragment& fragment) const;
 
-  /// Makes both ends of an event; the fragment's parts stand between them, which together are whole words. Does not block.
+  /// Makes both ends of an event. The fragment's parts belong between them and must be whole words in all. Does not block.
   void store(const Fragment& fragment, const EventStamp& stamp, EventEnds& ends) const;
 
-  /// Writes the whole event with a compressed payload to the front of `out`, which grows where it must; returns its size in bytes.
+  /// Writes the whole event with a compressed payload to the front of `out`, which grows if necessary; returns its size in bytes.
   std::size_t store_compressed(const Fragment& fragment, const EventStamp& stamp, ZlibCompressor& compressor,
                                EventEnds& ends, std::vector<std::byte>& out) const;
 
@@ -62,7 +62,7 @@ class EventFrame {
                           std::size_t uncompressed_words, Compression compression, std::byte* at) const;
 
   EventFrameSettings settings_;
-  std::vector<std::uint32_t> header_;  // event header with the values that change left zero
+  std::vector<std::uint32_t> header_;  // event header, with zeros for the values that change
 };
 
 }  // namespace rodeo::formats

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kBits = "l1id_bits=";
 constexpr std::string_view kCounter = "l1id_counter=32";
-constexpr unsigned kWithResets = 32;  // what l1id_bits says of 24 bits and the reset counter
+constexpr unsigned kWithResets = 32;  // the value of l1id_bits for 24 bits and the reset counter
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The one rule for the two ids of an event: the extended L1 id in its headers, and the global id, which never repeats within a run
+// The rule for the two ids of an event: the extended L1 id in its headers, and the global id, which never repeats within a run
 // (docs/formats/identifiers.md, "Global ids").
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace rodeo::formats {
 
-/// How the L1 ids of a run count. `rounds` are event counter resets and wraps of the L1 id together; `index` is the L1 id, unwrapped since the last reset.
+/// How the L1 ids of a run count. `rounds`: event counter resets and wraps of the L1 id together; `index`: the L1 id, unwrapped since the last reset.
 struct IdLayout {
-  std::uint8_t bits = 24;  ///< that front-ends send: 1 to 32 without a reset counter, 24 with one
+  std::uint8_t bits = 24;  ///< bits from the front-ends: 1 to 32 without a reset counter, 24 with one
   bool has_resets = true;  ///< headers carry the reset counter in bits 24 to 31
 
   static constexpr IdLayout of(const TriggerFields& fields) { return {fields.l1id_bits, fields.has_ecr}; }
 
-  /// Of the number that wraps: narrow ids are continued to 24 bits, those above 24 to 32.
+  /// Bits of the number that wraps: narrow ids are extended to 24 bits, those above 24 to 32.
   constexpr unsigned counter_bits() const { return bits > 24 ? 32 : 24; }
   constexpr std::int64_t wraps(std::int64_t index) const { return index >> counter_bits(); }
 
@@ -31,27 +31,27 @@ struct IdLayout {
     return counter_bits() == 32 ? L1Id{low} : L1Id::of(static_cast<std::uint32_t>(resets & 0xff), low);
   }
 
-  /// The L1 id of an event of which only the global id is known, as far as that can be told: wraps are taken for resets.
+  /// The L1 id of an event with this global id, as far as it can be known: wraps count as resets.
   constexpr L1Id l1id_of(std::uint64_t global_id) const {
     const auto low = static_cast<std::uint32_t>(global_id);
     return L1Id{has_resets || counter_bits() == 32 ? low : low & 0xffffffU};
   }
-  /// The L1 id of a header for people, without its reset counter.
+  /// The L1 id of a header as people read it, without its reset counter.
   constexpr std::uint32_t shown(L1Id l1id) const { return counter_bits() == 32 ? l1id.value : l1id.l1(); }
-  /// What cannot be told of the first global id in the midst of a run is a multiple of this: 256 resets, or a wrap.
+  /// The first global id of a reader that starts within a run is uncertain by a multiple of this: 256 resets, or a wrap.
   constexpr std::uint64_t step_at_start() const { return std::uint64_t{1} << (has_resets ? 32 : counter_bits()); }
 
-  /// As in configurations: "l1id_bits=32" (24 bits and the reset counter), "l1id_bits=16", "l1id_counter=32".
+  /// As in the configuration: "l1id_bits=32" (24 bits and the reset counter), "l1id_bits=16", "l1id_counter=32".
   std::string text() const;
   static std::optional<IdLayout> parse(std::string_view text);
 
   bool operator==(const IdLayout&) const = default;
 };
 
-/// The id that emulated payload is drawn from: the lower half of the global id, whatever of it a chunk carries.
+/// The id from which emulated payload is drawn: the lower half of the global id, even if chunks carry fewer bits.
 constexpr L1Id payload_id(std::uint64_t global_id) { return L1Id{static_cast<std::uint32_t>(global_id)}; }
 
-/// True if a header with this L1 id can be of this event: the low 24 bits are the same in every layout.
+/// True if a header with this L1 id can belong to this event: the low 24 bits are the same in every layout.
 constexpr bool may_be(L1Id l1id, std::uint64_t global_id) {
   return ((l1id.value ^ static_cast<std::uint32_t>(global_id)) & 0xffffffU) == 0;
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kMarker = 0x1234eeaa;
 constexpr std::uint32_t kVersion = 1;
 
-// As it lies in the file.
+// The head in the format of the file.
 struct Head {
   std::uint32_t marker = kMarker;
   std::uint32_t version = kVersion;

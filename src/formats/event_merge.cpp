@@ -17,7 +17,7 @@ bool is_dummy(const EventPiece& piece) {
   return !piece.event.status.empty() && (piece.event.status[0] & fragment_status::kDummy) != 0;
 }
 
-// A fragment without chunks may know nothing of its trigger but the L1 id.
+// The first piece with chunks: a fragment without chunks may know only the L1 id of its trigger.
 const FullEventView& leading(std::span<const EventPiece> pieces) {
   const auto found = std::ranges::find_if_not(pieces, is_dummy);
   return (found == pieces.end() ? pieces.front() : *found).event;
@@ -25,7 +25,7 @@ const FullEventView& leading(std::span<const EventPiece> pieces) {
 
 bool same_bytes(WordView a, WordView b) { return std::ranges::equal(a.bytes(), b.bytes()); }
 
-// Every tag that some piece has, once.
+// All tags of the pieces, each once.
 std::vector<std::uint32_t> joined_tags(std::span<const EventPiece> pieces) {
   const auto same = [&](const EventPiece& piece) {
     return same_bytes(piece.event.stream_tags, pieces.front().event.stream_tags);
@@ -40,7 +40,7 @@ std::vector<std::uint32_t> joined_tags(std::span<const EventPiece> pieces) {
   return encode_stream_tags(all);
 }
 
-// A list that only some pieces have is that of the first of them.
+// The list of the first piece that has one.
 WordView first_of(std::span<const EventPiece> pieces, WordView FullEventView::* list) {
   const auto found = std::ranges::find_if(pieces, [&](const EventPiece& piece) { return !(piece.event.*list).empty(); });
   return found == pieces.end() ? WordView{} : found->event.*list;
@@ -66,7 +66,7 @@ MergedPieces EventMerger::merge(std::span<const EventPiece> pieces, bool whole) 
   std::set<SourceId> wanted = expected_;
   const FullEventView& first = leading(pieces);
   for (const EventPiece& piece : pieces) {
-    // What an earlier merge has not had may be here now.
+    // ROBs that an earlier merge lacked may be present now.
     for (const SourceId id : missing_robs(piece.event.status)) wanted.insert(id);
     if (is_dummy(piece)) continue;
     merged.bcid_differs = merged.bcid_differs || piece.event.bcid != first.bcid;

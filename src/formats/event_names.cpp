@@ -53,7 +53,7 @@ constexpr BitName kFelix[] = {{0x01, "truncated by firmware"},
 
 constexpr BitName kRodeo[] = {{0x01, "truncated"}, {0x02, "corrupt"}, {0x04, "BCID mismatch"}};
 
-// Takes the bits that a table names out of `bits`.
+// Moves the bits of a table from `bits` to `names`.
 void take_names(std::uint32_t& bits, std::span<const BitName> table, std::vector<std::string>& names) {
   for (const BitName& entry : table) {
     if ((bits & entry.bit) == 0) continue;

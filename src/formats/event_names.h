@@ -1,4 +1,4 @@
-// Names for what stands in events as numbers: subdetectors, status bits, types. Sources and gaps in docs/formats/event.md.
+// Names for the numbers in events: subdetectors, status bits, types. Sources and gaps in docs/formats/event.md.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ std::string_view subdetector_name(std::uint8_t code);
 
 enum class FragmentKind : std::uint8_t { event, rob, rod };
 
-/// The bits that are set in a first status word, in words; bits without a name as "bit 17". Empty for 0.
+/// Names of the bits that are set in a first status word; a bit without a name becomes "bit 17". Empty for 0.
 std::vector<std::string> status_names(std::uint32_t status, FragmentKind kind);
 
 /// The same for the two status bytes of a chunk header.

@@ -114,7 +114,7 @@ Decoded<TakenRecordHead> decode_record_head(std::span<const std::byte> bytes) {
         return decode_error(wrong_value, at + kStreamBytes + pad, "padding", static_cast<std::uint8_t>(text[pad]));
     }
     const auto same = [&](const RecordStream& other) { return other.type == stream.type && other.name == stream.name; };
-    if (std::ranges::any_of(out.head.streams, same)) return decode_error(wrong_value, at, "stream, which is there twice", i);
+    if (std::ranges::any_of(out.head.streams, same)) return decode_error(wrong_value, at, "stream that occurs twice", i);
     out.head.streams.push_back(std::move(stream));
     at += kStreamBytes + texts;
   }

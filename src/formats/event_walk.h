@@ -1,4 +1,4 @@
-// One event from its header to its last chunk, checked on the way: what readers of columns and of single events share.
+// Walks one event from its header to its last chunk and checks it; shared by readers of columns and of single events.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace rodeo::formats {
 
-/// What is looked at besides the structure.
+/// What is checked in addition to the structure.
 struct EventChecks {
   bool chunk_records =
-      true;  ///< the ROD data are Rodeo's (docs/formats/rod-data.md); of other writers' events only fragments are visited
-  bool checksums = true;  ///< Adler-32 of event and ROBs, where they have one
+      true;  ///< the ROD data are Rodeo's (docs/formats/rod-data.md); in events of other writers only fragments are visited
+  bool checksums = true;  ///< Adler-32 of event and ROBs, if present
 };
 
-/// Bit of a ROB's first status word: its source sent a ROD that is cut.
+/// Bit of a ROB's first status word: its source sent a truncated ROD.
 inline constexpr std::uint32_t kRobTruncated = 0x08000000;
 
-/// Calls visitor.chunk(const ChunkRecord&) for each record; returns why the first that does not decode does not. The same as for_each_chunk_record(), but in
-/// the loop of whoever visits.
+/// Calls visitor.chunk(const ChunkRecord&) for each record; returns the error of the first that does not decode. Like for_each_chunk_record(), but
+/// inlined into the visitor's loop.
 template <typename Visitor>
 std::optional<DecodeError> visit_chunks(std::span<const std::byte> rod_data, Visitor&& visitor) {
   for (std::size_t at = 0; at < rod_data.size();) {
@@ -43,7 +43,7 @@ std::optional<DecodeError> visit_chunks(std::span<const std::byte> rod_data, Vis
   return std::nullopt;
 }
 
-/// The same for a visitor that would rather go through the records itself: chunk_records(rod_data), which ends in visit_chunks().
+/// The same; a visitor with chunk_records(rod_data) walks the records itself and ends in visit_chunks().
 template <typename Visitor>
 std::optional<DecodeError> visit_chunks_of(std::span<const std::byte> rod_data, Visitor&& visitor) {
   if constexpr (requires { visitor.chunk_records(rod_data); }) {
@@ -53,15 +53,15 @@ std::optional<DecodeError> visit_chunks_of(std::span<const std::byte> rod_data, 
   }
 }
 
-/// Calls for the event that fills `bytes`
+/// Calls, for the event that fills `bytes`:
 ///
 ///     visitor.event(const FullEventView&)
-///     visitor.fragment(const RobView&, const RodView*, const AbsentLinks&)   nullptr: a ROD that is cut, and says so
+/// visitor.fragment(const RobView&, const RodView*, const AbsentLinks&)   nullptr: a truncated ROD with a status that says so
 ///     visitor.chunk(const ChunkRecord&)                                      of the fragment before; or, if there is one,
 ///     visitor.chunk_records(std::span<const std::byte>)                      for all of its records: see visit_chunks_of()
 ///
-/// Everything visited refers to `bytes`, or to `buffer` where the payload is compressed. Ends at the first thing that is not as it should be, with its offset
-/// in the event (in the uncompressed payload where it is compressed): what was visited before is then no whole event. Survives any bytes.
+/// All arguments refer to `bytes`, or to `buffer` if the payload is compressed. Ends at the first fault, with its offset
+/// in the event (in the uncompressed payload if it is compressed): the parts visited before are then not a whole event. Accepts any bytes.
 template <typename Visitor>
 Decoded<void> walk_event(std::span<const std::byte> bytes, const EventChecks& checks, std::vector<std::byte>& buffer,
                          Visitor&& visitor) {
@@ -77,7 +77,7 @@ Decoded<void> walk_event(std::span<const std::byte> bytes, const EventChecks& ch
   visitor.event(event);
 
   const std::size_t payload_at = event.header_words * kWordBytes;
-  std::optional<DecodeError> inside;  // the first thing wrong in a ROB
+  std::optional<DecodeError> inside;  // the first fault in a ROB
   const Decoded<void> all = for_each_rob(robs, [&](const RobView& rob, std::size_t at) {
     if (inside) return;
     const std::size_t rob_at = payload_at + at;

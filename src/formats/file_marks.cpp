@@ -34,7 +34,7 @@ std::string ProvableMark::text() const {
 }
 
 std::optional<ProvableMark> ProvableMark::parse(std::string_view value) {
-  // Reads the number behind a key; true if the key is not there or a number follows it.
+  // Reads the number after a key; true if the key is absent or a number follows it.
   const auto read = [&](std::string_view key, auto& number) {
     const std::size_t at = value.find(key);
     if (at == std::string_view::npos) return true;
@@ -79,7 +79,7 @@ void FileDigest::update(std::span<const std::byte> bytes) {
 }
 
 std::uint32_t FileDigest::adler32_when_sealed(std::size_t crc_offset) const {
-  // A byte that grows by d adds d to the first sum, and to the second once for itself and every byte behind it.
+  // A byte increased by d adds d to the first sum. It adds d to the second sum once for itself and once for every later byte.
   constexpr std::uint64_t kModulus = 65521;
   const std::array<char, kCrcDigits> digits = crc_digits(crc_);
   std::uint64_t a = adler_ & 0xffff;

@@ -1,5 +1,5 @@
-// Free strings by which Rodeo protects its own event files: a CRC-32 over the whole file, and how the payload proves itself.
-// Ours, not ATLAS's; foreign readers pass over them. Specified in docs/formats/eventstorage-file.md.
+// Free strings that protect Rodeo's own event files: a CRC-32 over the whole file, and the rule of provable payload.
+// Defined by Rodeo, not by ATLAS; foreign readers ignore them. Specified in docs/formats/eventstorage-file.md.
 #pragma once
 
 #include <array>
@@ -18,26 +18,26 @@ struct DecodedFileHeader;
 
 inline constexpr std::string_view kRodeoPrefix = "Rodeo-";
 inline constexpr std::string_view kCrcKey = "Rodeo-CRC32";
-/// In every file of ours, and then the CRC string must be there too. 1: events are Rodeo's; 0: Rodeo wrote the file around events of
-/// others (recovered from a foreign file).
+/// In every file of Rodeo; then the CRC string must exist, too. 1: the events are Rodeo's; 0: Rodeo wrote the file with events of
+/// another writer (recovered from a foreign file).
 inline constexpr std::string_view kFormatKey = "Rodeo-Format";
 inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
-/// In a file made of a damaged one: what was saved.
+/// In a file recovered from a damaged one: what was saved.
 inline constexpr std::string_view kRecoveredKey = "Rodeo-Recovered";
-/// In files of a farm's recorder ("whole"): events have any number of ROBs, each its own stream tags, and are in no order.
+/// In files of a farm's recorder ("whole"): events have any number of ROBs and their own stream tags, and are not ordered.
 inline constexpr std::string_view kWholeEventsKey = "Rodeo-Events";
-/// In a file of events that were merged from several files, or chosen from others: from what, and how.
+/// In a file of merged or filtered events: the sources and conditions.
 inline constexpr std::string_view kMergedKey = "Rodeo-Merged";
 inline constexpr std::string_view kFilteredKey = "Rodeo-Filtered";
-/// "Rodeo-Ids=global LAYOUT": global ids never repeat within the run (docs/formats/identifiers.md), and how L1 ids count, as IdLayout::text(). In files
-/// of a farm without the layout.
+/// "Rodeo-Ids=global LAYOUT": global ids never repeat within the run (docs/formats/identifiers.md); LAYOUT tells how L1 ids count, as IdLayout::text().
+/// A farm's files have no layout.
 inline constexpr std::string_view kIdsKey = "Rodeo-Ids";
 inline constexpr std::string_view kGlobalIds = "global";
 /// Once for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.
 inline constexpr std::string_view kLinksKey = "Rodeo-Links";
 inline constexpr std::size_t kCrcDigits = 8;
 
-/// "Rodeo-CRC32=00000000", as it is while a file is written.
+/// "Rodeo-CRC32=00000000", the value while a file is being written.
 std::string open_crc_string();
 
 /// Eight lower-case hex digits.
@@ -46,45 +46,45 @@ std::array<char, kCrcDigits> crc_digits(std::uint32_t crc);
 /// The value of exactly eight lower-case hex digits.
 std::optional<std::uint32_t> read_crc_digits(std::string_view digits);
 
-/// "Rodeo-Payload=provable seed=N crc=0|1 [l1id_bits=N | l1id_counter=32] [trigger=l1id]": chunks are those of formats::Provable.
+/// "Rodeo-Payload=provable seed=N crc=0|1 [l1id_bits=N | l1id_counter=32] [trigger=l1id]": chunks are as formats::Provable makes them.
 struct ProvableMark {
   std::uint64_t seed = 0;
   bool crc = false;
   std::uint32_t l1id_bits = 32;    ///< of the L1 id in chunks
-  std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits without resets
-  bool full_trigger = true;  ///< false ("trigger=l1id"): BCID and trigger type of the fragments are not those of the payload
+  std::uint32_t l1id_counter = 0;  ///< 32: the L1 ids in chunks are a 32-bit counter without resets
+  bool full_trigger = true;  ///< false ("trigger=l1id"): fragments have another BCID and trigger type than the payload
 
   std::string text() const;
 
-  /// Reads what stands behind "Rodeo-Payload="; nothing if it is anything else.
+  /// Parses the text after "Rodeo-Payload="; nothing for any other text.
   static std::optional<ProvableMark> parse(std::string_view value);
 
   bool operator==(const ProvableMark&) const = default;
 };
 
-/// What Rodeo-Ids says; `layout` is nothing where it is not said.
+/// The contents of Rodeo-Ids; `layout` is empty if it has none.
 struct IdsMark {
   std::optional<IdLayout> layout = {};
 
   std::string text() const;
-  /// Reads what stands behind "Rodeo-Ids="; nothing if it is anything else.
+  /// Parses the text after "Rodeo-Ids="; nothing for any other text.
   static std::optional<IdsMark> parse(std::string_view value);
 };
 
-/// How L1 ids count in a file with these records; with a reset counter where it is not said.
+/// How L1 ids count in a file with these records; by default with a reset counter.
 IdLayout layout_of(const DecodedFileHeader& header);
 
-/// Digest of a file while its bytes pass by, in order, with '0' for the CRC digits. One thread at a time.
+/// Computes the digest of a file from its bytes in order, with '0' for the CRC digits. One thread at a time.
 class FileDigest {
  public:
   void update(std::span<const std::byte> bytes);
 
   std::uint64_t bytes() const { return bytes_; }
 
-  /// What belongs into the CRC string.
+  /// The value of the CRC string.
   std::uint32_t crc32() const { return crc_; }
 
-  /// Adler-32 of the file as it is once the digits are written: the value for catalogues.
+  /// Adler-32 of the file after the digits are written: the value for catalogues.
   std::uint32_t adler32_when_sealed(std::size_t crc_offset) const;
 
  private:

@@ -1,4 +1,4 @@
-// What is wrong with a file: where and what, the first of them in full, all of them counted.
+// The faults of a file, with places: the first ones as text, all of them counted.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Findings {
     if (listed_.size() < kListed) listed_.push_back({offset, std::move(what)});
   }
 
-  /// Those of another part of the same file: the first of both stay.
+  /// Adds the findings of another part of the same file: the first ones by offset stay.
   void add(const Findings& more) {
     total_ += more.total_;
     listed_.insert(listed_.end(), more.listed_.begin(), more.listed_.end());
@@ -30,7 +30,7 @@ class Findings {
     listed_.resize(std::min(listed_.size(), kListed));
   }
 
-  /// What was found behind all that is here.
+  /// Adds findings at later offsets.
   void append(const Findings& behind) {
     for (const Finding& finding : behind.listed_) {
       if (listed_.size() < kListed) listed_.push_back(finding);
@@ -38,7 +38,7 @@ class Findings {
     total_ += behind.total_;
   }
 
-  /// More that were counted elsewhere.
+  /// Adds findings that were counted elsewhere.
   void add_unlisted(std::uint64_t count) { total_ += count; }
 
   std::uint64_t total() const { return total_; }

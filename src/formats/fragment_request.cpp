@@ -27,7 +27,7 @@ void add(std::vector<std::byte>& to, T number) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// Fields one behind the other, of a message whose size is known to be right.
+/// Reads consecutive fields of a message whose size has been checked.
 class Fields {
  public:
   explicit Fields(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -156,7 +156,7 @@ Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest&
   return {};
 }
 
-// HOLDINGS: u64 from, u64 where the run is, u32 flags, u32 most ranges
+// HOLDINGS: u64 from, u64 position of the run, u32 flags, u32 most ranges
 void append_holdings_request(std::vector<std::byte>& to, const HoldingsRequest& request) {
   add(to, request.from);
   add(to, request.run_at.value_or(0));
@@ -172,7 +172,7 @@ Decoded<HoldingsRequest> read_holdings_request(std::span<const std::byte> bytes)
   const auto flags = fields.take<std::uint32_t>();
   if ((flags & ~kRunKnown) != 0) return decode_error(unknown, 16, "flags of HOLDINGS", flags);
   if (flags != 0) request.run_at = run_at;
-  if (flags == 0 && run_at != 0) return decode_error(wrong_value, 8, "where a run is that is not known", run_at, 0);
+  if (flags == 0 && run_at != 0) return decode_error(wrong_value, 8, "position of an unknown run", run_at, 0);
   request.most_ranges = fields.take<std::uint32_t>();
   if (request.most_ranges == 0) return decode_error(too_small, 20, "ranges of HOLDINGS", 0, 1);
   return request;
@@ -201,7 +201,7 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
   HoldingsReply reply{.more = (flags & kMore) != 0};
   const auto newest = fields.take<std::uint64_t>();
   if ((flags & kHasNewest) != 0) reply.newest = newest;
-  if (!reply.newest && newest != 0) return decode_error(wrong_value, 8, "newest of none", newest, 0);
+  if (!reply.newest && newest != 0) return decode_error(wrong_value, 8, "newest without events", newest, 0);
   RODEO_TRY(has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"));
   std::uint64_t end = 0;
   std::uint64_t ids = 0;

@@ -1,4 +1,4 @@
-// What is asked of a readout that keeps fragments, and what it answers (docs/formats/fragment-requests.md).
+// Requests to a readout that keeps fragments, and its answers (docs/formats/fragment-requests.md).
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace rodeo::formats {
 
-/// Kinds of requests of the service `fragments`. 2 to 4 were those of version 1, which named events by L1 ids that come again.
+/// Kinds of requests of the service `fragments`. 2 to 4 belonged to version 1, which named events by L1 ids; these repeat.
 enum class FragmentRequest : std::uint16_t { describe = 1, fetch = 5, clear = 6, holdings = 7 };
 constexpr bool is_of_version_1(std::uint16_t kind) { return kind >= 2 && kind <= 4; }
 
-/// Statuses with which one is refused.
+/// Status of a refused request.
 enum class FragmentRefusal : std::uint16_t {
-  unreadable = 1,  ///< not as the format has it
+  unreadable = 1,  ///< does not follow the format
   unknown_kind = 2,
   unknown_rob = 3,  ///< the readout has no such ROB
-  busy = 4,         ///< as many requests wait as may
+  busy = 4,         ///< too many requests wait
   old_version = 5,  ///< a kind of version 1
 };
 
-/// Bits of the status of an answered FETCH.
+/// Bits in the status of an answered FETCH.
 namespace fetch_status {
-inline constexpr std::uint16_t kPending = 1;  ///< of some ROB: not here yet
-inline constexpr std::uint16_t kLost = 2;     ///< of some ROB: not here, and never will be
+inline constexpr std::uint16_t kPending = 1;  ///< of some ROB: has not arrived yet
+inline constexpr std::uint16_t kLost = 2;     ///< of some ROB: is not here and never will be
 }  // namespace fetch_status
 
-/// First status word of a ROB that stands for one that is not there: dummy fragment, and in the detector's half why.
+/// First status word of a ROB that stands for an absent one: dummy fragment, and the reason in the detector's half.
 inline constexpr std::uint32_t kRobPending = 0x40000020;
 inline constexpr std::uint32_t kRobLost = 0x20000020;
 
@@ -39,26 +39,26 @@ inline constexpr std::uint16_t kFragmentRequestVersion = 2;
 inline constexpr std::size_t kMostFetchRobs = 1024;
 inline constexpr std::uint32_t kMostFetchWaitUs = 60'000'000;
 inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges, and bitmaps, of one CLEAR
-inline constexpr std::uint64_t kMostClearIds = 1U << 20;    ///< that these name in all
+inline constexpr std::uint64_t kMostClearIds = 1U << 20;    ///< ids in all of them
 inline constexpr std::size_t kMostDescribedRobs = 4096;
 inline constexpr std::size_t kMostHoldingsRanges = 2048;     ///< of one answer
-inline constexpr std::uint64_t kMostHoldingsIds = 1U << 20;  ///< the same, in all of its ranges
+inline constexpr std::uint64_t kMostHoldingsIds = 1U << 20;  ///< ids in all of them
 
 struct DescribeReply {
   std::uint32_t run_number = 0;
-  bool ended = false;  ///< no fragment comes any more
+  bool ended = false;  ///< no more fragments come
   std::vector<SourceId> robs = {};
   bool operator==(const DescribeReply&) const = default;
 };
 
 struct FetchRequest {
   std::uint64_t id = 0;             ///< global
-  std::uint32_t wait_us = 0;        ///< for what is not here yet
-  std::vector<SourceId> robs = {};  ///< empty: all that the readout has
+  std::uint32_t wait_us = 0;        ///< for fragments that have not arrived
+  std::vector<SourceId> robs = {};  ///< empty: all ROBs of the readout
   bool operator==(const FetchRequest&) const = default;
 };
 
-/// Global ids: `count` from `first` on.
+/// `count` global ids from `first` on.
 struct GlobalIdRange {
   std::uint64_t first = 0;
   std::uint32_t count = 0;
@@ -73,7 +73,7 @@ struct GlobalIdBitmap {
 };
 
 struct ClearRequest {
-  std::uint64_t sequence = 0;  ///< the client's count of them: gaps are counted
+  std::uint64_t sequence = 0;  ///< the client's count of its CLEARs: the readout counts gaps
   std::vector<GlobalIdRange> ranges = {};
   std::vector<GlobalIdBitmap> bitmaps = {};
   bool operator==(const ClearRequest&) const = default;
@@ -83,7 +83,7 @@ struct ClearRequest {
     return bitmaps.empty() ? std::nullopt : std::optional(bitmaps.front().first);
   }
 
-  /// Calls visit(global id) for each.
+  /// Calls visit(global id) for each id.
   template <typename Visit>
   void for_each_id(Visit&& visit) const {
     for (const GlobalIdRange& range : ranges) {
@@ -97,21 +97,21 @@ struct ClearRequest {
 };
 
 struct HoldingsRequest {
-  std::uint64_t from = 0;                    ///< lower global ids are of no interest
-  std::optional<std::uint64_t> run_at = {};  ///< where the run is, as far as the supervisor knows
+  std::uint64_t from = 0;                    ///< lower global ids are left out
+  std::optional<std::uint64_t> run_at = {};  ///< the position of the run, if the supervisor knows it
   std::uint32_t most_ranges = kMostHoldingsRanges;
   bool operator==(const HoldingsRequest&) const = default;
 };
 
 struct HoldingsReply {
-  bool more = false;                         ///< behind the last range: ask from there on
-  std::optional<std::uint64_t> newest = {};  ///< global id of the newest event that has come, kept or not
+  bool more = false;                         ///< there are ids after the last range: ask again from there
+  std::optional<std::uint64_t> newest = {};  ///< global id of the newest event that arrived, kept or not
   std::vector<GlobalIdRange> ranges =
-      {};  ///< kept of at least one ROB; in order, apart from each other, none behind `newest`
+      {};  ///< events kept for at least one ROB; ordered, with gaps between them, none after `newest`
   bool operator==(const HoldingsReply&) const = default;
 };
 
-// Writing appends; what is written is within its bounds. Reading survives any bytes, and into an object that is used again needs no memory once it has
+// Writing appends; the values must be within their limits. Reading accepts any bytes; an object that is reused needs no new memory once it has
 // had the largest.
 
 void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply);

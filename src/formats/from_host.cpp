@@ -27,7 +27,7 @@ void append_from_host(std::vector<std::byte>& to, std::uint16_t elink, std::span
   to.resize(at + packets * kFromHostPacketBytes);
   for (std::size_t packet = 0; packet < packets; ++packet, at += kFromHostPacketBytes) {
     const std::size_t bytes = std::min(message.size(), kFromHostPayloadBytes);
-    // The first byte of the message stands last, before the header.
+    // The bytes are reversed: the first byte of the message is last, before the header.
     std::reverse_copy(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(bytes),
                       to.begin() + static_cast<std::ptrdiff_t>(at + kFromHostPayloadBytes - bytes));
     const auto header =

@@ -12,7 +12,7 @@ using enum DecodeFault;
 
 namespace {
 
-// Walks the header words one by one; nothing is read beyond the header.
+// Reads the header words in order, never beyond the header.
 class HeaderCursor {
  public:
   HeaderCursor(WordView header, std::size_t at) : header_(header), at_(at) {}
@@ -25,7 +25,7 @@ class HeaderCursor {
   std::size_t left() const { return header_.size() - at_; }
   std::size_t at() const { return at_; }
 
-  // A counted list of words; `after` words must be left behind it.
+  // A counted list of words; `after` words must remain behind it.
   Decoded<WordView> list(const char* field, std::size_t after) {
     const std::uint64_t count = word();
     const std::size_t fits = left() < after ? 0 : left() - after;
@@ -57,7 +57,7 @@ Decoded<void> decode_lists(HeaderCursor& cursor, FullEventView& event) {
   return {};
 }
 
-// `words`: the event, or the front of it; `most`: words that the event may have.
+// `words`: the event, or its front; `most`: the highest size of the event in words.
 Decoded<FullEventView> decode_header(WordView words, std::size_t most) {
   if (words.size() < kGenericHeaderWords) {
     return word_error(truncated, 0, "event header", words.size() * kWordBytes, kGenericHeaderWords * kWordBytes);
@@ -125,7 +125,7 @@ Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
   const std::size_t trailer = event->checksum_type == ChecksumType::none ? 0 : 1;
   event->checksum = trailer == 0 ? 0 : words[total - 1];
   event->payload = words.sub(event->header_words, total - event->header_words - trailer);
-  // Readers use the field for compressed events only, so what writers put there otherwise is not relied on.
+  // Readers use the field for compressed events only; other events may contain any value.
   if (event->compression == Compression::none) event->uncompressed_words = event->payload.size();
   return event;
 }
@@ -139,12 +139,12 @@ Decoded<WordView> FullEventView::robs(std::vector<std::byte>& buffer) const {
   const auto failed = [&](DecodeFault fault, std::uint64_t found, std::uint64_t expected) {
     return word_error(fault, header_words, "compressed event payload", found, expected);
   };
-  // zlib cannot shrink below a thousandth; a claim beyond that is not believed before memory is taken for it.
+  // zlib compresses to a thousandth at most: a larger claimed size is refused before memory is allocated.
   const std::uint64_t size = uncompressed_words * kWordBytes;
   if (size > payload.bytes().size() * kZlibLargestRatio) {
     return failed(too_large, size, payload.bytes().size() * kZlibLargestRatio);
   }
-  if (buffer.size() <= size) buffer.resize(size + 1);  // zlib wants an address even for nothing
+  if (buffer.size() <= size) buffer.resize(size + 1);  // zlib needs an address even for no bytes
   const ZlibResult result = zlib_decompress(payload.bytes(), std::span(buffer).first(size));
   if (!result.complete) return failed(damaged, 0, 0);
   if (result.written != size) return failed(wrong_value, result.written, size);

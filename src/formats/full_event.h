@@ -1,4 +1,4 @@
-// Full event: the header of a whole event around its ROBs, v5 both ways, v4 to read (docs/formats/event.md, "Full event").
+// Full event: the header of a whole event around its ROBs; writes v5, reads v5 and v4 (docs/formats/event.md, "Full event").
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rodeo::formats {
 
-/// The fields of a full event that have one value each.
+/// The fields of a full event that have one value.
 struct EventFields {
   SourceId source_id = {};  ///< 0x00 << 16 for a full event
   std::uint32_t bc_time_s = 0;
@@ -44,20 +44,20 @@ struct FullEventView : EventFields {
   std::uint32_t checksum = 0;            ///< stored; 0 without a checksum
   WordView payload;                      ///< as stored: ROBs, or a zlib stream padded to a word
 
-  /// True without a checksum, and with one that cannot be computed here (CRC16-CCITT).
+  /// True if there is no checksum, or one that Rodeo cannot compute (CRC16-CCITT).
   bool checksum_holds() const;
 
-  /// True if the event was so marked when it was recovered (kHeaderNotProven).
+  /// True if recovery marked the event (kHeaderNotProven).
   bool header_not_proven() const { return !status.empty() && (status[0] & kHeaderNotProven) != 0; }
 
-  /// The ROBs: the payload itself, or decompressed into `buffer` (which is only grown). Offsets count from the start of the event.
+  /// The ROBs: the payload itself, or decompressed into `buffer` (which only grows). Offsets count from the start of the event.
   Decoded<WordView> robs(std::vector<std::byte>& buffer) const;
 };
 
-/// Decodes the header alone of an event of `whole_bytes`, of which `front` has the header at least. Nothing is said of the payload, which stays empty.
+/// Decodes only the header of an event of `whole_bytes`; `front` must contain at least the header. The payload stays empty.
 Decoded<FullEventView> decode_event_header(std::span<const std::byte> front, std::size_t whole_bytes);
 
-/// Decodes the event at the start of `bytes`; more may follow it. The payload is not looked into.
+/// Decodes the event at the start of `bytes`; more may follow it. The payload is not decoded.
 Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes);
 
 }  // namespace rodeo::formats

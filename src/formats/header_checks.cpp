@@ -27,7 +27,7 @@ void append_half(std::vector<std::byte>& out, std::uint16_t half) { append_bytes
 }  // namespace
 
 std::uint16_t header_check(std::uint32_t block_number, std::span<const std::span<const std::byte>> pieces) {
-  // The word that says how long the header is may lie in any piece, or over two.
+  // The word with the header's size may be in any piece, or split over two.
   std::array<std::byte, kHeaderSizeAt + kWordBytes> front{};
   std::size_t there = 0;
   std::size_t all = 0;
@@ -126,7 +126,7 @@ std::vector<PlacedHeaderChecks> find_header_checks(std::span<const std::byte> fi
 
 HeaderProof prove_header(std::span<const PlacedHeaderChecks> records, std::uint64_t offset, std::uint32_t block_number,
                          std::span<const std::byte> event) {
-  // The record with an event's check is the first one behind the event: where files were joined, numbers come again.
+  // The check of an event is in the first record behind it: in joined files, block numbers repeat.
   const auto record = std::ranges::upper_bound(records, offset, {}, &PlacedHeaderChecks::offset);
   if (record == records.end()) return HeaderProof::none;
   const auto check = record->checks.of(block_number);

@@ -1,4 +1,4 @@
-// Where the chunks of a recording carry their L1 id.
+// The place of the L1 id in the chunks of a recording.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostLinks = 65536;
 
-// Takes a number off the front, behind what is expected before it.
+// Takes a number off the front of a text, after the expected prefix.
 std::optional<std::uint32_t> take_number(std::string_view& text, std::string_view before, int base) {
   if (!text.starts_with(before)) return std::nullopt;
   text.remove_prefix(before.size());

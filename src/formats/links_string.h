@@ -1,4 +1,4 @@
-// The free string that says which links a ROB has (docs/formats/eventstorage-file.md), read back.
+// Parses the free string with the links of a ROB (docs/formats/eventstorage-file.md).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct NamedLinks {
   std::vector<std::uint32_t> link_ids;  ///< in the order of the bitmaps in status words
 };
 
-/// Reads "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000"; nothing if it is anything else. No more than 65536 links are believed.
+/// Parses "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000"; nothing for any other text, or for more than 65536 links.
 std::optional<NamedLinks> read_links_string(std::string_view text);
 
 }  // namespace rodeo::formats

@@ -21,7 +21,7 @@ constexpr std::uint16_t kUnbuffered = 2;
 constexpr std::uint16_t kTriggerList = 4;
 constexpr std::uint16_t kResumed = 1;
 
-// Most bytes behind the header, by type. A HELLO of another version may be longer than ours.
+// The highest number of bytes behind the header, by type. A HELLO of another version may be longer than ours.
 constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     4096,
     32,
@@ -160,7 +160,7 @@ void add_fields(std::vector<std::byte>& to, const ControlCall& call) {
 
 // ---- reading
 
-// The fields of one message, in order. What is read after an error is zero and empty; end() tells the first one.
+// Reads the fields of one message in order. After the first error all values are zero or empty; end() returns that error.
 class Fields {
  public:
   explicit Fields(std::span<const std::byte> body) : body_(body) {}
@@ -218,7 +218,7 @@ class Fields {
     std::vector<Fid> sorted = links;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) fail(DecodeFault::wrong_value, begin, "link that is there twice", twice->value, 0);
+    if (twice != sorted.end()) fail(DecodeFault::wrong_value, begin, "link that occurs twice", twice->value, 0);
     return links;
   }
 

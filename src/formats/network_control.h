@@ -1,4 +1,4 @@
-// What subscribers and publishers, senders and front-ends' routers, requesters and repliers say to each other over TCP (docs/formats/network-control.md).
+// Control messages over TCP: subscribers and publishers, senders and routers, requesters and repliers (docs/formats/network-control.md).
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr std::uint16_t kNetworkPageVersion = 1;
 inline constexpr std::size_t kControlHeaderBytes = 8;
 inline constexpr std::size_t kMostControlBytes = std::size_t{1} << 20;  ///< behind the header
 
-// Bounds of what is in a message. Texts are printable ASCII.
+// Limits of the contents of a message. Texts are printable ASCII.
 inline constexpr std::size_t kMostControlName = 64;
 inline constexpr std::size_t kMostControlProgram = 64;
 inline constexpr std::size_t kMostControlProvider = 16;
@@ -34,7 +34,7 @@ inline constexpr std::uint32_t kMostControlPages = 65'535;
 inline constexpr std::uint32_t kMostControlRequests = 65'536;
 inline constexpr std::size_t kMostControlBytesToFrontEnd = 65'535;
 
-/// Of both sides, first. Of another version nothing is read but the version.
+/// The first message of both sides. If the version differs, only the version is read.
 struct ControlHello {
   std::uint16_t version = kControlVersion;
   std::uint16_t page_version = kNetworkPageVersion;
@@ -50,10 +50,10 @@ struct ControlProof {
   bool operator==(const ControlProof&) const = default;
 };
 
-/// Subscriber.
+/// From the subscriber.
 struct ControlSubscribe {
   std::uint64_t session = 0;
-  std::uint64_t taken = 0;  ///< pages of the session that came before; the publisher goes on behind them
+  std::uint64_t taken = 0;  ///< pages of the session so far; the publisher continues after them
   bool monitor = false;
   bool unbuffered = false;
   bool trigger_list = false;
@@ -62,11 +62,11 @@ struct ControlSubscribe {
   std::uint32_t page_bytes = 0;
   std::uint32_t pages = 0;
   std::vector<std::byte> address = {};
-  std::vector<Fid> links = {};  ///< none twice
+  std::vector<Fid> links = {};  ///< each once
   bool operator==(const ControlSubscribe&) const = default;
 };
 
-/// Publisher.
+/// From the publisher.
 struct ControlAccept {
   bool resumed = false;
   std::array<std::byte, 16> token{};
@@ -76,72 +76,72 @@ struct ControlAccept {
   bool operator==(const ControlAccept&) const = default;
 };
 
-/// Either side; the connection ends with it.
+/// From either side; the connection ends with it.
 struct ControlRefuse {
-  std::string code = {};  ///< as `rodeo explain` knows it
+  std::string code = {};  ///< an error code of `rodeo explain`
   std::string what = {};
   bool operator==(const ControlRefuse&) const = default;
 };
 
-/// Subscriber.
+/// From the subscriber.
 struct ControlCredit {
-  std::uint64_t pages = 0;  ///< that may have been sent in all on this connection
-  std::uint64_t taken = 0;  ///< that have come in all in this session: the publisher need not keep them
+  std::uint64_t pages = 0;  ///< pages that may be sent on this connection, in all
+  std::uint64_t taken = 0;  ///< pages that arrived in this session, in all: the publisher need not keep them
   bool operator==(const ControlCredit&) const = default;
 };
 
-/// What the process of the publisher has lost so far, of any link, by the name of a counter: "felix_sequence_gaps".
+/// A loss so far in the publisher's process, on any link, by the name of its counter: "felix_sequence_gaps".
 struct ControlLoss {
   std::string name = {};
   std::uint64_t value = 0;
   bool operator==(const ControlLoss&) const = default;
 };
 
-/// Publisher: so many pages were sent in all on this connection, no more come.
+/// From the publisher: the number of pages sent on this connection; no more come.
 struct ControlEnd {
   std::uint64_t pages = 0;
   std::vector<ControlLoss> losses = {};
   bool operator==(const ControlEnd&) const = default;
 };
 
-/// Subscriber: send what you have, then END.
+/// From the subscriber: send the rest, then END.
 struct ControlLeave {
   bool operator==(const ControlLeave&) const = default;
 };
 
-/// Sender: wants these links to front-ends for itself.
+/// From the sender: claims these links to front-ends for itself.
 struct ControlClaim {
   std::string name = {};
-  std::vector<Fid> links = {};  ///< none twice
+  std::vector<Fid> links = {};  ///< each once
   bool operator==(const ControlClaim&) const = default;
 };
 
-/// Answers it: the links are the sender's until the connection ends.
+/// The answer to a claim: the sender owns the links until the connection ends.
 struct ControlClaimed {
   bool operator==(const ControlClaimed&) const = default;
 };
 
-/// Sender: a message to a front-end.
+/// From the sender: a message to a front-end.
 struct ControlSend {
-  std::uint64_t number = 0;  ///< the sender's own, comes back in the answer
+  std::uint64_t number = 0;  ///< the sender's own; the answer repeats it
   std::uint16_t link = 0;    ///< position in the claim
   std::vector<std::byte> message = {};
   bool operator==(const ControlSend&) const = default;
 };
 
-/// Answers each, in their order.
+/// The answer to each message, in order.
 struct ControlAnswer {
   std::uint64_t number = 0;
-  std::string code = {};  ///< empty: the card has taken it; else why not, as `rodeo explain` knows it
+  std::string code = {};  ///< empty: the card has taken it; else the reason, an error code of `rodeo explain`
   std::string what = {};
-  std::vector<std::byte> answer = {};  ///< of links that answer at once
+  std::vector<std::byte> answer = {};  ///< of a link that answers at once
   bool operator==(const ControlAnswer&) const = default;
 };
 
-/// Requester: wants to ask a service; an ACCEPT or a REFUSE answers it.
+/// From the requester: asks for access to a service; the answer is ACCEPT or REFUSE.
 struct ControlCall {
-  std::uint32_t pages = 0;     ///< that it has for replies
-  std::uint32_t requests = 0;  ///< that it may have under way
+  std::uint32_t pages = 0;     ///< pages of the requester for replies
+  std::uint32_t requests = 0;  ///< limit of its open requests
   std::string name = {};
   std::string provider = {};
   std::vector<std::byte> address = {};
@@ -153,7 +153,7 @@ using ControlMessage =
     std::variant<ControlHello, ControlProof, ControlSubscribe, ControlAccept, ControlRefuse, ControlCredit, ControlEnd,
                  ControlLeave, ControlClaim, ControlClaimed, ControlSend, ControlAnswer, ControlCall>;
 
-/// Texts are cut to their bounds, and what is not printable in them becomes `?`. The rest is within its bounds.
+/// Cuts texts to their limits and replaces unprintable characters by `?`. Other values must be within their limits.
 void append_control(std::vector<std::byte>& to, const ControlMessage& message);
 
 struct TakenControl {
@@ -161,8 +161,8 @@ struct TakenControl {
   std::size_t bytes = 0;  ///< of the message, its header included
 };
 
-/// The first message of `bytes`. Nothing: it is not whole yet. Survives any bytes; what cannot become a message is refused as soon as its header is
-/// there, so that nobody has to be given room for more than his message may have.
+/// The first message of `bytes`; nothing if it is incomplete. Accepts any bytes. An impossible message is refused as soon as its header is complete,
+/// so a peer never needs more memory than its message may have.
 Decoded<std::optional<TakenControl>> take_control(std::span<const std::byte> bytes);
 
 }  // namespace rodeo::formats

@@ -48,8 +48,8 @@ T load(const std::byte* at) {
   return value;
 }
 
-// Chunks of kPieces registers of 16 bytes, the last of them in part. All but the last chunk are copied whole registers at a time: what is read beyond
-// a chunk is of the next, and what is written beyond it the next overwrites.
+// Copies chunks of kPieces registers of 16 bytes, the last one partial. All chunks but the last are copied in whole registers: the extra bytes read
+// belong to the next chunk, and the next chunk overwrites the extra bytes written.
 template <std::size_t kPieces>
 void copy_pieces(std::byte* to, const std::byte* from, std::size_t size, std::size_t stride, std::uint32_t chunks) {
   for (std::uint32_t i = 1; i < chunks; ++i, to += size, from += stride) {
@@ -86,7 +86,7 @@ std::unexpected<DecodeError> refused(DecodeFault fault, std::size_t offset, cons
 
 // ---- writing
 
-// For a run of its own.
+// The room for a new run.
 std::size_t NetworkPageWriter::room() const {
   const std::size_t usable = memory_.size() / 8 * 8;
   return usable > end_ + kNetworkRunHeaderBytes ? usable - end_ - kNetworkRunHeaderBytes : 0;
@@ -125,13 +125,13 @@ bool NetworkPageWriter::append(LinkIndex link, std::uint32_t count, const ChunkR
   return true;
 }
 
-// Chunks of one size and status.
+// Appends chunks of one size and status.
 bool NetworkPageWriter::append_uniform(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from) {
   const std::uint32_t wanted = run.count - from.chunk;
   const auto fitting = [&](std::size_t room) {
-    // Empty chunks take no room, and must not be more than the run has bytes.
+    // Empty chunks take no room; their number must not exceed the bytes of the run.
     if (run.size == 0) return std::min<std::uint32_t>(wanted, kNetworkRunHeaderBytes);
-    if (std::size_t{wanted} * run.size <= room) return wanted;  // the rule, without a division
+    if (std::size_t{wanted} * run.size <= room) return wanted;  // the usual case, without a division
     return static_cast<std::uint32_t>(room / run.size);
   };
   std::uint32_t chunks = 0;
@@ -153,7 +153,7 @@ bool NetworkPageWriter::append_uniform(LinkIndex link, std::uint32_t count, cons
   return chunks == wanted || run.size == 0;
 }
 
-// Chunks of different sizes: as many as have room before the first that goes in parts.
+// Appends chunks of different sizes: as many as fit, up to the first one that must be split.
 bool NetworkPageWriter::append_table(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from) {
   const std::size_t free = room();
   std::size_t bytes = 0;
@@ -178,7 +178,7 @@ bool NetworkPageWriter::append_table(LinkIndex link, std::uint32_t count, const 
   return true;
 }
 
-// A chunk, or what has room of it. Nothing is joined to parts.
+// Appends a chunk, or as much of it as fits. A run of a part is not joined with others.
 bool NetworkPageWriter::append_part(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from) {
   const std::span<const std::byte> chunk = run.chunk(from.chunk);
   const std::size_t left = chunk.size() - from.byte;
@@ -241,7 +241,7 @@ Decoded<NetworkPageHeader> NetworkPageReader::read(std::span<const std::byte> pa
   return NetworkPageHeader{header.number, header.clock_ns};
 }
 
-// The end of the run that begins here.
+// Returns the end of the run that begins at `at`.
 Decoded<std::size_t> NetworkPageReader::read_run(std::span<const std::byte> page, std::size_t at) {
   const std::size_t data = at + kNetworkRunHeaderBytes;
   if (data > page.size()) return refused(DecodeFault::truncated, at, "run header", page.size() - at, kNetworkRunHeaderBytes);
@@ -295,7 +295,7 @@ Decoded<std::size_t> NetworkPageReader::read_table(std::span<const std::byte> pa
     if (offset > bytes) break;
   }
   if (offset != bytes) return refused(DecodeFault::wrong_value, at, "sum of the sizes", offset, bytes);
-  run.entries = entries_.data() + first;  // they never move: there is room for as many as a page has words
+  run.entries = entries_.data() + first;  // entries_ never reallocates: it has room for all words of a page
   run.status = 0;
   return at + table_bytes + bytes;
 }

@@ -1,4 +1,4 @@
-// Pages of chunk runs, as they go over the network (docs/formats/network-page.md).
+// Pages of chunk runs in network format (docs/formats/network-page.md).
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,32 @@ namespace rodeo::formats {
 inline constexpr std::size_t kNetworkPageHeaderBytes = 32;
 inline constexpr std::size_t kNetworkRunHeaderBytes = 16;
 
-/// A place in a run: the next chunk, and how much of it has gone before.
+/// A place in a run: the next chunk, and the number of its bytes already written.
 struct RunPlace {
   std::uint32_t chunk = 0;
   std::uint32_t byte = 0;
   bool continues = false;  ///< the chunk began in an earlier run of the link, or in an earlier part
 };
 
-/// A clock beyond it, 146 years, is none.
+/// A higher clock value (146 years) is invalid.
 inline constexpr std::uint64_t kMostNetworkClockNs = std::uint64_t{1} << 62;
 
-/// Fills one page. Memory is the caller's, at least kLeastBytes, at a multiple of 8, and nothing is allocated.
+/// Fills one page in the caller's memory, which has at least kLeastBytes and is aligned to 8. Never allocates.
 class NetworkPageWriter {
  public:
   static constexpr std::size_t kLeastBytes = 256;
 
   explicit NetworkPageWriter(std::span<std::byte> memory) : memory_(memory) {}
 
-  /// Copies the chunks of a run from `from` on, as many as have room, and moves `from` behind them. True: all of them are in the page.
-  /// `link`: position in the subscription; `count`: chunks of the link before this run. A chunk that an empty page has no room for goes in parts.
-  /// What goes on where the run before ended, is written as one run with it. A run with more_follows does not count: the next has the same `count`.
+  /// Copies as many chunks of a run as fit, from `from` on, and moves `from` behind them. True: all of them are in the page.
+  /// `link`: position in the subscription; `count`: chunks of the link before this run. A chunk that is larger than an empty page is split.
+  /// A run that continues the last one is merged with it. A run with more_follows does not count: the next one has the same `count`.
   bool append(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from);
 
   std::size_t size_bytes() const { return end_; }
   std::uint32_t runs() const { return runs_; }
 
-  /// The page as it is sent, of the memory. The writer is empty again.
+  /// The finished page, in the given memory. The writer is then empty.
   std::span<const std::byte> finish(std::uint64_t number, std::uint64_t clock_ns);
 
  private:
@@ -52,30 +52,30 @@ class NetworkPageWriter {
   void close(std::size_t end);
 
   std::span<std::byte> memory_;
-  std::size_t end_ = kNetworkPageHeaderBytes;  // of the runs, a multiple of 8
+  std::size_t end_ = kNetworkPageHeaderBytes;  // end of the runs, a multiple of 8
   std::uint32_t runs_ = 0;
-  std::size_t last_ = 0;      // where the last run begins; 0: there is none
-  std::size_t data_end_ = 0;  // of the last run, before its zeros
+  std::size_t last_ = 0;      // begin of the last run; 0: there is none
+  std::size_t data_end_ = 0;  // end of the last run's data, before the padding
 };
 
 struct NetworkPageHeader {
-  std::uint64_t number = 0;    ///< of the connection's page
+  std::uint64_t number = 0;    ///< of the page on this connection
   std::uint64_t clock_ns = 0;  ///< since the connection began
 
   bool operator==(const NetworkPageHeader&) const = default;
 };
 
-/// Reads pages of one subscription; one thread. Runs point into the page and into tables of the reader, and are good until the next read().
+/// Reads pages of one subscription; one thread. Runs point into the page and into tables of the reader, and are valid until the next read().
 class NetworkPageReader {
  public:
-  /// No page is larger than `page_bytes`: all memory is taken here.
+  /// No page may be larger than `page_bytes`: all memory is allocated here.
   NetworkPageReader(std::size_t links, std::size_t page_bytes);
 
-  /// Survives any bytes, which lie at a multiple of 8. After an error there are no runs.
+  /// Accepts any bytes, aligned to 8. After an error there are no runs.
   Decoded<NetworkPageHeader> read(std::span<const std::byte> page);
 
   std::span<const ChunkRun> runs() const { return runs_; }
-  /// Of each run: the chunks of its link that came before it, modulo 2^32.
+  /// For each run: the chunks of its link before it, modulo 2^32.
   std::span<const std::uint32_t> counts() const { return counts_; }
 
  private:

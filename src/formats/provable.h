@@ -1,16 +1,16 @@
-// Payload that proves itself: every byte is a pure function of (seed, link, trigger, size, position), so that any process can check it
-// without asking. Specified in docs/formats/provable-payload.md.
+// Provable payload: every byte is a pure function of (seed, link, trigger, size, position), so that any process can check it
+// without other information. Specified in docs/formats/provable-payload.md.
 //
 // Chunk layout (little-endian):
 //   bytes 0..3   extended L1 id            bytes 4..5  BCID (12 bits)
-//   byte  6      trigger type              byte  7     mark: 0xC6, or 0xD0 + size where the size is below 16
+// byte  6      trigger type              byte  7     mark: 0xC6, or 0xD0 + size if the size is below 16
 //   bytes 8..15  key + size of the chunk in bytes
-//   bytes 16..   64-bit words word(i) = key + i * kStep, i from 1; the last one is cut to the chunk's size
+// bytes 16..   64-bit words word(i) = key + i * kStep, i from 1; the last one is cut to the chunk's size
 // A chunk declares its own size, so that the beginning of a longer one does not match. Chunks of earlier versions (mark 0xC5) do not
-// declare theirs: word 0 is the key alone. They match as before.
-// With a trailing CRC (crc = true) the last four bytes are the CRC-32 (IEEE 802.3, as zlib's) of all before them.
-// Narrow formats (l1id_bits 24, 16 or 8) send only that many low bits of the L1 id in bytes 0..3, the others are zero; everything else
-// still belongs to the whole L1 id.
+// declare their size: word 0 is the key alone. They still match.
+// With a trailing CRC (crc = true) the last four bytes are the CRC-32 (IEEE 802.3, as zlib's) of all bytes before them.
+// Narrow formats (l1id_bits 24, 16 or 8) send only that many low bits of the L1 id in bytes 0..3, the others are zero; all other bytes
+// still depend on the whole L1 id.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace rodeo::formats {
 
-/// The one trigger that an extended L1 id names, as every emulated source sends it.
+/// The trigger that belongs to an extended L1 id, the same for every emulated source.
 struct ProvableTrigger {
   std::uint16_t bcid = 0;         ///< 0 to 3563
   std::uint8_t trigger_type = 0;  ///< 0 to 255
@@ -31,19 +31,19 @@ struct ProvableTrigger {
 class Provable {
  public:
   static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
-  static constexpr std::uint64_t kKeyFactor = 0xd1342543de82ef95;  ///< of key()
-  static constexpr std::uint64_t kMixFactor = 0xe9846af9b1a615d;   ///< of the mixing in it
+  static constexpr std::uint64_t kKeyFactor = 0xd1342543de82ef95;  ///< in key()
+  static constexpr std::uint64_t kMixFactor = 0xe9846af9b1a615d;   ///< in the mixing inside key()
   static constexpr std::size_t kHeaderBytes = 8;
   static constexpr std::uint8_t kMark = 0xc6;
-  static constexpr std::uint8_t kShortMark = 0xd0;       ///< plus the size, of chunks that end before kDeclaredBytes
-  static constexpr std::uint8_t kUndeclaredMark = 0xc5;  ///< of earlier versions, whose chunks do not declare their size
-  static constexpr std::size_t kDeclaredBytes = 16;      ///< header and the word that declares the size
+  static constexpr std::uint8_t kShortMark = 0xd0;       ///< plus the size, for chunks that end before kDeclaredBytes
+  static constexpr std::uint8_t kUndeclaredMark = 0xc5;  ///< in earlier versions, whose chunks do not declare their size
+  static constexpr std::size_t kDeclaredBytes = 16;      ///< header and the word with the size
 
   /// `l1id_bits` is 1 to 32; 32 sends the ECR counter too.
   explicit Provable(std::uint64_t seed, bool crc = false, std::uint32_t l1id_bits = 32)
       : seed_(seed), l1id_mask_(l1id_bits >= 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << l1id_bits) - 1), crc_(crc) {}
 
-  /// Byte 7 of a chunk of this or an earlier version.
+  /// True for byte 7 of a chunk of this or an earlier version.
   static constexpr bool is_mark(std::byte byte) {
     const auto mark = static_cast<std::uint8_t>(byte);
     return mark == kMark || mark == kUndeclaredMark ||
@@ -63,7 +63,7 @@ class Provable {
     return mix(seed_ + (std::uint64_t{link_id} << 32 | l1id.value) * kKeyFactor);
   }
 
-  /// Bytes 0..7 of every chunk of one trigger with at least kDeclaredBytes; of_size() makes those of a shorter one.
+  /// Bytes 0..7 of every chunk of one trigger with at least kDeclaredBytes; of_size() converts them for shorter chunks.
   std::uint64_t header(L1Id l1id) const {
     const ProvableTrigger of = trigger(l1id);
     return std::uint64_t{kMark} << 56 | std::uint64_t{of.trigger_type} << 48 | std::uint64_t{of.bcid} << 32 |
@@ -75,7 +75,7 @@ class Provable {
     return size < kDeclaredBytes ? with_mark(header, static_cast<std::uint8_t>(kShortMark + size)) : header;
   }
 
-  /// Writes `size` bytes (8 or more) of header and words, no CRC: the inner loop of emulators. They are the beginning of a chunk of `whole` bytes.
+  /// Writes the first `size` bytes (8 or more) of a chunk of `whole` bytes: header and words, no CRC. The inner loop of emulators.
   static void fill(std::byte* chunk, std::size_t size, std::uint64_t header, std::uint64_t key, std::size_t whole) {
     header = of_size(header, whole);
     std::memcpy(chunk, &header, kHeaderBytes);
@@ -92,19 +92,19 @@ class Provable {
     fill(chunk, size, header, key, size);
   }
 
-  /// Writes a chunk of chunk.size() bytes. Sizes below 8 (12 with CRC) hold as much of the header as fits.
+  /// Writes a chunk of chunk.size() bytes. Sizes below 8 (12 with CRC) contain as much of the header as fits.
   void write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;
 
-  /// Recomputes the trailing CRC of a chunk that was changed; nothing without CRC.
+  /// Recomputes the trailing CRC of a changed chunk; does nothing without CRC.
   void seal(std::span<std::byte> chunk) const;
 
-  /// True if the chunk is, byte for byte and in its size, what write() makes for this link and trigger. A chunk of fewer than 8 bytes declares
-  /// nothing and never matches.
+  /// True if the chunk equals, in size and every byte, the output of write() for this link and trigger. A chunk of fewer than 8 bytes has no
+  /// mark and never matches.
   bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
     return matches(chunk, header(l1id), key(link_id, l1id));
   }
 
-  /// The same with header() and key() computed before, for whoever checks all links of a trigger.
+  /// The same with precomputed header() and key(), for checking all links of a trigger.
   bool matches(std::span<const std::byte> chunk, std::uint64_t header, std::uint64_t key) const {
     if (chunk.size() < kHeaderBytes) return false;
     const std::size_t crc_bytes = crc_ && chunk.size() >= kHeaderBytes + 4 ? 4 : 0;

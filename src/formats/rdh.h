@@ -9,7 +9,7 @@
 namespace rodeo::formats {
 
 inline constexpr std::uint32_t kRdhBytes = 64;
-inline constexpr std::uint32_t kRdhPageBytes = 8192;  ///< of a page, where offsets are fixed; the most with dynamic ones
+inline constexpr std::uint32_t kRdhPageBytes = 8192;  ///< of a page with fixed offsets; the maximum with dynamic ones
 
 /// Bits of the trigger type.
 namespace rdh_trigger {
@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kEndOfContinuous = 1U << 10;
 inline constexpr std::uint32_t kTimeFrame = 1U << 11;
 }  // namespace rdh_trigger
 
-/// A header, read from or written to little-endian memory. Reading takes any bytes; plausible() says whether it can be one.
+/// A header, read from or written to little-endian memory. Reading accepts any bytes; plausible() tells whether they can be a header.
 struct Rdh {
   std::array<std::uint32_t, 16> words{};
 
@@ -55,7 +55,7 @@ struct Rdh {
   constexpr bool stop() const { return (words[9] >> 16 & 0xffU) != 0; }       ///< the last page of its heartbeat frame
   constexpr std::uint32_t detector_field() const { return words[12]; }
 
-  /// True if a page may begin so: a version and sizes that exist. Whether the page's bytes are there is the caller's to check.
+  /// True if a page may begin so: version and sizes exist. The caller must check that the page's bytes are present.
   constexpr bool plausible() const {
     return (version() == 6 || version() == 7) && header_size() == kRdhBytes && offset_next() >= kRdhBytes &&
            memory_size() >= kRdhBytes && memory_size() <= offset_next();
@@ -64,7 +64,7 @@ struct Rdh {
   bool operator==(const Rdh&) const = default;
 };
 
-/// What a header is made of.
+/// The fields of a header.
 struct RdhFields {
   std::uint8_t version = 7;
   std::uint16_t fee_id = 0;

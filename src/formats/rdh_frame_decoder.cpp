@@ -23,7 +23,7 @@ RdhFrameDecoder::RdhFrameDecoder(const Options& options, std::span<const std::ui
       links_(links.size()),
       parked_(std::make_unique_for_overwrite<std::byte[]>(links.size() * options.max_chunk_bytes)) {
   if (options.orbits_per_frame == 0 || options.max_chunk_bytes == 0) {
-    throw SetupError(Error{"formats.rdh_options", "a frame of zero orbits or zero bytes cannot be", "", "give at least 1"});
+    throw SetupError(Error{"formats.rdh_options", "a frame cannot have zero orbits or zero bytes", "", "give at least 1"});
   }
   index_of_link_.fill(kUnmapped);
   if (options.parts != nullptr) open_parts_.resize(links.size());
@@ -51,24 +51,24 @@ DecodeBuffer::Capacity RdhFrameDecoder::finish_room() const {
   return {.runs = links_.size(), .entries = 0, .carry_bytes = links_.size() * options_.max_chunk_bytes};
 }
 
-// Where a page is in the order of its link, which is joined. Page numbers, stop bits and orbits decide: a packet counter may be that of all links.
+// The place of a page in the order of its joined link. Page numbers, stop bits and orbits decide: a packet counter may count the pages of all links.
 RdhFrameDecoder::Order RdhFrameDecoder::order_of(const Link& link, const Rdh& page, std::uint32_t frame) const {
   const std::uint32_t step = page.orbit() - link.orbit;
   const bool begins = link.stopped && page.page_number() == 0;
   if (link.open && frame == link.frame && !(options_.orbits_per_frame == 1 && page.page_number() == 0)) {
     if (step == 0) return !link.stopped && page.page_number() == link.page_number + 1 ? Order::next : Order::gap;
-    // The next heartbeat frame of a time frame. Without a rule any orbit may be the next one.
+    // The next heartbeat frame of a time frame. Before a rule is known, any orbit may be the next one.
     const std::uint32_t wanted = orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step);
     return begins && step == wanted ? Order::next : Order::gap;
   }
   if (!begins) return Order::gap;
   if (options_.orbits_per_frame == 1) return Order::other_frame;
-  // A time frame that has no heartbeat frame in its last or first orbits is whole if frames come so seldom.
+  // A time frame without heartbeat frames in its first or last orbits is complete if the rule has such a step.
   const std::uint32_t wanted = orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step);
   return step == wanted ? Order::other_frame : Order::gap;
 }
 
-// What the page says of the rules of its endpoint, and which pages it says are missing.
+// Learns the rules of the endpoint from a page, and counts the pages that it shows to be missing.
 void RdhFrameDecoder::learn(const Link& link, const Rdh& page, Order order) {
   const std::uint32_t step = page.orbit() - link.orbit;
   const bool same_frame = step == 0 && !link.stopped;
@@ -98,7 +98,7 @@ void RdhFrameDecoder::count_packet_gaps() {
   counters_.add(lost_pages, std::exchange(doubtful_pages_, 0));
 }
 
-// True if a page belongs to a frame that was joined at its begin, which it may itself be. `follows`: it is the next one of its link.
+// True if a page belongs to a frame whose begin was seen, or is its begin. `follows`: it is the next page of its link.
 bool RdhFrameDecoder::start_frame(Link& link, const Rdh& page, bool follows) {
   const std::uint32_t orbit = page.orbit();
   if (!link.joined) {
@@ -131,7 +131,7 @@ void RdhFrameDecoder::mark_oversize(Link& link) {
   link.status |= chunk_status::kSoftwareTruncated;
 }
 
-// The pieces of a frame: of what was parked so many bytes, then what lies here.
+// Notes the pieces of a frame: `parked` bytes of earlier superpages, then `here`.
 void RdhFrameDecoder::hand_over_parts(LinkIndex index, std::size_t parked, std::span<const std::byte> here) {
   for (const auto part : open_parts_[index]) {
     const auto of_it = part.first(std::min(part.size(), parked));
@@ -141,7 +141,7 @@ void RdhFrameDecoder::hand_over_parts(LinkIndex index, std::size_t parked, std::
   if (!here.empty()) options_.parts->push_back(here);
 }
 
-// Hands over the open frame.
+// Completes the open frame.
 void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
   link.open = false;
   ChunkRun run{.link = index};
@@ -172,7 +172,7 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
   counters_.add(frames);
 }
 
-// The superpage ends within a frame: what it has of it is copied, the padding behind the last page too, so that a page that follows stays in its place.
+// The superpage ends within a frame: copies its bytes, with the padding behind the last page, so that the next page keeps its place.
 void RdhFrameDecoder::park(Link& link, LinkIndex index) {
   if (link.begin == nullptr) return;
   const auto here = static_cast<std::size_t>(link.next - link.begin);

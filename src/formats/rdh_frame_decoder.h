@@ -40,7 +40,7 @@ inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCount
     {"pages", "pages", "RDH pages seen"},
     {"frames", "frames", "frames handed over"},
     {"joined_frames", "frames", "frames put together from several superpages"},
-    {"bad_rdh", "superpages", "superpages whose rest was skipped because a header in them cannot be right"},
+    {"bad_rdh", "superpages", "superpages whose rest was skipped because a header in them is impossible"},
     {"skipped_bytes", "bytes", "bytes skipped after a bad header"},
     {"wrong_link", "pages", "pages skipped because they name another link than their superpage"},
     {"page_gaps", "gaps", "pages that do not follow the last one of their frame: pages of it are missing"},
@@ -55,44 +55,44 @@ inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCount
     {"short_frames", "frames", "time frames that the end of the stream cut short between two heartbeat frames"},
 }};
 
-/// True if the counter tells of damage or loss.
+/// True if the counter shows damage or loss.
 constexpr bool is_anomaly(RdhFrameCounter counter) {
   return counter >= RdhFrameCounter::bad_rdh && counter != RdhFrameCounter::before_join &&
          counter != RdhFrameCounter::unfinished && counter != RdhFrameCounter::short_frames;
 }
 
 /// The decoder of one endpoint of a card for one worker. A frame is a run of one chunk: all pages of one link from a frame's first RDH to the end of its
-/// last payload, headers and padding between included. It points into its superpage, or, where it lies in several, into the DecodeBuffer.
-/// One thread calls; any thread reads counters(). Superpages may hold any bytes. Never allocates after construction.
+/// last payload, with headers and padding between. It points into its superpage or, for a frame in several superpages, into the DecodeBuffer.
+/// One thread calls; any thread reads counters(). Superpages may contain any bytes. Never allocates after construction.
 class RdhFrameDecoder {
  public:
   struct Options {
-    std::uint32_t orbits_per_frame = 1;  ///< 1: heartbeat frames; the time frame's length: whole time frames
-    /// Longer frames that lie in several superpages are cut, marked and counted.
+    std::uint32_t orbits_per_frame = 1;  ///< 1: heartbeat frames; length of a time frame: whole time frames
+    /// Limit for frames in several superpages: longer ones are cut, marked and counted.
     std::uint32_t max_chunk_bytes = 1024 * 1024;
-    /// Gets the pieces of joined frames as they lie in the superpages, as BlockDecoder's does.
+    /// Receives the pieces of joined frames, as places in the superpages, like in BlockDecoder.
     JoinedParts* parts = nullptr;
   };
 
   /// `links[i]` is the RDH link id (0 to 255) of the link with index i. Throws SetupError if one is named twice or an option is zero.
   RdhFrameDecoder(const Options& options, std::span<const std::uint8_t> links);
 
-  /// Room that makes decode() go on, whatever comes.
+  /// Room with which decode() always makes progress.
   DecodeBuffer::Capacity room() const;
   /// Room for finish().
   DecodeBuffer::Capacity finish_room() const;
 
-  /// Decodes pages of a superpage of `link` from byte `from` on and appends frames to `out`. Returns the bytes taken: fewer than there
-  /// are only if `out` is full, at least one page if `out` is empty and has room(). Calls for one superpage follow each other, and it must stay as it
-  /// is until the runs are no longer used.
+  /// Decodes pages of a superpage of `link` from byte `from` on and appends frames to `out`. Returns the number of bytes taken: fewer than available
+  /// only if `out` is full; at least one page if `out` is empty and has room(). Call it until the superpage is done; the superpage must not change
+  /// while its runs are in use.
   std::size_t decode(std::uint8_t link, std::span<const std::byte> superpage, std::size_t from, DecodeBuffer& out);
 
-  /// Superpages of a link that is not wanted are skipped, and so is the frame that it has open. Wanted again, it begins with the next frame that begins.
-  /// Between two decode().
+  /// Switches a link on or off. Superpages of an unwanted link are skipped, and its open frame is dropped. A link that is wanted again begins with the next
+  /// begin of a frame. Call it between two decode().
   void want(LinkIndex link, bool wanted);
 
-  /// Ends the stream: frames that are still open are handed over, marked software-truncated unless they are time frames
-  /// that lack nothing but later orbits. `out` needs finish_room().
+  /// Ends the stream: open frames are completed, marked software-truncated; except for time frames
+  /// that lack only later orbits. `out` needs finish_room().
   void finish(DecodeBuffer& out);
 
   const base::CounterBlock<RdhFrameCounter>& counters() const { return counters_; }
@@ -109,12 +109,12 @@ class RdhFrameDecoder {
     std::uint8_t next_packet = 0;
     std::uint32_t orbit = 0;           // of its last page
     std::uint32_t page_number = 0;     // of its last page
-    std::uint32_t phase = 0;           // orbit of a frame's begin, modulo orbits_per_frame
-    std::uint32_t frame = 0;           // what is open: its orbit divided by orbits_per_frame
-    const std::byte* begin = nullptr;  // of the open frame in the superpage that is decoded
-    const std::byte* end = nullptr;    // of its last page's payload
+    std::uint32_t phase = 0;           // orbit of the begin of frames, modulo orbits_per_frame
+    std::uint32_t frame = 0;           // the open frame: its orbit divided by orbits_per_frame
+    const std::byte* begin = nullptr;  // of the open frame in the current superpage
+    const std::byte* end = nullptr;    // of the payload of its last page
     const std::byte* next = nullptr;   // of its last page, padding included
-    std::size_t parked = 0;            // bytes of it from earlier superpages
+    std::size_t parked = 0;            // its bytes from earlier superpages
     std::size_t parked_end = 0;        // of these, up to the end of the last payload
   };
 
@@ -130,14 +130,14 @@ class RdhFrameDecoder {
   std::byte* parked_bytes(LinkIndex index) { return parked_.get() + std::size_t{index} * options_.max_chunk_bytes; }
 
   Options options_;
-  std::vector<std::uint8_t> numbers_;  // of each link
+  std::vector<std::uint8_t> numbers_;  // by link
   std::array<LinkIndex, 256> index_of_link_;
   std::vector<Link> links_;
-  std::vector<JoinedParts> open_parts_;  // of each link, if they are asked for
+  std::vector<JoinedParts> open_parts_;  // by link, if options ask for them
   std::unique_ptr<std::byte[]> parked_;
   PacketCounterRule packets_;
   OrbitRule orbits_;
-  // Gaps of packet counters that are losses if each link has its own.
+  // Gaps of packet counters: losses only if each link has its own counter.
   std::uint64_t doubtful_gaps_ = 0;
   std::uint64_t doubtful_pages_ = 0;
   base::CounterBlock<RdhFrameCounter> counters_;

@@ -24,7 +24,7 @@ RdhFrameFinding verify_rdh_frame(const Provable& provable, std::span<const std::
       ++done_orbits;
       page_number = 0;
     }
-    // The last page counts without its padding.
+    // The last page ends without its padding.
     if (page.memory_size() == frame.size() - at) break;
     if (page.offset_next() > frame.size() - at) return bad_header;
     at += page.offset_next();

@@ -1,4 +1,4 @@
-// What differs between detectors that send RDH pages, learnt from the pages themselves: whose pages a packet counter counts, and how many orbits lie
+// Rules that differ between detectors with RDH pages, learnt from the pages: which pages a packet counter counts, and the number of orbits
 // between two heartbeat frames (docs/formats/rdh.md, "Rules that are learnt").
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace rodeo::formats {
 
-/// Whether each link of an endpoint counts its own pages, or all links of the endpoint share one packet counter. Told of every page that follows the one
-/// before it in the order of its link: by its number within a frame, or as the first page behind a stop bit.
+/// Learns whether each link of an endpoint counts its own pages, or all links of the endpoint share one packet counter. Call it for every page that follows
+/// the previous one of its link: by its number within a frame, or as the first page after a stop bit.
 class PacketCounterRule {
  public:
   /// `follows`: the packet counter is the next one.
@@ -25,25 +25,25 @@ class PacketCounterRule {
     in_a_row_ = follows ? in_a_row_ + 1 : 0;
   }
 
-  /// A gap in the counter of a link says nothing. Of a few pages that may be judged otherwise when more have come.
+  /// The links share a counter, so a gap in the counter of one link means nothing. The first pages may give another result than more pages do.
   bool shared() const {
     return certain_ || (within_.other >= 2 && within_.other * 8 > within_.next) ||
            (between_.other >= 4 && between_.other > between_.next);
   }
-  /// The same beyond doubt: it stays so.
+  /// The same without doubt: it never changes again.
   bool certainly_shared() const { return certain_; }
-  /// Many frames in a row followed each other: gaps before them were losses of the link.
+  /// Many frames in a row followed each other: earlier gaps were losses of the link.
   bool settled() const { return in_a_row_ >= 8 && !shared(); }
-  /// At the end of all pages.
+  /// The final result, at the end of all pages.
   bool own() const { return !shared() && between_.next + within_.next >= between_.other + within_.other; }
 
  private:
-  // No page is missing within a frame whose page numbers follow each other: other steps there are a shared counter, or a flipped bit now and then. Between
-  // frames they may be frames that were lost, unless they are the usual case.
+  // Within a frame with consecutive page numbers no page is missing: other steps of the counter mean a shared counter, or rarely a flipped bit. Between
+  // frames, other steps may be lost frames, unless they are the usual case.
   struct Steps {
     std::uint64_t next = 0;
     std::uint64_t other = 0;
-    std::uint32_t recent = 0;  // a bit for each of the last steps: another one
+    std::uint32_t recent = 0;  // one bit for each of the last steps: 1 if it was another step
     void add(bool follows) {
       ++(follows ? next : other);
       recent = recent << 1 | (follows ? 0U : 1U);
@@ -56,8 +56,8 @@ class PacketCounterRule {
   bool certain_ = false;
 };
 
-/// How many orbits lie between a frame and the next one of its link: 1 in continuous data, another number if frames are sent every so many orbits, any
-/// number in triggered data. The rule is the step that more than half of all steps have.
+/// Learns the number of orbits between a frame and the next one of its link: 1 in continuous data, another constant if frames come less often, any
+/// number in triggered data. The rule is the step that has more than half of all counts.
 class OrbitRule {
  public:
   /// `step` is at least 1.
@@ -72,10 +72,10 @@ class OrbitRule {
     }
   }
 
-  /// Nothing: steps differ, so that no step is wrong; or there is none.
+  /// Nothing: steps differ and none is wrong; or there is none yet.
   std::optional<std::uint32_t> step() const { return leader_times_ * 2 > steps_ ? std::optional(leader_) : std::nullopt; }
   std::uint64_t steps() const { return steps_; }
-  /// How many steps are not by the rule.
+  /// Number of steps that break the rule.
   std::uint64_t others() const { return step() ? steps_ - leader_times_ : 0; }
 
  private:
@@ -83,7 +83,7 @@ class OrbitRule {
     std::uint32_t step = 0;
     std::uint64_t times = 0;
   };
-  /// The count of a step; that of a rare one goes to a new one when all are taken. A step of more than half keeps its count.
+  /// The counter of a step; if all counters are in use, a rare step loses its counter. A step with more than half of all counts never does.
   Count* of(std::uint32_t step) {
     Count* rarest = &counts_[0];
     for (Count& count : counts_) {

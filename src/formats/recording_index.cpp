@@ -18,7 +18,7 @@ constexpr std::uint32_t kMarker = 0x1234eebb;
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kEndBytes = 64 * 1024;
 
-// As it lies in the file.
+// The head in the format of the file.
 struct Head {
   std::uint32_t marker = kMarker;
   std::uint32_t version = kVersion;
@@ -33,7 +33,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 56 && std::endian::native == std::endian::little);
 
-/// Of rows that are the same in memory and in the file.
+/// Copies rows that are the same in memory and in the file.
 template <typename Row>
 std::size_t put(std::byte* at, std::span<const Row> rows) {
   if (!rows.empty()) std::memcpy(at, rows.data(), rows.size_bytes());
@@ -47,7 +47,7 @@ std::vector<Row> take(const std::byte* at, std::size_t count) {
   return rows;
 }
 
-/// Whether the index is of this file.
+/// Checks that the index belongs to this file.
 Decoded<void> check_owner(const Head& head, const IndexedRecording& file) {
   if (head.file_bytes != file.bytes)
     return decode_error(wrong_value, 8, "size of the recording", head.file_bytes, file.bytes);
@@ -66,7 +66,7 @@ Decoded<void> check_owner(const Head& head, const IndexedRecording& file) {
   return {};
 }
 
-/// Whether the table leads nowhere but into the file.
+/// Checks that the table points only into the file.
 Decoded<void> check_table(const RecordingTable& table, std::uint64_t file_bytes) {
   const auto event_at = [](std::size_t i) { return sizeof(Head) + i * sizeof(RecordedEvent); };
   const auto piece_at = [&](std::size_t i) { return event_at(table.events.size()) + i * sizeof(RecordedPiece); };

@@ -19,7 +19,7 @@ constexpr std::size_t kToldBytes = 1 << 20;
 
 constexpr std::size_t kProbedBlocks = 64;
 
-/// How many of the first blocks have the format's marker, if they had this size.
+/// The fraction of the first blocks that have the format's marker, for this block size.
 double matching_share(std::span<const std::byte> file, const BlockFormat& format) {
   const std::size_t blocks = std::min(file.size() / format.block_bytes, kProbedBlocks);
   std::size_t matching = 0;
@@ -53,14 +53,14 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file) {
     }
     return std::unexpected(
         file_error("formats.not_a_recording",
-                   fmt::format("bytes 2 and 3 are 0x{:04x}, which is no marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)",
+                   fmt::format("bytes 2 and 3 are 0x{:04x}, which is not a marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)",
                                first.marker())));
   }
   if (file.size() < format->block_bytes) return too_short(format->block_bytes);
   if (format->family != BlockFamily::trailer32) return *format;
 
-  // A wrong size finds markers at every second place at best, unless it is a multiple of the right one: the smallest size
-  // that finds nearly all is right, a few damaged blocks or not.
+  // A wrong size finds a marker at every second place at best, unless it is a multiple of the right size. So the smallest size
+  // that finds nearly all markers is right, even with a few damaged blocks.
   constexpr double kNearlyAll = 0.75;
   BlockFormat best = *format;
   double best_share = 0;
@@ -91,12 +91,12 @@ std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const Bloc
 
 namespace {
 
-// Proves chunks of one seed, whether they have a CRC or not.
+// Checks chunks of one seed, with or without a CRC.
 class ChunkProof {
  public:
   explicit ChunkProof(std::uint64_t seed) : plain_(seed, false), sealed_(seed, true) {}
   bool holds(std::span<const std::byte> chunk, std::uint16_t elink) const {
-    constexpr std::size_t kLeast = 12;  // that says of its link more than others do
+    constexpr std::size_t kLeast = 12;  // shorter chunks do not depend on their link
     if (chunk.size() < kLeast) return false;
     std::uint32_t l1id = 0;
     std::memcpy(&l1id, chunk.data(), sizeof l1id);
@@ -150,7 +150,7 @@ struct ElinkReader {
     }
   }
 
-  // What the decoder has found since it was asked last is in the block at `at`.
+  // New counts of the decoder belong to the block at `at`.
   void look() {
     for (std::size_t i = 0; i < kBlockCounters; ++i) {
       const auto counter = static_cast<BlockCounter>(i);
@@ -166,10 +166,10 @@ struct ElinkReader {
   std::size_t at = 0;
   std::array<std::uint64_t, kBlockCounters> counted{};
   Findings findings;
-  Findings wrong;  // payload
+  Findings wrong;  // of payload
 };
 
-// Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns those with a longer chunk: nothing is known of them.
+// Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns the E-links with a longer chunk, without results.
 std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std::vector<std::uint16_t> elinks,
                                           std::uint32_t longest, RecordingInfo& info,
                                           const std::function<void(std::uint64_t)>& worked, const ChunkProof* proof) {
@@ -245,7 +245,7 @@ Result<RecordingInfo> inspect_recording(std::span<const std::byte> file, const s
     info.elinks.push_back({.elink = unread.back(), .blocks = blocks_of[elink]});
   }
   const std::optional<ChunkProof> proof = seed ? std::optional<ChunkProof>(*seed) : std::nullopt;
-  // How long chunks are is not known before they are read: where one is too long for the memory, its E-link is read again with more.
+  // The length of chunks is not known in advance: an E-link with a chunk too long for the memory is read again with more memory.
   constexpr std::uint32_t kUsuallyLongest = 64 * 1024;
   constexpr std::uint32_t kMore = 16;
   for (std::uint32_t longest = kUsuallyLongest; !unread.empty();

@@ -1,4 +1,4 @@
-// What a recording of FELIX blocks holds: format, E-links, chunks, and whether it is sound (docs/formats/felix-blocks.md,
+// The contents of a recording of FELIX blocks: format, E-links, chunks, and whether it is sound (docs/formats/felix-blocks.md,
 // "Recordings").
 #pragma once
 
@@ -24,44 +24,44 @@ struct RecordingInfo {
     std::uint64_t chunks = 0;
     std::uint64_t chunk_bytes = 0;
     std::uint64_t flagged_chunks = 0;  ///< with any chunk_status bit
-    /// Of these, those that the card said are truncated, malformed or wrong by their CRC.
+    /// Of these, those that the card marked as truncated, malformed or with a wrong CRC.
     std::uint64_t card_flagged_chunks = 0;
-    std::uint32_t smallest_chunk_bytes = UINT32_MAX;  ///< 0 once the file was read, if there is no chunk
+    std::uint32_t smallest_chunk_bytes = UINT32_MAX;  ///< 0 after reading, if there is no chunk
     std::uint32_t largest_chunk_bytes = 0;
     std::uint64_t proven_chunks =
-        0;  ///< byte by byte, if a seed was given; of an E-link without any nothing is said of payload
-    std::uint64_t wrong_chunks = 0;  ///< not flagged, and not what the seed says: each is a finding if others are proven
+        0;  ///< checked byte by byte, if a seed was given; an E-link with 0 has no provable payload
+    std::uint64_t wrong_chunks = 0;  ///< not flagged, but unlike the seed's payload: findings if others are proven
   };
 
   BlockFormat format;
   std::uint64_t blocks = 0;      ///< whole ones
-  std::uint64_t rest_bytes = 0;  ///< behind the last whole block: the recording was cut
+  std::uint64_t rest_bytes = 0;  ///< after the last whole block: the recording was cut
   std::vector<Elink> elinks;     ///< by number
   std::array<std::uint64_t, kBlockCounters> counters{};
   Findings
-      findings;  ///< damage and what the card flagged, each at the block where it was noticed, whose number counts from 0
+      findings;  ///< damage and chunks that the card flagged, with the block where each was noticed, counted from 0
 
   std::uint64_t counter(BlockCounter which) const { return counters[static_cast<std::size_t>(which)]; }
 
-  /// The recording ends with a whole block and no anomaly (is_anomaly) was counted: it is what the card wrote.
+  /// The recording ends with a whole block and no anomaly (is_anomaly) was counted: it is as the card wrote it.
   bool whole() const;
-  /// Whole, and there is no chunk in it that the card itself marked (is_flag).
+  /// Whole, and without chunks that the card itself marked (is_flag).
   bool sound() const { return findings.total() == 0; }
   std::uint32_t largest_chunk_bytes() const;
   std::uint64_t proven_chunks() const;
 };
 
-/// Family and block size from the first blocks. Errors, each with what was found: formats.empty_recording, .short_recording,
+/// Finds family and block size from the first blocks. Errors, each with the bytes found: formats.empty_recording, .short_recording,
 /// .zero_recording, .not_a_recording.
 Result<BlockFormat> detect_block_format(std::span<const std::byte> file);
 
-/// The E-links that have a block in `file`, by number.
+/// The E-links with a block in `file`, by number.
 std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const BlockFormat& format);
 
-/// Decodes the whole file and adds up what is in it; a chunk may be as long as what its E-link has in the file. Damage is counted,
-/// not an error; errors are those of detect_block_format(). Reads every byte a few times: put a mapped file behind it. `worked` is told of the bytes that
-/// have been decoded since it was told last, about once a megabyte, and of all of them in the end; it may be empty. With a `seed` chunks are proven that carry
-/// provable payload with the whole extended L1 id, with or without a CRC; the link id is that of the E-link's FID on card 0.
+/// Decodes the whole file and adds up its contents; a chunk may be as long as all data of its E-link in the file. Damage is counted,
+/// not an error; errors are those of detect_block_format(). Reads every byte a few times: pass a mapped file. `worked` gets the number of bytes decoded
+/// since its last call, about once a megabyte, and all of them by the end; it may be empty. With a `seed`, checks chunks with
+/// provable payload and the whole extended L1 id, with or without a CRC; the link id is that of the E-link's FID on card 0.
 Result<RecordingInfo> inspect_recording(std::span<const std::byte> file,
                                         const std::function<void(std::uint64_t bytes)>& worked = {},
                                         std::optional<std::uint64_t> seed = {});

@@ -1,4 +1,4 @@
-// Requests and replies on the wire: messages in pieces of at most one page (docs/formats/request-reply.md).
+// Requests and replies in network format: messages in pieces of at most one page (docs/formats/request-reply.md).
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@ inline constexpr std::size_t kPieceHeadBytes = 24;
 enum class MessageType : std::uint8_t {
   request = 1,
   reply = 2,
-  refusal = 3,  ///< a reply with nothing but a status
-  cancel = 4,   ///< the requester does not wait for the reply any more
+  refusal = 3,  ///< a reply with a status only
+  cancel = 4,   ///< the requester no longer waits for the reply
 };
 
-/// What is before the bytes of each piece.
+/// The head before the bytes of each piece.
 struct PieceHead {
-  std::uint64_t number = 0;  ///< of the request, the requester's
+  std::uint64_t number = 0;  ///< of the request, chosen by the requester
   MessageType type = MessageType::request;
-  std::uint16_t code = 0;           ///< of a request its kind, of a reply or refusal its status
+  std::uint16_t code = 0;           ///< a request's kind, or the status of a reply or refusal
   std::uint32_t message_bytes = 0;  ///< of the whole message
-  std::uint32_t offset = 0;         ///< of this piece's bytes in it
-  std::uint32_t credit = 0;         ///< pages that the other side may have sent in all on this connection, the low 32 bits
+  std::uint32_t offset = 0;         ///< of this piece in the message
+  std::uint32_t credit = 0;         ///< pages that the other side may send on this connection, in all; the low 32 bits
   bool operator==(const PieceHead&) const = default;
 };
 
@@ -37,7 +37,7 @@ struct Piece {
   std::span<const std::byte> bytes;
 };
 
-/// A page that has come. Survives any bytes.
+/// Decodes a received page. Accepts any bytes.
 Decoded<Piece> decode_piece(std::span<const std::byte> page);
 
 }  // namespace rodeo::formats

@@ -30,7 +30,7 @@ struct RobView {
   /// The ROD inside; offsets of errors count from the start of the ROB.
   Decoded<RodView> rod() const;
 
-  /// True without a checksum, and with one that cannot be computed here (CRC16-CCITT).
+  /// True if there is no checksum, or one that Rodeo cannot compute (CRC16-CCITT).
   bool checksum_holds() const;
 };
 

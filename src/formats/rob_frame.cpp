@@ -81,7 +81,7 @@ void append_absent_rob(std::vector<std::byte>& out, const RobFrame& frame, Sourc
                   .run_number = frame.run_number,
                   .l1id = l1id,
                   .detector_event_type = frame.detector_event_type});
-  append_word(out, status & 0xffff);  // the upper half is the ROB's
+  append_word(out, status & 0xffff);  // the upper half belongs to the ROB
   append_trailer(out, 1, 0, frame.status_position);
 }
 

@@ -14,10 +14,10 @@ using enum DecodeFault;
 
 namespace {
 
-// More status words than anybody writes; what has more is not believed.
+// More status words than any writer uses; a higher number is refused.
 constexpr std::size_t kMostStatusWords = 1024;
 
-// Whether the ROD at `offset` is one, as decode_rod() has it.
+// True if there is a ROD at `offset`, by the rules of decode_rod().
 bool read_rod(const Pieces& pieces, std::size_t offset, std::size_t words, RodHeader& header) {
   if (words < kRodHeaderWords + kRodTrailerWords) return false;
   std::array<std::uint32_t, kRodHeaderWords> head;
@@ -65,7 +65,7 @@ void Pieces::append(std::size_t offset, std::size_t bytes, std::vector<std::span
       continue;
     }
     const auto some = piece.subspan(offset, std::min(piece.size() - offset, bytes));
-    // What goes on where the last one ends is one piece with it.
+    // Adjacent memory is joined to one piece.
     if (!to.empty() && to.back().data() + to.back().size() == some.data()) {
       to.back() = {to.back().data(), to.back().size() + some.size()};
     } else {

@@ -1,4 +1,4 @@
-// ROBs in a message that lies in pieces: found and looked at without copying them (docs/formats/fragment-requests.md, FETCH).
+// Finds the ROBs in a message that lies in pieces, without copying them (docs/formats/fragment-requests.md, FETCH).
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace rodeo::formats {
 
-/// Bytes in pieces, read as if they were in one. Refers to the list of pieces and to what they refer to.
+/// Bytes in pieces, readable as if contiguous. Refers to the list of pieces and to their memory.
 class Pieces {
  public:
   explicit Pieces(std::span<const std::span<const std::byte>> pieces);
 
   std::size_t bytes() const { return bytes_; }
-  /// Copies what lies at `offset`; it is there.
+  /// Copies the bytes at `offset`, which must exist.
   void copy(std::size_t offset, std::span<std::byte> to) const;
-  /// Appends the memory of what lies at `offset`, in as many pieces as it is in.
+  /// Appends the memory of the bytes at `offset`, as one or more pieces.
   void append(std::size_t offset, std::size_t bytes, std::vector<std::span<const std::byte>>& to) const;
 
  private:
@@ -33,11 +33,11 @@ struct FoundRob {
   std::size_t offset = 0;
   std::size_t bytes = 0;
   std::uint32_t status = 0;  ///< first status word; 0 if there is none
-  bool sound = false;        ///< its ROD is one, with the same source id
-  RodHeader rod = {};        ///< of a sound one
+  bool sound = false;        ///< its ROD is valid, with the same source id
+  RodHeader rod = {};        ///< if sound
 };
 
-/// Appends each ROB. An error ends it: what stands from there on is no ROB. Survives any bytes. Checksums and data are not looked at.
+/// Appends each ROB. Ends at the first error; the bytes from there on are not a ROB. Accepts any bytes. Does not check checksums and data.
 Decoded<void> walk_robs(const Pieces& pieces, std::vector<FoundRob>& robs);
 
 }  // namespace rodeo::formats

@@ -12,7 +12,7 @@
 
 namespace rodeo::formats {
 
-/// The fields of a ROD header that say something.
+/// The fields of a ROD header that vary.
 struct RodHeader {
   std::uint16_t minor_version = 0;  ///< the detector's
   SourceId source_id = {};
@@ -34,11 +34,11 @@ struct RodView {
   StatusPosition status_position = StatusPosition::before_data;
 };
 
-/// What Rodeo's status words say of the links that are not there (docs/formats/event.md, "Missing and removed links").
+/// The contents of Rodeo's status words on absent links (docs/formats/event.md, "Missing and removed links").
 struct AbsentLinks {
   std::uint32_t missing = 0;
-  WordView listed;  ///< link ids of the first that are missing
-  /// Bit i % 32 of word i / 32: the i-th configured link of the ROB; empty if the builder does not say which.
+  WordView listed;  ///< link ids of the first missing links
+  /// Bit i % 32 of word i / 32: the i-th configured link of the ROB; empty if the builder does not list them.
   WordView missing_bits;
   WordView removed_bits;
 
@@ -47,7 +47,7 @@ struct AbsentLinks {
 };
 inline constexpr std::size_t kMissingListed = 16;
 
-/// Nothing if the words do not fit together.
+/// Nothing if the words contradict each other.
 std::optional<AbsentLinks> absent_links(WordView status);
 
 /// Decodes a ROD that fills `bytes` exactly, as it does inside a ROB.

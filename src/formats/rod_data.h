@@ -1,4 +1,4 @@
-// The ROD data as the software ROD fills it: chunk records, each a 2-word header and the chunk's bytes (docs/formats/rod-data.md).
+// ROD data in Rodeo's format: chunk records, each a 2-word header and the chunk's bytes (docs/formats/rod-data.md).
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace rodeo::formats {
 
-/// What the inner loops of a builder know beforehand: a record's bytes for a chunk of fewer than kLongChunkBytes, and its header, as the 8 bytes in
-/// memory, from one whose size is 0.
+/// For the inner loops of builders: the size of a record with a chunk of fewer than kLongChunkBytes, and its header, as 8 bytes of
+/// memory, from a header with size 0.
 constexpr std::uint32_t short_record_bytes(std::uint32_t bytes) { return sizeof(ChunkHeader) + (bytes + 3) / 4 * 4; }
 constexpr std::uint64_t short_header(std::uint64_t header, std::uint32_t bytes) {
   return header | (sizeof(ChunkHeader) + bytes);

@@ -16,7 +16,7 @@ std::string id_element(std::string_view name, const std::vector<T>& ids) {
   return list.empty() ? list : fmt::format("<{0}>{1}</{0}>", name, list);
 }
 
-/// What stands behind name=" up to the next quote; nothing if it is not there.
+/// The text after name=" up to the next quote; nothing if the attribute is missing.
 std::optional<std::string_view> attribute(std::string_view element, std::string_view name) {
   const std::string begin = fmt::format(" {}=\"", name);
   const std::size_t at = element.find(begin);

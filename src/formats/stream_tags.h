@@ -1,4 +1,4 @@
-// Stream tags: which data streams an event belongs to, as text packed into words of the event header (docs/formats/event.md).
+// Stream tags: the data streams of an event, as text packed into words of the event header (docs/formats/event.md).
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct StreamTag {
   bool operator==(const StreamTag&) const = default;
 };
 
-/// Text, padded with NUL to words.
+/// The tags as text, padded with NUL to words.
 std::vector<std::uint32_t> encode_stream_tags(std::span<const StreamTag> tags);
 
-/// The tags in a text, as far as they can be made out: what is not spelt as it should be is passed over. Survives any bytes.
+/// The tags in a text; malformed parts are skipped. Accepts any bytes.
 std::vector<StreamTag> decode_stream_tags(std::string_view text);
 
-/// The text without its padding; bytes that cannot be printed are left as they are.
+/// The text without its padding; unprintable bytes are kept.
 std::string stream_tag_text(WordView words);
 
 }  // namespace rodeo::formats

@@ -136,7 +136,7 @@ bool SuperpageCheck::is_error_by_rules(const Doubt& doubt) const {
   return orbits_.step() && *orbits_.step() != doubt.step;
 }
 
-// The counts of what depends on rules, by the rules as they are known now.
+// Sets the counters that depend on rules, by the rules learnt so far.
 void SuperpageCheck::judge() {
   std::uint64_t packets = 0;
   for (const auto& [number, endpoint] : endpoints_) packets += endpoint->packets.shared() ? 0 : endpoint->packet_errors;
@@ -199,7 +199,7 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
     add(pages);
     const std::uint32_t length = page.offset_next();
     if ((page.version() != 6 && page.version() != 7) || page.header_size() != kRdhBytes) {
-      // Nothing that such a header says of sizes is worth anything.
+      // The sizes in such a header cannot be used.
       link.packets_known = link.pattern_known = link.orbit_known = false;
       return found(bad_header, number, offset, kRdhBytes << 8 | 7, page.words[0] & 0xffffU);
     }
@@ -222,7 +222,7 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
   }
 }
 
-// Of a page that is to be checked. What it means is known when the rule is.
+// Checks a sampled page. Its meaning depends on the rule, which may still change.
 void SuperpageCheck::check_packet_counter(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
   const std::uint64_t period = std::uint64_t{settings_.packet_counter_max} + 1;
   const auto expected = static_cast<std::uint32_t>((link.packet + std::uint64_t{link.skipped}) % period);
@@ -236,7 +236,7 @@ void SuperpageCheck::check_packet_counter(Link& link, std::uint8_t number, const
   link.skipped = 0;
 }
 
-/// A frame is the pages of one orbit, numbered from 0, up to the one with the stop bit.
+/// A frame consists of the pages of one orbit, numbered from 0, up to the page with the stop bit.
 void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
   const std::uint32_t packet = std::exchange(link.last_packet, page.packet_counter());
   const std::uint32_t last_orbit = std::exchange(link.orbit, page.orbit());
@@ -257,13 +257,13 @@ void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, cons
   if (page_follows && ended) endpoint_->packets.between_frames(packet_follows);
   if (!page_follows) found(SuperpageCounter::page_number, number, offset, page_number, page.page_number());
   if (!ended) return;
-  // Orbits wrap: what is more than half of their range ahead lies behind.
+  // Orbits wrap: an orbit more than half the range ahead is in the past.
   if (step == 0 || step >= UINT32_C(1) << 31) {
     found(SuperpageCounter::orbit, number, offset, last_orbit + orbits_.step().value_or(1), page.orbit());
     return;
   }
   orbits_.add(step);
-  constexpr std::uint64_t kFirst = 64;  // until so many are known any step may turn out to be wrong
+  constexpr std::uint64_t kFirst = 64;  // with fewer steps, any step may still prove wrong
   if (orbits_.steps() <= kFirst || orbits_.step() != step)
     doubt(SuperpageCounter::orbit, number, offset, 0, page.orbit(), step);
   if (orbits_.step().value_or(step) == step) most_orbits_ = std::max(most_orbits_, orbits_here_ += step);
@@ -314,17 +314,17 @@ void SuperpageCheck::check_time_frame(Link& link, std::uint8_t number, const Rdh
     link.next_frame = page.orbit() + length;
     return;
   }
-  // Orbits wrap: what is less than half of their range ahead has been reached.
+  // Orbits wrap: an orbit less than half the range ahead has been reached.
   if (!link.frame_known || page.orbit() - link.next_frame >= UINT32_C(1) << 31) return;
   if (offset != 0) found(time_frame, number, offset, 0, page.orbit());
   link.next_frame += (page.orbit() - link.next_frame) / length * length + length;
 }
 
-/// Payload that is not what `write` makes of the first `size` bytes of it: says where they part, and how.
+/// Reports payload that differs from the output of `write` in its first `size` bytes, with the first difference.
 template <typename Write>
 void SuperpageCheck::found_other(std::uint8_t link, std::uint32_t offset, std::span<const std::byte> payload,
                                  std::size_t size, Write write) {
-  constexpr std::size_t kLeast = 8;  // of a provable payload
+  constexpr std::size_t kLeast = 8;  // of provable payload
   std::size_t at = 0;
   std::uint64_t expected = 0;
   std::uint64_t value = 0;
@@ -340,7 +340,7 @@ void SuperpageCheck::found_other(std::uint8_t link, std::uint32_t offset, std::s
     if (at < size) {
       expected = word(wanted.data(), at);
       value = word(payload.data(), at);
-    } else {  // as far as it goes it is right, and too short to be one
+    } else {  // equal, but too short for provable payload
       at = 0;
       expected = kLeast;
       value = size;

@@ -1,5 +1,5 @@
-// Checks what a CRU or C-RORC wrote into superpages, as ReadoutCard's acceptance test does and more: RDH sizes, packet counters, heartbeat frames
-// without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages"). Rules that differ between detectors are learnt.
+// Checks the superpages of a CRU or C-RORC, like ReadoutCard's acceptance test and beyond: RDH sizes, packet counters, heartbeat frames
+// without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages"). Learns rules that differ between detectors.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@
 
 namespace rodeo::formats {
 
-/// What stands behind the headers.
+/// The contents behind the headers.
 enum class PagePattern : std::uint8_t {
-  unknown,       ///< anything: only headers are checked
+  unknown,       ///< any bytes: only headers are checked
   ddg,           ///< CRU's data generator: 16 bytes are {c, c, c & 0xffff, 0} in 32-bit words, c + 1 for the next 16
-  words,         ///< C-RORC's: 32-bit words that count
-  cru_internal,  ///< no headers at all: the eight words of 32 bytes are equal, + 1 for the next 32
-  provable,      ///< provable payload in RDH pages, as emulated links send it
+  words,         ///< C-RORC's generator: 32-bit words that count
+  cru_internal,  ///< no headers: the eight words of 32 bytes are equal, + 1 for the next 32
+  provable,      ///< provable payload in RDH pages, from emulated links
 };
 
 enum class SuperpageCounter : std::uint8_t {
@@ -47,7 +47,7 @@ enum class SuperpageCounter : std::uint8_t {
 };
 inline constexpr std::size_t kSuperpageCounters = static_cast<std::size_t>(SuperpageCounter::count);
 
-/// In the order of the enum; the first three count what was seen, the others errors.
+/// In the order of the enum; the first three count data, the others errors.
 inline constexpr std::array<base::CounterInfo, kSuperpageCounters> kSuperpageCounterInfo{{
     {"superpages", "superpages", "superpages checked"},
     {"pages", "pages", "pages checked"},
@@ -60,7 +60,7 @@ inline constexpr std::array<base::CounterInfo, kSuperpageCounters> kSuperpageCou
     {"packet_counter", "pages",
      "pages whose packet counter does not follow the last one of the link, where each link counts by itself"},
     {"orbit", "pages",
-     "pages that begin no frame of the orbit that is due: heartbeat frames before them are missing, or have no end"},
+     "pages that do not begin the next frame: heartbeat frames before them are missing, or have no end"},
     {"page_number", "pages", "pages whose number in their heartbeat frame does not follow the last one's"},
     {"time_frame", "pages", "pages that begin a time frame, but not a superpage"},
     {"payload", "pages", "pages whose payload is not the pattern"},
@@ -70,52 +70,52 @@ constexpr bool is_error(SuperpageCounter counter) { return counter >= SuperpageC
 struct SuperpageCheckSettings {
   PagePattern pattern = PagePattern::unknown;
   std::uint32_t page_bytes =
-      kRdhPageBytes;                       ///< of pages without headers; the most that a page with one has; a multiple of 32
-  std::uint32_t packet_counter_max = 255;  ///< after which it restarts at 0
-  std::uint32_t every = 1;                 ///< packet counter and payload of one page in so many; 1 to 255
+      kRdhPageBytes;                       ///< size of pages without headers; limit of pages with one; a multiple of 32
+  std::uint32_t packet_counter_max = 255;  ///< the highest value, before it restarts at 0
+  std::uint32_t every = 1;                 ///< checks packet counter and payload of one page in `every`; 1 to 255
   bool heartbeat_frames = true;  ///< a link sends frames of one orbit each: orbits and page numbers follow each other
   std::uint32_t time_frame_orbits = 256;  ///< 0: not checked
   bool resynchronise =
-      true;  ///< go on from the packet counter and the payload that were found; otherwise every later page is wrong too
+      true;  ///< after an error, continue from the values found; otherwise every later page is wrong, too
   std::uint64_t seed = 1;              ///< of provable payload
-  std::size_t most_findings = 10'000;  ///< that are kept in words; all are counted
+  std::size_t most_findings = 10'000;  ///< limit of the findings kept; all are counted
 };
 
-/// One error: where, and what was there instead.
+/// One error: its place, the expected value, and the value found.
 struct SuperpageFinding {
   SuperpageCounter what;
   std::uint8_t link;
-  std::uint64_t superpage;  ///< counted from 0 over all of the check
-  std::uint32_t offset;  ///< in the superpage: of the page, or of the first 32 bits of its payload that are not as expected
+  std::uint64_t superpage;  ///< counted from 0 over the whole check
+  std::uint32_t offset;  ///< in the superpage: of the page, or of the first 32 bits of its payload that differ
   std::uint64_t expected;
   std::uint64_t found;
 };
 /// "packet_counter: link 3, superpage 17, byte 8192: expected 5, found 7".
 std::string describe(const SuperpageFinding& finding);
 
-/// One thread calls; any thread reads count() and errors(). Superpages may hold any bytes; every page is finite work. Allocates only for findings, and for
-/// the first superpage of an endpoint.
+/// One thread calls; any thread reads count() and errors(). Superpages may contain any bytes; the work for each page is bounded. Allocates only for findings,
+/// and for the first superpage of an endpoint.
 class SuperpageCheck {
  public:
   explicit SuperpageCheck(const SuperpageCheckSettings& settings);
 
-  /// Checks what the card wrote into one superpage of a link. Superpages of a link come in order. `endpoint`: links of one may share a packet counter.
+  /// Checks one superpage of a link, as the card wrote it. Pass the superpages of a link in order. `endpoint`: its links may share a packet counter.
   void check(std::uint8_t link, std::span<const std::byte> superpage, std::uint32_t endpoint = 0);
 
-  /// By the rules as they are known so far: what looked like an error may turn out to be the rule, and what looked like the rule an error.
+  /// By the rules learnt so far: an apparent error may turn out to be the rule, and the apparent rule an error.
   std::uint64_t count(SuperpageCounter counter) const { return counts_[static_cast<std::size_t>(counter)].get(); }
   std::uint64_t errors() const;
-  /// In the order of superpages; at most so many as errors(). Of the thread that checks.
+  /// In the order of superpages; at most errors() findings. By the checking thread.
   std::vector<SuperpageFinding> findings() const;
 
-  /// Whether links of some endpoint share their packet counter. Of the thread that checks, as all below.
+  /// True if the links of some endpoint share their packet counter. By the checking thread, like all functions below.
   bool shares_packet_counters() const;
   const OrbitRule& orbits() const { return orbits_; }
-  /// Of the first page of a link; nothing if none came.
+  /// The first orbit of a link; nothing if it had no page.
   std::optional<std::uint32_t> first_orbit(std::uint8_t link) const;
-  /// Links that fell silent: but for their last superpage, which a stop may have flushed, they brought nothing in the last eighth of the data, nor while
-  /// four superpages of every link came; and their last orbit is as far behind the newest one of all links. (Links that differ in speed are behind in
-  /// one of the two.)
+  /// Links that fell silent. Apart from their last superpage, which a stop may have flushed, they brought nothing in the last eighth of the data, and nothing
+  /// while every link brought four superpages; and their last orbit is as far behind the newest orbit of all links. (A slow link meets only one of
+  /// these conditions.)
   /// Each as endpoint << 8 | link.
   std::vector<std::uint32_t> silent_links() const;
 
@@ -128,21 +128,21 @@ class SuperpageCheck {
     bool ended = false;  // the last page has the stop bit
     std::optional<std::uint32_t> first_orbit = {};
     std::uint64_t seen_at = 0;      // bytes of all links up to its last superpage
-    std::uint64_t alive_at = 0;     // the same of the one before: the last one may be what a stop flushed
+    std::uint64_t alive_at = 0;     // the same for the superpage before: a stop may have flushed the last one
     std::uint32_t orbit = 0;        // of the last page
     std::uint32_t page_number = 0;  // in its heartbeat frame
-    std::uint32_t packet = 0;       // counter of the last page that was checked
-    std::uint32_t skipped = 0;      // pages since
+    std::uint32_t packet = 0;       // counter of the last page checked
+    std::uint32_t skipped = 0;      // pages since then
     std::uint32_t last_packet = 0;  // counter of the last page
     std::uint32_t next_frame = 0;   // orbit
-    std::uint32_t pattern = 0;      // counter that comes next
+    std::uint32_t pattern = 0;      // next value
   };
   struct Endpoint {
     std::array<Link, 256> links{};
     PacketCounterRule packets;
-    std::uint64_t packet_errors = 0;  // unless its links share the counter
+    std::uint64_t packet_errors = 0;  // counts unless its links share the counter
   };
-  // A finding that is an error by some rules and none by others.
+  // A finding that is an error by some rules and correct by others.
   struct Doubt {
     SuperpageFinding finding;
     std::uint32_t endpoint = 0;
@@ -169,11 +169,11 @@ class SuperpageCheck {
   SuperpageCheckSettings settings_;
   Provable provable_;
   std::map<std::uint32_t, std::unique_ptr<Endpoint>> endpoints_;
-  std::uint32_t endpoint_number_ = 0;  // of the superpage that is checked
+  std::uint32_t endpoint_number_ = 0;  // of the current superpage
   Endpoint* endpoint_ = nullptr;
   OrbitRule orbits_;
-  std::uint64_t orbit_errors_ = 0;  // whatever the rule
-  std::uint32_t orbits_here_ = 0;   // that began in this superpage, one after the other
+  std::uint64_t orbit_errors_ = 0;  // independent of the rule
+  std::uint32_t orbits_here_ = 0;   // begun in this superpage, one after the other
   std::uint32_t most_orbits_ = 1;   // in a superpage
   std::uint64_t most_bytes_ = 0;
   std::uint64_t superpage_ = 0;
@@ -183,8 +183,8 @@ class SuperpageCheck {
   bool doubts_full_ = false;
 };
 
-// The patterns, for who makes them. Each returns the counter that comes next; sizes are multiples of the pattern's unit (16, 4 and 32 bytes), a rest is
-// left alone.
+// Writes the patterns. Each function returns the next counter; sizes are multiples of the pattern's unit (16, 4 and 32 bytes), a rest is
+// not written.
 std::uint32_t write_ddg(std::span<std::byte> payload, std::uint32_t counter);
 std::uint32_t write_words(std::span<std::byte> payload, std::uint32_t counter);
 std::uint32_t write_cru_internal(std::span<std::byte> page, std::uint32_t counter);

@@ -13,9 +13,9 @@
 namespace rodeo::formats {
 namespace {
 
-constexpr std::size_t kInternalWords = 8;  // of the internal generator, that are equal
-constexpr std::size_t kPageGrid = 4;       // pages begin on it
-// What is given to the check at once where nothing says that a superpage begins.
+constexpr std::size_t kInternalWords = 8;  // words of the internal generator with the same value
+constexpr std::size_t kPageGrid = 4;       // pages begin at multiples of it
+// Limit of the bytes for one check, if no begin of a superpage is found.
 constexpr std::size_t kLongestSuperpage = std::size_t{1} << 28;
 
 std::optional<Rdh> page_at(std::span<const std::byte> file, std::size_t at) {
@@ -24,7 +24,7 @@ std::optional<Rdh> page_at(std::span<const std::byte> file, std::size_t at) {
   return page.plausible() ? std::optional(page) : std::nullopt;
 }
 
-// A page, and another one or the end of the file behind it: payload that looks like a header is not followed by one.
+// True if the page is followed by a second one or by the end of the file: payload that looks like a header is not.
 bool is_page(std::span<const std::byte> file, std::size_t at) {
   const std::optional<Rdh> page = page_at(file, at);
   return page && (at + page->offset_next() >= file.size() || page_at(file, at + page->offset_next()));
@@ -35,14 +35,14 @@ bool starts_like_internal(std::span<const std::byte> file) {
   return file.size() >= 2 * kUnit && cru_internal_matches(file.first(2 * kUnit), load_word(file.data()));
 }
 
-// The first place at or behind `from` where pages go on.
+// The first place at or after `from` where pages continue.
 std::size_t next_page(std::span<const std::byte> file, std::size_t from) {
   while (from < file.size() && !is_page(file, from)) from += kPageGrid;
   return std::min(from, file.size());
 }
 
-// Nothing in a dump says where superpages begin. All pages of one have the same link, and a time frame begins one: so pages of a link up to the
-// next time frame are taken for one, with what is no page behind them.
+// A dump does not mark the begins of superpages. All pages of a superpage have the same link, and a time frame begins a new one. So the pages of a link
+// up to the next time frame count as one superpage, together with following bytes that are not a page.
 template <typename Visit>
 void for_each_superpage(std::span<const std::byte> file, const DumpEndpoints& endpoints, Visit visit) {
   for (std::size_t at = 0; at < file.size();) {
@@ -68,7 +68,7 @@ PagePattern pattern_of_payload(const Rdh& page, std::span<const std::byte> paylo
   return words_match(payload, first) ? PagePattern::words : PagePattern::unknown;
 }
 
-// What is in the headers: links, their frames, and what the payload and the length of time frames are.
+// Collects the contents of the headers: links and their frames, the kind of payload, and the length of time frames.
 void survey(std::span<const std::byte> file, const DumpEndpoints& endpoints, std::uint64_t seed, SuperpageDumpInfo& info) {
   std::map<std::uint32_t, SuperpageDumpInfo::Link> links;
   std::map<std::uint32_t, std::uint32_t> frame_of_link;
@@ -148,7 +148,7 @@ SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::u
                         .seed = seed,
                         .most_findings = Findings::kListed});
   std::vector<std::size_t> begins;
-  std::map<std::uint32_t, std::size_t> last_begins;  // by endpoint and link
+  std::map<std::uint32_t, std::size_t> last_begins;  // by endpoint << 8 | link
   std::size_t told = 0;
   const auto look = [&](std::uint8_t link, std::uint32_t endpoint, std::size_t begin, std::size_t end) {
     if (worked) worked(begin - std::exchange(told, begin));

@@ -1,4 +1,4 @@
-// Files of superpages as a CRU or C-RORC wrote them (`rodeo card bench dma --to-file`): what they hold, and whether it is sound
+// Files of superpages, as a CRU or C-RORC wrote them (`rodeo card bench dma --to-file`): their contents, and whether they are sound
 // (docs/formats/rdh.md, "Dumps").
 #pragma once
 
@@ -26,30 +26,30 @@ struct SuperpageDumpInfo {
     std::uint16_t fee_id = 0;  ///< of its first page
     std::uint64_t pages = 0;
     std::uint64_t payload_bytes = 0;
-    std::uint64_t heartbeat_frames = 0;  ///< that ended: pages with the stop bit
+    std::uint64_t heartbeat_frames = 0;  ///< complete ones: pages with the stop bit
     std::uint32_t first_orbit = 0;
     std::uint32_t last_orbit = 0;
   };
 
-  PagePattern pattern = PagePattern::unknown;  ///< of the first payload that is one
-  std::uint32_t time_frame_orbits = 0;         ///< between time frames, most often; 0: there are no two
-  bool shared_packet_counters = false;         ///< of the links of some endpoint
+  PagePattern pattern = PagePattern::unknown;  ///< of the first payload with a known pattern
+  std::uint32_t time_frame_orbits = 0;         ///< most frequent distance between time frames; 0: fewer than two
+  bool shared_packet_counters = false;         ///< for the links of some endpoint
   std::optional<std::uint32_t>
-      orbit_step;              ///< between two frames of a link, most often; nothing: it differs, or there are no two
-  bool orbits_differ = false;  ///< there are steps, and none is the usual one
-  std::vector<Link> links;     ///< by endpoint and number; none without headers (cru_internal)
+      orbit_step;              ///< most frequent distance of two frames of a link; nothing: it varies, or no two
+  bool orbits_differ = false;  ///< there are steps, but no usual one
+  std::vector<Link> links;     ///< by endpoint and number; empty without headers (cru_internal)
   std::array<std::uint64_t, kSuperpageCounters> counters{};
-  Findings findings;  ///< offsets are those of the file
+  Findings findings;  ///< offsets are in the file
 
   std::uint64_t counter(SuperpageCounter which) const { return counters[static_cast<std::size_t>(which)]; }
   bool sound() const { return findings.total() == 0; }
 };
 
-/// What tells the endpoints apart whose pages lie in one file. Where there are more than can be, all are taken for one: headers are damaged.
+/// Distinguishes the endpoints whose pages are in one file. More endpoints than possible mean damaged headers: then all count as one.
 class DumpEndpoints {
  public:
   explicit DumpEndpoints(std::span<const std::byte> file);
-  /// The number of the page's endpoint in the order in which they first came, from 0.
+  /// The number of the page's endpoint, from 0, in the order of first appearance.
   std::uint32_t of(const Rdh& page) const;
   std::size_t count() const { return std::max<std::size_t>(numbers_.size(), 1); }
 
@@ -59,18 +59,18 @@ class DumpEndpoints {
   std::map<std::uint32_t, std::uint32_t> numbers_;
 };
 
-/// True if the file begins with an RDH that another follows at its offset, or with what a CRU's internal generator sends.
+/// True if the file begins with an RDH that is followed by another at its offset, or with the data of a CRU's internal generator.
 bool starts_like_superpages(std::span<const std::byte> file);
 
-/// Checks the whole file with SuperpageCheck, as a bench does. `seed` is that of provable payload. `worked` is told of the bytes that have been checked
-/// since it was told last, at each superpage, and of all of them in the end; it may be empty.
+/// Checks the whole file with SuperpageCheck, as a bench does. `seed`: of provable payload. `worked` gets the number of bytes checked
+/// since its last call, at each superpage, and all of them by the end; it may be empty.
 SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed,
                                          const std::function<void(std::uint64_t bytes)>& worked = {});
 
-/// Calls visit(offset of the page in the file) for each page with a header that can be one, until it returns false.
+/// Calls visit(offset of the page in the file) for each page with a plausible header, until it returns false.
 void for_each_page(std::span<const std::byte> file, const std::function<bool(std::size_t)>& visit);
 
-/// A page as a tree: every header word with its name, and the payload. It has a header that can be one.
+/// A page as a tree: every header word with its name, and the payload. The header must be plausible.
 DumpNode dump_page(std::span<const std::byte> file, std::size_t offset, std::string title);
 
 }  // namespace rodeo::formats

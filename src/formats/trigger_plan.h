@@ -1,4 +1,4 @@
-// The triggers of a system: when each is due, and the L1 ids that the accepted ones get (docs/emulator.md, "Triggers").
+// The triggers of a system: the time of each, and the L1 ids of the accepted ones (docs/emulator.md, "Triggers").
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@ namespace rodeo::formats {
 inline constexpr double kOrbitNs = 1e9 / 11245.5;
 
 struct TriggerPlanSettings {
-  double rate_hz = 0;                      ///< 0: one is always due
-  bool random = false;                     ///< exponential spacing, as of a Poisson process, instead of an even one
+  double rate_hz = 0;                      ///< 0: a trigger is always due
+  bool random = false;                     ///< exponential spacing (a Poisson process) instead of even spacing
   std::uint64_t seed = 1;                  ///< of random spacing
-  std::uint64_t limit = 0;                 ///< accepted triggers; 0: no end
-  std::uint64_t ecr_triggers = 0;          ///< event counter reset every so many accepted triggers; 0: never
+  std::uint64_t limit = 0;                 ///< accepted triggers; 0: unlimited
+  std::uint64_t ecr_triggers = 0;          ///< accepted triggers between event counter resets; 0: no resets
   std::chrono::nanoseconds ecr_period{0};  ///< the same by time; 0: never
 };
 
-/// A pure function of its settings and of what is accepted. Whoever asks accepts each trigger that is due or refuses it; accepted ones get consecutive
-/// L1 ids. The event counter is reset, too, before its 24 bits run out. Single-threaded; time is an argument (nanoseconds, any origin).
+/// A pure function of its settings and of the accepted triggers. The caller accepts or refuses each trigger that is due; accepted ones get consecutive
+/// L1 ids. The event counter is also reset before its 24 bits overflow. Single-threaded; time is an argument (nanoseconds, any origin).
 class TriggerPlan {
  public:
   explicit TriggerPlan(const TriggerPlanSettings& settings);
@@ -31,23 +31,23 @@ class TriggerPlan {
   /// The first trigger is due at once.
   void start(std::uint64_t now_ns);
 
-  /// When the next trigger is due. Without a rate one is always due.
+  /// The time of the next trigger. Without a rate, a trigger is always due.
   std::uint64_t due_ns() const { return due_ns_; }
   bool paced() const { return period_ns_ > 0; }
 
-  /// True when as many triggers as asked for were accepted.
+  /// True when `limit` triggers were accepted.
   bool exhausted() const { return accepted_ == limit_; }
   std::uint64_t left() const { return limit_ - accepted_; }
   std::uint64_t accepted() const { return accepted_; }
-  /// Event counter resets that an accepted trigger has seen.
+  /// Event counter resets before the last accepted trigger.
   std::uint32_t ecrs() const { return ecrs_; }
 
   struct Accepted {
     L1Id first;  ///< the lower half of the global id
     std::uint32_t count = 0;
   };
-  /// Accepts the trigger that is due, which happens at `time_ns` (its due time, or now without a rate); without a rate, up to `most` at once, as many as
-  /// come before the next reset.
+  /// Accepts the trigger that is due, at `time_ns` (its due time, or now without a rate); without a rate, up to `most` at once, but not beyond
+  /// the next reset.
   Accepted accept(std::uint64_t most, std::uint64_t time_ns) {
     if (l1_ == epoch_ || time_ns >= next_ecr_ns_) reset_event_counter(time_ns);
     const Accepted accepted{payload_id(IdLayout{}.global_id(ecrs_, l1_)),
@@ -63,9 +63,9 @@ class TriggerPlan {
   void refuse() {
     if (paced()) schedule_next();
   }
-  /// Refuses all triggers that are due up to `now_ns` and returns how many those were.
+  /// Refuses all triggers due up to `now_ns` and returns their number.
   std::uint64_t refuse_until(std::uint64_t now_ns);
-  /// Nothing was offered until `now_ns`: what was due did not happen, and the plan goes on from here.
+  /// No triggers were offered until `now_ns`: those due are cancelled, and the plan continues from here.
   void resume(std::uint64_t now_ns);
 
  private:
@@ -78,7 +78,7 @@ class TriggerPlan {
   const bool random_;
   const std::uint64_t seed_;
   const std::uint64_t limit_;
-  const std::uint32_t epoch_;  // triggers between two resets
+  const std::uint32_t epoch_;  // most triggers between two resets
   const std::uint64_t ecr_period_ns_;
 
   std::uint64_t start_ns_ = 0;
@@ -86,7 +86,7 @@ class TriggerPlan {
   std::uint64_t next_ecr_ns_ = kNever;
   std::uint64_t offered_ = 0;  // accepted and refused
   std::uint64_t accepted_ = 0;
-  double offset_ns_ = 0;  // of the next trigger from the start; random spacing adds up
+  double offset_ns_ = 0;  // of the next trigger, from the start; random spacings add up
   std::uint32_t ecrs_ = 0;
   std::uint32_t l1_ = 0;
 };

@@ -28,16 +28,16 @@ struct TtcPacket {
   /// 20, 26 or 27, after the optional fields.
   std::size_t size_bytes() const { return trigger_tag ? kTaggedBytes : l1a_counter ? kFormat2Bytes : kFormat1Bytes; }
 
-  /// Writes size_bytes() bytes to the front of `chunk`, which must have room for them, and returns how many.
+  /// Writes size_bytes() bytes to the front of `chunk`, which must have room for them, and returns their number.
   std::size_t write(std::span<std::byte> chunk) const;
 
-  /// Survives any bytes.
+  /// Accepts any bytes.
   static Decoded<TtcPacket> read(std::span<const std::byte> chunk);
 
   bool operator==(const TtcPacket&) const = default;
 };
 
-/// Reads extended L1 id, BCID and trigger type from chunks that are TTC packets. Chunks that read() would refuse are
+/// Reads extended L1 id, BCID and trigger type from chunks that are TTC packets. Chunks that read() refuses are
 /// malformed.
 class TtcTriggerExtractor final : public TriggerExtractor {
  public:

@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::uint16_t kSparseMmap = 1;
 
-/// A DMA_MAP as it stands on the wire.
+/// A DMA_MAP in network format.
 struct SizedDmaMap : DmaMap {
   std::uint32_t argsz = 32;
 };
 
-/// A message's fields in order, host-endian as the protocol is: both directions go by this.
+/// The fields of a message in order, host-endian by protocol: for reading and writing.
 template <typename M>
 auto fields(M& m) {
   using T = std::remove_const_t<M>;
@@ -59,7 +59,7 @@ constexpr std::size_t sum_of_sizes(std::type_identity<std::tuple<T&...>>) {
 template <typename M>
 constexpr std::size_t kBytes = sum_of_sizes(std::type_identity<decltype(fields(std::declval<M&>()))>{});
 
-/// The caller has checked that kBytes<M> are there.
+/// The caller has checked that kBytes<M> exist.
 template <typename M>
 M get(std::span<const std::byte> bytes) {
   M m;
@@ -68,7 +68,7 @@ M get(std::span<const std::byte> bytes) {
   return m;
 }
 
-/// Returns what is behind it.
+/// Returns the memory behind the message.
 template <typename M>
 std::span<std::byte> put(std::span<std::byte> out, const M& m, std::span<const std::byte> data = {}) {
   std::byte* at = out.data();
@@ -79,7 +79,7 @@ std::span<std::byte> put(std::span<std::byte> out, const M& m, std::span<const s
 
 using Invalid = std::unexpected<int>;
 
-/// A message that is long enough, also by what it says itself.
+/// Decodes a message that is long enough, also by its own size field.
 template <typename M>
 std::expected<M, int> decode(std::span<const std::byte> payload) {
   if (payload.size() < kBytes<M>) return Invalid(EINVAL);
@@ -177,7 +177,7 @@ std::expected<Request, int> decode_request(const Header& header, std::span<const
     case Command::region_write_multi: return decode_write_multi(payload);
     case Command::device_feature: return decode<DeviceFeature>(payload);
     case Command::dma_read:
-    case Command::dma_write: break;  // the server's own
+    case Command::dma_write: break;  // sent by the server only
   }
   return Invalid(ENOTSUP);
 }
@@ -193,11 +193,11 @@ std::optional<RegionInfoReply> decode_region_info(std::span<const std::byte> pay
   RegionInfoReply reply{.info = get<RegionInfo>(payload), .areas = {}};
   const RegionInfo& info = reply.info;
   if ((info.flags & RegionInfo::kCaps) == 0 || info.argsz > payload.size()) return reply;
-  // Offsets must grow, so that a chain ends.
+  // Offsets must increase, so that the chain ends.
   std::uint32_t at = info.cap_offset, before = 0;
   while (at != 0) {
     if (at <= before || at < RegionInfo::kBytes || at > payload.size() || payload.size() - at < 8) return std::nullopt;
-    const auto capability = payload.subspan(at);  // id and version, offset of the next, then its own
+    const auto capability = payload.subspan(at);  // id and version, offset of the next one, then its own data
     if (get<std::uint16_t>(capability) == kSparseMmap) {
       if (capability.size() < 16) return std::nullopt;
       const auto count = get<std::uint32_t>(capability.subspan(8));
@@ -318,11 +318,11 @@ void MessageWriter::reply(const Header& to, const RegionInfo& info, std::span<co
   RegionInfo out = info;
   out.argsz = needed;
   if (!areas.empty()) out.flags |= RegionInfo::kCaps;
-  // Also where there is no room for what is there: QEMU takes an offset of 0 for a fault.
+  // Also if the areas do not fit: QEMU treats an offset of 0 as an error.
   out.cap_offset = areas.empty() ? 0 : RegionInfo::kBytes;
   auto rest = put(reply_room(to, with_areas ? needed : RegionInfo::kBytes), out);
   if (!with_areas) return;
-  rest = put(rest, std::uint64_t{1 << 16 | kSparseMmap});  // version 1 of the capability, and no other behind it
+  rest = put(rest, std::uint64_t{1 << 16 | kSparseMmap});  // version 1 of the capability, without a next one
   rest = put(rest, std::uint64_t{areas.size()});
   for (const Area& area : areas) rest = put(rest, area);
 }

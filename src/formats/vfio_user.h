@@ -1,4 +1,4 @@
-// The messages of the vfio-user protocol, both ways: how a driver speaks to a PCI card that is a process (docs/protocols/vfio-user.md).
+// The messages of the vfio-user protocol in both directions: a driver and a PCI card that is a process (docs/protocols/vfio-user.md).
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ enum class Command : std::uint16_t {
   device_feature = 16,
 };
 
-/// "REGION_READ"; "unknown" for numbers that are none.
+/// "REGION_READ"; "unknown" for other numbers.
 std::string_view command_name(std::uint16_t command);
 
 struct Header {
@@ -57,14 +57,14 @@ inline constexpr std::size_t kHeaderBytes = 16;
 inline constexpr std::uint16_t kMajor = 0;
 inline constexpr std::uint16_t kMinor = 1;
 inline constexpr std::size_t kDefaultTransferBytes = std::size_t{1} << 20;
-/// Most bytes of a VERSION message's text that anybody here takes.
+/// Limit of the text in a VERSION message.
 inline constexpr std::size_t kMaxVersionTextBytes = 16384;
-/// Largest message of a peer that was promised transfers of `transfer_bytes`.
+/// Largest message of a peer with a limit of `transfer_bytes` for transfers.
 constexpr std::size_t max_message_bytes(std::size_t transfer_bytes) {
   return kHeaderBytes + 16 + (transfer_bytes > kMaxVersionTextBytes ? transfer_bytes : kMaxVersionTextBytes);
 }
 
-/// What a side can do; the values at declaration hold where it does not say.
+/// The capabilities of a side; the default values hold for those that it does not send.
 struct Capabilities {
   std::uint64_t max_msg_fds = 1;
   std::uint64_t max_data_xfer_size = kDefaultTransferBytes;
@@ -121,7 +121,7 @@ struct RegionInfo {
   std::uint32_t index = 0;
   std::uint32_t cap_offset = 0;
   std::uint64_t size = 0;
-  std::uint64_t offset = 0;  ///< of the region in the descriptor that comes with the reply
+  std::uint64_t offset = 0;  ///< of the region in the file of the descriptor that comes with the reply
   static constexpr std::uint32_t kRead = 1, kWrite = 2, kMmap = 4, kCaps = 8;
   static constexpr std::size_t kBytes = 32;
   bool operator==(const RegionInfo&) const = default;
@@ -150,7 +150,7 @@ struct SetIrqs {
   std::uint32_t index = 0;
   std::uint32_t start = 0;
   std::uint32_t count = 0;
-  std::span<const std::byte> data = {};  ///< one byte for each vector with kDataBool
+  std::span<const std::byte> data = {};  ///< one byte for each vector, with kDataBool
   static constexpr std::uint32_t kDataNone = 1, kDataBool = 2, kDataEventfd = 4;
   static constexpr std::uint32_t kMask = 8, kUnmask = 16, kTrigger = 32;
 };
@@ -177,7 +177,7 @@ struct SmallWrite : RegionAccess {
 
 /// A view of the writes in a WRITE_MULTI message.
 struct WriteMulti {
-  std::span<const std::byte> bytes = {};  ///< a whole number of them
+  std::span<const std::byte> bytes = {};  ///< a whole number of writes
   std::size_t size() const { return bytes.size() / SmallWrite::kBytes; }
   SmallWrite operator[](std::size_t i) const;
 };
@@ -197,49 +197,49 @@ struct DeviceFeature {
   bool operator==(const DeviceFeature&) const = default;
 };
 
-/// What a client asks for. Spans refer to the message.
+/// A client's request. Spans refer to the message.
 using Request = std::variant<Version, DmaMap, DmaUnmap, DeviceInfo, RegionInfo, RegionIoFds, IrqInfo, SetIrqs, RegionRead,
                              RegionWrite, DeviceReset, WriteMulti, DeviceFeature>;
 
-/// Reads a header from the first 16 bytes; the caller has checked that they are there.
+/// Reads a header from the first 16 bytes, which must exist.
 Header read_header(std::span<const std::byte> bytes);
 
-/// Survives any bytes. `payload` is what follows the header. Error: the errno for the reply - ENOTSUP for an unknown command, EINVAL for
-/// lengths that do not fit, EPROTO for version data that cannot be read.
+/// Accepts any bytes. `payload`: the bytes after the header. Error: the errno for the reply - ENOTSUP for an unknown command, EINVAL for
+/// lengths that do not fit, EPROTO for unreadable version data.
 std::expected<Request, int> decode_request(const Header& header, std::span<const std::byte> payload);
 
 /// VERSION's payload, in request and reply. Error: EPROTO, EINVAL.
 std::expected<Version, int> decode_version(std::span<const std::byte> payload);
 
-// Replies, as the client reads them; nothing if they are too short.
+// Replies, as the client reads them; nothing if the bytes are too few.
 std::optional<DeviceInfo> decode_device_info(std::span<const std::byte> payload);
 std::optional<IrqInfo> decode_irq_info(std::span<const std::byte> payload);
-/// With the sparse-mmap areas of the capability chain, if it has one; a chain that runs in a circle or out of the reply gives nothing.
+/// With the sparse-mmap areas of the capability chain, if it has one; nothing for a chain that loops or leaves the reply.
 struct RegionInfoReply {
   RegionInfo info;
   std::optional<std::vector<Area>> areas;
 };
 std::optional<RegionInfoReply> decode_region_info(std::span<const std::byte> payload);
-/// The data of a REGION_READ reply: count bytes behind the repeated request.
+/// The data of a REGION_READ reply: count bytes after the repeated request.
 std::optional<std::span<const std::byte>> decode_region_data(std::span<const std::byte> payload);
 /// DMA_READ or DMA_WRITE, request or reply.
 std::optional<DmaAccess> decode_dma_access(std::span<const std::byte> payload, bool with_data);
 
-/// Messages, written behind each other into memory that is kept: no allocation once it has grown. One thread.
+/// Writes messages one after the other into reused memory: no allocation once it has grown. One thread.
 class MessageWriter {
  public:
   std::span<const std::byte> bytes() const { return bytes_; }
   bool empty() const { return bytes_.empty(); }
   void clear() { bytes_.clear(); }
-  /// Takes back what was written since the writer held so many bytes.
+  /// Removes everything written after the writer had `bytes` bytes.
   void truncate(std::size_t bytes) { bytes_.resize(bytes); }
 
-  /// A request as a client sends it.
+  /// A request from a client.
   void request(std::uint16_t id, const Request& request, std::uint32_t flags = 0);
   /// WRITE_MULTI from its writes.
   void write_multi(std::uint16_t id, std::span<const SmallWrite> writes, std::uint32_t flags = 0);
 
-  /// The reply to `to`: a header alone, or one that says what went wrong.
+  /// The reply to `to`: a header alone, or one with an error.
   void reply(const Header& to);
   void error(const Header& to, int error);
   void reply(const Header& to, const Version& version);
@@ -247,7 +247,7 @@ class MessageWriter {
   void reply(const Header& to, const DeviceInfo& info);
   void reply(const Header& to, const RegionIoFds& fds);
   void reply(const Header& to, const IrqInfo& info);
-  /// With sparse-mmap areas as far as the asker's argsz has room: info.argsz is what would be needed.
+  /// With sparse-mmap areas if they fit into the asker's argsz; info.argsz is the size needed.
   void reply(const Header& to, const RegionInfo& info, std::span<const Area> areas, std::uint32_t room);
   void reply(const Header& to, const RegionAccess& write);
   void reply_write_multi(const Header& to, std::uint64_t count);
@@ -266,7 +266,7 @@ constexpr std::uint32_t region_info_bytes(std::size_t areas) {
   return static_cast<std::uint32_t>(areas == 0 ? RegionInfo::kBytes : RegionInfo::kBytes + 16 + areas * 16);
 }
 
-/// The text of a VERSION message, without its NUL, and back. Unknown members are passed over. Error: EPROTO.
+/// The text of a VERSION message, without its NUL, and its parser. Unknown members are ignored. Error: EPROTO.
 std::string version_text(const Capabilities& capabilities);
 std::expected<Capabilities, int> parse_version_text(std::string_view text);
 

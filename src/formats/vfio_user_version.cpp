@@ -1,4 +1,4 @@
-// The JSON of vfio-user's VERSION message. Beside settings/, the one place that includes the JSON library.
+// The JSON of vfio-user's VERSION message. Besides settings/, the only place that includes the JSON library.
 #include <cerrno>
 #include <nlohmann/json.hpp>
 

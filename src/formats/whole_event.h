@@ -1,4 +1,4 @@
-// The header of an event that was built of the ROBs of many readouts, and what stands in it for those that are missing (docs/formats/event.md).
+// The header of an event that was built from the ROBs of many readouts, and the marks of missing ROBs in it (docs/formats/event.md).
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace rodeo::formats {
 
-/// Of the first status word of an event, in the half that is its kind's.
+/// In the first status word of an event, in the half that depends on its kind.
 namespace event_status {
-inline constexpr std::uint32_t kRecovered = 0x800U << 16;  ///< "DCM recovered event": assigned a second time, only built
+inline constexpr std::uint32_t kRecovered = 0x800U << 16;  ///< "DCM recovered event": assigned a second time, built only
 inline constexpr std::uint32_t kProcessingProblem = 0x1000U << 16;  ///< "HLT processing problem": its selection failed
 inline constexpr std::uint32_t kPartial =
-    0x80000000;  ///< it lacks fragments; ROBs stand for them (kRobLost, fragment_request.h)
+    0x80000000;  ///< fragments are missing; ROBs stand for them (kRobLost, fragment_request.h)
 }  // namespace event_status
 
-/// First of the HLT info words of such an event; the scan step follows, then flags.
+/// First of the HLT info words of such an event; then the scan step and flags.
 inline constexpr std::uint32_t kFarmInfo = 0x52440001;
 inline constexpr std::uint32_t kFarmInfoBuildOnly = 1;
 
@@ -37,10 +37,10 @@ struct WholeEventHeader {
   std::uint32_t bcid = 0;
   std::uint32_t trigger_type = 0;
   std::vector<std::uint32_t> stream_tags = {};  ///< from encode_stream_tags()
-  ChecksumType checksum = ChecksumType::none;   ///< in the header; the word behind the payload is the caller's
+  ChecksumType checksum = ChecksumType::none;   ///< in the header; the caller writes the word behind the payload
 };
 
-/// Appends the header of an event whose ROBs have so many bytes in all, which follow it.
+/// Appends the header of an event. Its ROBs, of `rob_bytes` in all, belong behind it.
 void append_whole_event_header(std::vector<std::byte>& out, const WholeEventHeader& header, std::size_t rob_bytes);
 
 }  // namespace rodeo::formats

@@ -1,4 +1,4 @@
-// Little-endian 32-bit words in memory of any alignment: what every ATLAS event and file record is made of.
+// Little-endian 32-bit words in memory of any alignment: the units of all ATLAS events and file records.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,7 @@ inline void append_bytes(std::vector<std::byte>& out, std::span<const std::byte>
 
 constexpr std::size_t padded_to_word(std::size_t bytes) { return (bytes + kWordBytes - 1) / kWordBytes * kWordBytes; }
 
-/// A view of whole words; owns nothing. Bytes beyond the last whole word of a span are not part of it.
+/// A view of whole words; owns nothing. Bytes after the last whole word of a span are not part of it.
 class WordView {
  public:
   WordView() = default;
@@ -45,7 +45,7 @@ class WordView {
   std::uint32_t operator[](std::size_t i) const { return load_word(data_ + i * kWordBytes); }
   std::span<const std::byte> bytes() const { return {data_, count_ * kWordBytes}; }
 
-  /// Words [first, first + count); the caller has checked that they are there.
+  /// Words [first, first + count), which must exist.
   WordView sub(std::size_t first, std::size_t count) const {
     WordView view;
     view.data_ = data_ + first * kWordBytes;

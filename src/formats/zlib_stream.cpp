@@ -9,7 +9,7 @@
 namespace rodeo::formats {
 namespace {
 
-// zlib counts in unsigned int.
+// zlib lengths are unsigned int.
 uInt piece_of(std::size_t size) { return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max())); }
 
 Bytef* input_of(std::span<const std::byte> bytes) {

@@ -9,16 +9,16 @@
 
 namespace rodeo::formats {
 
-/// deflate reaches at most 1032 : 1; used to refuse sizes that cannot be true.
+/// deflate compresses at most 1032 : 1; used to refuse impossible sizes.
 inline constexpr std::uint64_t kZlibLargestRatio = 1040;
 
 struct ZlibResult {
-  bool complete = false;     ///< the stream ended properly and fitted
+  bool complete = false;     ///< the stream ended properly and fit
   std::size_t consumed = 0;  ///< bytes of the stream
-  std::size_t written = 0;   ///< bytes made
+  std::size_t written = 0;   ///< bytes decompressed
 };
 
-/// Decompresses one stream at the start of `stream` into `out`.
+/// Decompresses the stream at the start of `stream` into `out`.
 ZlibResult zlib_decompress(std::span<const std::byte> stream, std::span<std::byte> out);
 
 /// Decompresses a stream of unknown length, up to `limit` bytes; empty if it is damaged or longer.
@@ -26,7 +26,7 @@ std::vector<std::byte> zlib_decompress_all(std::span<const std::byte> stream, st
 
 std::vector<std::byte> zlib_compress(std::span<const std::byte> bytes, int level);
 
-/// Compresses one payload after the other from pieces, without allocating after construction. One thread at a time.
+/// Compresses payloads one after the other, each from pieces, without allocating after construction. One thread at a time.
 class ZlibCompressor {
  public:
   explicit ZlibCompressor(int level);
@@ -34,10 +34,10 @@ class ZlibCompressor {
   ZlibCompressor(ZlibCompressor&&) noexcept;
   ZlibCompressor& operator=(ZlibCompressor&&) noexcept;
 
-  /// The most bytes that a payload of this size can become.
+  /// The highest possible compressed size of a payload of this size.
   std::size_t bound(std::size_t bytes) const;
 
-  /// Starts a new stream that is written to `out`.
+  /// Starts a new stream in `out`.
   void start(std::span<std::byte> out);
   void add(std::span<const std::byte> piece);
 
