@@ -17,7 +17,7 @@ namespace rodeo::cli {
 
 namespace {
 
-/// What --register-map says: one verb runs in a process.
+/// The value of --register-map. It is global: a process runs one verb.
 std::string& asked_register_map() {
   static std::string name;
   return name;
@@ -27,7 +27,7 @@ std::string& asked_register_map() {
 
 void add_register_map(Command& verb) {
   verb.option("--register-map", asked_register_map(),
-              "FELIX: the card has the registers of this map, whichever it names (docs/card-registers.md)")
+              "FELIX: use this register map, not the one that the card names (docs/card-registers.md)")
       .value_name("MAP");
 }
 
@@ -35,7 +35,7 @@ Result<card::pci::FoundFunction> as_asked(card::pci::FoundFunction function) {
   if (asked_register_map().empty()) return function;
   const auto map = card::register_map_of(asked_register_map());
   if (!map)
-    return value_error(fmt::format("--register-map: `{}` is no register map that is known here", asked_register_map()),
+    return value_error(fmt::format("--register-map: `{}` is not a known register map", asked_register_map()),
                        fmt::format("the known one is {}", card_registers::felix::kRegisterMapName));
   function.register_map = *map;
   return function;
@@ -52,12 +52,12 @@ Option& add_card_ids(Command& verb, std::vector<std::string>& ids) {
 }
 
 Option& add_watch(Command& verb, std::optional<std::chrono::nanoseconds>& interval) {
-  return verb.duration("--watch", interval, "Again after this time, until Ctrl-C");
+  return verb.duration("--watch", interval, "Repeat after this time, until Ctrl-C");
 }
 
 namespace {
 
-/// Whoever was silent when it was looked for is not asked again: that would take as long once more.
+/// A card that did not answer the search is not asked again: each silent card costs a time-out.
 Result<std::unique_ptr<card::Card>> open_found(const card::CardEntry& entry) {
   if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
   return card::Card::open(RODEO_TRY(as_asked(entry.function)));
@@ -77,10 +77,10 @@ Result<AskedCards> AskedCards::open(const std::vector<std::string>& ids) {
       return std::unexpected(Error{"card.not_found",
                                    "there are no cards",
                                    {},
-                                   "rodeo emulate CONFIG makes some; `rodeo doctor` says what real ones need"});
+                                   "rodeo emulate CONFIG makes some; `rodeo doctor` lists what real ones need"});
     }
   } else {
-    // Each id on its own: one that leads nowhere must not keep the others from being looked at.
+    // Each id on its own: an id without a card must not block the others.
     for (Result<card::CardEntry>& found : card::find_cards(ids)) {
       One one;
       if (found) {
@@ -165,7 +165,7 @@ Result<std::uint32_t> link_mask(std::string_view text, unsigned last) {
     const auto first = number(part.substr(0, dash));
     const auto end = dash == part.size() ? first : number(part.substr(dash + 1));
     if (!first || !end || *first > *end)
-      return value_error(fmt::format("--links: `{}` is no link or range of links", part),
+      return value_error(fmt::format("--links: `{}` is not a link or range of links", part),
                          fmt::format("links are 0 to {}, as in 0,1,8-10", last));
     for (unsigned link = *first; link <= *end; ++link) mask |= 1U << link;
     if (part.size() == text.size()) return mask;
@@ -179,7 +179,7 @@ Result<std::uint32_t> hexadecimal_word(std::string_view text, std::string_view o
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
   if (error == std::errc{} && end == digits.data() + digits.size()) return value;
-  return value_error(fmt::format("{}: `{}` is no hexadecimal number of 32 bits", option, text),
+  return value_error(fmt::format("{}: `{}` is not a hexadecimal number of 32 bits", option, text),
                      "with or without 0x, as in 0xffff0000");
 }
 
@@ -202,11 +202,11 @@ Cell serial_cell(const std::optional<std::uint32_t>& serial) {
 }
 
 Command& add_card(Command& root) {
-  Command& card = root.verb("card", "Readout cards: lists, configures, watches and measures them");
-  card.example("rodeo card list", "every card of this host, emulated ones too")
+  Command& card = root.verb("card", "Readout cards: list, configure, watch and measure them");
+  card.example("rodeo card list", "every card of this host, including emulated ones")
       .example("rodeo card status --id '#0'", "its links")
       .example("rodeo card reg read --id '#0' temperature", "a register by name")
-      .paragraph("docs/card-tools.md has the table from ReadoutCard's programs to these verbs.");
+      .paragraph("docs/card-tools.md lists the verb for each of ReadoutCard's programs.");
   add_card_list(card);
   add_card_config(card);
   add_card_monitor(card);

@@ -1,4 +1,4 @@
-// Looking after cards: `rodeo card reset`.
+// `rodeo card reset`.
 #include "card/dma/channel.h"
 #include "card/dma/memory.h"
 #include "cli/card.h"
@@ -14,7 +14,7 @@ struct ResetOptions {
 
 Result<ExitCode> reset(const ResetOptions& options) {
   auto card = RODEO_TRY(open_card(options.id));
-  // A channel wants memory, although nothing will be written to it.
+  // Opening a channel requires memory, although the card writes nothing to it.
   auto memory = card::DmaMemory::create(std::size_t{4} << 20);
   if (!memory) return std::unexpected(Error{"card.dma_memory", memory.error().what, {}, memory.error().next});
   auto channel = RODEO_TRY(card::DmaChannel::open(
@@ -32,7 +32,7 @@ Result<ExitCode> reset(const ResetOptions& options) {
 
 void add_card_care(Command& card) {
   auto options = std::make_shared<ResetOptions>();
-  Command& resets = card.verb("reset", "Resets a DMA channel that nobody owns");
+  Command& resets = card.verb("reset", "Resets a DMA channel that has no owner");
   resets.example("rodeo card reset --id '#0'", "counters and queues")
       .example("rodeo card reset --id '#0' --channel 2 --level siu", "a C-RORC's link as well");
   add_card_id(resets, options->id);

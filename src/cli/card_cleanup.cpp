@@ -1,4 +1,4 @@
-// `rodeo card cleanup`: what processes that are gone have left behind.
+// `rodeo card cleanup`: removes files that dead processes left behind.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -25,8 +25,8 @@ struct CleanupOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-/// The lock that an owner would have, and the socket that it would listen on: who takes the one and finds nobody at the other
-/// may remove both.
+/// The lock of an owner, and its socket. If the lock is free and no process listens on the socket, both files may be
+/// removed.
 struct Guard {
   fs::path lock;
   base::LockedPart part;
@@ -37,14 +37,14 @@ struct Leftover {
   fs::path path;
   std::string what;
   std::uint64_t bytes = 0;
-  std::optional<Guard> guard = {};  ///< none: it is used as long as somebody has it open
-  bool ours = true;                 ///< false: it only has such a name, and stays
+  std::optional<Guard> guard = {};  ///< without one, the file is in use while a process has it open
+  bool ours = true;                 ///< false: only the name fits, so the file stays
 };
 
-constexpr const char* kNotASocket = "not ours: it has the name of a socket and is none";
-constexpr const char* kNotALock = "not ours: it has the name of a lock file and is none";
+constexpr const char* kNotASocket = "not ours: named like a socket, but is not one";
+constexpr const char* kNotALock = "not ours: named like a lock file, but is not one";
 
-/// Its kind (S_IFSOCK, S_IFREG, ...), of a symbolic link itself; 0: it is gone.
+/// Its file type (S_IFSOCK, S_IFREG, ...); symbolic links are not followed. 0: the file is gone.
 mode_t kind_of(const fs::path& path) {
   struct stat about{};
   return ::lstat(path.c_str(), &about) == 0 ? about.st_mode & S_IFMT : 0;
@@ -110,7 +110,7 @@ void each_file(const fs::path& directory, Visit visit) {
     visit(entry->path());
 }
 
-/// Whose socket has such a name; nullptr: nobody's that is known here.
+/// The kind of process whose socket has such a name; nullptr: unknown.
 const char* owner_of(const fs::path& socket) {
   const fs::path kind = socket.extension();
   return kind == ".control"    ? "a readout"
@@ -120,7 +120,7 @@ const char* owner_of(const fs::path& socket) {
                                : nullptr;
 }
 
-/// Sockets by which processes are asked and told, each with a lock file beside it that says who has the name.
+/// Control sockets of processes. A lock file beside each socket marks the owner of the name.
 void add_control_sockets(std::vector<Leftover>& list) {
   each_file(base::runtime_directory_name(), [&](const fs::path& path) {
     const bool lock = path.extension() == ".lock";
@@ -136,7 +136,7 @@ void add_control_sockets(std::vector<Leftover>& list) {
   });
 }
 
-/// Sockets of emulated cards, and the locks of cards, which have the address in their name.
+/// Sockets of emulated cards and locks of cards. Their names contain the card's address.
 void add_cards(std::vector<Leftover>& list) {
   each_file(base::runtime_directory_name() / "cards", [&](const fs::path& path) {
     const bool lock = path.extension() == ".lock";
@@ -144,17 +144,17 @@ void add_cards(std::vector<Leftover>& list) {
     if ((!lock && path.extension() != ".sock") || kind == 0) return;
     if (kind != static_cast<mode_t>(lock ? S_IFREG : S_IFSOCK) || (lock && !card::pci::Address::parse(path.stem().native())))
       return list.push_back(not_ours(path, lock));
-    // A client that outlives the server still has locks of channels; the socket is the server's alone.
+    // A client that outlives the server keeps its channel locks; only the server uses the socket.
     const Guard guard{fs::path(path).replace_extension(".lock"),
                       lock ? base::LockedPart::all_bytes() : base::LockedPart::byte(card::pci::kServerByte),
                       fs::path(path).replace_extension(".sock")};
     if (base::somebody_listens(guard.socket) || (kind_of(guard.lock) != 0 && somebody_locks(guard.lock, guard.part))) return;
     list.push_back(
-        leftover(path, lock ? "lock file that nobody holds" : "socket of an emulated card whose process is gone", guard));
+        leftover(path, lock ? "lock file without a holder" : "socket of an emulated card whose process is gone", guard));
   });
 }
 
-/// What upstream's tools leave, and buffers of ours: on huge pages, and C-RORC info blocks.
+/// Leftovers of ReadoutCard's tools (C-RORC info blocks), and DMA buffers on huge pages.
 void add_buffers(std::vector<Leftover>& list) {
   const auto begins = [](const fs::path& path, std::string_view prefix) {
     return path.filename().string().starts_with(prefix);
@@ -185,9 +185,9 @@ struct Removal {
   bool failed = false;
 };
 
-/// Looks again, holding the lock of whoever would own it: since it was found, somebody may have come who uses it.
+/// Checks again under the owner's lock: since the search, a process may have started to use the file.
 Removal remove(const Leftover& one) {
-  Removal used{"stays: it is used again"};
+  Removal used{"stays: in use again"};
   std::optional<base::LockFile> lock;
   if (one.guard) {
     auto taken = base::LockFile::take(one.guard->lock, one.guard->part);
@@ -223,7 +223,7 @@ Result<ExitCode> cleanup(const CleanupOptions& options) {
     table.add_row({Cell(one.path.string()), Cell(one.what), one.bytes, Cell(outcome)});
   }
   table.print(options.format);
-  if (waiting) say("nothing was removed; rodeo card cleanup --yes does\n");
+  if (waiting) say("nothing was removed; `rodeo card cleanup --yes` removes\n");
   return failed ? ExitCode::failed : ExitCode::done;
 }
 
@@ -231,16 +231,14 @@ Result<ExitCode> cleanup(const CleanupOptions& options) {
 
 void add_card_cleanup(Command& card) {
   auto options = std::make_shared<CleanupOptions>();
-  Command& cleans = card.verb("cleanup", "What processes that are gone have left behind: sockets, locks, buffers");
-  cleans.example("rodeo card cleanup", "says what it would remove").example("rodeo card cleanup --yes", "removes it");
+  Command& cleans = card.verb("cleanup", "Removes leftovers of dead processes: sockets, locks, buffers");
+  cleans.example("rodeo card cleanup", "lists what it would remove").example("rodeo card cleanup --yes", "removes it");
   cleans.flag("--yes", options->yes, "Remove it");
-  cleans.flag("--light", options->light,
-              "As upstream's: leave kernel modules alone. They always are: there is none to reload");
+  cleans.flag("--light", options->light, "No effect: no kernel modules are reloaded. Kept for ReadoutCard's scripts");
   cleans.output(options->format);
   cleans.paragraph(
-      "What a living process listens on, locks or has open is never touched; what only has the name of a socket "
-      "or a lock file is named, and stays. Each thing is removed under the lock that its owner would hold, after another "
-      "look.");
+      "Files that a living process listens on, locks or has open are never touched. A file that only has the name of a "
+      "socket or lock file is listed and stays. Each file is checked again and then removed under its owner's lock.");
   cleans.run([options] { return cleanup(*options); });
 }
 

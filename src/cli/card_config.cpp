@@ -1,4 +1,4 @@
-// `rodeo card config | firmware`: how cards are set, and whether their firmware is one that the driver knows.
+// `rodeo card config | firmware`: configures cards, and checks whether the driver knows their firmware.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Result<card::FirmwareTable> firmware_table(const std::string& file) {
     }
     const auto json = Json::parse(*text);
     if (!json || !json->is_object())
-      return std::unexpected(Error{"config.syntax", "a list of firmware is a JSON object of hashes and names", name,
+      return std::unexpected(Error{"config.syntax", "the list of firmware must be a JSON object of hashes and names", name,
                                    R"(for example {"f71faa86": "v3.18.1"})"});
     for (const auto& [hash, version] : json->members()) {
       if (auto added = table.add(hash, version.string()); !added) {
@@ -57,7 +57,7 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-/// The option of a setting: its name with dashes, and upstream's where that is another.
+/// The option of a setting: its name with dashes, plus ReadoutCard's name if that differs.
 std::string option_of(std::string_view setting) {
   static const std::map<std::string_view, std::string> kAlso{
       {"datapath_mode", "datapathmode"}, {"downstream_data", "downstreamdata"}, {"gbt_mode", "gbtmode"},
@@ -78,7 +78,7 @@ void add_fields(Command& verb, Options& options, Fields fields, std::string_view
   }
 }
 
-/// The wanted settings, from what the card has. All that is wrong is told: what is not returned is printed.
+/// The wanted settings: those of the card, changed by the options. Prints all errors but the last, which it returns.
 Result<card::CardSettings> wanted(card::Card& card, const Options& options, const std::optional<card::CardFile>& file) {
   auto settings = card::read_settings(card);
   if (!settings) return settings;
@@ -117,12 +117,12 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
   return settings;
 }
 
-/// The kind of configuration that a file's name says; TOML for a name without one, as - and /dev/stdout.
+/// The kind of configuration, from the ending of the file's name; TOML without an ending, as for - and /dev/stdout.
 Result<card::CardFileFormat> kind_of(const std::string& file) {
   const std::string kind = std::filesystem::path(file).extension().string();
   if (!kind.empty() && kind != ".toml" && kind != ".ini" && kind != ".cfg" && kind != ".json")
-    return value_error(fmt::format("--generate {}: {} is no kind of configuration", file, kind),
-                       "there are .toml, and upstream's .ini (.cfg) and .json");
+    return value_error(fmt::format("--generate {}: {} is not a kind of configuration", file, kind),
+                       "write .toml, or ReadoutCard's .ini (.cfg) or .json");
   return card::card_file_format(file);
 }
 
@@ -137,11 +137,11 @@ Result<ExitCode> config(Options& options) {
     return ExitCode::done;
   }
   if (!options.ids.empty() && options.all)
-    return usage_error("--all is all cards, --id some of them", "leave out one or the other");
+    return usage_error("--all and --id exclude each other", "leave out one or the other");
   if (options.ids.empty() && !options.all)
-    return usage_error("which card?", "--id ID, or --all for all of the type that the configuration is for");
+    return usage_error("which card?", "--id ID, or --all for all cards of the configuration's type");
   if (!options.generate.empty()) {
-    if (options.ids.size() != 1) return usage_error("--generate takes one --id", "one file is one card's");
+    if (options.ids.size() != 1) return usage_error("--generate takes one --id", "a file describes one card");
     auto card = RODEO_TRY(open_card(options.ids.front()));
     const auto settings = RODEO_TRY(card::read_settings(*card));
     RODEO_TRY(write_text(options.generate, card::write_card_file(settings, generated)));
@@ -149,7 +149,7 @@ Result<ExitCode> config(Options& options) {
   }
   std::optional<card::CardFile> file;
   if (!options.file.empty()) {
-    // ini://, json:// and file: are how upstream's tools name files.
+    // ReadoutCard's tools name files with ini://, json:// and file:.
     std::string name = options.file;
     for (const std::string_view scheme : {"ini://", "json://", "file:"}) {
       if (name.starts_with(scheme)) name.erase(0, scheme.size());
@@ -160,14 +160,14 @@ Result<ExitCode> config(Options& options) {
   if (!file && !options.links && options.settings.empty() &&
       std::ranges::none_of(options.named, [](const auto& one) { return one.second.has_value(); })) {
     return usage_error(
-        "what shall the card be set to?",
-        "a FILE, --set NAME=VALUE or an option; --generate - shows what the card has, --template what there is");
+        "no setting is given",
+        "give a FILE, --set NAME=VALUE or an option; --generate - shows the card's settings, --template all settings");
   }
   const auto firmware = RODEO_TRY(firmware_table(options.firmware_list));
   Table table({{"card", "card"}, {"setting", "setting"}, {"from", "from"}, {"to", "to"}, {"", "outcome"}});
   const auto outcome = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
     if (options.all && file) {
-      // All cards of the type that the file is for.
+      // All cards of the file's type.
       const std::string_view section = card.type() == card::CardType::cru     ? "cru"
                                        : card.type() == card::CardType::crorc ? "crorc"
                                                                               : "felix";
@@ -232,28 +232,30 @@ Result<ExitCode> firmware(const Options& options) {
 
 void add_card_config(Command& card) {
   auto options = std::make_shared<Options>();
-  Command& verb = card.verb("config", "Sets a card: reads it first, changes what differs, and says what");
-  verb.example("rodeo card config card.toml --id '#0' --dry-run", "what would change")
+  Command& verb = card.verb("config", "Configures a card: reads it, writes the settings that differ, and lists them");
+  verb.example("rodeo card config card.toml --id '#0' --dry-run", "lists what would change")
       .example("rodeo card config --id '#0' --clock ttc --links 0-3 --set link3.fee_id=0x1a", "without a file")
-      .example("rodeo card config --id '#0' --generate card.toml", "a file from a card; .ini and .json are upstream's")
+      .example("rodeo card config --id '#0' --generate card.toml",
+               "writes a card's settings to a file; .ini and .json are ReadoutCard's formats")
       .example("rodeo card config --template cru", "every setting with its help");
-  verb.option("FILE,--config-uri", options->file, "TOML, or upstream's ini or json; what it leaves out stays");
+  verb.option("FILE,--config-uri", options->file, "TOML, or ReadoutCard's ini or json; settings not in the file stay");
   verb.option("--id", options->ids, "Card: '#0', 3b:00.0 or 0233:1; or --all").value_name("ID");
-  verb.flag("--all,--config-all", options->all, "All cards of the type that the file is for");
+  verb.flag("--all,--config-all", options->all, "All cards of the file's type");
   verb.option("--set", options->settings, "A setting by name: clock=ttc, links.gbt_mux=ddg, link3.fee_id=0x1a")
       .value_name("NAME=VALUE");
-  verb.option("--links", options->links, "CRU: these links are enabled and no others, as in 0,1,8-10").value_name("LINKS");
+  verb.option("--links", options->links, "CRU: enable these links and disable all others, as in 0,1,8-10")
+      .value_name("LINKS");
   add_fields(verb, *options, card::cru_fields(), "CRU");
-  verb.option("--gbt-mux,--gbtmux", options->named["gbt_mux"], "CRU: what is sent down all links: ttc, ddg, swt, ttcup, ul")
+  verb.option("--gbt-mux,--gbtmux", options->named["gbt_mux"], "CRU: the source for all links: ttc, ddg, swt, ttcup, ul")
       .value_name("VALUE");
   verb.option("--fee-id", options->named["fee_id"], "CRU: FEE id in the headers of all links").value_name("VALUE");
   add_fields(verb, *options, card::crorc_fields(), "C-RORC");
   add_fields(verb, *options, card::felix_fields(), "FELIX");
-  verb.flag("--dry-run", options->dry_run, "Show the difference, change nothing");
+  verb.flag("--dry-run", options->dry_run, "Show the differences and change nothing");
   verb.flag("--force,--force-config", options->force, "Write everything, and reset the parts");
-  verb.flag("--while-running", options->while_running, "Also while somebody reads data from the card");
+  verb.flag("--while-running", options->while_running, "Also while a process reads data from the card");
   verb.flag("--no-firmware-check,--bypass-fw-check", options->no_firmware_check,
-            "Also firmware that the driver does not know");
+            "Allow firmware that the driver does not know");
   verb.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");
   verb.option("--generate,--gen-cfg-file", options->generate, "Write the card's configuration there; - is stdout")
       .value_name("FILE");
@@ -261,7 +263,7 @@ void add_card_config(Command& card) {
   verb.output(options->format);
   verb.run([options] { return config(*options); });
 
-  Command& versions = card.verb("firmware", "Whether each card's firmware is one that the driver knows");
+  Command& versions = card.verb("firmware", "Shows whether the driver knows each card's firmware");
   versions.example("rodeo card firmware", "all cards");
   add_card_ids(versions, options->ids);
   versions.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");

@@ -24,10 +24,11 @@ struct Options {
 Result<std::uint32_t> address_of(const std::string& text) {
   const auto value = card::parse_number(text);
   if (value && *value <= UINT32_MAX) return static_cast<std::uint32_t>(*value);
-  return value_error("`" + text + "` is no address: 16-bit words, decimal or 0x...", "for example 0x470000");
+  return value_error("`" + text + "` is not an address: give a number of 16-bit words, decimal or 0x...",
+                     "for example 0x470000");
 }
 
-constexpr std::size_t kLongestLine = 41;  // no number of 16 bits is as long
+constexpr std::size_t kLongestLine = 41;  // longer than any number of 16 bits
 constexpr std::size_t kMostWords = std::size_t{1} << 24;
 
 std::string printable(std::string_view text) {
@@ -47,14 +48,14 @@ Result<std::vector<std::uint16_t>> read_words(const std::string& name) {
     ++number;
     const auto value = file.fail() ? std::nullopt : card::parse_number(line);
     if (!value || *value > 0xffff)
-      return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no word of 16 bits", printable(line)),
+      return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is not a word of 16 bits", printable(line)),
                                    fmt::format("{}:{}:1", name, number),
                                    "a flash file has one word a line, decimal or 0x..."});
     words.push_back(static_cast<std::uint16_t>(*value));
     if (words.size() > kMostWords)
       return std::unexpected(Error{"cli.bad_value",
                                    fmt::format("the file has more than the {} words of a flash", kMostWords), name,
-                                   "is it the file that you mean?"});
+                                   "is it the right file?"});
   }
   if (words.empty())
     return std::unexpected(Error{"cli.bad_value", "the file has no words", name, "one word a line, decimal or 0x..."});
@@ -113,7 +114,7 @@ void add_card_flash(Command& card) {
   writes.example("rodeo card flash write firmware.txt --id '#0'", "one 16-bit word a line");
   writes.option("FILE", options->file, "One word a line, decimal or 0x...").required();
   add_card_id(writes, options->id);
-  writes.option("--address", options->address, "First word; begins a block of 65536").value_name("ADDRESS");
+  writes.option("--address", options->address, "First word; the start of a block of 65536 words").value_name("ADDRESS");
   writes.output(options->format);
   writes.run([options] { return write(*options); });
 
@@ -122,7 +123,8 @@ void add_card_flash(Command& card) {
   add_card_id(reads, options->id);
   reads.option("--address", options->address, "First word").value_name("ADDRESS");
   reads.option("--words", options->words, "How many");
-  reads.option("--file", options->file, "Write them there, one a line, as `flash write` reads them").value_name("FILE");
+  reads.option("--file", options->file, "Write the words to this file, one a line, as `flash write` reads them")
+      .value_name("FILE");
   reads.output(options->format);
   reads.run([options] { return read(*options); });
 }

@@ -1,4 +1,4 @@
-// `rodeo card hugepages`: what there is for DMA buffers, and setting it aside (setup-hugetlbfs of ReadoutCard).
+// `rodeo card hugepages`: shows and reserves huge pages for DMA buffers (setup-hugetlbfs of ReadoutCard).
 #include <fmt/format.h>
 
 #include "base/units.h"
@@ -47,16 +47,16 @@ Result<ExitCode> show_or_set(const Options& options) {
 
 void add_card_huge_pages(Command& card) {
   auto options = std::make_shared<Options>();
-  Command& verb = card.verb("hugepages", "Huge pages for DMA buffers: shows them, sets them aside");
+  Command& verb = card.verb("hugepages", "Shows and reserves huge pages for DMA buffers");
   verb.example("rodeo card hugepages", "by NUMA node and size")
       .example("sudo rodeo card hugepages --size 1GiB --pages 6", "six of 1 GiB on node 0, until the next boot");
-  verb.size("--size", options->page_bytes, "Which size to set");
-  verb.option("--pages", options->pages, "How many of them there shall be");
-  verb.option("--node", options->node, "On which NUMA node");
+  verb.size("--size", options->page_bytes, "Size of the pages to reserve");
+  verb.option("--pages", options->pages, "Number of pages of this size");
+  verb.option("--node", options->node, "NUMA node");
   verb.output(options->format);
   verb.paragraph(
-      "All or nothing: more than the node has memory for is refused (status 5), and where the kernel finds fewer pages than "
-      "asked for, the old number is put back (status 1).");
+      "All or nothing: a request beyond the node's memory is refused (status 5). If the kernel finds fewer pages than "
+      "requested, the old number is restored (status 1).");
   verb.run([options] { return show_or_set(*options); });
 }
 

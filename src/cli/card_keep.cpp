@@ -1,4 +1,4 @@
-// `rodeo card keep`: the process that holds real cards open for all others (docs/protocols/keeper.md).
+// `rodeo card keep`: a process that holds real cards open for all other processes (docs/protocols/keeper.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Result<ExitCode> show_status(OutputFormat format) {
     return ExitCode::done;
   }
   if (status.empty() && format == OutputFormat::table) {
-    say("no keeper runs: nothing is held\n");
+    say("no keeper runs: no card is held\n");
     return ExitCode::done;
   }
   const auto json = RODEO_TRY_WITHIN(Json::parse(status.empty() ? "{}" : status), "the keeper's status");
@@ -59,17 +59,18 @@ Result<ExitCode> show_status(OutputFormat format) {
   return ExitCode::done;
 }
 
-/// The keeper holds what somebody has opened; a card that is not there, or is emulated, nobody can.
+/// Explains a refusal: the keeper can hold only real cards that exist.
 Error why_not_kept(const pci::Address& address, const Error& refusal) {
   if (std::ranges::any_of(pci::emulated_functions(), [&](const auto& one) { return one.address == address; }))
-    return {"card.wrong_type", "an emulated card stays open by itself: the keeper is for real ones", address.text(), ""};
+    return {"card.wrong_type", "an emulated card stays open without the keeper, which is for real cards", address.text(),
+            ""};
   if (const auto found = pci::find_function(address); !found) return found.error();
   return refusal;
 }
 
 Result<ExitCode> keep(const Options& options) {
   if (options.let_go && options.address.empty())
-    return usage_error("which card need not stay open?", "rodeo card keep --let-go ADDRESS");
+    return usage_error("--let-go needs a card", "rodeo card keep --let-go ADDRESS");
   if (options.status) return show_status(options.format);
   if (options.stop) {
     const auto stopped = RODEO_TRY(pci::stop_keeper());
@@ -95,26 +96,25 @@ Result<ExitCode> keep(const Options& options) {
 
 void add_card_keep(Command& card) {
   auto options = std::make_shared<Options>();
-  Command& verb = card.verb("keep", "Holds real cards open for all other programs; started by itself when needed");
+  Command& verb = card.verb("keep", "Holds real cards open for all other programs; starts automatically when needed");
   verb.example("sudo rodeo card keep --group daq --idle 1h", "a keeper that members of the group daq may use");
   verb.example("rodeo card keep 3b:00.0", "the card keeps its configuration when no program uses it");
-  verb.example("rodeo card keep --status", "cards that are held, by whom, how much memory is mapped");
+  verb.example("rodeo card keep --status", "held cards, their users and their mapped memory");
   verb.paragraph(
       "The kernel hands a real card to one process and may reset it when that process ends. The keeper is that process: "
       "commands ask it for the card, "
       "run side by side, and what they configure survives them. It takes a card's memory away when the program that gave it "
       "ends.");
-  verb.option("ADDRESS", options->address, "A card that stays open and configured, in a keeper that runs")
-      .value_name("ADDRESS");
-  verb.flag("--let-go", options->let_go, "The card need not stay open any more");
+  verb.option("ADDRESS", options->address, "The running keeper keeps this card open and configured").value_name("ADDRESS");
+  verb.flag("--let-go", options->let_go, "The keeper may close the card");
   verb.flag("--status", options->status, "What the keeper holds");
   verb.flag("--stop", options->stop, "Ends the keeper; refused while memory is mapped for a card");
-  verb.option("--socket", options->socket, "Where it listens; others find it there by RODEO_KEEPER_SOCKET")
+  verb.option("--socket", options->socket, "Path of the keeper's socket; programs find it through RODEO_KEEPER_SOCKET")
       .value_name("PATH");
-  verb.option("--group", options->group, "Who may use the cards beside root; `rodeo` if there is such a group")
+  verb.option("--group", options->group, "Group that may use the cards, besides root; `rodeo` if that group exists")
       .value_name("GROUP");
-  verb.duration("--idle", options->idle, "Ends when nobody was connected for so long and no card is kept");
-  verb.option("--ready", options->ready, "A descriptor that is told when it listens").value_name("FD");
+  verb.duration("--idle", options->idle, "End after this time without connections and kept cards");
+  verb.option("--ready", options->ready, "Descriptor to write to when the keeper listens").value_name("FD");
   verb.output(options->format);
   verb.run([options] { return keep(*options); });
 }

@@ -1,4 +1,4 @@
-// `rodeo card list`: which cards there are.
+// `rodeo card list`: the cards of this host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ Result<ExitCode> fill(Table& table) {
   return outcome;
 }
 
-/// Where emulated cards would be looked for, if that is no place where any can be: a misspelt directory has no cards either.
+/// Says so if the runtime directory, where emulated cards are, cannot hold any: a misspelt directory looks like one without
+/// cards.
 void say_if_there_is_no_directory() {
   const std::filesystem::path directory = base::runtime_directory_name();
   std::error_code failure;
@@ -56,7 +57,7 @@ void say_if_there_is_no_directory() {
   if (std::filesystem::is_directory(status) || failure == std::errc::permission_denied) return;
   const bool named = std::getenv("RODEO_RUNTIME_DIR") != nullptr;
   if (std::filesystem::exists(status)) {
-    say("no emulated cards: the runtime directory {} is no directory\n", directory.native());
+    say("no emulated cards: the runtime directory {} is not a directory\n", directory.native());
   } else if (named) {
     say("no emulated cards: there is no runtime directory {}\n", directory.native());
   }
@@ -66,13 +67,12 @@ void say_if_there_is_no_directory() {
 
 void add_card_list(Command& card) {
   auto options = std::make_shared<Options>();
-  Command& verb = card.verb("list", "Cards of this host, emulated ones too");
-  verb.example("rodeo card list", "the number behind # is what --id takes")
+  Command& verb = card.verb("list", "Lists the cards of this host, including emulated ones");
+  verb.example("rodeo card list", "the number after # works with --id")
       .example("rodeo card list -o json", "for programs")
       .paragraph(
           "A card that does not answer is listed with the reason; the exit status is then 6. If its type is not known, no "
-          "card has "
-          "a number: numbers follow the types.");
+          "card has a number, because cards are numbered by type.");
   add_watch(verb, options->watch);
   verb.output(options->format);
   verb.run([options] {

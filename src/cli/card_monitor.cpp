@@ -1,4 +1,4 @@
-// What cards tell while they run: `rodeo card status | metrics | packets | triggers`, as tables and to Prometheus.
+// Monitoring of running cards: `rodeo card status | metrics | packets | triggers`, as tables and for Prometheus.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ Style style_of(const MeasuredField& field) {
   return status == nullptr || *status == 0 ? Style::bad : *status == 1 ? Style::good : Style::warning;
 }
 
-/// One table of all measurements of a group: a row each, columns for every field that occurs.
+/// One table of all measurements of a group: one row for each, one column for every field that occurs.
 struct Rows {
   struct Row {
     std::string card;
@@ -83,7 +83,7 @@ struct Rows {
   }
 };
 
-/// What is easy to miss in the tables: a link that was trained to less than the card has, and registers that are not read.
+/// Warns of facts that are easy to miss in the tables: a PCIe link slower than the card's, and registers that are not read.
 void say_what_is_wrong(AskedCards& cards, const std::vector<Group>& groups,
                        const std::vector<std::vector<std::vector<Measurement>>>& measured) {
   const auto number = [](const Measurement& one, std::string_view field) {
@@ -110,10 +110,10 @@ void say_what_is_wrong(AskedCards& cards, const std::vector<Group>& groups,
   }
 }
 
-/// Reads groups of all cards that are meant and prints a table of each group; CSV is one table, with the columns of all
-/// groups. `first`: nothing was printed before.
+/// Reads groups of the selected cards and prints a table of each group; CSV is one table, with the columns of all groups.
+/// `first`: nothing was printed before.
 Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
-  const std::uint32_t links = RODEO_TRY(link_mask(options.links, 23));  // a FELIX has 24, no card more
+  const std::uint32_t links = RODEO_TRY(link_mask(options.links, 23));  // a FELIX has 24 links, the most of all cards
   auto cards = RODEO_TRY(AskedCards::open(options.ids));
   std::vector<std::vector<std::vector<Measurement>>> measured(cards.size());  // by card and group
   cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
@@ -134,7 +134,7 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
           all[i].rows.push_back({entry.function.address.text(), std::string(card::name_of(entry.type)), std::move(one)});
       }
       if (first && groups[i] == Group::card && all[i].rows.size() == before)
-        say("{}: a {} has no metrics of the card; `rodeo card status` and `rodeo card packets` have its links'\n",
+        say("{}: a {} has no metrics of the card; `rodeo card status` and `rodeo card packets` show its links\n",
             entry.function.address.text(), card::name_of(entry.type));
     }
   }
@@ -182,7 +182,7 @@ struct Sample {
   std::string value;
 };
 
-/// Tags as upstream's tools set them: SerialId, Endpoint, ID, Type, and CRU or CRORC with the card's sequence number.
+/// Tags as ReadoutCard's tools set them: SerialId, Endpoint, ID, Type, and CRU or CRORC with the card's sequence number.
 process::Labels tags(const card::CardEntry& entry, const Measurement& measurement) {
   const auto text = [](const auto& number) { return number ? fmt::format("{}", *number) : std::string(); };
   process::Labels labels{{"pciAddress", entry.function.address.text()},
@@ -299,7 +299,7 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
   if (std::ranges::any_of(readings, [](const Readings& one) { return one.first.has_value(); })) {
     std::this_thread::sleep_for(options.interval);
   } else if (options.ids.empty()) {
-    say("no card here counts triggers: a CRU does\n");
+    say("no card counts triggers: only a CRU does\n");
   }
   cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     if (!readings[number].first) return {};
@@ -344,13 +344,13 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
 
 void add_card_monitor(Command& card) {
   auto options = std::make_shared<Options>();
-  Command& status = card.verb("status", "How each card is set, and the state of its links");
+  Command& status = card.verb("status", "Shows the settings of each card and the state of its links");
   status.example("rodeo card status --id '#0' --watch 1s", "again each second")
       .example("rodeo card status -o json", "all cards, for programs");
   add_card_ids(status, options->ids);
   status.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
-  status.flag("--onu-status", options->onu, "CRU: the optical network unit too");
-  status.flag("--fec-status", options->fec, "CRU: its forward error correction too");
+  status.flag("--onu-status", options->onu, "CRU: also the optical network unit");
+  status.flag("--fec-status", options->fec, "CRU: also its forward error correction");
   add_watch(status, options->watch);
   status.output(options->format);
   status.run([options] {
@@ -360,18 +360,19 @@ void add_card_monitor(Command& card) {
     return watch(options->watch, options->format, [&](bool first) { return show_groups(*options, groups, first); });
   });
 
-  Command& values = card.verb("metrics", "Temperature, clocks, packets of each card; all metrics for Prometheus");
+  Command& values =
+      card.verb("metrics", "Shows temperature, clocks and packets of each card; serves all metrics to Prometheus");
   values.example("rodeo card metrics --watch 1s", "again each second")
       .example("rodeo card metrics --listen 127.0.0.1:9465", "for Prometheus, until Ctrl-C");
   add_card_ids(values, options->ids);
-  values.option("--listen", options->listen, "Serve Prometheus there").value_name("ADDRESS:PORT");
+  values.option("--listen", options->listen, "Serve Prometheus at this address").value_name("ADDRESS:PORT");
   values.flag("--prometheus", options->prometheus, "Print the same text once");
   values.flag("--reference", options->reference, "Print the table of all metrics, in Markdown");
   add_watch(values, options->watch);
   values.output(options->format);
   values.run([options] { return metrics(*options); });
 
-  Command& packets = card.verb("packets", "Packets of each link and of the datapath");
+  Command& packets = card.verb("packets", "Shows packets of each link and of the datapath");
   packets.example("rodeo card packets --id '#0' --watch 1s", "again each second");
   add_card_ids(packets, options->ids);
   packets.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
@@ -382,10 +383,10 @@ void add_card_monitor(Command& card) {
                  [&](bool first) { return show_groups(*options, {Group::packets}, first); });
   });
 
-  Command& counts = card.verb("triggers", "Triggers that CRUs have seen, and their rates");
+  Command& counts = card.verb("triggers", "Shows triggers that CRUs have received, and their rates");
   counts.example("rodeo card triggers --interval 5s", "rates over five seconds");
   add_card_ids(counts, options->ids);
-  counts.duration("--interval", options->interval, "Between the two readings that rates come from");
+  counts.duration("--interval", options->interval, "Time between the two readings for a rate");
   add_watch(counts, options->watch);
   counts.output(options->format);
   counts.run(

@@ -1,4 +1,4 @@
-// What one asks of a card by hand: `rodeo card loopback | ctp | pattern | userlogic | siu`.
+// Operations by hand: `rodeo card loopback | ctp | pattern | userlogic | siu`.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -19,25 +19,26 @@ namespace rodeo::cli {
 
 namespace {
 
-/// Opens the card and works on it; the verb then has nothing more to say than that it is done.
+/// Opens the card and calls `work` with it.
 template <typename Work>
 Result<ExitCode> on_card(const std::string& id, Work work) {
   auto card = RODEO_TRY(open_card(id));
   return work(*card);
 }
 
-/// Nobody reads from the card as long as what is returned lives; nothing is held if `while_running`. Errors: card.locked.
+/// No process can read from the card while the returned locks live. With `while_running` it takes no locks. Errors:
+/// card.locked.
 Result<std::vector<card::pci::ByteLock>> undisturbed(card::Card& card, bool while_running, const std::string& what) {
   if (while_running) return {};
   auto locks = card::keep_others_from_reading(card);
   if (locks) return locks;
   Error error = locks.error().within(what);
-  error.next = "wait until it has ended; --while-running does it nevertheless";
+  error.next = "wait until the reader has ended, or force it with --while-running";
   return std::unexpected(std::move(error));
 }
 
 Option& add_while_running(Command& verb, bool& while_running) {
-  return verb.flag("--while-running", while_running, "Also while somebody reads data from the card");
+  return verb.flag("--while-running", while_running, "Also while a process reads data from the card");
 }
 
 struct LoopbackOptions {
@@ -59,7 +60,7 @@ struct LoopbackOptions {
 
 Result<ExitCode> loopback(const LoopbackOptions& options) {
   if (options.duration < std::chrono::milliseconds{1})
-    return value_error("--duration takes a millisecond or more: in less nothing is measured", "1s if left out");
+    return value_error("--duration must be at least a millisecond", "the default is 1s");
   if (options.interval) RODEO_TRY(check_interval(*options.interval, "--interval"));
   card::LoopbackSettings settings;
   const auto links = RODEO_TRY(link_mask(options.links));
@@ -74,8 +75,8 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
   }
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     std::optional<card::LoopbackTest> test;
-    // What only looks disturbs nobody.
-    RODEO_TRY(undisturbed(card, options.while_running || options.skip_reset, "the test would replace the data"));
+    // A test that only looks needs no locks.
+    RODEO_TRY(undisturbed(card, options.while_running || options.skip_reset, "the test would overwrite the data"));
     if (!options.skip_reset) test.emplace(RODEO_TRY(card::LoopbackTest::start(card, settings)));
     std::vector<Column> columns{{"link", "link"}};
     if (options.expert || options.format != OutputFormat::table)
@@ -110,26 +111,26 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
 void add_loopback(Command& card) {
   auto options = std::make_shared<LoopbackOptions>();
   Command& verb =
-      card.verb("loopback", "GBT loopback test: sends a pattern down the links and counts errors in what comes back");
+      card.verb("loopback", "GBT loopback test: sends a pattern down the links and counts errors in the returned data");
   verb.example("rodeo card loopback --id '#0' --links 0-3 --duration 10s",
                "through a fibre from each transmitter to its receiver")
       .example("rodeo card loopback --id '#0' --internal", "inside the card, without fibres");
   add_card_id(verb, options->id);
   verb.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
-  verb.choice("--pattern-mode", options->pattern, {"counter", "static"}, "What is sent");
+  verb.choice("--pattern-mode", options->pattern, {"counter", "static"}, "Pattern to send");
   verb.choice("--counter-type", options->counter, {"30bit", "8bit"}, "Width of the counter");
-  verb.option("--high-mask", options->mask_high, "Bits that are compared, in hexadecimal: high word").value_name("MASK");
-  verb.option("--med-mask", options->mask_medium, "Bits that are compared, in hexadecimal: middle word").value_name("MASK");
-  verb.option("--low-mask", options->mask_low, "Bits that are compared, in hexadecimal: low word").value_name("MASK");
+  verb.option("--high-mask", options->mask_high, "Bits to compare, in hexadecimal: high word").value_name("MASK");
+  verb.option("--med-mask", options->mask_medium, "Bits to compare, in hexadecimal: middle word").value_name("MASK");
+  verb.option("--low-mask", options->mask_low, "Bits to compare, in hexadecimal: low word").value_name("MASK");
   verb.flag("--internal", options->internal, "Loop back inside the card");
   verb.flag("--skip-reset", options->skip_reset, "Only look: send nothing, clear nothing");
   verb.flag("--expert-view", options->expert,
-            "Also whether PLL, receiver and data layer are well; JSON and CSV always have them");
-  verb.duration("--duration", options->duration, "How long errors are counted; a millisecond or more");
-  verb.duration("--interval", options->interval, "Print the counts each time it has passed; at the end alone if left out");
+            "Show also the state of PLL, receiver and data layer; JSON and CSV always have them");
+  verb.duration("--duration", options->duration, "Time to count errors; at least a millisecond");
+  verb.duration("--interval", options->interval, "Print the counts at this interval; only at the end if left out");
   add_while_running(verb, options->while_running);
   verb.output(options->format);
-  verb.paragraph("The links' settings are given back at the end, also after Ctrl-C. Errors end in exit status 7.");
+  verb.paragraph("The links' settings are restored at the end, also after Ctrl-C. Errors end in exit status 7.");
   verb.run([options] { return loopback(*options); });
 }
 
@@ -155,7 +156,7 @@ Result<ExitCode> ctp(CtpOptions& options) {
     if (name == options.mode) options.settings.mode = mode;
   }
   if (options.eox + options.single + options.status > 1)
-    return usage_error("--eox, --single-trigger and --status are three things to do", "one at a time");
+    return usage_error("--eox, --single-trigger and --status exclude each other", "one at a time");
   if (!options.bunch_crossings.empty() && options.settings.mode != Mode::fixed)
     return usage_error(fmt::format("--bc is for mode fixed, not for {}", options.mode),
                        "--trigger-mode fixed, or leave out --bc");
@@ -168,10 +169,11 @@ Result<ExitCode> ctp(CtpOptions& options) {
     options.settings.bunch_crossings[i] =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(options.bunch_crossings[i], UINT32_MAX));
   if ((options.eox || options.single || options.status) && options.settings != card::CtpEmulation{})
-    return usage_error("--eox, --single-trigger and --status set nothing, and another option says what to set",
+    return usage_error("--eox, --single-trigger and --status set nothing, but another option gives a setting",
                        "leave it out, or start the emulator with it");
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
-    RODEO_TRY(undisturbed(card, options.while_running || options.status, "the triggers of what is read would change"));
+    RODEO_TRY(
+        undisturbed(card, options.while_running || options.status, "the triggers of the data being read would change"));
     RODEO_TRY(options.status   ? Result<void>{}
               : options.eox    ? card::stop_ctp(card)
               : options.single ? card::send_trigger(card)
@@ -192,25 +194,25 @@ Result<ExitCode> ctp(CtpOptions& options) {
 
 void add_ctp(Command& card) {
   auto options = std::make_shared<CtpOptions>();
-  Command& verb =
-      card.verb("ctp", "The CRU's emulator of the trigger processor: starts it, ends the run, or sends one trigger");
+  Command& verb = card.verb("ctp", "Starts the CRU's emulator of the trigger processor, ends the run, or sends one trigger");
   verb.example("rodeo card ctp --id '#0' --trigger-mode periodic --trigger-period 400",
                "a physics trigger every 400 ticks of 25 ns")
       .example("rodeo card ctp --id '#0' --eox", "end of run");
   add_card_id(verb, options->id);
-  verb.choice("--trigger-mode", options->mode, {"manual", "periodic", "continuous", "fixed", "hc", "cal"}, "Which triggers");
-  verb.option("--trigger-period,--trigger-freq", options->settings.ticks, "Clock ticks (25 ns) from trigger to trigger");
+  verb.choice("--trigger-mode", options->mode, {"manual", "periodic", "continuous", "fixed", "hc", "cal"},
+              "Kind of triggers");
+  verb.option("--trigger-period,--trigger-freq", options->settings.ticks, "Clock ticks (25 ns) between triggers");
   verb.option("--bcmax", options->settings.last_bc, "Last bunch crossing of an orbit");
   verb.option("--hbmax", options->settings.last_hb, "Heartbeat frames of a time frame, minus one");
   verb.option("--hbkeep", options->settings.keep, "Heartbeat frames that are kept, ...");
   verb.option("--hbdrop", options->settings.drop, "... and then dropped, in turn");
-  verb.option("--init-orbit", options->first_orbit, "Orbit that the run begins with, in hexadecimal").value_name("ORBIT");
-  verb.option(
-      "--bc", options->bunch_crossings,
-      "Mode fixed: a bunch crossing that gets a trigger; up to nine times. Nine from 333 to 2997, 333 apart, if left out");
+  verb.option("--init-orbit", options->first_orbit, "First orbit of the run, in hexadecimal").value_name("ORBIT");
+  verb.option("--bc", options->bunch_crossings,
+              "Mode fixed: a bunch crossing that gets a trigger, up to nine times. The default is nine, from 333 to 2997 in "
+              "steps of 333");
   verb.flag("--eox", options->eox, "End the run");
-  verb.flag("--single-trigger", options->single, "One trigger; the emulator runs in mode manual");
-  verb.flag("--status", options->status, "Change nothing, show what it is set to");
+  verb.flag("--single-trigger", options->single, "Send one trigger; the emulator runs in mode manual");
+  verb.flag("--status", options->status, "Change nothing and show the settings");
   add_while_running(verb, options->while_running);
   verb.output(options->format);
   verb.run([options] { return ctp(*options); });
@@ -246,8 +248,8 @@ Result<ExitCode> pattern(PatternOptions& options) {
     play = true;
   }
   if (play && options.read_back)
-    return usage_error("--read-back changes nothing, the other options do",
-                       "leave out one or the other; what is set is shown in any case");
+    return usage_error("--read-back changes nothing, but another option gives a setting",
+                       "leave out one of them; the settings are shown in any case");
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     if (play) RODEO_TRY(card::play_patterns(card, settings));
     const auto now = RODEO_TRY(card::read_patterns(card));
@@ -272,13 +274,13 @@ void add_pattern(Command& card) {
   auto options = std::make_shared<PatternOptions>();
   card::PatternSettings& settings = options->settings;
   Command& verb =
-      card.verb("pattern", "The CRU's pattern player: sends patterns of 80 bits down the links, or says what it is set to");
+      card.verb("pattern", "The CRU's pattern player: sends patterns of 80 bits down the links, or shows its settings");
   verb.example("rodeo card pattern --id '#0' --pat1 0x55 --pat1-length 10 --execute-pat1-now", "once, now")
-      .example("rodeo card pattern --id '#0'", "what it is set to");
+      .example("rodeo card pattern --id '#0'", "its settings");
   add_card_id(verb, options->id);
   for (int i = 0; i < 4; ++i)
     verb.option(fmt::format("--pat{}", i), options->pattern[i],
-                i == 0 ? "Sent while no other plays; 80 bits" : "80 bits, decimal or 0x...")
+                i == 0 ? "Pattern sent while no other plays; 80 bits" : "80 bits, decimal or 0x...")
         .value_name("BITS");
   verb.option("--pat1-length", options->length_1, "Clock ticks; 1 if left out");
   verb.option("--pat1-delay", options->delay_1, "Clock ticks before it; 0 if left out");
@@ -287,15 +289,14 @@ void add_pattern(Command& card) {
   verb.option("--pat1-trigger-select", options->trigger_1, "Trigger bit that plays it; 29 if left out");
   verb.option("--pat2-trigger-select", options->trigger_2, "Trigger bit that plays it; 30 if left out");
   verb.option("--pat3-trigger-select", options->trigger_3, "Trigger bit that plays it; 0 if left out");
-  verb.option("--pat2-trigger-tf", options->time_frames_2, "Pattern 2 every so many time frames; 0 if left out");
+  verb.option("--pat2-trigger-tf", options->time_frames_2, "Time frames from one pattern 2 to the next; 0 if left out");
   verb.flag("--execute-pat1-at-start", settings.play_1_at_start, "Pattern 1 at the start of a run");
   verb.flag("--execute-pat1-now", settings.play_1_now, "Play pattern 1");
   verb.flag("--execute-pat2-now", settings.play_2_now, "Play pattern 2");
   verb.flag("--read-back", options->read_back, "Change nothing; the same as no option");
   verb.output(options->format);
   verb.paragraph(
-      "Patterns are set as a whole: with any option, those that are left out get their defaults. What is set then is "
-      "shown.");
+      "Patterns are set as a whole: if any option is given, all others get their defaults. The new settings are shown.");
   verb.run([options] { return pattern(*options); });
 }
 
@@ -318,7 +319,7 @@ Result<ExitCode> user_logic(const UserLogicOptions& options) {
       card::UserLogicChange change{
           .event_words = options.event_size, .system_id = options.system_id, .link_id = options.link_id};
       if (options.random || options.fixed) change.random_size = options.random;
-      RODEO_TRY(undisturbed(card, options.while_running, "user logic is reset with any change"));
+      RODEO_TRY(undisturbed(card, options.while_running, "any change resets the user logic"));
       RODEO_TRY(card::change_user_logic(card, change));
     }
     const auto now = RODEO_TRY(card::read_user_logic(card));
@@ -335,9 +336,9 @@ Result<ExitCode> user_logic(const UserLogicOptions& options) {
 
 void add_user_logic(Command& card) {
   auto options = std::make_shared<UserLogicOptions>();
-  Command& verb = card.verb("userlogic", "The example user logic of a CRU: shows it, sets it");
-  verb.example("rodeo card userlogic --id '#0'", "what it is set to")
-      .example("rodeo card userlogic --id '#0' --event-size 128", "and resets it");
+  Command& verb = card.verb("userlogic", "Shows or sets the example user logic of a CRU");
+  verb.example("rodeo card userlogic --id '#0'", "its settings")
+      .example("rodeo card userlogic --id '#0' --event-size 128", "sets the event size, and resets the user logic");
   add_card_id(verb, options->id);
   verb.option("--event-size", options->event_size, "GBT words of 128 bits");
   verb.flag("--random-event-size", options->random, "Random sizes");
@@ -371,7 +372,7 @@ Result<ExitCode> siu(const SiuOptions& options) {
 
 void add_siu(Command& card) {
   auto options = std::make_shared<SiuOptions>();
-  Command& verb = card.verb("siu", "What the SIU at the far end of a C-RORC's link says");
+  Command& verb = card.verb("siu", "Shows the status of the SIU at the far end of a C-RORC's link");
   verb.example("rodeo card siu --id '#0' --channel 2", "its status in words");
   add_card_id(verb, options->id);
   verb.option("--channel", options->channel, "Link, 0 to 5");

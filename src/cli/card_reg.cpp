@@ -57,12 +57,12 @@ Result<std::uint64_t> read(card::Card& card, const RegisterTarget& target) {
 
 Result<std::uint64_t> value_of(const std::string& text) {
   if (const auto value = card::parse_number(text)) return *value;
-  return value_error("`" + text + "` is no number", "values are decimal, or hexadecimal with 0x");
+  return value_error("`" + text + "` is not a number", "values are decimal, or hexadecimal with 0x");
 }
 
 Result<ExitCode> show_written(card::Card& card, const Options& options, const RegisterTarget& target,
                               std::uint64_t written) {
-  // Reading may do something of its own where a register is a command or a FIFO.
+  // Reading a command register or a FIFO may have side effects.
   const bool reads_back = !options.no_read_back && (target.description == nullptr || target.harmless_to_read());
   Table table(kColumns);
   if (reads_back) written = RODEO_TRY(read(card, target));
@@ -114,7 +114,7 @@ Result<ExitCode> modify_one(const Options& options) {
   return show_written(*card, options, target, written);
 }
 
-/// The registers that can be read without consequences, one row each.
+/// The registers that can be read without side effects, one row each.
 Result<std::vector<RegisterTarget>> declared_targets(const card::Card& card, std::optional<unsigned> bar) {
   std::vector<RegisterTarget> targets;
   const bool every = card.type() == card::CardType::crorc;
@@ -140,7 +140,7 @@ Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options&
     return std::unexpected(Error{"card.bad_access",
                                  fmt::format("{} words from {:#x} reach beyond the {:#x} bytes of BAR {}", words,
                                              first.offset, bar->bytes(), first.bar),
-                                 card.address().text(), fmt::format("from there it has {}", room)});
+                                 card.address().text(), fmt::format("it has {} from there", room)});
   std::vector<RegisterTarget> targets;
   targets.reserve(words);
   for (std::uint64_t word = 0; word < words; ++word) {
@@ -202,7 +202,7 @@ Result<ExitCode> list(const Options& options) {
 }
 
 void add_bar(Command& verb, Options& options) {
-  verb.option("--bar,--channel", options.bar, "BAR; for names only where several have them (C-RORC)");
+  verb.option("--bar,--channel", options.bar, "BAR; with names, needed only if several BARs have the register (C-RORC)");
 }
 
 }  // namespace
@@ -229,33 +229,33 @@ void add_card_reg(Command& card) {
   add_bar(write, *options);
   write.option("REGISTER", options->name, "Name, name[index], or byte address").required();
   write.option("VALUE", options->value, "Decimal or 0x...").required();
-  write.flag("--no-read-back", options->no_read_back, "Do not read afterwards; commands and FIFOs are never read back");
-  write.flag("--force", options->force, "Also registers that the map says can only be read");
+  write.flag("--no-read-back", options->no_read_back,
+             "Do not read the register afterwards; commands and FIFOs are never read back");
+  write.flag("--force", options->force, "Write also registers that the map declares read-only");
   write.output(options->format);
   write.run([options] { return write_one(*options); });
 
-  Command& modify = reg.verb("modify", "Changes some bits of a register while no other process does the same");
+  Command& modify = reg.verb("modify", "Changes some bits of a register; other processes that modify it wait");
   modify.example("rodeo card reg modify --id '#0' user_control 0x2a --position 16 --width 12", "the CRU id");
   add_card_id(modify, options->id);
   add_bar(modify, *options);
   modify.option("REGISTER", options->name, "Name, name[index], or byte address").required();
-  modify.option("VALUE", options->value, "Of the bits; decimal or 0x...").required();
+  modify.option("VALUE", options->value, "Value of the bits; decimal or 0x...").required();
   modify.option("--position", options->position, "Lowest bit");
   modify.option("--width", options->width, "Bits");
-  modify.flag("--no-read-back", options->no_read_back, "Do not read afterwards");
-  modify.flag("--force", options->force, "Also registers that the map says can only be read");
+  modify.flag("--no-read-back", options->no_read_back, "Do not read the register afterwards");
+  modify.flag("--force", options->force, "Write also registers that the map declares read-only");
   modify.output(options->format);
   modify.run([options] { return modify_one(*options); });
 
   Command& all = reg.verb("dump", "Reads all declared registers, or a range of words");
-  all.example("rodeo card reg dump --id '#0'", "what can be read without consequences")
-      .example("rodeo card reg dump --id '#0' --bar 2 --address 0x0 --words 64 --file bar2.bin",
-               "words as they are, little endian");
+  all.example("rodeo card reg dump --id '#0'", "all registers that can be read without side effects")
+      .example("rodeo card reg dump --id '#0' --bar 2 --address 0x0 --words 64 --file bar2.bin", "raw words, little endian");
   add_card_id(all, options->id);
   add_bar(all, *options);
   all.option("--address", options->address, "First byte address").value_name("ADDRESS");
-  all.option("--words,--range", options->words, "How many words");
-  all.option("--file", options->file, "Write the bare words there instead of a table").value_name("FILE");
+  all.option("--words,--range", options->words, "Number of words");
+  all.option("--file", options->file, "Write the raw words to this file instead of a table").value_name("FILE");
   all.output(options->format);
   all.run([options] { return dump(*options); });
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kReadouts = 2;
 constexpr std::uint64_t kNodes = 2;
-// Of the events, unless their files would become too large.
+// The share of events to record. It falls if the files would become too large.
 constexpr double kAcceptedFraction = 0.25;
 
 /// Links [first, end) of the card as ranges of FIDs, one for each fibre.
@@ -29,7 +29,7 @@ std::vector<std::string> link_ranges(const DemoCard& card, std::uint64_t first, 
   return out;
 }
 
-/// Those of the options that begin with one of these.
+/// The overrides of the options that begin with one of these prefixes.
 void add_settings(std::vector<std::string>& to, const DemoOptions& options, std::initializer_list<std::string_view> tables) {
   for (const std::string& one : options.settings) {
     if (std::ranges::any_of(tables, [&](std::string_view table) { return one.starts_with(table); })) to.push_back(one);

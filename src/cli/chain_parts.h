@@ -1,4 +1,4 @@
-// The processes of `rodeo demo --chain`, from card to recorder: which there are, and what each is told over examples/farm/chain.toml.
+// The processes of `rodeo demo --chain`, from card to recorder, and the overrides of each over examples/farm/chain.toml.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ namespace rodeo::cli {
 
 struct ChainPart {
   std::string name;  ///< "readout-1"
-  std::string kind;  ///< as the control room calls it: emulator, router, readout, supervisor, node, recorder
+  std::string kind;  ///< the control room's name for it: emulator, router, readout, supervisor, node, recorder
   std::vector<std::string> overrides;  ///< KEY=VALUE, those of the options last
 };
 
-/// All of them, on the way of the data. Names of processes and directories of files are not among what they are told.
+/// All processes, in the order of the data path. Their overrides contain neither process names nor directories.
 std::vector<ChainPart> chain_parts(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory);
 
-/// The name that a part has for this host: the control room gives it the same.
+/// The name of a part on this host, the same as in the control room.
 std::string full_name(const DemoCard& card, const ChainPart& part);
 
-/// Where no control room does: the name of a part, and of those it talks with, and where its files go.
+/// Without a control room: overrides for the name of a part, the names of its peers, and the directory of its files.
 std::vector<std::string> names_for(const ChainPart& part, const std::vector<ChainPart>& parts, const DemoCard& card,
                                    const DemoDirectory& directory);
 

@@ -1,4 +1,4 @@
-// `rodeo check`: validates configurations before a run needs them; every value with its origin; the JSON Schema.
+// `rodeo check`: validates configurations before a run; prints every value with its origin, or the JSON Schema.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Json error_json(const Error& error) {
   return Json::object({{"code", error.code}, {"what", error.what}, {"where", error.where}, {"next", error.next}});
 }
 
-/// A table of every value with where it comes from.
+/// A table of every value and its origin.
 Table effective_values(const Configuration& configuration) {
   Table table({{"key", "key"}, {"value", "value"}, {"origin", "origin"}, {"from", "where"}});
   configuration.root.visit([&](const settings::Table& one) {
@@ -61,7 +61,7 @@ std::size_t values_given(const Configuration& configuration) {
   return given;
 }
 
-/// A configuration that is sound by all that Rodeo knows of its tables. `library` has its plug-ins, and lives longer.
+/// Reads a configuration and checks all its tables. `library` gets its plug-ins, and must live longer than the result.
 std::expected<Configuration, ConfigurationErrors> checked(const std::string& file, const std::vector<std::string>& overrides,
                                                           const std::vector<std::string>& plugins,
                                                           readout::Library& library) {
@@ -97,7 +97,8 @@ void report_errors(const ConfigurationErrors& errors, const Options& options, Js
   }
 }
 
-/// The configurations that a system file names, as its processes begin with them. Errors name the process. False: one is invalid.
+/// Checks the configurations that a system file names, as its processes use them. Errors name the process. False: one is
+/// invalid.
 bool check_classes(const Configuration& system, const Options& options, Json& report) {
   bool valid = true;
   for (const process::ClassConfiguration& one : process::class_configurations(system)) {
@@ -113,9 +114,10 @@ bool check_classes(const Configuration& system, const Options& options, Json& re
   return valid;
 }
 
-/// Checks one file, and those that it names; what is said of it for programs, or nothing where people have been told already.
+/// Checks one file, and the files that it names. Returns the result for programs; nothing if it was already printed for
+/// people.
 bool check_file(const std::string& file, const Options& options, Json& report) {
-  // A library of its own for each file: the plug-ins of one must not make another valid.
+  // Each file has its own library: the plug-ins of one file must not make another valid.
   readout::Library library;
   const auto configuration = checked(file, options.overrides, options.plugins, library);
   Json entry = Json::object({{"file", file}, {"valid", configuration.has_value()}, {"errors", Json::array()}});
@@ -169,17 +171,16 @@ Result<ExitCode> check(const Options& options) {
 
 void add_check(Command& root) {
   auto options = std::make_shared<Options>();
-  Command& verb = root.verb("check", "Validate configurations: file:line:column, \"did you mean\"");
-  verb.example("rodeo check run.toml", "every error of the file at once; exit status 3 if there is one")
-      .example("rodeo check --effective run.toml", "every value and where it comes from")
+  Command& verb = root.verb("check", "Validates configurations: errors with file:line:column and \"did you mean\"");
+  verb.example("rodeo check run.toml", "all errors of the file; exit status 3 if there is one")
+      .example("rodeo check --effective run.toml", "every value and its origin")
       .example("rodeo check --schema > rodeo.schema.json", "a JSON Schema for editors that complete and check TOML");
   verb.option("FILE", options->files, "Configurations (TOML)");
   verb.flag("--effective", options->effective, "Print every value with its origin: default, file, environment, flag");
-  verb.flag("--schema", options->schema,
-            "Print the JSON Schema (draft 7); knows the plug-ins of the files named, and of --plugin");
+  verb.flag("--schema", options->schema, "Print the JSON Schema (draft 7), with the plug-ins of the files and of --plugin");
   verb.flag("--reference", options->reference, "Print the reference of every key as Markdown");
-  verb.flag("--alone", options->alone, "Of a system file: do not check the configurations of its classes");
-  verb.option("--set", options->overrides, "Set a key as `rodeo readout --set` would").value_name("KEY=VALUE");
+  verb.flag("--alone", options->alone, "For a system file: do not check the configurations of its classes");
+  verb.option("--set", options->overrides, "Set a key as `rodeo readout --set` does").value_name("KEY=VALUE");
   verb.option("--plugin", options->plugins, "Load a plug-in that the files do not name").value_name("LIB");
   verb.output(options->format);
   verb.run([options] { return check(*options); });

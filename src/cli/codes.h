@@ -1,4 +1,4 @@
-// Every error code of Rodeo with what it means and the exit status it ends in, as explain/error_codes.md has them.
+// Every error code of Rodeo with its meaning and exit status, from explain/error_codes.md.
 #pragma once
 
 #include <span>
@@ -28,10 +28,10 @@ struct ErrorCode {
 /// Sorted by code.
 std::span<const ErrorCode> error_codes();
 
-/// nullptr if there is no such code; else valid for ever.
+/// nullptr if there is no such code. The result stays valid.
 const ErrorCode* find_error_code(std::string_view code);
 
-/// The status that an error ends in; codes that are not in the file end in ExitCode::failed.
+/// The exit status of an error; ExitCode::failed for codes that are not in the file.
 ExitCode exit_code_of(std::string_view code);
 
 }  // namespace rodeo::cli

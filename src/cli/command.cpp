@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::string_view kExitCodes =
     "0 done, 1 failed, 2 usage, 3 invalid configuration, 4 unreachable or timed out, 5 refused (state or lock), "
-    "6 partial (one of several failed, or more was lost than may be), 7 data did not verify";
+    "6 partial (one of several failed, or the loss exceeds its limit), 7 data did not verify";
 
-// What is described stands behind what is typed, unless that is longer.
+// The description follows on the same line, unless the option is longer than this.
 constexpr std::size_t kLongestLeft = 30;
 
 Error bad_value(std::string_view text, std::string_view expected) {
@@ -93,7 +93,7 @@ Result<double> read_bit_rate(std::string_view text) { return base::parse_bits_pe
 Result<std::chrono::nanoseconds> read_duration(std::string_view text) { return base::parse_duration(text); }
 
 namespace {
-/// As one types it: without the blank before the unit.
+/// The value as a user types it: without the blank before the unit.
 std::string typed(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -175,7 +175,7 @@ Option& Command::output(OutputFormat& format, std::string names) {
 }
 
 Option& Command::json_file(std::string& file) {
-  // What prints its result for people has no table of its own; programs ask for theirs as everywhere.
+  // Verbs that print text for people have no table; `-o json` still works as elsewhere.
   const bool has_output = std::ranges::any_of(options_, [](const auto& one) { return one->names_.starts_with("-o"); });
   if (!has_output) {
     add("-o,--output", "json: the result on stdout, as with --json -", [&file](std::string_view text) -> Result<void> {
@@ -184,7 +184,7 @@ Option& Command::json_file(std::string& file) {
       return {};
     }).value_name("table|json");
   }
-  // A result that cannot be written is known before it has taken an hour to make.
+  // Check the file now: the result may take an hour.
   return add("--json", "Write the result as JSON to FILE; - is stdout",
              [&file](std::string_view text) -> Result<void> {
                file = text;
@@ -221,7 +221,7 @@ std::vector<std::string> Option::names() const { return split_names(names_); }
 const std::vector<std::unique_ptr<Option>>& common_options() {
   static const Command holder = [] {
     Command common("", "");
-    common.described("--log", "debug|info|warning|error|off", "Say more or less (default RODEO_LOG, or info)");
+    common.described("--log", "debug|info|warning|error|off", "Log level (default RODEO_LOG, or info)");
     common.described("-h,--help", "", "This text", false, true);
     return common;
   }();
@@ -230,7 +230,7 @@ const std::vector<std::unique_ptr<Option>>& common_options() {
 
 std::string_view exit_status_text() { return kExitCodes; }
 
-/// Finds the verb that a command line means, reads its options with the option library, and writes help.
+/// Finds the verb of a command line, reads its options with the option library, and writes help.
 class Parser {
  public:
   Parser(const Command& root, std::vector<std::string> arguments) : root_(root), arguments_(std::move(arguments)) {}
@@ -280,11 +280,11 @@ class Parser {
     for (std::size_t i = position_; i < arguments_.size() && arguments_[i] != "--"; ++i) {
       if (arguments_[i] == "--help" || arguments_[i] == "-h") return true;
     }
-    // `rodeo data help` is tried by people who do not know --help yet.
+    // Users who do not know --help yet try `rodeo data help`.
     return !command.action_ && position_ < arguments_.size() && arguments_[position_] == "help";
   }
 
-  /// `rodeo help NOUN VERB` is asked of whoever reads the rest, too.
+  /// Passes `rodeo help NOUN VERB` on as --help to the program that reads the rest.
   int pass_on(const Command& command) const {
     command.rest_->assign(arguments_.begin() + static_cast<std::ptrdiff_t>(position_), arguments_.end());
     if (asked_for_help_) command.rest_->emplace_back("--help");
@@ -299,11 +299,11 @@ class Parser {
       list += (list.empty() ? "" : ", ") + verb->name_;
     }
     if (position_ == arguments_.size())
-      return {"cli.missing_verb", fmt::format("{}: which verb? {}", path_, list), {}, hint()};
+      return {"cli.missing_verb", fmt::format("{}: a verb is missing: {}", path_, list), {}, hint()};
     const std::string& given = arguments_[position_];
     if (given.starts_with('-')) return {"cli.usage", fmt::format("{}: a verb comes before {}", path_, given), {}, hint()};
     std::string next = base::did_you_mean(given, names);
-    next = next.empty() ? fmt::format("there are: {}    {}", list, hint()) : next + "    " + hint();
+    next = next.empty() ? fmt::format("the verbs are: {}    {}", list, hint()) : next + "    " + hint();
     return {"cli.unknown_verb", fmt::format("{}: there is no verb `{}`", path_, given), {}, std::move(next)};
   }
 
@@ -338,7 +338,7 @@ class Parser {
     } catch (const CLI::ExtrasError&) {
       return std::unexpected(unexpected_argument(app, known));
     } catch (const CLI::ParseError& failure) {
-      // What is mistyped is why something is missing.
+      // A mistyped option is the likely reason for a missing one.
       if (!app.remaining().empty()) return std::unexpected(unexpected_argument(app, known));
       return usage_error(fmt::format("{}: {}", path_, failure.what()), hint());
     }
@@ -376,32 +376,32 @@ class Parser {
 
   static Error empty_value() { return {"cli.bad_value", "the value is empty"}; }
 
-  /// `--name=` with nothing behind it: the option library would take the next argument for the value.
+  /// Refuses `--name=` without a value: the option library would take the next argument as the value.
   std::optional<Error> value_left_out(const std::vector<std::string>& known) const {
     for (std::size_t i = position_; i < arguments_.size() && arguments_[i] != "--"; ++i) {
       const std::string name = arguments_[i].substr(0, arguments_[i].find('='));
       if (arguments_[i] != name + "=" || std::ranges::find(known, name) == known.end()) continue;
       Error error = empty_value().within(fmt::format("{}: {}", path_, name));
-      error.next = "a value follows the `=`, or leave out the option    " + hint();
+      error.next = "give a value after the `=`, or leave out the option    " + hint();
       return error;
     }
     return std::nullopt;
   }
 
-  /// A number other than zero, with nothing behind it.
+  /// A number other than zero, without a unit.
   static bool is_bare(std::string_view text) {
     return text.find_first_not_of("0123456789.") == std::string_view::npos &&
            text.find_first_of("123456789") != std::string_view::npos;
   }
 
-  /// Somebody who types 5 meant 5MB as likely as 5 bytes.
+  /// 5 may mean 5 bytes or 5MB.
   static Result<void> no_unit(const std::string& text) {
     Error error = bad_value(text, "a size: it has no unit");
     error.next = fmt::format("write {0}B, {0}kB or {0}KiB", text);
     return std::unexpected(std::move(error));
   }
 
-  /// The name by which the option was given, of those that it has.
+  /// The name of the option that the user typed.
   std::string name_given(const Option& option) const {
     const std::vector<std::string> names = split_names(option.names_);
     for (auto argument = arguments_.rbegin(); argument != arguments_.rend(); ++argument) {
@@ -439,7 +439,7 @@ class Parser {
   }
 
   static bool all_printed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
-  int not_printed() const { return complain({"cli.output", "what was to be printed could not be written to stdout"}); }
+  int not_printed() const { return complain({"cli.output", "the output could not be written to stdout"}); }
 
   int complain(const Error& error) const {
     std::fflush(stdout);
@@ -500,8 +500,7 @@ class Parser {
       if (option->many_ && option->names_.starts_with('-')) right += " (may be repeated)";
       lines.emplace_back(std::move(left), std::move(right));
     }
-    lines.emplace_back("    --log LEVEL",
-                       "Say more or less: debug, info, warning, error, off (default: RODEO_LOG, or info)");
+    lines.emplace_back("    --log LEVEL", "Log level: debug, info, warning, error, off (default: RODEO_LOG, or info)");
     lines.emplace_back("-h, --help", "This text");
     std::size_t widest = 0;
     for (const auto& [left, right] : lines) widest = std::max(widest, left.size() > kLongestLeft ? 0 : left.size());
@@ -545,7 +544,7 @@ void print_error(const Error& error) {
                      base::Audience::shift,
                      error.where.empty() ? error.what : error.where + ": " + error.what,
                      {{"code", error.code}, {"next", error.next}}});
-  // Every code has a text of its own: nobody is left with a message that leads nowhere.
+  // Every code has an explanation: name the command that shows it.
   if (error.next.empty() && find_error_code(error.code) != nullptr) say("  rodeo explain {} says more\n", error.code);
 }
 

@@ -1,5 +1,6 @@
-// The command line as a tree of verbs: nouns add themselves to it, declare options, and say what to run. Help starts with examples.
-// The option library is included by command.cpp alone, so that a verb costs little to compile.
+// The command line as a tree of verbs: nouns add themselves, declare options, and name the function to run. Help starts with
+// examples.
+// Only command.cpp includes the option library, so verbs compile fast.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,7 @@
 
 namespace rodeo::cli {
 
-/// What a verb does. The error it returns, and the SetupError it throws, are printed and decide the exit status.
+/// The action of a verb. The error it returns, or the SetupError it throws, is printed and decides the exit status.
 using Action = std::function<Result<ExitCode>()>;
 
 /// One option or positional argument of a verb.
@@ -27,23 +28,23 @@ class Option {
     required_ = true;
     return *this;
   }
-  /// An empty value is a value like others; elsewhere it is an error.
+  /// Allows an empty value, which otherwise is an error.
   Option& may_be_empty() {
     may_be_empty_ = true;
     return *this;
   }
-  /// What --help shows for the value: "HZ" in `--rate HZ`.
+  /// The name of the value in --help: "HZ" in `--rate HZ`.
   Option& value_name(std::string name) {
     value_name_ = std::move(name);
     return *this;
   }
 
-  // What help, completion and manual pages are made of.
-  std::vector<std::string> names() const;  ///< "-o", "--output"; one without dashes is a positional argument
+  // Used by help, completion and manual pages.
+  std::vector<std::string> names() const;  ///< "-o", "--output"; a name without dashes is a positional argument
   bool positional() const { return !names_.starts_with('-'); }
   const std::string& help() const { return help_; }
   const std::string& value_name() const { return value_name_; }
-  const std::string& fallback() const { return fallback_; }  ///< the default as one types it; empty: none
+  const std::string& fallback() const { return fallback_; }  ///< the default as a user types it; empty: none
   bool is_flag() const { return flag_; }
   bool is_many() const { return many_; }
   bool is_required() const { return required_; }
@@ -98,22 +99,23 @@ class Command {
   template <typename T>
   Option& duration(std::string names, T& duration, std::string help);  ///< std::chrono::nanoseconds
 
-  /// `-o table|json|csv`; other names where --output means something else to the verb.
+  /// `-o table|json|csv`. Pass other names if --output has another meaning for the verb.
   Option& output(OutputFormat& format, std::string names = "-o,--output");
-  /// `--json FILE`; "-" is stdout. See write_json(). Comes after output(): without one, `-o json` is the same as `--json -`.
+  /// `--json FILE`; "-" is stdout. See write_json(). Call it after output(); without output(), `-o json` means `--json -`.
   Option& json_file(std::string& file);
 
-  /// Another program reads what follows this verb, `--help` too; the verbs and options that it has here are for completion and manual pages.
+  /// Another program reads all arguments after this verb, including `--help`. Its verbs and options here serve completion
+  /// and manual pages only.
   Command& passes_on(std::vector<std::string>& rest);
-  /// An option or positional argument that nobody reads here: of a verb below one that passes_on().
+  /// Describes an option or positional argument of a verb below one that passes_on(). This program does not read it.
   Option& described(std::string names, std::string value_name, std::string help, bool many = false, bool flag = false);
-  /// Adds what is known elsewhere about this verb: called when somebody wants to know, at most once.
+  /// Sets a function that adds a description of this verb. It is called at most once, by describe().
   Command& described_by(std::function<void(Command&)> describe);
 
-  /// What this verb does; a noun without an action asks for a verb.
+  /// Sets the action of this verb. A noun without an action requires a verb.
   Command& run(Action action);
 
-  // What help, completion and manual pages are made of; in the order of declaration.
+  // Used by help, completion and manual pages; in the order of declaration.
   const std::string& name() const { return name_; }
   const std::string& help() const { return help_; }
   const std::vector<std::pair<std::string, std::string>>& examples() const { return examples_; }
@@ -121,7 +123,7 @@ class Command {
   const std::vector<std::unique_ptr<Option>>& options() const { return options_; }
   const std::vector<std::unique_ptr<Command>>& verbs() const { return verbs_; }
   bool has_action() const { return action_ != nullptr; }
-  /// Calls what described_by() was given, here and below. Not for two threads.
+  /// Calls the functions of described_by(), here and below. Not thread-safe.
   void describe();
 
  private:
@@ -143,21 +145,21 @@ class Command {
 /// Walks the verbs, reads the options, runs the action; prints help and errors. Returns the exit status.
 int run_command(const Command& root, int argc, const char* const* argv);
 
-/// What every verb has besides its own options, as declared ones are: --log LEVEL and --help.
+/// The options of every verb, in the form of declared ones: --log LEVEL and --help.
 const std::vector<std::unique_ptr<Option>>& common_options();
-/// What the exit statuses mean, in one line.
+/// The meaning of the exit statuses, in one line.
 std::string_view exit_status_text();
 
-/// A command line that cannot be (cli.usage), and a value that cannot be (cli.bad_value): what is wrong, and what to write instead.
+/// An invalid command line (cli.usage) and an invalid value (cli.bad_value): what is wrong, and what to write instead.
 std::unexpected<Error> usage_error(std::string what, std::string next);
 std::unexpected<Error> value_error(std::string what, std::string next);
-/// `--seconds` is more than 0 and at most 1e9; nothing given is good. `next`: what to do instead. Error cli.bad_value.
+/// Checks that `--seconds`, if given, is more than 0 and at most 1e9. `next`: what to do instead. Error cli.bad_value.
 Result<void> check_seconds(const std::optional<double>& seconds, std::string next);
 
 /// Prints an error in the documented form on stderr.
 void print_error(const Error& error);
 
-/// Prints all errors, those of a configuration as a rule; the exit status is that of the first.
+/// Prints all errors, usually of a configuration. The exit status is that of the first.
 Result<ExitCode> report_errors(const std::vector<Error>& errors);
 
 namespace detail {

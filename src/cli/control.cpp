@@ -1,4 +1,4 @@
-// `rodeo control` and `rodeo runs`: the control room and its runs, which Python has (python/rodeo/control/).
+// `rodeo control` and `rodeo runs`: the control room and its runs, implemented in Python (python/rodeo/control/).
 #include "cli/control_verbs.h"
 #include "cli/python.h"
 #include "cli/verbs.h"

@@ -1,4 +1,5 @@
-// The verbs of `rodeo control` and `rodeo runs`, as completion and manual pages want them: Python has them (python/rodeo/control/describe.py).
+// The verbs of `rodeo control` and `rodeo runs` for completion and manual pages. Python declares them
+// (python/rodeo/control/describe.py).
 #pragma once
 
 #include <string_view>
@@ -7,7 +8,8 @@
 
 namespace rodeo::cli {
 
-/// Adds the verbs and options of a noun ("control", "runs") from the file that the build has written beside the Python package. Without such a file, nothing.
+/// Adds the verbs and options of a noun ("control", "runs") from the file that the build writes beside the Python package.
+/// Without this file, adds nothing.
 void describe_python_noun(Command& noun, std::string_view name);
 
 }  // namespace rodeo::cli

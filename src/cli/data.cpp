@@ -1,4 +1,5 @@
-// `rodeo data`: what event files, recordings of FELIX blocks and dumps of superpages hold. This file: the noun, `info` and `list`.
+// `rodeo data`: the contents of event files, recordings of FELIX blocks and dumps of superpages. This file: the noun, `info`
+// and `list`.
 #include "cli/data.h"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ std::string crc_text(FileCrc crc) {
     case FileCrc::wrong: return "does NOT hold";
     case FileCrc::open: return "open: the file was never closed";
     case FileCrc::missing: return "missing";
-    case FileCrc::foreign: return "none: not a file of Rodeo's";
+    case FileCrc::foreign: return "none: not a file of Rodeo";
   }
   return "";
 }
@@ -69,7 +70,7 @@ std::string verdict_of(const Json& run) {
   return text + (lost.empty() ? ", no chunk lost" : "; chunks lost:" + lost);
 }
 
-// What Rodeo-Ids says, for people.
+// The record Rodeo-Ids as text for people.
 std::string ids_text(std::string_view value) {
   const auto mark = IdsMark::parse(value);
   if (!mark) return std::string(value) + " (not understood)";
@@ -79,7 +80,7 @@ std::string ids_text(std::string_view value) {
                                               : fmt::format("{} bits, no reset counter", mark->layout->bits));
 }
 
-// Titles and keys are the same for every event file, so that several make one CSV table.
+// Every event file has the same titles and keys, so that several files make one CSV table.
 Properties describe_event_file(const DataFile& file, const EventFileReport& report, readout::RunRecords& runs) {
   const DecodedFileHeader& header = *report.header;
   const bool closed = report.end.has_value();
@@ -263,7 +264,7 @@ struct ListOptions : FileOptions {
 
 constexpr std::uint64_t kListedByDefault = 50;
 
-// People see the name of a file only where there are several.
+// The table for people names the file only if there are several.
 Table event_table(bool with_file) {
   std::vector<Column> columns;
   if (with_file) columns.push_back({"file", "file"});
@@ -275,7 +276,7 @@ Table event_table(bool with_file) {
   return Table(columns);
 }
 
-// What the list says of events that nothing speaks against.
+// The list's text for events without a known fault.
 std::string status_of(const FullEventView& event, std::span<const std::string> names, FileCrc crc, HeaderProof proof) {
   std::vector<std::string> said(names.begin(), names.end());
   if (proof != HeaderProof::holds && crc == FileCrc::wrong && !event.header_not_proven())
@@ -327,11 +328,11 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
   const FileCrc crc = check_file_crc(file.bytes(), reader->header());
   const auto checks = crc == FileCrc::holds ? std::vector<PlacedHeaderChecks>() : find_header_checks(file.bytes());
   if (crc == FileCrc::wrong && !checks.empty())
-    print_note(fmt::format(
-        "{}: the CRC-32 over the whole file does not hold; the checks of its headers say which events are proven",
-        file.path));
+    print_note(
+        fmt::format("{}: the CRC-32 of the whole file does not hold; the checks of the headers show which events are proven",
+                    file.path));
   if (crc != FileCrc::holds && checks.empty())
-    print_note(fmt::format("{}: no CRC-32 over the whole file holds: nothing proves the headers of its events", file.path));
+    print_note(fmt::format("{}: the file has no valid CRC-32: nothing proves the headers of its events", file.path));
   EventChecker checker(expectations_of(reader->header(), crc));
   const IdLayout ids = layout_of(reader->header());
   std::vector<std::byte> buffer;
@@ -382,7 +383,7 @@ Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
   const auto recording = RODEO_TRY_WITHIN(
       inspect_recording(file.bytes(), ProgressLine("listing " + file.path, file.bytes().size()).told()), file.path);
   if (!recording.sound())
-    print_note(file.path + ": not all of it is sound: `rodeo data verify` says what is wrong, and where");
+    print_note(file.path + ": parts of it are damaged: `rodeo data verify` lists the faults and their places");
   for (const auto& elink : recording.elinks) {
     table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks,
                    elink.chunks, elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,
@@ -426,11 +427,11 @@ Result<ExitCode> list(const ListOptions& options) {
 
 void add_data(Command& root) {
   Command& data = root.verb("data",
-                            "Event files, recordings of FELIX blocks, dumps of superpages: look into, verify, recover, "
+                            "Event files, recordings of FELIX blocks, dumps of superpages: inspect, verify, recover, "
                             "make, merge, filter, compare, convert, plot");
 
   auto info_options = std::make_shared<FileOptions>();
-  Command& info_verb = data.verb("info", "What a file is: run, stream, dates, number of events, checksums");
+  Command& info_verb = data.verb("info", "Describes a file: run, stream, dates, number of events, checksums");
   info_verb.example("rodeo data info FILE", "run, stream, dates, events, Adler-32 for the catalogue");
   info_verb.option("FILE", info_options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
   info_verb.output(info_options->format);
@@ -438,10 +439,10 @@ void add_data(Command& root) {
 
   auto list_options = std::make_shared<ListOptions>();
   Command& list_verb =
-      data.verb("list", "One line an event (event file), an E-link (recording) or a link (dump of superpages)");
+      data.verb("list", "One line for each event (event file), E-link (recording) or link (dump of superpages)");
   list_verb.example("rodeo data list FILE --all -o csv", "every event, for a spreadsheet");
   list_verb.option("FILE", list_options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
-  list_verb.flag("--all", list_options->all, fmt::format("Every event, not just the first {} of a file", kListedByDefault));
+  list_verb.flag("--all", list_options->all, fmt::format("Every event, not only the first {} of a file", kListedByDefault));
   list_verb.output(list_options->format);
   list_verb.run([list_options] { return list(*list_options); });
 

@@ -1,4 +1,4 @@
-// The verbs of `rodeo data` that live in files of their own, and what other nouns share with them.
+// The verbs of `rodeo data` that have their own files, and the functions that other nouns share.
 #pragma once
 
 #include "cli/command.h"
@@ -16,14 +16,14 @@ void add_data_filter(Command& data);
 void add_data_diff(Command& data);
 void add_data_convert(Command& data);
 
-/// The tree of an event for programs.
+/// The tree of an event as JSON.
 Json dump_json(const formats::DumpNode& root);
 
-/// Event files that were made: for programs, and for people.
+/// New event files: for programs, and for people.
 Json files_json(const std::vector<FragmentConsumer::File>& files);
 void print_files(const std::vector<FragmentConsumer::File>& files);
 
-/// Talk on stderr, for people: "note: ...".
+/// Prints "note: ..." on stderr, for people.
 void print_note(const std::string& text);
 
 }  // namespace rodeo::cli

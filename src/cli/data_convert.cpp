@@ -1,4 +1,5 @@
-// `rodeo data convert` and `plot`: event files to HDF5, to ROOT and back, and a picture of them. What reads HDF5 and ROOT is Python.
+// `rodeo data convert` and `plot`: event files to HDF5 or ROOT, HDF5 back to event files, and figures. Python reads HDF5 and
+// ROOT.
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,7 +43,7 @@ bool ends_with_one(const std::string& name, std::initializer_list<std::string_vi
 
 bool is_hdf5(const std::string& name) { return ends_with_one(name, {".h5", ".hdf5"}); }
 
-// What the files are is told before a Python starts.
+// The kinds of the files are checked before Python starts.
 Result<void> refuse_other_files(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
     const auto file = RODEO_TRY(open_any_file(path));
@@ -51,14 +52,14 @@ Result<void> refuse_other_files(const std::vector<std::string>& files) {
   return {};
 }
 
-// Bytes as a Python sends them: each block behind its size.
+// Blocks of bytes from a Python process: each block follows its size.
 class Blocks {
  public:
   explicit Blocks(int descriptor) : descriptor_(descriptor) {}
 
   static constexpr std::uint32_t kEnd = 0xffffffff;
 
-  /// Nothing: it has ended before its end, or sent what cannot be.
+  /// nullopt: the process ended too early, or sent impossible data.
   std::optional<std::uint32_t> size() {
     std::array<std::byte, 4> word;
     if (!fill(word)) return std::nullopt;
@@ -79,11 +80,11 @@ class Blocks {
 };
 
 std::unexpected<Error> ended_early(const std::string& file) {
-  return std::unexpected(Error{"data.damaged", "not all events could be read; nothing is left of what was written", file,
-                               "what Python said stands above"});
+  return std::unexpected(
+      Error{"data.damaged", "not all events could be read; the new files were removed", file, "see Python's message above"});
 }
 
-// What the new file says of its run: what the records of all files say that the HDF5 file was made of.
+// The run settings of the new file: those in the records of all files from which the HDF5 file was made.
 Result<EventFileSettings> settings_of_records(const std::string& file, Blocks& blocks) {
   const auto count = blocks.size();
   if (!count || *count == 0) return ended_early(file);
@@ -102,14 +103,15 @@ Result<EventFileSettings> settings_of_records(const std::string& file, Blocks& b
       return std::unexpected(Error{"data.other_run",
                                    fmt::format("/file/{} is of run {}, /file/0 of run {}", i, header->run.run_number,
                                                records.settings().run.run_number),
-                                   file, "an event file is of one run: convert the files of one run at a time"});
+                                   file, "an event file has one run: convert the files of one run at a time"});
     }
     records.add(*header);
   }
   return records.settings();
 }
 
-// Events of an HDF5 file, as they were before. Their new file has checksums of its own, which say nothing of what was wrong before: so each is looked into.
+// Writes the events of an HDF5 file unchanged. The new file's checksums cannot show earlier damage, so each event is
+// checked.
 Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file, const std::string& output,
                                                          int descriptor) {
   Blocks blocks(descriptor);
@@ -134,7 +136,7 @@ Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file
       return std::unexpected(
           Error{"data.damaged",
                 fmt::format("byte {} of /bytes: {}", findings.listed().front().offset, findings.listed().front().what), file,
-                "nothing is left of what was written; convert the event files once more"});
+                "the new files were removed; convert the event files again"});
     }
     RODEO_TRY(files.append(bytes));
   }
@@ -142,7 +144,7 @@ Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file
 
 Result<ExitCode> back(const Options& options) {
   const std::vector<std::string> names = RODEO_TRY(expanded(options.files));
-  if (names.size() != 1) return value_error("one HDF5 file is converted at a time", "name one");
+  if (names.size() != 1) return value_error("only one HDF5 file can be converted at a time", "name one");
   const std::string& name = names.front();
   RODEO_TRY(open_any_file(name));
   auto [from, to] = RODEO_TRY(base::make_pipe());
@@ -173,10 +175,10 @@ Result<ExitCode> convert(const Options& options) {
                          : ends_with_one(options.output, {".root"}) ? "root"
                                                                     : "";
   if (to.empty())
-    return value_error("the ending of --output says no format: " + options.output,
-                       "end it with .h5 or .root, or say --to hdf5|root");
+    return value_error("the ending of --output gives no format: " + options.output,
+                       "end it with .h5 or .root, or give --to hdf5|root");
   if (to == "data") return back(options);
-  if (options.compression > 9) return value_error("--compression is 0 to 9", "leave it out: 4");
+  if (options.compression > 9) return value_error("--compression must be 0 to 9", "the default is 4");
   const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
   RODEO_TRY(refuse_other_files(files));
   std::vector<std::string> arguments{options.output};
@@ -197,15 +199,15 @@ Result<ExitCode> plot(const Options& options) {
 
 void add_data_convert(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("convert", "Event files to HDF5 or ROOT, and HDF5 back to an event file");
+  Command& verb = data.verb("convert", "Converts event files to HDF5 or ROOT, and HDF5 back to an event file");
   verb.example("rodeo data convert run*.data --output run.h5", "columns and bytes, for any HDF5 viewer");
   verb.example("rodeo data convert run*.data --output run.root", "a tree with an entry for each event");
   verb.example("rodeo data convert run.h5 --output again", "makes again._0001.data with the same events");
-  verb.option("FILE", options->files, "Event files; or one HDF5 file that was made so").required();
-  verb.option("--output", options->output, "The new file, by its ending .h5, .hdf5 or .root; must not exist")
+  verb.option("FILE", options->files, "Event files, or one HDF5 file made by this verb").required();
+  verb.option("--output", options->output, "The new file, ending in .h5, .hdf5 or .root; must not exist")
       .value_name("FILE")
       .required();
-  verb.choice("--to", options->to, {"auto", "hdf5", "root", "data"}, "The format; auto: by the ending");
+  verb.choice("--to", options->to, {"auto", "hdf5", "root", "data"}, "The format; auto: from the ending");
   verb.option("--compression", options->compression, "HDF5: gzip level, 0 for none").value_name("LEVEL");
   verb.output(options->format, "-o,--format");
   verb.paragraph(

@@ -100,7 +100,7 @@ TEST_F(CommandLine, AnEmptyValueIsNamedAndTakesNothingFromTheNextArgument) {
   EXPECT_EQ(run({"readout", "run.toml", "--timeout=", "--keep"}), 2);
   EXPECT_EQ(said_,
             "error[cli.bad_value]: rodeo readout: --timeout: the value is empty\n"
-            "  a value follows the `=`, or leave out the option    rodeo readout --help\n");
+            "  give a value after the `=`, or leave out the option    rodeo readout --help\n");
   EXPECT_EQ(run({"readout", "run.toml", "--set", ""}), 2);
   EXPECT_NE(said_.find("--set: the value is empty"), std::string::npos);
   EXPECT_EQ(run({"readout", ""}), 2);

@@ -94,7 +94,7 @@ def test_json_that_is_wrong_is_refused_with_its_place(cards, tmp_path, text, pla
 
 
 def test_a_configuration_of_nothing_is_a_mistake(cards):
-    assert "what shall the card be set to?" in cards.card("config", "--id", CRU, exit_code=2).stderr
+    assert "no setting is given" in cards.card("config", "--id", CRU, exit_code=2).stderr
 
 
 def test_a_configuration_without_a_card_is_a_mistake(cards):

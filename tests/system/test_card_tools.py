@@ -372,7 +372,7 @@ def test_what_a_tool_cannot_do_is_said_with_what_it_can(cards, tmp_path):
 
 def test_a_runtime_directory_that_is_none_is_said(rodeo, tmp_path):
     (tmp_path / "file").write_text("")
-    for name, says in (("file", "is no directory"), ("missing", "there is no runtime directory")):
+    for name, says in (("file", "is not a directory"), ("missing", "there is no runtime directory")):
         rodeo.environment["RODEO_RUNTIME_DIR"] = str(tmp_path / name)
         assert says in rodeo("card", "list").stderr
 
