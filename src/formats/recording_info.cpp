@@ -53,7 +53,7 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file) {
     }
     return std::unexpected(
         file_error("formats.not_a_recording",
-                   fmt::format("bytes 2 and 3 are 0x{:04x}, which is not a marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)",
+                   fmt::format("bytes 2 and 3 are 0x{:04x}, not a marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)",
                                first.marker())));
   }
   if (file.size() < format->block_bytes) return too_short(format->block_bytes);

@@ -61,7 +61,7 @@ std::span<const Table> Table::tables(std::string_view name) const {
 
 namespace {
 
-/// The names between the dots.
+/// Splits a path at its dots.
 std::vector<std::string> names_in(std::string_view path) {
   std::vector<std::string> names;
   for (const auto name : std::views::split(path, '.')) names.emplace_back(name.begin(), name.end());
@@ -80,7 +80,7 @@ namespace {
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 
-/// Declarations as a tree; what lies between declared tables is there without keys.
+/// Declarations as a tree; nodes between declared tables have no keys.
 struct Declared {
   std::string name;
   std::string path;
@@ -119,7 +119,7 @@ std::string environment_name(std::string_view path) {
 
 }  // namespace
 
-/// Walks declarations and file together, and collects what is wrong instead of stopping at it.
+/// Walks declarations and file together, and collects all errors.
 class ConfigurationBuilder {
  public:
   ConfigurationBuilder(const ConfigurationSource& source, std::span<const TableDeclaration> declarations,
@@ -167,7 +167,7 @@ class ConfigurationBuilder {
     errors_.push_back({place, std::move(error)});
   }
 
-  /// The position of the table of an array that is called so: by its `name`, else by its type if no other is of that type.
+  /// The index of an array's table with this `name`, or else with this `type` if only one table has it.
   static std::optional<std::size_t> position_of(const RawValue& array, std::string_view wanted) {
     for (const char* key : {"name", "type"}) {
       std::optional<std::size_t> found;
@@ -188,7 +188,7 @@ class ConfigurationBuilder {
       return complain({}, {"config.bad_override", fmt::format("\"{}\" is not KEY=VALUE", text), "--set",
                            "write it like readout.builder.timeout=20ms"});
     }
-    // rob.0.links and rob[0].links name the same; so do consumer.writer.directory and consumer[writer].directory.
+    // rob.0.links and rob[0].links are the same; so are consumer.writer.directory and consumer[writer].directory.
     std::string dotted = text.substr(0, equals);
     std::ranges::replace(dotted, '[', '.');
     std::erase(dotted, ']');
@@ -219,7 +219,7 @@ class ConfigurationBuilder {
     complain({}, {"config.unknown_key", fmt::format("{} is not a known key", path), "--set", std::move(next)});
   }
 
-  /// Plug-ins first: what they register decides which types and keys there are.
+  /// Plug-ins come first: they register types and keys.
   void load_plugins(const Declared& declared, const RawValue& raw, const std::string& path) {
     for (const Key& key : declared.declaration.keys) {
       if (key.type != KeyType::text_list || (key.name != "plugins" && key.name != "plugin_directories")) continue;
@@ -249,7 +249,7 @@ class ConfigurationBuilder {
   /// The strongest source that gives a key.
   std::optional<Given> find(const RawValue* raw, const Key& key, const std::string& path) {
     known_paths_.push_back(path);
-    // A list or a text may be written as in a file; anything else is a word, whose type the key decides.
+    // A list or a text may be written as in a file; anything else is a word, and the key decides its type.
     const auto word = [](std::string text) {
       if (text.starts_with('[') || text.starts_with('"') || text.starts_with('\'')) {
         if (auto read = parse_toml("value = " + text, "--set")) {
@@ -277,7 +277,7 @@ class ConfigurationBuilder {
     return Given{member->value, Origin::file, where(member->value.place), member->value.place};
   }
 
-  /// One table; `raw` is nullptr where the file does not have it.
+  /// Makes one table; `raw` is nullptr if the file lacks it.
   Table make(const Declared& declared, const RawValue* raw, const std::string& path, const std::string& table_where) {
     Table table;
     table.path_ = path;
@@ -293,11 +293,11 @@ class ConfigurationBuilder {
     return table;
   }
 
-  /// Reads `type` and adds the keys of the component and of those that it names in turn. False if one is not known.
+  /// Reads `type` and adds the keys of the component, and of further components that it names. False if one is unknown.
   bool add_component(const Declared& declared, const RawValue* raw, Place place, Table& table, std::vector<Key>& keys) {
     const TableDeclaration& declaration = declared.declaration;
     Key type = type_key(declaration, registry_);
-    type.type = KeyType::text;  // the registry says more of a name that it does not know
+    type.type = KeyType::text;  // the registry's error for an unknown name says more
     set(table, type, raw, place);
     if (!table.parameters_.has("type")) return false;
     table.type_ = table.parameters_.text("type");
@@ -306,7 +306,7 @@ class ConfigurationBuilder {
     for (const JoinedSlot& slot : declaration.joined) {
       const auto key = std::ranges::find(keys, slot.key, &Key::name);
       if (key == keys.end()) continue;
-      // The slot's own value is needed before the other keys are known.
+      // The other keys depend on the slot's value.
       const Key copy = *key;  // NOLINT(performance-unnecessary-copy-initialization): it outlives its place in `keys`
       keys.erase(key);
       set(table, copy, raw, place);
@@ -316,7 +316,7 @@ class ConfigurationBuilder {
     return complete;
   }
 
-  /// Appends the keys of the component that `slot` names in this table.
+  /// Appends the keys of the component in `slot` of this table.
   bool add_keys(ComponentKind kind, const std::string& slot, Table& table, std::vector<Key>& keys) {
     const auto found = registry_.find(kind, table.parameters_.text(slot));
     const auto setting =
@@ -337,7 +337,7 @@ class ConfigurationBuilder {
 
   void set(Table& table, Key key, const RawValue* raw, Place place) {
     const std::string path = joined(table.path_, key.name);
-    // A name that nobody gives is that of the component.
+    // The default of `name` may be the component's type.
     if (key.fallback == "{type}") key.fallback = table.type_;
     const std::optional<Given> given = find(raw, key, path);
     if (!given && key.required) {
@@ -360,7 +360,7 @@ class ConfigurationBuilder {
                                     : ConfiguredValue{key, Origin::fallback, {}, default_text(key), {}});
   }
 
-  /// readout.consumer[1].queue as `rodeo explain` knows it.
+  /// readout.consumer[1].queue in the form that `rodeo explain` takes.
   static std::string plain(std::string_view path) {
     std::string text;
     bool inside = false;
@@ -377,7 +377,7 @@ class ConfigurationBuilder {
     return end == std::string::npos ? help : help.substr(0, end + 1);
   }
 
-  /// Variables that were meant to set a key of a table that is here, and set none.
+  /// Reports variables for a table of this file that set no key.
   void reject_unknown_variables(const Table& root) {
     std::vector<std::string> known;
     for (const std::string& path : known_paths_) known.push_back(environment_name(path));
@@ -386,7 +386,7 @@ class ConfigurationBuilder {
       if (!name.starts_with("RODEO_") || std::ranges::find(known, name) != known.end()) continue;
       const auto of_table = std::ranges::find_if(
           declared_.below, [&](const Declared& table) { return name.starts_with(environment_name(table.path) + "_"); });
-      // Those of a table that this file has not are for another process.
+      // Variables for tables that this file lacks belong to another process.
       if (of_table != declared_.below.end() && root.child(of_table->name).elements.empty()) continue;
       std::string next = base::did_you_mean(name, known);
       if (of_table == declared_.below.end() && next.empty()) continue;
@@ -422,7 +422,7 @@ class ConfigurationBuilder {
     }
   }
 
-  /// The tables of one declaration below a table; `inner` is nullptr where the file has none.
+  /// Adds the tables of one declaration below a table; `inner` is nullptr if the file has none.
   void add_below(const Declared& below, const RawValue* inner, Table& table) {
     const bool array = below.declaration.form == TableDeclaration::Form::array;
     const std::string path = joined(table.path_, below.name);
@@ -435,7 +435,7 @@ class ConfigurationBuilder {
                 fmt::format("write {} on a line of its own", array ? "[[" + plain(path) + "]]" : "[" + plain(path) + "]")});
     };
     if (inner == nullptr) {
-      // A flag that sets one of its keys brings a table that the file leaves out.
+      // A flag that sets one of its keys creates a table that the file leaves out.
       const bool set_by_flag =
           std::ranges::any_of(overrides_, [&](const auto& one) { return one.first.starts_with(path + "."); });
       if (!array && (!below.declaration.optional || set_by_flag)) child.elements.push_back(make(below, nullptr, path, ""));

@@ -16,7 +16,7 @@
 
 namespace rodeo::settings {
 
-/// Where a value comes from, weakest first.
+/// The source of a value, weakest first.
 enum class Origin : std::uint8_t { fallback, file, environment, flag };
 
 std::string_view origin_name(Origin origin);  ///< "default", "file", "environment", "flag"
@@ -34,14 +34,14 @@ struct ConfiguredValue {
 class Table {
  public:
   const std::string& path() const { return path_; }    ///< "readout.consumer[1]"
-  const std::string& type() const { return type_; }    ///< of the component; empty where the table has none
+  const std::string& type() const { return type_; }    ///< of the component; empty if the table has none
   const std::string& where() const { return where_; }  ///< file:line:column; empty if the file does not have it
   const Parameters& parameters() const { return parameters_; }
 
-  /// Whether anybody set the key (a file, the environment or a flag), or it has its default.
+  /// True if a file, the environment or a flag set the key; false if it has its default.
   bool given(std::string_view key) const;
 
-  /// The single table of that name below this one; nullptr where an optional one is left out. Throws std::logic_error if no such
+  /// The single table with this name below this one; nullptr if an optional one is left out. Throws std::logic_error if no such
   /// table is declared.
   const Table* table(std::string_view name) const;
   /// The elements of an array of tables, in order. Throws std::logic_error likewise.
@@ -49,7 +49,7 @@ class Table {
 
   const std::vector<ConfiguredValue>& settings() const { return settings_; }
 
-  /// A table and all below it, depth first.
+  /// Visits a table and all tables below it, depth first.
   template <typename Visitor>
   void visit(Visitor&& visitor) const {
     visitor(*this);
@@ -77,13 +77,13 @@ class Table {
   std::vector<Child> children_;
 };
 
-/// Where a key was set - a place in the file, --set, a variable - else where its table is.
+/// The place where a key was set - in the file, --set, a variable - or else the place of its table.
 std::string where_of(const Table& table, std::string_view key);
 
-/// What a configuration is read from, in order of strength from the weakest: defaults, file, environment, overrides.
+/// The sources of a configuration, from the weakest: defaults, file, environment, overrides.
 struct ConfigurationSource {
   std::filesystem::path file;
-  std::optional<std::string> text = {};     ///< instead of what the file holds, whose name then stands in messages alone
+  std::optional<std::string> text = {};     ///< replaces the contents of the file; its name is then used in messages only
   std::vector<std::string> overrides = {};  ///< "readout.builder.timeout=20ms", "readout.rob[0].source_id=0x610001"
   bool environment = true;                  ///< RODEO_READOUT_BUILDER_TIMEOUT, RODEO_READOUT_ROB_0_SOURCE_ID
 };
@@ -92,15 +92,15 @@ struct Configuration {
   std::filesystem::path file;
   Table root;
 
-  /// By whole path, through single tables: "readout.builder". nullptr where an optional one is left out.
+  /// By whole path, through single tables: "readout.builder". nullptr if an optional one is left out.
   const Table* table(std::string_view path) const;
 };
 
 /// All errors of a configuration at once, in the order of the file.
 using ConfigurationErrors = std::vector<Error>;
 
-/// Reads and checks a configuration. Loads the plug-ins that it names (keys `plugins` and `plugin_directories` of any table)
-/// into `plugins` first, so that their components are known. Errors: config.*, those of the plug-in host, and base.unknown_component, each with its place.
+/// Reads and checks a configuration. First loads its plug-ins (keys `plugins` and `plugin_directories` of any table)
+/// into `plugins`, so that their components are known. Errors: config.*, those of the plug-in host, and base.unknown_component, each with its place.
 std::expected<Configuration, ConfigurationErrors> load_configuration(const ConfigurationSource& source,
                                                                      std::span<const TableDeclaration> declarations,
                                                                      const base::ComponentRegistry& registry,

@@ -1,4 +1,4 @@
-// What a configuration may contain: tables with their keys, declared by whoever reads them. One list of declarations checks files, fills
+// The tables and keys that a configuration may contain, declared by the code that reads them. One list of declarations checks files, fills
 // in defaults, and writes the reference and the JSON Schema.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace rodeo::settings {
 
 using base::ComponentKind;
 
-/// A key of a table that names a further component, whose own keys stand in the same table: `work = "verify"`.
+/// A key that names a further component, whose keys are in the same table: `work = "verify"`.
 struct JoinedSlot {
   std::string key;
   ComponentKind kind = ComponentKind::work;
@@ -27,13 +27,13 @@ struct TableDeclaration {
   std::string help;  ///< first sentence short; more may follow
   std::vector<Key> keys = {};
   Form form = Form::single;
-  /// Not there unless the file has it. Otherwise a single table that the file leaves out has its defaults.
+  /// The table exists only if the file has it. Otherwise a single table that is left out has its defaults.
   bool optional = false;
-  /// The table describes a component of this kind: `type` names it, and its keys stand in the table besides `keys`.
+  /// The table describes a component of this kind: `type` names it, and the table has its keys in addition to `keys`.
   std::optional<ComponentKind> component = std::nullopt;
-  /// `type` where the file does not say; empty: required.
+  /// `type`, if the file does not give it; empty: it is required.
   std::string default_type = {};
-  /// In effect for components that declare a key of that name.
+  /// Apply to components that declare a key of that name.
   std::vector<JoinedSlot> joined = {};
 };
 

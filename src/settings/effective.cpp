@@ -8,7 +8,7 @@
 namespace rodeo::settings {
 namespace {
 
-/// A text is the same whether a file has it in quotes or a flag without.
+/// A text has the same value with quotes (in a file) or without (in a flag).
 Json value_of(const ConfiguredValue& setting) {
   const auto text = Json::parse(setting.written);
   return text && text->is_string() ? *text : Json(setting.written);

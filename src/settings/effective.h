@@ -1,4 +1,4 @@
-// Every value of a configuration that is in effect, and one name for all of them together.
+// All values of a configuration that are in effect, and a checksum over them.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace rodeo::settings {
 
-/// Adds the values of a table and of all below it to an object, by whole key ("readout.builder.timeout"), as they are written. Flat.
+/// Adds the values of a table and of all tables below it to an object, by whole key ("readout.builder.timeout"), as written. Flat.
 void add_values(const Table& table, Json& values);
 
-/// SHA-256 of all values by whole key, sorted, in a line of JSON: 64 lower-case hex digits. The same for files that say the same, wherever a value
-/// comes from and in whatever order.
+/// SHA-256 of all values by whole key, sorted, as one line of JSON: 64 lower-case hex digits. It does not depend on the source or order
+/// of the values.
 std::string configuration_sha256(const Configuration& configuration);
 
 }  // namespace rodeo::settings

@@ -1,4 +1,4 @@
-// FELIX identifiers as people write them, alone and in ranges (docs/formats/identifiers.md).
+// FELIX identifiers as text, single and in ranges (docs/formats/identifiers.md).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ Result<Fid> parse_fid(std::string_view text);
 /// Reads one FID or a range `FID+N` of N consecutive E-links. Errors: formats.fid.
 Result<std::vector<Fid>> parse_fid_range(std::string_view text);
 
-/// The E-link `n` places after `first`, counting from e-link 63 to e-link 0 of the next link; nothing beyond link 8191.
+/// The E-link `n` places after `first`; e-link 63 is followed by e-link 0 of the next link. Nothing beyond link 8191.
 std::optional<Fid> advance(Fid first, std::uint32_t n);
 
 }  // namespace rodeo::settings

@@ -14,7 +14,7 @@ using Library = nlohmann::ordered_json;
 
 Library to_library(const Json& value);
 
-/// A number as one of another type; 0 for what is no number, or beyond what the type holds.
+/// Converts a number to another type; 0 if it is not a number, or out of range.
 template <typename To, typename From>
 To as_number(const From& value) {
   if constexpr (std::same_as<From, bool> || !std::is_arithmetic_v<From>) {
@@ -30,7 +30,7 @@ To as_number(const From& value) {
   }
 }
 
-/// Builds the value while the library reads. An error of any kind - a number out of range is one - ends the reading with its place.
+/// Builds the value while the library reads. Any error, also a number out of range, ends the reading and keeps its place.
 class Builder {
  public:
   bool null() { return put({}); }
@@ -39,7 +39,7 @@ class Builder {
   bool number_unsigned(std::uint64_t value) { return put(Json(value)); }
   bool number_float(double value, const std::string&) { return put(Json(value)); }
   bool string(std::string& value) { return put(Json(std::move(value))); }
-  bool binary(Library::binary_t&) { return false; }  // of other formats than text
+  bool binary(Library::binary_t&) { return false; }  // JSON text has no binary values
   bool start_object(std::size_t) { return open(Json::object()); }
   bool start_array(std::size_t) { return open(Json::array()); }
   bool key(std::string& name) {
@@ -55,7 +55,7 @@ class Builder {
   }
 
   Json take() { return std::move(whole_); }
-  std::size_t bad_byte() const { return bad_byte_; }  ///< counted from 1, as the library does
+  std::size_t bad_byte() const { return bad_byte_; }  ///< counted from 1, as in the library
   bool out_of_range() const { return out_of_range_; }
 
  private:
@@ -90,8 +90,8 @@ class Builder {
   bool out_of_range_ = false;
 };
 
-/// The first bracket that is nested deeper than Json::kDeepest, counted from 1; 0 if there is none. Values are written and
-/// destroyed by recursion, so that one line of brackets could use up a thread's stack.
+/// The first bracket nested deeper than Json::kDeepest, counted from 1; 0 if there is none. Values are written and
+/// destroyed recursively, so deep nesting could exhaust a thread's stack.
 std::size_t too_deep(std::string_view text) {
   std::size_t depth = 0;
   bool in_string = false;
@@ -193,7 +193,7 @@ Result<Json> Json::parse(std::string_view text) {
   if (const std::size_t byte = too_deep(text); byte != 0)
     return std::unexpected(bad_json(text, byte, fmt::format("values are nested more than {} deep", kDeepest)));
   constexpr const char* kNoJson = "this is not JSON: the text ends early or has a character out of place";
-  // The library takes this byte for the end of the text, whatever follows; in JSON it is nowhere allowed.
+  // The library treats this byte as the end of the text; JSON allows it nowhere.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos)
     return std::unexpected(bad_json(text, nul + 1, kNoJson));
   Builder builder;

@@ -1,4 +1,4 @@
-// JSON as a small value type: what reports, `-o json` and recorded settings are made of. The library behind it is included by json.cpp alone.
+// JSON as a small value type for reports, `-o json` and recorded settings. Only json.cpp includes the library behind it.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ class Json {
   using Array = std::vector<Json>;
   using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;
-  static constexpr std::size_t kDeepest = 100;  ///< arrays and objects in each other, in text that is parsed
+  static constexpr std::size_t kDeepest = 100;  ///< nesting of arrays and objects in parsed text
 
   Json() = default;  ///< null
   Json(std::nullptr_t) {}
@@ -29,7 +29,7 @@ class Json {
   Json(std::unsigned_integral auto value)
     requires(!std::same_as<decltype(value), bool>)
       : value_(std::uint64_t{value}) {}
-  Json(double value) : value_(value) {}  ///< what is not finite is written as null
+  Json(double value) : value_(value) {}  ///< nan and infinity are written as null
   Json(const char* value) : value_(std::string(value)) {}
   Json(std::string_view value) : value_(std::string(value)) {}
   Json(std::string value) : value_(std::move(value)) {}
@@ -44,12 +44,12 @@ class Json {
     return list;
   }
 
-  /// The member of this name, made if there is none; a null becomes an object first.
+  /// The member with this name, created if missing; a null becomes an object first.
   Json& operator[](std::string_view key);
   /// Appends; a null becomes an array first.
   void push_back(Json element);
 
-  /// The member of this name, or nullptr (also if this is no object).
+  /// The member with this name; nullptr if missing, or if this is not an object.
   const Json* find(std::string_view key) const;
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
@@ -62,7 +62,7 @@ class Json {
   bool is_signed() const { return std::holds_alternative<std::int64_t>(value_); }
   bool is_unsigned() const { return std::holds_alternative<std::uint64_t>(value_); }
 
-  // What another type holds is empty, false or zero.
+  // A value of another type gives empty, false or zero.
   bool boolean() const;
   double number() const;
   std::uint64_t unsigned_integer() const;
@@ -71,10 +71,10 @@ class Json {
   const Array& elements() const;
   const Object& members() const;
 
-  /// Text; `indent` 0 gives one line. Bytes that are no UTF-8 are replaced.
+  /// As text; `indent` 0 gives one line. Bytes that are not UTF-8 are replaced.
   std::string dump(int indent = 2) const;
 
-  /// Any bytes. Error config.bad_json with line and column: also for numbers that no double holds, and for values nested deeper than kDeepest.
+  /// Accepts any bytes. Error config.bad_json with line and column: also for numbers beyond a double, and for values nested deeper than kDeepest.
   static Result<Json> parse(std::string_view text);
 
  private:

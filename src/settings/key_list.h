@@ -1,4 +1,4 @@
-// Every key that a configuration may have, with where it belongs: what `rodeo explain`, the reference and the JSON Schema are made of.
+// The list of all possible keys with their tables: the base of `rodeo explain`, the reference and the JSON Schema.
 #pragma once
 
 #include <span>
@@ -20,7 +20,7 @@ struct ListedKey {
   std::string path() const { return table->path + "." + key.name; }
 };
 
-/// The key that names the component which such a table describes.
+/// The key that names the component of such a table.
 Key type_key(const TableDeclaration& table, const base::ComponentRegistry& registry);
 
 /// In the order of the declarations; a slot's `type` first, then the table's own keys, then those of each component.

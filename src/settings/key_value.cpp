@@ -18,7 +18,7 @@ namespace {
 using Kind = RawValue::Kind;
 constexpr double kNoLimit = 1e299;
 
-/// What a type is called, and what one writes for it; in the order of KeyType.
+/// The name of a type, and an example; in the order of KeyType.
 struct Words {
   const char* name;
   const char* example;
@@ -48,7 +48,7 @@ bool is_list(KeyType type) {
   return type == KeyType::text_list || type == KeyType::fid_list || type == KeyType::integer_list;
 }
 
-/// What stands between commas, if anything.
+/// The texts between commas.
 std::vector<std::string> in_commas(std::string_view text) {
   std::vector<std::string> list;
   for (const auto one : std::views::split(text, ',')) {
@@ -69,7 +69,7 @@ std::string quantity(const Key& key, double value) {
   }
 }
 
-/// Conversion of one value; carries what messages need.
+/// Converts one value; holds the data for messages.
 class Converter {
  public:
   Converter(const Key& key, const std::string& path, const std::filesystem::path& directory)
@@ -119,7 +119,7 @@ class Converter {
 
   Result<Parameters::Value> path(const std::string& text) const {
     if (text.find('\0') == std::string::npos) return Parameters::Value{resolved(text)};
-    return bad_value({"", "the name holds a NUL character, which no file can have", {}, "take it out"});
+    return bad_value({"", "the name contains a NUL character, which file names cannot have", {}, "take it out"});
   }
 
   std::string resolved(const std::string& text) const {
@@ -217,7 +217,7 @@ class Converter {
         list.push_back(fmt::format("{}", element.integer));
       } else {
         return std::unexpected(Error{
-            "config.wrong_type", fmt::format("{} must be {}, but holds {}", path_, example(key_.type), element.describe())});
+            "config.wrong_type", fmt::format("{} must be {}, but contains {}", path_, example(key_.type), element.describe())});
       }
     }
     return list;
@@ -230,7 +230,7 @@ class Converter {
     for (const std::string& text : RODEO_TRY(texts(raw))) {
       std::int64_t number = 0;
       if (!parsed(text, number))
-        return bad_value({"", fmt::format("\"{}\" is no whole number", text), {}, "write it like 17 or \"0x11\""});
+        return bad_value({"", fmt::format("\"{}\" is not a whole number", text), {}, "write it like 17 or \"0x11\""});
       RODEO_TRY(in_range(number));
       numbers.push_back(static_cast<std::uint64_t>(number));
     }
@@ -247,7 +247,7 @@ class Converter {
     return fids;
   }
 
-  /// A whole number may be hexadecimal, with 0x.
+  /// An integer may be hexadecimal, with 0x.
   template <typename T>
   static bool parsed(std::string_view text, T& value) {
     std::from_chars_result result{};

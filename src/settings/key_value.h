@@ -1,4 +1,4 @@
-// From what stands in a file to the value of a declared key, and from a declaration to words.
+// Converts a file's text to the value of a declared key, and a declaration to text.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +16,10 @@ namespace rodeo::settings {
 Result<Parameters::Value> convert_value(const Key& key, const RawValue& raw, const std::string& path,
                                         const std::filesystem::path& directory);
 
-/// The value of a key that nobody set. Error config.bad_default: the declaration itself is wrong.
+/// The value of a key that is not set. Error config.bad_default: the declaration is wrong.
 Result<Parameters::Value> default_value(const Key& key, const std::string& path, const std::filesystem::path& directory);
 
-/// A number in the base unit, as programs exchange it: bytes, hertz, seconds. Texts and booleans as they are written; no lists.
+/// A number in the base unit, for exchange between programs: bytes, hertz, seconds. Texts and booleans as written; no lists.
 std::string base_text(KeyType type, const Parameters::Value& value);
 
 /// "duration", "list of FIDs".
@@ -31,7 +31,7 @@ std::string range_text(const Key& key);
 /// "duration, default 10ms", "integer, required".
 std::string summary(const Key& key);
 
-/// The default as one writes it in a file: with quotes where they are needed.
+/// The default as written in a file, with quotes if needed.
 std::string default_text(const Key& key);
 
 }  // namespace rodeo::settings

@@ -22,7 +22,7 @@ the environment (`RODEO_READOUT_BUILDER_TIMEOUT=20ms`), that than the file, that
 `--set readout.rob[0].source_id=0x00610001`, `RODEO_READOUT_ROB_0_SOURCE_ID`.
 )";
 
-/// Text in a cell of a Markdown table.
+/// Escapes text for a cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {

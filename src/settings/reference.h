@@ -1,4 +1,4 @@
-// The declarations as a page to read: docs/reference/configuration.md.
+// The declarations as a document: docs/reference/configuration.md.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace rodeo::settings {
 
-/// Markdown: one section a table, one below it for each component of the registry that can be in it.
+/// Markdown: one section for each table, with a subsection for each component of the registry that it can have.
 std::string configuration_reference(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
 
 }  // namespace rodeo::settings

@@ -66,7 +66,7 @@ Json value_schema(const Key& key) {
   return Json::object();
 }
 
-/// One form that a table can have: its keys, and the keys whose value is fixed in this form.
+/// One possible form of a table: its keys, and the keys with a fixed value in this form.
 struct Form {
   std::vector<Key> keys;
   std::vector<std::pair<Key, std::string>> fixed;
@@ -103,7 +103,7 @@ class SchemaWriter {
     return forms;
   }
 
-  /// One form for each component that the joined slot of this form can name.
+  /// Adds one form for each component that the joined slot of this form can name.
   void add_joined(const TableDeclaration& declaration, const Form& one, std::vector<Form>& forms) const {
     for (const JoinedSlot& slot : declaration.joined) {
       const auto key = std::ranges::find(one.keys, slot.key, &Key::name);
@@ -127,7 +127,7 @@ class SchemaWriter {
     Json required = Json::array();
     for (const auto& [key, value] : one.fixed) {
       properties[key.name] = Json::object({{"const", value}});
-      // The default may be left out; any other choice has to be made.
+      // The default may be omitted; any other choice must be given.
       if (key.required || key.fallback != value) required.push_back(key.name);
     }
     for (const Key& key : one.keys) {

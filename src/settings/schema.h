@@ -1,4 +1,4 @@
-// The declarations as a JSON Schema (draft 7), for editors that complete and check TOML while one types.
+// The declarations as a JSON Schema (draft 7), for editors that complete and check TOML.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace rodeo::settings {
 
-/// Knows the components of the registry; a table that describes a component allows just the keys of its `type`.
+/// Includes the components of the registry; a table of a component allows only the keys of its `type`.
 Json json_schema(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
 
 }  // namespace rodeo::settings

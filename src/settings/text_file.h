@@ -1,4 +1,4 @@
-// Text files as people write them: read whole, and refused where they are no plain files or too long.
+// Reads text files whole; refuses other kinds of files, and files that are too long.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace rodeo::settings {
 
-/// No configuration is as long.
+/// Longer than any configuration.
 inline constexpr std::size_t kMostTextBytes = std::size_t{16} << 20;
 
-/// What is in a plain file; nothing else is waited for. Error config.unreadable, with the system's reason: it cannot be opened or read, is a
+/// The contents of a regular file; never blocks on a pipe. Error config.unreadable, with the system's reason: it cannot be opened or read, is a
 /// directory, a pipe or a device, or has more than `most` bytes.
 Result<std::string> read_text_file(const std::filesystem::path& file, std::size_t most = kMostTextBytes);
 

@@ -44,7 +44,7 @@ RawValue convert(const toml::node& node) {
       for (const auto& [key, value] : *node.as_table()) {
         raw.members.push_back({std::string(key.str()), place_of(key.source()), convert(value)});
       }
-      // The library sorts by name; people read from top to bottom.
+      // The library sorts members by name; this restores the order of the file.
       std::stable_sort(raw.members.begin(), raw.members.end(), [](const RawValue::Member& a, const RawValue::Member& b) {
         return std::pair{a.place.line, a.place.column} < std::pair{b.place.line, b.place.column};
       });

@@ -1,4 +1,4 @@
-// A TOML file as a tree of values that know their place in it. The library behind it is included by toml_file.cpp alone.
+// A TOML file as a tree of values with their places. Only toml_file.cpp includes the library behind it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rodeo::settings {
 
-/// Counted from 1; 0 where there is none.
+/// Counted from 1; 0: none.
 struct Place {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
@@ -24,10 +24,10 @@ struct RawValue {
     integer,
     real,
     text,
-    other,  ///< dates and times, which no key takes
+    other,  ///< dates and times, which no key accepts
     array,
     table,
-    word,  ///< from a flag or the environment: text whose type the key decides
+    word,  ///< from a flag or the environment: text; the key decides its type
   };
 
   struct Member;
@@ -46,7 +46,7 @@ struct RawValue {
 
   /// "the integer 10", "the text \"abc\"", "a table".
   std::string describe() const;
-  /// As one would write it in a file.
+  /// As written in a file.
   std::string written() const;
 };
 
