@@ -14,7 +14,7 @@ Result<Bar> Bar::open(pci::Function& function, unsigned number) {
   bar.number_ = number;
   bar.bytes_ = region.bytes;
   for (const pci::MappableRange& range : region.mappable) {
-    // What cannot be mapped is reached by accesses that trap.
+    // Ranges that cannot be mapped stay reachable by trapped accesses.
     if (const auto registers = function.map(number, range)) bar.windows_.push_back({range.offset, *registers});
   }
   return bar;

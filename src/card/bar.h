@@ -1,4 +1,4 @@
-// Registers of one BAR: bounds checked, mapped where the card allows it, trapped where not.
+// Registers of one BAR, with checked bounds: mapped where the card allows it, else trapped.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace rodeo::card {
 
-/// Any thread, any number of processes at once. Mapped accesses are one load or store and never wait; trapped ones wait at most as long as the
-/// function's back end does. Accesses outside the BAR or not aligned are card.bad_access. 32-bit accesses, or 64-bit ones for cards that have such registers.
+/// For any thread, and any number of processes at once. A mapped access is one load or store and never waits; a trapped access waits at most as long as
+/// the function's back end does. An access outside the BAR, or not aligned, returns card.bad_access. 64-bit accesses need a card with 64-bit registers.
 class Bar {
  public:
-  /// Maps what may be mapped. card.no_region if the card has no such BAR. `function` must outlive the object.
+  /// Maps the ranges that can be mapped. Error card.no_region if the card has no such BAR. `function` must outlive the object.
   static Result<Bar> open(pci::Function& function, unsigned number);
 
   unsigned number() const { return number_; }
@@ -27,7 +27,7 @@ class Bar {
   Result<void> write32(std::uint64_t offset, std::uint32_t value) const;
   Result<void> write64(std::uint64_t offset, std::uint64_t value) const;
 
-  /// A register if it lies in mapped memory, else none: for loops that cannot pay for a check at each access. None in a forked child.
+  /// The register if it lies in mapped memory, else an empty one. For loops that cannot afford a check at each access. Empty in a forked child.
   template <typename Word>
   pci::MappedRegister<Word> mapped(std::uint64_t offset) const {
     if (!owner_.here()) return {};

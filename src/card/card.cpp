@@ -74,11 +74,11 @@ Result<std::unique_ptr<Card>> Card::adopt(std::unique_ptr<pci::Function> functio
   const CardType type = type_of(id);
   if (type == CardType::unknown && !found.any_device)
     return std::unexpected(Error{"card.unknown_type",
-                                 fmt::format("{:04x}:{:04x} is no readout card that is known here", id.vendor, id.device),
-                                 found.address.text(), "`rodeo card list` shows those that are"});
+                                 fmt::format("{:04x}:{:04x} is not a known readout card", id.vendor, id.device),
+                                 found.address.text(), "`rodeo card list` shows the readout cards"});
   std::unique_ptr<Card> card(new Card(std::move(function), found, type));
   card->found_.id = id;
-  // Whether the card answers at all is asked below, where it is to be.
+  // check_answers() below finds out whether the card answers at all.
   const auto look = [&](const Register& reg) -> Result<std::uint32_t> {
     const auto window = RODEO_TRY(card->bar(reg.bar));
     return RODEO_TRY_WITHIN(window->read32(reg.offset), fmt::format("cannot read {}", reg.name));
@@ -113,7 +113,7 @@ Result<void> Card::check_answers() {
   const auto window = RODEO_TRY(bar(probe->bar));
   const std::uint32_t word = RODEO_TRY(window->read32(probe->offset));
   if (word != UINT32_MAX) return {};
-  return std::unexpected(Error{"card.all_ones", "its registers read as all ones, as where no card answers", address().text(),
+  return std::unexpected(Error{"card.all_ones", "its registers read as all ones: the card does not answer", address().text(),
                                "look at its power and its slot"});
 }
 
@@ -125,15 +125,13 @@ Result<void> Card::check_map() const {
   if (knows_map()) return {};
   const std::uint16_t version = found_.register_map.value_or(map_version_.value_or(0));
   return std::unexpected(Error{
-      "card.unknown_map",
-      fmt::format("where the registers of its map {}.{} are is not known here", version >> 8, version & 0xff),
-      address().text(),
-      fmt::format("only if the card has the registers of map {}: --register-map {} (docs/card-registers.md); addresses "
-                  "can be read without",
+      "card.unknown_map", fmt::format("its register map {}.{} is not known", version >> 8, version & 0xff), address().text(),
+      fmt::format("if the card has the registers of map {}, use --register-map {} (docs/card-registers.md); reading by "
+                  "address needs no map",
                   felix::kRegisterMapName, felix::kRegisterMapName)});
 }
 
-/// What is in BAR 0 and the version itself are where they are in every map.
+/// The registers of BAR 0 and the map version have the same place in every map.
 Result<void> Card::check_known(const Register& reg) const {
   if (type_ != CardType::felix || reg.bar == 0 || reg.name == "register_map_version") return {};
   return check_map();
@@ -176,7 +174,7 @@ Result<std::uint64_t> Card::read64(const Register& reg, std::uint32_t index) {
   } else {
     value = RODEO_TRY_WITHIN(window->read32(offset_of(reg, index)), fmt::format("cannot read {}", reg.name));
   }
-  // A card that is gone reads so, and so may one that is not.
+  // All ones: the card may be gone, or the register may have this value.
   if (value == (reg.width_bytes == 8 ? UINT64_MAX : UINT32_MAX)) RODEO_TRY(check_answers());
   return value;
 }
@@ -205,7 +203,7 @@ Result<std::uint32_t> Card::modify(const Register& reg, Field field, std::uint32
 
 Result<std::optional<pci::ByteLock>> Card::lock(unsigned byte, const std::string& what, std::chrono::milliseconds patience) {
   auto node = function_->lock_node();
-  // A keeper that has died left the card to those who have it; among them the file will do.
+  // The keeper is dead: the remaining owners lock the file.
   if (!node && node.error().code == "card.gone" && !found_.lock_file.empty()) node = pci::LockNode{};
   if (!node) return std::unexpected(node.error());
   if (!node->file && found_.lock_file.empty()) return std::nullopt;

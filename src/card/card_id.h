@@ -25,7 +25,7 @@ struct SerialId {
 
 using CardId = std::variant<pci::Address, SequenceId, SerialId>;
 
-/// Blanks around it are allowed, nothing else. card.bad_id says which of the three it was nearest to.
+/// Blanks around the name are allowed, other text is not. Error card.bad_id says what the nearest of the three forms lacks.
 Result<CardId> parse_card_id(std::string_view text);
 
 }  // namespace rodeo::card

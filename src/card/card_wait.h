@@ -1,4 +1,4 @@
-// How long to wait for what a card does: counts only while the card answers and this process runs.
+// A time-out for an action of a card. Time counts only while the card answers and this process runs.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace rodeo::card {
 
-/// For a loop that looks at a register until it says something. A stopped emulator answers nothing, and a stopped process does not look; neither uses up
-/// the patience: two looks count as no more than a tenth of it, however far they are apart.
+/// For a loop that polls a register. A stop of the emulator or of this process must not use up the patience: the time between two polls
+/// counts as a tenth of the patience at most, however long it was.
 class CardWait {
  public:
   using Clock = std::chrono::steady_clock;
@@ -15,7 +15,7 @@ class CardWait {
   explicit CardWait(std::chrono::nanoseconds patience, Clock::time_point now = Clock::now())
       : left_(patience), step_(patience / kLooks), last_(now) {}
 
-  /// After a look that found nothing: true if it was the last.
+  /// Call this after each poll without a result: true if the time is over.
   bool over(Clock::time_point now = Clock::now()) {
     left_ -= std::min<std::chrono::nanoseconds>(now - last_, step_);
     last_ = now;

@@ -13,7 +13,7 @@ namespace {
 
 bool says_nothing(const Error& error) { return error.code == "card.timeout" || error.code == "card.gone"; }
 
-// Opens the card as far as its name needs it, and closes it again.
+// Opens the card only as far as its name needs, and closes it again.
 CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, bool with_identity) {
   CardEntry entry{.function = function};
   if (function.id) entry.type = type_of(*function.id);
@@ -29,7 +29,7 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
   if (!card) {
     entry.problem = card.error().what;
     if (says_nothing(card.error())) entry.unanswered = card.error();
-    if (card.error().code == "card.unknown_type") entry.silent = false;  // it has answered, and is none of ours
+    if (card.error().code == "card.unknown_type") entry.silent = false;  // it answered, and is not a readout card
     return entry;
   }
   entry.silent = false;
@@ -58,7 +58,7 @@ std::vector<CardEntry> look_at_all(const CardSource& source, bool with_identity)
   std::vector<pci::FoundFunction> functions = source.functions();
   std::erase_if(functions, [](const pci::FoundFunction& function) { return !may_be_a_card(function); });
   std::vector<CardEntry> entries(functions.size());
-  // A process that stands still is waited for, for seconds: for all of them at once.
+  // A stopped emulator costs seconds of waiting: wait for all emulators at once.
   all_at_once(
       functions.size(), [&](std::size_t i) { return functions[i].back_end == pci::BackEnd::vfio_user; },
       [&](std::size_t i) { entries[i] = look_at(functions[i], source, with_identity); });
@@ -69,7 +69,7 @@ std::vector<CardEntry> look_at_all(const CardSource& source, bool with_identity)
   return entries;
 }
 
-/// "0000:3b:00.0, 0000:3c:00.0": of the entries for which it holds.
+/// "0000:3b:00.0, 0000:3c:00.0": the addresses of the entries that fulfil the condition.
 template <typename Condition>
 std::string addresses_of(const std::vector<CardEntry>& entries, Condition holds) {
   std::string list;
@@ -79,7 +79,7 @@ std::string addresses_of(const std::vector<CardEntry>& entries, Condition holds)
   return list;
 }
 
-/// "; cannot look for emulated cards: ...", if that is so.
+/// "; cannot look for emulated cards: ..." if the search for them failed.
 std::string not_looked_for() {
   const auto looked = pci::look_for_emulated_functions();
   return looked ? "" : fmt::format("; {} ({})", looked.error().what, looked.error().where);
@@ -103,7 +103,7 @@ Result<CardEntry> find_address(const pci::Address& address, const CardSource& so
     entry.function.any_device = true;
     return entry;
   }
-  // No other card is opened for this, hence numbers and types are not told.
+  // This search opens no other card, so numbers and types are not known.
   std::string there;
   for (const pci::FoundFunction& function : source.functions()) {
     if (may_be_a_card(function)) there += (there.empty() ? "" : ", ") + function.address.text();
@@ -115,13 +115,13 @@ Result<CardEntry> find_address(const pci::Address& address, const CardSource& so
             "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
 }
 
-/// Of all entries, with or without their identities.
+/// `entries` are all cards, with or without their identities.
 Result<CardEntry> with_sequence(const SequenceId& sequence, const std::vector<CardEntry>& entries) {
   if (const std::string silent = addresses_of(entries, &is_silent); !silent.empty())
     return std::unexpected(
         Error{"card.unknown_order",
               fmt::format("which card is #{} is not known: numbers follow the type of the cards, and {} "
-                          "did not say its own",
+                          "did not report a type",
                           sequence.number, silent),
               "",
               "name the card by its PCI address or serial number; `rodeo card list` says why the other is "
@@ -130,7 +130,7 @@ Result<CardEntry> with_sequence(const SequenceId& sequence, const std::vector<Ca
   return entries[sequence.number];
 }
 
-/// Of all entries, with their identities.
+/// `entries` are all cards, with their identities.
 Result<CardEntry> with_serial(const SerialId& serial, const std::vector<CardEntry>& entries) {
   const CardEntry* match = nullptr;
   for (const CardEntry& entry : entries) {
@@ -220,7 +220,7 @@ void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& emul
     try {
       helpers.emplace_back(take_turns);
     } catch (const std::system_error&) {
-      break;  // no more threads: those that are there do it all
+      break;  // no more threads: the existing ones do all the work
     }
   }
   for (const std::size_t i : in_turn) work(i);

@@ -36,13 +36,13 @@ Result<void> check_firmware(Card& card, const FirmwareTable& table) {
   const auto hash = RODEO_TRY(read_firmware_hash(card));
   if (hash && table.compatible(*hash)) return {};
   const std::string which = hash ? table.name_of(*hash) : "unknown";
-  // Who it is helps the reader of the message; firmware that is not known may not be able to say.
+  // The message names the card; unknown firmware may not report its serial number.
   const auto identity = identify(card);
   const std::string serial = identity && identity->serial ? fmt::format("{:04}", *identity->serial) : "unknown";
   return std::unexpected(
       Error{"card.firmware",
-            fmt::format("the firmware {} of the {} with serial number {}, endpoint {}, is not one that this driver knows",
-                        which, name_of(card.type()), serial, card.endpoint_or_zero()),
+            fmt::format("the firmware {} of the {} with serial number {}, endpoint {}, is not known to this driver", which,
+                        name_of(card.type()), serial, card.endpoint_or_zero()),
             card.address().text(), "add its hash to the firmware table, or bypass the check"});
 }
 

@@ -1,4 +1,4 @@
-// Which firmware the driver knows, by the hash that a card reports (readoutcard-paper §IV.C).
+// The firmware versions that the driver knows, by the hash that a card reports (readoutcard-paper §IV.C).
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@
 
 namespace rodeo::card {
 
-/// Hash (hexadecimal without leading zeros) to name. What is compatible may be used; older versions are only given their names.
+/// Hash (hexadecimal without leading zeros) to name. Compatible versions may be used; older versions only have a name.
 class FirmwareTable {
  public:
   /// The versions that this driver was written for, and those of the emulated cards.
   static FirmwareTable built_in();
 
-  /// A local addition: compatible from now on. card.bad_firmware_table if the hash is not one to eight hexadecimal digits. Leading zeros do not matter.
+  /// Adds a local version as compatible. Error card.bad_firmware_table if the hash is not one to eight hexadecimal digits. Leading zeros do not matter.
   Result<void> add(std::string_view hash, std::string name);
 
-  /// The name, "v2.0 (old)" if it is not compatible; the hash itself if it is not known.
+  /// The name; "v2.0 (old)" for a version that is not compatible; the hash itself for an unknown version.
   std::string name_of(std::uint32_t hash) const;
   bool compatible(std::uint32_t hash) const { return compatible_.contains(hash); }
 
@@ -30,7 +30,7 @@ class FirmwareTable {
   std::map<std::uint32_t, std::string> old_;
 };
 
-/// card.firmware if the card's firmware is not in the table; names the card, its firmware and what would do.
+/// Error card.firmware if the card's firmware is not compatible; names the card, its firmware and the remedy.
 Result<void> check_firmware(Card& card, const FirmwareTable& table);
 
 }  // namespace rodeo::card

@@ -135,14 +135,14 @@ Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std
         directory.string(), "rodeo card hugepages lists what there is"});
   }
   const std::uint64_t before = count_in(file);
-  // By division: what is asked for may be more bytes than 64 bits count.
+  // Divide, because the number of bytes may not fit into 64 bits.
   if (const std::uint64_t most = bytes_for_huge_pages(node, host.root) / page_bytes;
       pages > before && pages - before > most) {
     return std::unexpected(
         Error{"card.huge_pages_memory",
               fmt::format("NUMA node {} has memory for {} pages of {} besides the {} that are set aside, not for {}", node,
                           most, base::format_size(page_bytes), before, pages - before),
-              directory.string(), "ask for fewer; an eighth of the memory, 512 MiB at least, is left to everybody else"});
+              directory.string(), "ask for fewer; an eighth of the memory, 512 MiB at least, is kept for other programs"});
   }
   RODEO_TRY(host.write(file, pages));
   const std::uint64_t found = count_in(file);

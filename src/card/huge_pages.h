@@ -1,4 +1,4 @@
-// Huge pages of this host by NUMA node and size: how many there are, and setting them aside.
+// Huge pages of this host by NUMA node and size: lists them and sets them aside.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct HugePagePool {
   std::uint64_t free = 0;
 };
 
-/// Sorted by node and size; empty if the kernel offers none. `root`: where sys is; tests give a tree of their own.
+/// Sorted by node and size; empty if the kernel offers none. `root` contains sys; tests pass a tree of their own.
 std::vector<HugePagePool> huge_page_pools(const std::filesystem::path& root = "/");
 
-/// Directories where files on huge pages of a size can be made (hugetlbfs), as /proc/mounts says.
+/// A mount of hugetlbfs in /proc/mounts: files in the directory use huge pages of one size.
 struct HugePageMount {
   std::filesystem::path directory;
   std::uint64_t page_bytes = 0;  ///< 0: the default size of the kernel
 };
 std::vector<HugePageMount> huge_page_mounts(const std::filesystem::path& root = "/");
 
-/// Where set_huge_pages() works: tests give a tree and a kernel of their own.
+/// The host that set_huge_pages() changes; tests replace its tree and its write function.
 struct HugePageHost {
   std::filesystem::path root = "/";
   /// Writes a number into a file of sysfs; an error has the system's reason.
@@ -38,14 +38,14 @@ struct HugePageHost {
   static Result<void> write_huge_pages(const std::filesystem::path& file, std::uint64_t pages);
 };
 
-/// Bytes that could become huge pages of a NUMA node: what is free there or holds nothing but copies of files, at most what
-/// the host as a whole has available, less a reserve for everybody else (an eighth of the node's memory, 512 MiB at least);
-/// 0 if the kernel does not say.
+/// Bytes that could become huge pages of a NUMA node: its free memory and its reclaimable caches, at most the available memory
+/// of the whole host, minus a reserve for other programs (an eighth of the node's memory, 512 MiB at least).
+/// 0 if the kernel does not report these numbers.
 std::uint64_t bytes_for_huge_pages(unsigned node, const std::filesystem::path& root = "/");
 
-/// Sets the number of pages of a pool until the next boot. Nothing is changed if more is asked for than there is memory for
-/// (card.huge_pages_memory). If the kernel's memory is too fragmented for all of them, the old number is put back. Needs root.
-/// Errors besides: card.huge_pages (no such pool, no permission, too few were found).
+/// Sets the number of pages of a pool until the next boot. Changes nothing if the memory is too small for them
+/// (card.huge_pages_memory). Puts the old number back if the kernel's memory is too fragmented. Needs root.
+/// Other errors: card.huge_pages (no such pool, no permission, too few pages found).
 Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std::uint64_t pages,
                                     const HugePageHost& host = {});
 

@@ -19,7 +19,7 @@ namespace cru = card_registers::cru;
 namespace crorc = card_registers::crorc;
 namespace felix = card_registers::felix;
 
-// The serial is there at once if somebody has asked for it since the card was switched on; else it is fetched from an EEPROM or the flash.
+// The register has the number if any program has asked for it since power-on; else the card fetches it from an EEPROM or the flash.
 Result<std::optional<std::uint32_t>> fetch_serial(Card& card, const card_registers::Register& command, std::uint32_t value,
                                                   const card_registers::Register& serial,
                                                   std::chrono::milliseconds patience) {
@@ -75,14 +75,14 @@ Result<Identity> identify(Card& card) {
   identity.endpoint = card.endpoint();
   Result<std::optional<std::uint32_t>> serial;
   RODEO_TRY(card.check_answers());
-  if (!card.check_map()) return identity;  // its PCI id is all that is known
+  if (!card.check_map()) return identity;  // only its PCI id is known
   const auto firmware = RODEO_TRY(read_firmware_word(card));
-  // Firmware that has no such register reads 0, and the number is where the register would have it from.
+  // Firmware without this register reads 0: read the number from the chip that stores it.
   const auto fetch_or = [&](Result<std::optional<std::uint32_t>> fetched, const card_registers::Register& reg,
                             auto from) -> Result<std::optional<std::uint32_t>> {
     if (!fetched || *fetched) return fetched;
     const auto word = RODEO_TRY(card.read(reg));
-    // A card without such a chip, or whose bus hangs, is still a card.
+    // A card without this chip, or with a bus that hangs, has no known number.
     return word == 0 ? from(card).value_or(std::nullopt) : std::nullopt;
   };
   switch (card.type()) {

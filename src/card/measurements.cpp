@@ -125,7 +125,7 @@ constexpr auto kFields = std::to_array<FieldInfo>({
     {"CRU", Group::fec, "fec", "fecDoubleErrorCount", "double errors", "counter", "errors that were not"},
 });
 
-/// Reads registers and adds fields until the card fails; then does nothing more.
+/// Reads registers and adds fields. After the first failure of the card its calls have no effect.
 class Reader {
  public:
   Reader(Card& card, Group group) : card_(card), group_(group) {}
@@ -211,7 +211,7 @@ void add_cru_settings(Reader& reader, unsigned endpoint) {
   reader.add("cruId", std::uint64_t{cru::kCruId.of(user)}, fmt::format("{:#05x}", cru::kCruId.of(user)));
   const std::uint32_t clock = cru::kClockSelect.of(ttc);
   reader.add("clock", std::uint64_t{clock}, clock == 2 ? "local" : "TTC");
-  // A bus that does not answer says nothing of the rest.
+  // If the I2C bus does not answer, only this field is missing.
   if (const auto ttc_in_use = ttc_clock_in_use(reader.card()); ttc_in_use)
     reader.add("clockInUse", std::uint64_t{*ttc_in_use ? 0U : 2U}, *ttc_in_use ? "TTC" : "local");
   reader.bit("dynamicOffset", enable, 31);

@@ -1,5 +1,5 @@
-// What a card tells of itself while it runs, under the names that ReadoutCard's tools send to monitoring: one source for status, metrics, packet monitor
-// and Prometheus (docs/reference/card-metrics.md).
+// Values that a running card reports, under the names that ReadoutCard's tools send to monitoring. Status, metrics, packet monitor and Prometheus
+// use them (docs/reference/card-metrics.md).
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace rodeo::card {
 
-/// Groups of measurements; reading one group asks the card for nothing else.
+/// Groups of measurements; reading one group reads no other registers.
 enum class Group : std::uint8_t {
-  card,     ///< temperature, clocks, packets: of the card as a whole
+  card,     ///< values of the whole card: temperature, clocks, packets
   pcie,     ///< its link to the host
-  setting,  ///< how it is configured
+  setting,  ///< its configuration
   link,     ///< state of each link
   packets,  ///< packets of each link and of the datapath
   onu,      ///< optical network unit of a CRU
   fec       ///< its forward error correction
 };
 
-/// One value that is measured: its name as upstream sends it, where that tool has it.
+/// One measured value. It has upstream's name if upstream sends it.
 struct FieldInfo {
   std::string_view card;  ///< "CRU", "C-RORC", "FELIX", or "all"
   Group group = Group::card;
@@ -37,7 +37,7 @@ struct FieldInfo {
   std::string_view help;
 };
 
-/// All of them, in the order in which they are read.
+/// All fields, in the order in which they are read.
 std::span<const FieldInfo> all_fields();
 
 using MeasuredValue = std::variant<std::uint64_t, double>;
@@ -45,10 +45,10 @@ using MeasuredValue = std::variant<std::uint64_t, double>;
 struct MeasuredField {
   const FieldInfo* info = nullptr;
   MeasuredValue value;
-  std::string text = {};  ///< "UP (was DOWN)"; empty: the number says it
+  std::string text = {};  ///< "UP (was DOWN)"; empty: the number is enough
 };
 
-/// One line to monitoring: fields that belong together, of one link where `id` says so.
+/// One line to monitoring: fields that belong together. `id` is their link, channel or wrapper, if they have one.
 struct Measurement {
   std::string_view name;
   std::optional<unsigned> id;
@@ -57,7 +57,7 @@ struct Measurement {
   const MeasuredField* find(std::string_view field) const;
 };
 
-/// Reads one group. Values that the card's firmware does not have are absent. Changes nothing in the card. `links`: bit per link of those wanted.
+/// Reads one group. Values that the card's firmware does not have are absent. Changes nothing in the card. `links` has one bit for each wanted link.
 Result<std::vector<Measurement>> measure(Card& card, Group group, std::uint32_t links = UINT32_MAX);
 
 /// Triggers that a CRU has seen since its start; 32-bit and 16-bit counters of the card.

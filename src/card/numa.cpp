@@ -21,7 +21,7 @@ Topology load(const std::optional<SyntheticMachine>& machine) {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) return nullptr;
   Topology owned(topology);
-  // Caches and devices are of no interest here, and looking for them takes time.
+  // Leave out caches and devices: finding them takes time.
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   if (machine && hwloc_topology_set_synthetic(topology, machine->topology.c_str()) != 0) return nullptr;
   if (hwloc_topology_load(topology) != 0) return nullptr;
@@ -73,7 +73,7 @@ bool pin(const ReaderPlace& place) {
   return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-/// The calling thread's CPUs if nobody has chosen them for it.
+/// The calling thread's CPUs if it is not pinned: if they are those of the process.
 std::optional<cpu_set_t> unpinned() {
   const auto own = affinity_of(0);
   const auto process = affinity_of(::getpid());
@@ -89,17 +89,17 @@ Result<ReaderPlace> reader_place(std::string_view wanted, int card_node, const s
   if (!by_card) {
     const auto [end, failure] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
     if (failure != std::errc{} || end != wanted.data() + wanted.size() || number < 0)
-      return std::unexpected(Error{"card.bad_numa", fmt::format("`{}` is no place for readers", wanted), "",
+      return std::unexpected(Error{"card.bad_numa", fmt::format("`{}` is not a place for readers", wanted), "",
                                    "card (the card's NUMA node), off, or the number of a node"});
   }
-  if (number < 0) return stays_free("the card is on no NUMA node that is known");
+  if (number < 0) return stays_free("the card's NUMA node is not known");
   const Topology topology = load(machine);
-  if (topology == nullptr) return stays_free("hwloc cannot tell how this machine is made");
+  if (topology == nullptr) return stays_free("hwloc cannot read the topology of this machine");
   const std::vector<unsigned> nodes = nodes_of(topology.get());
   if (by_card && nodes.size() < 2) return stays_free("this machine has one NUMA node");
   const hwloc_obj* node = hwloc_get_numanode_obj_by_os_index(topology.get(), static_cast<unsigned>(number));
   if (node == nullptr) {
-    if (by_card) return stays_free(fmt::format("the card's NUMA node {} is none of this machine", number));
+    if (by_card) return stays_free(fmt::format("this machine has no NUMA node {}, which the card reports", number));
     return std::unexpected(
         Error{"card.bad_numa", fmt::format("there is no NUMA node {}", number), "", "there are: " + ranges(nodes)});
   }
@@ -107,7 +107,7 @@ Result<ReaderPlace> reader_place(std::string_view wanted, int card_node, const s
   for (int cpu = hwloc_bitmap_first(node->cpuset); cpu >= 0; cpu = hwloc_bitmap_next(node->cpuset, cpu)) {
     if (allowed(static_cast<unsigned>(cpu), machine)) place.cpus.push_back(static_cast<unsigned>(cpu));
   }
-  if (place.cpus.empty()) return stays_free(fmt::format("no CPU of NUMA node {} may be used by this process", number));
+  if (place.cpus.empty()) return stays_free(fmt::format("this process may use no CPU of NUMA node {}", number));
   place.node = number;
   place.description = fmt::format("on NUMA node {} (CPUs {})", number, ranges(place.cpus));
   return place;

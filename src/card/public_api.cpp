@@ -1,4 +1,4 @@
-// include/rodeo/card.h over the room's own classes: results become exceptions.
+// Implements include/rodeo/card.h with the driver's classes: error results become exceptions.
 #include <utility>
 
 #include "card/dma/span_reader.h"
@@ -48,18 +48,18 @@ struct CardHandle::Inside {
     const auto found = opened->map().find(name);
     const auto bracket = name.find('[');
     if (found) return *found;
-    // A C-RORC's rows are its channels: the index is checked when the register is reached.
+    // The index of a C-RORC's register is its channel; the access checks it.
     if (const auto row = opened->map().find(name.substr(0, bracket));
         row && opened->type() == card::CardType::crorc && bracket != std::string_view::npos) {
       const std::string_view digits = name.substr(bracket + 1);
       if (digits.size() == 2 && digits[1] == ']' && digits[0] >= '0' && digits[0] <= '9')
         return {row->description, static_cast<std::uint32_t>(digits[0] - '0'), row->offset};
     }
-    throw CardError("card.bad_access", "error[card.bad_access]: " + std::string(name) + " is no register of a " +
+    throw CardError("card.bad_access", "error[card.bad_access]: " + std::string(name) + " is not a register of a " +
                                            std::string(opened->map().card()));
   }
 
-  /// By address, as by name. The upper half of a register of 64 bits is its own, too.
+  /// Checks writes by address like writes by name. The upper half of a 64-bit register belongs to it.
   void check_write(unsigned bar, std::uint64_t offset, bool force) const {
     value_or_throw(opened->check_map());
     if (offset > UINT32_MAX) return;
@@ -80,7 +80,7 @@ CardHandle::~CardHandle() = default;
 
 CardHandle CardHandle::open(std::string_view id) {
   const auto entry = value_or_throw(card::find_card(id));
-  // One that was silent when it was looked for is not asked again: that would take as long once more.
+  // Do not ask a card again that was silent in the search: it would take as long once more.
   if (!entry.unanswered.code.empty()) throw CardError(entry.unanswered.code, entry.unanswered.message());
   auto inside = std::make_unique<Inside>();
   inside->info = info_of(entry);
@@ -125,7 +125,7 @@ struct CardDma::Inside {
   card::ReaderPlace place;
   std::optional<card::StayAtCard> stay;
   std::shared_ptr<card::DmaMemory> memory;
-  std::unique_ptr<card::DmaChannel> channel;  // nothing once closed
+  std::unique_ptr<card::DmaChannel> channel;  // null once closed
   std::optional<card::SpanReader> reader;
 
   Inside() = default;
@@ -135,7 +135,7 @@ struct CardDma::Inside {
 
   auto hold() { return value_or_throw(mutex.hold()); }
   bool running() const { return channel != nullptr && channel->state() == card::DmaState::started; }
-  /// A thread gets its CPUs back by its own hand: that which reads, when it next looks.
+  /// Only the pinned thread can get its CPUs back: the reader does this at its next call.
   void let_reader_go() {
     if (stay && stay->may_end_here()) stay.reset();
   }

@@ -28,7 +28,7 @@ std::unexpected<Error> unknown(const RegisterSpace& space, std::string_view text
     names.emplace_back(known.name);
   }
   const std::string meant = base::did_you_mean(stem, names);
-  return std::unexpected(Error{"card.unknown_register", fmt::format("{} is no register and no byte address", text),
+  return std::unexpected(Error{"card.unknown_register", fmt::format("{} is neither a register nor a byte address", text),
                                std::string(space.map->card()), meant.empty() ? "rodeo card reg list shows all" : meant});
 }
 
@@ -88,7 +88,7 @@ Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_vie
         Error{"card.bad_access",
               fmt::format("the byte address {:#x} is not a multiple of {}", target.offset, target.width_bytes),
               {},
-              "addresses are in bytes: word N stands at N x 4"});
+              "addresses are in bytes: word N is at N x 4"});
   }
   return target;
 }

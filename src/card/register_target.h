@@ -1,4 +1,4 @@
-// A register as people name it - `temperature`, `gbt_link_rx_hz[3]`, or a byte address - and where that is.
+// Finds a register by its name (`temperature`, `gbt_link_rx_hz[3]`) or its byte address.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rodeo::card {
 
-/// One register of one BAR. `description` is empty for addresses that the map does not know.
+/// One register of one BAR. `description` is null for addresses that the map does not know.
 struct RegisterTarget {
   unsigned bar = 0;
   std::uint32_t offset = 0;  // bytes
@@ -26,22 +26,22 @@ struct RegisterTarget {
   bool harmless_to_read() const;
 };
 
-/// What a card's registers look like to find_register().
+/// The registers in which find_register() searches.
 struct RegisterSpace {
   const card_registers::RegisterMap* map = nullptr;
-  bool same_in_every_bar = false;  // C-RORC: the map of BAR 0 holds for each
-  unsigned word_bytes = 4;         // of addresses that the map does not know
+  bool same_in_every_bar = false;  // C-RORC: every BAR has the map of BAR 0
+  unsigned word_bytes = 4;         // width at addresses that the map does not know
 };
 
-/// Where `text` is: a name of the map, with [index] for rows, or a byte address (decimal or 0x...), which needs `bar`. Errors: card.unknown_register
-/// (with the nearest names), card.bad_access (address not aligned; BAR missing, or not the one that the name is in).
+/// Finds `text`: a name of the map, with [index] for rows, or a byte address (decimal or 0x...), which needs `bar`. Errors: card.unknown_register
+/// (with the nearest names), card.bad_access (address not aligned; BAR missing, or not the BAR of the name).
 Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_view text, std::optional<unsigned> bar);
 
-/// Whether the target may be written: card.read_only if it is declared as one that can only be read, unless `force`. Whoever lets people or programs
-/// write registers of their choice asks this first.
+/// Checks whether the target may be written: card.read_only if it is declared read-only, unless `force` is set. Call this before writing a register
+/// that a user or a program chose.
 Result<void> may_write(const RegisterTarget& target, bool force = false);
 
-/// Reads or writes as many bytes as the register has. Errors: those of Bar.
+/// Reads or writes the register at its width. Errors: those of Bar.
 Result<std::uint64_t> read_register(const Bar& bar, const RegisterTarget& target);
 Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::uint64_t value);
 
@@ -49,7 +49,7 @@ Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::u
 Result<std::uint64_t> with_bits(const RegisterTarget& target, std::uint64_t word, unsigned position, unsigned width,
                                 std::uint64_t value);
 
-/// "0x2a" or "42"; whole text. Nothing if it is no number.
+/// Parses "0x2a" or "42". Nothing unless the whole text is a number.
 std::optional<std::uint64_t> parse_number(std::string_view text);
 
 }  // namespace rodeo::card

@@ -328,7 +328,7 @@ TEST_F(EmulatedCards, AreListedWithTheirTypeOrTheirProblem) {
   }
   const auto entries = list_cards();
   ASSERT_EQ(entries.size(), 2u);
-  EXPECT_EQ(entries[0].problem, "1234:1111 is no readout card that is known here");
+  EXPECT_EQ(entries[0].problem, "1234:1111 is not a known readout card");
   EXPECT_NE(entries[1].problem, "");
 }
 

@@ -60,14 +60,15 @@ TEST(ReaderPlace, HasOnlyCpusThatTheProcessMayUse) {
   const auto none = reader_place("card", 1, SyntheticMachine{kTwoNodes.topology, {0}});
   ASSERT_TRUE(none);
   EXPECT_THAT(none->cpus, IsEmpty());
-  EXPECT_EQ(none->description, "free: no CPU of NUMA node 1 may be used by this process");
+  EXPECT_EQ(none->description, "free: this process may use no CPU of NUMA node 1");
 }
 
 TEST(ReaderPlace, SaysWhyThereIsNothingToDo) {
-  EXPECT_EQ(reader_place("card", -1, kTwoNodes)->description, "free: the card is on no NUMA node that is known");
+  EXPECT_EQ(reader_place("card", -1, kTwoNodes)->description, "free: the card's NUMA node is not known");
   EXPECT_EQ(reader_place("card", 0, SyntheticMachine{"node:1 core:4 pu:1", {0}})->description,
             "free: this machine has one NUMA node");
-  EXPECT_EQ(reader_place("card", 9, kTwoNodes)->description, "free: the card's NUMA node 9 is none of this machine");
+  EXPECT_EQ(reader_place("card", 9, kTwoNodes)->description,
+            "free: this machine has no NUMA node 9, which the card reports");
   EXPECT_EQ(reader_place("off", 1, kTwoNodes)->description, "free: as asked");
   EXPECT_THAT(reader_place("off", 1, kTwoNodes)->cpus, IsEmpty());
 }

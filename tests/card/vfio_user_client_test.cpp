@@ -324,7 +324,7 @@ TEST_F(VfioUserClient, SaysThatACardHasTooManyClients) {
   ASSERT_FALSE(function);
   EXPECT_EQ(function.error().code, "card.refused");
   EXPECT_THAT(function.error().what, testing::HasSubstr(std::strerror(EUSERS)));
-  EXPECT_THAT(function.error().next, testing::HasSubstr("as many clients as it serves"));
+  EXPECT_THAT(function.error().next, testing::HasSubstr("its limit of clients"));
 }
 
 /// Answers of every kind that are none: the client gives an error, never waits or reads beyond them.

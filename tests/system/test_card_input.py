@@ -94,7 +94,7 @@ def cpus_of_threads(pid, name):
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="host: one CPU, every place is the same")
-@pytest.mark.parametrize("numa, cpus, said", [("1", {1}, "on NUMA node 1 (CPUs 1)"), ("card", None, "free: the card is on no NUMA node"), ("off", None, "free: as asked")])
+@pytest.mark.parametrize("numa, cpus, said", [("1", {1}, "on NUMA node 1 (CPUs 1)"), ("card", None, "free: the card's NUMA node is not known"), ("off", None, "free: as asked")])
 def test_workers_read_on_the_cpus_of_the_cards_node(rodeo, numa, cpus, said):
     """hwloc is told of a machine with two nodes of one CPU each."""
     configuration = system(rodeo, builder="workers = 2", input=f'numa = "{numa}"')

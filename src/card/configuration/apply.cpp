@@ -32,7 +32,7 @@ Result<std::vector<PlanItem>> plan_for(const Card& card, const CardSettings& set
     return plan(std::get<CrorcSettings>(settings));
   if (card.type() == CardType::felix && std::holds_alternative<FelixSettings>(settings))
     return plan(std::get<FelixSettings>(settings));
-  return std::unexpected(Error{"card.wrong_type", fmt::format("the configuration is not one of a {}", name_of(card.type())),
+  return std::unexpected(Error{"card.wrong_type", fmt::format("the configuration is not for a {}", name_of(card.type())),
                                card.address().text(), "rodeo card list shows which card is which"});
 }
 
@@ -41,7 +41,7 @@ Result<std::uint64_t> read_item(Card& card, const PlanItem& item) {
   return item.whole ? word : item.field.of(static_cast<std::uint32_t>(word));
 }
 
-// The whole card is locked already: plain read and write.
+// The caller has locked the card, so a plain read and write are enough.
 Result<void> write_item(Card& card, const PlanItem& item) {
   if (card.type() == CardType::crorc && item.module == Module::optics)
     return card.write(crorc::reg("i2c"), crorc::kQsfpEnable, item.index);
@@ -85,13 +85,13 @@ bool touches_data_taking(Module module) {
   return module == Module::clock || module == Module::gbt || module == Module::links || module == Module::user_logic;
 }
 
-/// Whether what a reader gets has another form then, in the middle of its run: sizes of pages, places of time frames.
-/// Ids in headers, which triggers' data come, and whether bad ones do, are no matter of form.
+/// True if the setting changes the form of the data in the middle of a reader's run: sizes of pages, places of time frames.
+/// Settings of header ids, of the trigger window and of the handling of bad headers do not.
 bool changes_data(const PlanItem& item) {
   return item.module == Module::datapath && !item.name.ends_with("trigger_window") && !item.name.ends_with("drop_bad_rdh");
 }
 
-// While links or their clock change, no data are taken; the links' FIFOs begin empty afterwards.
+// Data taking is off while links or their clock change; afterwards the links' FIFOs are empty.
 Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
   if (stops) {
@@ -109,13 +109,13 @@ Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
   return {};
 }
 
-/// The sequence that brings the jitter cleaner from one clock to another is not run here (docs/card-tools.md), so that it may still take the former one.
+/// Rodeo does not switch the jitter cleaner to another clock (docs/card-tools.md), so the cleaner may still use the former one.
 void warn_of_clock(Card& card, const CardSettings& settings) {
   const auto* cru = std::get_if<CruSettings>(&settings);
   const auto ttc_in_use = cru != nullptr ? ttc_clock_in_use(card) : Result<bool>(false);
   if (cru == nullptr || !ttc_in_use || *ttc_in_use == (cru->clock == Clock::ttc)) return;
   base::log_warning(
-      "{}: the card is set to the {} clock, and its jitter cleaner still takes the {} one: configure it once with "
+      "{}: the card is set to the {} clock, but its jitter cleaner still uses the {} clock: configure it once with "
       "ReadoutCard's "
       "roc-config, which has the clock chip's settings",
       card.address().text(), *ttc_in_use ? "local" : "TTC", *ttc_in_use ? "TTC" : "local");
@@ -249,8 +249,7 @@ Result<CardSettings> read_settings(Card& card) {
     case CardType::felix: return read_felix(card);
     case CardType::unknown: break;
   }
-  return std::unexpected(Error{"card.unknown_type", "the card has no configuration that is known here",
-                               card.address().text(),
+  return std::unexpected(Error{"card.unknown_type", "the configuration of this card is not known", card.address().text(),
                                "registers can be read and written one by one: rodeo card reg --help"});
 }
 

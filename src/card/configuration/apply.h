@@ -1,4 +1,4 @@
-// A configuration and a card: read it from the card, compare, change what differs.
+// Reads the configuration of a card, compares it, and writes the settings that differ.
 #pragma once
 
 #include <string>
@@ -11,24 +11,24 @@ namespace rodeo::card {
 
 struct Difference {
   std::string name;  // "link 3 fee_id"
-  std::string from;  // what the card has
-  std::string to;    // what is wanted
+  std::string from;  // the card's value
+  std::string to;    // the wanted value
   bool operator==(const Difference&) const = default;
 };
 
 struct ApplyOptions {
-  bool force = false;          // write everything, also what is as it should be, and do the parts' own resets
-  bool while_running = false;  // also if somebody owns a DMA channel of the card and would get other data
+  bool force = false;          // write all settings, also equal ones, with the resets that belong to them
+  bool while_running = false;  // apply even if a DMA channel of the card has an owner whose data would change
 };
 
-/// What applying would change; nothing is written. card.wrong_type if the settings are of another card.
+/// The changes that apply() would make; writes nothing. Error card.wrong_type: the settings are for another type of card.
 Result<std::vector<Difference>> compare(Card& card, const CardSettings& settings);
 
-/// Checks the settings, changes what differs, part by part, and reads all of it back. Returns what it changed. Holds the card's configuration lock. Data
-/// taking is off while links change. card.locked: a DMA channel is in use; card.not_applied: a field did not take its value (named).
+/// Checks the settings, writes those that differ, part by part, and reads all of them back. Returns the changes. Holds the card's configuration lock.
+/// Data taking is off while links change. Errors: card.locked (a DMA channel is in use), card.not_applied (a field, named, did not take its value).
 Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, const ApplyOptions& options = {});
 
-/// The configuration that the card has now. Settings that all links share are those of the first enabled one.
+/// The card's present configuration. Settings that all links share are read from the first enabled link.
 Result<CardSettings> read_settings(Card& card);
 
 }  // namespace rodeo::card

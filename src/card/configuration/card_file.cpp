@@ -71,7 +71,7 @@ Result<CardFile> parse_ini(std::string_view text, const std::filesystem::path& n
   return file;
 }
 
-/// A number means itself, whatever notation the setting is written in as a text.
+/// The value as text. The 0x of unsigned numbers keeps their value where a setting's text is hexadecimal.
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.string();
   return value.is_unsigned() ? fmt::format("{:#x}", value.unsigned_integer()) : value.dump(0);
@@ -83,7 +83,7 @@ std::string place_at(std::string_view text, const std::filesystem::path& name, s
                static_cast<std::uint32_t>(at - before.rfind('\n')));  // npos is -1
 }
 
-/// Where a section, or a key in it, stands in the text: its first name in quotes behind the section's.
+/// The place of a section, or of a key in it: the first such name in quotes (for a key: after the section's name).
 std::string json_place(std::string_view text, const std::filesystem::path& name, std::string_view section,
                        std::string_view key) {
   std::size_t at = text.find(fmt::format("\"{}\"", section));
@@ -92,9 +92,9 @@ std::string json_place(std::string_view text, const std::filesystem::path& name,
   return place_at(text, name, at);
 }
 
-/// The first name that stands twice in one object of a text which is JSON, where it does so again; of names as they are written.
+/// An error for the first name that occurs twice in one object of a valid JSON text, at its second place. Compares names as written.
 std::optional<Error> json_twice(std::string_view text, const std::filesystem::path& name) {
-  std::vector<std::set<std::string_view>> open;  // names of the objects and lists around here
+  std::vector<std::set<std::string_view>> open;  // names so far in each enclosing object or list
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '{' || text[i] == '[') open.emplace_back();
     if ((text[i] == '}' || text[i] == ']') && !open.empty()) open.pop_back();
@@ -116,7 +116,7 @@ Result<CardFile> parse_json(std::string_view text, const std::filesystem::path& 
     const Error& error = json.error();
     return std::unexpected(Error{"config.syntax", error.what,
                                  error.where.empty() ? name.string() : name.string() + ":" + error.where,
-                                 "`rodeo card config --template cru --generate card.json` writes one that is right"});
+                                 "`rodeo card config --template cru --generate card.json` writes a valid one"});
   }
   if (auto twice = json_twice(text, name)) return std::unexpected(std::move(*twice));
   CardFile file;
@@ -200,7 +200,7 @@ Result<void> set_field(std::span<const SettingField<Struct>> fields, Struct& set
                                entry.where, base::did_you_mean(entry.key, names)});
 }
 
-/// Link sections of a card that has such; `links` is its array.
+/// Sets a section of links; `links` is the card's array of links.
 template <typename Links, typename LinkFields>
 Result<void> set_in_links(Links& links, LinkFields fields, const Section& section) {
   const auto one = link_of(section.name);
@@ -235,7 +235,7 @@ Result<void> set_section(Settings& settings, const Section& section) {
   if constexpr (std::is_same_v<Settings, CruSettings>) return set_in_links(settings.links, cru_link_fields(), section);
   if constexpr (std::is_same_v<Settings, FelixSettings>) return set_in_links(settings.links, felix_link_fields(), section);
   return std::unexpected(
-      Error{"config.unknown_key", "a C-RORC has no settings of links", section.where, "its settings stand in [crorc]"});
+      Error{"config.unknown_key", "a C-RORC has no settings of links", section.where, "its settings are in [crorc]"});
 }
 
 const std::vector<std::string> kSections{"cru", "crorc", "felix", "links", "link0"};
@@ -315,7 +315,7 @@ std::vector<Error> check_card_file(const CardFile& file) {
   std::vector<Error> errors;
   const auto note = [&errors](const Result<void>& done) {
     if (done) return;
-    // A setting of all links is wrong once, not for each of them.
+    // Report a wrong setting of all links once, not for each link.
     if (std::ranges::none_of(errors, [&](const Error& known) { return known.where == done.error().where; }))
       errors.push_back(done.error());
   };
@@ -329,7 +329,7 @@ std::vector<Error> check_card_file(const CardFile& file) {
       continue;
     }
     const bool links = section.name == "links" || link_of(section.name).has_value();
-    // Without an entry it is still a section, of a link that there may not be.
+    // Check a section without entries too: its link may not exist.
     std::vector<Section> ones;
     for (const Entry& entry : section.entries) ones.push_back({section.name, section.where, {entry}});
     if (ones.empty()) ones.push_back(section);
@@ -364,8 +364,8 @@ Result<void> apply_card_file(const CardFile& file, CardSettings& settings) {
           return std::unexpected(Error{
               "config.missing_key", fmt::format("there is no section [{}], which this card needs", section_of<Settings>()),
               file.sections.front().where,
-              fmt::format("add [{}], empty if nothing of it shall change, or choose another card", section_of<Settings>())});
-        // All links first, then single ones, wherever they stand.
+              fmt::format("add [{}], empty if it shall change nothing, or choose another card", section_of<Settings>())});
+        // Apply [links] before single links, whatever their order in the file.
         for (const bool single : {false, true}) {
           for (const Section& section : file.sections) {
             const bool links = section.name == "links" || link_of(section.name).has_value();

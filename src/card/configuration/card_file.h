@@ -19,7 +19,7 @@ struct CardFile {
     std::string key;
     std::string value;
     std::string where;         ///< file:line:column
-    std::string written = {};  ///< the value in words to its author, if not as `value`
+    std::string written = {};  ///< the value as the user wrote it, if that is not `value`
   };
   struct Section {
     std::string name;
@@ -29,17 +29,17 @@ struct CardFile {
   std::vector<Section> sections;
 };
 
-/// By the name's end: .toml, .json, .ini or .cfg. Errors: config.unreadable, config.syntax, config.wrong_type.
+/// The name's extension gives the format: .toml, .json, .ini or .cfg. Errors: config.unreadable, config.syntax, config.wrong_type.
 Result<CardFile> read_card_file(const std::filesystem::path& file);
 Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::path& name);
 
-/// All that is wrong with a file whatever the card: sections and keys that nobody knows, values that cannot be. Sections of links are taken as a
-/// FELIX card's if there is a [felix], else as a CRU's.
+/// All faults of a file that do not depend on the card: unknown sections and keys, impossible values. Sections of links belong to a FELIX card
+/// if the file has a section [felix], else to a CRU.
 std::vector<Error> check_card_file(const CardFile& file);
 
-/// Changes what the file names; the rest of `settings` (as a rule: what the card has) stays. Sections of other types of card
-/// are passed over, sections and keys that nobody knows are errors (config.unknown_key, with the nearest), so is a file
-/// without a section for this card (config.missing_key). Keys are ours or upstream's.
+/// Changes the settings that the file names; the others (usually read from the card) stay. Skips sections of other types of
+/// card. Errors: config.unknown_key (unknown section or key, with the nearest name), config.missing_key (the file has no
+/// section for this card). Keys are Rodeo's or upstream's.
 Result<void> apply_card_file(const CardFile& file, CardSettings& settings);
 
 /// One setting: "clock", "links.gbt_mux", "link3.fee_id". Errors: config.unknown_key, config.bad_value.
@@ -48,9 +48,9 @@ Result<void> set_card_setting(CardSettings& settings, std::string_view name, std
 
 enum class CardFileFormat : std::uint8_t { toml, ini, json };
 
-/// The whole configuration as a file: TOML with the help of each key beside it, or what upstream's tools read.
+/// The whole configuration as a file: TOML with the help of each key in a comment, or a file for upstream's tools.
 std::string write_card_file(const CardSettings& settings, CardFileFormat format);
-/// By the name's end; TOML for anything else.
+/// The format for the name's extension; TOML for any other extension.
 CardFileFormat card_file_format(const std::filesystem::path& file);
 
 }  // namespace rodeo::card

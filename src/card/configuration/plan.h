@@ -1,4 +1,4 @@
-// What a configuration means for a card: which field of which register should hold what. Comparing and applying both walk this list.
+// A configuration as a list of register fields and the values that they should hold. Comparing and applying both use this list.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct PlanItem {
   card_registers::Field field{0, 32};
   bool whole = false;  // all 64 bits of the register, not a field
   std::uint64_t value = 0;
-  /// How a value of it is shown; hexadecimal if there is nothing.
+  /// Formats a value of the field; null: hexadecimal.
   std::string (*show)(std::uint64_t) = nullptr;
 
   std::string text(std::uint64_t of) const;
 };
 
-/// In the order of application.
+/// The items in the order of application.
 std::vector<PlanItem> plan(const CruSettings& settings, unsigned endpoint);
 std::vector<PlanItem> plan(const CrorcSettings& settings);
 std::vector<PlanItem> plan(const FelixSettings& settings);

@@ -13,7 +13,7 @@
 namespace rodeo::card {
 namespace {
 
-/// Upstream's names are ours in camel case, but for these; empty where it has none.
+/// Upstream's name: Rodeo's in camel case, with these exceptions; empty if upstream has no such setting.
 std::string upstream_name(std::string_view name) {
   static const std::map<std::string_view, std::string> kOthers{{"user_logic", "userLogicEnabled"},
                                                                {"run_statistics", "runStatsEnabled"},

@@ -1,4 +1,4 @@
-// What can be configured in each card, as plain structs, with the names that files use: ours, and those of the public driver's files.
+// The settings of each card as plain structs, with their names in files: Rodeo's, and those of the public driver.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ struct CruSettings {
   bool operator==(const CruSettings&) const = default;
 };
 
-/// A C-RORC; all six channels alike.
+/// A C-RORC; all six channels have the same settings.
 struct CrorcSettings {
   std::uint32_t crorc_id = 0;  // 12 bits
   bool dynamic_offset = false;
@@ -75,21 +75,21 @@ struct FelixSettings {
 
 using CardSettings = std::variant<CruSettings, CrorcSettings, FelixSettings>;
 
-/// Limits and combinations; card.bad_configuration names the setting.
+/// Checks limits and combinations. Error card.bad_configuration names the setting.
 Result<void> check(const CruSettings& settings);
 Result<void> check(const CrorcSettings& settings);
 Result<void> check(const FelixSettings& settings);
 Result<void> check(const CardSettings& settings);
 
-/// One setting by name: how a file's reader and writer see it.
+/// One setting by name: reads and writes its text in a file.
 template <typename Struct>
 struct SettingField : Setting<Struct> {
-  std::string upstream;      // in the public driver's files; empty: they have none
-  bool hexadecimal = false;  // as people write it
+  std::string upstream;      // name in the public driver's files; empty: they lack it
+  bool hexadecimal = false;  // the text is hexadecimal
 
   /// As written in a file: "true", "1000", "0x1a", "packet".
   std::string text(const Struct& settings) const;
-  /// The reverse; names in any case, hexadecimal with or without 0x. card.bad_configuration, with the text as `written` by the user if that is another.
+  /// Parses this text: words in any case, hexadecimal with or without 0x. Error card.bad_configuration quotes `written`, the user's own text, if given.
   Result<void> parse(Struct& settings, std::string_view text, std::string_view written = {}) const;
 };
 
@@ -97,7 +97,7 @@ struct SettingField : Setting<Struct> {
 std::span<const SettingField<CruSettings>> cru_fields();
 std::span<const SettingField<CrorcSettings>> crorc_fields();
 std::span<const SettingField<FelixSettings>> felix_fields();
-/// Of one link.
+/// Settings of one link.
 std::span<const SettingField<CruLinkSettings>> cru_link_fields();
 std::span<const SettingField<FelixLinkSettings>> felix_link_fields();
 

@@ -57,8 +57,8 @@ Result<void> DmaChannel::check(const Card& card, unsigned channel, DataSource so
   };
   const unsigned channels = dma_channels_of(card.type());
   if (channels == 0)
-    return std::unexpected(Error{"card.unknown_type", "the card has no DMA that is known here", card.address().text(),
-                                 "`rodeo card list` shows which cards have"});
+    return std::unexpected(Error{"card.unknown_type", "the DMA of this card is not known", card.address().text(),
+                                 "`rodeo card list` shows the type of each card"});
   if (channel >= channels)
     return bad(fmt::format("a {} has {} DMA channel{}, there is no {}", name_of(card.type()), channels,
                            channels == 1 ? "" : "s", channel),
@@ -99,7 +99,7 @@ Result<void> DmaChannel::take_locks() {
   const std::string what = fmt::format("DMA channel {} of {}", channel_, card_.address().text());
   auto owner = RODEO_TRY(card_.lock(channel_, what));
   if (owner) byte_locks_.push_back(std::move(*owner));
-  if (card_.type() == CardType::felix) return {};  // upstream has none of them
+  if (card_.type() == CardType::felix) return {};  // upstream's tools do not know FELIX cards
   if (!settings_.upstream_lock.value_or(card_.function().back_end() != pci::BackEnd::vfio_user)) return {};
   const auto name =
       pci::upstream_lock_name(card_.address(), card_.type() == CardType::crorc ? std::optional(channel_) : std::nullopt);
@@ -112,7 +112,7 @@ Result<void> DmaChannel::take_locks() {
 void DmaChannel::set_capacities(std::size_t transfer, std::size_t ready, std::size_t in_card) {
   transfer_ = FixedQueue<Superpage>(transfer);
   ready_limit_ = ready;
-  // At a stop everything that is under way comes back at once.
+  // At a stop all superpages of the card and of the transfer queue come back at once.
   FixedQueue<Superpage> wider(ready + transfer + in_card);
   while (!ready_.empty() && wider.room() > 0) wider.push(ready_.pop());
   ready_ = std::move(wider);
@@ -125,7 +125,7 @@ Result<void> DmaChannel::start() {
   if (!ready_.empty())
     return std::unexpected(
         Error{"card.not_drained",
-              fmt::format("{} of the last run not taken from the ready queue", base::counted(ready_.size(), "superpage")),
+              fmt::format("{} of the last run still in the ready queue", base::counted(ready_.size(), "superpage")),
               card_.address().text(), "pop them before the next start"});
   last_fifo_empty_.clear();
   RODEO_TRY_WITHIN(card_.function().set_bus_master(true), "cannot start DMA");
@@ -135,7 +135,7 @@ Result<void> DmaChannel::start() {
 }
 
 Result<void> DmaChannel::stop() {
-  // First of all: pushes of other threads are refused from now on.
+  // Set the state first: it refuses pushes of other threads.
   const DmaState before = state_.exchange(DmaState::stopped, std::memory_order_acq_rel);
   const auto held = RODEO_TRY(mutex_.hold());
   if (before == DmaState::stopped) return {};
@@ -260,9 +260,8 @@ void DmaChannel::give_back(Superpage superpage) {
 
 std::unexpected<Error> DmaChannel::misbehaved(DmaCounter counter, std::string what) {
   counters_.add(counter);
-  return std::unexpected(
-      Error{"card.misbehaved", std::move(what), card_.address().text(),
-            "stop the channel; a reset of the card may help, its firmware may not be the one that the driver knows"});
+  return std::unexpected(Error{"card.misbehaved", std::move(what), card_.address().text(),
+                               "stop the channel; a reset of the card may help, or the driver may not know its firmware"});
 }
 
 }  // namespace rodeo::card

@@ -1,4 +1,4 @@
-// A DMA channel: one owner, superpages to the card and back, the same contract for a CRU, a C-RORC and a FELIX (readoutcard-paper §IV.F).
+// A DMA channel moves superpages to the card and back for one owner; the contract is the same for CRU, C-RORC and FELIX (readoutcard-paper §IV.F).
 #pragma once
 
 #include <array>
@@ -27,19 +27,19 @@ enum class DmaState : unsigned char {
   stopped,
   started,
   failed
-};  // failed: the card broke the rules; stop() leads out of it
+};  // failed: the card broke the rules; stop() ends this state
 enum class DataSource : unsigned char { fee, ddg, internal, siu, diu };
 enum class ResetLevel : unsigned char { nothing, internal, internal_siu };
 
 std::string_view name_of(DmaState state);
 std::string_view name_of(DataSource source);
-/// By name, in any case; nothing if there is none.
+/// The source of this name, in any case; nothing for an unknown name.
 std::optional<DataSource> data_source_of(std::string_view name);
 
 struct DmaSettings {
   DataSource source =
       DataSource::internal;                 // CRU: fee, ddg, internal; C-RORC: fee, siu, diu, internal; FELIX: fee, internal
-  std::uint32_t links = 0;                  // CRU: bit per link; 0: those that are enabled in the card
+  std::uint32_t links = 0;                  // CRU: bit per link; 0: all links that are enabled in the card
   std::uint32_t page_bytes = 8192;          // DMA pages; only 8192 is defined
   bool check_firmware = true;               // refuse firmware that is not in the table
   const FirmwareTable* firmware = nullptr;  // with local additions; nullptr: the built-in table
@@ -74,64 +74,64 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DmaCount
     {"lost_writes", "errors", "a register did not hold what was written to it"},
 }};
 
-/// What else says how the transfer does. Numbers that a card does not have are absent.
+/// Further signs of the transfer's health. Numbers that a card does not have are absent.
 struct DmaHealth {
   std::optional<std::uint64_t> dropped_packets;
-  std::vector<std::uint32_t> fifo_empty;  // per link (CRU): times it had data and no superpage
+  std::vector<std::uint32_t> fifo_empty;  // per link (CRU): times that the link had data and no superpage
   std::optional<double> temperature_celsius;
   bool fifos_healthy = true;  // no link ran out of superpages since the last call
 };
 
-/// Any thread; calls are serialised. No call waits for a card without a limit, and a card that breaks the rules is an Error from fill(): state
-/// failed, the cause in a counter. The channel moves superpages only in fill(), in the caller's thread. In a forked child the copy of a channel does
-/// nothing: its calls are card.forked, its queues empty, and its end leaves card, memory and locks to the parent.
+/// For any thread; calls are serialised. Every wait for the card has a limit. If the card breaks the rules, fill() returns an Error, the state is
+/// `failed`, and a counter has the cause. Superpages move only in fill(), in the caller's thread. In a forked child the copy of a channel has no
+/// effect: calls return card.forked, queues are empty, and the destructor leaves card, memory and locks to the parent.
 class DmaChannel {
  public:
-  /// Whether a card has this channel and this source: card.bad_dma, card.unknown_type. Asks nothing of the card, and needs
-  /// no memory; open() does the same first.
+  /// Checks that the card has this channel and this source: card.bad_dma, card.unknown_type. Does not access the card and needs
+  /// no memory; open() calls it first.
   static Result<void> check(const Card& card, unsigned channel, DataSource source);
-  /// Checks the firmware (card.firmware), takes the channel's lock (card.locked if it has an owner), stops what a former
-  /// owner may have left running, registers the memory. `card` and `memory` must outlive the channel. Its registers may be
-  /// used by others at the same time.
+  /// Checks the firmware (card.firmware), takes the channel's lock (card.locked if it has an owner), stops DMA that a former
+  /// owner may have left running, registers the memory. `card` and `memory` must outlive the channel. Other objects and
+  /// processes may use the card's registers at the same time.
   static Result<std::unique_ptr<DmaChannel>> open(Card& card, unsigned channel, const SharedMemory& memory,
                                                   const DmaSettings& settings = {});
   virtual ~DmaChannel() = default;
   DmaChannel(const DmaChannel&) = delete;
   DmaChannel& operator=(const DmaChannel&) = delete;
 
-  /// Resets the card's DMA and starts it; takes 210 ms for a CRU. Ignored if started.
+  /// Resets the card's DMA and starts it; takes 210 ms for a CRU. No effect if started.
   Result<void> start();
-  /// From now on pushes are refused. What the card has filled, also in part, comes to the ready queue with ready = true; the
-  /// rest with ready = false. Ignored if stopped.
+  /// Stops DMA and refuses pushes. Filled superpages, also those filled in part, go to the ready queue with ready = true, the
+  /// others with ready = false. No effect if stopped.
   Result<void> stop();
-  /// card.not_stopped unless stopped.
+  /// Error card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);
   /// `stopped` in a forked child, whatever the parent does.
   DmaState state() const { return mutex_.here() ? state_.load(std::memory_order_acquire) : DmaState::stopped; }
 
   /// Puts a superpage into the transfer queue.
   PushStatus push(const Superpage& superpage);
-  /// Gives superpages of the transfer queue to the card as far as it has room, and collects what it has filled.
+  /// Gives superpages of the transfer queue to the card while it has room, and collects filled ones.
   Result<void> fill();
   std::optional<Superpage> front() const;
   std::optional<Superpage> pop();
-  /// Bytes that lie already in the superpage that will be ready next: FELIX only, else 0. They may be read before it is.
+  /// Bytes that are already in the superpage that will be ready next; they may be read now. FELIX only, else 0.
   std::uint32_t growing() const;
 
   std::size_t transfer_room() const;
   std::size_t transfer_capacity() const;
-  bool transfer_empty() const;  // nothing waits to be given to the card
+  bool transfer_empty() const;  // no superpage waits for the card
   std::size_t ready_size() const;
   std::size_t ready_capacity() const;
   bool ready_full() const { return ready_size() >= ready_capacity(); }
-  /// Superpages that the card has.
+  /// The number of superpages that the card has.
   std::size_t outstanding() const;
 
   std::uint64_t read(DmaCounter counter) const { return counters_.read(counter); }
-  /// Asks the card; not on a data path.
+  /// Reads registers of the card; not for a data path.
   Result<DmaHealth> health();
 
-  /// The granule that superpages of this card must be multiples of, and the largest that it takes.
+  /// Superpages of this card are multiples of granule(), and at most largest() bytes long.
   virtual std::uint32_t granule() const { return kSuperpageGranule; }
   virtual std::uint32_t largest() const { return std::uint32_t{1} << 30; }
 
@@ -143,10 +143,10 @@ class DmaChannel {
   DmaChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
       : card_(card), channel_(channel), memory_(memory), settings_(settings) {}
 
-  // The card's part; called with the mutex held.
+  // The part of each card type; called with the mutex held.
   virtual Result<void> device_open() = 0;
   virtual Result<void> device_start() = 0;
-  /// Ends transfers and moves what is filled to the ready queue; then gives back the rest, in order, with give_back().
+  /// Ends transfers and moves filled superpages to the ready queue; then gives back the others, in order, with give_back().
   virtual Result<void> device_stop() = 0;
   virtual Result<void> device_reset(ResetLevel level) = 0;
   virtual Result<void> device_fill() = 0;
@@ -156,7 +156,7 @@ class DmaChannel {
   virtual std::uint32_t device_growing() const { return 0; }
   virtual std::size_t device_outstanding() const = 0;
   virtual Result<void> device_health(DmaHealth& health) = 0;
-  /// Forgets what the card has; hands each superpage to give_back().
+  /// Takes all superpages from the card's queues and passes each to give_back().
   virtual void device_reclaim() = 0;
 
   void set_capacities(std::size_t transfer, std::size_t ready, std::size_t in_card);
@@ -177,7 +177,7 @@ class DmaChannel {
  private:
   Result<void> take_locks();
 
-  /// What `look` sees of the channel; `nothing` in a forked child.
+  /// The result of `look`, with the mutex held; `nothing` in a forked child.
   template <typename T, typename Look>
   T own(T nothing, const Look& look) const {
     const auto held = mutex_.hold();

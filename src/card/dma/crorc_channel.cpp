@@ -23,7 +23,7 @@ constexpr milliseconds kAnswerPatience{100};
 
 constexpr int kWriteAttempts = 3;
 
-// Cards have locked up when several channels were pushed to at once: the channels of a process take turns, as those of upstream do.
+// Cards have locked up after simultaneous pushes to several channels. So the channels of a process push in turn, as upstream's do.
 std::mutex& pushes() {
   static std::mutex mutex;
   return mutex;
@@ -65,7 +65,7 @@ Result<void> CrorcChannel::halt() {
 
 Result<void> CrorcChannel::device_open() {
   RODEO_TRY(halt());
-  // Whatever a former owner left in the card is gone before this memory is there to be written to.
+  // Reset first: addresses of a former owner must be gone before the card can write to this memory.
   RODEO_TRY(write(reg("csr"), crorc::kResetCard));
   info_ = RODEO_TRY(DmaMemory::create(4096));
   info_registration_ = RODEO_TRY(Registration::map(card_.function(), info_.shared(), 6 + channel_));
@@ -111,7 +111,7 @@ Result<void> CrorcChannel::device_start() {
   return {};
 }
 
-/// Both halves, and what they read back: a write that the card lost is made again.
+/// Writes both halves and reads them back; repeats a write that the card lost.
 Result<void> CrorcChannel::write_address(std::uint64_t address) {
   const auto high = static_cast<std::uint32_t>(address >> 32);
   const auto low = static_cast<std::uint32_t>(address);
@@ -133,7 +133,7 @@ Result<void> CrorcChannel::push_next() {
   (void)transfer_.pop();
   in_flight_ = superpage;
   counters_.add(DmaCounter::superpages_pushed);
-  // The push itself is not made twice: a card that took it would have two.
+  // Do not repeat the push: the card may have taken the first one.
   std::array push{operation(reg("superpage_push"), superpage.bytes), reading(reg("superpage_push"))};
   RODEO_TRY(card_.function().exchange(push));
   if (crorc::kPushedBytes.of(static_cast<std::uint32_t>(push[1].value)) == superpage.bytes) return {};
@@ -178,8 +178,8 @@ Result<void> CrorcChannel::device_stop() {
     RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_));
   }
   RODEO_TRY(toggle_to(crorc::kRxToggle, false));
-  // The superpage that stays in flight is the user's again: the card must not keep its address, and what it wrote before has arrived when a register has
-  // been read.
+  // The superpage in flight goes back to the user. So the reset removes its address from the card, and the register read waits until earlier
+  // writes of the card have arrived.
   RODEO_TRY(write(reg("csr"), crorc::kResetCard));
   RODEO_TRY(card_.read(reg("channel_csr"), channel_));
   return {};

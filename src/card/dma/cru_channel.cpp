@@ -17,7 +17,7 @@ namespace cru = card_registers::cru;
 using cru::reg;
 using std::chrono::milliseconds;
 
-constexpr std::uint32_t kMaxDepth = 4096;  // far above any firmware's
+constexpr std::uint32_t kMaxDepth = 4096;  // far above the depth of any firmware
 constexpr std::chrono::microseconds kSizePatience{1000};
 constexpr milliseconds kFlushPatience{200};
 constexpr std::chrono::microseconds kFlushLook{500};
@@ -96,16 +96,16 @@ Result<void> CruChannel::device_start() {
 Result<void> CruChannel::device_stop() {
   auto halted = halt();
   if (!halted) return halted;
-  // The card has flushed before it answers this read: what was counted earlier does not do.
+  // The card flushes before it answers this read. Counts read before this are too old.
   for (Link& link : links_) link.counted = 0;
   counts_are_new_ = false;
   RODEO_TRY(exchange(false, SIZE_MAX));
   RODEO_TRY(wait_for_flush());
-  // Nothing of the card's is under way from here on: it may not write to memory, and what it wrote has arrived when its configuration has been read.
+  // After this the card cannot write to memory, and its earlier writes have arrived, because the configuration space was read.
   return card_.function().set_bus_master(false);
 }
 
-/// A card may take its time over the flush: as long as superpages come, and for a few looks after the last.
+/// Waits for the flush: while superpages come, and for a few polls after the last one.
 Result<void> CruChannel::wait_for_flush() {
   CardWait wait(kFlushPatience);
   for (int quiet = 0; quiet < kQuietLooks && !wait.over(); ++quiet) {
@@ -148,9 +148,9 @@ Result<void> CruChannel::take_counts(std::size_t from) {
     if (done == UINT32_MAX) RODEO_TRY(card_.check_answers());
     link.counted = done - link.done;
     if (link.counted > UINT32_MAX / 2)
-      return misbehaved(DmaCounter::count_jumps,
-                        fmt::format("link {} went back from {} superpages that are done to {}, as after a reset", link.id,
-                                    link.done, done));
+      return misbehaved(
+          DmaCounter::count_jumps,
+          fmt::format("link {} went back from {} finished superpages to {}, as after a reset", link.id, link.done, done));
     if (link.counted > link.queue.size())
       return misbehaved(DmaCounter::count_jumps, fmt::format("link {} says that {} superpages are done, but it has {}",
                                                              link.id, link.counted, link.queue.size()));
@@ -162,7 +162,7 @@ void CruChannel::plan_collection(std::size_t most) {
   const bool batched = card_.function().back_end() == pci::BackEnd::vfio_user;
   collection_.clear();
   for (Link& link : links_) link.take = 0;
-  // One of each link in turn: what is handed over does not run ahead with a link.
+  // Take one superpage of each link in turn, so that no link runs ahead.
   for (std::uint32_t round = 0; collection_.size() < most; ++round) {
     const std::size_t before = collection_.size();
     for (Link& link : links_) {
@@ -179,12 +179,12 @@ void CruChannel::plan_collection(std::size_t most) {
 
 void CruChannel::plan_pushes() {
   while (!transfer_.empty()) {
-    // The link with the fewest superpages, of several the first.
+    // Choose the link with the fewest superpages; among equals, the first.
     const auto link = std::ranges::min_element(links_, {}, &Link::outstanding);
     if (link == links_.end() || link->queue.room() == 0) return;
     const Superpage superpage = transfer_.pop();
     const std::uint64_t address = *registration_.bus_address(superpage.offset, superpage.bytes);
-    // Where accesses trap, one less of them.
+    // If accesses trap, do not write an unchanged high half.
     const auto high = static_cast<std::uint32_t>(address >> 32);
     if (link->high != high || card_.function().back_end() != pci::BackEnd::vfio_user)
       operations_.push_back(writing(reg("superpage_address_high"), link->id, high));

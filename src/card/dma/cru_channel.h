@@ -1,4 +1,4 @@
-// DMA of a CRU endpoint: one queue of superpages a link, free-running counts of those done, a FIFO of their sizes.
+// DMA of a CRU endpoint: each link has a queue of superpages, a free-running count of finished ones and a FIFO of their sizes.
 #pragma once
 
 #include "card/dma/channel.h"
@@ -6,7 +6,7 @@
 
 namespace rodeo::card {
 
-/// Where accesses trap, a fill() that collected has asked for the counts at the end of its train; the next one does not ask again.
+/// A fill() that collects superpages also reads the counts at the end of its batch, so the next fill() does not read them again.
 class CruChannel final : public DmaChannel {
  public:
   CruChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
@@ -18,11 +18,11 @@ class CruChannel final : public DmaChannel {
  private:
   struct Link {
     unsigned id = 0;
-    FixedQueue<Superpage> queue;        // what the card has, oldest first
+    FixedQueue<Superpage> queue;        // superpages that the card has, oldest first
     std::uint32_t done = 0;             // collected since the reset, modulo 2^32
-    std::uint32_t counted = 0;          // done according to the card, not collected yet
+    std::uint32_t counted = 0;          // finished according to the card, not collected yet
     std::uint32_t take = 0;             // to be collected in this round
-    std::optional<std::uint32_t> high;  // what the card's address register holds
+    std::optional<std::uint32_t> high;  // value of the card's address register
     std::size_t outstanding() const { return queue.size() - take; }
   };
 
@@ -48,8 +48,8 @@ class CruChannel final : public DmaChannel {
 
   std::uint32_t depth_ = card_registers::cru::kDefaultFifoDepth;
   std::vector<Link> links_;
-  bool counts_are_new_ = false;    // read at the end of the last train
-  std::vector<Link*> collection_;  // of this round, in order
+  bool counts_are_new_ = false;    // the counts were read at the end of the last batch
+  std::vector<Link*> collection_;  // links of this round, in order
   std::vector<pci::RegionOperation> operations_;
 };
 

@@ -31,7 +31,7 @@ std::string advice_without_data(Card& card) {
     const auto generator = card.read64(card_registers::felix::reg("generator_control"));
     if (generator && (*generator & 1U) == 0)
       return fmt::format(
-          "its generator is off: `rodeo card reg write --id {} generator_control 1` switches it on, a readout with "
+          "its generator is off: `rodeo card reg write --id {} generator_control 1` switches it on; a readout with "
           "start_generator = true and `card bench dma --data-source internal` do so for as long as they read",
           card.address().text());
   }

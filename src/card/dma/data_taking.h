@@ -1,4 +1,4 @@
-// Whether somebody reads a card's data: what would disturb that keeps the DMA channels to itself meanwhile. And what to look at when none come.
+// Operations that disturb a reader lock all DMA channels of the card. Also: advice for a card that sends no data.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace rodeo::card {
 
-/// DMA channels of a card of this type; 0 if it has none that are known here.
+/// The number of DMA channels of a card of this type; 0 for an unknown type.
 unsigned dma_channels_of(CardType type);
 
-/// Takes the lock of every DMA channel of the card, for as long as what is returned lives. Does not wait. Error card.locked,
-/// with who it is, if somebody owns one.
+/// Takes the locks of all DMA channels of the card; the result holds them. Does not wait. Error card.locked, with the owner's
+/// process, if a channel has an owner.
 Result<std::vector<pci::ByteLock>> keep_others_from_reading(Card& card);
 
-/// What to do about a card that brings no data: its generator is off, or where to look.
+/// Advice for a card that sends no data: its generator is off, or the commands that show why.
 std::string advice_without_data(Card& card);
 
 }  // namespace rodeo::card

@@ -15,8 +15,8 @@ namespace {
 namespace felix = card_registers::felix;
 using felix::reg;
 
-/// How long the packets are in which the card writes: as long as the host takes them, and no longer than a block, so that positions lie at blocks.
-/// A longer packet would be malformed, which is fatal to a host.
+/// The length of the card's packets: the host's Max_Payload_Size, but no longer than a block, so that positions lie at block ends.
+/// A longer packet is malformed, which is a fatal error for a host.
 Result<std::uint32_t> packet_bytes(pci::Function& function, std::uint32_t block) {
   const auto link = RODEO_TRY_WITHIN(pci::read_express_link(function), "cannot read Max_Payload_Size");
   const unsigned payload = link && link->payload_bytes > 0 ? link->payload_bytes : pci::kSmallestPayloadBytes;
@@ -28,7 +28,7 @@ Result<std::uint32_t> packet_bytes(pci::Function& function, std::uint32_t block)
 Result<void> FelixChannel::device_open() {
   RODEO_TRY(descriptor_.disable());
   const auto block = RODEO_TRY(card_.read64(reg("block_bytes")));
-  // Older firmware has no such register.
+  // Older firmware does not have this register.
   block_ = block == 0 ? 1024 : static_cast<std::uint32_t>(block);
   if (block_ % 1024 != 0 || block_ > 64 * 1024)
     return std::unexpected(
@@ -71,13 +71,13 @@ Result<void> FelixChannel::device_start() {
     generator_was_off_ = (generator & 1U) == 0;
     RODEO_TRY(card_.write(reg("generator_control"), 1));
   }
-  // write_read_pointer() enables it, when all of the ring may be written to.
+  // write_read_pointer() enables the descriptor once the card has been given all of the ring.
   return {};
 }
 
 PushStatus FelixChannel::check_push(const Superpage& superpage) const {
   if (superpage.offset != tail_ || superpage.bytes > ring_ - tail_) return PushStatus::out_of_order;
-  // Twice in the ring, the card would write over what nobody has read.
+  // A second superpage in the same place would let the card overwrite unread data.
   return superpage.bytes > ring_ - out_ ? PushStatus::full : PushStatus::done;
 }
 
@@ -89,7 +89,7 @@ Result<std::uint64_t> FelixChannel::position() {
 Result<void> FelixChannel::read_position() {
   const std::uint64_t at = RODEO_TRY(position());
   if (written_ > 0 || at != base_) return take_position(at);
-  // The first lap is a whole ring, and only the parity tells its end from its begin.
+  // After exactly one lap, only the parity tells the end of the ring from its begin.
   const auto status = static_cast<std::uint32_t>(RODEO_TRY(descriptor_.read(reg("dma_status"))));
   return felix::kEvenDma.of(status) != 0 ? take_position(base_ + ring_) : Result<void>{};
 }
@@ -117,7 +117,7 @@ Result<void> FelixChannel::write_read_pointer() {
     running_ = true;
     return descriptor_.enable();
   }
-  // A whole lap at once is one that the card cannot see.
+  // The card cannot see a whole lap in one step: keep one block back.
   const std::uint64_t read = std::min(freed_ - ring_, written_ - std::min<std::uint64_t>(written_, block_));
   if (read == read_) return {};
   read_ = read;
@@ -156,7 +156,7 @@ std::uint32_t FelixChannel::device_growing() const {
 
 Result<void> FelixChannel::device_stop() {
   RODEO_TRY(stop_descriptor());
-  // Left as it was found.
+  // Restore the generator.
   return std::exchange(generator_was_off_, false) ? card_.write(reg("generator_control"), 0) : Result<void>{};
 }
 
@@ -165,9 +165,9 @@ Result<void> FelixChannel::stop_descriptor() {
   running_ = false;
   RODEO_TRY(read_position());
   RODEO_TRY(descriptor_.disable());
-  // A descriptor that is off stands at its start again; that of an emulated card, which ends in order, where it ended.
+  // The position of a disabled descriptor goes back to the start; on an emulated card it may stay at the end of the data.
   if (const auto last = RODEO_TRY(position()); last != base_) RODEO_TRY(take_position(last));
-  // There is room for all of them: the ready queue holds the whole ring.
+  // The ready queue has room for all superpages: it holds the whole ring.
   collect();
   if (!in_card_.empty() && written_ > collected_) {
     const auto rest = static_cast<std::uint32_t>(written_ - collected_);

@@ -1,4 +1,4 @@
-// DMA of a FELIX: one ring of memory with a write position of the card's and a read pointer of ours; superpages are pieces of the ring, in its order.
+// DMA of a FELIX: one ring of memory with the card's write position and the driver's read pointer. Superpages are pieces of the ring, in order.
 #pragma once
 
 #include "card/dma/channel.h"
@@ -7,9 +7,9 @@
 
 namespace rodeo::card {
 
-/// All of the exchange is loads and stores where BAR 0 is mappable. Superpages are pushed in the ring's order: the first at offset 0, each where the last
-/// ended, and at 0 again where the buffer ends. The card begins when it has been given all of the ring: its first lap does not stop at the read pointer
-/// (card_registers/felix.h). A superpage is ready when the card has gone on beyond it, so the youngest is best read while it grows.
+/// If BAR 0 can be mapped, the exchange is loads and stores alone. Superpages are pushed in the ring's order: the first at offset 0, each next one at the
+/// end of the last, and at 0 again at the end of the buffer. The card starts when it has all of the ring, because its first lap does not stop at the read
+/// pointer (card_registers/felix.h). A superpage is ready when the card has written past its end, so the newest is best read while it grows.
 class FelixChannel final : public DmaChannel {
  public:
   FelixChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
@@ -48,15 +48,15 @@ class FelixChannel final : public DmaChannel {
   std::uint64_t base_ = 0;  // bus address of offset 0
   std::uint64_t tail_ = 0;  // offset at which the next superpage must be pushed
   std::uint64_t out_ = 0;   // bytes of superpages that were pushed and not popped
-  // Counted in bytes since the start, so that nothing wraps: collected_ <= written_ <= read_ + ring_ <= freed_.
-  std::uint64_t written_ = 0;    // by the card
-  std::uint64_t freed_ = 0;      // given to the card
-  std::uint64_t collected_ = 0;  // of ready superpages
-  std::uint64_t read_ = 0;       // what the read pointer in the card says: the card may write up to read_ + ring_
+  // Bytes since the start, so that the numbers do not wrap: collected_ <= written_ <= read_ + ring_ <= freed_.
+  std::uint64_t written_ = 0;    // bytes written by the card
+  std::uint64_t freed_ = 0;      // bytes given to the card
+  std::uint64_t collected_ = 0;  // bytes of ready superpages
+  std::uint64_t read_ = 0;       // the read pointer in the card: the card may write up to read_ + ring_
   bool running_ = false;         // the descriptor is enabled
   bool generator_was_off_ = false;
   FixedQueue<Superpage> in_card_;
-  pci::MappedRegister<std::uint64_t> position_;  // none: through descriptor_
+  pci::MappedRegister<std::uint64_t> position_;  // empty: access through descriptor_
   pci::MappedRegister<std::uint64_t> read_pointer_;
 };
 

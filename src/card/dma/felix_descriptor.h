@@ -1,4 +1,4 @@
-// One DMA descriptor of a FELIX: on and off, and waiting until the card has seen it.
+// One DMA descriptor of a FELIX: switches it on and off, and waits until the card has done so.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rodeo::card {
 
 class FelixDescriptor {
  public:
-  /// The card must outlive it.
+  /// The card must outlive the object.
   FelixDescriptor(Card& card, unsigned index) : card_(card), index_(index) {}
 
   unsigned index() const { return index_; }
@@ -19,11 +19,11 @@ class FelixDescriptor {
   Result<std::uint64_t> read(const card_registers::Register& what) { return card_.read64(what, index_); }
   Result<void> write(const card_registers::Register& what, std::uint64_t value) { return card_.write(what, value, index_); }
 
-  /// Before enable(): the read pointer begins a new lap whenever it goes back. By default it does so only for steps of more than 16 MiB, and a smaller
-  /// memory would be written over.
+  /// Call before enable(): makes every step back of the read pointer begin a new lap. By default only a step of more than 16 MiB does, and the card
+  /// would overwrite a smaller memory.
   Result<void> see_every_lap() { return card_.write(card_registers::felix::reg("dma_pointer_gap"), 0); }
 
-  /// Returns when the card runs it, or runs it no more; card.timeout after two seconds in which the card answers.
+  /// Return when the descriptor runs or has stopped. Error card.timeout after two seconds in which the card answers.
   Result<void> enable() { return set(true); }
   Result<void> disable() { return set(false); }
 

@@ -1,4 +1,4 @@
-// A first-in-first-out queue whose memory is taken once.
+// A first-in-first-out queue that allocates its memory once.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace rodeo::card {
 
-/// One thread. push() on a full and pop() on an empty queue are errors of the caller.
+/// For one thread. The caller must not push() to a full queue nor pop() from an empty one.
 template <typename T>
 class FixedQueue {
  public:
@@ -17,7 +17,7 @@ class FixedQueue {
   bool empty() const { return size_ == 0; }
   const T& front() const { return items_[begin_]; }
   T& front() { return items_[begin_]; }
-  /// i-th from the front.
+  /// The i-th item from the front.
   const T& operator[](std::size_t i) const { return items_[wrap(begin_ + i)]; }
   void push(const T& item) {
     items_[wrap(begin_ + size_)] = item;

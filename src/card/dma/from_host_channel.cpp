@@ -43,7 +43,7 @@ Result<void> FromHostChannel::start() {
   base_ = *base;
   const auto five_bits = RODEO_TRY(card_.read64(reg("from_host_length_is_5bit")));
   length_ = five_bits == 1 ? formats::FromHostLength::bytes : formats::FromHostLength::words;
-  // What a former owner left running ends here.
+  // Stop a descriptor that a former owner left running.
   RODEO_TRY(descriptor_.disable());
   RODEO_TRY(descriptor_.write(reg("dma_start"), base_));
   RODEO_TRY(descriptor_.write(reg("dma_end"), base_ + kRingBytes));
@@ -57,7 +57,7 @@ Result<void> FromHostChannel::start() {
 }
 
 FromHostChannel::~FromHostChannel() {
-  if (running_) (void)descriptor_.disable();  // of a card that is gone
+  if (running_) (void)descriptor_.disable();  // fails if the card is gone
 }
 
 Result<std::size_t> FromHostChannel::pending() {
@@ -73,14 +73,14 @@ Result<std::size_t> FromHostChannel::pending() {
 
 Result<bool> FromHostChannel::write(std::span<const std::byte> packets) {
   const std::size_t waits = RODEO_TRY(pending());
-  // Equal positions are an empty ring.
+  // Keep one packet free: equal positions mean an empty ring.
   if (packets.size() + formats::kFromHostPacketBytes > kRingBytes - waits) return false;
   const std::span<std::byte> ring = memory_.bytes();
   const std::size_t first = std::min(packets.size(), kRingBytes - at_);
   std::memcpy(ring.data() + at_, packets.data(), first);
   std::memcpy(ring.data(), packets.data() + first, packets.size() - first);
   const std::size_t next = (at_ + packets.size()) % kRingBytes;
-  std::atomic_thread_fence(std::memory_order_release);  // also where the register is not mapped
+  std::atomic_thread_fence(std::memory_order_release);  // needed if the register is not mapped
   RODEO_TRY(descriptor_.write(reg("dma_read_pointer"), base_ + next));
   at_ = next;
   return true;

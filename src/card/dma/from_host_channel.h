@@ -1,4 +1,4 @@
-// The way from the host to the front-ends of a FELIX: a ring of memory that we fill and the card empties.
+// Sends packets from the host to the front-ends of a FELIX: a ring of memory that the driver fills and the card empties.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,23 @@
 
 namespace rodeo::card {
 
-/// One owner a card; one thread. The card must outlive it. The descriptor is on while this lives, and empty when it goes only if pending() was 0.
+/// For one owner a card, and one thread. The card must outlive the object. The descriptor runs while the object lives; the destructor drops pending bytes.
 class FromHostChannel {
  public:
-  static constexpr std::size_t kRingBytes = 2U << 20;  ///< one huge page, where there are any
+  static constexpr std::size_t kRingBytes = 2U << 20;  ///< one 2 MiB huge page, if the host has any
 
-  /// Takes the lock of the card's last descriptor and starts it. Errors card.wrong_type (no FELIX), card.locked (it has an owner), card.timeout,
+  /// Takes the lock of the card's last descriptor and starts it. Errors card.wrong_type (not a FELIX), card.locked (it has an owner), card.timeout,
   /// base.memory.
   static Result<std::unique_ptr<FromHostChannel>> open(Card& card);
   ~FromHostChannel();
   FromHostChannel(const FromHostChannel&) = delete;
   FromHostChannel& operator=(const FromHostChannel&) = delete;
 
-  /// How this card's packets tell their length.
+  /// The unit of the length field in this card's packets.
   formats::FromHostLength length() const { return length_; }
 
-  /// Gives the card packets of formats/from_host.h, all of them or none. False: it has no room for them now. Never waits. More than the ring holds never
-  /// has room. Error card.misbehaved: the card's position is outside of its memory.
+  /// Gives the card packets of formats/from_host.h, all of them or none. False: the ring has no room for them now; more than a ring never finds
+  /// room. Never waits. Error card.misbehaved: the card's position is outside of its memory.
   Result<bool> write(std::span<const std::byte> packets);
 
   /// Bytes that the card has not taken yet.
@@ -51,7 +51,7 @@ class FromHostChannel {
   std::optional<Registration> registration_;
   formats::FromHostLength length_ = formats::FromHostLength::words;
   std::uint64_t base_ = 0;  // bus address of the ring
-  std::size_t at_ = 0;      // in the ring: where the next packet goes
+  std::size_t at_ = 0;      // offset of the next packet in the ring
   bool running_ = false;
 };
 

@@ -25,9 +25,9 @@ constexpr unsigned kHuge2m = 21U << 26;  // MFD_HUGE_2MB: log2 of the page size 
 constexpr unsigned kHuge1g = 30U << 26;
 constexpr long kHugetlbfsMagic = 0x958458f6;
 
-constexpr std::size_t kMostNodes = 1024;  // as the kernel's
+constexpr std::size_t kMostNodes = 1024;  // the kernel's limit
 
-/// A policy for pages that are not there yet. False: the kernel refuses it (a sandbox may), or there is no such node.
+/// Sets the policy for pages that are not allocated yet. False: the kernel refuses it (a sandbox may), or the node does not exist.
 bool set_policy(std::span<std::byte> memory, int policy, int node) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   std::array<unsigned long, kMostNodes / kBits> mask{};
@@ -38,7 +38,7 @@ bool set_policy(std::span<std::byte> memory, int policy, int node) {
 
 bool bring_in(std::span<std::byte> memory) { return ::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0; }
 
-// Pages are there, or this fails: for huge pages the file system's reservation is checked by mmap, and populating brings them in.
+// Maps and allocates all pages, or fails: mmap checks the reservation of huge pages, and populating allocates them.
 base::Mapping map_shared(int fd, std::size_t bytes, int node) {
   const auto map = [&](int populate) {
     return base::Mapping(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, fd, 0), bytes);

@@ -7,7 +7,7 @@
 namespace rodeo::card {
 namespace {
 
-// I/O addresses below 39 bits, which every IOMMU has, in slots of 32 GiB; the first slot stays free (32-bit addresses, MSI window).
+// I/O addresses of at most 39 bits, which every IOMMU supports, in slots of 32 GiB; the first slot stays free (32-bit addresses, MSI window).
 constexpr std::uint64_t kSlotBytes = std::uint64_t{32} << 30;
 constexpr unsigned kSlots = 15;
 
@@ -16,7 +16,7 @@ constexpr unsigned kSlots = 15;
 Result<Registration> Registration::map(pci::Function& function, const SharedMemory& memory, unsigned slot) {
   if (memory.bytes.empty() || memory.bytes.size() % 4096 != 0 ||
       reinterpret_cast<std::uintptr_t>(memory.bytes.data()) % 4096 != 0)
-    return std::unexpected(Error{"card.dma_memory", "a DMA buffer is whole 4 KiB pages", function.address().text()});
+    return std::unexpected(Error{"card.dma_memory", "a DMA buffer has whole 4 KiB pages", function.address().text()});
   if (memory.bytes.size() > kSlotBytes)
     return std::unexpected(Error{"card.dma_memory", fmt::format("a DMA buffer has at most {} GiB", kSlotBytes >> 30),
                                  function.address().text()});
@@ -26,7 +26,7 @@ Result<Registration> Registration::map(pci::Function& function, const SharedMemo
     auto mapped = function.dma_map(memory.bytes, memory.fd, memory.fd_offset, iova);
     if (!mapped) {
       last = mapped.error();
-      // Another owner in the same IOMMU group may have this slot; everything else is final.
+      // Another owner in the same IOMMU group may use this slot: try the next. Any other error is final.
       if (last.code == "card.refused") continue;
       return std::unexpected(last.within("cannot register the DMA buffer"));
     }

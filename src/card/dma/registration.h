@@ -1,4 +1,4 @@
-// Memory as the card sees it: mapped for DMA while this object lives.
+// Memory that is mapped for DMA while this object lives, with its addresses for the card.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace rodeo::card {
 
-/// Move only; unmaps at the end, if that comes in the process that mapped. The function and the memory must outlive it.
+/// Move only. The destructor unmaps, if it runs in the process that mapped. The function and the memory must outlive the object.
 class Registration {
  public:
-  /// `slot` is where in the I/O address space to try first: channels of one function should ask for different ones.
+  /// `slot` is the first slot of the I/O address space to try; channels of one function should pass different ones.
   static Result<Registration> map(pci::Function& function, const SharedMemory& memory, unsigned slot);
 
-  /// The address that the card must be told for `bytes` bytes from `offset`; nothing if they are not contiguous for it.
+  /// The card's address for `bytes` bytes from `offset`; nothing if they are not contiguous for the card.
   std::optional<std::uint64_t> bus_address(std::uint64_t offset, std::uint64_t bytes) const {
     for (const Segment& segment : segments_) {
       if (offset >= segment.offset && offset - segment.offset < segment.bytes)
@@ -42,7 +42,7 @@ class Registration {
     }
   };
   std::unique_ptr<pci::Function, Unmap> mapped_;
-  std::vector<Segment> segments_;  // neighbours that are contiguous are one
+  std::vector<Segment> segments_;  // contiguous neighbours are merged
 };
 
 }  // namespace rodeo::card

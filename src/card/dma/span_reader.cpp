@@ -12,7 +12,7 @@ Result<SpanReader> SpanReader::create(DmaChannel& channel, std::uint32_t superpa
   if (superpage_bytes == 0 || superpage_bytes % channel.granule() != 0 || superpage_bytes > channel.largest())
     return wrong(fmt::format("superpages of {} bytes: this card takes multiples of {} up to {}", superpage_bytes,
                              channel.granule(), channel.largest()));
-  // The ring of a FELIX ends where the buffer does: all of it must be superpages.
+  // The ring of a FELIX is the whole buffer, so superpages must fill it.
   std::size_t count = channel.memory().size() / superpage_bytes;
   if (channel.card().type() == CardType::felix &&
       channel.memory().size() / channel.granule() * channel.granule() != count * superpage_bytes)
@@ -68,7 +68,7 @@ Result<std::optional<CardSpan>> SpanReader::next() {
   }
   const std::uint32_t grown = channel_->growing();
   if (grown <= handed_) return std::nullopt;
-  // Only a ring grows, and there superpages lie in their order.
+  // Only superpages of a ring grow, and a ring has them in order.
   span.bytes = channel_->memory().subspan(current_ % count_ * bytes_ + handed_, grown - handed_);
   handed_ = grown;
   return span;
@@ -81,7 +81,7 @@ Result<void> SpanReader::release_before(std::uint64_t superpage) {
   }
   if (channel_->state() != DmaState::started) return {};
   push_free();
-  // Telling a FELIX costs a store; for the others a round trip to the card, which next() makes anyway once it runs dry.
+  // fill() costs a store for a FELIX, and a round trip to other cards; for these, next() calls it anyway when it has no data.
   const std::size_t waiting = channel_->transfer_capacity() - channel_->transfer_room();
   if (channel_->card().type() != CardType::felix && waiting < count_ / 4) return {};
   return channel_->fill();

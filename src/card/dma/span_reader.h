@@ -1,4 +1,4 @@
-// A DMA channel as its reader wants it: an ordered sequence of spans, given back in order.
+// Reads a DMA channel as an ordered sequence of spans, which are released in order.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@
 
 namespace rodeo::card {
 
-/// Owns the division of the channel's buffer into superpages and their way round. One thread, except that release_before() may come from another if
-/// the caller serialises.
+/// Divides the channel's buffer into superpages and keeps them in circulation. For one thread; another thread may call release_before() if the caller
+/// serialises the calls.
 class SpanReader {
  public:
-  /// Superpages of `superpage_bytes`: as many as the buffer holds. card.bad_dma if the channel cannot take them or there are fewer than two.
+  /// Uses as many superpages of `superpage_bytes` as the buffer holds. Error card.bad_dma if the channel cannot take them, or if they are fewer than two.
   static Result<SpanReader> create(DmaChannel& channel, std::uint32_t superpage_bytes);
 
-  /// Starts the channel and gives it all superpages. Ignored if started.
+  /// Starts the channel and gives it all superpages. No effect if started.
   Result<void> start();
-  /// The next span in order, or nothing if there is none now; never waits. A CRU's or C-RORC's superpage is one span, a FELIX's may come in several
-  /// while the card fills it. After stop() it hands out what was filled.
+  /// The next span in order, or nothing if none has arrived; never waits. A superpage of a CRU or C-RORC is one span; one of a FELIX may come in several
+  /// spans while the card fills it. After stop() it returns the filled superpages.
   Result<std::optional<CardSpan>> next();
-  /// Gives all superpages with lower numbers back to the card. Only those that were handed out whole.
+  /// Gives superpages with lower numbers back to the card, if next() has returned them completely.
   Result<void> release_before(std::uint64_t superpage);
-  /// Stops the channel; what is filled can still be read.
+  /// Stops the channel; filled superpages can still be read.
   Result<void> stop();
 
   DmaChannel& channel() const { return *channel_; }
-  /// Superpages that the reader holds or has not been given yet; the rest is the card's.
+  /// Superpages that the reader holds, or that wait for it; the card has the others.
   std::size_t held() const { return held_.size() + channel_->ready_size(); }
   std::size_t superpages() const { return count_; }
 
@@ -42,11 +42,11 @@ class SpanReader {
   DmaChannel* channel_;
   std::uint32_t bytes_;
   std::size_t count_;
-  FixedQueue<Superpage> held_;  // handed out whole, oldest first
+  FixedQueue<Superpage> held_;  // returned completely, oldest first
   FixedQueue<Superpage> free_;  // waiting for room in the transfer queue
   std::uint64_t first_held_ = 0;
-  std::uint64_t current_ = 0;  // number of the superpage that comes next
-  std::uint32_t handed_ = 0;   // bytes of it that were handed out
+  std::uint64_t current_ = 0;  // number of the next superpage
+  std::uint32_t handed_ = 0;   // bytes of it that next() has returned
 };
 
 }  // namespace rodeo::card

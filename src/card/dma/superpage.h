@@ -7,31 +7,31 @@
 
 namespace rodeo::card {
 
-/// Sizes are multiples of this, and this at least.
+/// Sizes are multiples of this, and not 0.
 inline constexpr std::uint32_t kSuperpageGranule = 32 << 10;
 
 struct Superpage {
   std::uint64_t offset = 0;    // in the registered buffer
   std::uint32_t bytes = 0;     // its size
   std::uint32_t received = 0;  // bytes that the card wrote; less than the size in the last one of a run
-  bool ready = false;          // false on the way back: the card did not use it before the stop
+  bool ready = false;          // false when it comes back: the card did not use it before the stop
   int link = -1;               // the link that filled it; -1: all links of the channel share superpages (FELIX), or unused
-  void* user = nullptr;        // the user's, untouched
+  void* user = nullptr;        // for the user; the channel does not change it
   bool filled() const { return received == bytes; }
 };
 
-/// What became of a push. Checked in this order.
+/// The result of a push. Checked in this order.
 enum class PushStatus : unsigned char {
   done,
   not_started,     // the channel is not started (or has failed)
   empty,           // size 0
-  not_a_multiple,  // of 32 KiB, or, for a FELIX, of its block size
+  not_a_multiple,  // size not a multiple of 32 KiB, or of a FELIX's block size
   outside,         // not within the registered buffer
   misaligned,      // offset not a multiple of 4
-  too_large,       // for the card: a CRU reports sizes below 16 MiB
+  too_large,       // larger than the card takes: a CRU reports sizes below 16 MiB
   not_contiguous,  // spans a gap of the memory as the card sees it (without an IOMMU)
   out_of_order,    // FELIX: its memory is a ring, superpages follow each other in it
-  full,            // the transfer queue is full; FELIX: the ring is, until the superpage that lies there was popped
+  full,            // the transfer queue is full; FELIX: the superpage in this place of the ring was not popped yet
 };
 
 /// "offset not a multiple of 4".

@@ -18,7 +18,7 @@ constexpr std::uint32_t kManual = 0;
 constexpr std::uint32_t kPeriodic = 1;
 constexpr std::uint32_t kContinuous = 2;
 constexpr std::uint32_t kIdle = 3;
-constexpr std::uint32_t kOff = 5;  // a divisor below the least that makes triggers
+constexpr std::uint32_t kOff = 5;  // a divisor that is too small to make triggers
 constexpr std::uint32_t kMostTicks = (1U << 28) - 1;
 constexpr Field kMode{0, 2};
 constexpr Field kOneTrigger{8};
@@ -37,7 +37,7 @@ Result<void> check(const CtpEmulation& settings) {
   return {};
 }
 
-/// The emulator sends a trigger two ticks after its slot, so that a slot lies two before the bunch crossing, in the orbit before if need be.
+/// The emulator sends a trigger two ticks after its slot, so the slot is two ticks before the bunch crossing, if need be in the previous orbit.
 std::uint32_t slot_of(std::uint32_t bc) {
   if (bc == 0) return 0;
   return bc <= 2 ? kLastBunchCrossing - (2 - bc) : bc - 2;
@@ -75,7 +75,7 @@ Result<void> start_ctp(Card& card, const CtpEmulation& settings) {
   write(reg("ctp_bc_max"), settings.last_bc);
   write(reg("ctp_hb_max"), settings.last_hb);
   write(reg("ctp_hb_prescale"), settings.drop << 16 | settings.keep);
-  modify(reg("ctp_run_mode"), kMode, kIdle);  // always by way of idle
+  modify(reg("ctp_run_mode"), kMode, kIdle);  // change modes only from idle
   modify(reg("ctp_run_mode"), kMode, mode_of(settings.mode));
   modify(reg("ctp_control"), kReset, 0);
   return done;

@@ -24,26 +24,26 @@ struct CtpEmulation {
   std::uint32_t last_bc = 3563;  ///< last bunch crossing of an orbit
   std::uint32_t last_hb = 255;   ///< heartbeat frames of a time frame, minus one; 16 bits
   std::uint32_t keep =
-      15000;  ///< heartbeat frames kept, then dropped, in turn; 2 to 65535 each. Both as upstream's tool has them
+      15000;  ///< heartbeat frames kept, then `drop` dropped, in turn; 2 to 65535 each. Defaults of upstream's tool
   std::uint32_t drop = 15000;
   std::uint32_t first_orbit = 0;
   std::array<std::uint32_t, 9> bunch_crossings{0x14d, 0x29a, 0x3e7, 0x534, 0x681,
-                                               0x7ce, 0x91b, 0xa68, 0xbb5};  ///< of mode fixed; 0: slot unused
+                                               0x7ce, 0x91b, 0xa68, 0xbb5};  ///< for mode fixed; 0: slot unused
   bool operator==(const CtpEmulation&) const = default;
 };
 
-/// Resets the emulator and starts it: SOX goes out. Errors: card.bad_setting, card.wrong_type, those of the card.
+/// Resets the emulator and starts it; it sends SOX. Errors: card.bad_setting, card.wrong_type, those of the card.
 Result<void> start_ctp(Card& card, const CtpEmulation& settings);
-/// Goes idle: EOX goes out.
+/// Sets the emulator idle; it sends EOX.
 Result<void> stop_ctp(Card& card);
-/// One physics trigger; the emulator must run in mode manual.
+/// Sends one physics trigger; the emulator must run in mode manual.
 Result<void> send_trigger(Card& card);
 
-/// What the emulator is set to now.
+/// The emulator's present settings.
 struct CtpStatus {
   std::string_view
       mode;  ///< "manual", "periodic", "continuous", "hc", "cal" or "idle"; of mode fixed: "periodic" with no ticks
-  std::uint32_t ticks = 0;  ///< of the mode, 0 where it has none
+  std::uint32_t ticks = 0;  ///< of the mode; 0: the mode has none
   std::uint32_t last_bc = 0;
   std::uint32_t last_hb = 0;
   std::uint32_t keep = 0;

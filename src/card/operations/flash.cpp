@@ -36,7 +36,7 @@ class Chip {
     const auto data = RODEO_TRY(card_.read(reg("flash_data")));
     return static_cast<std::uint16_t>(data);
   }
-  /// Commands one after another at an address.
+  /// Writes commands one after the other at an address.
   Result<void> at(std::uint32_t address, std::initializer_list<std::uint32_t> words) {
     RODEO_TRY(at(address));
     for (const std::uint32_t word : words) RODEO_TRY(write(word));
@@ -46,7 +46,7 @@ class Chip {
     RODEO_TRY(at(address, {crorc::kChipReadArray}));
     return read();
   }
-  /// Waits for what erasing and programming end in: the chip gives its status then.
+  /// Waits until erasing or programming ends; the chip then reports its status.
   Result<void> finish(std::uint32_t address, std::chrono::nanoseconds patience, std::string_view what) {
     CardWait wait(patience);
     while (true) {
@@ -72,7 +72,7 @@ class Chip {
       const auto ready = RODEO_TRY(card_.read(reg("flash_status")));
       if (ready != 0) return {};
       if (wait.over())
-        return std::unexpected(Error{"card.timeout", "the flash interface does not get ready", card_.address().text(),
+        return std::unexpected(Error{"card.timeout", "the flash interface does not become ready", card_.address().text(),
                                      "`rodeo card reset`, then try once more"});
     }
   }
@@ -106,7 +106,7 @@ Result<void> program_block(Chip& chip, std::uint32_t address, std::span<const st
   RODEO_TRY(chip.at(address, {crorc::kChipEraseSetup, crorc::kChipConfirm}));
   RODEO_TRY(chip.finish(address, kErasePatience, "erasing the block"));
   for (std::uint32_t i = 0; i < words.size(); ++i) {
-    if (words[i] == 0xffff) continue;  // as erased
+    if (words[i] == 0xffff) continue;  // an erased word has this value
     RODEO_TRY(chip.at(address + i, {crorc::kChipProgram, words[i]}));
     RODEO_TRY(chip.finish(address + i, kWordPatience, "programming a word"));
   }

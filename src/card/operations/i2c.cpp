@@ -47,7 +47,7 @@ Bus bus_of(CruBus bus) {
           static_cast<std::uint32_t>(bus) - static_cast<std::uint32_t>(CruBus::si5344)};
 }
 
-/// One command with its answer; the lock is held.
+/// Sends one command and reads its answer; the caller holds the lock.
 Result<std::uint8_t> exchange(Card& card, const Bus& bus, std::uint8_t chip, std::uint8_t reg, std::uint8_t value,
                               std::uint32_t command) {
   const std::uint32_t word = std::uint32_t{chip} << 16 | std::uint32_t{reg} << 8 | value;
@@ -94,7 +94,7 @@ Result<bool> ttc_clock_in_use(Card& card) {
 }
 
 Result<std::optional<std::uint32_t>> serial_of_eeprom(Card& card) {
-  // A JSON object of a few names; nothing of it is read but the number behind the part's name.
+  // The EEPROM has a small JSON object; only the number after the part's name is read.
   static constexpr std::string_view kBefore = "\"pn\":\"p40_fv22b";
   std::string text;
   for (unsigned place = 0; place < kMostEepromBytes; ++place) {

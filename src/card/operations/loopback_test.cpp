@@ -37,8 +37,8 @@ Result<void> each_link(const Card& card, std::uint32_t links, Visit visit) {
 Result<LoopbackTest> LoopbackTest::start(Card& card, const LoopbackSettings& settings) {
   RODEO_TRY(require_type(card, CardType::cru, "the loopback test"));
   if (settings.links == 0 || settings.links >= 1U << cru::kLinks)
-    return std::unexpected(Error{"card.bad_setting", "the loopback test needs links of 0 to 11", {}, "--links 0-11"});
-  LoopbackTest test(card, settings.links);  // gives back what it has taken if something fails
+    return std::unexpected(Error{"card.bad_setting", "the loopback test needs links from 0 to 11", {}, "--links 0-11"});
+  LoopbackTest test(card, settings.links);  // its destructor restores the registers after a failure
   RODEO_TRY(test.take_over(settings));
   std::this_thread::sleep_for(std::chrono::milliseconds{100});
   RODEO_TRY(test.clear());
@@ -49,7 +49,7 @@ LoopbackTest::LoopbackTest(LoopbackTest&& other) noexcept
     : card_(other.card_), links_(other.links_), saved_(std::exchange(other.saved_, {})) {}
 
 LoopbackTest::~LoopbackTest() {
-  // In reverse; a card that no longer answers has nothing to be given back.
+  // Restore in reverse order; stop if the card no longer answers.
   while (!saved_.empty()) {
     const Saved& one = saved_.back();
     if (!card_->write(*one.where, one.value, one.index)) break;

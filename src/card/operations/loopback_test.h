@@ -11,15 +11,15 @@ namespace rodeo::card {
 
 struct LoopbackSettings {
   std::uint32_t links = 0xfff;           ///< bit per link of the endpoint
-  bool internal = false;                 ///< loop back inside the card; else the fibre, or the other end, must
-  bool static_pattern = false;           ///< else a counter
-  bool counter_8_bit = false;            ///< of 8 bits; else of 30
+  bool internal = false;                 ///< loop back inside the card; else the fibre or the other end must loop back
+  bool static_pattern = false;           ///< send a static pattern; else a counter
+  bool counter_8_bit = false;            ///< the counter has 8 bits; else 30
   std::uint32_t mask_high = UINT32_MAX;  ///< bits that are compared
   std::uint32_t mask_medium = UINT32_MAX;
   std::uint32_t mask_low = UINT32_MAX;
 };
 
-/// One link. Counters of the card: since clear(), 32 bits.
+/// The state of one link. The card counts since clear(), in 32 bits.
 struct LoopbackStatus {
   unsigned link = 0;
   bool pll_locked = false;
@@ -30,7 +30,7 @@ struct LoopbackStatus {
   std::uint32_t fec_errors = 0;
 };
 
-/// Takes the links over while it lives and gives them back as they were. One thread. The card must outlive it.
+/// Takes over the links while the object lives, then restores them. For one thread. The card must outlive the object.
 class LoopbackTest {
  public:
   /// Sends the pattern and clears the error counters; waits 100 ms for the receivers. Errors: card.wrong_type, card.bad_setting, those of the card.
@@ -57,7 +57,7 @@ class LoopbackTest {
   std::vector<Saved> saved_;
 };
 
-/// The same status without a test, for links that are under somebody else's.
+/// The status alone, for links that another process tests.
 Result<std::vector<LoopbackStatus>> loopback_status(Card& card, std::uint32_t links);
 
 }  // namespace rodeo::card

@@ -23,7 +23,7 @@ const Register& pattern_register(std::size_t number) {
 }
 
 Error bad_pattern(std::string_view text) {
-  return {"card.bad_setting", fmt::format("`{}` is no pattern: 80 bits, decimal or hexadecimal with 0x", text), {}, {}};
+  return {"card.bad_setting", fmt::format("`{}` is not a pattern: 80 bits, decimal or hexadecimal with 0x", text), {}, {}};
 }
 
 }  // namespace

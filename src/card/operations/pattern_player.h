@@ -1,4 +1,4 @@
-// The CRU's pattern player: what goes down the links in place of trigger data, 80 bits a bunch crossing.
+// The CRU's pattern player sends patterns down the links in place of trigger data, 80 bits a bunch crossing.
 #pragma once
 
 #include <array>
@@ -21,17 +21,17 @@ struct Pattern {
   static Result<Pattern> parse(std::string_view text);
 };
 
-/// Pattern 0 is sent while no other plays. Names and defaults as upstream's.
+/// Pattern 0 is sent while no other plays. Names and defaults are upstream's.
 struct PatternSettings {
   std::array<Pattern, 4> patterns{};
   std::uint32_t length_1 = 1;  ///< clock ticks
   std::uint32_t delay_1 = 0;
   std::uint32_t length_2 = 1;
   std::uint32_t length_3 = 1;
-  std::uint32_t trigger_1 = 29;  ///< trigger bit that plays it
+  std::uint32_t trigger_1 = 29;  ///< trigger bit that plays pattern 1
   std::uint32_t trigger_2 = 30;
   std::uint32_t trigger_3 = 0;
-  std::uint32_t time_frames_2 = 0;  ///< pattern 2 every so many time frames
+  std::uint32_t time_frames_2 = 0;  ///< play pattern 2 once in so many time frames
   bool play_1_at_start = false;
   bool play_1_now = false;
   bool play_2_now = false;
@@ -39,7 +39,7 @@ struct PatternSettings {
 
 /// Sends the pattern player's output down the links, configures and plays.
 Result<void> play_patterns(Card& card, const PatternSettings& settings);
-/// What the player is set to; the `now` flags are false.
+/// The player's present settings; the `now` flags are false.
 Result<PatternSettings> read_patterns(Card& card);
 
 }  // namespace rodeo::card

@@ -1,4 +1,4 @@
-// What an operation says to a card of another type.
+// The checks of an operation: the type of the card, the range of a value.
 #pragma once
 
 #include <fmt/format.h>

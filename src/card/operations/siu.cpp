@@ -16,7 +16,7 @@ using crorc::reg;
 
 namespace {
 
-// A DDL command: destination 3:0, command 7:4, transaction 11:8. An answer has the same places for who answers, its kind, and the transaction.
+// A DDL command: destination 3:0, command 7:4, transaction 11:8. An answer has its sender, its kind and the transaction in the same bits.
 constexpr std::uint32_t kSiu = 2;
 constexpr std::uint32_t kReadAndClearStatus = 0;
 constexpr std::uint32_t kInterfaceStatus = 12;
@@ -46,11 +46,11 @@ Result<void> require_link(Card& card, unsigned channel) {
   RODEO_TRY(require_range("the channel", channel, 0, crorc::kLinks - 1));
   const auto csr = RODEO_TRY(card.read(reg("channel_csr"), channel));
   if (crorc::kLinkDown.of(csr) == 0) return {};
-  return std::unexpected(Error{"card.link_down", fmt::format("link {} is down: nobody is there to ask", channel),
+  return std::unexpected(Error{"card.link_down", fmt::format("link {} is down: the SIU cannot answer", channel),
                                card.address().text(), "check the fibre and the power of the front end"});
 }
 
-/// The oldest answer, or nothing if none comes in time.
+/// The oldest answer; error card.timeout if none comes in time.
 Result<std::uint32_t> wait_answer(Card& card, unsigned channel) {
   CardWait wait(kPatience);
   while (true) {
@@ -66,7 +66,7 @@ Result<std::uint32_t> wait_answer(Card& card, unsigned channel) {
   }
 }
 
-/// Takes answers that nobody waited for; at most so many as a mailbox can have.
+/// Discards old answers, at most as many as a mailbox can hold.
 Result<void> drain(Card& card, unsigned channel) {
   for (int i = 0; i < 16; ++i) {
     const auto csr = RODEO_TRY(card.read(reg("channel_csr"), channel));
@@ -87,10 +87,10 @@ Result<SiuStatus> read_siu_status(Card& card, unsigned channel) {
   const auto answer = RODEO_TRY(wait_answer(card, channel));
   if ((answer & 0xfff) != (kSiu | kInterfaceStatus << 4 | transaction << 8)) {
     return std::unexpected(Error{"card.ddl",
-                                 fmt::format("link {} answered {:#010x}, which is no status of the SIU", channel, answer),
+                                 fmt::format("link {} answered {:#010x}, which is not a status of the SIU", channel, answer),
                                  card.address().text(), "ask again; --reset resets the SIU"});
   }
-  RODEO_TRY(drain(card, channel));  // the acknowledgement behind it
+  RODEO_TRY(drain(card, channel));  // the acknowledgement that follows
   SiuStatus status{answer, {}};
   if ((answer & kErrorBit) != 0) {
     for (const auto& [bit, text] : kErrors) {

@@ -1,4 +1,4 @@
-// The source interface unit at the far end of a C-RORC's link (DDL): asked for its status, reset.
+// The source interface unit (SIU) at the far end of a C-RORC's link (DDL): reads its status, resets it.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace rodeo::card {
 
 struct SiuStatus {
-  std::uint32_t word = 0;               ///< as it came
+  std::uint32_t word = 0;               ///< as received
   std::vector<std::string> conditions;  ///< in words; empty: nothing to report
 };
 
-/// Asks the SIU of one link (channel 0 to 5); waits at most 100 ms. Errors: card.wrong_type, card.link_down, card.timeout, card.ddl (another answer than
-/// the one to this question).
+/// Asks the SIU of one link (channel 0 to 5); waits at most 100 ms. Errors: card.wrong_type, card.link_down, card.timeout, card.ddl (the answer is
+/// not a status).
 Result<SiuStatus> read_siu_status(Card& card, unsigned channel);
-/// Resets it. Errors as above.
+/// Resets the SIU of one link. Errors as above.
 Result<void> reset_siu(Card& card, unsigned channel);
 
 }  // namespace rodeo::card

@@ -23,10 +23,10 @@ using cru::reg;
 
 constexpr std::chrono::milliseconds kLockPatience{2000};
 constexpr std::chrono::milliseconds kScaPatience{100};
-constexpr std::chrono::milliseconds kIcTime{10};  // that a write takes
+constexpr std::chrono::milliseconds kIcTime{10};  // duration of a write
 constexpr unsigned kSwtHighMost = 0xfff;
 
-constexpr std::uint32_t kNobody = 0xffffffff;  // what a bus without a card reads
+constexpr std::uint32_t kNobody = 0xffffffff;  // reads so if no card answers
 constexpr std::uint32_t kIdle = 0;
 constexpr std::uint32_t kScaGo = 4;
 constexpr std::uint32_t kScaBusy = 1U << 31;
@@ -35,7 +35,7 @@ constexpr std::uint32_t kIcPush = 1, kIcPop = 2, kIcWrite = 4, kIcRead = 8;
 constexpr std::uint32_t kIcEmpty = 1U << 16, kIcReady = 1U << 31;
 constexpr std::uint32_t kIcConfiguration = 3;  // I2C address of the GBTx
 
-/// A link's cores, nobody else at them.
+/// The slow control cores of a link, under the card's lock.
 struct Cores {
   Card& card;
   std::uint32_t row;  // 12 x endpoint + link
@@ -56,7 +56,7 @@ struct Cores {
   Result<void> write(const card_registers::Register& what, std::uint32_t value) const {
     return card.write(what, value, row);
   }
-  /// A command, and nothing after it, so that the core sees it once.
+  /// Writes a command, then the idle word, so that the core sees the command once.
   Result<void> pulse(const card_registers::Register& what, std::uint32_t value) const {
     RODEO_TRY(write(what, value));
     return write(what, kIdle);
@@ -101,9 +101,9 @@ Result<ScaFrame> exchange_sca(Card& card, unsigned link, ScaFrame request) {
     ScaFrame answer;
     answer.command = RODEO_TRY(cores.read(reg("sca_read_command")));
     answer.data = RODEO_TRY(card.read(reg("sca_read_data"), cores.row));
-    // The core has kept an older answer: there is none to this frame.
+    // The core still has an older answer: the SCA did not answer this frame.
     if ((answer.command ^ request.command) >> 16 != 0)
-      return cores.failed(fmt::format("the SCA answers {:#010x}, which is another transaction", answer.command));
+      return cores.failed(fmt::format("the SCA answers {:#010x}, which belongs to another transaction", answer.command));
     const std::uint32_t flags = answer.command & 0x7f;
     if (flags == 0) return answer;
     if (flags != kScaChannelBusy)

@@ -11,7 +11,7 @@
 
 namespace rodeo::card {
 
-/// A frame to or from a slow control adapter: channel 31:24, transaction 23:16, and of an answer the error flags 7:0, of a request the command.
+/// A frame to or from a slow control adapter: channel 31:24, transaction 23:16; 7:0 hold the command of a request, the error flags of an answer.
 struct ScaFrame {
   std::uint32_t command = 0;
   std::uint32_t data = 0;
@@ -26,22 +26,22 @@ struct SwtWord {
   bool operator==(const SwtWord&) const = default;
 };
 
-// `link` is 0 to 11, of the card's endpoint. Any thread; the steps of a call are taken under the card's lock for slow control. Errors: card.wrong_type,
-// card.bad_setting (a link, word or transaction that cannot be), card.slow_control (nothing answers in time, or the answer is an error), those of lock
-// and card.
+// `link` is a link of the card's endpoint, 0 to 11. For any thread: each call holds the card's lock for slow control. Errors: card.wrong_type,
+// card.bad_setting (an impossible link, word or transaction), card.slow_control (no answer in time, or the answer is an error), and those of the lock
+// and the card.
 
 /// Sends a frame and returns the answer; waits up to 100 ms for it. The transaction MUST be neither 0 nor 255.
 Result<ScaFrame> exchange_sca(Card& card, unsigned link, ScaFrame request);
 
 Result<void> write_swt(Card& card, unsigned link, SwtWord word);
-/// The words that wait, at most so many; waits up to `patience` for the first. None is no error.
+/// The waiting words, at most `most`; waits up to `patience` for the first. No word is not an error.
 Result<std::vector<SwtWord>> read_swt(Card& card, unsigned link, std::size_t most, std::chrono::milliseconds patience);
 
-/// A register of the link's GBTx. Takes 10 ms.
+/// Writes or reads a register of the link's GBTx. Takes 10 ms.
 Result<void> write_ic(Card& card, unsigned link, std::uint16_t address, std::uint8_t value);
 Result<std::uint8_t> read_ic(Card& card, unsigned link, std::uint16_t address);
 
-/// Resets the link's three cores; words that wait are gone.
+/// Resets the link's three cores; waiting words are lost.
 Result<void> reset_slow_control(Card& card, unsigned link);
 
 }  // namespace rodeo::card

@@ -33,13 +33,13 @@ Result<void> change_user_logic(Card& card, const UserLogicChange& change) {
   const std::uint32_t event_words = change.event_words.value_or(now.event_words);
   const std::uint32_t system_id = change.system_id.value_or(now.system_id);
   const std::uint32_t link_id = change.link_id.value_or(now.link_id);
-  // A fresh card has an event size of 0, which is no reason to refuse an id.
+  // Check only changed values: a fresh card has an event size of 0.
   if (change.event_words) RODEO_TRY(require_range("the event size in GBT words", event_words, 1, 0xffff));
   if (change.system_id) RODEO_TRY(require_range("the system id", system_id, 0, 0xff));
   if (change.link_id) RODEO_TRY(require_range("the link id", link_id, 0, 0xff));
   RODEO_TRY(card.write(reg("user_logic_reset"), 1));
   RODEO_TRY(card.write(reg("user_logic_event_size"), event_words));
-  // Writing 1 turns it over, and a reset may have turned it off.
+  // Writing 1 toggles it, and the reset may have switched it off.
   const std::uint32_t random = change.random_size.value_or(now.random_size) ? 1 : 0;
   if ((RODEO_TRY(card.read(reg("user_logic_random"))) & 1) != random) RODEO_TRY(card.write(reg("user_logic_random"), 1));
   if ((RODEO_TRY(card.read(reg("user_logic_random"))) & 1) != random)

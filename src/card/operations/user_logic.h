@@ -1,4 +1,4 @@
-// The example user logic that comes with a CRU's firmware: it makes events of its own.
+// The example user logic that comes with a CRU's firmware: it generates events.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct UserLogic {
   std::uint32_t link_id = 15;   ///< 8 bits
 };
 
-/// What shall change; the rest stays as the card has it, whatever that is.
+/// The values to change; the others stay as they are in the card.
 struct UserLogicChange {
   std::optional<std::uint32_t> event_words = {};  ///< 1 to 65535
   std::optional<bool> random_size = {};
@@ -26,7 +26,7 @@ struct UserLogicChange {
 
 /// Error card.no_user_logic if the firmware has none (its hash reads 0).
 Result<UserLogic> read_user_logic(Card& card);
-/// Resets the user logic and sets all of it, what stays too. Errors: card.no_user_logic, card.bad_setting.
+/// Resets the user logic and writes all its settings, also those that stay. Errors: card.no_user_logic, card.bad_setting.
 Result<void> change_user_logic(Card& card, const UserLogicChange& change);
 
 }  // namespace rodeo::card

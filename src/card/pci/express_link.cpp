@@ -14,7 +14,7 @@ Result<Word> word_at(Function& function, std::uint64_t offset) {
   return word;
 }
 
-/// Where the capability begins; 0: there is none. A list that goes round ends.
+/// The offset of the capability; 0: the function has none. The limit ends a circular list.
 Result<std::uint8_t> find_express(Function& function) {
   constexpr unsigned kMostCapabilities = (256 - PCI_STD_HEADER_SIZEOF) / 4;
   const auto status = RODEO_TRY(word_at<std::uint16_t>(function, PCI_STATUS));
@@ -45,7 +45,7 @@ Result<std::optional<ExpressLink>> read_express_link(Function& function) {
   if (info.bytes < 256) return std::nullopt;
   const auto vendor = RODEO_TRY(word_at<std::uint16_t>(function, PCI_VENDOR_ID));
   if (vendor == 0xffff)
-    return std::unexpected(Error{"card.all_ones", "its configuration space reads as all ones, as where no card answers",
+    return std::unexpected(Error{"card.all_ones", "its configuration space reads as all ones: the card does not answer",
                                  function.address().text(), "look at its power and its slot"});
   const std::uint8_t at = RODEO_TRY(find_express(function));
   if (at == 0) return std::nullopt;

@@ -1,4 +1,4 @@
-// What the PCI Express capability of a function says: how long its packets may be, and how its link was trained (PCI Express Base Specification, 7.5.3).
+// Reads the PCI Express capability of a function: the lengths of its packets, and how its link was trained (PCI Express Base Specification, 7.5.3).
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,21 @@ namespace rodeo::card::pci {
 
 /// Sizes in bytes, speeds in gigatransfers per second and lane; 0 where the register holds a code that the specification reserves.
 struct ExpressLink {
-  unsigned payload_bytes =
-      0;  ///< Max_Payload_Size as the host set it: what the card writes to memory comes in packets of at most so much
-  unsigned longest_payload_bytes = 0;  ///< the largest that the card could have
-  unsigned read_request_bytes = 0;     ///< Max_Read_Request_Size: what the card asks the host's memory for at once
+  unsigned payload_bytes = 0;  ///< Max_Payload_Size as the host set it: the longest packet that the card writes to memory
+  unsigned longest_payload_bytes = 0;  ///< the longest payload that the card supports
+  unsigned read_request_bytes = 0;     ///< Max_Read_Request_Size: the longest read request of the card
   double speed = 0;                    ///< as trained
-  double fastest_speed = 0;            ///< the fastest that the card has
+  double fastest_speed = 0;            ///< the fastest that the card supports
   unsigned lanes = 0;                  ///< as trained
-  unsigned most_lanes = 0;             ///< as many as the card has
-  /// Trained to less than the card has.
+  unsigned most_lanes = 0;             ///< all lanes of the card
+  /// The link was trained to less than the card supports.
   bool degraded() const { return speed < fastest_speed || lanes < most_lanes; }
 };
 
 /// Every device takes packets of this length.
 inline constexpr unsigned kSmallestPayloadBytes = 128;
 
-/// Asks the configuration space. Nothing: the function has no such capability. Error card.all_ones: no card answers there.
+/// Reads the configuration space. Nothing: the function has no such capability. Error card.all_ones: the card does not answer.
 Result<std::optional<ExpressLink>> read_express_link(Function& function);
 
 }  // namespace rodeo::card::pci

@@ -58,7 +58,7 @@ Result<void> look_for_emulated_functions() {
   std::error_code error;
   const std::filesystem::directory_iterator entries(directory, error);
   if (!error || error == std::errc::no_such_file_or_directory) return {};
-  // A runtime directory that is none is a name that was mistyped; `rodeo card list` tells so.
+  // A runtime directory that is not a directory is a mistyped name; `rodeo card list` reports it.
   if (error == std::errc::not_a_directory && !std::filesystem::is_directory(directory.parent_path())) return {};
   return std::unexpected(Error{"base.runtime_dir", fmt::format("cannot look for emulated cards: {}", error.message()),
                                directory.native(), "set RODEO_RUNTIME_DIR to a directory of your own"});
@@ -94,7 +94,7 @@ Result<std::unique_ptr<Function>> open_function(const FoundFunction& function) {
       return std::unexpected(Error{"card.unusable", function.problem, function.place.native(), "see `rodeo card list`"});
     return open_vfio_user(function.place, function.address);
   }
-  // Asked anew: the reason why not has its remedy with it.
+  // Look again: this error also has the remedy, unlike `problem`.
   const auto found = RODEO_TRY(find_function(function.address));
   const auto usable = RODEO_TRY(usable_back_end(found, uio_is_allowed()));
   return usable == BackEnd::uio ? open_uio(function.address) : open_vfio(function.address);

@@ -34,14 +34,14 @@ Result<HeldMemory> HeldMemory::hold(int fd, std::uint64_t offset, std::uint64_t 
   struct stat file{};
   struct statfs system{};
   if (::fstat(fd, &file) != 0 || ::fstatfs(fd, &system) != 0 || !S_ISREG(file.st_mode))
-    return refused("card.dma_memory", "the memory for the card has no file behind it that can be mapped");
+    return refused("card.dma_memory", "the memory for the card is not backed by a file that can be mapped");
   const bool huge = system.f_type == HUGETLBFS_MAGIC;
   if (!huge && huge_only) {
     return refused("card.not_contiguous",
                    "the memory is not on huge pages, and without an IOMMU the card needs memory that is contiguous",
                    "set huge pages aside: echo 256 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
   }
-  // A file of another kind could keep whoever maps it waiting for ever.
+  // Mapping another kind of file could block the keeper for ever.
   if (!huge && system.f_type != TMPFS_MAGIC)
     return refused("card.dma_memory", "memory for a card must be a memfd or a file on hugetlbfs or tmpfs",
                    "use /dev/shm or memfd_create");
@@ -49,8 +49,8 @@ Result<HeldMemory> HeldMemory::hold(int fd, std::uint64_t offset, std::uint64_t 
   if (bytes == 0 || offset % kPage != 0 || bytes % kPage != 0 || bytes > size || offset > size - bytes) {
     return refused(
         "card.dma_memory",
-        fmt::format("{} bytes at {} of a file of {} bytes cannot be mapped: whole pages of {} that lie in the file can",
-                    bytes, offset, size, kPage));
+        fmt::format("{} bytes at {} of a file of {} bytes cannot be mapped: map whole pages of {} within the file", bytes,
+                    offset, size, kPage));
   }
   const std::uint64_t page = huge ? static_cast<std::uint64_t>(system.f_bsize) : kPage;
   const std::uint64_t begin = offset / page * page;
@@ -70,7 +70,7 @@ Result<HeldMemory> HeldMemory::hold(int fd, std::uint64_t offset, std::uint64_t 
 }
 
 Result<std::vector<PhysicalRun>> HeldMemory::physical(std::uint64_t offset, std::size_t most) const {
-  if (offset >= bytes_) return refused("card.dma_memory", "an address beyond the memory that was mapped");
+  if (offset >= bytes_) return refused("card.dma_memory", "the address is beyond the mapped memory");
   const Descriptor map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   if (!map) return refused("card.permission", fmt::format("cannot open /proc/self/pagemap: {}", std::strerror(errno)));
   std::vector<PhysicalRun> runs;
@@ -80,9 +80,9 @@ Result<std::vector<PhysicalRun>> HeldMemory::physical(std::uint64_t offset, std:
     if (::pread(map.get(), &entry, sizeof entry, static_cast<off_t>(address / kPage * sizeof entry)) != sizeof entry)
       return refused("card.dma_memory", fmt::format("cannot read /proc/self/pagemap: {}", std::strerror(errno)));
     if ((entry & kPresent) == 0)
-      return refused("card.not_contiguous", "a part of the memory is not there: the file behind it has shrunk");
+      return refused("card.not_contiguous", "a part of the memory is missing: the file behind it has shrunk");
     if ((entry & kFrame) == 0)
-      return refused("card.permission", "the kernel tells physical addresses to root alone",
+      return refused("card.permission", "the kernel shows physical addresses to root only",
                      "run the keeper as root: sudo rodeo card keep");
     const std::uint64_t physical = (entry & kFrame) * kPage + address % kPage;
     const std::uint64_t bytes = std::min(page_bytes_ - at % page_bytes_, skip_ + bytes_ - at);

@@ -1,4 +1,4 @@
-// Memory of a client, held by the keeper through the file behind it: it stays where it is until nobody's card can write to it any more.
+// Memory of a client. The keeper holds it through the file behind it, until no card can write to it.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct PhysicalRun {
 /// One thread at a time.
 class HeldMemory {
  public:
-  /// Maps a part of a file on tmpfs or hugetlbfs (`huge_only`: hugetlbfs) and touches all of it. What the
-  /// IOMMU has pinned stays even if the file shrinks later; without an IOMMU the client must leave the file's size alone.
-  /// card.dma_memory for what cannot be, card.not_contiguous for other memory where huge pages are needed.
+  /// Maps a part of a file on tmpfs or hugetlbfs (`huge_only`: hugetlbfs) and touches all of it. Pages that the
+  /// IOMMU has pinned stay even if the file shrinks later; without an IOMMU the client must not change the file's size.
+  /// Errors: card.dma_memory (cannot be mapped), card.not_contiguous (not on huge pages, which are needed).
   static Result<HeldMemory> hold(int fd, std::uint64_t offset, std::uint64_t bytes, bool huge_only);
 
   std::span<std::byte> memory() const { return mapped_.bytes().subspan(skip_, bytes_); }
-  /// Where the bytes from `offset` lie: neighbours merged, at most `most` runs. card.not_contiguous, card.permission.
+  /// The physical runs of the bytes from `offset`, neighbours merged, at most `most` runs. Errors: card.not_contiguous, card.permission.
   Result<std::vector<PhysicalRun>> physical(std::uint64_t offset, std::size_t most) const;
 
  private:

@@ -57,7 +57,7 @@ class Keeper {
  private:
   Result<gid_t> group() const;
   void accept_one();
-  /// False: the client has gone or misbehaved.
+  /// False: the client has disconnected or misbehaved.
   bool serve_one(Client& client);
   Result<KeeperReply> answer(Client& client, const KeeperRequest& request, std::vector<Descriptor>& descriptors,
                              std::vector<int>& passed);
@@ -100,7 +100,7 @@ Result<void> Keeper::listen() {
                                                             "`rodeo card keep --status` shows what it holds"},
                                                   .lock = path_.parent_path() / "keeper.lock",
                                                   .type = SOCK_SEQPACKET}));
-  // The group first: until then it is the owner's alone.
+  // Set the group before the mode: until then only the owner can connect.
   if ((group_ != ::getegid() && ::chown(path_.c_str(), static_cast<uid_t>(-1), group_) != 0) ||
       ::chmod(path_.c_str(), 0660) != 0)
     return failed("card.keeper", fmt::format("cannot open the socket to its group: {}", std::strerror(errno)),
@@ -156,7 +156,8 @@ void Keeper::accept_one() {
 }
 
 bool Keeper::serve_one(Client& client) {
-  auto packet = receive_packet(client.socket.get(), std::chrono::milliseconds{100});  // it is there, or the client has gone
+  auto packet = receive_packet(client.socket.get(),
+                               std::chrono::milliseconds{100});  // the packet is there, or the client has disconnected
   if (!packet || packet->bytes.empty()) return false;
   const auto request = decode_request(packet->bytes);
   if (!request) {
@@ -235,7 +236,7 @@ Result<KeeperReply> Keeper::answer(Client& client, const KeeperRequest& request,
       passed = {node.file.get()};
       reply.value = node.first;
       descriptors.clear();
-      descriptors.push_back(std::move(node.file));  // until it has been sent; then it is the client's alone
+      descriptors.push_back(std::move(node.file));  // keep it until it has been sent; then only the client has it
       break;
     }
     case KeeperOperation::status: set_text(status()); break;
@@ -254,7 +255,8 @@ Result<KeptFunction*> Keeper::function(const Address& address, bool uio) {
       std::find_if(functions_.begin(), functions_.end(), [&](const auto& one) { return one->address() == address; });
   if (found != functions_.end()) {
     if (((*found)->back_end() == BackEnd::uio) == uio) return found->get();
-    return failed("card.held", "the keeper has the card open the other way", address.text(), "rodeo card keep --stop");
+    return failed("card.held", "the keeper has opened the card with the other back end (VFIO, UIO)", address.text(),
+                  "rodeo card keep --stop");
   }
   auto opened = RODEO_TRY(uio ? KeptFunction::open_uio(address) : KeptFunction::open_vfio(address, groups_));
   functions_.push_back(std::move(opened));
@@ -315,7 +317,7 @@ Result<fs::path> keeper_socket() {
 
 Result<fs::path> function_lock_file(const Address& address) {
   const std::string name = address.text() + ".lock";
-  // A user's card may be held by root's keeper.
+  // Root's keeper may hold a card that a user opens.
   const fs::path shared = kSharedKeeperSocket;
   if (std::getenv("RODEO_KEEPER_SOCKET") == nullptr && ::access(shared.c_str(), F_OK) == 0)
     return shared.parent_path() / name;
@@ -326,7 +328,7 @@ Result<fs::path> function_lock_file(const Address& address) {
 Result<void> run_keeper(const KeeperSettings& settings) {
   Keeper keeper(settings);
   if (const auto done = keeper.listen(); !done) {
-    // A refusal in the protocol's form: who started us shows it as its own.
+    // Send the error in the protocol's form: the starting program shows it.
     const std::vector<std::byte> packet = encode(KeeperOperation::status, done.error());
     tell(settings.ready, {reinterpret_cast<const char*>(packet.data()), packet.size()});
     return done;

@@ -37,7 +37,7 @@ std::unexpected<Error> failed(std::string code, std::string what, std::string wh
   return std::unexpected(Error{std::move(code), std::move(what), std::move(where), std::move(next)});
 }
 
-/// The command that is this library's: RODEO_KEEPER, the running program if it is called rodeo, a rodeo beside it or the library, or the PATH's.
+/// The program to start: RODEO_KEEPER; or this program if its name is rodeo; or a rodeo beside it or beside the library; or rodeo from PATH.
 std::string keeper_program() {
   if (const char* own = std::getenv("RODEO_KEEPER"); own != nullptr && *own != '\0') return own;
   std::error_code failure;
@@ -57,8 +57,8 @@ std::string keeper_program() {
   return "rodeo";
 }
 
-/// What the new keeper says on its pipe: "ready", or its refusal. It is a process of its own: session, directory and
-/// terminal are not its starter's.
+/// Starts a keeper and waits for its answer on a pipe: "ready", or its error. The keeper has a session of its own, and
+/// neither the starter's directory nor its terminal.
 Result<void> start_keeper() {
   auto pipe = base::make_pipe();
   if (!pipe) return failed("card.keeper", pipe.error().what);
@@ -85,7 +85,7 @@ Result<void> start_keeper() {
            if (keeper > 0) ::_exit(0);
            sigset_t none;
            sigemptyset(&none);
-           ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // older kernels cannot
+           ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // older kernels lack this call
            return ::chdir("/") == 0 && ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0 && ::fcntl(ready, F_SETFD, 0) == 0;
          }});
     if (!starter) return failed("card.keeper", starter.error().what, "", "RODEO_KEEPER names the program");
@@ -109,7 +109,7 @@ Result<void> start_keeper() {
   if (said == "ready") return {};
   if (said.empty())
     return failed("card.keeper", fmt::format("cannot start the keeper: `{} card keep` ended at once", program), log,
-                  "start it yourself and see what it says; RODEO_KEEPER names the program");
+                  "start it by hand and read its messages; RODEO_KEEPER names the program");
   RODEO_TRY(decode_reply(std::as_bytes(std::span(said)), KeeperOperation::status));
   return {};
 }
@@ -124,7 +124,7 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect_to(const fs::path& p
   std::memcpy(address.sun_path, path.c_str(), path.native().size() + 1);
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return failed("card.keeper", fmt::format("cannot make a socket: {}", std::strerror(errno)));
-  // One that hangs accepts nobody: its queue runs full, and connect() waits for as long as a send may.
+  // If the keeper hangs, its queue of connections is full: connect() then waits as long as a send may.
   const timeval limit{kAnswerTime.count() / 1000, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -143,7 +143,7 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect_to(const fs::path& p
 }
 
 Result<std::unique_ptr<KeeperClient>> KeeperClient::connect_if_running() {
-  // Root's first, which needs no directory of one's own.
+  // Try root's keeper first: it needs no runtime directory.
   if (std::getenv("RODEO_KEEPER_SOCKET") == nullptr && ::geteuid() != 0) {
     auto client = connect_to(kSharedKeeperSocket);
     if (!client || *client != nullptr) return client;
@@ -156,7 +156,7 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect() {
   auto client = connect_if_running();
   if (!client || *client != nullptr) return client;
   const auto started = start_keeper();
-  // Somebody else may have started one meanwhile, and one that is ending may not listen any more.
+  // Another process may have started a keeper at the same time, and a keeper that is ending no longer listens.
   for (int attempt = 0; attempt < 50; ++attempt) {
     client = connect_if_running();
     if (!client || *client != nullptr) return client;
@@ -164,14 +164,14 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect() {
     std::this_thread::sleep_for(milliseconds{20});
   }
   if (!started) return std::unexpected(started.error());
-  return failed("card.keeper", "the keeper started and does not listen", "", "see keeper.log beside its socket");
+  return failed("card.keeper", "the keeper has started but does not listen", "", "see keeper.log beside its socket");
 }
 
 Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int descriptor) {
   const auto held = RODEO_TRY(mutex_.hold());
   const auto gone = [] {
     return failed("card.gone", "the keeper has ended", "",
-                  "the registers stay usable; start the program anew to use the card's memory again");
+                  "the registers stay usable; restart the program to use the card's memory again");
   };
   if (!socket_) return gone();
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
@@ -181,7 +181,7 @@ Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int
   }
   auto packet = receive_packet(socket_.get(), request.operation == KeeperOperation::map ? kPinTime : kAnswerTime);
   if (!packet || packet->bytes.empty()) {
-    socket_.reset();  // a late answer must not be taken for that to another question
+    socket_.reset();  // a late answer must not be taken as the answer to another request
     if (!packet) return std::unexpected(packet.error());
     return gone();
   }
@@ -207,7 +207,7 @@ Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& 
     if (answer.error().code != "card.gone" || attempt == kAttempts) return std::unexpected(answer.error());
     std::this_thread::sleep_for(milliseconds{20});
   }
-  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the client goes with what is returned
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the returned object owns the client
 }
 
 Result<void> keep_function(const Address& address, bool keep) {

@@ -1,4 +1,4 @@
-// What functions that the keeper opened have in common: regions behind descriptors, memory that the keeper maps.
+// The common part of functions that the keeper opens: regions behind descriptors, memory that the keeper maps.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace rodeo::card::pci {
 
-/// Kernel VFIO and UIO derive from it: they add what interrupts and reset need.
+/// Kernel VFIO and UIO derive from it: they add interrupts and reset.
 class KeeperFunction : public Function {
  public:
   const Address& address() const final { return address_; }

@@ -12,8 +12,8 @@ Result<void> KeeperMemory::map(std::span<std::byte> memory, int fd, std::uint64_
   if (fd < 0) {
     return std::unexpected(
         Error{"card.dma_memory",
-              "memory for a card needs a file behind it, which the keeper holds as long as the card may write to it", "",
-              "take it from memfd_create, hugetlbfs or /dev/shm"});
+              "memory for a card needs a file behind it: the keeper holds the file while the card may write to the memory",
+              "", "take it from memfd_create, hugetlbfs or /dev/shm"});
   }
   KeeperRequest request{.operation = KeeperOperation::map, .iova = iova, .bytes = memory.size(), .offset = fd_offset};
   RODEO_TRY(keeper_.ask(request, fd));
@@ -45,7 +45,8 @@ Result<void> KeeperMemory::read_physical(std::uint64_t iova, std::uint64_t bytes
       described += run.bytes;
     }
     if (described == 0)
-      return std::unexpected(Error{"card.keeper", "the keeper does not know where memory lies that it holds"});
+      return std::unexpected(
+          Error{"card.keeper", "the keeper does not know the physical addresses of memory that it holds"});
     done += described;
   }
   return {};

@@ -1,4 +1,4 @@
-// The memory that one handle has given to a card through the keeper: the map of its addresses.
+// Maps memory for a card through the keeper, and keeps the addresses of one handle's maps.
 #pragma once
 
 #include <map>
@@ -9,15 +9,15 @@
 
 namespace rodeo::card::pci {
 
-/// Any thread.
+/// For any thread.
 class KeeperMemory {
  public:
-  /// `physical`: the card sees physical addresses (UIO), which are asked for at once.
+  /// `physical`: the card sees physical addresses (UIO); map() asks the keeper for them.
   KeeperMemory(KeeperClient& keeper, bool physical) : keeper_(keeper), physical_(physical) {}
 
   Result<void> map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova);
   Result<void> unmap(std::uint64_t iova, std::uint64_t bytes);
-  /// Address for the card, and for how many bytes it goes on.
+  /// The address for the card, and the number of contiguous bytes from there.
   Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const;
 
  private:

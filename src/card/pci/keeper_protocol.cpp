@@ -49,7 +49,7 @@ Error malformed(std::string what) {
                "use one version of rodeo for the keeper and its clients: `rodeo card keep --stop`"};
 }
 
-/// Four texts, each ended by NUL; what is cut off is empty.
+/// Parses four texts, each ended by NUL; missing texts are empty.
 Error decode_error(std::string_view data) {
   std::array<std::string, 4> texts;
   for (std::string& text : texts) {
@@ -102,7 +102,7 @@ Result<KeeperRequest> decode_request(std::span<const std::byte> packet) {
   if (layout.magic != kKeeperMagic) return std::unexpected(malformed("a request that does not begin with the magic number"));
   if (layout.version != kKeeperVersion)
     return std::unexpected(
-        malformed(fmt::format("the keeper speaks version {} and was asked in version {}", kKeeperVersion, layout.version)));
+        malformed(fmt::format("the keeper speaks version {}, the request has version {}", kKeeperVersion, layout.version)));
   if (layout.operation < static_cast<std::uint16_t>(KeeperOperation::open_vfio) ||
       layout.operation > static_cast<std::uint16_t>(KeeperOperation::lock))
     return std::unexpected(malformed(fmt::format("the keeper knows no operation {}", layout.operation)));
@@ -125,11 +125,11 @@ Result<KeeperReply> decode_reply(std::span<const std::byte> packet, KeeperOperat
   std::memcpy(&layout, packet.data(), sizeof layout);
   const std::span<const std::byte> data = packet.subspan(sizeof layout);
   if (layout.magic != kKeeperMagic || layout.data_bytes != data.size() || data.size() > kKeeperMostData)
-    return std::unexpected(malformed("the keeper sent what is no reply"));
+    return std::unexpected(malformed("the keeper sent a malformed reply"));
   if (layout.status != kDone)
     return std::unexpected(decode_error({reinterpret_cast<const char*>(data.data()), data.size()}));
   if (layout.version != kKeeperVersion || layout.operation != static_cast<std::uint16_t>(operation))
-    return std::unexpected(malformed("the keeper answered another question"));
+    return std::unexpected(malformed("the keeper answered another request"));
   return KeeperReply{operation, layout.value, {data.begin(), data.end()}};
 }
 
@@ -141,7 +141,7 @@ Result<KeeperPacket> receive_packet(int socket, std::chrono::milliseconds wait) 
   if (!base::wait_for(socket, POLLIN, std::chrono::steady_clock::now() + wait))
     return std::unexpected(Error{"card.timeout", fmt::format("the keeper did not answer within {} ms", wait.count()), "",
                                  "`rodeo card keep --status` shows what it is doing; end it if it hangs"});
-  // Room for one byte more than any message has: a longer one is not taken for its beginning.
+  // One byte more than the longest message: so a message that is too long is noticed, not cut.
   KeeperPacket packet;
   packet.bytes.resize(sizeof(ReplyLayout) + kKeeperMostData + 1);
   base::ReceivedFds received;

@@ -59,17 +59,17 @@ struct KeeperPacket {
 
 std::vector<std::byte> encode(const KeeperRequest& request);
 std::vector<std::byte> encode(const KeeperReply& reply);
-/// A refusal.
+/// Encodes a refusal.
 std::vector<std::byte> encode(KeeperOperation operation, const Error& error);
 
-/// Reads a packet of anybody's. Version and operation are checked; an Error is for the reply (card.keeper).
+/// Parses a packet from any client. Checks version and operation; send the Error (card.keeper) as the reply.
 Result<KeeperRequest> decode_request(std::span<const std::byte> packet);
-/// Reads a reply to `operation`; a refusal is its Error.
+/// Parses a reply to `operation`; a refusal becomes the Error.
 Result<KeeperReply> decode_reply(std::span<const std::byte> packet, KeeperOperation operation);
 
-/// Sends one packet with at most kKeeperMostDescriptors descriptors; waits at most 1 s for a reader that lets its socket fill up. False: not sent.
+/// Sends one packet with at most kKeeperMostDescriptors descriptors; waits at most 1 s if the receiver's socket is full. False: not sent.
 bool send_packet(int socket, std::span<const std::byte> packet, std::span<const int> descriptors = {});
-/// Waits for one packet no longer than `wait`. Nothing in it: the other end has gone. card.timeout, card.keeper.
+/// Waits for one packet, at most `wait`. An empty packet: the other end has closed. Errors: card.timeout, card.keeper.
 Result<KeeperPacket> receive_packet(int socket, std::chrono::milliseconds wait);
 
 }  // namespace rodeo::card::pci

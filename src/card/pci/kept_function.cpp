@@ -32,7 +32,7 @@ Result<Descriptor> open_file(const std::string& path, const Address& address) {
                                errno == EACCES || errno == EPERM ? "run the keeper as root: sudo rodeo card keep" : ""});
 }
 
-/// Bit N: resource N is memory that can be mapped.
+/// Bit N is set if resource N is memory that can be mapped.
 unsigned memory_resources(const std::string& directory) {
   std::ifstream file(directory + "/resource");
   unsigned mask = 0;
@@ -73,9 +73,9 @@ Result<std::unique_ptr<KeptFunction>> KeptFunction::open_uio(const Address& addr
   const auto found = RODEO_TRY(find_function(address));
   const auto usable = RODEO_TRY(usable_back_end(found, true));
   if (usable != BackEnd::uio || !found.uio) {
-    return std::unexpected(
-        Error{"card.driver", fmt::format("the card is driven by {}, not by uio_pci_generic", found.driver), address.text(),
-              "leave out what asks for UIO, or " + how_to_bind(address, "uio_pci_generic")});
+    return std::unexpected(Error{"card.driver",
+                                 fmt::format("the card is driven by {}, not by uio_pci_generic", found.driver),
+                                 address.text(), "do not ask for UIO, or " + how_to_bind(address, "uio_pci_generic")});
   }
   const std::string directory = function_directory(address).string();
   auto configuration = RODEO_TRY(open_file(directory + "/config", address));
@@ -89,7 +89,7 @@ Result<std::unique_ptr<KeptFunction>> KeptFunction::open_uio(const Address& addr
     function->further_.push_back(std::move(resource));
   }
   function->value_ = memory;
-  // Nothing but this lock keeps a second keeper from a function without a group.
+  // Without a group, only this lock keeps a second keeper away from the function.
   auto lock = RODEO_TRY(function->lock_node());
   auto alone = ByteLock::acquire(std::move(lock), kServerByte, "the card", std::filesystem::path());
   if (!alone)
@@ -99,9 +99,9 @@ Result<std::unique_ptr<KeptFunction>> KeptFunction::open_uio(const Address& addr
   return function;
 }
 
-// A node that every keeper of the host would open: the group itself can be opened once and is the keeper's, so that the container's node stands for the
-// functions of all groups, each with bytes of its own; without a group the function's own configuration space. (Not /dev/uioN: closing it switches bus
-// mastering off.)
+// Opens a node that every keeper of the host would open. The group's node can be opened only once, by the keeper. So the container's node serves for the
+// functions of all groups, each with its own bytes. Without a group the node is the function's configuration space. (Not /dev/uioN: closing it switches
+// bus mastering off.)
 Result<LockNode> KeptFunction::lock_node() const {
   const std::string path = group_ != nullptr ? "/dev/vfio/vfio" : (function_directory(address_) / "config").string();
   auto file = RODEO_TRY(open_file(path, address_));
@@ -128,7 +128,7 @@ Result<void> KeptFunction::map(std::uint64_t owner, int fd, std::uint64_t offset
   if (iova % 4096 != 0 || bytes == 0 || iova + bytes < iova)
     return wrong(fmt::format("{} bytes at {:#x} cannot be mapped", bytes, iova));
   for (const Map& map : maps_) {
-    const bool mine = group_ != nullptr || map.owner == owner;  // without an IOMMU each owner has numbers of its own
+    const bool mine = group_ != nullptr || map.owner == owner;  // without an IOMMU each owner has its own addresses
     if (mine && iova < map.iova + map.memory.memory().size() && map.iova < iova + bytes)
       return std::unexpected(Error{"card.refused", fmt::format("the address {:#x} is mapped already", iova), address_.text(),
                                    "use another address"});
@@ -170,7 +170,7 @@ void KeptFunction::release(std::uint64_t owner) {
       const auto done = group_->unmap(map.iova, map.memory.memory().size());
       if (!done) base::log_error("{}", base::in_a_line(done.error()));
     }
-    map.owner = 0;  // nobody's: without an IOMMU another owner's card may still write to it
+    map.owner = 0;  // no owner: without an IOMMU, DMA of another owner may still write to it
   }
   std::erase_if(maps_, [&](const Map& map) { return map.owner == 0 && (group_ || !others); });
 }
@@ -186,7 +186,7 @@ std::size_t KeptFunction::maps(std::uint64_t owner) const {
       std::count_if(maps_.begin(), maps_.end(), [&](const Map& map) { return map.owner == owner; }));
 }
 
-// Bus mastering off; the read that follows returns when writes of the card that were on their way have arrived.
+// Switches bus mastering off. The read that follows returns after earlier writes of the card have arrived.
 void KeptFunction::quiet() {
   std::uint16_t command = 0;
   const auto at = static_cast<off_t>(configuration_offset_ + PCI_COMMAND);

@@ -1,4 +1,4 @@
-// One PCI function as the keeper holds it: open, with the memory that clients have made visible to it.
+// One PCI function that the keeper holds open, with the memory that clients have mapped for it.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@
 
 namespace rodeo::card::pci {
 
-/// Groups that are open, by number; functions of one group share it.
+/// The open groups, by number; functions of one group share it.
 using VfioGroups = std::map<unsigned, std::weak_ptr<VfioGroup>>;
 
-/// One thread. `owner` is a number of the caller's for a client.
+/// For one thread. `owner` is the caller's number of a client.
 class KeptFunction {
  public:
   static Result<std::unique_ptr<KeptFunction>> open_vfio(const Address& address, VfioGroups& groups);
@@ -30,19 +30,19 @@ class KeptFunction {
   BackEnd back_end() const { return group_ ? BackEnd::vfio : BackEnd::uio; }
   /// The IOMMU group, or the resources that `descriptors` has (bit N: resource N).
   std::uint64_t value() const { return value_; }
-  /// What a client gets, in the protocol's order.
+  /// The descriptors for a client, in the protocol's order.
   std::vector<int> descriptors() const;
 
-  /// The node of the function's locks, opened anew.
+  /// Opens the node of the function's locks.
   Result<LockNode> lock_node() const;
 
   Result<void> map(std::uint64_t owner, int fd, std::uint64_t offset, std::uint64_t iova, std::uint64_t bytes);
   Result<void> unmap(std::uint64_t owner, std::uint64_t iova, std::uint64_t bytes);
   Result<std::vector<PhysicalRun>> physical(std::uint64_t owner, std::uint64_t iova, std::size_t most) const;
-  /// The owner has gone: what it mapped is taken from the card; bus mastering and interrupts end with the last owner.
+  /// Removes the maps of an owner that has gone; after the last owner, switches off bus mastering and interrupts.
   void release(std::uint64_t owner);
 
-  /// Resets the function through sysfs, for clients who may not (UIO).
+  /// Resets the function through sysfs, for clients without the permission (UIO).
   Result<void> reset();
 
   std::uint64_t mapped_bytes(std::uint64_t owner) const;
@@ -60,9 +60,9 @@ class KeptFunction {
 
   KeptFunction(const Address& address, Descriptor configuration, std::uint64_t configuration_offset)
       : address_(address), configuration_(std::move(configuration)), configuration_offset_(configuration_offset) {}
-  /// Bus mastering and interrupts off.
+  /// Switches off bus mastering and interrupts.
   void quiet();
-  /// All vectors enabled and leading nowhere: clients then connect one each without disturbing others.
+  /// Enables all vectors without an eventfd: a client can then connect one vector without disturbing others.
   void detach_interrupts();
 
   Address address_;
@@ -71,7 +71,7 @@ class KeptFunction {
   std::uint64_t configuration_offset_ = 0;
   std::vector<Descriptor> further_;  // UIO: the node, then resources
   std::uint64_t value_ = 0;
-  std::optional<ByteLock> alone_;  // UIO: there is one keeper
+  std::optional<ByteLock> alone_;  // UIO: excludes a second keeper
   std::vector<Map> maps_;
 };
 

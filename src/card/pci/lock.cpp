@@ -21,12 +21,12 @@
 namespace rodeo::card::pci {
 namespace {
 
-// Longer than a cleanup has the file locked before it is gone.
+// Longer than a cleanup holds its lock before it removes the file.
 constexpr std::chrono::milliseconds kCleaning{20};
-// While one lock is taken: more are no cleanup.
+// Removals while one lock is taken; more do not come from a cleanup.
 constexpr unsigned kMostRemovals = 100;
 
-// Beside the locks, which are no data, the file says who holds them: 16 characters a byte, a number and blanks.
+// A lock does not name its owner, so the file does: 16 characters for each byte, a process id and blanks.
 constexpr std::size_t kNoteBytes = 16;
 constexpr off_t note_place(unsigned byte) { return 4096 + static_cast<off_t>(byte * kNoteBytes); }
 
@@ -59,7 +59,7 @@ Result<void> lock_byte(int fd, std::uint64_t first, unsigned byte, int notes, co
     }
     if (errno != EAGAIN && errno != EACCES && errno != EINTR)
       return std::unexpected(Error{"card.lock_file", fmt::format("cannot lock: {}", std::strerror(errno)), where.native(),
-                                   "the file system under it must know locks; RODEO_RUNTIME_DIR moves the directory"});
+                                   "the file system must support locks; RODEO_RUNTIME_DIR moves the directory"});
     if (std::chrono::steady_clock::now() >= deadline)
       return std::unexpected(Error{"card.locked", fmt::format("{} is in use by {}", what, read_note(notes, byte)),
                                    where.native(), "stop that process, or choose another card or channel"});
@@ -75,14 +75,14 @@ Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned b
     base::UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd)
       return std::unexpected(Error{"card.lock_file", fmt::format("cannot open the lock file: {}", std::strerror(errno)),
-                                   file.native(), "the card belongs to the user who may write to this file"});
+                                   file.native(), "only a user with write access to this file can use the card"});
     const int notes = fd.get();
     auto locked = lock_byte(fd.get(), 0, byte, notes, what, file, std::max(patience, kCleaning));
-    // `rodeo card cleanup` removes the file while it has all of it locked: a lock on a removed file protects nothing.
+    // `rodeo card cleanup` locks the whole file and removes it. A lock on a removed file protects nothing.
     if (!base::is_named(fd.get(), file)) {
       if (removed < kMostRemovals) continue;
       return std::unexpected(Error{"card.lock_file", "the lock file is removed again and again", file.native(),
-                                   "see who removes it: `rodeo card cleanup` does so once"});
+                                   "find the program that removes it: `rodeo card cleanup` removes it once"});
     }
     if (!locked) return std::unexpected(locked.error());
     return ByteLock(std::move(fd));
@@ -96,7 +96,7 @@ Result<ByteLock> ByteLock::acquire(LockNode node, unsigned byte, const std::stri
   return ByteLock(std::move(node.file));
 }
 
-// Closing would do, but for a child that was forked this moment and still has the description.
+// Unlock explicitly: a child forked at this moment may still have the file description.
 ByteLock::~ByteLock() {
   struct flock lock{};
   lock.l_type = F_UNLCK;
@@ -113,7 +113,7 @@ Result<NameLock> NameLock::acquire(const std::string& name, const std::string& w
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket)
     return std::unexpected(Error{"card.lock_file", fmt::format("cannot make a socket: {}", std::strerror(errno))});
-  // All of the address, as upstream does: the NULs behind the name are part of it.
+  // Bind the whole address, as upstream does: the NULs after the name are part of it.
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno == EADDRINUSE)
       return std::unexpected(Error{"card.locked", fmt::format("{} is in use by a process that holds @{}", what, name), "",

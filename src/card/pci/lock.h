@@ -1,4 +1,4 @@
-// Who may use a DMA channel or change a card's configuration: kernel locks on bytes of a file, which end with their process.
+// Locks on DMA channels and on a card's configuration: kernel locks on bytes of a file, which end with their process.
 #pragma once
 
 #include <chrono>
@@ -13,25 +13,25 @@
 
 namespace rodeo::card::pci {
 
-/// Bytes of a card's lock file or node: N is DMA channel N.
+/// Bytes of a card's lock file or node: byte N is DMA channel N.
 inline constexpr unsigned kDescriptorsByte = 252;    // held while a descriptor of a FELIX is switched
 inline constexpr unsigned kSlowControlByte = 253;    // held during an exchange with a front-end
 inline constexpr unsigned kConfigurationByte = 254;  // held during a read-modify-write or a configuration
 inline constexpr unsigned kServerByte = 255;         // held by the emulator while it lives
 
-/// An exclusive lock of one byte of a file, held by this object: an open file description lock, which every namespace and user that opens the file
-/// sees, and which the kernel releases when the process ends however it ends. Forked children do not share it.
+/// An exclusive lock on one byte of a file, held by this object. It is an open file description lock: every namespace and user that opens the file
+/// sees it, and the kernel releases it when the process ends for any reason. Forked children do not share it.
 class ByteLock {
  public:
   ByteLock(ByteLock&&) noexcept = default;
   ByteLock& operator=(ByteLock&&) noexcept = default;
   ~ByteLock();
-  /// Tries until `patience` is over. `what` is for the error (card.locked), which names the process that holds it where that is known. The file is made
-  /// (mode 0600) if it is not there.
+  /// Tries until `patience` is over. Error card.locked says that `what` is in use, and by which process if that is known. Creates a missing file
+  /// (mode 0600).
   static Result<ByteLock> acquire(const std::filesystem::path& file, unsigned byte, const std::string& what,
                                   std::chrono::milliseconds patience = {});
-  /// The same on a device node, which was opened for this lock alone. `notes` (may be empty) is a plain file in which the holder's process stands, since
-  /// a node cannot hold that; whether it can be written makes no difference to the lock.
+  /// Locks a byte of a device node that was opened for this lock alone. `notes` (may be empty) is a plain file for the process id of the owner, because
+  /// a node cannot store it. The lock does not depend on this file.
   static Result<ByteLock> acquire(LockNode node, unsigned byte, const std::string& what, const std::filesystem::path& notes,
                                   std::chrono::milliseconds patience = {});
 
@@ -40,10 +40,10 @@ class ByteLock {
   OwnDescriptor file_;
 };
 
-/// A name in the abstract socket space, bound by at most one process of a network namespace: what upstream's tools use as lock of a DMA channel.
+/// A name in the abstract socket space. At most one process of a network namespace can bind it: upstream's tools lock a DMA channel in this way.
 class NameLock {
  public:
-  /// `name` is what follows the leading NUL; card.locked if somebody has it.
+  /// `name` is the text after the leading NUL. Error card.locked if another process has it.
   static Result<NameLock> acquire(const std::string& name, const std::string& what);
 
  private:
@@ -51,8 +51,8 @@ class NameLock {
   OwnDescriptor socket_;
 };
 
-/// Upstream's name of a channel's lock: "lice_O2_RoC_DMA_3b:00.0_lock", and with "_chan2" before "_lock" for a C-RORC. Nothing where upstream has no
-/// name: PCI domains other than 0.
+/// Upstream's name of a channel's lock: "lice_O2_RoC_DMA_3b:00.0_lock", and with "_chan2" before "_lock" for a C-RORC. Nothing for PCI domains
+/// other than 0: upstream has no name for them.
 
 std::optional<std::string> upstream_lock_name(const Address& address, std::optional<unsigned> channel);
 

@@ -13,10 +13,10 @@
 namespace rodeo::card::pci {
 namespace {
 
-// Forks since the begin of the first process: a child has another number than its parent.
+// The number of forks since the first process started: a child has another number than its parent.
 constinit std::atomic<unsigned> generation{0};
 
-/// What a fork must know. Never destroyed: a fork may come while the process ends.
+/// The state for fork handlers. It is never destroyed, because a fork may come while the process ends.
 struct Forks {
   std::mutex mutex;
   std::vector<int> files;  // the open OwnDescriptors
@@ -55,7 +55,7 @@ OwnerProcess::OwnerProcess() : generation_(generation.load(std::memory_order_rel
 bool OwnerProcess::here() const noexcept { return generation_ == generation.load(std::memory_order_relaxed); }
 
 std::unexpected<Error> forked(std::string where) {
-  return std::unexpected(Error{"card.forked", "the card was opened by the process that this one was forked from",
+  return std::unexpected(Error{"card.forked", "the parent of this process opened the card, before the fork",
                                std::move(where), "open it after the fork, in the process that uses it"});
 }
 
@@ -72,7 +72,7 @@ OwnDescriptor& OwnDescriptor::operator=(OwnDescriptor&& other) noexcept {
   return *this;
 }
 
-// Closed under the mutex, so that no fork comes between.
+// Close under the mutex, so that no fork comes between the two steps.
 void OwnDescriptor::reset() {
   if (!file_) return;
   const std::lock_guard guard(forks().mutex);

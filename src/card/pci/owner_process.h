@@ -1,4 +1,4 @@
-// Whose a card is: the process that opened it. A forked child has copies of its parent's objects and must not reach through them.
+// A card belongs to the process that opened it. A forked child has copies of its parent's objects; these must not reach the card.
 #pragma once
 
 #include <mutex>
@@ -10,28 +10,28 @@
 
 namespace rodeo::card::pci {
 
-/// Remembers the process that made it. Any thread; asking costs a load. Children made by vfork() or clone() without the C library's fork() count as the
-/// parent, as far as they do not execute another program.
+/// Remembers the process that created the object. For any thread; here() costs a load. Children from vfork() or clone(), without the C library's fork(),
+/// count as the parent until they execute another program.
 class OwnerProcess {
  public:
   OwnerProcess();
-  /// False in a child that was forked since.
+  /// False in a child that was forked after the object was created.
   bool here() const noexcept;
 
  private:
   unsigned generation_;
 };
 
-/// What a call on a parent's object comes to in a child: card.forked.
+/// The error of a call on a parent's object in a child: card.forked.
 std::unexpected<Error> forked(std::string where);
 
-/// The mutex of an object of one process. There is no way to hold it but to ask whose it is: in a forked child it may be held for ever, by a thread that
-/// is not there.
+/// The mutex of an object that belongs to one process. hold() always checks the process first: in a forked child, a thread that does not exist there may
+/// hold the mutex for ever.
 class OwnMutex {
  public:
-  /// `where`: of the error.
+  /// `where` is a part of the error.
   explicit OwnMutex(std::string where) : where_(std::move(where)) {}
-  /// card.forked in a child.
+  /// Error card.forked in a child.
   [[nodiscard]] Result<std::unique_lock<std::mutex>> hold() {
     if (!owner_.here()) return forked(where_);
     return std::unique_lock(mutex_);
@@ -44,8 +44,8 @@ class OwnMutex {
   std::mutex mutex_;
 };
 
-/// A descriptor that only the process which opened it has: in a forked child its number stands for /dev/null from the first moment. So a child says
-/// nothing on a socket of its parent's, and neither a lock nor a connection outlives the parent in it. Move only; closed at the end.
+/// A descriptor that only the opening process has: in a forked child its number is /dev/null from the first moment. So a child cannot send on its
+/// parent's socket, and no lock or connection outlives the parent in a child. Move only; the destructor closes it.
 class OwnDescriptor {
  public:
   OwnDescriptor() = default;

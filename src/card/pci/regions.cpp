@@ -46,9 +46,9 @@ Result<void> Regions::check(unsigned number, std::uint64_t offset, std::size_t b
     return std::unexpected(std::move(error));
   };
   if (!is_width(bytes)) return wrong(fmt::format("an access has 1, 2, 4 or 8 bytes, not {}", bytes));
-  if (offset % bytes != 0) return wrong(fmt::format("an access of {} bytes begins at a multiple of them", bytes));
+  if (offset % bytes != 0) return wrong(fmt::format("an access of {} bytes must begin at a multiple of its size", bytes));
   if (bytes > info.bytes || offset > info.bytes - bytes)
-    return wrong(fmt::format("that is outside the region, which has {:#x} bytes", info.bytes));
+    return wrong(fmt::format("the access is outside the region, which has {:#x} bytes", info.bytes));
   if (write ? !info.writable : !info.readable)
     return refused(number, offset, write ? "the region cannot be written" : "the region cannot be read");
   return {};
@@ -77,7 +77,8 @@ Result<MappedRegister<Word>> Regions::mapped(unsigned number, std::uint64_t offs
   Region& region = regions_[number];
   if (!region.tried) {
     region.tried = true;
-    for (const MappableRange& range : region.info.mappable) (void)map_range(region, number, range);  // the file does, else
+    for (const MappableRange& range : region.info.mappable)
+      (void)map_range(region, number, range);  // on failure read() and write() use the file
   }
   for (const Map& map : region.maps) {
     if (offset < map.range.offset) continue;
@@ -155,7 +156,7 @@ Result<void> Regions::change_command(std::uint16_t set, std::uint16_t clear) {
   RODEO_TRY(read(kConfigurationRegion, PCI_COMMAND, bytes));
   command = static_cast<std::uint16_t>((command | set) & ~clear);
   RODEO_TRY(write(kConfigurationRegion, PCI_COMMAND, bytes));
-  // What was written has arrived when this has been read.
+  // After this read, the write has reached the card.
   return read(kConfigurationRegion, PCI_COMMAND, bytes);
 }
 

@@ -1,4 +1,4 @@
-// Regions of a function behind file descriptors: access as single loads and stores where a region can be mapped, by the kernel elsewhere.
+// Regions of a function behind file descriptors: accesses are single loads and stores if a region can be mapped, else system calls.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace rodeo::card::pci {
 
-/// Any thread. Mappings live as long as the object.
+/// For any thread. Mappings live as long as the object.
 class Regions {
  public:
   static constexpr unsigned kCount = kConfigurationRegion + 1;
@@ -22,23 +22,23 @@ class Regions {
   Regions& operator=(const Regions&) = delete;
   ~Regions();
 
-  /// Before the first access: region `number` lies in `fd` from `base`; `mapped_only`: it cannot be read as a file.
+  /// Call this before the first access: region `number` begins at `base` in `fd`. `mapped_only`: it cannot be read as a file.
   void add(unsigned number, int fd, std::uint64_t base, FunctionRegion info, bool mapped_only);
 
   Result<FunctionRegion> info(unsigned number) const;
-  /// Whether such an access is one that read() or write() makes.
+  /// Checks that read() or write() can make this access.
   Result<void> check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const;
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes);
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes);
   Result<MappedRegisters> map(unsigned number, MappableRange range);
 
-  /// The command register of the configuration space with `set` set and `clear` cleared.
+  /// Sets the bits `set` and clears the bits `clear` of the command register in the configuration space.
   Result<void> change_command(std::uint16_t set, std::uint16_t clear);
 
  private:
   struct Map {
     MappableRange range;
-    std::byte* memory;  // touched through `registers` alone
+    std::byte* memory;  // accessed only through `registers`
     MappedRegisters registers;
   };
   struct Region {
@@ -46,15 +46,15 @@ class Regions {
     int fd = -1;
     std::uint64_t base = 0;
     bool mapped_only = false;
-    bool tried = false;  // mapping for read() and write()
+    bool tried = false;  // read() and write() have tried to map it
     std::vector<Map> maps;
   };
 
-  /// The register that an access of this width goes to; none: through the file.
+  /// The register for an access of this width; empty: access the file.
   template <typename Word>
   Result<MappedRegister<Word>> mapped(unsigned number, std::uint64_t offset);
   Result<MappedRegisters> map_range(Region& region, unsigned number, MappableRange range);
-  /// False: the range is not mapped, the file has it.
+  /// False: the range is not mapped; access the file.
   template <typename Word>
   Result<bool> load(unsigned number, std::uint64_t offset, std::span<std::byte> bytes);
   template <typename Word>

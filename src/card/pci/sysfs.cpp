@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A number in a small file, with or without 0x; nothing if there is none.
+/// The number in a small file, with or without 0x; nothing if the file has none.
 template <typename T>
 std::optional<T> number_in(const fs::path& file) {
   std::ifstream stream(file);
@@ -77,7 +77,7 @@ fs::path function_directory(const Address& address, const fs::path& root) {
 std::vector<SysfsFunction> list_functions(const fs::path& root) {
   std::vector<SysfsFunction> functions;
   for (const std::string& name : names_in(root / "sys/bus/pci/devices")) {
-    // What is no address (domains above ffff belong to hypervisors' own devices) is no card either.
+    // Skip names that are not addresses: domains above ffff belong to devices of hypervisors.
     if (const auto address = Address::parse(name))
       functions.push_back(read_function(*address, function_directory(*address, root)));
   }
@@ -90,7 +90,7 @@ Result<SysfsFunction> find_function(const Address& address, const fs::path& root
   std::error_code failure;
   if (!fs::exists(directory, failure)) {
     return std::unexpected(Error{"card.not_found", fmt::format("there is no PCI function {}", address.text()), "",
-                                 "`lspci -D` lists those there are; a card that was plugged in or reprogrammed needs `echo "
+                                 "`lspci -D` lists all functions; a card that was plugged in or reprogrammed needs `echo "
                                  "1 | sudo tee /sys/bus/pci/rescan`"});
   }
   return read_function(address, directory);
@@ -136,7 +136,7 @@ Result<BackEnd> usable_back_end(const SysfsFunction& function, bool allow_uio) {
   if (function.driver == "vfio-pci") {
     if (function.iommu_group) return BackEnd::vfio;
     return std::unexpected(
-        Error{"card.no_iommu", "the card is in no IOMMU group: this host has no IOMMU, or it is off", where,
+        Error{"card.no_iommu", "the card has no IOMMU group: this host has no IOMMU, or it is off", where,
               "add intel_iommu=on (AMD: on by itself) to the kernel's command line and switch VT-d on in the "
               "firmware; without an IOMMU there is UIO: docs/cards-in-a-guest.md"});
   }

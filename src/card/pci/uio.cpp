@@ -23,7 +23,7 @@
 namespace rodeo::card::pci {
 namespace {
 
-/// Turns what can be read from /dev/uioN, a 32-bit count, into counts of an eventfd.
+/// Turns the 32-bit count of /dev/uioN into counts of an eventfd.
 class InterruptBridge {
  public:
   InterruptBridge(int node, Descriptor event, Descriptor stop) : event_(std::move(event)), stop_(std::move(stop)) {
@@ -37,7 +37,7 @@ class InterruptBridge {
         if (ready[1].revents != 0) return;
         std::uint32_t count = 0;
         if (ready[0].revents == 0 || ::read(node, &count, sizeof count) != sizeof count) {
-          if ((ready[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return;  // the driver has let the card go
+          if ((ready[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return;  // the driver has released the card
           continue;
         }
         const std::uint64_t more = first ? 1 : count - last;
@@ -48,9 +48,9 @@ class InterruptBridge {
     });
   }
   ~InterruptBridge() {
-    if (!owner_.here()) {  // the thread is the parent's alone: here nothing can be waited for
+    if (!owner_.here()) {  // the thread exists only in the parent: it cannot be joined here
       (void)std::make_unique<std::thread>(std::move(thread_)).release();
-      return;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): what cannot be joined must not be destroyed either
+      return;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): a thread that cannot be joined must not be destroyed
     }
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);

@@ -7,11 +7,11 @@
 
 namespace rodeo::card::pci {
 
-/// Asks the keeper for the function, which starts if it has to. Only call it for somebody who asked for UIO: nothing but the driver's
-/// correctness keeps the card from writing over other memory. Errors as those of open_vfio().
+/// Asks the keeper for the function; starts a keeper if none runs. Call it only if the user asked for UIO: only the driver's
+/// correctness keeps the card from overwriting other memory. Errors are those of open_vfio().
 ///
-/// dma_map takes memory on hugetlbfs alone (card.not_contiguous) and gives its IOVA no meaning but that of a key for bus_address(). There is
-/// one interrupt, level-triggered: calling interrupt(0) again arms it again. dma_map needs a keeper that is root's.
+/// dma_map accepts only memory on hugetlbfs (card.not_contiguous) and uses its IOVA only as a key for bus_address(). The function has
+/// one interrupt, level-triggered: call interrupt(0) again to arm it again. dma_map needs a keeper that runs as root.
 Result<std::unique_ptr<Function>> open_uio(const Address& address);
 
 }  // namespace rodeo::card::pci

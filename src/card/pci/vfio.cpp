@@ -67,13 +67,13 @@ Result<void> VfioFunction::examine() {
 Result<void> VfioFunction::examine_region(unsigned number) {
   std::vector<std::byte> room(sizeof(vfio_region_info));
   vfio_region_info info{};
-  for (int attempt = 0; attempt < 2; ++attempt) {  // the second with the room that the first was told of
+  for (int attempt = 0; attempt < 2; ++attempt) {  // the second with the size that the first reported
     info = {};
     info.argsz = static_cast<std::uint32_t>(room.size());
     info.index = number;
     std::memcpy(room.data(), &info, sizeof info);
     if (::ioctl(device_.get(), VFIO_DEVICE_GET_REGION_INFO, room.data()) != 0) {
-      if (errno == EINVAL) return {};  // not there
+      if (errno == EINVAL) return {};  // the region does not exist
       return failed("card.driver", fmt::format("the kernel does not describe region {}: {}", number, std::strerror(errno)));
     }
     std::memcpy(&info, room.data(), sizeof info);

@@ -25,9 +25,10 @@ std::unexpected<Error> cannot_open(const std::string& path, unsigned group, int 
   if (why == EBUSY) {
     return failed(
         "card.held", fmt::format("IOMMU group {} is open in another process", group), path,
-        fmt::format("`sudo fuser -v {}` names it: a virtual machine, another driver, or what an earlier keeper left "
-                    "to programs that still use the card",
-                    path));
+        fmt::format(
+            "`sudo fuser -v {}` names the process: a virtual machine, another driver, or a program that still uses the card "
+            "since an earlier keeper",
+            path));
   }
   if (why == EACCES || why == EPERM) {
     return failed("card.permission", what, path,
@@ -36,14 +37,14 @@ std::unexpected<Error> cannot_open(const std::string& path, unsigned group, int 
                               path));
   }
   if (path == "/dev/vfio/vfio" && why == ENOENT && ::access("/dev/iommu", F_OK) == 0)
-    return failed("card.driver", "this kernel has iommufd and no container of VFIO, which the driver needs", path,
+    return failed("card.driver", "this kernel has iommufd but no VFIO container, which the driver needs", path,
                   "a kernel with CONFIG_VFIO_CONTAINER or CONFIG_IOMMUFD_VFIO_CONTAINER (docs/cards-on-a-host.md)");
   if (why == ENOENT || why == ENODEV)
     return failed("card.driver", what, path, "sudo modprobe vfio-pci vfio_iommu_type1, and bind the card to vfio-pci");
   return failed("card.driver", what, path, "");
 }
 
-/// Devices of the group that neither vfio nor nobody drives: the kernel hands the group out only when there are none.
+/// Devices of the group with another driver than vfio-pci: while any exists, the kernel does not open the group.
 std::string in_the_way(unsigned group) {
   std::string names;
   for (const Address& address : functions_of_group(group)) {
@@ -69,11 +70,11 @@ Result<VfioGroup> VfioGroup::open(unsigned number) {
   if (!group) return cannot_open(path, number, errno);
   vfio_group_status status{.argsz = sizeof status, .flags = 0};
   if (::ioctl(group.get(), VFIO_GROUP_GET_STATUS, &status) != 0)
-    return failed("card.driver", fmt::format("the group does not tell its state: {}", std::strerror(errno)), path, "");
+    return failed("card.driver", fmt::format("cannot read the state of the group: {}", std::strerror(errno)), path, "");
   if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) {
     return failed(
-        "card.driver",
-        fmt::format("the group cannot be used: these devices of it are in use by the kernel: {}", in_the_way(number)), path,
+        "card.driver", fmt::format("the group cannot be used: the kernel uses these devices of it: {}", in_the_way(number)),
+        path,
         "bind all devices of the group to vfio-pci, or unbind them; a card in a slot of its own has a group of its own");
   }
   const int container_fd = container.get();
@@ -84,7 +85,7 @@ Result<VfioGroup> VfioGroup::open(unsigned number) {
     return failed(
         "card.no_iommu", fmt::format("the IOMMU refuses the group: {}", std::strerror(why)), path,
         why == EPERM
-            ? "the platform cannot remap interrupts; vfio_iommu_type1.allow_unsafe_interrupts=1 allows it all the same"
+            ? "the platform cannot remap interrupts; vfio_iommu_type1.allow_unsafe_interrupts=1 allows it nevertheless"
             : "`dmesg | grep -e DMAR -e AMD-Vi` has the kernel's reason");
   }
   return VfioGroup(number, std::move(container), std::move(group));
@@ -152,7 +153,7 @@ Result<void> VfioGroup::map(std::span<std::byte> memory, std::uint64_t iova) {
     return failed("card.refused", what + "that address is mapped already, perhaps by another process of this group", where,
                   "use another address; cards in groups of their own do not share addresses");
   if (why == EINVAL)
-    return failed("card.dma_memory", what + "the address is outside of what the IOMMU translates, or not aligned", where,
+    return failed("card.dma_memory", what + "the IOMMU does not translate this address, or it is not aligned", where,
                   fmt::format("usable: {}", usable_ranges()));
   if (why == EFAULT)
     return failed("card.dma_memory", what + "there is no memory behind a part of it", where,

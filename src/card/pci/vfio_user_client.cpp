@@ -237,9 +237,9 @@ Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& so
   auto connected = base::connect_unix(socket, settings.patience);
   if (!connected) {
     Error error = connected.error();
-    if (error.code == "base.socket") {  // what we lack ourselves is not the card's
+    if (error.code == "base.socket") {  // other errors are faults of this process, not of the card
       error.code = "card.gone";
-      error.next = "see whether the emulator still runs; `rodeo card cleanup` shows what dead ones have left";
+      error.next = "see whether the emulator still runs; `rodeo card cleanup` shows the remains of dead emulators";
     }
     return std::unexpected(error.within(fmt::format("cannot reach the card {}", address.text())));
   }

@@ -10,23 +10,23 @@
 
 namespace rodeo::card::pci {
 
-/// How a client of a vfio-user server waits.
+/// The waits of a client of a vfio-user server.
 struct VfioUserSettings {
-  /// Longest time for all of opening, and for an answer after hurry().
+  /// The longest time for the whole opening, and for an answer after hurry().
   std::chrono::milliseconds patience{2000};
-  /// Longest time for a whole answer of an open card, from its request to its last byte; then the connection counts as broken (card.timeout), because a late
-  /// answer could be taken for another's. A process that died closes its socket: this is for one that stands still and goes on.
+  /// The longest time for a whole answer of an open card, from the request to the last byte. After it the connection is broken (card.timeout), because a
+  /// late answer could be taken as the answer to another request. A dead process closes its socket; this limit is for a process that is stopped for a while.
   std::chrono::milliseconds silence{60'000};
-  /// How long to poll the socket without sleeping before it sleeps: lower latency for a core.
+  /// How long to poll the socket before sleeping: lowers the latency, but uses a core.
   std::chrono::microseconds spin{0};
 };
 
-/// Connects, agrees on the version and asks for regions and interrupts. Errors: card.gone (nobody listens, or hung up), card.timeout, card.protocol
-/// (answers that are none). After one of these every later call on the handle gives the same error.
+/// Connects, agrees on the version and asks for regions and interrupts. Errors: card.gone (no server listens, or it hung up), card.timeout, card.protocol
+/// (malformed answers). After one of these every later call on the handle returns the same error.
 Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& socket, const Address& address,
                                                  const VfioUserSettings& settings = {});
 
-/// The same on a connected stream socket, which errors call `name`.
+/// Opens the function on a connected stream socket; errors call it `name`.
 Result<std::unique_ptr<Function>> open_vfio_user(base::UniqueFd socket, const std::string& name, const Address& address,
                                                  const VfioUserSettings& settings = {});
 

@@ -20,9 +20,8 @@ namespace {
 namespace wire = formats::vfio_user;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kReceiveBytes = 16384;  // the answers of a batch in one system call
-constexpr std::size_t kMaxAnswerBytes =
-    wire::max_message_bytes(0);  // nothing that the driver asks for is longer than a version text
+constexpr std::size_t kReceiveBytes = 16384;                         // the answers of a batch in one system call
+constexpr std::size_t kMaxAnswerBytes = wire::max_message_bytes(0);  // the longest answer to the driver is a version text
 constexpr std::chrono::milliseconds kJustSent{1};
 wire::RegionAccess access_of(const RegionOperation& operation) {
   return {.offset = operation.offset, .region = operation.region, .count = operation.bytes};
@@ -34,7 +33,7 @@ constexpr const char* kNext = "see whether the emulator still runs, and start it
 
 VfioUserConnection::VfioUserConnection(base::UniqueFd socket, std::string name, const VfioUserSettings& settings)
     : socket_(std::move(socket)), name_(std::move(name)), settings_(settings), in_(kReceiveBytes) {
-  // A receive that sleeps at most this long costs one system call where poll() and recv() would cost two.
+  // With this limit one receive call can wait, in place of poll() and recv().
   const timeval limit{settings.patience.count() / 1000, settings.patience.count() % 1000 * 1000};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
@@ -49,7 +48,7 @@ Result<void> VfioUserConnection::send(std::span<const std::byte> bytes, std::spa
   const Deadline began = Clock::now();
   base::IoStatus status = base::IoStatus::partial;
   for (std::size_t done = 0; status == base::IoStatus::partial;) {
-    // In pieces of time: hurry() may have been called meanwhile.
+    // Send in short waits, because hurry() may be called at any time.
     const base::IoResult sent = base::send_all(socket_.get(), bytes.subspan(done), done == 0 ? fds : std::span<const int>{},
                                                std::min(settings_.patience, limit()));
     done += sent.bytes;
@@ -78,7 +77,7 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Deadline deadline, base
     const bool spinning = now < spin_until;
     if (now >= deadline || (opened_ && now - began >= limit()))
       return broken("card.timeout", "the card did not answer in time");
-    // As long as the answer has enough time yet, the receive may do the waiting; afterwards it could wait too long.
+    // The receive itself waits if the deadline is far enough; else it could wait too long.
     const bool sleeps = !spinning && deadline - now > std::max(settings_.patience - kJustSent, kJustSent);
     if (!spinning && !sleeps && !base::wait_for(socket_.get(), POLLIN, deadline))
       return broken("card.timeout", "the card did not answer in time");
@@ -131,7 +130,7 @@ Result<VfioUserConnection::Answer> VfioUserConnection::take(std::uint16_t id, st
     answer.payload = std::span(in_).subspan(begin_ + wire::kHeaderBytes, header.size - wire::kHeaderBytes);
     begin_ += header.size;
     if (header.is_command()) {
-      // The server asks us for memory that it has a descriptor for: no.
+      // The server asks to read or write memory of which it has the descriptor: refuse.
       if (header.wants_no_reply()) continue;
       out_.clear();
       out_.error(header, ENOTSUP);
@@ -158,7 +157,7 @@ Result<void> VfioUserConnection::negotiate(Deadline deadline) {
   const auto answer = ask(offer, deadline);
   if (!answer) {
     Error error = answer.error();
-    if (error.code == "card.refused") error.next = "it may have as many clients as it serves: end some of them";
+    if (error.code == "card.refused") error.next = "it may have reached its limit of clients: end some of them";
     return std::unexpected(std::move(error));
   }
   const auto version = wire::decode_version(answer->payload);
@@ -172,9 +171,9 @@ Result<void> VfioUserConnection::negotiate(Deadline deadline) {
 
 Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations) {
   if (!socket_) return broken_error();
-  // So many answers at once fit into the sockets' buffers: neither side waits for the other to read.
+  // This number of answers fits into the sockets' buffers, so that neither side blocks the other.
   constexpr std::size_t kMostReads = 256;
-  // At least one, or a server that takes none would hold us here.
+  // At least one: a server that takes none must not make this loop endless.
   const std::size_t most_writes =
       std::clamp<std::size_t>(server_.max_data_xfer_size / wire::SmallWrite::kBytes, 1, kMostReads);
   while (!operations.empty()) {
@@ -210,7 +209,7 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
       if (!answer) return broken(answer.error().code, answer.error().what);
       const auto data = wire::decode_region_data(answer->payload);
       if (!data || data->size() != operation.bytes)
-        return broken("card.protocol", "the card answered a read with other bytes than were asked for");
+        return broken("card.protocol", "the card answered a read with another number of bytes");
       operation.value = 0;
       std::memcpy(&operation.value, data->data(), data->size());
     }

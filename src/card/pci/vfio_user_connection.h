@@ -1,4 +1,4 @@
-// One connection to a vfio-user server: requests out, their answers in, nothing later than its deadline.
+// One connection to a vfio-user server: sends requests and receives their answers, each before a deadline.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 
 namespace rodeo::card::pci {
 
-/// Not thread-safe: its owner serialises. An error of the stream (hang-up, time-out, an answer to nothing) breaks it for good; an error reply of
-/// the server does not.
+/// Not thread-safe: the owner serialises calls. An error of the stream (hang-up, time-out, an answer without a request) breaks the connection for good;
+/// an error reply of the server does not.
 class VfioUserConnection {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -28,27 +28,27 @@ class VfioUserConnection {
   VfioUserConnection(base::UniqueFd socket, std::string name, const VfioUserSettings& settings);
 
   struct Answer {
-    std::span<const std::byte> payload;  // until the next call
+    std::span<const std::byte> payload;  // valid until the next call
     std::vector<base::UniqueFd> fds;
   };
 
-  /// When an answer is late to which a request goes out now.
+  /// The deadline for the answer to a request that is sent now.
   Deadline from_now() const { return std::chrono::steady_clock::now() + limit(); }
-  /// The card is open: it may be silent for longer from now on.
+  /// The card is open: from now on it may be silent for longer.
   void opened() { opened_ = true; }
-  /// Any thread: a silent card is waited for no longer than `patience` from now on.
+  /// For any thread: from now on a wait for a silent card lasts at most `patience`.
   void hurry() { hurried_->store(true, std::memory_order_relaxed); }
-  /// Sends a request and waits for its whole answer. card.refused if the server says no.
+  /// Sends a request and waits for its whole answer. Error card.refused if the server refuses it.
   Result<Answer> ask(const formats::vfio_user::Request& request, std::span<const int> fds = {}) {
     return ask(request, from_now(), fds);
   }
   Result<Answer> ask(const formats::vfio_user::Request& request, Deadline deadline, std::span<const int> fds = {});
-  /// Sends reads and writes without waiting between them, in as few messages as the server takes, then takes the answers of the reads; writes have
-  /// none. What is sent at once has one deadline.
+  /// Sends reads and writes without waits between them, in as few messages as the server accepts, then receives the answers to the reads (writes have
+  /// none). Each batch has one deadline.
   Result<void> exchange(std::span<RegionOperation> operations);
 
   const formats::vfio_user::Capabilities& server() const { return server_; }
-  /// Exchanges versions; the first thing to do.
+  /// Exchanges versions; call it first.
   Result<void> negotiate(Deadline deadline);
   /// The error that broke the connection.
   std::unexpected<Error> broken_error() const { return std::unexpected(broken_); }
@@ -57,7 +57,7 @@ class VfioUserConnection {
   std::chrono::milliseconds limit() const {
     return opened_ && !hurried_->load(std::memory_order_relaxed) ? settings_.silence : settings_.patience;
   }
-  /// A wait that began then has lasted long enough, as things are now.
+  /// True if a wait that began at this time has exceeded the present limit.
   bool too_long(Deadline began) const { return std::chrono::steady_clock::now() - began >= limit(); }
   /// Waits for the answer to one request.
   Result<Answer> take(std::uint16_t id, std::uint16_t command, Deadline deadline);
@@ -74,7 +74,7 @@ class VfioUserConnection {
   formats::vfio_user::Capabilities server_;
   formats::vfio_user::MessageWriter out_;
   std::vector<formats::vfio_user::SmallWrite> writes_;
-  std::vector<std::uint16_t> read_ids_;  // of the reads of a train
+  std::vector<std::uint16_t> read_ids_;  // ids of the reads of a batch
   std::vector<std::byte> in_;            // received, not yet passed on: in_[begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -1,5 +1,5 @@
 // The ALICE C-RORC: one PCIe function with six BARs, one for each of its six links, all of the same layout; its DMA reports through a block of the
-// host's memory. Offsets are those that the public ReadoutCard driver uses; what no source states says "defined here".
+// host's memory. Offsets are those that the public ReadoutCard driver uses; parts that no source specifies say "defined here".
 #pragma once
 
 #include "card_registers/register_map.h"
@@ -17,7 +17,7 @@ struct Completion {
   std::uint32_t bytes;  // written to the superpage
   std::uint32_t count;  // low 8 bits: superpages done, the first value written is 0
 };
-inline constexpr std::uint32_t kCompletionSeed = 0xff;  // what the host puts into count before a start
+inline constexpr std::uint32_t kCompletionSeed = 0xff;  // the host writes this to count before a start
 
 // Values and fields.
 inline constexpr std::uint32_t kResetCard = 3;  // csr
@@ -35,12 +35,12 @@ inline constexpr Field kPushedBytes{8, 24};         // superpage_push, when read
 inline constexpr Field kGeneratorRun{31};           // data_generator
 inline constexpr Field kQsfpUp{31};                 // link_status
 inline constexpr std::uint32_t kQsfpEnable = 0x80;  // i2c
-// Flash, as the public driver uses it: flash_command sets the address, then writes to or reads from the flash chip there. What is written are words or
+// Flash, as the public driver uses it: flash_command sets the address, then writes to or reads from the flash chip there. The written values are words or
 // commands of the chip (Intel's command set).
 inline constexpr std::uint32_t kReadSerial = 0xc0000000;  // to flash_command: the serial number is in `serial` 500 ms later
 inline constexpr std::uint32_t kFlashSetAddress = 0x01000000;  // | address in 16-bit words
 inline constexpr std::uint32_t kFlashBusWrite = 0x03000000;    // | word for the chip, at the address set
-inline constexpr std::uint32_t kFlashBusRead = 0x04000000;     // what the chip gives at the address comes to flash_data
+inline constexpr std::uint32_t kFlashBusRead = 0x04000000;     // the chip's word at the address goes to flash_data
 inline constexpr Field kFlashAddress{0, 24};
 inline constexpr std::uint32_t kChipEraseSetup = 0x20;
 inline constexpr std::uint32_t kChipProgram = 0x40;  // the next write is the word
@@ -49,9 +49,9 @@ inline constexpr std::uint32_t kChipLockSetup = 0x60;  // then kChipConfirm unlo
 inline constexpr std::uint32_t kChipReadStatus = 0x70;
 inline constexpr std::uint32_t kChipConfirm = 0xd0;
 inline constexpr std::uint32_t kChipReadArray = 0xff;  // reads give words again
-inline constexpr std::uint32_t kChipReady = 0x80;      // status while all is well; other bits say what failed
+inline constexpr std::uint32_t kChipReady = 0x80;      // status without a fault; other bits name the failure
 inline constexpr std::uint32_t kFlashBlockWords = 0x10000;
-inline constexpr std::uint32_t kFlashLastAddress = 0x46ffff;  // of the firmware
+inline constexpr std::uint32_t kFlashLastAddress = 0x46ffff;  // last word of the firmware
 // The serial number: up to five ASCII digits from byte 33 of block 0x470000 on, two bytes a word, the first in the high one
 // (upstream's Crorc/Constants.h, namespace Serial).
 inline constexpr std::uint32_t kFlashSerialWord = 0x470010;
@@ -62,7 +62,7 @@ inline constexpr Field kTimeFrameLength{0, 12};  // time_frame
 inline constexpr Field kTimeFrameDetection{12};
 inline constexpr Field kFlush{16};
 
-// One row a register, with one place a BAR: `bar` is the first; BAR N has the same offsets.
+// One row a register; `bar` is the first BAR that has it, and BAR N has the same offsets.
 inline constexpr Register kRegisters[]{
     {"csr", 0, 0x0, 4, Access::command, "3 resets the channel"},
     {"channel_csr", 0, 0x10, 4, Access::command,
@@ -99,7 +99,7 @@ inline constexpr Register kRegisters[]{
 /// A register by its name; a name that is not in the table does not compile.
 consteval const Register& reg(std::string_view name) { return named(kRegisters, name); }
 
-/// The map of channel 0's BAR; at() and find() hold for the others with their BAR's number replaced by 0.
+/// The map of channel 0's BAR. For the BAR of another channel, call at() with BAR 0.
 inline constexpr RegisterMap kMap{"C-RORC", kRegisters};
 
 }  // namespace rodeo::card_registers::crorc

@@ -1,5 +1,5 @@
 // The ALICE CRU: two PCIe functions (endpoints) of 12 links each; BAR 0 is DMA, BAR 2 everything else.
-// Offsets are those that the public ReadoutCard driver uses; what no source states says "defined here".
+// Offsets are those that the public ReadoutCard driver uses; parts that no source specifies say "defined here".
 #pragma once
 
 #include "card_registers/register_map.h"
@@ -37,7 +37,7 @@ inline constexpr std::uint32_t kDmaStart = 1;
 inline constexpr Field kDmaFlush{8};            // dma_control: stop and flush
 inline constexpr std::uint32_t kResetCard = 1;  // reset: link counters and size indices to zero
 inline constexpr std::uint32_t kResetGenerator = 2;
-inline constexpr std::uint32_t kSizeFifoNext = 0xbadcafe;  // anything
+inline constexpr std::uint32_t kSizeFifoNext = 0xbadcafe;  // any value
 inline constexpr Field kSuperpageBytes{0, 24};             // superpage_size_fifo
 inline constexpr Field kSuperpageIndex{24, 8};
 inline constexpr Field kTimeFrameLength{20, 12};  // debug
@@ -175,7 +175,7 @@ inline constexpr Register kRegisters[]{
     {"ctp_cal_divisor", 2, 0x280020, 4, Access::read_write, "clock ticks between calibration triggers"},
     {"ctp_fixed_bc", 2, 0x280024, 4, Access::command, "nine writes: bunch crossings that get a trigger"},
     {"ctp_first_orbit", 2, 0x280028, 4, Access::read_write, "orbit that a run begins with"},
-    // GBT wrappers: 0 runs, 1 stands still
+    // GBT wrappers: wrapper 0 runs, wrapper 1 does not
     {"gbt_wrapper_banks", 2, 0x400000, 4, Access::read, "links of each bank b in bits 4b+7:4b+4", 2, 0x100000},
     {"gbt_wrapper_links", 2, 0x400004, 4, Access::read, "31:24 links of the wrapper", 2, 0x100000},
     {"gbt_wrapper_test", 2, 0x400008, 4, Access::read_write, "test control", 2, 0x100000},

@@ -39,7 +39,7 @@ Result<PciAddress> PciAddress::parse(std::string_view text) {
     const std::string_view part = parts[i];
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), fields[i], 16);
     if (part.empty() || part.size() > kDigits[i] || error != std::errc{} || end != part.data() + part.size())
-      return wrong(fmt::format("\"{}\" is not a number of it", part));
+      return wrong(fmt::format("\"{}\" is not one of its numbers", part));
     if (fields[i] > kLimits[i]) return wrong(fmt::format("{:x} is above {:x}", fields[i], kLimits[i]));
   }
   return PciAddress{static_cast<std::uint16_t>(fields[0]), static_cast<std::uint8_t>(fields[1]),

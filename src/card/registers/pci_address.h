@@ -1,4 +1,4 @@
-// Where a PCI function is: what people write of it, for the driver and the emulator alike.
+// The address of a PCI function as users write it, for the driver and the emulator.
 #pragma once
 
 #include <compare>

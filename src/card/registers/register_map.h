@@ -1,4 +1,4 @@
-// The declared registers of a card: what a BAR access by name is checked against, and what the emulator implements.
+// The declared registers of a card: the driver looks up names in them, and the emulator implements them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum class Access : unsigned char {
   write,
   read_write,
   command
-};  // command: writing does something; what it reads is not what was written
+};  // command: a write has an effect; a read does not return the written value
 
 /// One register, or a row of `count` of them `stride` bytes apart (one per link), or `rows` such rows `row_stride` bytes apart (one per bank of
 /// links). An index counts through the rows: index = row x count + place in the row.
@@ -50,7 +50,7 @@ struct Field {
   }
 };
 
-/// What a function answers in its configuration space.
+/// Vendor and device in a function's configuration space.
 struct PciId {
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
@@ -63,7 +63,7 @@ struct BarSize {
   std::uint64_t bytes = 0;
 };
 
-/// A register of a table by its name, at compile time: a name that is not there does not compile.
+/// Finds a register of a table by name at compile time; an unknown name does not compile.
 template <std::size_t N>
 consteval const Register& named(const Register (&table)[N], std::string_view name) {
   for (const Register& candidate : table) {
@@ -72,7 +72,7 @@ consteval const Register& named(const Register (&table)[N], std::string_view nam
   throw "no register of this name";
 }
 
-/// A register of a map, and which of a row.
+/// A register of a map, and its index.
 struct FoundRegister {
   const Register* description;
   std::uint32_t index;  // 0 unless total() > 1
@@ -85,9 +85,9 @@ class RegisterMap {
   constexpr RegisterMap(std::string_view card, std::span<const Register> registers) : card_(card), registers_(registers) {}
   std::string_view card() const { return card_; }
   std::span<const Register> registers() const { return registers_; }
-  /// By name, `name[index]` for one of a row; nothing if there is none.
+  /// Finds a register by name, `name[index]` for one of a row; nothing if the map has none.
   std::optional<FoundRegister> find(std::string_view name) const;
-  /// By place.
+  /// Finds a register by its place.
   std::optional<FoundRegister> at(unsigned bar, std::uint32_t offset) const;
 
  private:
