@@ -330,10 +330,11 @@ Json chain_report(const ChainRun& run) {
   out["chunks"] = chunks_of(run);
   out["limited_by"] = limit_of(run, dead_time);
   Json fragments = Json::object();
-  for (const char* const key : {"built", "incomplete", "skipped_events", "without_removed_links"})
+  for (const char* const key : {"built", "incomplete", "skipped_events", "without_removed_links", "chunks_in_doubt"})
     fragments[key] = readouts.sum({"fragments", key});
   fragments["incomplete_by_reason"] = readouts.sums({"fragments", "incomplete_by_reason"});
-  for (const char* const key : {"missing_links", "removed_links"}) fragments[key] = readouts.list({"fragments", key});
+  for (const char* const key : {"missing_links", "removed_links", "doubtful_links"})
+    fragments[key] = readouts.list({"fragments", key});
   fragments["rate_hz"] = readouts.sum({"fragments", "rate_hz"});
   out["fragments"] = std::move(fragments);
   out["farm"] = farm_of(run);

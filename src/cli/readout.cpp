@@ -106,14 +106,17 @@ Json lost_before(const Json& losses) {
   return counters;
 }
 
-/// The links that are removed, that events lack, or that brought bad chunks; the worst first.
+/// Its place is, or was, not proven.
+bool doubtful(const Json& link) { return member(link, "in_doubt").number() > 0 || member(link, "out_of_step").boolean(); }
+
+/// The links that are removed, that events lack, or that brought bad or doubtful chunks; the worst first.
 Cell bad_links_cell(const Json& status) {
   constexpr std::size_t kNamed = 5;
   std::vector<std::pair<double, const Json*>> bad;
   for (const Json& rob : member(status, "robs").elements()) {
     for (const Json& link : member(rob, "links").elements()) {
       const double harm = member(link, "missing").number() + member(link, "bad").number();
-      if (harm > 0 || member(link, "state").string() != "active") bad.emplace_back(harm, &link);
+      if (harm > 0 || member(link, "state").string() != "active" || doubtful(link)) bad.emplace_back(harm, &link);
     }
   }
   std::ranges::stable_sort(bad, std::greater{}, [](const auto& one) { return one.first; });
@@ -125,6 +128,9 @@ Cell bad_links_cell(const Json& status) {
     if (i >= kNamed) continue;
     text += fmt::format("{}{} missing {:.0f}, bad {:.0f}", i == 0 ? "" : "; ", member(link, "fid").string(),
                         member(link, "missing").number(), member(link, "bad").number());
+    if (const double chunks = member(link, "in_doubt").number(); chunks > 0)
+      text += fmt::format(", in doubt {:.0f}", chunks);
+    if (member(link, "out_of_step").boolean()) text += ", out of step";
     if (member(link, "state").string() != "active") text += ", removed";
   }
   if (bad.empty()) return {std::move(value), "none", Style::good};
@@ -204,14 +210,21 @@ Result<ExitCode> list_links(const TalkOptions& options) {
                {"by policy", "removed_by_policy"},
                {"chunks", "chunks"},
                {"missing", "missing"},
-               {"bad", "bad"}});
+               {"bad", "bad"},
+               {"in doubt", "in_doubt"},
+               {"moved", "moved"},
+               {"out of step", "out_of_step"},
+               {"BCID offset", "bcid_offset"}});
   for (const Json& rob : member(status, "robs").elements()) {
     for (const Json& link : member(rob, "links").elements()) {
       const bool active = member(link, "state").string() == "active";
-      table.add_row({member(rob, "source_id"), member(link, "fid"),
-                     Cell(member(link, "state"), "", active ? Style::good : Style::warning),
-                     member(link, "removed_by_policy"), member(link, "chunks"), member(link, "missing"),
-                     member(link, "bad")});
+      table.add_row(
+          {member(rob, "source_id"), member(link, "fid"),
+           Cell(member(link, "state"), "", active ? Style::good : Style::warning), member(link, "removed_by_policy"),
+           member(link, "chunks"), member(link, "missing"), member(link, "bad"), member(link, "in_doubt"),
+           member(link, "moved"),
+           Cell(member(link, "out_of_step"), "", member(link, "out_of_step").boolean() ? Style::bad : Style::plain),
+           Cell(member(link, "bcid_offset"), member(link, "bcid_offset").is_null() ? "-" : "")});
     }
   }
   table.print(options.format);

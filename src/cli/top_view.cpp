@@ -145,9 +145,15 @@ TopView top_view(const std::vector<ListedProcess>& before, const std::vector<Lis
     view.rows.push_back(row_of(earlier == before.end() ? nullptr : &*earlier, one));
     for (const Json& rob : member(one.status, "robs").elements()) {
       for (const Json& link : member(rob, "links").elements()) {
-        TopLink seen{one.name, member(link, "fid").string(), member(link, "state").string(),
-                     member(link, "missing").number(), member(link, "bad").number()};
-        if (seen.missing + seen.bad > 0 || seen.state != "active") view.links.push_back(std::move(seen));
+        TopLink seen{one.name,
+                     member(link, "fid").string(),
+                     member(link, "state").string(),
+                     member(link, "missing").number(),
+                     member(link, "bad").number(),
+                     member(link, "in_doubt").number(),
+                     member(link, "out_of_step").boolean()};
+        if (seen.missing + seen.bad + seen.in_doubt > 0 || seen.out_of_step || seen.state != "active")
+          view.links.push_back(std::move(seen));
       }
     }
   }
@@ -195,11 +201,20 @@ Table top_table(const TopView& view) {
 }
 
 Table top_links_table(const TopView& view) {
-  Table table({{"worst links", "fid"}, {"process", "process"}, {"state", "state"}, {"missing", "missing"}, {"bad", "bad"}});
+  Table table({{"worst links", "fid"},
+               {"process", "process"},
+               {"state", "state"},
+               {"missing", "missing"},
+               {"bad", "bad"},
+               {"in doubt", "in_doubt"},
+               {"out of step", "out_of_step"}});
   for (const TopLink& link : view.links)
-    table.add_row({link.fid, link.process, Cell(Json(link.state), "", link.state == "active" ? Style::plain : Style::bad),
-                   Cell(Json(link.missing), fmt::format("{:.0f}", link.missing)),
-                   Cell(Json(link.bad), fmt::format("{:.0f}", link.bad))});
+    table.add_row(
+        {link.fid, link.process, Cell(Json(link.state), "", link.state == "active" ? Style::plain : Style::bad),
+         Cell(Json(link.missing), fmt::format("{:.0f}", link.missing)),
+         Cell(Json(link.bad), fmt::format("{:.0f}", link.bad)),
+         Cell(Json(link.in_doubt), fmt::format("{:.0f}", link.in_doubt)),
+         Cell(Json(link.out_of_step), link.out_of_step ? "yes" : "no", link.out_of_step ? Style::bad : Style::plain)});
   return table;
 }
 

@@ -36,6 +36,8 @@ struct TopLink {
   std::string state;
   double missing = 0;
   double bad = 0;
+  double in_doubt = 0;
+  bool out_of_step = false;
 };
 
 struct TopView {

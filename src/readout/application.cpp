@@ -308,6 +308,8 @@ ReadoutStatus Application::status() {
     out.robs.push_back({rob.source_id, rob.builder->status(), groups_of(settings_, rob.links)});
     if (const auto* const counts = dynamic_cast<const CountsBytes*>(rob.builder.get()))
       out.robs.back().chunk_bytes = counts->chunk_bytes();
+    if (const auto* const knows = dynamic_cast<const KnowsPlaces*>(rob.builder.get()))
+      out.robs.back().places = knows->link_places();
     for (FragmentBuilder::Link& link : out.robs.back().builder.links) {
       if (rob.policy.removed(link.fid)) link.removed_by_policy = true;
     }

@@ -12,6 +12,7 @@
 #include "process/phase.h"
 #include "process/watchdog.h"
 #include "readout/builder/chunk_bytes.h"
+#include "readout/builder/link_place.h"
 #include "rodeo/builder.h"
 #include "rodeo/consumer.h"
 #include "rodeo/input.h"
@@ -36,6 +37,9 @@ struct RobStatus {
   FragmentBuilder::Status builder;
   std::uint32_t groups = 1;                    ///< fragments of one event: FULL mode, groups of links
   std::optional<ChunkBytes> chunk_bytes = {};  ///< of a builder that counts them: ours do
+  std::vector<KnownPlace> places = {};         ///< likewise, of each of builder.links; else empty
+
+  KnownPlace place_of(std::size_t link) const { return link < places.size() ? places[link] : KnownPlace{}; }
 };
 
 /// Totals since the start of the run.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <span>
 #include <string_view>
+#include <tuple>
 
 #include "input/losses.h"
 #include "readout/back_pressure.h"
@@ -38,10 +39,16 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
       if (link.missing > 0) report.missing.push_back(link);
       if (link.left_out > 0) report.left_out.push_back(link);
     }
+    for (std::size_t i = 0; i < rob.places.size(); ++i) {
+      if (rob.places[i].doubtful()) report.doubtful.push_back({rob.builder.links[i], rob.places[i]});
+    }
     cpu_seconds += rob.builder.cpu_seconds;
   }
   std::ranges::stable_sort(report.missing, std::greater{}, &FragmentBuilder::Link::missing);
   std::ranges::stable_sort(report.left_out, std::greater{}, &FragmentBuilder::Link::left_out);
+  std::ranges::stable_sort(report.doubtful, std::greater{}, [](const DoubtfulLink& one) {
+    return std::tuple(one.place.out_of_step, one.place.in_doubt, one.place.moved);
+  });
   report.cpu_seconds.emplace_back("readout", cpu_seconds);
   // An input that counts nothing itself is believed, as with chunks.
   report.bytes_in = counter_value(status.input, "sent_bytes", report.bytes_known ? bytes_received : report.bytes_payload);
@@ -171,6 +178,12 @@ std::uint64_t RunReport::lost() const {
 std::uint64_t RunReport::bytes_lost_sum() const {
   std::uint64_t sum = 0;
   for (const NamedCounter& reason : bytes_lost) sum += reason.value;
+  return sum;
+}
+
+std::uint64_t RunReport::in_doubt() const {
+  std::uint64_t sum = 0;
+  for (const DoubtfulLink& one : doubtful) sum += one.place.in_doubt;
   return sum;
 }
 

@@ -27,6 +27,12 @@ struct Loss {
   double fraction() const { return of > 0 ? static_cast<double>(lost) / static_cast<double>(of) : 0; }
 };
 
+/// A link that was moved, is out of step, or has chunks in doubt.
+struct DoubtfulLink {
+  FragmentBuilder::Link link;
+  KnownPlace place;
+};
+
 struct RunReport {
   std::string name;
   std::uint32_t run_number = 0;
@@ -70,7 +76,10 @@ struct RunReport {
   std::vector<NamedCounter> incomplete_by_reason;  ///< fragments, zeros left out
   std::vector<FragmentBuilder::Link> missing;      ///< links that some events were built without, the worst first
   std::vector<FragmentBuilder::Link>
-      left_out;  ///< links that some events were built without because they were removed, likewise
+      left_out;                        ///< links that some events were built without because they were removed, likewise
+  std::vector<DoubtfulLink> doubtful;  ///< the worst first
+  /// Chunks in fragments that are flagged because the place of their link was not proven.
+  std::uint64_t in_doubt() const;
 
   std::uint64_t bytes_in = 0;            ///< of chunks that the input handed over
   bool bytes_known = true;               ///< all builders count them

@@ -51,6 +51,7 @@ def test_a_good_run_has_no_alarm():
         (RUNNING, {"process_numbers": {"readout-1": {"rate_hz": 0.0, "events": 7}}}, "stall:readout-1", "alarm"),
         (RUNNING, {"limited_by": {"process": "readout-1", "stage": "recorder"}}, "back_pressure:readout-1", "warning"),
         (RUNNING, {"links": {"bad": [{"process": "readout-1", "fid": "0x10", "state": "removed"}]}}, "link:readout-1:0x10", "warning"),
+        (RUNNING, {"links": {"bad": [{"process": "readout-1", "fid": "0x10", "state": "active", "out_of_step": True, "bcid_offset": 5}]}}, "out_of_step:readout-1:0x10", "warning"),
         (
             RUNNING,
             {"known": {("readout-1", "rate_hz")}, "process_numbers": {"readout-1": {"rate_hz": None}}},

@@ -29,6 +29,16 @@ def router(sent, published=None, **counts):
     return {"chunks": {"sent": sent, "published": sent - sum(counts.values()) if published is None else published, **counts}}
 
 
+def test_links_in_doubt_are_named():
+    doubtful = report(100, condition="INCOMPLETE")
+    doubtful["fragments"]["doubtful_links"] = [
+        {"fid": "0x41", "in_doubt": 0, "moved": 0, "out_of_step": True, "bcid_offset": 5},
+        {"fid": "0x40", "in_doubt": 12, "moved": 1, "out_of_step": False, "bcid_offset": None},
+    ]
+    reasons = balance({"a": doubtful}).reasons
+    assert reasons[1:] == ("a: link 0x41 is out of step (BCIDs too large by 5)", "a: 12 chunks of link 0x40 are in doubt")
+
+
 def test_a_good_run_has_a_sum_that_holds():
     books = balance({"a": report(100), "b": report(60)}, {"x": cards(1000), "y": cards(0)}, {"x": cards(1100), "y": cards(60)})
     assert (books.sent, books.built, books.lost, books.rest) == (160, 160, {}, 0)

@@ -161,10 +161,13 @@ def test_the_worst_links_come_first():
     links = [{"fid": f"0x{index:02x}", "state": "active", "missing": 0, "bad": 0} for index in range(40)]
     links[7].update(missing=5)
     links[9].update(bad=50)
+    links[11].update(in_doubt=3)
+    links[13].update(out_of_step=True, bcid_offset=5)
     links[30].update(state="removed")
     got = links_of(Moment(1.0, {"r": readout(links=links)}))
     assert (got["total"], got["active"], got["removed"]) == (40, 39, 1)
-    assert [one["fid"] for one in got["bad"]] == ["0x1e", "0x09", "0x07"] and got["bad"][0]["process"] == "r"
+    assert [one["fid"] for one in got["bad"]] == ["0x1e", "0x0d", "0x09", "0x07", "0x0b"] and got["bad"][0]["process"] == "r"
+    assert got["bad"][1]["bcid_offset"] == 5 and got["bad"][4]["in_doubt"] == 3
     for one in links:
         one["missing"] = 1
     assert len(links_of(Moment(1.0, {"r": readout(links=links)}))["bad"]) == 16

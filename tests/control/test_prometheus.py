@@ -115,6 +115,7 @@ CASES = {
     "dead_time": ([RUN, ('rodeo_room_dead_time_fraction{system="lab"}', "0.3x200")], [RUN, ('rodeo_room_dead_time_fraction{system="lab"}', "0.2x200")]),
     "incomplete": ([RUN, ('rodeo_room_incomplete_ppm{system="lab"}', "1001x200")], [RUN, ('rodeo_room_incomplete_ppm{system="lab"}', "1000x200")]),
     "back_pressure": ([RUN, ('rodeo_room_limited_by{system="lab",process="r",stage="s"}', "1x200")], [('rodeo_room_limited_by{system="lab",process="r",stage="s"}', "1x200")]),
+    "out_of_step": ([('rodeo_room_link_out_of_step{system="lab",process="r",fid="0x10"}', "1x200")], [('rodeo_room_link_out_of_step{system="lab",process="r",fid="0x10"}', "0x200")]),
     "clock": ([('rodeo_room_host_clock_offset_seconds{system="lab",host="far"}', "0.002x200")], [('rodeo_room_host_clock_offset_seconds{system="lab",host="far"}', "0.001x200")]),
     "temperature": ([('rodeo_room_host_temperature_celsius{system="lab",host="far",sensor="s"}', "86x200")], [('rodeo_room_host_temperature_celsius{system="lab",host="far",sensor="s"}', "85x200")]),
     "external": ([('rodeo_room_external_up{system="lab",external="hv"}', "0x200")], [('rodeo_room_external_up{system="lab",external="hv"}', "1x200")]),

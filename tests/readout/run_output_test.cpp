@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 readout::ReadoutStatus some_status() {
   readout::ReadoutStatus status;
@@ -84,6 +85,41 @@ TEST(RunReportJson, StatusListsEveryLink) {
   EXPECT_EQ(links[1].find("fid")->string(), "0x1000001000010000");
   EXPECT_EQ(links[1].find("state")->string(), "removed");
   EXPECT_TRUE(links[1].find("removed_by_policy")->boolean());
+}
+
+TEST(RunReport, LinksOutOfStepAndChunksInDoubtAreNamed) {
+  readout::ReadoutStatus status = some_status();
+  status.robs[0].builder.links[1].state = LinkState::active;
+  status.robs[0].places = {{}, {.in_doubt = 12, .moved = 1}};
+  const auto text = [&] { return report_text(readout::make_report({}, status, "nothing", false)); };
+  EXPECT_THAT(text(), HasSubstr("\n  in doubt    1 of 2 links: 0x1000001000010000 12 chunks, moved 1 time\n"));
+  EXPECT_THAT(text(), HasSubstr("; 12 chunks of link 0x1000001000010000 in doubt\n"));
+  EXPECT_THAT(text(), Not(HasSubstr("out of step")));
+
+  status.robs[0].places[0] = {.in_doubt = 3, .out_of_step = true, .bcid_offset = 5};
+  EXPECT_THAT(text(), HasSubstr("2 of 2 links: 0x1000001000000000 out of step (BCIDs too large by 5), 3 chunks; 0x"))
+      << "the worst first";
+  EXPECT_THAT(text(), HasSubstr("; 15 chunks in doubt: 12 of link 0x1000001000010000, 3 of link 0x1000001000000000; "
+                                "link 0x1000001000000000 is out of step (BCIDs too large by 5)\n"));
+  EXPECT_THAT(view_lines({}, {}, status, {.color = false, .columns = 200}),
+              Contains(HasSubstr("2 active, 1 out of step: 0x1000001000000000")));
+
+  const Json json = status_json(readout::make_report({}, status, "nothing", false), status);
+  EXPECT_EQ(number(json, "fragments", "chunks_in_doubt"), 15);
+  const Json& doubtful = *json.find("fragments")->find("doubtful_links");
+  ASSERT_EQ(doubtful.elements().size(), 2U);
+  EXPECT_EQ(doubtful.elements()[0].find("bcid_offset")->number(), 5);
+  const Json& links = *json.find("robs")->elements()[0].find("links");
+  EXPECT_TRUE(links.elements()[0].find("out_of_step")->boolean());
+  EXPECT_EQ(links.elements()[1].find("moved")->number(), 1);
+  EXPECT_TRUE(links.elements()[1].find("bcid_offset")->is_null());
+
+  const std::string metrics = prometheus_text({}, status);
+  for (const char* const sample :
+       {"rodeo_link_out_of_step{readout=\"readout\",rob=\"0x00610001\",fid=\"0x1000001000000000\"} 1\n",
+        "rodeo_link_moved_total{readout=\"readout\",rob=\"0x00610001\",fid=\"0x1000001000010000\"} 1\n",
+        "rodeo_link_in_doubt_total{readout=\"readout\",rob=\"0x00610001\",fid=\"0x1000001000010000\"} 12\n"})
+    EXPECT_THAT(metrics, HasSubstr(sample));
 }
 
 TEST(RunReportText, CountsRemovedLinksByThemselves) {

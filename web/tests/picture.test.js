@@ -75,6 +75,7 @@ for (const [what, run, numbers, word] of [
 for (const [link, word] of [
   [{ state: 'active', chunks: 9, missing: 0, bad: 0 }, 'good'], [{ state: 'active', chunks: 9, missing: 1, bad: 0 }, 'missing'], [{ state: 'active', chunks: 9, missing: 1, bad: 1 }, 'bad data'],
   [{ state: 'removed', chunks: 9 }, 'removed'], [{ state: 'active', chunks: 0 }, 'no data yet'], [{ state: 'odd', chunks: 1 }, 'odd'],
+  [{ state: 'active', chunks: 9, missing: 1, out_of_step: true, bcid_offset: 5 }, 'out of step'], [{ state: 'active', chunks: 9, in_doubt: 2 }, 'in doubt'],
 ]) {
   test(`a link that is ${word}`, () => assert.equal(linkOf(link).word, word))
 }

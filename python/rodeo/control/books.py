@@ -107,6 +107,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
             conditions.append(condition if condition in CONDITIONS else "INCOMPLETE")
             failure = (report.get("run") or {}).get("failure")
             reasons.append(f"{name} is {condition}" + (f": {failure}" if failure else ""))
+        reasons += _doubts(name, report)
     for name in missing:
         conditions.append("INCOMPLETE")
         reasons.append(f"{name} left no report")
@@ -163,6 +164,19 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
             events[name] = events.get(name, 0) + fragments // max(1, (robs or {}).get(name, 1))
     events = min(events.values(), default=None)
     return Books(sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events, of_farm)
+
+
+def _doubts(name, report, most=4):
+    """Sentences on the links of a readout whose place was not proven, the worst first."""
+    links = (report.get("fragments") or {}).get("doubtful_links") or []
+    told = []
+    for one in links[:most]:
+        if one.get("in_doubt"):
+            told.append(f"{name}: {one['in_doubt']} chunks of link {one['fid']} are in doubt")
+        if one.get("out_of_step"):
+            offset = f" (BCIDs too large by {one['bcid_offset']})" if one.get("bcid_offset") is not None else ""
+            told.append(f"{name}: link {one['fid']} is out of step{offset}")
+    return told + ([f"{name}: {len(links) - most} more links were in doubt"] if len(links) > most else [])
 
 
 def _farm(reports, kinds, reasons, conditions):

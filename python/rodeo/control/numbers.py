@@ -285,7 +285,7 @@ def _slow_recorder(before, after):
 
 
 def links_of(moment, most=16):
-    """The `links` of the document: totals, and the worst `most` (removed ones first, then by missing and bad chunks)."""
+    """The `links` of the document: totals, and the worst `most` (removed ones first, then those out of step, then by missing, bad and doubtful chunks)."""
     readouts = {name: status for name, status in moment.of("readout").items() if "robs" in status}
     if not readouts:
         return {"total": None, "active": None, "removed": None, "bad": []}
@@ -295,7 +295,9 @@ def links_of(moment, most=16):
             for one in rob.get("links") or ():
                 state = one.get("state")
                 count, active, removed = count + 1, active + (state == "active"), removed + (state == "removed")
-                if one.get("missing") or one.get("bad") or state not in (None, "active"):
-                    bad.append({"process": name, "fid": one["fid"], "missing": one.get("missing"), "bad": one.get("bad"), "state": state})
-    bad.sort(key=lambda row: (row["state"] in (None, "active"), -(row["missing"] or 0) - (row["bad"] or 0), row["fid"]))
+                if any(one.get(key) for key in ("missing", "bad", "in_doubt", "out_of_step")) or state not in (None, "active"):
+                    keys = ("missing", "bad", "in_doubt", "out_of_step", "bcid_offset")
+                    bad.append({"process": name, "fid": one["fid"], "state": state, **{key: one.get(key) for key in keys}})
+    harm = ("missing", "bad", "in_doubt")
+    bad.sort(key=lambda row: (row["state"] in (None, "active"), not row["out_of_step"], -sum(row[key] or 0 for key in harm), row["fid"]))
     return {"total": count, "active": active, "removed": removed, "bad": bad[:most]}

@@ -63,6 +63,8 @@ METRICS = (
     Metric("rodeo_room_link_bad", "gauge", "1 for a link that is not active, at most 16 of them",
            lambda v: [((one["process"], one["fid"], one["state"]), 1) for one in v.document["links"].get("bad") or () if one.get("state") not in (None, "active")],
            ("process", "fid", "state")),
+    Metric("rodeo_room_link_out_of_step", "gauge", "1 for a link whose BCIDs agree with no event where it can be",
+           lambda v: [((one["process"], one["fid"]), 1) for one in v.document["links"].get("bad") or () if one.get("out_of_step")], ("process", "fid")),
     Metric("rodeo_room_process_phase", "gauge", "1 for the phase of a process",
            lambda v: [((each["name"], each["class"], each["kind"], each["host"], each["phase"]), 1) for each in v.document["processes"] if each["phase"] in PHASES], (*PROCESS, "phase"),
            panel="Processes", legend="{{process}} {{phase}}"),

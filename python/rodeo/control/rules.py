@@ -106,6 +106,8 @@ BUILT_IN = {
              expression=f"rodeo_room_limited_by == 1 and on (system) ({RUNNING})"),
         Rule("link", "warning", about="a link that takes part is not active", do="look at its light; rodeo readout link restore",
              expression="rodeo_room_link_bad == 1"),
+        Rule("out_of_step", "warning", about="the BCIDs of a link's chunks agree with no event where the link can be", do="resynchronise its front-end",
+             expression="rodeo_room_link_out_of_step == 1"),
         Rule("clock", "alarm", (2, 3), 0.001, "check chrony or ntpd of this host; no run can start before",
              "the clock of a host differs by more from this host's [s]", "rodeo_room_host_clock_offset_seconds > {limit}"),
         Rule("temperature", "warning", (5, 6), 85.0, "check its fans and the cooling of the room", "a sensor of a host is hotter [degrees Celsius]",

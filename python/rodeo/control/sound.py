@@ -58,6 +58,14 @@ _PROCESS = {"pid?": Count, "name?": Text, "kind?": Text, "phase?": Text, "starte
 
 _STANDING = [{"name": Text, "waits_for": Text, "seconds": Number}]
 
+_LINK = {
+    "fid": Text,
+    "state?": Text,
+    "removed_by_policy?": Truth,
+    **{key + "?": Count for key in ("chunks", "missing", "left_out", "bad", "in_doubt", "moved", "bcid_offset")},
+    "out_of_step?": Truth,
+}
+
 _REPORT = {
     "run": {"name?": Text, "number": Count, "seconds": Number, "condition": Text, "failure?": Text},
     "links?": Count,
@@ -75,6 +83,8 @@ _REPORT = {
         "incomplete_by_reason?": Each(Count),
         "missing_links?": [{"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}],
         "removed_links?": [{"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}],
+        "doubtful_links?": [_LINK],
+        "chunks_in_doubt?": Count,
     },
     "bytes": {"in": Count, "built?": Count, "lost?": Each(Count), "payload?": Count, "written": Count},
     "cpu_seconds?": Each(Number),
@@ -84,8 +94,6 @@ _REPORT = {
     "consumers?": Each({"consumed?": Count, "stalls?": Count, "counters?": Each(Number)}),
     "input?": Each(Count),
 }
-
-_LINK = {"fid": Text, "state?": Text, "removed_by_policy?": Truth, "chunks?": Count, "missing?": Count, "left_out?": Count, "bad?": Count}
 
 _READOUT = dict(
     _REPORT,

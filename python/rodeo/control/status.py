@@ -33,12 +33,18 @@ def text(document: dict, now_ns: int | None = None) -> str:
     links = document.get("links") or {}
     if links.get("bad"):
         lines += ["", f"links: {links['active']} of {links['total']} active; the worst", *(f"  {each['process']} {each['fid']} {each.get('state') or ''} missing {count(each.get('missing'))}, "
-                                                                                           f"bad {count(each.get('bad'))}" for each in links["bad"][:5])]
+                                                                                           f"bad {count(each.get('bad'))}{_doubt(each)}" for each in links["bad"][:5])]
     if not run and (last := document.get("last_run")) is not None:
         lines += ["", f"last run: {ended(last)}"]
     if document["database"]["state"] != "good":
         lines += ["", f"the run database is gone: {document['database'].get('journal') or 0} entries wait in the journal"]
     return "\n".join(lines)
+
+
+def _doubt(link: dict) -> str:
+    """What is not proven of a link's place."""
+    chunks = f", in doubt {count(link['in_doubt'])}" if link.get("in_doubt") else ""
+    return chunks + (", out of step" if link.get("out_of_step") else "")
 
 
 def alarms(document: dict, now_ns: int) -> list:

@@ -240,8 +240,8 @@ class Telling:
 
     # What is asked for by the page
     def links(self, process):
-        """All links, or those of one process: fid, state, chunks, missing, bad."""
-        return [{"process": each.name, **{key: link.get(key) for key in ("fid", "state", "chunks", "missing", "left_out", "bad")}}
+        """All links, or those of one process: fid, state, counters, and whether their place is in doubt."""
+        return [{"process": each.name, **{key: link.get(key) for key in ("fid", "state", "chunks", "missing", "left_out", "bad", "in_doubt", "moved", "out_of_step", "bcid_offset")}}
                 for each in self.c.observer.members.values() if each.member.kind == "readout" and process in ("", None, each.name)
                 for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or []]
 

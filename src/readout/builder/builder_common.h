@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/chunk_bytes.h"
+#include "readout/builder/link_place.h"
 #include "readout/builder/trigger_list.h"
 #include "readout/builder/worker_counters.h"
 #include "readout/sequence/sequencer.h"
@@ -92,6 +93,16 @@ ChunkBytes chunk_bytes_of(const Workers& workers) {
   ChunkBytes bytes;
   for (const auto& worker : workers) bytes.add(worker->chunk_bytes());
   return bytes;
+}
+
+/// Of all workers of a builder, in the order in which add_worker() takes their links.
+template <typename Workers>
+std::vector<KnownPlace> link_places_of(const Workers& workers) {
+  std::vector<KnownPlace> places;
+  for (const auto& worker : workers) {
+    for (std::size_t i = 0; i < worker->links().size(); ++i) places.push_back(worker->link_place(i));
+  }
+  return places;
 }
 
 /// Passes a command to the worker that has the link; false if none has.

@@ -174,7 +174,8 @@ void BuilderWorker::lose(const ChunkView& chunk, Verdict verdict) {
 
 void BuilderWorker::note_place(std::size_t link, const Sequencer::Told& told) {
   const auto name = [&] { return formats::to_text(builder_links_[link].fid); };
-  link_counters_[link].out_of_step.set(told.is_out_of_step);
+  LinkCounters& counters = link_counters_[link];
+  counters.out_of_step.set(told.is_out_of_step);
   if (told.lost) {
     if (const auto turn = places_told_.turn())
       base::log_warning(
@@ -185,11 +186,13 @@ void BuilderWorker::note_place(std::size_t link, const Sequencer::Told& told) {
   }
   if (told.moved != 0) {
     counters_.add(WorkerCounter::moved);
+    counters.moved.add(1);
     if (const auto turn = places_told_.turn())
       base::log_warning("link {} is moved by {} events: {} say that it is there{}", name(), told.moved,
                         told.by_bcid ? "the BCIDs of its chunks" : "the other links", turn.suffix());
   }
   if (told.out_of_step) {
+    counters.bcid_offset.set(told.constant.value_or(0));
     const std::string offset =
         told.constant ? fmt::format("; they are too large by {} (modulo 3564)", *told.constant) : std::string();
     if (const auto turn = places_told_.turn())
@@ -229,6 +232,14 @@ void BuilderWorker::obey() {
     counters_.add(removed ? WorkerCounter::removed : WorkerCounter::restored);
   }
   commands_.clear();
+}
+
+KnownPlace BuilderWorker::link_place(std::size_t link) const {
+  const LinkCounters& counters = link_counters_[link];
+  KnownPlace place{
+      .in_doubt = counters.doubtful.get(), .moved = counters.moved.get(), .out_of_step = counters.out_of_step.get()};
+  if (const std::uint16_t offset = counters.bcid_offset.get(); place.out_of_step && offset != 0) place.bcid_offset = offset;
+  return place;
 }
 
 FragmentBuilder::Link BuilderWorker::link_status(std::size_t link) const {

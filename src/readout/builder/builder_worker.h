@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "readout/builder/chunk_bytes.h"
+#include "readout/builder/link_place.h"
 #include "readout/builder/waiting_chunks.h"
 #include "readout/builder/waits_for.h"
 #include "readout/builder/worker_counters.h"
@@ -51,6 +52,7 @@ class BuilderWorker {
   ChunkBytes chunk_bytes() const;
   std::uint64_t counted(WorkerCounter counter) const { return counters_.read(counter); }
   virtual FragmentBuilder::Link link_status(std::size_t link) const;
+  KnownPlace link_place(std::size_t link) const;
   std::uint64_t open_events() const { return open_events_.get(); }
   virtual double pool_fill() const = 0;
   bool held() const { return held_.load(std::memory_order_relaxed); }

@@ -98,6 +98,8 @@ bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(worke
 
 ChunkBytes FullBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }
 
+std::vector<KnownPlace> FullBuilder::link_places() const { return link_places_of(workers_); }
+
 FragmentBuilder::Status FullBuilder::status() const {
   Status status;
   status.window_events = window_;

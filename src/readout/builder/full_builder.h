@@ -27,7 +27,7 @@ struct FullSettings {
 };
 
 /// Each group of links has fragments of its own: group g has the ROB's source id plus g.
-class FullBuilder final : public FragmentBuilder, public CountsBytes {
+class FullBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   FullBuilder(const FullSettings& settings, const BuilderContext& context);
@@ -38,6 +38,7 @@ class FullBuilder final : public FragmentBuilder, public CountsBytes {
   bool set_link(Fid fid, LinkState state) override;
   Status status() const override;
   ChunkBytes chunk_bytes() const override;
+  std::vector<KnownPlace> link_places() const override;
 
  private:
   std::uint64_t window_ = 0;

@@ -165,6 +165,8 @@ bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(worker
 
 ChunkBytes GbtBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }
 
+std::vector<KnownPlace> GbtBuilder::link_places() const { return link_places_of(workers_); }
+
 FragmentBuilder::Status GbtBuilder::status() const {
   Status status;
   status.window_events = window_;

@@ -36,7 +36,7 @@ struct GbtSettings {
   std::size_t chunks_per_slice(std::size_t links, std::size_t bytes) const;
 };
 
-class GbtBuilder final : public FragmentBuilder, public CountsBytes {
+class GbtBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   GbtBuilder(const GbtSettings& settings, const BuilderContext& context);
@@ -47,6 +47,7 @@ class GbtBuilder final : public FragmentBuilder, public CountsBytes {
   bool set_link(Fid fid, LinkState state) override;
   Status status() const override;
   ChunkBytes chunk_bytes() const override;
+  std::vector<KnownPlace> link_places() const override;
 
  private:
   std::unique_ptr<WorkerProgress[]> progress_;

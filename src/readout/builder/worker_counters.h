@@ -72,8 +72,10 @@ struct LinkCounters {
   base::Gauge<std::uint64_t> missing;   // FULL mode, and
   base::Gauge<std::uint64_t> left_out;  // likewise: in GBT mode the assembler knows
   base::Gauge<std::uint64_t> bad;
-  base::Gauge<std::uint64_t> doubtful;  // chunks that were flagged because the link's place was not proven
-  base::Gauge<bool> out_of_step;        // BCIDs agree with no place
+  base::Gauge<std::uint64_t> doubtful;     // chunks that were flagged because the link's place was not proven
+  base::Gauge<std::uint64_t> moved;        // times
+  base::Gauge<bool> out_of_step;           // BCIDs agree with no place
+  base::Gauge<std::uint16_t> bcid_offset;  // by which they are then too large; 0: not constant
   base::Gauge<bool> removed;
 };
 

@@ -65,6 +65,23 @@ void add_links(PrometheusText& out, const ReadoutStatus& status) {
   each("rodeo_link_bad_total", "counter",
        "Chunks of a link that are corrupt, late, duplicate, out of sequence or malformed.",
        [](const Link& l) { return l.bad; });
+
+  const auto each_place = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    out.metric(name, type, help);
+    for (const auto& rob : status.robs) {
+      for (std::size_t i = 0; i < rob.places.size(); ++i) {
+        out.sample(value(rob.places[i]),
+                   {{"rob", formats::to_text(rob.source_id)}, {"fid", formats::to_text(rob.builder.links[i].fid)}});
+      }
+    }
+  };
+  each_place("rodeo_link_in_doubt_total", "counter",
+             "Chunks that are flagged because the place of their link was not proven.",
+             [](const KnownPlace& p) { return p.in_doubt; });
+  each_place("rodeo_link_moved_total", "counter", "Times that another place was found to be the link's.",
+             [](const KnownPlace& p) { return p.moved; });
+  each_place("rodeo_link_out_of_step", "gauge", "1 if the BCIDs of the link agree with no place where it can be.",
+             [](const KnownPlace& p) { return p.out_of_step ? 1 : 0; });
 }
 
 void add_consumers(PrometheusText& out, const ReadoutStatus& status) {

@@ -102,8 +102,51 @@ std::string wrong_text(const RunReport& report) {
   return out + "; ";
 }
 
-/// The last line of a report: what was lost, and whether that is too much.
-std::string verdict_text(const RunReport& report) {
+constexpr std::size_t kNamed = 4;
+
+std::string out_of_step_text(const KnownPlace& place) {
+  return place.bcid_offset ? fmt::format("out of step (BCIDs too large by {})", *place.bcid_offset) : "out of step";
+}
+
+/// "; 12 chunks of link 0x40 in doubt", "; link 0x40 is out of step".
+std::string doubt_verdict(const RunReport& report) {
+  std::vector<const DoubtfulLink*> links;
+  std::string out_of_step;
+  for (const DoubtfulLink& one : report.doubtful) {
+    if (one.place.in_doubt > 0) links.push_back(&one);
+    if (one.place.out_of_step)
+      out_of_step += fmt::format("; link {} is {}", formats::to_text(one.link.fid), out_of_step_text(one.place));
+  }
+  if (links.empty()) return out_of_step;
+  std::ranges::stable_sort(links, std::greater{}, [](const DoubtfulLink* one) { return one->place.in_doubt; });
+  if (links.size() == 1)
+    return fmt::format("; {} of link {} in doubt", base::counted(report.in_doubt(), "chunk"),
+                       formats::to_text(links[0]->link.fid)) +
+           out_of_step;
+  std::string out = fmt::format("; {} in doubt: ", base::counted(report.in_doubt(), "chunk"));
+  for (std::size_t i = 0; i < std::min(kNamed, links.size()); ++i)
+    out +=
+        fmt::format("{}{} of link {}", i == 0 ? "" : ", ", links[i]->place.in_doubt, formats::to_text(links[i]->link.fid));
+  return out + (links.size() > kNamed ? ", ..." : "") + out_of_step;
+}
+
+std::string doubt_text(const RunReport& report) {
+  if (report.doubtful.empty()) return {};
+  std::string out =
+      fmt::format("\n  {:<11} {} of {}:", "in doubt", report.doubtful.size(), base::counted(report.links, "link"));
+  for (std::size_t i = 0; i < std::min(kNamed, report.doubtful.size()); ++i) {
+    const auto& [link, place] = report.doubtful[i];
+    std::vector<std::string> what;
+    if (place.out_of_step) what.push_back(out_of_step_text(place));
+    if (place.in_doubt > 0) what.push_back(base::counted(place.in_doubt, "chunk"));
+    if (place.moved > 0) what.push_back(fmt::format("moved {}", base::counted(place.moved, "time")));
+    out += fmt::format("{} {} {}", i == 0 ? "" : ";", formats::to_text(link.fid), fmt::join(what, ", "));
+  }
+  return out + (report.doubtful.size() > kNamed ? "; ..." : "");
+}
+
+/// What was lost, and whether that is too much.
+std::string loss_verdict(const RunReport& report) {
   const std::vector<Loss> losses = report.losses();
   if (losses.empty())
     return wrong_text(report) +
@@ -117,6 +160,9 @@ std::string verdict_text(const RunReport& report) {
   if (report.lost_too_much()) return wrong_text(report) + "TOO MUCH IS LOST: " + out + "; " + allowed;
   return wrong_text(report) + out + (report.fail_on_loss < 1 ? "; " + allowed : "; --fail-on-loss sets a limit");
 }
+
+/// The last line of a report.
+std::string verdict_text(const RunReport& report) { return loss_verdict(report) + doubt_verdict(report); }
 
 Json losses_json(const RunReport& report) {
   Json what = Json::array();
@@ -132,7 +178,6 @@ Json losses_json(const RunReport& report) {
 /// The links that most events lack, missing or removed; which they are says what to look at.
 std::string absent_text(std::string_view what, const RunReport& report, const std::vector<FragmentBuilder::Link>& links,
                         std::uint64_t FragmentBuilder::Link::* events) {
-  constexpr std::size_t kNamed = 4;
   if (links.empty()) return {};
   std::string out =
       fmt::format("\n  {:<11} {} of {} in some fragments:", what, links.size(), base::counted(report.links, "link"));
@@ -152,6 +197,15 @@ Json link_json(const FragmentBuilder::Link& link) {
                        {"missing", link.missing},
                        {"left_out", link.left_out},
                        {"bad", link.bad}});
+}
+
+Json link_json(const FragmentBuilder::Link& link, const KnownPlace& place) {
+  Json out = link_json(link);
+  out["in_doubt"] = place.in_doubt;
+  out["moved"] = place.moved;
+  out["out_of_step"] = place.out_of_step;
+  out["bcid_offset"] = place.bcid_offset ? Json(std::uint64_t{*place.bcid_offset}) : Json();
+  return out;
 }
 
 }  // namespace
@@ -175,6 +229,8 @@ Json report_json(const RunReport& report) {
   for (const auto& link : report.missing) missing.push_back(link_json(link));
   Json removed = Json::array();
   for (const auto& link : report.left_out) removed.push_back(link_json(link));
+  Json doubtful = Json::array();
+  for (const auto& [link, place] : report.doubtful) doubtful.push_back(link_json(link, place));
   Json out = Json::object();
   out["run"] = Json::object({{"name", report.name},
                              {"number", report.run_number},
@@ -197,6 +253,8 @@ Json report_json(const RunReport& report) {
                     {"incomplete_by_reason", process::counters_json(report.incomplete_by_reason)},
                     {"missing_links", missing},
                     {"removed_links", removed},
+                    {"doubtful_links", doubtful},
+                    {"chunks_in_doubt", report.in_doubt()},
                     {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
   out["bytes"] = Json::object({{"in", report.bytes_in},
                                {"built", report.bytes_known ? Json(report.bytes_built) : Json()},
@@ -226,7 +284,8 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   Json robs = Json::array();
   for (const auto& rob : status.robs) {
     Json links = Json::array();
-    for (const auto& link : rob.builder.links) links.push_back(link_json(link));
+    for (std::size_t i = 0; i < rob.builder.links.size(); ++i)
+      links.push_back(link_json(rob.builder.links[i], rob.place_of(i)));
     robs.push_back(Json::object({{"source_id", formats::to_text(rob.source_id)},
                                  {"open_events", rob.builder.open_events},
                                  {"window_events", rob.builder.window_events},
@@ -262,6 +321,7 @@ std::string report_text(const RunReport& report) {
   if (report.without_removed > 0) row("", "{} lack links that were removed", report.without_removed);
   out += absent_text("missing", report, report.missing, &FragmentBuilder::Link::missing);
   out += absent_text("removed", report, report.left_out, &FragmentBuilder::Link::left_out);
+  out += doubt_text(report);
   if (report.bytes_known)
     row("bytes", "{} in = {} built + {} lost{}", report.bytes_in, report.bytes_built, report.bytes_lost_sum(),
         reasons(report.bytes_lost));

@@ -87,6 +87,21 @@ std::vector<NamedCounter> summed(const ReadoutStatus& status, std::vector<NamedC
   return out;
 }
 
+std::vector<std::string> out_of_step_text(const ReadoutStatus& now) {
+  std::uint64_t count = 0;
+  std::vector<std::string> names;
+  for (const auto& rob : now.robs) {
+    for (std::size_t i = 0; i < rob.builder.links.size(); ++i) {
+      if (rob.place_of(i).out_of_step && ++count <= 2)
+        names.push_back(fmt::format(" {}", formats::to_text(rob.builder.links[i].fid)));
+    }
+  }
+  if (count == 0) return {};
+  names.insert(names.begin(), fmt::format(", {} out of step:", count));
+  if (count > 2) names.push_back(" ...");
+  return names;
+}
+
 std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& paint) {
   std::uint64_t removed = 0;
   std::vector<std::string> names;
@@ -97,11 +112,13 @@ std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& pai
         names.push_back(fmt::format(" {}{}", formats::to_text(link.fid), link.removed_by_policy ? " by policy" : ""));
     }
   }
-  if (removed == 0) return {fmt::format(" {} active", now.links())};
   if (removed > 2) names.push_back(" ...");
+  if (removed > 0) names.insert(names.begin(), fmt::format(" {} removed:", removed));
+  std::vector<std::string> out_of_step = out_of_step_text(now);
+  std::string active = fmt::format(" {} active{}", now.links() - removed, removed > 0 ? "," : "");
+  names.insert(names.end(), out_of_step.begin(), out_of_step.end());
   for (std::string& name : names) name = paint.warn(name);
-  names.insert(names.begin(), paint.warn(fmt::format(" {} removed:", removed)));
-  names.insert(names.begin(), fmt::format(" {} active,", now.links() - removed));
+  names.insert(names.begin(), std::move(active));
   return names;
 }
 

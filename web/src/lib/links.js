@@ -11,7 +11,12 @@ export function linkOf(link) {
   }
   if (state && !['active', 'good', 'ok', 'up'].includes(state)) return { glyph: '?', tone: 'warn', word: state, means: `its state is ${state}. ${sums}.` }
   if (bad > 0) return { glyph: '!', tone: 'bad', word: 'bad data', means: `chunks came whose content is wrong: look at the front-end and the fibre. ${sums}.` }
+  if (link.out_of_step) {
+    const offset = link.bcid_offset == null ? '' : ` (they are too large by ${link.bcid_offset})`
+    return { glyph: '≠', tone: 'bad', word: 'out of step', means: `the BCIDs of its chunks agree with no event where it can be${offset}: resynchronise its front-end. ${sums}.` }
+  }
   if (missing > 0) return { glyph: '–', tone: 'warn', word: 'missing', means: `chunks did not come, and events were built without them. ${sums}.` }
+  if (link.in_doubt > 0) return { glyph: '~', tone: 'warn', word: 'in doubt', means: `${count(link.in_doubt)} chunks are flagged: it was silent for so long that their event was not certain. ${sums}.` }
   if (chunks === 0) return { glyph: '·', tone: 'idle', word: 'no data yet', means: 'nothing has come so far.' }
   return { glyph: '■', tone: 'good', word: 'good', means: `all that was asked for has come. ${sums}.` }
 }
