@@ -122,7 +122,7 @@ def test_a_backup_put_back_after_the_database_went_on_loses_no_later_record(tmp_
     put_back(backup, journal)
     numbers, rows, lost, renewed = kept_centrally(tmp_path / "here", central, later)
     assert (numbers, rows, lost) == ([3, 4], [("CLOSED", 2)] * 4, 0)
-    assert "put back" in renewed
+    assert "restored" in renewed
 
 
 def test_what_a_moved_directory_had_not_yet_told_the_database_is_told_once(tmp_path):

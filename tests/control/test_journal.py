@@ -114,7 +114,7 @@ def of_an_older_version(tmp_path):
     return tmp_path, None
 
 
-@pytest.mark.parametrize("how,why", [(copied, "a copy of"), (on_another_host, "a copy of"), (put_back, "put back"), (of_an_older_version, "does not say")])
+@pytest.mark.parametrize("how,why", [(copied, "a copy of"), (on_another_host, "a copy of"), (put_back, "restored"), (of_an_older_version, "does not contain")])
 def test_a_journal_that_is_not_at_its_place_goes_on_under_a_new_id(tmp_path, how, why):
     journal = journal_of(tmp_path)
     journal.close()

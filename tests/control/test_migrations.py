@@ -161,6 +161,6 @@ def test_a_file_that_is_something_else_is_not_read_as_a_run_database(tmp_path):
     connection.close()
     schema = Schema(f"sqlite:///{tmp_path / 'runs.db'}")
     engine = schema.engine(writes=False)
-    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="no run database"):
+    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="not a run database"):
         refuse_other(connection, schema)
     engine.dispose()

@@ -115,7 +115,7 @@ def test_diff_shows_what_is_not_equal_and_no_more(verb):
     assert found["run"] == {"type": ["physics", "cosmics"], "comment": ["first light", ""]}
     out = verb("diff", 1, 2)[1]
     assert "readout.threads" in out and "run 1" in out and "readout.name" not in out
-    assert "differ in nothing" in verb("diff", 1, 1)[1]
+    assert "differ only in" in verb("diff", 1, 1)[1]
     assert json.loads(verb("diff", 1, 3, "-o", "json")[1])["run"]["files"] == ["1 closed", None], "not their names and checksums, which differ always"
 
 
@@ -170,7 +170,7 @@ def test_an_open_run_is_closed_by_its_import(verb, tmp_path):
     verb("export", 3, "--to", tmp_path)
     assert verb("import", tmp_path / "run-000003.json", "--database", tmp_path / "runs.db")[0] == 0
     run = json.loads(verb("show", 3, "-o", "json", "--database", tmp_path / "runs.db")[1])
-    assert run["state"] == "CLOSED" and "not known" in run["reason"]
+    assert run["state"] == "CLOSED" and "unknown" in run["reason"]
 
 
 def test_what_cannot_be_imported_is_named_and_the_rest_is(verb, tmp_path):
@@ -214,7 +214,7 @@ def test_what_holds_no_run_is_a_row_among_others_and_a_pipe_is_refused(verb, tmp
     status, out, _ = verb("import", tmp_path / "empty", tmp_path / "pipe", tmp_path / "run-000001.json", "--database", tmp_path / "runs.db", "-o", "json")
     assert status == 6 and {row["file"].rsplit("/", 1)[1]: row["outcome"] == "imported" for row in json.loads(out)} == {"empty": False, "pipe": False, "run-000001.json": True}
     status, _, err = verb("import", tmp_path / "pipe", "--database", tmp_path / "runs.db")
-    assert status == 1 and "no regular file" in err
+    assert status == 1 and "not a regular file" in err
 
 
 @pytest.mark.parametrize("text", ["99999999999999d", "9999-01-01", "0001-01-01", "1e9d"])
