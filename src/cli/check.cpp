@@ -61,6 +61,10 @@ std::size_t values_given(const Configuration& configuration) {
   return given;
 }
 
+bool has_readout(const std::vector<settings::TableDeclaration>& tables) {
+  return std::ranges::any_of(tables, [](const settings::TableDeclaration& table) { return table.path == "readout"; });
+}
+
 /// Reads a configuration and checks all its tables. `library` gets its plug-ins, and must live longer than the result.
 std::expected<Configuration, ConfigurationErrors> checked(const std::string& file, const std::vector<std::string>& overrides,
                                                           const std::vector<std::string>& plugins,
@@ -72,9 +76,7 @@ std::expected<Configuration, ConfigurationErrors> checked(const std::string& fil
   auto configuration =
       settings::load_configuration({.file = file, .overrides = overrides}, tables, library.registry(), library.plugins());
   if (!configuration) return configuration;
-  const bool has_readout =
-      std::ranges::any_of(tables, [](const settings::TableDeclaration& table) { return table.path == "readout"; });
-  ConfigurationErrors errors = has_readout ? readout::check_readout(*configuration) : ConfigurationErrors{};
+  ConfigurationErrors errors = has_readout(tables) ? readout::check_readout(*configuration) : ConfigurationErrors{};
   const auto add = [&](const auto& made) {
     if (!made) errors.insert(errors.end(), made.error().begin(), made.error().end());
   };
@@ -88,6 +90,13 @@ std::expected<Configuration, ConfigurationErrors> checked(const std::string& fil
   errors.insert(errors.end(), of_system.begin(), of_system.end());
   if (!errors.empty()) return std::unexpected(std::move(errors));
   return configuration;
+}
+
+/// After which silence the links of a readout are placed rightly; nothing without a readout.
+std::vector<readout::SilenceNote> silence_notes(const std::string& file, const Configuration& configuration,
+                                                readout::Library& library) {
+  if (!has_readout(tables_for(file))) return {};
+  return readout::silence_notes(configuration, library.registry());
 }
 
 void report_errors(const ConfigurationErrors& errors, const Options& options, Json& entry) {
@@ -127,6 +136,9 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
     return false;
   }
   entry["configuration_sha256"] = settings::configuration_sha256(*configuration);
+  const auto notes = silence_notes(file, *configuration, library);
+  entry["notes"] = Json::array();
+  for (const readout::SilenceNote& note : notes) entry["notes"].push_back(Json(note.text));
   Json of_classes = Json::array();
   const bool valid = options.alone || check_classes(*configuration, options, of_classes);
   if (options.effective) {
@@ -135,6 +147,7 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
     if (options.format != OutputFormat::json) values.print(options.format);
   } else if (options.format == OutputFormat::table && valid) {
     print(fmt::format("{}: valid, {} given\n", file, base::counted(values_given(*configuration), "value")));
+    for (const readout::SilenceNote& note : notes) print(fmt::format("  {}\n", note.text));
   } else if (options.format == OutputFormat::csv && valid) {
     print(fmt::format("{},valid\n", file));
   }

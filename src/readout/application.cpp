@@ -16,6 +16,7 @@
 #include "input/network_input.h"
 #include "readout/check.h"
 #include "readout/rob_links.h"
+#include "readout/told_silence.h"
 
 namespace rodeo::readout {
 namespace {
@@ -61,10 +62,12 @@ Application::Application(ReadoutSettings settings, const base::ComponentRegistry
   check_source_ids(settings_.robs);
   input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
   find_links();
-  settings_.run.ids = id_layout(registry);
+  const TriggerFields fields = trigger_fields(registry);
+  settings_.run.ids = id_layout(fields);
   settings_.run.free_strings.push_back(formats::IdsMark{settings_.run.ids}.text());
   set_run_info(settings_.run);
   for (const std::string& warning : warnings_of(settings_)) base::log_warning("{}", warning);
+  tell_silences(fields);
   make_consumers(registry);
   make_builders(registry);
 }
@@ -78,11 +81,26 @@ Application::~Application() {
   while (!consumers_.empty()) consumers_.pop_back();
 }
 
+TriggerFields Application::trigger_fields(const base::ComponentRegistry& registry) const {
+  return made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor)
+      ->fields();
+}
+
+void Application::tell_silences(const TriggerFields& fields) const {
+  std::vector<std::size_t> links;
+  for (const Rob& rob : robs_) links.push_back(rob.links.size());
+  for (const SilenceNote& note : silence_notes(settings_, fields, links)) {
+    if (note.is_short) {
+      base::log_warning("{}", note.text);
+    } else {
+      base::log_info("{}", note.text);
+    }
+  }
+}
+
 // The trigger's own list counts resets, whatever chunks carry.
-formats::IdLayout Application::id_layout(const base::ComponentRegistry& registry) const {
-  const auto extractor =
-      made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor);
-  formats::IdLayout ids = formats::IdLayout::of(extractor->fields());
+formats::IdLayout Application::id_layout(const TriggerFields& fields) const {
+  formats::IdLayout ids = formats::IdLayout::of(fields);
   const Parameters& builder = settings_.builder.parameters;
   if (builder.has("trigger_list") && builder.boolean("trigger_list")) ids.has_resets = ids.counter_bits() == 24;
   return ids;

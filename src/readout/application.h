@@ -97,7 +97,9 @@ class Application {
   };
 
   void find_links();
-  formats::IdLayout id_layout(const base::ComponentRegistry& registry) const;
+  formats::IdLayout id_layout(const TriggerFields& fields) const;
+  TriggerFields trigger_fields(const base::ComponentRegistry& registry) const;
+  void tell_silences(const TriggerFields& fields) const;
   void make_consumers(const base::ComponentRegistry& registry);
   void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);

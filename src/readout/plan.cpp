@@ -269,6 +269,19 @@ void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSetti
   if (const Table* const router = configuration.table("router"); router != nullptr && network) compare(*router, "pages");
 }
 
+/// Of the generator, of a recording that is played at a rate, or of the trigger of emulated cards.
+void take_trigger(const Configuration& configuration, ReadoutSettings& out) {
+  const Table* const emulator = configuration.table("emulator");
+  const Table* const trigger = emulator != nullptr ? emulator->table("trigger") : nullptr;
+  if (out.input.type == "card" && trigger == nullptr) return;
+  const Parameters& keys = out.input.type == "card" ? trigger->parameters() : out.input.parameters;
+  if (keys.has("rate") && keys.rate_hz("rate") > 0) out.trigger_rate_hz = keys.rate_hz("rate");
+  if (keys.has("ecr_triggers")) out.reset_events = static_cast<std::uint64_t>(keys.integer("ecr_triggers"));
+  if (out.reset_events == 0 && out.trigger_rate_hz && keys.has("ecr_period"))
+    out.reset_events = static_cast<std::uint64_t>(*out.trigger_rate_hz *
+                                                  std::chrono::duration<double>(keys.duration("ecr_period")).count());
+}
+
 ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
   const Table& readout = *configuration.table("readout");
   ReadoutSettings out;
@@ -284,6 +297,7 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
   number_consumers(readout, out);
   follow_generator(readout, out);
+  take_trigger(configuration, out);
   out.run = run_info(*configuration.table("run"), out);
   out.link_policy = link_policy_settings().read(readout.table("link_policy")->parameters());
   input::refuse_bad_cards(*configuration.table("readout.input"), errors);
@@ -332,6 +346,18 @@ ConfigurationErrors check_readout(const Configuration& configuration) {
   const ReadoutSettings settings = settings_of(configuration, errors);
   if (errors.empty()) refuse_what_is_not_there(settings, errors);
   return errors;
+}
+
+std::vector<SilenceNote> silence_notes(const Configuration& configuration, const base::ComponentRegistry& registry) {
+  ConfigurationErrors errors;
+  const ReadoutSettings settings = settings_of(configuration, errors);
+  const auto extractor = registry.make_extractor(settings.extractor.type, settings.extractor.parameters);
+  if (!errors.empty() || !extractor) return {};
+  std::size_t of_input = 0;
+  if (settings.input.type == "generator") of_input = input::GeneratorSettings::from(settings.input.parameters).links.size();
+  std::vector<std::size_t> links;
+  for (const RobSettings& rob : settings.robs) links.push_back(rob.links.empty() ? of_input : rob.links.size());
+  return silence_notes(settings, (*extractor)->fields(), links);
 }
 
 std::expected<ReadoutPlan, ConfigurationErrors> plan_readout(const Configuration& configuration,

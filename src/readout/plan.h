@@ -9,6 +9,7 @@
 
 #include "readout/library.h"
 #include "readout/settings.h"
+#include "readout/told_silence.h"
 #include "settings/configuration.h"
 
 namespace rodeo::readout {
@@ -28,6 +29,9 @@ struct ReadoutPlan {
 
 /// What `rodeo readout` would refuse of a configuration with a readout, found without starting it.
 ConfigurationErrors check_readout(const Configuration& configuration);
+
+/// After which silence links are placed rightly; for `rodeo check`. Of a configuration with a readout that is sound.
+std::vector<SilenceNote> silence_notes(const Configuration& configuration, const base::ComponentRegistry& registry);
 
 /// Where the files of a run go.
 std::vector<std::string> data_directories(const ReadoutSettings& settings);

@@ -49,6 +49,8 @@ struct ReadoutSettings {
   LinkPolicySettings link_policy;
   double fail_on_loss = 1;  ///< a run that loses a larger fraction has failed; 1: none does
   std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
+  std::optional<double> trigger_rate_hz = {};                 ///< of the input, where the configuration says it
+  std::uint64_t reset_events = 0;                             ///< likewise, from one event counter reset to the next
 };
 
 }  // namespace rodeo::readout

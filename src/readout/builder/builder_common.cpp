@@ -83,9 +83,9 @@ Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window
   reach = std::max<std::uint64_t>(reach, std::min(2 * stride, window / 4));
   if (!format.shows_restarts() && !trigger_list) {
     base::log_warning(
-        "L1 ids have {} bits and there is no trigger list: event counter resets, and losses of {} events or more by all "
-        "links at once, are not seen; set readout.builder.trigger_list = true if the input has a list",
-        fields.l1id_bits, format.period());
+        "L1 ids have {} bits and there is no trigger list: event counter resets are not seen; set "
+        "readout.builder.trigger_list = true if the input has a list",
+        fields.l1id_bits);
   }
   if (trigger_list && !format.has_ecr() && !fields.has_bcid) {
     base::log_warning(

@@ -1,0 +1,103 @@
+#include "readout/told_silence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/units.h"
+#include "formats/fid.h"
+#include "readout/sequence/id_format.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr double kShortSeconds = 10;
+
+// Ids that were not read may have come round.
+std::optional<std::uint64_t> of_all_links(const SilentLinks& links) {
+  constexpr std::uint64_t kResets = 256;
+  const IdFormat format(links.ids);
+  if (links.listed && (format.has_ecr() || links.ids.has_bcid)) return std::nullopt;
+  if (!format.has_ecr()) return format.period();
+  return links.reset_events > 0 ? kResets * links.reset_events : format.period();
+}
+
+double seconds(std::uint64_t events, double rate_hz) { return static_cast<double>(events) / rate_hz; }
+
+std::string length_text(std::uint64_t events, std::optional<double> rate_hz) {
+  if (!rate_hz) return fmt::format("{} events", events);
+  const auto time = std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(seconds(events, *rate_hz), 1e9) * 1e9));
+  return fmt::format("{} ({} events at {})", base::format_duration(time), events, base::format_quantity(*rate_hz, "Hz"));
+}
+
+std::uint64_t number_of(const Parameters& parameters, std::string_view key) {
+  return parameters.has(key) ? static_cast<std::uint64_t>(std::max<std::int64_t>(parameters.integer(key), 0)) : 0;
+}
+
+}  // namespace
+
+ToldSilence told_silence(const SilentLinks& links) {
+  const std::optional<std::uint64_t> of_all = of_all_links(links);
+  const bool by_peers = links.read_together > 1 ||
+                        (links.links > 1 && (IdFormat(links.ids).period() / 4 >= links.window || links.compares_bcids));
+  return {.of_one = by_peers || (links.listed && links.links > 1) ? std::nullopt : of_all, .of_all = of_all};
+}
+
+std::string silence_text(const ToldSilence& told, std::optional<double> rate_hz) {
+  if (!told.of_all) return "a link finds its place after a silence of any length";
+  const std::string length = length_text(*told.of_all, rate_hz);
+  if (told.of_one) return fmt::format("a link finds its place after a silence of less than {}", length);
+  return fmt::format("a link finds its place after a silence of any length, all links at once after one of less than {}",
+                     length);
+}
+
+bool is_short(const ToldSilence& told, std::optional<double> rate_hz) {
+  return rate_hz && told.of_all && seconds(*told.of_all, *rate_hz) < kShortSeconds;
+}
+
+std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const TriggerFields& ids,
+                                       const std::vector<std::size_t>& links) {
+  const Parameters& builder = settings.builder.parameters;
+  const bool gbt = settings.builder.type == "gbt";
+  if ((!gbt && settings.builder.type != "full") || !builder.has("trigger_list")) return {};
+  const std::uint64_t workers = number_of(builder, "workers");
+  const Parameters& input = settings.input.parameters;
+  const std::uint64_t cards =
+      settings.input.type == "card" && input.has("cards") ? std::max<std::size_t>(input.list("cards").size(), 1) : 1;
+  struct Said {
+    std::string text;
+    bool is_short;
+    std::vector<std::string> robs;
+  };
+  std::vector<Said> all;
+  for (std::size_t i = 0; i < settings.robs.size(); ++i) {
+    constexpr std::uint64_t kSeveral = 1 << 10;
+    const RobSettings& rob = settings.robs[i];
+    const std::uint64_t of_rob = links[i] > 0 ? links[i] : kSeveral;
+    const std::uint64_t of_group = rob.links_per_group > 0 ? rob.links_per_group : of_rob;
+    const std::uint64_t placed = gbt ? of_rob : of_group;
+    const ToldSilence told =
+        told_silence({.ids = ids,
+                      .listed = builder.boolean("trigger_list"),
+                      .links = placed,
+                      .read_together = placed / ((gbt ? std::max<std::uint64_t>(workers, 1) : 1) * cards),
+                      .window = number_of(builder, "window"),
+                      .reset_events = settings.reset_events,
+                      .compares_bcids = gbt && ids.has_bcid});
+    std::string text = silence_text(told, settings.trigger_rate_hz);
+    auto said = std::ranges::find(all, text, &Said::text);
+    if (said == all.end()) said = all.insert(all.end(), {std::move(text), is_short(told, settings.trigger_rate_hz), {}});
+    said->robs.push_back(formats::to_text(rob.source_id));
+  }
+  std::vector<SilenceNote> notes;
+  for (const Said& said : all) {
+    const std::string which = said.robs.size() > 2 ? fmt::format("ROB {} and {} more", said.robs[0], said.robs.size() - 1)
+                                                   : fmt::format("ROB {}", fmt::join(said.robs, ", "));
+    const char* const next = said.is_short ? "; the trigger's own list tells more (readout.builder.trigger_list)" : "";
+    notes.push_back({fmt::format("{}: {}{}", which, said.text, next), said.is_short});
+  }
+  return notes;
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,86 @@
+// After which silence links find their place, by what they have to tell it.
+#include "readout/told_silence.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+namespace rodeo::readout {
+namespace {
+
+constexpr TriggerFields k8{.l1id_bits = 8};
+constexpr TriggerFields k16{.l1id_bits = 16};
+constexpr TriggerFields k16Bcid{.l1id_bits = 16, .has_bcid = true};
+constexpr TriggerFields kResets{.l1id_bits = 24, .has_ecr = true, .has_bcid = true};
+constexpr TriggerFields k32{.l1id_bits = 32};
+constexpr std::uint64_t kAny = 0;
+
+struct Row {
+  const char* what;
+  SilentLinks links;
+  std::uint64_t of_one;
+  std::uint64_t of_all;
+};
+
+TEST(ToldSilence, FollowsFromIdsListPeersAndBcids) {
+  const Row rows[] = {
+      {"other links are read with it", {.ids = k8, .links = 8, .read_together = 8, .window = 16384}, kAny, 256},
+      {"a lone link has its ids", {.ids = k8, .window = 16384}, 256, 256},
+      {"links of other workers may be apart by the window", {.ids = k16, .links = 2, .window = 16384}, kAny, 65536},
+      {"that is more than a quarter of the ids", {.ids = k16, .links = 2, .window = 32768}, 65536, 65536},
+      {"and BCIDs tell it", {.ids = k16Bcid, .links = 2, .window = 32768, .compares_bcids = true}, kAny, 65536},
+      {"BCIDs of a lone link have nothing to be compared with", {.ids = k16Bcid, .compares_bcids = true}, 65536, 65536},
+      {"ids go on for one round, if no reset is known", {.ids = kResets, .links = 4, .read_together = 4}, kAny, 1U << 24},
+      {"and for 256 resets", {.ids = kResets, .reset_events = 1000}, 256'000, 256'000},
+      {"a counter of 32 bits", {.ids = k32}, std::uint64_t{1} << 32, std::uint64_t{1} << 32},
+      {"the list tells all", {.ids = kResets, .listed = true}, kAny, kAny},
+      {"it tells all by BCIDs", {.ids = k16Bcid, .listed = true}, kAny, kAny},
+      {"without them and resets one epoch", {.ids = k16, .listed = true, .links = 2}, kAny, 65536},
+      {"of a lone link, too", {.ids = k16, .listed = true}, 65536, 65536},
+  };
+  for (const Row& row : rows) {
+    const ToldSilence told = told_silence(row.links);
+    EXPECT_EQ(told.of_one.value_or(kAny), row.of_one) << row.what;
+    EXPECT_EQ(told.of_all.value_or(kAny), row.of_all) << row.what;
+  }
+}
+
+TEST(ToldSilence, IsTimeWhereTheRateIsKnownAndShortBelowTenSeconds) {
+  const ToldSilence any;
+  const ToldSilence peers{.of_all = 65536};
+  const ToldSilence lone{.of_one = 256, .of_all = 256};
+  EXPECT_EQ(silence_text(any, 1e5), "a link finds its place after a silence of any length");
+  EXPECT_EQ(silence_text(peers, 1e5),
+            "a link finds its place after a silence of any length, all links at once after one of less than 655 ms (65536 "
+            "events at 100 kHz)");
+  EXPECT_EQ(silence_text(lone, {}), "a link finds its place after a silence of less than 256 events");
+  EXPECT_FALSE(is_short(any, 1e9));
+  EXPECT_FALSE(is_short(lone, {})) << "no rate is known, and none is invented";
+  EXPECT_TRUE(is_short(peers, 1e5));
+  EXPECT_FALSE(is_short(peers, 6553.6)) << "ten seconds";
+}
+
+TEST(ToldSilence, IsSaidOnceForAllRobsOfWhichItIsTheSame) {
+  ReadoutSettings settings;
+  settings.builder = {.type = "gbt", .name = "gbt", .parameters = {}, .where = {}};
+  settings.builder.parameters.set("workers", std::int64_t{1});
+  settings.builder.parameters.set("window", std::int64_t{16384});
+  settings.builder.parameters.set("trigger_list", false);
+  settings.trigger_rate_hz = 1e5;
+  settings.robs.resize(5);
+  for (std::uint32_t i = 0; i < 5; ++i) settings.robs[i].source_id = SourceId{0x610001 + i};
+  const auto notes = silence_notes(settings, k8, {8, 8, 1, 0, 8});
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_TRUE(
+      notes[0].text.starts_with("ROB 0x00610001 and 3 more: a link finds its place after a silence of any length, all"))
+      << notes[0].text;
+  EXPECT_TRUE(notes[1].text.starts_with("ROB 0x00610003: a link finds its place after a silence of less than 2.56"))
+      << notes[1].text;
+  EXPECT_TRUE(notes[1].is_short);
+  EXPECT_EQ(silence_notes(settings, kResets, {8, 8, 8, 8, 8}).size(), 1U);
+  settings.builder.type = "of a plug-in";
+  EXPECT_TRUE(silence_notes(settings, k8, {8, 8, 1, 0, 8}).empty());
+}
+
+}  // namespace
+}  // namespace rodeo::readout
