@@ -326,7 +326,8 @@ void add_emulate(Command& root) {
   injects.option("KIND", talk->kind, "Which fault").required();
   injects.option("--id", talk->id, "Address of the function, name of the card, or name:endpoint").required();
   injects.option("--link", talk->link, "Link, where the fault has one");
-  injects.duration("--duration", talk->duration, "It ends by itself after so long (link_down, stuck_fifo, removal)");
+  injects.duration("--duration", talk->duration,
+                   "It ends by itself after so long (link_down, stuck_fifo, removal, wrong_bcid)");
   injects.option("--value", talk->value, "Degrees Celsius, of `temperature`: -50 to 150");
   name(injects);
   injects.paragraph(fault_list());

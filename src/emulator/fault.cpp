@@ -19,6 +19,9 @@ constexpr std::array kFaults{
     FaultInfo{FaultKind::stuck_fifo, "stuck_fifo",
               "a link takes superpages and fills none (FELIX: the channel stands still)"},
     FaultInfo{FaultKind::size_index_mismatch, "size_index_mismatch", "the next number in the size FIFO is one too high"},
+    FaultInfo{FaultKind::flipped_l1id, "flipped_l1id", "a bit of the L1 id of the next chunk of a link is flipped"},
+    FaultInfo{FaultKind::wrong_bcid, "wrong_bcid",
+              "the BCID of the next chunk of a link is one too large; with a duration, of all its chunks"},
     FaultInfo{FaultKind::card_reset, "card_reset", "the card resets itself under load"},
     FaultInfo{FaultKind::temperature, "temperature", "the FPGA shows this temperature"},
     FaultInfo{FaultKind::removal, "removal", "the function vanishes: clients are hung up on, the socket is gone"},
@@ -50,6 +53,8 @@ bool has_fault(CardType type, FaultKind kind) {
     case FaultKind::bad_packet_counter:
     case FaultKind::size_index_mismatch: return type != CardType::felix;  // it has blocks without either
     case FaultKind::temperature: return type != CardType::crorc;          // it has no sensor
+    case FaultKind::flipped_l1id:
+    case FaultKind::wrong_bcid: return type == CardType::felix;  // the others send frames by orbits
     default: return true;
   }
 }
@@ -65,7 +70,8 @@ bool fault_has_link(FaultKind kind) {
 }
 
 bool fault_has_duration(FaultKind kind) {
-  return kind == FaultKind::link_down || kind == FaultKind::stuck_fifo || kind == FaultKind::removal;
+  return kind == FaultKind::link_down || kind == FaultKind::stuck_fifo || kind == FaultKind::removal ||
+         kind == FaultKind::wrong_bcid;
 }
 
 std::string_view fault_name(FaultKind kind) { return kFaults[static_cast<std::size_t>(kind)].name; }

@@ -25,6 +25,8 @@ enum class FaultKind : std::uint8_t {
   dropped_superpage,
   stuck_fifo,
   size_index_mismatch,
+  flipped_l1id,
+  wrong_bcid,
   card_reset,
   temperature,
   removal,
@@ -54,9 +56,10 @@ bool fault_has_duration(FaultKind kind);
 struct Fault {
   FaultKind kind = FaultKind::link_down;
   unsigned link = 0;
-  double value = 0;                      ///< degrees Celsius for `temperature`
-  std::chrono::nanoseconds duration{0};  ///< of link_down, stuck_fifo, removal; 0: until told otherwise
-  bool ends = false;                     ///< of stuck_fifo: goes on, whatever it did before
+  double value = 0;  ///< degrees Celsius for `temperature`
+  std::chrono::nanoseconds duration{
+      0};             ///< of link_down, stuck_fifo, removal; 0: until told otherwise. Of wrong_bcid; 0: one chunk
+  bool ends = false;  ///< of stuck_fifo and wrong_bcid: goes on as before the fault
 };
 
 /// A fault that happens again and again does so at most this often.

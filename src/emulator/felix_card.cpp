@@ -151,6 +151,7 @@ void FelixCard::reset_card() {
     enabled_[link] = registers().get(felix::reg("elinks_enabled"), link);
     channel_of_[link] = 0;
     source_.set_up(link, link < settings_.felix.links);
+    source_.shift_bcids(link, false);
     lights_[link] = {};
   }
   interrupt_enable_ = 0;
@@ -204,6 +205,8 @@ void FelixCard::keep_books(std::uint64_t triggers) {
   }
   blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
   blocks_corrupted_.store(source_.blocks_corrupted(), std::memory_order_relaxed);
+  l1ids_flipped_.store(source_.l1ids_flipped(), std::memory_order_relaxed);
+  bcids_shifted_.store(source_.bcids_shifted(), std::memory_order_relaxed);
 }
 
 bool FelixCard::obey() {
@@ -312,6 +315,14 @@ bool FelixCard::inject_card(const Fault& fault) {
     case FaultKind::corrupt_rdh: source_.corrupt_block(link); return true;
     case FaultKind::truncated_page: source_.truncate_chunk(link); return true;
     case FaultKind::dropped_superpage: source_.lose_block(link); return true;
+    case FaultKind::flipped_l1id: source_.flip_l1id(link); return true;
+    case FaultKind::wrong_bcid:
+      if (fault.ends || fault.duration.count() > 0) {
+        source_.shift_bcids(link, !fault.ends);
+      } else {
+        source_.shift_bcid(link);
+      }
+      return true;
     case FaultKind::stuck_fifo: channel.stuck = !fault.ends && !channel.stuck; return true;
     default: return false;
   }
@@ -329,6 +340,8 @@ void FelixCard::report_card(FunctionReport& report) const {
   report.add("blocks_dropped", blocks_dropped_);
   report.add("blocks_lost", blocks_lost_);
   report.add("blocks_corrupted", blocks_corrupted_);
+  report.add("l1ids_flipped", l1ids_flipped_);
+  report.add("bcids_shifted", bcids_shifted_);
   report.add("bad_descriptors", bad_descriptors_);
   report.add("long_packets", long_packets_);
   report.add("bad_read_pointers", bad_read_pointers_);

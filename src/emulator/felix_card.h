@@ -126,6 +126,8 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::uint64_t triggers_seen_ = 0;
   std::atomic<std::uint64_t> blocks_lost_{0};
   std::atomic<std::uint64_t> blocks_corrupted_{0};
+  std::atomic<std::uint64_t> l1ids_flipped_{0};
+  std::atomic<std::uint64_t> bcids_shifted_{0};
   std::atomic<std::uint64_t> blocks_dropped_{0};
   std::atomic<std::uint64_t> occupied_us_{0};
   std::atomic<std::uint64_t> triggers_cut_off_{0};

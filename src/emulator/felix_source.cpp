@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emulator/pattern.h"
+#include "formats/draw.h"
 #include "formats/fid.h"
 #include "formats/ttc_packet.h"
 
@@ -211,7 +212,7 @@ void FelixSource::append_provable(Elink& elink, BlockSink& sink) {
   const bool uniform = settings_.chunk_bytes_max <= settings_.chunk_bytes && !settings_.crc &&
                        settings_.chunk_bytes >= Provable::kHeaderBytes;
   for (std::size_t i = 0; i < count; ++i) {
-    if (uniform && !truncate_[elink.link] && !encoder.full()) {
+    if (uniform && !faults_[elink.link].any() && !encoder.full()) {
       const std::size_t done = append_wholes(elink, i);
       if (encoder.full()) emit(elink, sink, false);
       if (done > 0) {
@@ -219,17 +220,41 @@ void FelixSource::append_provable(Elink& elink, BlockSink& sink) {
         continue;
       }
     }
-    const std::size_t bytes = chunk_bytes_of(keys_[i]);
-    const bool truncated = std::exchange(truncate_[elink.link], false);
-    const std::uint8_t status = truncated ? chunk_status::kFirmwareTruncated : chunk_status::kOk;
-    const std::size_t sent = truncated ? bytes / 2 : bytes;
-    if (settings_.crc) {
-      provable_.write({chunk_.data(), bytes}, elink.link_id, L1Id{l1ids_[i]});
-      push(elink, {chunk_.data(), sent}, sink, status);
-    } else {
-      push_provable(elink, sent, bytes, headers_[i], keys_[i], sink, status);
-    }
+    push_faulty(elink, i, chunk_bytes_of(keys_[i]), sink);
   }
+}
+
+/// The chunk of one trigger, with the faults that its link has.
+void FelixSource::push_faulty(Elink& elink, std::size_t trigger, std::size_t bytes, BlockSink& sink) {
+  ChunkFaults& faults = faults_[elink.link];
+  const std::uint64_t header = faulty_header(faults, headers_[trigger], keys_[trigger]);
+  const bool truncated = std::exchange(faults.truncate, false);
+  const std::uint8_t status = truncated ? chunk_status::kFirmwareTruncated : chunk_status::kOk;
+  const std::size_t sent = truncated ? bytes / 2 : bytes;
+  if (!settings_.crc) return push_provable(elink, sent, bytes, header, keys_[trigger], sink, status);
+  const std::span chunk(chunk_.data(), bytes);
+  provable_.write(chunk, elink.link_id, L1Id{l1ids_[trigger]});
+  if (header != headers_[trigger]) {
+    const std::uint64_t wrong = Provable::of_size(header, bytes);
+    std::memcpy(chunk.data(), &wrong, std::min(bytes, sizeof wrong));
+    provable_.seal(chunk);  // a front end sends a good CRC over wrong numbers
+  }
+  push(elink, chunk.first(sent), sink, status);
+}
+
+std::uint64_t FelixSource::faulty_header(ChunkFaults& faults, std::uint64_t header, std::uint64_t key) {
+  constexpr unsigned kBcidAt = 32;
+  constexpr std::uint64_t kBunches = 3564;
+  if (std::exchange(faults.flip_l1id, false)) {
+    header ^= std::uint64_t{1} << formats::draw::below(formats::draw::mix(key), settings_.l1id_bits);
+    ++l1ids_flipped_;
+  }
+  if (std::exchange(faults.shift_bcid, false) || faults.shift_bcids) {
+    const std::uint64_t bcid = header >> kBcidAt & 0xfff;
+    header ^= (bcid ^ (bcid + 1) % kBunches) << kBcidAt;
+    ++bcids_shifted_;
+  }
+  return header;
 }
 
 void FelixSource::append_ttc(std::span<const trigger::TriggerRange> triggers, BlockSink& sink) {

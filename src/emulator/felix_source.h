@@ -94,12 +94,18 @@ class FelixSource {
 
   // Faults, each of the next block or chunk of the link.
   void corrupt_block(unsigned link) { corrupt_[link] = true; }
-  void truncate_chunk(unsigned link) { truncate_[link] = true; }
+  void truncate_chunk(unsigned link) { faults_[link].truncate = true; }
+  void flip_l1id(unsigned link) { faults_[link].flip_l1id = true; }
+  void shift_bcid(unsigned link) { faults_[link].shift_bcid = true; }
+  /// Of all chunks of the link from now on, or of none.
+  void shift_bcids(unsigned link, bool shift) { faults_[link].shift_bcids = shift; }
   void lose_block(unsigned link) { lose_[link] = true; }
 
   const ChunkBooks& books() const { return books_; }
   std::uint64_t blocks_lost() const { return blocks_lost_; }
   std::uint64_t blocks_corrupted() const { return blocks_corrupted_; }
+  std::uint64_t l1ids_flipped() const { return l1ids_flipped_; }
+  std::uint64_t bcids_shifted() const { return bcids_shifted_; }
 
  private:
   struct Elink {
@@ -112,12 +118,23 @@ class FelixSource {
     std::uint64_t begun_ns = 0;  // the open block
   };
 
+  /// Of the next chunk of a link, or of all.
+  struct ChunkFaults {
+    bool truncate = false;
+    bool flip_l1id = false;
+    bool shift_bcid = false;
+    bool shift_bcids = false;
+    bool any() const { return truncate || flip_l1id || shift_bcid || shift_bcids; }
+  };
+
   void begin_block(Elink& elink);
   template <std::size_t kBytes, typename TrailerWord>
   std::size_t append_wholes(Elink& elink, std::size_t first, std::size_t bytes);
   std::size_t append_wholes(Elink& elink, std::size_t first);
   void append_provable(Elink& elink, BlockSink& sink);
   void look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn);
+  void push_faulty(Elink& elink, std::size_t trigger, std::size_t bytes, BlockSink& sink);
+  std::uint64_t faulty_header(ChunkFaults& faults, std::uint64_t header, std::uint64_t key);
   void append_ttc(std::span<const trigger::TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
   void push_provable(Elink& elink, std::size_t bytes, std::size_t whole, std::uint64_t header, std::uint64_t key,
@@ -149,11 +166,13 @@ class FelixSource {
   std::array<std::uint64_t, kMaxLinks> enabled_{};
   std::array<bool, kMaxLinks> up_{};
   std::array<bool, kMaxLinks> corrupt_{};
-  std::array<bool, kMaxLinks> truncate_{};
+  std::array<ChunkFaults, kMaxLinks> faults_{};
   std::array<bool, kMaxLinks> lose_{};
   ChunkBooks books_;
   std::uint64_t blocks_lost_ = 0;
   std::uint64_t blocks_corrupted_ = 0;
+  std::uint64_t l1ids_flipped_ = 0;
+  std::uint64_t bcids_shifted_ = 0;
 };
 
 }  // namespace rodeo::emulator

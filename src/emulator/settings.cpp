@@ -196,10 +196,11 @@ const Settings<FaultKeys>& fault_settings() {
     std::vector<std::pair<std::string, FaultKind>> kinds;
     for (const FaultInfo& info : fault_infos()) kinds.emplace_back(info.name, info.kind);
     return Settings<FaultKeys>{
-        setting(&S::fault,
-                {setting(&Fault::kind, "kind", kinds,
-                         "What happens. FELIX has no bad_packet_counter and size_index_mismatch, a C-RORC no temperature.",
-                         true)}),
+        setting(&S::fault, {setting(&Fault::kind, "kind", kinds,
+                                    "What happens. FELIX has no bad_packet_counter and size_index_mismatch, a C-RORC no "
+                                    "temperature; FELIX alone has "
+                                    "flipped_l1id and wrong_bcid.",
+                                    true)}),
         setting(&S::card, "card", "Name of the card, or address of the function.", {.required = true}),
         setting(&S::endpoint, "endpoint", "Endpoint of the card.", {.maximum = 1}),
         setting(&S::fault, {setting(&Fault::link, "link", "Link, where the fault has one, of those that the card has.",
@@ -209,7 +210,9 @@ const Settings<FaultKeys>& fault_settings() {
         setting(&S::fault,
                 {
                     setting(&Fault::duration, "duration",
-                            "Of link_down, stuck_fifo and removal: it ends after so long. 0s: it stays."),
+                            "Of link_down, stuck_fifo, removal and wrong_bcid: it ends after so long. 0s: it stays; "
+                            "wrong_bcid: it is "
+                            "one chunk's."),
                     setting(&Fault::value, "value", "Degrees Celsius, of temperature.",
                             {.minimum = kColdest, .maximum = kHottest}),
                 }),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -118,9 +119,10 @@ TEST(FelixSource, BeginsWithSoManyElinksEnabledAsItIsTold) {
   EXPECT_EQ(source.enabled(2), 0U);
 }
 
-std::map<std::uint16_t, std::vector<std::uint32_t>> l1ids_by_elink(const Blocks& blocks,
-                                                                   const std::vector<std::uint16_t>& elinks) {
-  std::map<std::uint16_t, std::vector<std::uint32_t>> found;
+using Chunk = std::vector<std::byte>;
+
+std::map<std::uint16_t, std::vector<Chunk>> chunks_by_elink(const Blocks& blocks, const std::vector<std::uint16_t>& elinks) {
+  std::map<std::uint16_t, std::vector<Chunk>> found;
   formats::BlockDecoder decoder({.format = {}, .max_chunk_bytes = 1 << 20}, elinks);
   formats::DecodeBuffer buffer(decoder.capacity_for(64));
   for (std::span<const std::byte> rest = blocks.bytes; !rest.empty();) {
@@ -129,14 +131,74 @@ std::map<std::uint16_t, std::vector<std::uint32_t>> l1ids_by_elink(const Blocks&
     if (taken == 0) break;
     rest = rest.subspan(taken);
     for (const ChunkRun& run : buffer.runs()) {
-      for (std::uint32_t i = 0; i < run.count; ++i) {
-        std::uint32_t l1id = 0;
-        std::memcpy(&l1id, run.chunk(i).data(), sizeof l1id);
-        found[elinks[run.link]].push_back(l1id);
-      }
+      for (std::uint32_t i = 0; i < run.count; ++i)
+        found[elinks[run.link]].emplace_back(run.chunk(i).begin(), run.chunk(i).end());
     }
   }
   return found;
+}
+
+std::map<std::uint16_t, std::vector<std::uint32_t>> l1ids_by_elink(const Blocks& blocks,
+                                                                   const std::vector<std::uint16_t>& elinks) {
+  std::map<std::uint16_t, std::vector<std::uint32_t>> found;
+  for (const auto& [elink, chunks] : chunks_by_elink(blocks, elinks)) {
+    for (const Chunk& chunk : chunks) {
+      std::uint32_t l1id = 0;
+      std::memcpy(&l1id, chunk.data(), sizeof l1id);
+      found[elink].push_back(l1id);
+    }
+  }
+  return found;
+}
+
+TEST(FelixSource, WrongNumbersAreThoseOfTheNextChunkOrOfAllUntilToldOtherwise) {
+  for (const bool crc : {false, true}) {
+    FelixSourceSettings settings;
+    settings.links = 2;
+    settings.elinks_per_link = 1;
+    settings.crc = crc;
+    settings.l1id_bits = 16;
+    FelixSource source(settings);
+    Blocks blocks;
+    const auto append = [&](std::uint32_t l1id, std::uint32_t count) {
+      const trigger::TriggerRange range{.sequence = l1id, .l1id = l1id, .count = count};
+      source.append(std::span(&range, 1), blocks, 0);
+    };
+    append(0, 10);
+    source.flip_l1id(0);
+    append(10, 10);
+    source.shift_bcid(0);
+    append(20, 10);
+    source.shift_bcids(0, true);
+    append(30, 10);
+    source.shift_bcids(0, false);
+    append(40, 10);
+    source.flush(blocks);
+    EXPECT_EQ(source.l1ids_flipped(), 1U);
+    EXPECT_EQ(source.bcids_shifted(), 11U);
+
+    const Provable plain(settings.seed, crc, 16);
+    const auto found = chunks_by_elink(blocks, {0, 1 << 6});
+    for (const auto& [elink, chunks] : found) {
+      ASSERT_EQ(chunks.size(), 50U);
+      for (std::uint32_t i = 0; i < chunks.size(); ++i) {
+        Chunk wanted(chunks[i].size());
+        plain.write(wanted, formats::fid_of_card_elink(0, 0, elink).default_link_id(), L1Id{i});
+        const auto number = [](const Chunk& chunk, std::size_t at) {
+          std::uint16_t value = 0;
+          std::memcpy(&value, chunk.data() + at, sizeof value);
+          return value;
+        };
+        const bool flipped = elink == 0 && i == 10;
+        const bool shifted = elink == 0 && (i == 20 || (i >= 30 && i < 40));
+        EXPECT_EQ(std::popcount(static_cast<unsigned>(number(chunks[i], 0) ^ i)), flipped ? 1 : 0) << i;
+        EXPECT_EQ(number(chunks[i], 4), (number(wanted, 4) + (shifted ? 1 : 0)) % 3564) << i;
+        std::memcpy(wanted.data(), chunks[i].data(), 6);
+        plain.seal(wanted);
+        EXPECT_EQ(chunks[i], wanted) << "all else is as it should be, and the CRC right";
+      }
+    }
+  }
 }
 
 TEST(FelixSource, ABlockIsFlushedByItsAgeHoweverMuchCameSince) {

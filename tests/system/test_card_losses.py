@@ -386,3 +386,26 @@ def test_a_card_that_breaks_the_rules_or_goes_ends_the_run(rodeo, configure_card
     assert reader.returncode == 1, err
     report = json.loads(out)
     assert report["run"]["condition"] == "ABORTED" and "card" in report["run"]["failure"], err
+
+
+def test_wrong_numbers_of_a_card_are_flagged_and_name_the_link(rodeo):
+    """A flipped L1 id, and a card link whose four E-links all have BCIDs that are one too large: they are out of step, with their offset."""
+    text = FELIX.format(links=3, elinks=4, chunk_size=40).replace('work = "verify"', 'work = "release"').replace("seed = 1\n", "")
+    configuration = configure(rodeo, text)
+
+    def out_of_step():
+        status = json.loads(rodeo("readout", "status", "--name", "reader", "-o", "json").stdout)
+        return [link["bcid_offset"] for link in status["robs"][0]["links"] if link["out_of_step"]]
+
+    def during():
+        assert out_of_step() == []
+        fault(rodeo, "flipped_l1id")
+        fault(rodeo, "wrong_bcid", "--duration", "600s", link=1)
+        wait_for(lambda: out_of_step() == [1] * 4)
+
+    with emulated(rodeo, configuration):
+        report, err, card = read(rodeo, configuration, during)
+    assert card["counters"]["l1ids_flipped"] == 1 and card["counters"]["bcids_shifted"] > 4 * 600, card
+    assert report["run"]["condition"] == "INCOMPLETE" and report["chunks"]["lost"] == {"out_of_sequence": 1}, err
+    assert report["fragments"]["incomplete_by_reason"]["bcid_mismatch"] > 600, err
+    assert err.count("is out of step (BCIDs too large by 1)") == 4, err
