@@ -1,4 +1,4 @@
-// From a configuration to what a router process runs.
+// Turns a configuration into the settings of a router process.
 #pragma once
 
 #include <expected>
@@ -16,7 +16,7 @@ struct RouterPlan {
   std::string configuration_sha256 = {};  ///< settings::configuration_sha256()
 };
 
-/// What a configuration with a [router] says. All errors at once.
+/// The settings from a configuration with a [router]. Returns all errors at once.
 std::expected<RouterPlan, settings::ConfigurationErrors> plan_router(const settings::Configuration& configuration);
 
 }  // namespace rodeo::router

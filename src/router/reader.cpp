@@ -12,7 +12,7 @@
 namespace rodeo::router {
 namespace {
 
-// Once it has given up, for a stream that does not end.
+// After give_up(), for a stream that does not end.
 constexpr std::uint64_t kLastPatienceNs = 1'000'000'000;
 
 }  // namespace
@@ -106,7 +106,7 @@ void Reader::read() {
   }
 }
 
-/// Passes to the stream which links have a subscriber; a stream may leave out the others before it decodes them. `empty`: the last poll had no page.
+/// Tells the stream which links have a subscriber; a stream may drop the data of other links before decoding. `empty`: the last poll had no page.
 void Reader::tell_what_is_wanted(std::uint64_t now_ns, bool empty) {
   const auto wanted = [this](LinkIndex link) { return publisher_.wanted(link); };
   const auto tell = [this](LinkIndex link, bool is_wanted) { stream_->want(link, is_wanted); };
@@ -117,13 +117,13 @@ void Reader::tell_what_is_wanted(std::uint64_t now_ns, bool empty) {
   wanted_.change(now_ns, wanted, tell);
 }
 
-/// True once the page is done with.
+/// True when the page is finished.
 bool Reader::publish(Page& page, std::uint64_t now_ns) {
   if (!given_up_ && publisher_.publish(page.runs)) {
     refused_since_ns_ = 0;
     return true;
   }
-  // Time counts from when the run began to end, or something was taken last: a page of the input may be many of the publisher's.
+  // The time starts when the run begins to end, or with the last progress: one page of the input may fill many of the publisher's.
   const std::uint64_t taken = publisher_.pages_taken();
   if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
   taken_ = taken;
@@ -136,7 +136,7 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
   return given_up_;
 }
 
-/// Until all is taken, or nothing has been for `grace`.
+/// Runs until everything is taken, or nothing was taken for `grace`.
 void Reader::send_what_is_left() {
   publisher_.end();
   base::Backoff backoff;
@@ -160,7 +160,7 @@ std::string Reader::failure() const {
 }
 
 ReaderStatus Reader::status() const {
-  // Downstream first: what went out was read.
+  // Downstream first, so that everything sent is already counted as read.
   ReaderStatus out{.name = name_, .trigger_list = settings_.trigger_list};
   out.subscribers = publisher_.subscribers();
   out.counters = publisher_.counters();

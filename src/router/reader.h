@@ -1,4 +1,4 @@
-// Reader: a thread that reads one stream of an input and publishes what it brings.
+// Reader: a thread that reads one stream of an input and publishes its links.
 #pragma once
 
 #include <atomic>
@@ -23,31 +23,31 @@ class Reader {
  public:
   struct Settings {
     std::string thread_name;
-    int cpu = -1;  ///< pinned to it unless negative
+    int cpu = -1;  ///< pinned to this CPU unless negative
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     bool trigger_list = false;
-    bool waits = false;  ///< for a subscriber of each link
+    bool waits = false;  ///< starts to read only when each link has a subscriber
   };
 
-  /// Listens, and is on the bus. Throws SetupError, as Publisher does.
+  /// Listens, and enters itself on the bus. Throws SetupError, like Publisher.
   Reader(Settings settings, std::unique_ptr<DataStream> stream, const transport::PublisherSettings& publisher,
          std::span<const Fid> links);
-  /// Waits for the thread.
+  /// Joins the thread.
   ~Reader();
 
   void start();
   void join();
 
-  /// The input starts.
+  /// The input starts: stops the wait for subscribers.
   void stop_waiting() { waits_.store(false, std::memory_order_relaxed); }
 
-  /// The run is ending: who takes nothing for `grace` is not waited for any longer. Any thread.
+  /// The run is ending: a subscriber that takes nothing for `grace` is no longer waited for. Any thread.
   void end() { ending_.store(true, std::memory_order_relaxed); }
-  /// Stops waiting for subscribers; what they have not taken is counted. Any thread.
+  /// Stops waiting for subscribers; chunks that they have not taken are counted. Any thread.
   void give_up() { told_to_give_up_.store(true, std::memory_order_relaxed); }
 
   // Any thread, any time.
-  bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }  ///< or nobody asked
+  bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }  ///< true without `waits`, too
   bool stream_ended() const { return stream_ended_.load(std::memory_order_acquire); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   std::string failure() const;
@@ -69,10 +69,10 @@ class Reader {
   transport::Publisher publisher_;
 
   base::CounterBlock<ReaderCounter> counters_;
-  std::optional<std::uint64_t> told_changes_;  ///< of the publisher's demand, as `wanted_` knows it
+  std::optional<std::uint64_t> told_changes_;  ///< the publisher's wanted_changes() when `wanted_` was updated
   WantedLinks wanted_;
-  std::uint64_t refused_since_ns_ = 0;  ///< the page at hand; 0: it was not refused yet
-  std::uint64_t taken_ = 0;             ///< pages_taken() when it was refused last
+  std::uint64_t refused_since_ns_ = 0;  ///< for the current page; 0: not refused yet
+  std::uint64_t taken_ = 0;             ///< pages_taken() at the last refusal
   bool given_up_ = false;               ///< the subscriber takes nothing: its chunks are counted and dropped
   std::atomic<bool> ending_{false};
   std::atomic<bool> told_to_give_up_{false};

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kVirtual = std::uint64_t{1} << 35;
 constexpr int kBelowConnector = 36;
 
-/// The links of a card come by one channel, or by several: those of one of them.
+/// Splits the links of a card by DMA channel.
 ReaderLinks by_channel(std::span<const Fid> links, std::span<const std::size_t> groups) {
   ReaderLinks channels;
   std::size_t group = 0;
@@ -32,7 +32,7 @@ ReaderLinks by_channel(std::span<const Fid> links, std::span<const std::size_t> 
   return channels;
 }
 
-/// How many readers each channel gets: one more for that whose readers have most to do, until all are given.
+/// The number of readers of each channel: each further reader goes to the channel with most links a reader.
 std::vector<std::size_t> shares(const ReaderLinks& channels, std::size_t readers) {
   std::vector<std::size_t> given(channels.size(), 1);
   for (std::size_t left = readers - channels.size(); left > 0; --left) {
@@ -55,11 +55,11 @@ Result<ReaderLinks> cut_into_readers(std::span<const Fid> links, std::span<const
   if (readers == 0 || readers == channels.size()) return channels;
   const auto refuse = [&](std::string why) {
     return std::unexpected(Error{"router.readers", fmt::format("router.readers is {}, but {}", readers, why), "",
-                                 "leave it out: it is then one for each DMA channel of each card"});
+                                 "leave it out: the default is one for each DMA channel of each card"});
   };
   if (readers < channels.size())
     return refuse(
-        fmt::format("the links come by {} of cards, and a reader reads one", base::counted(channels.size(), "DMA channel")));
+        fmt::format("the links use {} of cards, and a reader reads one", base::counted(channels.size(), "DMA channel")));
   if (readers > links.size()) return refuse(fmt::format("there are {}", base::counted(links.size(), "link")));
   const std::vector<std::size_t> given = shares(channels, readers);
   ReaderLinks out;

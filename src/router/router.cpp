@@ -17,7 +17,7 @@
 namespace rodeo::router {
 namespace {
 
-/// What a factory made, or its error with the table that asked for it.
+/// Returns the input from the factory, or its error with the place of its table.
 std::unique_ptr<DataInput> input_of(const InputSettings& settings, const base::ComponentRegistry& registry) {
   auto made = registry.make_input(settings.type, settings.parameters);
   if (made) return *std::move(made);
@@ -155,7 +155,7 @@ void Router::stop() {
 }
 
 void Router::join() {
-  // An input that ended by itself still has threads to let go; its streams are the readers'.
+  // Also stops the threads of an input that ended by itself; its streams belong to the readers.
   input_->stop();
   for (const auto& reader : readers_) reader->join();
   if (front_ends_) front_ends_->stop();

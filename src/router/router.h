@@ -1,4 +1,4 @@
-// The router: makes the input that its settings name, publishes its links, and lets all of it go in order.
+// The router: makes the input of its settings, publishes its links, and ends everything in order.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,33 @@ namespace rodeo::router {
 ///   while (router.phase() != Phase::stopped) { router.step(); sleep(10ms); }
 class Router {
  public:
-  /// Makes the input and its readers, which are on the bus from now on. Throws SetupError: no such input, no links, readers that cannot be, no
-  /// secret, a name that is taken, or what the input says.
+  /// Makes the input and its readers, which enter themselves on the bus. Throws SetupError: unknown input, no links, impossible number of readers, no
+  /// secret, a name that is taken, or an error of the input.
   Router(RouterSettings settings, const base::ComponentRegistry& registry);
 
-  /// Stops the run if it is still going, and waits for it.
+  /// Stops the run if it is still active, and waits for its end.
   ~Router();
 
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  /// Starts the readers, and the input unless it waits for subscribers. Throws SetupError; what was started is stopped again.
+  /// Starts the readers, and the input unless it waits for subscribers. Throws SetupError; then everything started is stopped again.
   void start();
 
-  /// Moves the run on: the input's beginning, its failure, the end. Ten to a hundred times a second. Does not block for long.
+  /// Advances the run: start of the input, its failure, the end. Call it ten to a hundred times a second. Does not block for long.
   void step();
 
-  /// Tells the input to stop; step() does the rest. Again is no error.
+  /// Tells the input to stop; step() does the rest. Repeated calls are harmless.
   void stop();
   /// stop() was called.
   bool stopping() const { return stopping_; }
-  /// After stop(): what subscribers have not taken is given up, and counted.
+  /// After stop(): gives up chunks that subscribers have not taken, and counts them.
   void give_up();
 
   Phase phase() const { return phase_; }
   RouterStatus status() const;
 
-  /// What happened since the last call that a user wants to read.
+  /// Messages for the user since the last call.
   std::vector<std::string> take_messages();
 
   const RouterSettings& settings() const { return settings_; }
@@ -60,7 +60,7 @@ class Router {
   void join();
 
   RouterSettings settings_;
-  // Destroyed last to first: readers hold the input's streams.
+  // Destroyed in reverse order: readers use the input's streams.
   std::unique_ptr<DataInput> input_;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::unique_ptr<FrontEndServer> front_ends_;
@@ -68,7 +68,7 @@ class Router {
   Phase phase_ = Phase::prepared;
   bool waiting_ = false;
   std::uint64_t start_ns_ = 0;  ///< of the input; 0: not started
-  std::uint64_t end_ns_ = 0;    ///< of the flow; 0: it goes on
+  std::uint64_t end_ns_ = 0;    ///< of the data flow; 0: still flowing
   std::string failure_;
   RouterStatus previous_;
   std::vector<std::string> messages_;

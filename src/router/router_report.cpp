@@ -9,7 +9,7 @@
 namespace rodeo::router {
 namespace {
 
-/// While a run goes on, what is under way is in no counter yet.
+/// During a run, chunks under way are not in all counters yet.
 Condition condition_of(const RouterReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (over && !report.adds_up()) return Condition::wrong;
@@ -42,7 +42,7 @@ RouterReport make_report(const RouterSettings& settings, const RouterStatus& sta
   report.seconds = status.seconds;
   report.failure = status.failure;
   report.links = status.links();
-  // An input that counts nothing itself is believed to have sent what the readers got.
+  // If the input has no count of its own, the count of the readers is used.
   report.sent = counter_value(status.input, "sent", status.sum("chunks_read"));
   report.published = status.sum("chunks_wanted");
   report.no_subscriber = status.sum("no_subscriber");

@@ -1,4 +1,4 @@
-// What a run of a router came to: the numbers of the report, computed once from the last status, and the sums that must hold.
+// The totals of a router's run: the numbers of the report, computed once from the last status, and the balances that must add up.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,21 @@ struct RouterReport {
 
   std::size_t links = 0;
   // Chunks of links.
-  std::uint64_t sent = 0;           ///< by the input's own count; else what it handed over
+  std::uint64_t sent = 0;           ///< the input's count; without one, the chunks that the readers got
   std::uint64_t published = 0;      ///< to one subscriber or more
-  std::uint64_t no_subscriber = 0;  ///< that nobody wanted
-  std::uint64_t not_taken = 0;      ///< that went to nobody, since at the end a subscriber of data took nothing
+  std::uint64_t no_subscriber = 0;  ///< that no subscriber wanted
+  std::uint64_t not_taken = 0;      ///< dropped at the end, because a subscriber of data took nothing
   std::uint64_t pending =
-      0;  ///< of those published: in pages that a subscriber of data did not take before it went, or before the end
-  /// Packets of the trigger's list that a subscriber of data did not take; not in the numbers above.
+      0;  ///< published, but a subscriber of data did not take them before it left or the run ended
+  /// Packets of the trigger list that a subscriber of data did not take; not in the numbers above.
   std::uint64_t list_not_delivered = 0;
-  bool no_data = false;  ///< the run is over, and no chunk came
+  bool no_data = false;  ///< the run is over, and no chunk arrived
   bool adds_up() const {
     return sent == published + no_subscriber + not_taken &&
            bytes_in == bytes_published + bytes_no_subscriber + bytes_not_taken;
   }
 
-  // Bytes of chunks of links, likewise.
+  // Bytes of these chunks.
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_published = 0;
   std::uint64_t bytes_no_subscriber = 0;
@@ -48,14 +48,14 @@ struct RouterReport {
   std::vector<ReaderStatus> readers;
   std::optional<FrontEndStatus> front_ends;
 
-  /// What the input found to be missing or unreadable in what it was given, by name.
+  /// Missing or unreadable data that the input reported, by name.
   std::vector<NamedCounter> input_losses() const;
 };
 
-/// `aborted`: the user would not wait for the end.
+/// `aborted`: the user did not wait for the end.
 RouterReport make_report(const RouterSettings& settings, const RouterStatus& status, bool aborted);
 
-/// The subscriber of data that the readers waited for most often, by its name; "nothing" if they waited for nobody.
+/// The name of the subscriber of data that delayed the readers most often; "nothing" if none did.
 std::string limited_by(const RouterStatus& status);
 
 }  // namespace rodeo::router

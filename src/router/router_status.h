@@ -1,4 +1,4 @@
-// One look at a whole router process, pulled from its readers while they run.
+// A snapshot of a router process, read from its readers while they run.
 #pragma once
 
 #include <array>
@@ -22,14 +22,14 @@ using process::Phase;
 using transport::kLinkCounters;
 using transport::LinkTally;
 
-/// What a reader counts, besides what its publisher does.
+/// Counters of a reader, in addition to those of its publisher.
 enum class ReaderCounter : std::uint8_t { pages_read, polls, polls_empty, polls_full, not_taken, not_taken_bytes, count };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ReaderCounter::count)> kReaderCounters{{
     {"pages_read", "pages", "Pages that the input handed to the reader."},
     {"polls", "times", "Times that the reader asked its input for a page."},
     {"polls_empty", "times", "Times that the reader asked its input for a page and there was none."},
     {"polls_full", "times",
-     "Times that the reader asked and no page could come, since all memory of the input was handed out."},
+     "Times that the reader asked and all memory of the input was in use."},
     {"not_taken", "chunks",
      "Chunks that a subscriber of data did not take for `grace` at the end of the run; they went to nobody."},
     {"not_taken_bytes", "bytes", "Bytes of these chunks."},
@@ -53,7 +53,7 @@ struct ReaderStatus {
   std::vector<LinkStatus> links = {};
   std::vector<NamedCounter> counters = {};  ///< of the reader and its publisher
   std::vector<transport::Publisher::Subscriber> subscribers = {};
-  double input_memory_fill = 0;  ///< share of the input's memory that the reader has in hand or has to read, 0 to 1
+  double input_memory_fill = 0;  ///< fraction of the input's memory with unread data, or pages in use by the reader, 0 to 1
   double cpu_seconds = 0;
 
   std::uint64_t operator[](std::string_view counter) const { return counter_value(counters, counter); }
@@ -76,15 +76,15 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FrontEnd
     {"packet_bytes_lost", "bytes",
      "Bytes of packets to front-ends that a card had not taken a second after the router's end."},
     {"refused_senders", "peers",
-     "Peers that wanted to send to front-ends and were turned away: no secret, a link that has an owner, messages that "
+     "Peers turned away from the front-ends: no secret, a link that has an owner, messages that "
      "cannot be read."},
-    {"rate_waits", "messages", "Messages to front-ends that waited, since their link had had as much as it may get."},
+    {"rate_waits", "messages", "Messages to front-ends that waited because their link had reached its rate limit."},
 }};
 
 /// The way to the front-ends.
 struct FrontEndStatus {
   struct Owner {
-    std::string name;  ///< as it calls itself
+    std::string name;  ///< as the sender named itself
     std::string peer;  ///< address and port
     std::size_t links = 0;
     std::uint64_t messages = 0;
@@ -99,15 +99,15 @@ struct FrontEndStatus {
 /// Totals since the start of the input.
 struct RouterStatus {
   Phase phase = Phase::prepared;
-  bool waiting = false;      ///< for subscribers; the input has not started
+  bool waiting = false;      ///< waits for subscribers; the input has not started
   double seconds = 0;        ///< from the start of the input to its end, or until now
-  std::string failure = {};  ///< why the run has to stop; empty while all is well
+  std::string failure = {};  ///< why the run must stop; empty: no failure
   std::vector<NamedCounter> input = {};
   double input_cpu_seconds = 0;
   std::vector<ReaderStatus> readers = {};
-  std::optional<FrontEndStatus> front_ends = {};  ///< where there is a way to them
+  std::optional<FrontEndStatus> front_ends = {};  ///< if front-ends are enabled
 
-  /// Of the readers of links.
+  /// Sum over the readers of links.
   std::uint64_t sum(std::string_view counter) const {
     std::uint64_t sum = 0;
     for (const ReaderStatus& reader : readers) sum += reader.trigger_list ? 0 : reader[counter];

@@ -16,7 +16,7 @@ const Settings<RouterKeys>& router_settings() {
               "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."),
       setting(&R::readers, "readers",
               "Threads that read and publish; links are split evenly over them. 0: one for each DMA channel of a card, "
-              "which is what has detector and connector id of its own. A trigger's list has one more, of its own.",
+              "that is, each set of links with the same detector and connector id. A trigger list has its own reader.",
               {.maximum = 256}),
       setting(&R::cpus, "cpus", "CPUs that the readers are pinned to, one each; empty leaves them free.", {.maximum = 4095}),
       setting(
@@ -40,7 +40,7 @@ const Settings<FrontEndSettings>& front_end_settings() {
               "Other processes may send to the front-ends of the input's cards, as `rodeo route send` does; each link has "
               "one owner at a time."),
       setting(&F::bytes_per_second, "bytes_per_second",
-              "Most bytes a second to one link; what is more waits, and its sender with it.",
+              "Most bytes a second to one link; further messages wait, and so does their sender.",
               {.minimum = 1, .maximum = 1e10, .unit = Unit::bytes}),
   };
   return settings;

@@ -1,4 +1,4 @@
-// What a configuration may say of a router: one declaration of each setting, from which keys, values and reference follow.
+// The settings of a router: one declaration of each gives its key, value and reference entry.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rodeo::router {
 
-/// A router as it is written.
+/// The settings of a router, with their defaults.
 struct RouterKeys : RouterSettings {
   std::vector<std::string> plugins;
   std::vector<std::string> plugin_directories;

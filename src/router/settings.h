@@ -1,4 +1,4 @@
-// What one router process is to do, as plain values: router/plan.h fills it from a configuration, tests fill it by hand.
+// The settings of a router process as plain values: router/plan.h fills them from a configuration, tests fill them by hand.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace rodeo::router {
 
-/// The input, as the registry makes it.
+/// The input, in the form that the registry takes.
 struct InputSettings {
   std::string type;
   Parameters parameters;
@@ -23,14 +23,14 @@ struct InputSettings {
 /// The way to the front-ends, through the cards of the input.
 struct FrontEndSettings {
   bool enabled = false;
-  std::uint64_t bytes_per_second = 10'000'000;  ///< to one link, at most
+  std::uint64_t bytes_per_second = 10'000'000;  ///< limit for one link
 };
 
 struct RouterSettings {
   std::string name = "router";
   InputSettings input = {};
-  std::uint32_t readers = 0;   ///< 0: one a DMA channel
-  std::vector<int> cpus = {};  ///< one a reader, or empty
+  std::uint32_t readers = 0;   ///< 0: one for each DMA channel
+  std::vector<int> cpus = {};  ///< one for each reader, or empty
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   transport::PublisherKeys publisher = {};  ///< of each reader
   bool wait_for_subscribers = false;

@@ -11,7 +11,7 @@ namespace {
 
 using transport::Publisher;
 
-/// Whether this one, of this reader, is connected there.
+/// True if this subscriber of this reader is connected in `status`.
 bool connected(const RouterStatus& status, std::size_t reader, const Publisher::Subscriber& subscriber) {
   if (reader >= status.readers.size()) return false;
   return std::ranges::any_of(status.readers[reader].subscribers, [&](const Publisher::Subscriber& one) {

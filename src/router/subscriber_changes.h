@@ -1,4 +1,4 @@
-// What is said when a subscriber comes, goes or comes back.
+// Messages when a subscriber connects, leaves or comes back.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace rodeo::router {
 
-/// One sentence for each subscriber that is there now and was not before, or the other way round.
+/// One sentence for each subscriber that has connected or left between the two.
 std::vector<std::string> subscriber_changes(const RouterStatus& before, const RouterStatus& now);
 
 /// "readout (data) at 127.0.0.1:40213, tcp"

@@ -1,4 +1,4 @@
-// Which links a stream leaves out before it decodes them: links without a subscriber, once the data for the last subscriber are read.
+// Decides which links a stream may leave out before decoding: links without a subscriber, once the data for the last subscriber are read.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace rodeo::router {
 
-/// One thread. `wanted(link)` says whether a link has a subscriber now, `tell(link, wanted)` passes it on to the stream. A link that was wanted is read on, and so
-/// counted, until the stream has had no page for half a second - a card may have a queue of its own, which comes when there is room again -, or for `grace`: a run
-/// that ends with a backlog can then say where its chunks went.
+/// One thread. `wanted(link)`: true if a link has a subscriber now; `tell(link, wanted)` passes this to the stream. A link that loses its subscriber is read
+/// and counted further, until the stream had no page for half a second (a card may have its own queue, which empties when there is room again), or for
+/// `grace`. So a run that ends with a backlog can tell what happened to its chunks.
 class WantedLinks {
  public:
   WantedLinks(std::size_t links, std::uint64_t grace_ns) : told_(links, true), grace_ns_(grace_ns) {}
 
-  /// Call when a link gained or lost a subscriber. A wanted link is told at once; at the start so is an unwanted one.
+  /// Call it when a link gained or lost a subscriber. Tells a wanted link at once; at the start also an unwanted one.
   template <typename Wanted, typename Tell>
   void change(std::uint64_t now_ns, Wanted&& wanted, Tell&& tell) {
     for (std::size_t i = 0; i < told_.size(); ++i) {
@@ -33,7 +33,7 @@ class WantedLinks {
     begun_ = true;
   }
 
-  /// After each poll. `empty`: the stream had no page.
+  /// Call it after each poll. `empty`: the stream had no page.
   template <typename Wanted, typename Tell>
   void polled(bool empty, std::uint64_t now_ns, Wanted&& wanted, Tell&& tell) {
     if (!empty) page_ns_ = now_ns;
@@ -55,11 +55,11 @@ class WantedLinks {
     }
   }
 
-  std::vector<bool> told_;  // as the stream knows it; at first it has all
+  std::vector<bool> told_;  // as the stream knows it; at first all are wanted
   std::uint64_t grace_ns_;
   std::uint64_t since_ns_ = 0;
-  std::uint64_t page_ns_ = 0;  // the last page since then
-  bool waits_ = false;         // a link without a subscriber is still told as wanted
+  std::uint64_t page_ns_ = 0;  // time of the last page after since_ns_
+  bool waits_ = false;         // the stream still reads a link without a subscriber
   bool begun_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What of a router waits, and for what, for the watchdog: pure.
+// The parts of a router that wait, each with the reason, for the watchdog: pure.
 #pragma once
 
 #include <vector>

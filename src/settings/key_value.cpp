@@ -217,7 +217,7 @@ class Converter {
         list.push_back(fmt::format("{}", element.integer));
       } else {
         return std::unexpected(Error{
-            "config.wrong_type", fmt::format("{} must be {}, but contains {}", path_, example(key_.type), element.describe())});
+            "config.wrong_type", fmt::format("{} must be {}, but has {}", path_, example(key_.type), element.describe())});
       }
     }
     return list;

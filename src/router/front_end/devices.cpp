@@ -30,13 +30,13 @@ namespace felix = card_registers::felix;
 using formats::FrontEndProtocol;
 using Answer = std::optional<std::vector<std::byte>>;
 
-// From-host E-links: e-groups 0 to 4, and of e-group 7 those of IC and EC.
+// From-host E-links: all of e-groups 0 to 4, and those of IC and EC in e-group 7.
 constexpr unsigned kDataElinks = 40;
 
 constexpr std::chrono::milliseconds kEmptyPatience{1000};
 constexpr std::chrono::milliseconds kSwtPatience{10};
-constexpr std::size_t kMostFrames = 128;  // of one message, since the others wait for it
-constexpr std::size_t kMostWords = formats::kMostControlBytesToFrontEnd / 10;  // of one answer
+constexpr std::size_t kMostFrames = 128;  // limit for one message, because other messages wait for it
+constexpr std::size_t kMostWords = formats::kMostControlBytesToFrontEnd / 10;  // limit for one answer
 
 template <typename T>
 T need(Result<T> result, const std::string& what) {
@@ -77,7 +77,7 @@ class FelixFrontEnds final : public FrontEndDevice {
     for (;;) {
       const auto pending = channel_->pending();
       if (!pending)
-        base::log_warning("what card {} had of messages may be lost: {}", card_->address().text(),
+        base::log_warning("messages in card {} may be lost: {}", card_->address().text(),
                           base::in_a_line(pending.error()));
       if (!pending || *pending == 0 || std::chrono::steady_clock::now() >= deadline) return pending.value_or(0);
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -114,7 +114,7 @@ std::unexpected<Error> wrong_size(std::string_view protocol, std::string_view ex
   return std::unexpected(
       Error{"router.front_end_message",
             fmt::format("a message of {} has {}, not {}", protocol, expected, base::counted(bytes, "byte")), "",
-            "docs/protocols/front-ends.md says what is in it"});
+            "docs/protocols/front-ends.md describes the message"});
 }
 
 class CruFrontEnds final : public FrontEndDevice {
@@ -207,7 +207,7 @@ std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardIn
       default:
         throw SetupError(
             {"router.front_ends",
-             fmt::format("{} is a {}: it has no way to front-ends that is known here", id, card::name_of(card->type())),
+             fmt::format("{} is a {}: Rodeo knows no way to its front-ends", id, card::name_of(card->type())),
              "router.front_ends.enabled", "leave it out, or name FELIX and CRU cards"});
     }
     ++connector;

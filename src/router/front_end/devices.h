@@ -1,4 +1,4 @@
-// The cards of a router as ways to front-ends: which links they have, and how a message gets there.
+// The cards of a router as ways to front-ends: their links, and the transfer of messages.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,20 @@ class FrontEndDevice {
  public:
   virtual ~FrontEndDevice() = default;
 
-  /// Those that messages can be sent to; with the direction bit.
+  /// Links that accept messages; with the direction bit.
   virtual std::span<const Fid> links() const = 0;
 
-  /// Gives the card a message for links()[link]. What the front-end answers at once, often nothing; no value: the card has no room now, ask again. An
-  /// error is of this message: what it says cannot be, or nobody answers. Waits where a front-end has to answer: for each of the up to 128 frames or
-  /// words of a message, up to 100 ms.
+  /// Passes a message for links()[link] to the card. Returns the immediate answer of the front-end, often empty; no value: the card has no room, try again.
+  /// An error concerns this message: its contents are impossible, or the front-end does not answer. Blocks while a front-end must answer: up to 100 ms for
+  /// each of the up to 128 frames or words of a message.
   virtual Result<std::optional<std::vector<std::byte>>> send(std::size_t link, std::span<const std::byte> message) = 0;
 
-  /// Waits until the card has taken what it was given, for a second at most. Bytes that it has not.
+  /// Waits, for a second at most, until the card has taken all its data. Returns the number of bytes that it has not taken.
   virtual std::size_t drain() { return 0; }
 };
 
-/// Opens FELIX and CRU cards beside whoever reads them. Their FIDs are those that the input `card` gives their links. Throws SetupError: no such card,
-/// a card of another kind, a way to front-ends that has an owner.
+/// Opens FELIX and CRU cards, in parallel to their reader. FIDs are those of the input `card`. Throws SetupError: the card is missing
+/// or of another kind, or its way to front-ends has an owner.
 std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardInputSettings& cards);
 
 }  // namespace rodeo::router

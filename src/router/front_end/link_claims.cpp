@@ -16,12 +16,12 @@ Result<std::vector<std::size_t>> LinkClaims::claim(Owner owner, const std::strin
     const auto found = positions_.find(link);
     if (found == positions_.end())
       return std::unexpected(Error{"transport.unknown_link",
-                                   fmt::format("there is no link {} to a front-end here", formats::to_text(link)), "",
-                                   "`rodeo route list` shows who has which links; those to front-ends have bit 15 set"});
+                                   fmt::format("this router has no link {} to a front-end", formats::to_text(link)), "",
+                                   "`rodeo route list` shows all links; those to front-ends have bit 15 set"});
     if (const Owner has = owners_[found->second]; has != 0)
       return std::unexpected(Error{"transport.link_owned",
                                    fmt::format("link {} belongs to {}", formats::to_text(link), names_.at(has)), "",
-                                   "wait until that has ended; a link has one owner"});
+                                   "wait until that process has ended; a link has one owner"});
     positions.push_back(found->second);
   }
   for (const std::size_t position : positions) owners_[position] = owner;

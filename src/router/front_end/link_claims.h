@@ -1,4 +1,4 @@
-// Who may send to which link: one owner each.
+// The owners of links: one for each link. Only the owner may send.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace rodeo::router {
 
-/// No thread, clock or socket. Links are told by their position in the list that it is made from.
+/// No thread, clock or socket. A link is identified by its position in the list given to the constructor.
 class LinkClaims {
  public:
-  using Owner = std::uint64_t;  ///< 0: nobody
+  using Owner = std::uint64_t;  ///< 0: none
 
   explicit LinkClaims(std::span<const Fid> links);
 
-  /// All of them or none; their positions. Errors transport.unknown_link, transport.link_owned (names who has it).
+  /// Claims all of the links or none; returns their positions. Errors transport.unknown_link, transport.link_owned (names the owner).
   Result<std::vector<std::size_t>> claim(Owner owner, const std::string& name, std::span<const Fid> links);
 
-  /// All that it has are free.
+  /// Frees all links of an owner.
   void release(Owner owner);
 
   Owner owner(std::size_t link) const { return owners_[link]; }

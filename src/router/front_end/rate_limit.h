@@ -1,4 +1,4 @@
-// How many bytes a second may go to one link.
+// Limits the bytes a second to one link.
 #pragma once
 
 #include <algorithm>
@@ -6,14 +6,14 @@
 
 namespace rodeo::router {
 
-/// A bucket that fills at the rate and holds a burst. What is taken may exceed what is in it, so that a message of any size has its turn; the next one waits
-/// until the debt is paid. Time is an argument; one thread.
+/// A bucket that fills at the rate and holds a burst. A message may take more than the bucket contains, so that messages of any size pass; the next one
+/// waits until the debt is paid. Time is an argument; one thread.
 class RateLimit {
  public:
   RateLimit(double bytes_per_second, double burst_bytes)
       : bytes_per_ns_(bytes_per_second * 1e-9), burst_(burst_bytes), left_(burst_bytes) {}
 
-  /// False: not yet.
+  /// False: try again later.
   bool take(double bytes, std::uint64_t now_ns) {
     if (seen_ns_ != 0 && now_ns > seen_ns_)
       left_ = std::min(burst_, left_ + static_cast<double>(now_ns - seen_ns_) * bytes_per_ns_);

@@ -18,12 +18,12 @@ namespace rodeo::router {
 namespace {
 
 constexpr std::size_t kMostOwners = 64;
-constexpr std::uint64_t kTurnNs = 5'000'000;  // of one owner, before the next one has his
-constexpr std::size_t kMessageBytes = 32;     // that a message costs of its link's rate besides its own
+constexpr std::uint64_t kTurnNs = 5'000'000;  // time of one owner before the next one's turn
+constexpr std::size_t kMessageBytes = 32;     // added to each message's size for its link's rate
 constexpr std::uint64_t kRoomPatienceNs = 5'000'000'000;
 constexpr std::uint64_t kShowNs = 100'000'000;
 constexpr std::chrono::milliseconds kIdle{1};
-constexpr std::chrono::milliseconds kAlone{10};  // where nobody is there to send
+constexpr std::chrono::milliseconds kAlone{10};  // the wait while no owner is connected
 constexpr double kBurst = 64 << 10;
 
 template <typename T>
@@ -101,10 +101,10 @@ void FrontEndServer::run() {
 Result<void> FrontEndServer::admit(transport::ControlSocket& guest, formats::ControlMessage said) {
   auto* const claim = std::get_if<formats::ControlClaim>(&said);
   if (claim == nullptr)
-    return std::unexpected(Error{"transport.protocol", "this is the way to front-ends: claim links first"});
+    return std::unexpected(Error{"transport.protocol", "this port serves front-ends: claim links first"});
   if (owners_.size() >= kMostOwners)
     return std::unexpected(
-        Error{"transport.too_many", fmt::format("{} have links here, and no more are let in", kMostOwners)});
+        Error{"transport.too_many", fmt::format("{} have links here, and no more are accepted", kMostOwners)});
   const std::string peer = guest.peer();
   auto links = RODEO_TRY(claims_->claim(next_owner_, fmt::format("{} ({})", claim->name, peer), claim->links));
   auto owner = std::make_unique<Owner>();
@@ -119,26 +119,26 @@ Result<void> FrontEndServer::admit(transport::ControlSocket& guest, formats::Con
   return {};
 }
 
-/// True if something was done.
+/// True if at least one message was handled.
 bool FrontEndServer::serve(Owner& owner) {
   const std::uint64_t begin_ns = base::steady_now_ns();
   std::uint64_t now_ns = begin_ns;
   owner.socket.flush();
   bool any = false;
-  // Who does not take answers gets no more of them.
+  // An owner that does not read its answers is not served.
   while (owner.state != Owner::State::gone && owner.socket.all_said() && now_ns - begin_ns < kTurnNs) {
     if (owner.state == Owner::State::idle && !next(owner)) break;
     if (!send(owner, now_ns)) break;
     any = true;
     now_ns = base::steady_now_ns();
   }
-  // Of one that goes, or takes no answers and goes, what waits is lost; its links are free at once.
+  // The waiting message of an owner that disconnects is lost; its links become free at once.
   const bool waits = owner.state != Owner::State::idle || !owner.socket.all_said();
   if (waits && owner.state != Owner::State::gone && owner.socket.peer_is_gone()) end(owner, {"transport.closed", ""});
   return any;
 }
 
-/// The next message; false: there is none.
+/// Takes the next message; false: there is none.
 bool FrontEndServer::next(Owner& owner) {
   auto said = owner.socket.next();
   if (!said) {
@@ -148,7 +148,7 @@ bool FrontEndServer::next(Owner& owner) {
   if (!*said) return false;
   auto* const message = std::get_if<formats::ControlSend>(&**said);
   if (message == nullptr || message->link >= owner.links.size()) {
-    const Error error{"transport.protocol", message == nullptr ? "it said something else than a message to a front-end"
+    const Error error{"transport.protocol", message == nullptr ? "it sent something else than a message to a front-end"
                                                                : "it sent to a link that it has not claimed"};
     owner.socket.say(formats::ControlRefuse{error.code, error.what});
     end(owner, error);
@@ -159,7 +159,7 @@ bool FrontEndServer::next(Owner& owner) {
   return true;
 }
 
-/// The message; false: it waits.
+/// Passes the message to its device; false: it waits.
 bool FrontEndServer::send(Owner& owner, std::uint64_t now_ns) {
   const formats::ControlSend& message = owner.message;
   Link& link = links_[owner.links[message.link]];
@@ -209,7 +209,7 @@ void FrontEndServer::end(Owner& owner, const Error& why) {
     base::log_warning("{} at {} is turned away: {}", owner.name, owner.peer, base::in_a_line(why));
     counters_.add(FrontEndCounter::refused_senders);
   }
-  // What it has sent, and no card has.
+  // Messages that it has sent and no card has taken.
   if (owner.state != Owner::State::idle) counters_.add(FrontEndCounter::messages_failed);
   for (auto said = owner.socket.next(); closed && said && *said; said = owner.socket.next())
     counters_.add(FrontEndCounter::messages_failed);

@@ -1,4 +1,4 @@
-// The way to the front-ends, for other processes: who may send to which link, how fast, and what became of it.
+// The way to the front-ends for other processes: owners of links, rate limits, and answers.
 #pragma once
 
 #include <array>
@@ -24,17 +24,17 @@
 
 namespace rodeo::router {
 
-/// A thread that listens, is on the bus with the links of its devices, and gives them what the owners of links send, each owner's in order.
+/// A thread that listens, announces the links of its devices on the bus, and passes messages from the owners of links to devices, each owner's in order.
 ///
-/// A message that a card has no room for, or that comes faster than its link may be sent to, waits, and nothing more is read from its owner; owners of
-/// links of other cards notice nothing, those of the same card have its memory in common. One that a card has no room for in five seconds is answered as
-/// failed. Slow control waits for the front-end, and everybody for it (devices.h).
+/// A message waits if its card has no room or its link's rate is exceeded; until then nothing more is read from its owner. Owners of links of other cards
+/// are not affected; owners of links of the same card share its memory. If the card has no room for five seconds, the answer is an error.
+/// Slow control waits for the front-end, and delays all owners (devices.h).
 class FrontEndServer {
  public:
-  /// Throws SetupError: an address that is not ours, no secret, a name that is taken.
+  /// Throws SetupError: a foreign address, no secret, a name that is taken.
   FrontEndServer(const transport::PublisherSettings& settings, const FrontEndSettings& limits,
                  std::vector<std::unique_ptr<FrontEndDevice>> devices);
-  /// Closes all conversations. What was answered for goes to the front-ends.
+  /// Closes all connections. Messages with a positive answer still go to the front-ends.
   ~FrontEndServer();
 
   void start();

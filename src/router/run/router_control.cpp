@@ -31,7 +31,7 @@ std::string answer_request(Router& router, const process::ProcessIdentity& ident
       router.stop();
       return process::reply(Json::object());
     }
-    return process::refusal({"process.unknown_command", fmt::format("`{}` is no command of a router", command), "",
+    return process::refusal({"process.unknown_command", fmt::format("`{}` is not a command of a router", command), "",
                              "the commands are status and stop"});
   });
 }

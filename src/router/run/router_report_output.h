@@ -10,16 +10,16 @@ namespace rodeo::router {
 
 using settings::Json;
 
-/// As docs/reference/run-report.md describes it.
+/// In the form of docs/reference/run-report.md.
 Json report_json(const RouterReport& report);
 
-/// A running router: the report so far, and where it stands.
+/// For a running router: the report so far, and its phase.
 Json status_json(const RouterReport& so_far, const RouterStatus& status);
 
-/// What came on each link so far, those of the trigger's list included.
+/// Chunks of each link so far, with the trigger list.
 Json links_json(const RouterStatus& status);
 
-/// Some lines to read on a terminal, without colours.
+/// Some lines for a terminal, without colours.
 std::string report_text(const RouterReport& report);
 
 }  // namespace rodeo::router

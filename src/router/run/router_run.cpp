@@ -24,7 +24,7 @@ RouterReport run_router(Router& router, const process::ProcessIdentity& identity
     watchdog.look(watched_parts(status), base::steady_now_ns());
     for (const std::string& message : watchdog.take_messages()) view.say(message);
     if (observe) observe(status);
-    // Not the time of the input, which may not have begun.
+    // Not the time of the input, which may not have started.
     const double shown_s = static_cast<double>(base::steady_now_ns() - begin_ns) * 1e-9;
     if (view.show(
             shown_s, [&](process::ViewStyle style) { return view_lines(router.settings(), before, status, style); },
@@ -37,8 +37,8 @@ RouterReport run_router(Router& router, const process::ProcessIdentity& identity
        .step = step,
        .stop = [&] { router.stop(); },
        .answer = [&](const std::string& line) { return answer_request(router, identity, watchdog.standing(), line); },
-       .ending = "the input stops, what is under way goes to its subscribers",
-       .aborted = "what is under way is lost",
+       .ending = "the input stops, and the subscribers get the rest",
+       .aborted = "data under way are lost",
        .stop_limit = router.settings().stop_limit,
        .stopping = [&] { return router.stopping(); },
        .last_resort = last_resort,

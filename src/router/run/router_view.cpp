@@ -15,7 +15,7 @@ using Subscriber = transport::Publisher::Subscriber;
 
 std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
 
-/// So many a second between two looks, as text.
+/// Formats an increase between two looks as a rate.
 struct Rate {
   double seconds;
   std::string operator()(std::uint64_t before, std::uint64_t now, std::string_view unit) const {

@@ -1,4 +1,4 @@
-// What a person sees of a running router: a block of lines for a terminal, a line for a log.
+// The live view of a running router: a block of lines for a terminal, a line for a log.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rodeo::router {
 
-/// Rates between two looks of each reader and subscriber, and what limits the run.
+/// Rates of each reader and subscriber between two looks, and the limit of the run.
 std::vector<std::string> view_lines(const RouterSettings& settings, const RouterStatus& before, const RouterStatus& now,
                                     process::ViewStyle style);
 
