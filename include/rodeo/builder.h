@@ -14,14 +14,14 @@
 
 namespace rodeo {
 
-/// A link as the builder sees it.
+/// A link in the form that a builder needs.
 struct BuilderLink {
   Fid fid;
   std::uint32_t link_id = 0;  ///< detector resource id, for chunk headers
   std::uint32_t group = 0;    ///< data channel; FULL mode: links of one group carry its events in turn
 };
 
-/// What the application gives a builder. Pointers outlive the builder.
+/// Surroundings of a builder, from the application. The objects behind pointers outlive the builder.
 struct BuilderContext {
   SourceId source_id;
   std::span<const BuilderLink> links;
@@ -35,22 +35,22 @@ struct BuilderContext {
 
 enum class LinkState : std::uint8_t { active, removed };
 
-/// Builds the fragments of one ROB. All functions are called by the application's thread unless they say otherwise.
+/// Builds the fragments of one ROB. The application's thread calls all functions, unless stated otherwise.
 class FragmentBuilder {
  public:
   virtual ~FragmentBuilder() = default;
 
-  /// Starts the worker threads. Streams of the input are open since construction.
+  /// Starts the worker threads. The streams of the input are open since construction.
   virtual void start() = 0;
 
-  /// Waits until every stream has ended and every open event is built and pushed, then ends the workers; also those of a start() that threw.
+  /// Waits until every stream has ended and every open event is built and pushed, then ends the workers; also after a start() that threw.
   virtual void join() = 0;
 
-  /// The run has to end now: workers wait for nothing any more, what the input still brings is counted and not built, and join() returns soon.
-  /// For one that can wait for ever. While join() waits, by another thread.
+  /// The run must end now: workers stop waiting, further input is counted but not built, and join() returns soon. Needed only by a builder
+  /// that may wait without limit. Called by another thread while join() waits.
   virtual void give_up() {}
 
-  /// Removes a link from the build or takes it back; takes effect between two pages. False if the link is not ours.
+  /// Removes a link from the build or restores it; takes effect between two pages. False if the link is not one of this builder.
   virtual bool set_link(Fid fid, LinkState state) = 0;
 
   struct Link {
@@ -58,15 +58,15 @@ class FragmentBuilder {
     LinkState state = LinkState::active;
     bool removed_by_policy = false;
     std::uint64_t chunks = 0;    ///< received
-    std::uint64_t missing = 0;   ///< events closed without it
+    std::uint64_t missing = 0;   ///< events closed without a chunk of the link
     std::uint64_t left_out = 0;  ///< events built without it because it was removed
-    std::uint64_t bad = 0;       ///< corrupt, or lost for a reason of its own
+    std::uint64_t bad = 0;       ///< corrupt, or lost for a reason of this link
   };
 
-  /// A thread that builds. One that waits for long, and makes no progress meanwhile, is told to the crew.
+  /// A thread that builds. If it waits for long without progress, the crew is told.
   struct Worker {
     std::string name;
-    std::string waits_for;       ///< as a sentence goes on after "waits for"; empty: it works; "data": the input is drained
+    std::string waits_for;       ///< continues the sentence "waits for ..."; empty: it works; "data": the input is drained
     std::uint64_t progress = 0;  ///< changes whenever something is read, built or lost
   };
 
@@ -74,10 +74,10 @@ class FragmentBuilder {
   struct Status {
     std::uint64_t fragments = 0;
     std::uint64_t incomplete = 0;
-    std::uint64_t events = 0;   ///< known to have been: in fragments, or skipped
-    std::uint64_t skipped = 0;  ///< of these, in no fragment: their numbers were left out by all links (of a group)
-    std::uint64_t first_event = ~std::uint64_t{0};  ///< global id; all ones: not known
-    std::uint64_t without_removed = 0;              ///< fragments, complete or not, that lack links which were removed
+    std::uint64_t events = 0;   ///< all known events: in fragments, or skipped
+    std::uint64_t skipped = 0;  ///< of these, in no fragment: all links (of a group) left out their numbers
+    std::uint64_t first_event = ~std::uint64_t{0};  ///< global id; all ones: unknown
+    std::uint64_t without_removed = 0;              ///< fragments, complete or not, that lack removed links
     std::uint64_t chunks_received = 0;
     std::uint64_t chunks_built = 0;
     std::uint64_t payload_bytes = 0;

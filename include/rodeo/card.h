@@ -1,4 +1,4 @@
-// Readout cards for programs that use the library: find them, read and write registers, take data by DMA. Real cards and emulated ones alike.
+// Readout cards for programs: find cards, read and write registers, take data by DMA. Real and emulated cards work alike.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace rodeo {
 
-/// What the functions below throw: what went wrong and what to do, in one sentence each. `code` is "card.timeout" and so on (`rodeo explain`).
+/// The exception of the functions below: the fault and the remedy, in one sentence each. `code` is "card.timeout" and so on (`rodeo explain`).
 class CardError : public std::runtime_error {
  public:
   CardError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}
@@ -28,15 +28,15 @@ struct CardInfo {
   unsigned sequence = 0;                  ///< "#0", "#1", ...
   std::string type;                       ///< "CRU", "C-RORC", "FELIX", "unknown"
   std::string address;                    ///< "0000:3b:00.0"
-  std::optional<std::uint32_t> serial;    ///< nothing: it cannot be read
+  std::optional<std::uint32_t> serial;    ///< nothing: not readable
   std::optional<unsigned> endpoint;       ///< 0 or 1
   std::optional<std::uint32_t> firmware;  ///< hash
-  std::string firmware_name;              ///< "v3.19.4", or the hash if it is not known
-  int numa_node = -1;                     ///< -1: not known
-  std::string problem;                    ///< why the card cannot be used; empty: it can
+  std::string firmware_name;              ///< "v3.19.4", or the hash if the name is unknown
+  int numa_node = -1;                     ///< -1: unknown
+  std::string problem;                    ///< why the card cannot be used; empty: no problem
 };
 
-/// All cards of this host, real and emulated. Never throws for a card that does not answer: that is a row with a problem.
+/// All cards of this host, real and emulated. A card that does not answer gets a row with a problem; it causes no exception.
 std::vector<CardInfo> list_cards();
 
 class CardDma;
@@ -44,11 +44,11 @@ class CardHandle;
 
 namespace card {
 class Card;
-/// The room's own class behind a handle; not for programs that use the library.
+/// Internal: the class behind a handle.
 Card& inside_of(CardHandle& handle);
 }  // namespace card
 
-/// A card that is open. Any thread; any number of processes at once. No call waits without a limit. A forked child opens the card itself: with its copy
+/// An open card. Any thread, and any number of processes at once. No call blocks without a limit. A forked child must open the card itself: with its copy
 /// of a handle every access throws card.forked.
 class CardHandle {
  public:
@@ -60,14 +60,14 @@ class CardHandle {
 
   const CardInfo& info() const;
 
-  /// 32 bits at a byte offset of a BAR; an offset outside or not aligned throws.
+  /// Reads 32 bits at a byte offset of a BAR. Throws if the offset is outside the BAR or not aligned.
   std::uint32_t read(unsigned bar, std::uint64_t offset);
-  /// Throws card.read_only if a register that is declared as one that can only be read stands there, unless `force`; so do the others that write.
+  /// Throws card.read_only if the register at this offset is declared read-only, unless `force`; so do the other writing functions.
   void write(unsigned bar, std::uint64_t offset, std::uint32_t value, bool force = false);
-  /// Changes `width` bits from bit `low` up, while no other process does the same; returns what was written.
+  /// Changes `width` bits from bit `low` up; no other process can change them in between. Returns the value written.
   std::uint32_t modify(unsigned bar, std::uint64_t offset, unsigned low, unsigned width, std::uint32_t value,
                        bool force = false);
-  /// A register by its declared name, "superpages_done[3]" for one of a row; for a C-RORC the index is the channel. A value that does not fit into
+  /// Reads a register by its declared name; "superpages_done[3]" is one of a row; for a C-RORC the index is the channel. When writing, a value too large for
   /// the register throws card.bad_access.
   std::uint64_t read(std::string_view name);
   void write(std::string_view name, std::uint64_t value, bool force = false);
@@ -80,55 +80,55 @@ class CardHandle {
   std::unique_ptr<Inside> inside_;
 };
 
-/// What a CardDma is opened with.
+/// The options of CardDma::open().
 struct CardDmaOptions {
   unsigned channel = 0;
-  std::size_t buffer_bytes = std::size_t{256} << 20;  ///< shared memory on the largest pages there are
+  std::size_t buffer_bytes = std::size_t{256} << 20;  ///< shared memory on the largest pages available
   std::uint32_t superpage_bytes = 1U << 20;           ///< a multiple of 32 KiB
   std::string source = "internal";                    ///< "fee", "ddg", "internal", "siu", "diu"
   bool check_firmware = true;
-  /// Where the thread that calls next() runs, from the first call to stop(), unless it is pinned already: "card" (the CPUs of the card's NUMA node,
-  /// free on a machine of one node), "off", or a node's number.
+  /// Place of the thread that calls next(), from the first call to stop(), unless it is pinned already: "card" (the CPUs of the card's NUMA node,
+  /// no pinning on a machine with one node), "off", or the number of a node.
   std::string numa = "card";
 };
 
-/// A piece of what the card wrote, in order.
+/// A piece of the data that the card wrote; pieces come in order.
 struct CardSpan {
   std::span<const std::byte> bytes;
-  std::uint64_t superpage = 0;  ///< number of its superpage since the start; never falls
-  int link = -1;                ///< -1: of several links
+  std::uint64_t superpage = 0;  ///< number of its superpage since the start; never decreases
+  int link = -1;                ///< -1: data of several links
   bool last = false;            ///< the superpage ends here
 };
 
-/// The one owner of a DMA channel, from open() to close() or its end, whichever is first. One thread at a time: who shares it among threads serialises the
-/// calls. The card must outlive it. The destructor stops the card and throws nothing, whatever has become of the card. In a forked child the copy does
-/// nothing to the card: its calls throw card.forked, but close() and the destructor, which let go of what the child has of it; what is mapped can be read.
+/// The owner of a DMA channel, from open() to close() or the destructor. One thread at a time: several threads must serialise their
+/// calls. The card must outlive it. The destructor stops the card and never throws, even if the card is gone. In a forked child the copy does nothing to
+/// the card: its calls throw card.forked, except close() and the destructor, which release the child's resources; mapped memory stays readable.
 class CardDma {
  public:
-  /// Throws card.locked if the channel has an owner, card.bad_dma for a channel, a source, or sizes of buffer and superpages that the card does not take.
+  /// Throws card.locked if the channel has an owner, card.bad_dma if the card does not accept the channel, the source, or the sizes of buffer or superpage.
   static CardDma open(CardHandle& card, const CardDmaOptions& options = {});
   CardDma(CardDma&&) noexcept;
   CardDma& operator=(CardDma&&) noexcept;
   ~CardDma();
 
-  /// Ignored while it runs. Throws card.not_drained if next() has not been called until it gave nothing after a stop(), card.closed after close().
+  /// Ignored while the card runs. Throws card.not_drained if next() has not yet returned nothing since a stop(), card.closed after close().
   void start();
-  /// The next span, or nothing if there is none now; never waits. Throws if the card broke the rules (card.misbehaved) or is gone. Nothing after close().
+  /// The next span, or nothing if there is none now; never blocks. Throws if the card broke the rules (card.misbehaved) or is gone. Nothing after close().
   std::optional<CardSpan> next();
-  /// Gives all superpages with lower numbers back to the card: their memory is no longer the caller's.
+  /// Returns all superpages with lower numbers to the card: the caller must not use their memory any more.
   void release_before(std::uint64_t superpage);
-  /// What the card has filled can still be read with next().
+  /// Stops the card. Data that it has written can still be read with next().
   void stop();
-  /// Stops, and gives the channel away: somebody else may open it at once, this process as well. What next() has not given out is lost; spans that it
-  /// has stay readable. Done also where it throws because the card did not stop. Ignored the second time.
+  /// Stops the card and frees the channel: any process may open it at once, this process as well. Data that next() has not returned are lost; earlier spans
+  /// stay readable. Also complete when it throws because the card did not stop. Ignored the second time.
   void close();
 
-  /// Between start() and stop(): more may come.
+  /// True between start() and stop(): more data may come.
   bool running() const;
-  /// Where the thread that calls next() runs: "on NUMA node 1 (CPUs 8-15)", or "free: ..." and why.
+  /// Place of the thread that calls next(): "on NUMA node 1 (CPUs 8-15)", or "free: ..." and the reason.
   const std::string& place() const;
-  /// The buffer. As long as a copy of this lives the bytes of spans stay mapped, also after close() and the end of the CardDma; a superpage that was
-  /// given back may change under its reader until then.
+  /// The buffer. While a copy of this pointer exists, the bytes of spans stay mapped, also after close() and the destructor; but a superpage that was
+  /// returned may change until the card stops.
   std::shared_ptr<const void> memory() const;
 
  private:

@@ -9,8 +9,8 @@
 
 namespace rodeo {
 
-/// What the link, the card or the router said of a chunk. FELIX publishes no numeric values for these (its names are
-/// FW_TRUNC, SW_TRUNC, FW_MALF, SW_MALF, FW_CRC); the bits are ours and stand as "felix status" in a fragment's chunk header.
+/// What the link, the card or the router reported about a chunk. FELIX publishes no numeric values for these (its names are
+/// FW_TRUNC, SW_TRUNC, FW_MALF, SW_MALF, FW_CRC); the bits are Rodeo's, and a fragment's chunk header has them as "felix status".
 namespace chunk_status {
 inline constexpr std::uint8_t kOk = 0x00;
 inline constexpr std::uint8_t kFirmwareTruncated = 0x01;
@@ -31,7 +31,7 @@ struct ChunkEntry {
 
 /// Consecutive chunks of one link in one piece of memory.
 /// Uniform (entries == nullptr): chunk i is `size` bytes at data + i * stride. Otherwise chunk i is entries[i].
-/// Memory is the input's and stays as it is until the page of the run is released.
+/// The memory belongs to the input and does not change until the page of the run is released.
 struct ChunkRun {
   const std::byte* data = nullptr;
   const ChunkEntry* entries = nullptr;  ///< count entries, or nullptr for a uniform run

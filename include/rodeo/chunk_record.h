@@ -1,4 +1,4 @@
-// The chunk record: how a chunk stands in a fragment's ROD data. Its sizes, how it is written and how it is read (docs/formats/rod-data.md).
+// The chunk record: the form of a chunk in a fragment's ROD data, with its sizes, writer and reader (docs/formats/rod-data.md).
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace rodeo {
 namespace chunk_flag {
 inline constexpr std::uint8_t kTruncated = 0x01;     ///< did not fit the slice; the rest is cut off
 inline constexpr std::uint8_t kCorrupt = 0x02;       ///< the integrity check failed
-inline constexpr std::uint8_t kBcidMismatch = 0x04;  ///< BCID differs from that of the event
+inline constexpr std::uint8_t kBcidMismatch = 0x04;  ///< BCID differs from the event's
 }  // namespace chunk_flag
 
-/// What stands before each chunk in the ROD data: two little-endian words. The bytes follow, padded with zeros to a word.
+/// The header of each chunk in the ROD data: two little-endian words. The bytes follow, padded with zeros to a word.
 struct ChunkHeader {
   std::uint16_t size = 0;         ///< bytes, this header included, or kLongChunk
   std::uint8_t felix_status = 0;  ///< chunk_status bits
@@ -24,12 +24,12 @@ struct ChunkHeader {
 };
 static_assert(sizeof(ChunkHeader) == 8);
 
-/// Marks a chunk whose size does not fit ChunkHeader::size; its true size stands in the word before its bytes.
+/// Marks a chunk whose size does not fit ChunkHeader::size; its true size is in the word before its bytes.
 inline constexpr std::uint16_t kLongChunk = 0xffff;
-/// Chunks of so many bytes and more have that form.
+/// Chunks of this size and above have that form.
 inline constexpr std::uint32_t kLongChunkBytes = kLongChunk - sizeof(ChunkHeader);
 
-/// Bytes of a record before those of the chunk, behind them, and in all.
+/// Sizes of the parts of a record: before the chunk's bytes, behind them, and in all.
 constexpr std::size_t chunk_header_bytes(std::size_t bytes) {
   return sizeof(ChunkHeader) + (bytes >= kLongChunkBytes ? sizeof(std::uint32_t) : 0);
 }
@@ -38,7 +38,7 @@ constexpr std::size_t chunk_record_bytes(std::size_t bytes) {
   return chunk_header_bytes(bytes) + bytes + chunk_padding_bytes(bytes);
 }
 
-/// Writes chunk_header_bytes(bytes); header.size is set from `bytes`. The chunk's bytes and zeros up to the next word follow.
+/// Writes chunk_header_bytes(bytes); sets header.size from `bytes`. The caller then writes the chunk's bytes, and zeros up to the next word.
 inline void store_chunk_header(std::byte* at, ChunkHeader header, std::size_t bytes) {
   const bool is_long = bytes >= kLongChunkBytes;
   header.size = is_long ? kLongChunk : static_cast<std::uint16_t>(sizeof header + bytes);
@@ -47,7 +47,7 @@ inline void store_chunk_header(std::byte* at, ChunkHeader header, std::size_t by
   if (is_long) std::memcpy(at + sizeof header, &size, sizeof size);
 }
 
-/// Writes a whole record; header.size is set from the bytes. Returns its end.
+/// Writes a whole record; sets header.size from the bytes. Returns its end.
 inline std::byte* store_chunk(std::byte* at, const ChunkHeader& header, std::span<const std::byte> bytes) {
   store_chunk_header(at, header, bytes.size());
   at += chunk_header_bytes(bytes.size());
@@ -56,14 +56,14 @@ inline std::byte* store_chunk(std::byte* at, const ChunkHeader& header, std::spa
   return at + bytes.size() + chunk_padding_bytes(bytes.size());
 }
 
-/// What a record says of itself.
+/// The sizes of a record.
 struct ChunkExtent {
   ChunkHeader header;
-  std::size_t header_bytes = 0;  ///< before the chunk's bytes; 0: the header is not all there, or its size is no size
+  std::size_t header_bytes = 0;  ///< before the chunk's bytes; 0: the header is incomplete, or its size is impossible
   std::size_t bytes = 0;         ///< of the chunk
 };
 
-/// Reads the header at the beginning of `from`; the chunk's bytes may lie elsewhere.
+/// Reads the header at the beginning of `from`; the chunk's bytes may be elsewhere.
 inline ChunkExtent load_chunk_header(std::span<const std::byte> from) {
   ChunkExtent chunk;
   if (from.size() < sizeof(ChunkHeader)) return chunk;
@@ -81,8 +81,8 @@ inline ChunkExtent load_chunk_header(std::span<const std::byte> from) {
   return chunk;
 }
 
-/// Calls visit(const ChunkHeader&, record, bytes) for each record while it lies whole in `data`: all of it, and the chunk's bytes. Returns
-/// where it stopped, which is data.size() if there is nothing else.
+/// Calls visit(const ChunkHeader&, record, bytes) for each whole record in `data`: `record` is all of it, `bytes` the chunk's. Returns
+/// where it stopped: data.size() if nothing is left.
 template <typename Byte, typename Visit>
 std::size_t for_each_whole_chunk(std::span<Byte> data, Visit&& visit) {
   std::size_t at = 0;

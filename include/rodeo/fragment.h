@@ -1,4 +1,4 @@
-// Fragment: all data of one event from the links of one ROB, as a scatter list over memory that somebody else owns.
+// Fragment: all data of one event from the links of one ROB, as a scatter list over memory with another owner.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ inline constexpr std::uint32_t kTimeout = 0x04;
 inline constexpr std::uint32_t kDataCorruption = 0x08;
 inline constexpr std::uint32_t kOverflow = 0x10;
 inline constexpr std::uint32_t kDummy = 0x20;
-/// Ours, in the detector's half of the ROD's word: links that were removed from the build are not there.
+/// Defined by Rodeo, in the detector's half of the ROD's word: links that were removed from the build are absent.
 inline constexpr std::uint32_t kLinksRemoved = 0x10000;
 }  // namespace fragment_status
 
 /// A piece of the ROD data. Parts are multiples of 4 bytes, except in FULL mode, where a chunk's bytes are a part of their own and
-/// padding follows in the next. A chunk header lies whole in one part, and so do a chunk's bytes.
+/// padding follows in the next. A chunk header is always in one part, and so are a chunk's bytes.
 struct FragmentPart {
   std::byte* data = nullptr;
   std::size_t size = 0;  ///< bytes
@@ -34,7 +34,7 @@ struct FragmentPart {
 
 class Fragment;
 
-/// Gives back a fragment's memory when its last owner lets go. Called once, by any thread; must not block.
+/// Frees a fragment's memory when the last reference is dropped. Called once, by any thread; must not block.
 class FragmentOwner {
  public:
   virtual void reclaim(Fragment& fragment) noexcept = 0;
@@ -43,15 +43,15 @@ class FragmentOwner {
   ~FragmentOwner() = default;
 };
 
-/// One event of one ROB. Reference-counted through FragmentPtr. Between two consumers exactly one of them may write (see
-/// FragmentConsumer); a shared reference reads only.
+/// One event of one ROB. Reference-counted through FragmentPtr. Only one consumer at a time may write (see
+/// FragmentConsumer); holders of a shared reference only read.
 class Fragment {
  public:
   // Identity
   Sequence sequence = 0;
   std::uint64_t global_id =
       0;      ///< the same for all fragments of an event; never repeats within a run (docs/formats/identifiers.md)
-  L1Id l1id;  ///< as front-ends count: comes again after 2^24 events without a reset
+  L1Id l1id;  ///< as front-ends count: repeats after 2^24 events without a reset
   SourceId source_id;
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;
@@ -60,12 +60,12 @@ class Fragment {
   // Status
   std::uint32_t status = 0;   ///< fragment_status bits
   std::uint32_t chunks = 0;   ///< chunks in the parts
-  std::uint32_t missing = 0;  ///< links that should have given something and gave nothing
-  std::uint32_t removed = 0;  ///< links that gave nothing because they are removed from the build
+  std::uint32_t missing = 0;  ///< links in the build without a chunk
+  std::uint32_t removed = 0;  ///< links without a chunk because they are removed from the build
 
-  // Which they are, if any: bit i % 32 of word i / 32 is link i of link_ids. Not to be read where both counts are 0.
+  // The absent links, if any: bit i % 32 of word i / 32 is link i of link_ids. Not valid if both counts are 0.
   std::span<const std::uint32_t>
-      link_ids;  ///< of every link that could be here, in the order of the configuration; the builder's memory
+      link_ids;  ///< of all possible links, in the order of the configuration; the builder's memory
   std::span<std::uint32_t> missing_links;
   std::span<std::uint32_t> removed_links;
 
@@ -87,7 +87,7 @@ class Fragment {
     return sum;
   }
 
-  /// Every link that is in the build is here, and nothing is wrong with it.
+  /// Every link in the build has a chunk, and no fault is flagged.
   bool complete() const { return missing == 0 && (status & ~fragment_status::kLinksRemoved) == 0; }
 
   /// Calls visit(link id) for each link of a bitmap.
@@ -108,13 +108,13 @@ class Fragment {
     return at;
   }
 
-  /// Calls visit(const ChunkHeader&, std::span<std::byte> bytes) for each chunk. Returns false if the parts do not hold what the
-  /// headers say (a user's processor broke them).
+  /// Calls visit(const ChunkHeader&, std::span<std::byte> bytes) for each chunk. Returns false if the parts contradict the
+  /// headers (a user's processor broke them).
   template <typename Visit>
   bool for_each_chunk(Visit&& visit) const;
 };
 
-/// Owning pointer to a fragment; copying adds a reference (any thread).
+/// Owning pointer to a fragment; a copy adds a reference (any thread).
 class FragmentPtr {
  public:
   FragmentPtr() = default;
@@ -134,13 +134,13 @@ class FragmentPtr {
   void reset() {
     Fragment* fragment = std::exchange(fragment_, nullptr);
     if (fragment == nullptr) return;
-    // Who holds the only reference need not count it down: nobody else can add one.
+    // The holder of the only reference need not decrement it: no other thread can add one.
     if (fragment->references.load(std::memory_order_acquire) == 1 ||
         fragment->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       fragment->owner->reclaim(*fragment);
     }
   }
-  /// Gives up ownership of the reference without dropping it.
+  /// Returns the pointer with its reference; the caller now holds the reference.
   Fragment* detach() { return std::exchange(fragment_, nullptr); }
 
   Fragment* get() const { return fragment_; }

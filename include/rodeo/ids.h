@@ -1,4 +1,4 @@
-// Strong identifiers: what names a link, a fragment's source and a trigger everywhere outside the hot path.
+// Strong identifiers of links, sources of fragments, and triggers, used everywhere outside the hot path.
 // Layouts: ATLAS FELIX identifier (FID) version 1 and raw event format v5; see docs/formats/identifiers.md.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace rodeo {
 
-/// A FELIX identifier: names one link of the whole system.
+/// A FELIX identifier: the name of a link, unique in the whole system.
 /// Bits: version 63..60 | detector 59..52 | connector 51..36 | virtual 35 | link 34..22 | e-link 21..16 | direction 15 |
 /// protocol 14..8 | stream 7..0.
 struct Fid {
@@ -32,7 +32,7 @@ struct Fid {
   constexpr std::uint32_t protocol() const { return static_cast<std::uint32_t>(value >> 8 & 0x7fU); }
   constexpr std::uint32_t stream() const { return static_cast<std::uint32_t>(value & 0xffU); }
 
-  /// The 32-bit resource id that stands in chunk headers unless the configuration names another: bits 47..16 of the FID
+  /// The 32-bit resource id in chunk headers, unless the configuration gives another: bits 47..16 of the FID
   /// (low 12 bits of the connector, virtual, link, e-link).
   constexpr std::uint32_t default_link_id() const { return static_cast<std::uint32_t>(value >> 16); }
 
@@ -60,11 +60,11 @@ struct L1Id {
   auto operator<=>(const L1Id&) const = default;
 };
 
-/// Dense number of a link within one process; the hot path's name for it.
+/// Number of a link within one process, without gaps; used in the hot path.
 using LinkIndex = std::uint16_t;
 
-/// Position of an event in the order of accepted triggers, unwrapped to 64 bits; increases over a whole run. Numbers may be
-/// skipped where the event counter was reset.
+/// Position of an event in the order of accepted triggers, unwrapped to 64 bits; increases over a whole run. A reset of the event counter may
+/// skip numbers.
 using Sequence = std::uint64_t;
 
 }  // namespace rodeo

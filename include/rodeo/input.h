@@ -1,4 +1,4 @@
-// DataInput: what brings chunk runs (software ROD paper, section V).
+// DataInput: the source of chunk runs (software ROD paper, section V).
 #pragma once
 
 #include <atomic>
@@ -24,16 +24,16 @@ struct Page {
 
 enum class PollStatus : std::uint8_t {
   page,   ///< a page was delivered
-  empty,  ///< nothing there now: the input is drained
-  full,   ///< nothing can come before pages are given back: their memory, or they themselves, are all handed out
-  end,    ///< nothing will come any more
+  empty,  ///< no data now: the input is drained
+  full,   ///< no data can come before pages are released: their memory, or all page objects, are in use
+  end,    ///< no more data will come
 };
 
-/// Counters of one stream, read by any thread at any time. Every chunk that the stream saw but did not hand over is in one of
+/// Counters of one stream; any thread may read them at any time. Every chunk that the stream saw but did not deliver is in one of
 /// them by name.
 struct StreamCounters {
-  std::uint64_t chunks = 0;  ///< handed over, in runs
-  std::uint64_t bytes = 0;   ///< payload bytes handed over
+  std::uint64_t chunks = 0;  ///< delivered, in runs
+  std::uint64_t bytes = 0;   ///< payload bytes delivered
   std::uint64_t pages = 0;
 };
 
@@ -48,33 +48,33 @@ class DataStream {
   /// The last reference to a page is gone; its memory may be reused. Pages may come back in any order. Any thread.
   virtual void release(Page& page) noexcept = 0;
 
-  /// Time up to which this stream has delivered all that was sent, on the input's own clock (monotonic, nanoseconds). Event
-  /// time-outs run on it: an input that falls behind holds its clock back, and no loss is invented.
+  /// Time up to which this stream has delivered everything that was sent, on the input's own clock (monotonic, nanoseconds). Event
+  /// time-outs use it: an input that falls behind holds its clock back, so no loss is invented.
   virtual std::uint64_t clock_ns() const = 0;
 
   virtual StreamCounters counters() const = 0;
 
-  /// Share of this stream's page memory that is handed out, 0 to 1. A builder that keeps pages copies what it keeps when this
+  /// Fraction of this stream's page memory in use, 0 to 1. A builder that keeps pages copies their data when this
   /// gets high. Any thread.
   virtual double memory_fill() const { return 0; }
 
-  /// Sources that this stream reads in turn and that run independently of one another: cards. What one has brought says nothing of how far the
-  /// others are, so a builder bounds them against each other with hold(). Constant.
+  /// Number of sources (cards) that this stream reads in turn and that run independently. The progress of one source says nothing about the
+  /// others, so a builder limits their distance with hold(). Constant.
   virtual std::uint32_t sources() const { return 1; }
 
-  /// The source (below sources()) that a link belongs to: all runs of a page are of one. Constant.
+  /// The source (below sources()) of a link: all runs of a page have the same source. Constant.
   virtual std::uint32_t source_of(LinkIndex /*link*/) const { return 0; }
 
-  /// True once poll() has delivered all that will ever come from this source. The worker that polls.
+  /// True once poll() has delivered all data of this source. By the polling worker.
   virtual bool source_ended(std::uint32_t /*source*/) const { return false; }
 
-  /// From now on poll() leaves the data of this source where they are - memory fills, the source at last is busy -, or takes them again.
-  /// `empty` then says that the others are drained, clock_ns() goes by the others, and there is no `end` while a source is held. Only called where
-  /// there are several sources, by the worker that polls.
+  /// While held, poll() leaves the data of this source in place: memory fills, and finally the source is busy. Released, it reads them again.
+  /// While a source is held, `empty` says that the others are drained, clock_ns() follows the others, and `end` does not occur. Only called if there
+  /// are several sources, by the polling worker.
   virtual void hold(std::uint32_t /*source*/, bool /*held*/) {}
 
-  /// From now on nothing of this link is needed, or it is again: a stream that can then leaves its data out, uncounted, before it decodes them. At
-  /// first all links are wanted. Between two poll(), by the worker that polls.
+  /// The data of this link are no longer needed, or needed again: a stream may leave out unwanted data before decoding, without counting them. At
+  /// first all links are wanted. Called between two poll(), by the polling worker.
   virtual void want(LinkIndex /*link*/, bool /*wanted*/) {}
 };
 
@@ -82,14 +82,14 @@ inline void Page::drop() {
   if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) stream->release(*this);
 }
 
-/// A named counter that an input, builder or consumer offers to reports and metrics.
+/// A named counter of an input, builder or consumer, for reports and metrics.
 struct NamedCounter {
-  std::string name;  ///< snake_case, a reason where it counts losses
+  std::string name;  ///< snake_case; for losses: the reason
   std::uint64_t value = 0;
 };
 
-/// Brings the data of one process. Created from the configuration, then connected, started, stopped, destroyed by the
-/// application's thread.
+/// Brings the data of one process. The application's thread creates it from the configuration, then connects, starts, stops and destroys
+/// it.
 class DataInput {
  public:
   virtual ~DataInput() = default;
@@ -101,28 +101,28 @@ class DataInput {
   /// worker. Throws std::runtime_error with a complete sentence if a link is unknown or already taken.
   virtual std::unique_ptr<DataStream> open(std::span<const Fid> links) = 0;
 
-  /// Opens the trigger's own list (TTC packets as chunks of TTC format), if this input carries it; nullptr otherwise.
+  /// Opens the trigger list (TTC packets as chunks of TTC format), if this input carries it; nullptr otherwise.
   virtual std::unique_ptr<DataStream> open_trigger_list() { return nullptr; }
 
   virtual void start() = 0;
 
-  /// Ends the flow: streams deliver what is under way, then end; also if start() was not called, or threw. May be called again. Returns at once.
+  /// Ends the flow: streams deliver the data under way, then end; also if start() was not called, or threw. May be called again. Returns at once.
   virtual void stop() = 0;
 
   /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (refused while busy), "lost_..." (each ends a run INCOMPLETE), faults by name. Any thread,
   /// once the streams are open.
   virtual std::vector<NamedCounter> counters() const { return {}; }
 
-  /// Why this input cannot go on: one complete sentence, empty while all is well, and unchanged once it is said. It ends the run: the application
-  /// calls stop() and the report is ABORTED with this sentence. Streams must come to PollStatus::end as after any stop(). Any thread, at any
+  /// The reason why this input cannot continue: one complete sentence, constant from then on; empty: no failure. It ends the run: the application
+  /// calls stop(), and the report is ABORTED with this sentence. Streams must reach PollStatus::end as after any stop(). Any thread, at any
   /// time, about twenty times a second: does not block and does not throw.
   virtual std::string failure() const { return {}; }
 
-  /// CPU seconds that this input's own threads have used.
+  /// CPU seconds used by this input's own threads.
   virtual double cpu_seconds() const { return 0; }
 
-  /// Where in links() each group of links begins that come the same way, as those of one DMA channel of a card do: who shares links out among threads
-  /// reads such a group with one, and nothing is looked at twice. Ascending, the first 0. Constant.
+  /// The begin of each group in links(). A group shares a path, for example one DMA channel of a card. If one thread reads a whole group, no data are
+  /// decoded twice. Ascending, the first is 0. Constant.
   virtual std::vector<std::size_t> link_groups() const { return {0}; }
 };
 

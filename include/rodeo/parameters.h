@@ -1,5 +1,5 @@
-// Configuration keys: declared once in C++, by the room or plug-in that reads them, with type, range, default and help. The
-// same table validates files, fills in defaults, writes the reference and the JSON Schema.
+// Configuration keys. The room or plug-in that reads a key declares it once in C++, with type, range, default and help. The
+// declarations validate files, fill in defaults, and write the reference and the JSON Schema.
 #pragma once
 
 #include <chrono>
@@ -26,13 +26,13 @@ enum class KeyType : std::uint8_t {
   fid,        ///< a FELIX identifier, "0x1000000000540000" or an integer
   source_id,  ///< "0x00610001" or an integer
   text_list,  ///< ["a", "b"]
-  fid_list,   ///< FIDs, each "0x..." or a range "0x...+24" (24 FIDs with consecutive e-links, carried on into the next link)
+  fid_list,   ///< FIDs, each "0x..." or a range "0x...+24" (24 FIDs with consecutive e-links, continued in the next link)
   integer_list,  ///< [1, "0x11"], none negative
 };
 
 /// One configuration key of a table. Numbers are in the base unit of the type (nanoseconds, bytes, hertz).
 struct Key {
-  std::string name;  ///< snake_case, without the table it lives in
+  std::string name;  ///< snake_case, without its table
   KeyType type = KeyType::text;
   std::string fallback = {};  ///< default, written as in a file; meaningless if required
   std::string help = {};      ///< first sentence short; more may follow
@@ -42,7 +42,7 @@ struct Key {
   bool required = false;
 };
 
-/// Validated values of one table; every declared key is there.
+/// Validated values of one table; contains every declared key.
 class Parameters {
  public:
   using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, std::vector<std::uint64_t>>;

@@ -1,4 +1,4 @@
-// Plug-ins: shared libraries that add components by name. The default implementations register through this same interface.
+// Plug-ins: shared libraries that add components by name. The default implementations register through the same interface.
 //
 //   #include <rodeo/plugin.h>
 //   RODEO_PLUGIN(registry) {
@@ -20,17 +20,17 @@
 
 namespace rodeo {
 
-/// Changes with every incompatible change of this folder; checked before anything of a plug-in is called.
+/// Changes with every incompatible change of this folder; checked before any call into a plug-in.
 inline constexpr std::uint32_t kPluginAbi = 8;
 
-/// What a component says of itself.
+/// The description of a component.
 struct ComponentInfo {
   std::string name;            ///< snake_case; `type = "name"` in a configuration
   std::string help;            ///< one sentence
-  std::vector<Key> keys = {};  ///< the keys of its table, besides `type`
+  std::vector<Key> keys = {};  ///< the keys of its table, in addition to `type`
 };
 
-/// Context of a builder factory: settings come as Parameters, surroundings as BuilderContext.
+/// Factories get the settings as Parameters; that of a builder also gets a BuilderContext.
 using InputFactory = std::function<std::unique_ptr<DataInput>(const Parameters&)>;
 using BuilderFactory = std::function<std::unique_ptr<FragmentBuilder>(const Parameters&, const BuilderContext&)>;
 using ConsumerFactory = std::function<std::unique_ptr<FragmentConsumer>(const Parameters&)>;
@@ -39,7 +39,7 @@ using CheckerFactory = std::function<std::unique_ptr<IntegrityChecker>(const Par
 using WorkFactory = std::function<std::unique_ptr<FragmentWork>(const Parameters&)>;         ///< called once per thread
 using SelectionFactory = std::function<std::unique_ptr<EventSelection>(const Parameters&)>;  ///< called once per thread
 
-/// Where components are registered. Factories throw std::runtime_error with one complete sentence when they cannot do it.
+/// Registers components. Factories throw std::runtime_error with one complete sentence if they fail.
 class Registry {
  public:
   virtual ~Registry() = default;
@@ -53,7 +53,7 @@ class Registry {
   virtual void add_restamp(ComponentInfo info, RestampFunction function) = 0;
   virtual void add_selection(ComponentInfo info, SelectionFactory make) = 0;
 
-  /// A plain function per chunk; adapted to runs.
+  /// For a plain function that reads one chunk; adapted to runs.
   void add_extractor(ComponentInfo info, TriggerFields fields, ExtractFunction function);
   void add_checker(ComponentInfo info, CheckFunction function);
 };
@@ -111,7 +111,7 @@ inline void Registry::add_checker(ComponentInfo info, CheckFunction function) {
 
 }  // namespace rodeo
 
-/// Defines what a plug-in library exports: its ABI version and its registration function.
+/// Defines the exports of a plug-in library: its ABI version and its registration function.
 #define RODEO_PLUGIN(registry)                                                                                  \
   extern "C" __attribute__((visibility("default"))) const std::uint32_t rodeo_plugin_abi = ::rodeo::kPluginAbi; \
   extern "C" __attribute__((visibility("default"))) void rodeo_plugin_register(::rodeo::Registry&);             \

@@ -1,4 +1,4 @@
-// EventSelection: whether a whole event is kept, and for which streams: what runs in the filter nodes of a farm.
+// EventSelection: decides whether a whole event is kept, and in which streams. It runs in the filter nodes of a farm.
 //
 //     class HighEnergy final : public rodeo::EventSelection {
 //      public:
@@ -27,10 +27,10 @@
 
 namespace rodeo {
 
-/// One ROB fragment as its readout sent it (raw event format: ROB header, ROD, its data), uncopied: in one piece or in several.
+/// One ROB fragment from its readout (raw event format: ROB header, ROD, its data), uncopied: in one or several pieces.
 struct EventRob {
   SourceId source_id = {};
-  std::uint32_t status = 0;  ///< first status word; 0: nothing is wrong with it
+  std::uint32_t status = 0;  ///< first status word; 0: no fault
   std::span<const std::span<const std::byte>> parts;
 
   std::size_t bytes() const {
@@ -39,7 +39,7 @@ struct EventRob {
     return sum;
   }
 
-  /// All of it in one piece: where it lies, or, if that is several places, copied to `scratch`.
+  /// The whole fragment in one piece: in place, or copied to `scratch` if it has several pieces.
   std::span<const std::byte> contiguous(std::vector<std::byte>& scratch) const {
     if (parts.size() <= 1) return parts.empty() ? std::span<const std::byte>{} : parts.front();
     scratch.resize(bytes());
@@ -52,7 +52,7 @@ struct EventRob {
   }
 };
 
-/// What a selection sees of an event. Valid during the call; nothing of it may be changed.
+/// The event as a selection sees it. Valid during the call; read only.
 struct WholeEvent {
   std::uint64_t global_id = 0;  ///< never repeats within a run (docs/formats/identifiers.md)
   L1Id l1id = {};
@@ -61,10 +61,10 @@ struct WholeEvent {
   std::uint16_t scan_step = 0;
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;
-  std::uint32_t step = 0;          ///< from 0: how often the selection has asked for more
-  std::span<const EventRob> robs;  ///< those that are here
+  std::uint32_t step = 0;          ///< from 0: number of earlier `more` for this event
+  std::span<const EventRob> robs;  ///< those that have been fetched
 
-  /// nullptr: it is not here.
+  /// nullptr: not fetched, or not in the event.
   const EventRob* find(SourceId source_id) const {
     for (const EventRob& rob : robs) {
       if (rob.source_id == source_id) return &rob;
@@ -80,29 +80,29 @@ struct SelectedStream {
   bool obeys_lumi_block = true;
 };
 
-/// What a selection says of an event.
+/// The decision of a selection on an event.
 struct Selected {
   enum class Verdict : std::uint8_t { rejected, accepted, more };
   Verdict verdict = Verdict::rejected;
-  std::vector<SelectedStream> streams = {};  ///< of an accepted event: one at least
-  std::vector<SourceId> robs = {};           ///< of `more`: those that it has to see as well; none: all
+  std::vector<SelectedStream> streams = {};  ///< of an accepted event: at least one
+  std::vector<SourceId> robs = {};           ///< of `more`: the further ROBs to fetch; empty: all
 
   static Selected reject() { return {}; }
   static Selected accept(std::vector<SelectedStream> streams = {{}}) { return {Verdict::accepted, std::move(streams), {}}; }
-  /// It is asked again when these are here: partial requests in steps, where the node's `building` is `steps`.
+  /// Asks for these ROBs and a further call: partial requests in steps, for nodes with `building` = `steps`.
   static Selected more(std::vector<SourceId> robs) { return {Verdict::more, {}, std::move(robs)}; }
 };
 
-/// One object serves one thread of a filter node. What select() throws makes the event go to a debug stream; so does a verdict that cannot be carried
-/// out. An event that lacks fragments is never shown to it.
+/// One object serves one thread of a filter node. If select() throws, or its verdict cannot be carried out, the event goes to a debug stream. Events that
+/// lack fragments are never passed to it.
 class EventSelection {
  public:
   virtual ~EventSelection() = default;
 
-  /// The ROBs that it wants to see first, where `building` is `steps`; none: all. Called once, before the first event.
+  /// The ROBs to fetch first, if `building` is `steps`; empty: all. Called once, before the first event.
   virtual std::vector<SourceId> first_robs() const { return {}; }
 
-  /// May take as long as it needs, within the farm's time-out of an event.
+  /// May take any time within the farm's time-out of an event.
   virtual Selected select(const WholeEvent& event) = 0;
 
   /// Totals for the report. Any thread, while select() runs.

@@ -1,5 +1,5 @@
-// A setting, declared once: the member of a struct that holds it, with name, help and limits. The keys that a component declares and the
-// struct that its factory wants follow from it; the default is what the member of a default-constructed struct holds.
+// A setting is declared once: a member of a struct, with name, help and limits. The declaration gives the keys of a component and the
+// struct for its factory; the default is the member's value in a default-constructed struct.
 //
 //     struct Calibration {
 //       double gain = 1;
@@ -34,11 +34,11 @@
 
 namespace rodeo {
 
-/// What a number counts, where its type does not say: people then write it with its unit.
+/// The unit of a number, if its type does not give it: people then write the number with its unit.
 enum class Unit : std::uint8_t { none, bytes, hertz, nanoseconds };
 
-/// What may be said of a setting besides its name. Limits are in the unit of the member, nanoseconds for a duration; a member of a
-/// narrower type has the limits of that type at least.
+/// Optional properties of a setting. Limits are in the unit of the member, nanoseconds for a duration; a member of a
+/// narrower type also has the limits of that type.
 struct SettingRules {
   double minimum = -1e300;
   double maximum = 1e300;
@@ -47,7 +47,7 @@ struct SettingRules {
   std::vector<std::string> choices = {};  ///< of a text
 };
 
-/// A value as one writes it in a file: "10ms", "64KiB", "100kHz", "true"; lists with commas.
+/// A value in the form of a file: "10ms", "64KiB", "100kHz", "true"; lists with commas.
 inline std::string setting_text(KeyType type, const Parameters::Value& value) {
   const auto number = [](auto n) {
     char text[32];
@@ -104,22 +104,22 @@ inline std::string setting_text(KeyType type, const Parameters::Value& value) {
   return std::get<std::string>(value);
 }
 
-/// One setting of a struct: its key, and what writes and reads it. A default that the key does not have is the struct's.
+/// One setting of a struct: its key, and its writer and reader. If the key has no default, the struct's value is used.
 template <typename Struct>
 struct Setting {
   Key key;
   std::function<Parameters::Value(const Struct&)> get;
-  std::function<void(Struct&, const Parameters&)> set;  ///< from parameters that have the key; may throw
+  std::function<void(Struct&, const Parameters&)> set;  ///< from parameters that contain the key; may throw
 };
 
-/// The settings of a struct, in the order in which people see them. Immutable; safe from any thread.
+/// The settings of a struct, in the order for people. Immutable; safe from any thread.
 template <typename Struct>
 class Settings {
  public:
-  /// One setting, or those of a part of the struct: made by setting().
+  /// One setting, or those of a part of the struct, as returned by setting().
   using Lines = std::vector<Setting<Struct>>;
 
-  /// Of the struct and of its bases.
+  /// The settings of the struct and of its base structs.
   template <typename... Of>
     requires(std::derived_from<Struct, Of> && ...)
   Settings(const std::vector<Setting<Of>>&... lines) {
@@ -129,7 +129,7 @@ class Settings {
     (add(lines), ...);
   }
 
-  /// Every setting, its key complete.
+  /// Every setting, with its complete key.
   Lines list() const {
     Lines list = settings_;
     const Struct defaults{};
@@ -139,26 +139,26 @@ class Settings {
     return list;
   }
 
-  /// What a component declares.
+  /// The keys that a component declares.
   std::vector<Key> keys() const {
     std::vector<Key> keys;
     for (Setting<Struct>& one : list()) keys.push_back(std::move(one.key));
     return keys;
   }
 
-  /// The struct from parameters that have every key.
+  /// The struct from parameters that contain every key.
   Struct read(const Parameters& parameters) const {
     Struct out{};
     fill(out, parameters);
     return out;
   }
 
-  /// The same for a struct that has more than these settings.
+  /// The same for a struct with further members.
   void fill(Struct& out, const Parameters& parameters) const {
     for (const Setting<Struct>& one : settings_) one.set(out, parameters);
   }
 
-  /// These settings as those of a part of another struct, in the same table.
+  /// These settings for a part of another struct, in the same table.
   template <typename Whole>
   typename Settings<Whole>::Lines within(Struct Whole::* part) const {
     typename Settings<Whole>::Lines lines;
@@ -182,7 +182,7 @@ inline constexpr bool is_id = std::same_as<T, Fid> || std::same_as<T, SourceId>;
 template <typename T>
 inline constexpr bool is_duration = requires { typename T::period; };
 
-/// A number, or what an optional or a list has: as a number, an optional that has none is -1.
+/// A number, or the value of an optional or a list; as a number, an empty optional is -1.
 template <typename T>
 struct NumberOf {
   using Type = T;
@@ -278,8 +278,8 @@ T read_as(const Parameters& from, const std::string& name, KeyType type) {
 
 }  // namespace detail
 
-/// A member: boolean, number, text, path, duration, FID, source id, a list of numbers, texts or FIDs, or a whole number that there may
-/// not be (written as -1).
+/// A member: boolean, number, text, path, duration, FID, source id, a list of numbers, texts or FIDs, or an optional integer
+/// (written as -1 if empty).
 template <typename Struct, typename T>
 typename Settings<Struct>::Lines setting(T Struct::* member, const std::string& name, std::string help,
                                          SettingRules rules = {}) {
@@ -295,7 +295,7 @@ typename Settings<Struct>::Lines setting(T Struct::* member, const std::string& 
            [=](Struct& to, const Parameters& from) { to.*member = detail::read_as<T>(from, name, type); }}};
 }
 
-/// A member whose few values have names.
+/// A member with a few named values.
 template <typename Struct, typename T>
 typename Settings<Struct>::Lines setting(T Struct::* member, const std::string& name,
                                          const std::vector<std::pair<std::string, std::type_identity_t<T>>>& names,
@@ -312,7 +312,7 @@ typename Settings<Struct>::Lines setting(T Struct::* member, const std::string& 
   return {{std::move(key), get, set}};
 }
 
-/// A part of the struct: its settings stand in the same table.
+/// A part of the struct: its settings are in the same table.
 template <typename Struct, typename Part>
 typename Settings<Struct>::Lines setting(Part Struct::* part, const Settings<Part>& settings) {
   return settings.within(part);

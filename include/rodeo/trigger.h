@@ -1,4 +1,4 @@
-// Trigger-information extraction and data integrity checking: what a detector's chunk format means to a builder
+// Trigger-information extraction and data integrity checking: the detector's chunk format for a builder
 // (software ROD paper, section VI.B).
 #pragma once
 
@@ -10,20 +10,20 @@
 
 namespace rodeo {
 
-/// What of a trigger a chunk format carries. L1 ids have 1 to 32 bits without a reset counter, or 24 bits with one: anything else is refused.
+/// The trigger information in a chunk format. L1 ids have 1 to 32 bits without a reset counter, or 24 bits with one; other formats are refused.
 struct TriggerFields {
-  std::uint8_t l1id_bits = 24;  ///< valid low bits of the L1 id, which go on from 0 where they wrap
-  bool has_ecr = false;         ///< bits 24..31 are the ECR counter; the 24 below begin again at 0 where it goes on
+  std::uint8_t l1id_bits = 24;  ///< valid low bits of the L1 id, which continue from 0 when they wrap
+  bool has_ecr = false;         ///< bits 24..31 are the ECR counter; each of its steps restarts the 24 low bits at 0
   bool has_bcid = false;        ///< 12-bit bunch-crossing id
   bool has_trigger_type = false;
 };
 
-/// Trigger information of one chunk. Bits that the format does not carry are zero.
+/// Trigger information of one chunk. Bits outside the format are zero.
 struct TriggerInfo {
-  std::uint32_t l1id = 0;  ///< L1 id in the low `l1id_bits` bits; ECR counter in bits 24..31 where the format has it
+  std::uint32_t l1id = 0;  ///< L1 id in the low `l1id_bits` bits; ECR counter in bits 24..31 if the format has it
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;
-  bool valid = true;  ///< false: the chunk is too short or malformed to name its trigger
+  bool valid = true;  ///< false: the chunk is too short or malformed, so its trigger is unknown
 };
 
 /// Reads trigger information from the chunks of a run. One object serves one worker thread; calls do not overlap.
@@ -32,17 +32,17 @@ class TriggerExtractor {
  public:
   virtual ~TriggerExtractor() = default;
 
-  /// Constant for the life of the object.
+  /// Constant for the lifetime of the object.
   virtual TriggerFields fields() const = 0;
 
   /// Fills l1ids[i] and bcids[i] for i in [first, first + n) of the run (index 0 of the arrays is chunk `first`) and returns how
-  /// many leading chunks could be read; the chunk after them, if any, is taken as malformed and the rest is asked for again.
-  /// It should not throw. What it throws does not say how far it came, so it is asked again for half as many, down to one: that chunk is lost
-  /// (`plugin_threw`), the others are not. Hence the answer for a chunk must not depend on what was asked before.
+  /// many leading chunks were readable; the next chunk, if any, counts as malformed, and the function is called again for the rest.
+  /// It should not throw. After an exception it is called again for half as many chunks, down to one, because the failing chunk is unknown: that chunk is lost
+  /// (`plugin_threw`), the others are not. So the result for a chunk must not depend on earlier calls.
   virtual std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
                                 std::uint16_t* bcids) = 0;
 
-  /// Trigger type of one chunk; asked once per event, only if fields().has_trigger_type. An event at which it throws has type 0 and is flagged
+  /// Trigger type of one chunk; called once per event, only if fields().has_trigger_type. After an exception the event has type 0 and is flagged
   /// (data corruption).
   virtual std::uint8_t trigger_type(std::span<const std::byte> chunk) {
     (void)chunk;
@@ -58,15 +58,15 @@ class IntegrityChecker {
  public:
   virtual ~IntegrityChecker() = default;
 
-  /// Returns how many leading chunks of [first, first + n) are good; the chunk after them is corrupt, the rest is asked again.
-  /// A chunk at which it throws is corrupt.
+  /// Returns how many leading chunks of [first, first + n) are good; the next chunk is corrupt, and the function is called again for the rest.
+  /// A chunk for which it throws is corrupt.
   virtual std::uint32_t check(const ChunkRun& run, std::uint32_t first, std::uint32_t n) = 0;
 };
 
-/// A plain function per chunk: true if the chunk is as it was sent.
+/// A plain function per chunk: true if the chunk is as sent.
 using CheckFunction = bool (*)(std::span<const std::byte> chunk);
 
-/// Gives a chunk a new trigger, for replay with new ids: rewrites L1 id and BCID in place, and the checksum if there is one.
+/// Gives a chunk a new trigger, for replay with new ids: replaces L1 id and BCID in place, and the checksum if there is one.
 using RestampFunction = void (*)(std::span<std::byte> chunk, const TriggerInfo& trigger);
 
 }  // namespace rodeo
