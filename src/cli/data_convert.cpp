@@ -211,18 +211,16 @@ void add_data_convert(Command& data) {
   verb.option("--compression", options->compression, "HDF5: gzip level, 0 for none").value_name("LEVEL");
   verb.output(options->format, "-o,--format");
   verb.paragraph(
-      "Memory does not grow with the files. HDF5 keeps every byte of every event and comes back as it was; events whose "
-      "payload "
-      "was compressed come back uncompressed. ROOT has the columns alone. HDF5 needs the Python package h5py, ROOT uproot "
-      "and "
-      "awkward. Exit status 7: damaged events were left out.");
+      "Memory does not grow with the files. HDF5 keeps every byte of every event, so it converts back to the same events; "
+      "compressed payload comes back uncompressed. ROOT has only the columns. HDF5 needs the Python package h5py; ROOT "
+      "needs uproot and awkward. Exit status 7: damaged events were left out.");
   verb.run([options] { return convert(*options); });
 
   auto plot_options = std::make_shared<Options>();
-  Command& picture = data.verb("plot", "A picture of event files: sizes, rate over time, missing links, bunch crossings");
+  Command& picture = data.verb("plot", "Plots event files: sizes, rate over time, missing links, bunch crossings");
   picture.example("rodeo data plot run*.data --output run.png", "or .svg, .pdf");
   picture.option("FILE", plot_options->files, "Event files").required();
-  picture.option("--output", plot_options->output, "The picture, by its ending .png, .svg or .pdf; must not exist")
+  picture.option("--output", plot_options->output, "The figure, ending in .png, .svg or .pdf; must not exist")
       .value_name("FILE")
       .required();
   picture.paragraph("It needs the Python package matplotlib. Exit status 7: damaged events were left out.");

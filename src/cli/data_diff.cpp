@@ -1,4 +1,4 @@
-// `rodeo data diff`: what two event files do not have in common, event by event.
+// `rodeo data diff`: the differences of two event files, event by event.
 #include <fmt/format.h>
 
 #include <optional>
@@ -41,7 +41,7 @@ Table difference_table() {
                 {"of B", "offset_b_bytes"}});
 }
 
-// What is not there is shown as "-".
+// A missing value is shown as "-".
 Cell text_or_nothing(const std::string& text) {
   constexpr std::size_t kShown = 60;
   if (text.empty()) return {Json(), "-"};
@@ -58,7 +58,7 @@ void add(Table& table, const FileDifference& one) {
 
 Result<ExitCode> diff(const Options& options) {
   if (options.window < 1 || options.window > 10'000'000)
-    return value_error("--window is 1 to 10 000 000 events", "leave it out: 1000");
+    return value_error("--window must be 1 to 10 000 000 events", "the default is 1000");
   const auto a = RODEO_TRY(open_any_file(options.left));
   const auto b = RODEO_TRY(open_any_file(options.right));
   Table table = difference_table();
@@ -88,7 +88,7 @@ Result<ExitCode> diff(const Options& options) {
     if (options.format == OutputFormat::csv || table.rows() > 0) table.print(options.format);
     if (options.format == OutputFormat::table) {
       if (found.differences > table.rows())
-        print(fmt::format("… and {} more: --all lists every one\n", grouped(found.differences - table.rows())));
+        print(fmt::format("… and {} more: --all lists all\n", grouped(found.differences - table.rows())));
       print(fmt::format("{} the same, {} different, {} only in A, {} only in B\n", counted(found.same_events, "event"),
                         grouped(found.different_events), grouped(found.only_left), grouped(found.only_right)));
     }
@@ -100,21 +100,19 @@ Result<ExitCode> diff(const Options& options) {
 
 void add_data_diff(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("diff", "Compare two event files: which events differ, and where; exit status 7 if any does");
+  Command& verb = data.verb("diff", "Compares two event files: which events differ, and where; exit status 7 if any differ");
   verb.example("rodeo data diff A.data B.data", "records, headers, ROBs, and chunks down to the first byte");
   verb.example("rodeo data diff A.data B.data --ignore-times -o json", "two runs of the same triggers, for programs");
   verb.option("A", options->left, "An event file").required();
   verb.option("B", options->right, "Another").required();
   verb.flag("--ignore-times", options->ignore_times, "Bunch-crossing times of events may differ");
   verb.option("--window", options->window, "Events that may be out of order").value_name("N");
-  verb.flag("--all", options->all, fmt::format("Every difference, not just the first {}", kListedByDefault));
+  verb.flag("--all", options->all, fmt::format("Every difference, not only the first {}", kListedByDefault));
   verb.output(options->format);
   verb.paragraph(
-      "Events are paired by L1 id, ROBs by source id, chunks by link id. What tells any file from another - name, GUID, "
-      "dates, "
-      "checksum, numbers of data blocks - is no difference, nor is how a payload is compressed. Damaged files are compared "
-      "as "
-      "far as they can be read.");
+      "Events are paired by L1 id, ROBs by source id, chunks by link id. Name, GUID, dates, checksum and numbers of data "
+      "blocks may differ between files, as may the compression of the payload. Damaged files are compared as far as they "
+      "can be read.");
   verb.run([options] { return diff(*options); });
 }
 

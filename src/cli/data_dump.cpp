@@ -63,7 +63,7 @@ std::optional<L1Id> parse_l1id(const std::string& text) {
   return L1Id{static_cast<std::uint32_t>(value)};
 }
 
-// Prints trees one after the other, or keeps them for one JSON document.
+// Prints trees one after the other, or collects them in one JSON document.
 class Shown {
  public:
   explicit Shown(const Options& options)
@@ -111,7 +111,7 @@ Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::o
   });
   RODEO_TRY(file.mapped.check());
   shown.finish();
-  if (shown.count() > 0 && first_only) print_note("this is the first page; --event N or --l1id ORBIT choose another");
+  if (shown.count() > 0 && first_only) print_note("this is the first page; --event N or --l1id ORBIT chooses another");
   if (shown.count() > 0) return ExitCode::done;
   return std::unexpected(Error{"data.no_page", "there is no such page in the file", options.file,
                                "`rodeo data list` shows links and orbits; a CRU's internal generator sends no headers"});
@@ -120,7 +120,7 @@ Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::o
 Result<ExitCode> dump(const Options& options) {
   const auto file = RODEO_TRY(open_data_file(options.file));
   if (file.kind == FileKind::block_recording) {
-    return std::unexpected(Error{"data.recording", "is a recording of FELIX blocks, which holds no events", options.file,
+    return std::unexpected(Error{"data.recording", "is a recording of FELIX blocks, which has no events", options.file,
                                  "`rodeo data list` shows its E-links"});
   }
   std::optional<L1Id> l1id;
@@ -128,7 +128,7 @@ Result<ExitCode> dump(const Options& options) {
     l1id = parse_l1id(*options.l1id);
     if (!l1id)
       return std::unexpected(
-          Error{"cli.usage", "--l1id wants an extended L1 id, for example 0x01000007, not " + *options.l1id});
+          Error{"cli.usage", "--l1id needs an extended L1 id, for example 0x01000007, not " + *options.l1id});
   }
   if (file.kind == FileKind::superpage_dump) return dump_pages(file, options, l1id);
   auto reader = EventFileReader::open(file.bytes());
@@ -159,7 +159,7 @@ Result<ExitCode> dump(const Options& options) {
   }
   RODEO_TRY(file.mapped.check());
   shown.finish();
-  if (shown.count() > 0 && first_only) print_note("this is the first event; --event N or --l1id ID choose another");
+  if (shown.count() > 0 && first_only) print_note("this is the first event; --event N or --l1id ID chooses another");
   if (shown.count() > 0) return ExitCode::done;
   if (damaged) return std::unexpected(*damaged);
   return std::unexpected(Error{"data.no_event",
@@ -173,7 +173,8 @@ Json dump_json(const DumpNode& root) { return json_of(root, true); }
 
 void add_data_dump(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("dump", "An event, or a page of a card, as a tree: every header word in hex, with its meaning");
+  Command& verb =
+      data.verb("dump", "Shows an event, or a page of a card, as a tree: every header word in hex, with its meaning");
   verb.example("rodeo data dump FILE", "the first event");
   verb.example("rodeo data dump FILE --event 12 --all", "event 12 with every chunk and every byte");
   verb.example("rodeo data dump FILE --l1id 0x01000007 -o json", "for programs");
@@ -181,7 +182,7 @@ void add_data_dump(Command& data) {
   verb.option("--event", options->events, "Number of an event, as `rodeo data list` shows it; of a page, from 1")
       .value_name("N");
   verb.option("--l1id", options->l1id, "Events of this extended L1 id; pages of this orbit").value_name("ID");
-  verb.flag("--all", options->all, "Every chunk and every byte; JSON always has all");
+  verb.flag("--all", options->all, "All chunks and bytes; JSON always has all");
   verb.choice("-o,--output", options->output, {"tree", "json"}, "Format on stdout");
   verb.run([options] { return dump(*options); });
 }

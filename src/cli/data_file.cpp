@@ -26,7 +26,7 @@ Error no_data_error(const DataFile& file) { return storage::no_data_error(file.k
 Error damaged_error(std::string code, std::string what, const DataFile& file) {
   return {std::move(code), std::move(what), file.path,
           storage::find_event_marker(file.bytes()) ? "save its events: rodeo data recover " + file.path
-                                                   : "nothing in it looks like an event: there is nothing to recover"};
+                                                   : "it contains no event marker: there is nothing to recover"};
 }
 
 Result<DataFile> open_data_file(const std::string& path) {
@@ -62,7 +62,7 @@ Result<std::vector<std::string>> expanded(const std::vector<std::string>& names)
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
     if (files.size() == first) {
       return std::unexpected(
-          Error{"data.no_files", "no file fits the pattern", name, "relative names start at the working directory"});
+          Error{"data.no_files", "no file matches the pattern", name, "relative names start at the working directory"});
     }
   }
   return files;

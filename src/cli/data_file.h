@@ -1,4 +1,4 @@
-// What the verbs of `rodeo data` share: opening files, judging what they are, working through a list of them.
+// Common parts of the verbs of `rodeo data`: open files, find their kind, process a list of them.
 #pragma once
 
 #include <functional>
@@ -23,27 +23,27 @@ struct DataFile {
 /// Opens a file of any kind. Errors of MappedFile.
 Result<DataFile> open_any_file(const std::string& path);
 
-/// Why a file holds no data: error data.empty, data.zeros, data.other_version, data.unknown_kind.
+/// The reason why a file has no data: error data.empty, data.zeros, data.other_version, data.unknown_kind.
 Error no_data_error(const DataFile& file);
 
-/// An event file that cannot be read on, and whether there is something to save in it.
+/// The error for an event file that cannot be read further; says whether recovery can save events.
 Error damaged_error(std::string code, std::string what, const DataFile& file);
 
 /// Opens an event file, a recording of blocks or a dump of superpages; anything else is an error.
 Result<DataFile> open_data_file(const std::string& path);
 
-/// What the payload of pages is, as `rodeo card bench dma --pattern` calls it.
+/// The name of a payload pattern for `rodeo card bench dma --pattern`.
 std::string_view pattern_name(formats::PagePattern pattern);
 
-/// Files that patterns mean ("run*.data", in quotation marks where a shell would find too many), sorted, in the place of the pattern; every other
-/// name, and that of a file that is there, as it is. Error data.no_files: a pattern fits none.
+/// Replaces each pattern ("run*.data", in quotation marks if a shell would expand it to too many names) by its files,
+/// sorted. Keeps every other name, and the name of an existing file. Error data.no_files: a pattern matches no file.
 Result<std::vector<std::string>> expanded(const std::vector<std::string>& names);
 
-/// Of all files that are there, for those who say how far they are.
+/// The size of all existing files together, for progress lines.
 std::uint64_t bytes_of(const std::vector<std::string>& files);
 
-/// Does the work for each file. What fails is printed at once; the rest goes on. The worst outcome decides: a file that did not
-/// verify, then failed (partial if another file went well), then done.
+/// Calls `work` for each file. Errors are printed at once, and the next file follows. The worst outcome is returned:
+/// not_verified, then failed (partial if another file succeeded), then done.
 Result<ExitCode> for_each_file(const std::vector<std::string>& paths,
                                const std::function<Result<ExitCode>(const std::string&)>& work);
 

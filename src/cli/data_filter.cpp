@@ -1,4 +1,4 @@
-// `rodeo data filter`: some events of event files in new ones, and files split by stream, number or size.
+// `rodeo data filter`: writes selected events to new event files, and splits files by stream, number or size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Result<std::pair<L1Id, L1Id>> read_range(const std::string& text) {
   const auto first = read_number(text.substr(0, colon));
   const auto last = colon == std::string::npos ? first : read_number(text.substr(colon + 1));
   if (first && last) return std::pair(L1Id{*first}, L1Id{*last});
-  return value_error("--l1id wants FIRST:LAST or one id, not " + text,
+  return value_error("--l1id needs FIRST:LAST or one id, not " + text,
                      "extended L1 ids, both included: 0x01000000:0x01ffffff is all of ECR 1");
 }
 
@@ -63,14 +63,14 @@ Result<EventFilter> filter_of(const Options& options) {
     } else if (const auto bits = read_number(status); bits && *bits != 0) {
       filter.status_bits |= *bits;
     } else {
-      return value_error("--status wants good, flagged or bits, not " + status,
-                         "0x4 is a time-out; `rodeo data list` shows the names of what is set");
+      return value_error("--status needs good, flagged or bits, not " + status,
+                         "0x4 is a time-out; `rodeo data list` shows the names of the bits");
     }
   }
   filter.streams.insert(options.streams.begin(), options.streams.end());
   for (const std::string& text : options.trigger_types) {
     const auto type = read_number(text);
-    if (!type) return value_error("--trigger-type wants a number, not " + text, "decimal, or hex: 0x80");
+    if (!type) return value_error("--trigger-type needs a number, not " + text, "decimal, or hex: 0x80");
     filter.trigger_types.insert(*type);
   }
   if (options.l1id) filter.l1ids = RODEO_TRY(read_range(*options.l1id));
@@ -115,9 +115,9 @@ void print_for_people(const FilterReport& report) {
 
 Result<ExitCode> filter(const Options& options) {
   if (options.hang < std::chrono::milliseconds(1) || options.hang > std::chrono::hours(24))
-    return value_error("--hang is from 1ms to 24h", "a time for one event: 10s");
+    return value_error("--hang must be 1ms to 24h", "it is the time for one event, for example 10s");
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
-    return value_error("--max-events is at least 1", "leave it out: no limit");
+    return value_error("--max-events must be at least 1", "leave it out for no limit");
   const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
   const EventFilter conditions = RODEO_TRY(filter_of(options));
   FilterSettings settings{.files = files,
@@ -152,37 +152,34 @@ Result<ExitCode> filter(const Options& options) {
 
 void add_data_filter(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("filter", "Write the events that meet conditions to new files, or split files");
+  Command& verb = data.verb("filter", "Writes the events that meet conditions to new files, or splits files");
   verb.example("rodeo data filter run*.data --status flagged --output flagged",
                "events in which something is missing or wrong");
   verb.example("rodeo data filter run*.data --l1id 0x01000000:0x01ffffff --output ecr1", "a range of extended L1 ids");
   verb.example("rodeo data filter run*.data --python mine.py:interesting --output mine",
-               "those for which a function of yours says True");
+               "events for which your function returns True");
   verb.example("rodeo data filter big.data --split stream --max-size 2GB --output part",
                "part.physics_Main._0001.data and so on");
   verb.option("FILE", options->files, "Closed event files of one run, read in this order").required();
   verb.option("--output", options->output, "The new files: NAME._0001.data and so on; must not exist")
       .value_name("NAME")
       .required();
-  verb.option("--status", options->status,
-              "good: nothing is flagged; flagged: something is; or bits, of which one must be set")
+  verb.option("--status", options->status, "good: without flags; flagged: with a flag; or bits, one of which must be set")
       .value_name("STATUS");
-  verb.option("--stream", options->streams, "TYPE_NAME, as physics_Main; more than once: any of them").value_name("STREAM");
-  verb.option("--trigger-type", options->trigger_types, "L1 trigger type; more than once: any of them").value_name("TYPE");
+  verb.option("--stream", options->streams, "TYPE_NAME, as physics_Main; if repeated: any of them").value_name("STREAM");
+  verb.option("--trigger-type", options->trigger_types, "L1 trigger type; if repeated: any of them").value_name("TYPE");
   verb.option("--l1id", options->l1id, "Extended L1 ids from FIRST to LAST, both included").value_name("FIRST:LAST");
-  verb.option("--python", options->python,
-              "A function of yours: it is given an event of rodeo.data, and says whether it is wanted")
+  verb.option("--python", options->python, "Your function: it gets an event of rodeo.data and returns True to keep it")
       .value_name("FILE.py[:FUNCTION]");
-  verb.duration("--hang", options->hang, "The function has timed out where it needs longer for one event: that is not in");
-  verb.choice("--split", options->split, {"none", "stream"}, "Files of their own for each stream");
+  verb.duration("--hang", options->hang, "Time limit of the function for one event; an event beyond it is left out");
+  verb.choice("--split", options->split, {"none", "stream"}, "Separate files for each stream");
   verb.size("--max-size", options->max_size, "Largest size of a new file (default: no limit)").value_name("SIZE");
   verb.option("--max-events", options->max_events, "Most events in a new file (default: no limit)").value_name("N");
   verb.output(options->format, "-o,--format");
   verb.paragraph(
-      "All conditions must hold; an event that is not kept is counted by the first that does not. The events are written as "
-      "they are, byte for byte. Files that are not whole are refused by name: `rodeo data recover` first. If anything "
-      "fails, "
-      "no new file is left. Exit status 7: events were damaged, and left out; 6: the function has timed out at some.");
+      "All conditions must hold; an event that is not kept counts under its first condition that fails. Events are copied "
+      "byte for byte. Incomplete files are refused by name: run `rodeo data recover` first. After any error the new files "
+      "are removed. Exit status 7: damaged events were left out; 6: the function timed out at some events.");
   verb.run([options] { return filter(*options); });
 }
 

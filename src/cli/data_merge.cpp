@@ -1,4 +1,4 @@
-// `rodeo data merge`: the events of one run out of the files of several readouts, each event once and whole.
+// `rodeo data merge`: combines the files of several readouts of one run; each event is written once and whole.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -72,9 +72,9 @@ void print_for_people(const MergeReport& report) {
 
 Result<ExitCode> merge(const Options& options) {
   if (options.window < 1 || options.window > 10'000'000)
-    return value_error("--window is 1 to 10 000 000 events", "leave it out: 1000");
+    return value_error("--window must be 1 to 10 000 000 events", "the default is 1000");
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
-    return value_error("--max-events is at least 1", "leave it out: no limit");
+    return value_error("--max-events must be at least 1", "leave it out for no limit");
   const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
   MergeSettings settings{.files = files,
                          .output = DerivedTarget::of(options.output),
@@ -94,8 +94,8 @@ Result<ExitCode> merge(const Options& options) {
   }
   if (!report->by_global_id)
     print_note(
-        "some of these files are older than Rodeo's rule that global ids never repeat: events were put together by run, "
-        "L1 id and order, which fails where L1 ids come again within the window");
+        "some of these files are older than Rodeo's rule that global ids never repeat: events were merged by run, "
+        "L1 id and order, which fails if L1 ids repeat within the window");
   for (const std::string& text : report->named) print_note(text);
   if (report->named_total > report->named.size())
     print_note(fmt::format("… and {} more", grouped(report->named_total - report->named.size())));
@@ -128,12 +128,12 @@ void print_files(const std::vector<FragmentConsumer::File>& files) {
 
 void add_data_merge(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("merge", "Put the events of one run together from the files of several readouts, by global id");
+  Command& verb = data.verb("merge", "Merges the events of one run from the files of several readouts, by global id");
   verb.example("rodeo data merge readout1/*.data readout2/*.data --output merged",
-               "makes merged._0001.data: fragments of one event in one event");
+               "makes merged._0001.data, with all fragments of an event in one event");
   verb.example("rodeo data merge *.data --output merged --max-size 2GB -o json",
                "in files of at most 2 GB, with every count");
-  verb.option("FILE", options->files, "Closed event files of one run, in any order; patterns too, in quotation marks")
+  verb.option("FILE", options->files, "Closed event files of one run, in any order; or patterns in quotation marks")
       .required();
   verb.option("--output", options->output, "The new files: NAME._0001.data and so on; must not exist")
       .value_name("NAME")
@@ -143,14 +143,12 @@ void add_data_merge(Command& data) {
   verb.option("--max-events", options->max_events, "Most events in a new file (default: no limit)").value_name("N");
   verb.output(options->format, "-o,--format");
   verb.paragraph(
-      "Memory does not grow with the files. ROBs that an event lacks are flagged in its status and listed in its status "
-      "words. A "
-      "ROB that is there twice is taken once, and counted. Every event that is read is in an event that is written or in a "
-      "counter, and the sum is printed.");
+      "Memory does not grow with the files. The status of an event flags missing ROBs, and its status words list them. A "
+      "ROB that occurs twice is written once, and counted. Every event that is read is in a written event or in a counter, "
+      "and the sum is printed.");
   verb.paragraph(
-      "Files that are not whole are refused by name: `rodeo data recover` first. If anything fails, no new file is left. "
-      "Exit "
-      "status 7: events were damaged, or fragments contradicted each other.");
+      "Incomplete files are refused by name: run `rodeo data recover` first. After any error the new files are removed. "
+      "Exit status 7: events were damaged, or fragments contradicted each other.");
   verb.run([options] { return merge(*options); });
 }
 

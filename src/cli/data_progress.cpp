@@ -19,7 +19,7 @@ ProgressLine::~ProgressLine() { view_.finish(); }
 void ProgressLine::advance(std::uint64_t bytes) {
   const std::uint64_t done = (done_.fetch_add(bytes, std::memory_order_relaxed) + bytes) / passes_;
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;  // another thread is showing it
+  if (!lock) return;  // another thread shows it
   const double seconds = static_cast<double>(base::steady_now_ns() - start_ns_) * 1e-9;
   view_.show(
       seconds,

@@ -1,4 +1,4 @@
-// How far long work of `rodeo data` is, on stderr: a line that is redrawn on a terminal, a plain line every few seconds elsewhere.
+// Progress of long work of `rodeo data`, on stderr: a redrawn line on a terminal, a plain line every few seconds elsewhere.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,11 @@
 
 namespace rodeo::cli {
 
-/// Work that is over before the first line is due says nothing. advance() by any thread; the object outlives what it gave out.
+/// Short work, over before the first line is due, prints nothing. Any thread may call advance(). The object must outlive the
+/// functions of told().
 class ProgressLine {
  public:
-  /// "verifying run._0001.data", the bytes that it is about (0: not known), and how often the work goes through them.
+  /// `doing`: "verifying run._0001.data"; `total_bytes`: 0 if unknown; `passes`: how often the work reads these bytes.
   ProgressLine(std::string doing, std::uint64_t total_bytes, unsigned passes = 1);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
@@ -25,10 +26,10 @@ class ProgressLine {
     return [this](std::uint64_t bytes) { advance(bytes); };
   }
 
-  /// Takes the line off the screen, before something else is printed; advance() brings it back.
+  /// Removes the line from the screen before other output; advance() shows it again.
   void clear();
 
-  /// What else there is to say, behind the bytes: "12 000 events".
+  /// Sets a text after the bytes: "12 000 events".
   void say(std::string also);
 
  private:

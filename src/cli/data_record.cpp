@@ -38,7 +38,7 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-// A recording need not take as long as the run it stands for.
+// Rate 0: a recording is made as fast as possible.
 constexpr std::string_view kGenerator = "[readout.input]\ntype = \"generator\"\nrate = 0\nevents = 10000\n";
 
 Result<formats::BlockFormat> block_format(const Options& options) {
@@ -64,7 +64,7 @@ Result<std::vector<std::string>> overrides(const Options& options) {
   for (const std::string& fault : options.faults) {
     const std::size_t equals = fault.find('=');
     if (equals == std::string::npos)
-      return value_error(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4");
+      return value_error(fmt::format("--fault {} lacks a chance", fault), "for example --fault missing=1e-4");
     const std::string name = fault.substr(0, equals);
     std::vector<std::string> known;
     for (const Key& key : input::generator_keys()) {
@@ -86,13 +86,13 @@ Result<std::vector<std::string>> overrides(const Options& options) {
   return list;
 }
 
-// The errors but the last are printed here, the last by whoever ends the command.
+// Prints all errors but the last; the caller prints the last.
 std::unexpected<Error> all_of(const settings::ConfigurationErrors& errors) {
   for (std::size_t i = 0; i + 1 < errors.size(); ++i) print_error(errors[i]);
   return std::unexpected(errors.back());
 }
 
-// How much a file that somebody writes has grown; looked at a few times a second.
+// The growth of a file that another thread writes; read a few times a second.
 class GrowingFile {
  public:
   explicit GrowingFile(std::string path) : path_(std::move(path)) {}
@@ -130,7 +130,7 @@ Result<ExitCode> record(const Options& options) {
   if (!configuration) return all_of(configuration.error());
   const settings::Table& table = *configuration->table("readout.input");
   if (!options.config && table.parameters().integer("events") == 0) {
-    return value_error("a recording of 0 events would never end", "--events N, the triggers to record");
+    return value_error("a recording of 0 events would never end", "give --events N, the number of triggers to record");
   }
   const auto input = RODEO_TRY(registry.make_input(table.type(), table.parameters()));
 
@@ -165,7 +165,7 @@ Result<ExitCode> record(const Options& options) {
   p.print(options.format);
   if (!summary.part) return ExitCode::done;
   return std::unexpected(Error{"readout.recording_interrupted",
-                               fmt::format("interrupted after {}: what was recorded until then is sound, and stays in {}",
+                               fmt::format("interrupted after {}: the data recorded until then are sound, and stay in {}",
                                            base::counted(summary.chunks, "chunk"), summary.file.string()),
                                {},
                                "rename it to use it, or remove it and record again"});
@@ -175,36 +175,34 @@ Result<ExitCode> record(const Options& options) {
 
 void add_data_record(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("record", "Make a recording of FELIX blocks from generated data, or from an input");
+  Command& verb = data.verb("record", "Makes a recording of FELIX blocks from generated data, or from an input");
   verb.example("rodeo data record test.felix --links 192 --events 100000",
                "provable chunks of one card; play it with `type = \"file\"`");
   verb.example("rodeo data record bad.felix --fault missing=1e-4 --fault corrupt=1e-4 --seed 7",
-               "with faults, the same every time");
+               "with faults, identical every time");
   verb.example("rodeo data record mine.felix --config run.toml",
-               "what [readout.input] of a configuration delivers, until it ends or Ctrl-C");
+               "the data of [readout.input] of a configuration, until it ends or Ctrl-C");
   verb.option("OUT", options->file, "The recording; must not exist").required();
-  verb.option("--config", options->config, "Take [readout.input] of this configuration").value_name("FILE");
+  verb.option("--config", options->config, "Use [readout.input] of this configuration").value_name("FILE");
   verb.option("--links", options->links, "Links of the generator (default: 192, one card)").value_name("N");
-  verb.option("--events", options->events, "Triggers (default: 10000, or what the configuration says)").value_name("N");
+  verb.option("--events", options->events, "Triggers (default: 10000, or the value of the configuration)").value_name("N");
   verb.option("--seed", options->seed, "Seed of payload, sizes and faults (default: 1)").value_name("N");
   verb.option("--fault", options->faults,
-              "Fault of the generator and its chance per chunk: missing, duplicate, late, corrupt, l1id, truncated, "
+              "Fault of the generator, and its chance for each chunk: missing, duplicate, late, corrupt, l1id, truncated, "
               "jump, out_of_sequence, bcid")
       .value_name("NAME=CHANCE");
   verb.option("--set", options->set, "Any key of [readout.input], or of the whole configuration by its path")
       .value_name("KEY=VALUE");
   verb.choice("--blocks", options->blocks, {"16", "32", "phase2"},
-              "Blocks with 16-bit trailers, with 32-bit trailers, or those of Phase 2");
-  verb.size("--block-size", options->block_bytes, "Bytes of a block").value_name("SIZE");
+              "Blocks with 16-bit trailers, with 32-bit trailers, or of Phase 2");
+  verb.size("--block-size", options->block_bytes, "Size of a block").value_name("SIZE");
   verb.option("--trigger-elink", options->trigger_elink, "Also record the trigger's own list (TTC packets), on this E-link")
       .value_name("N");
   verb.output(options->format);
   verb.paragraph(
       "E-links are numbered as on a card, so a recording holds the links of one card. The L1 ids and faults of a generator "
-      "depend on the "
-      "seed alone. An input that would have ended by itself and is interrupted leaves OUT.part: sound, but not what was "
-      "asked for "
-      "(exit status 6).");
+      "depend only on the seed. If a finite input is interrupted, the file keeps the name OUT.part: it is sound, but "
+      "incomplete (exit status 6).");
   verb.run([options] { return record(*options); });
 }
 

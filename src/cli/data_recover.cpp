@@ -26,18 +26,18 @@ struct Options {
 
 Result<ExitCode> recover_one(const std::string& path, const Options& options, Table& table, bool& stopped) {
   if (stopped)
-    return std::unexpected(Error{"data.interrupted", "was not looked at: interrupted", path, "name it once more"});
+    return std::unexpected(Error{"data.interrupted", "was not read: interrupted", path, "run the command again for it"});
   const auto file = RODEO_TRY(open_any_file(path));
   if (!is_ours(file.kind) && file.kind != FileKind::zeros) return std::unexpected(no_data_error(file));
   if (file.kind == FileKind::block_recording || file.kind == FileKind::superpage_dump) {
-    return std::unexpected(Error{"data.recording", "is what a card wrote, not an event file: it needs no recovery", path,
-                                 "readers skip what is damaged and count it; `rodeo data verify` says what is damaged"});
+    return std::unexpected(Error{"data.recording", "was written by a card and is not an event file: it needs no recovery",
+                                 path, "readers skip and count damaged parts; `rodeo data verify` lists them"});
   }
   std::optional<ProgressLine> line(std::in_place, "verifying " + path, file.bytes().size(), 2);
   if (file.kind == FileKind::event_file &&
       verify_event_file(file.bytes(), {.threads = base::usable_cores(), .progress = line->told()}).sound()) {
     line.reset();
-    print_note(path + " is whole: nothing to recover, nothing written");
+    print_note(path + " is whole: nothing to recover; no file was written");
     table.add_row({path, Json(), 0, 0, 0, 0, 0, Json(), Json()});
     return ExitCode::done;
   }
@@ -45,7 +45,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   std::string directory = options.directory.empty() ? name.parent_path().string() : options.directory;
   if (directory.empty()) directory = ".";
   line.emplace("recovering " + path, file.bytes().size(), 2);
-  // Before this nothing is written, and the signal ends the command.
+  // Until here no file was written, so a signal simply ends the command.
   const process::StopSignals signals;
   auto result = recover_events(file.bytes(), directory, name.stem().string(), line->told(),
                                [&] { return stopped = stopped || signals.stop_requested(); });
@@ -61,9 +61,9 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
     const auto marker = find_event_marker(file.bytes());
     return std::unexpected(
         Error{"data.no_event", "there is no whole event in the file", path,
-              marker ? fmt::format("something like one begins at byte {}; `rodeo data verify` says what is wrong with it",
+              marker ? fmt::format("an event seems to begin at byte {}; `rodeo data verify` says what is wrong with it",
                                    grouped(*marker))
-                     : "nothing in it looks like one: look for the other files of the run, they are numbered"});
+                     : "it contains no event marker: look for the other, numbered files of the run"});
   }
   for (const Finding& finding : scan.findings.listed())
     print_note(fmt::format("{}: byte {}: {}", path, finding.offset, finding.what));
@@ -73,7 +73,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
     print_note(fmt::format("{}: {} marked in the new file (status bit 30: header not proven)", path,
                            counted(result->marked, "event")));
   } else if (!result->headers_proven) {
-    print_note(path + ": no checksum proves the headers of the saved events; nothing contradicts them");
+    print_note(path + ": no checksum proves the headers of the saved events, but no data contradict them");
   }
   table.add_row({path, scan.events, Cell(scan.missing_events, {}, scan.missing_events > 0 ? Style::warning : Style::plain),
                  Cell(result->marked, {}, result->marked > 0 ? Style::warning : Style::plain),
@@ -104,20 +104,20 @@ Result<ExitCode> recover(const Options& options) {
 
 void add_data_recover(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("recover", "Save every whole event of a file that was cut, not closed or damaged");
+  Command& verb = data.verb("recover", "Saves every whole event of a file that was cut, not closed or damaged");
   verb.example("rodeo data recover run._0001.writing",
-               "a writer was killed: makes run._0001.recovered._0001.data beside it");
+               "after a writer was killed: makes run._0001.recovered._0001.data beside it");
   verb.option("FILE", options->files, "Damaged event files; they are not changed").required();
-  verb.option("--directory", options->directory, "Where the new files go (default: beside the damaged ones)")
+  verb.option("--directory", options->directory, "Directory of the new files (default: beside the damaged ones)")
       .value_name("DIR");
   verb.output(options->format);
   verb.paragraph(
-      "An event is whole if it decodes and its checksums hold. After damage the search goes on at the next whole event.");
+      "An event is whole if it decodes and its checksums hold. After damage the search continues at the next whole event.");
   verb.paragraph(
-      "Headers have checks of their own, in the records of the file: an event whose header is not what its check says is "
-      "marked in the new file (status: header not proven). Events of older files have none: of these, one is marked whose "
-      "header contradicts its data or the events around it, and all where the CRC-32 over the whole file says that there is "
-      "damage and nothing says where.");
+      "The records of the file have a check for each header. An event whose header does not fit its check is marked in the "
+      "new file (status: header not proven). Older files have no header checks. Of their events, those are marked whose "
+      "header contradicts its data or its neighbours. All are marked if the CRC-32 of the whole file shows damage and its "
+      "place is unknown.");
   verb.run([options] { return recover(*options); });
 }
 

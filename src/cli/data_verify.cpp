@@ -1,4 +1,5 @@
-// `rodeo data verify`: is a file what was written? Three answers: sound; damaged, and where; not ours, or of another version: what it is, and what reads it.
+// `rodeo data verify`: checks that a file is unchanged. Three answers: sound; damaged, and where; not ours or of another
+// version, and which program reads it.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -28,7 +29,7 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-// One file's outcome, whatever kind it is.
+// The outcome for one file of any kind.
 struct Outcome {
   std::string path;
   std::string kind;
@@ -41,13 +42,13 @@ struct Outcome {
   std::optional<SuperpageDumpInfo> dump;
   Findings findings;
   std::vector<std::string> unprotected;
-  std::optional<std::uint64_t> first_event;  ///< where something that looks like one begins, if the file is not sound
+  std::optional<std::uint64_t> first_event;  ///< the place of the first event marker, if the file is not sound
   double seconds = 0;
 };
 
 bool from_a_card(const Outcome& outcome) { return outcome.kind == "block_recording" || outcome.kind == "superpage_dump"; }
 
-// What was counted of damage, and of what the card flagged: "lost_blocks", 3.
+// The counters of damage and of flags by the card: "lost_blocks", 3.
 std::vector<std::pair<std::string, std::uint64_t>> oddities_of(const RecordingInfo& info) {
   std::vector<std::pair<std::string, std::uint64_t>> oddities;
   for (std::size_t i = 0; i < kBlockCounters; ++i) {
@@ -58,7 +59,7 @@ std::vector<std::pair<std::string, std::uint64_t>> oddities_of(const RecordingIn
   return oddities;
 }
 
-// It says of itself that it is whole, and of a format that is not known here.
+// The file declares itself whole, and its format is not known here.
 bool made_by_a_later_rodeo(const EventFileReport& report) {
   if (!report.header || report.crc != FileCrc::holds) return false;
   const std::string_view format = report.header->free_string(kFormatKey);
@@ -74,9 +75,7 @@ Outcome check(const DataFile& file, std::optional<std::uint64_t> given_seed, uns
                  : file.kind == FileKind::foreign     ? "foreign"
                                                       : "empty";
   outcome.bytes = file.bytes().size();
-  const auto twice = [&](std::uint64_t bytes) {
-    storage::tell(progress, 2 * bytes);
-  };  // that is how often event files are gone through
+  const auto twice = [&](std::uint64_t bytes) { storage::tell(progress, 2 * bytes); };  // event files are read twice, too
   if (file.kind == FileKind::event_file) {
     outcome.kind = "event_file";
     outcome.events = verify_event_file(file.bytes(), {.threads = threads, .progress = progress});
@@ -95,8 +94,8 @@ Outcome check(const DataFile& file, std::optional<std::uint64_t> given_seed, uns
       outcome.unprotected.push_back(fmt::format("no chunk is provable with --seed {}", *given_seed));
     if (!proven) {
       outcome.unprotected.push_back(
-          "a recording has no checksum: damage inside chunks goes unnoticed (--seed N proves what `rodeo data record` "
-          "made)");
+          "a recording has no checksum: damage inside chunks is not seen (--seed N proves recordings of `rodeo data "
+          "record`)");
     }
   } else if (file.kind == FileKind::superpage_dump) {
     outcome.kind = "superpage_dump";
@@ -105,15 +104,14 @@ Outcome check(const DataFile& file, std::optional<std::uint64_t> given_seed, uns
     if (outcome.dump->orbits_differ) {
       outcome.unprotected.push_back(
           outcome.dump->shared_packet_counters
-              ? "orbits follow in different steps, and links share a packet counter: a whole frame that is missing goes "
-                "unnoticed"
-              : "orbits follow in different steps: the packet counters alone say whether a whole frame is missing");
+              ? "orbits follow in different steps, and links share a packet counter: a missing whole frame is not seen"
+              : "orbits follow in different steps: only the packet counters show whether a whole frame is missing");
     }
     outcome.unprotected.push_back(
         outcome.dump->pattern == PagePattern::unknown
-            ? fmt::format("the payload is no pattern that is known (nor provable with --seed {}): only headers are checked",
+            ? fmt::format("the payload has no known pattern (nor is it provable with --seed {}): only headers are checked",
                           seed)
-            : "header fields that say nothing of sizes, order or payload: a dump has no checksum");
+            : "header fields without sizes, order or payload: a dump has no checksum");
   } else if (file.kind == FileKind::empty || file.kind == FileKind::zeros) {
     outcome.findings.add(0, no_data_error(file).what);
   } else {
@@ -139,7 +137,7 @@ std::uint64_t card_flagged(const RecordingInfo& info) {
   return chunks;
 }
 
-// One of the three answers, in a word.
+// One of the three answers as a word.
 const char* answer_of(const Outcome& outcome) {
   if (outcome.not_ours) return outcome.kind == "other_version" ? "other_version" : "not_ours";
   return outcome.sound ? "sound" : "damaged";
@@ -216,7 +214,7 @@ Json json_of(const Outcome& outcome) {
   return json;
 }
 
-// What held, one sentence a line.
+// The checks that held, one sentence a line.
 std::vector<std::string> good_news(const Outcome& outcome) {
   std::vector<std::string> lines;
   if (outcome.recording) {
@@ -237,12 +235,12 @@ std::vector<std::string> good_news(const Outcome& outcome) {
                                 headers ? ", " + counted(info.links.size(), "link") : " without headers",
                                 size_text(outcome.bytes)));
     if (info.pattern != PagePattern::unknown && outcome.sound)
-      lines.push_back(fmt::format("every byte of payload is what the pattern `{}` says", pattern_name(info.pattern)));
+      lines.push_back(fmt::format("every byte of payload follows the pattern `{}`", pattern_name(info.pattern)));
     if (info.shared_packet_counters)
-      lines.push_back("links share a packet counter: page numbers, stop bits and orbits say whether frames are whole");
+      lines.push_back("links share a packet counter: page numbers, stop bits and orbits show whether frames are whole");
     if (info.orbit_step.value_or(1) != 1) lines.push_back(fmt::format("frames come every {} orbits", *info.orbit_step));
     if (headers && info.time_frame_orbits == 0)
-      lines.push_back("there are no two time frames: where they begin is not checked");
+      lines.push_back("there are fewer than two time frames: their beginnings are not checked");
   }
   if (!outcome.events) return lines;
   const EventFileReport& report = *outcome.events;
@@ -306,23 +304,21 @@ void print_for_people(const Outcome& outcome) {
   if (wrong_as_written) {
     const EventTotals& totals = outcome.events->totals;
     print_note(
-        fmt::format("the file is what was written: {} wrong before, {} of them in fragments that are flagged for "
-                    "their payload; a recovery would not change that",
+        fmt::format("the file is as it was written: {} wrong already then, {} of them in fragments that are flagged for "
+                    "their payload; a recovery would not change this",
                     totals.wrong_chunks == 1 ? "1 chunk was" : grouped(totals.wrong_chunks) + " chunks were",
                     grouped(totals.wrong_in_flagged)));
   } else if (!outcome.sound && outcome.first_event) {
-    print_note(
-        fmt::format("`rodeo data recover {}` saves the events that are whole; the first that looks like one begins at "
-                    "byte {}",
-                    outcome.path, grouped(*outcome.first_event)));
+    print_note(fmt::format("`rodeo data recover {}` saves the whole events; the first event seems to begin at byte {}",
+                           outcome.path, grouped(*outcome.first_event)));
   } else if (!outcome.sound && !from_a_card(outcome)) {
-    print_note("nothing in it looks like an event: there is nothing to recover");
+    print_note("it contains no event marker: there is nothing to recover");
   }
 }
 
 Result<ExitCode> verify(const Options& options) {
   const unsigned threads = options.threads.value_or(base::usable_cores());
-  if (threads < 1 || threads > 1024) return value_error("--threads is 1 to 1024", "leave it out: one on each core");
+  if (threads < 1 || threads > 1024) return value_error("--threads must be 1 to 1024", "the default is one on each core");
   std::vector<Column> columns;  // of CSV
   for (const char* key : {"file", "kind", "answer", "sound", "size_bytes", "events", "chunks", "proven_chunks", "adler32",
                           "findings_total", "first_finding"})
@@ -333,11 +329,11 @@ Result<ExitCode> verify(const Options& options) {
   std::size_t passed_over = 0;
   std::set<ExitCode> answers;
   const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
-  ProgressLine line("verifying", bytes_of(files), 2);  // their bytes, and their events
+  ProgressLine line("verifying", bytes_of(files), 2);  // first pass: bytes; second pass: events
   const auto verified = [&](const std::string& path) -> Result<ExitCode> {
     line.clear();
     if (readout::is_run_record(path)) {
-      print_note(path + " is the record of a run, which has no checksum: passed over");
+      print_note(path + " is the record of a run, which has no checksum: skipped");
       ++passed_over;
       return ExitCode::done;
     }
@@ -382,29 +378,25 @@ Result<ExitCode> verify(const Options& options) {
 
 void add_data_verify(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("verify", "Prove that files are what was written: sound; damaged, and where; or not ours");
+  Command& verb = data.verb("verify", "Proves that files are as they were written: sound; damaged, and where; or not ours");
   verb.example("rodeo data verify FILE...", "structure, totals, checksums, and every byte of provable payload");
   verb.example("rodeo data verify -o json FILE", "with every count and finding");
   verb.option("FILE", options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
-  verb.option(
-      "--seed", options->seed,
-      "Seed of provable payload in recordings and dumps, whose files do not say it (dumps: 1 if left out; recordings: "
-      "payload is not proven)");
-  verb.option("--threads", options->threads, "Threads that check an event file at once (default: one on each core)")
-      .value_name("N");
+  verb.option("--seed", options->seed,
+              "Seed of provable payload in recordings and dumps, whose files do not contain it (default for dumps: 1; for "
+              "recordings: payload is not proven)");
+  verb.option("--threads", options->threads, "Threads to check an event file (default: one on each core)").value_name("N");
   verb.output(options->format);
   verb.paragraph(
-      "Exit status 0: sound. 7: damaged, or not what was written. 1: not ours, or of another version; what it is and what "
-      "reads "
-      "it is said. 6: several files have different answers.");
+      "Exit status 0: sound. 7: damaged, or not as it was written. 1: not ours, or of another version; the message says "
+      "what it is and which program reads it. 6: several files have different answers.");
   verb.paragraph(
       "A recording with chunks that the card itself flagged (truncated, malformed, CRC, given up) is not sound. A dump of "
-      "superpages (`rodeo card bench dma --to-file`) is checked as the bench does.");
+      "superpages (`rodeo card bench dma --to-file`) is checked as in the bench.");
   verb.paragraph(
-      "An event file that Rodeo wrote carries a CRC-32 over the whole file: any flipped bit is found, wherever it is. "
-      "Recordings and dumps have no checksum: of them, headers and provable payload are proven, and what nothing protects "
-      "is "
-      "said, as of files of others.");
+      "An event file of Rodeo has a CRC-32 of the whole file, which finds any flipped bit. Recordings and dumps have no "
+      "checksum: only headers and provable payload are proven, and the output lists the parts without protection, as for "
+      "files of other programs.");
   verb.run([options] { return verify(*options); });
 }
 

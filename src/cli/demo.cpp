@@ -1,5 +1,6 @@
-// `rodeo demo`: the whole chain on this machine - an emulated FELIX card in a process of its own, with --chain a router in another, builder, verifying
-// processor, sampler, event files - in a control room or without one, and then the files read back byte by byte.
+// `rodeo demo`: the whole chain on this machine, with or without a control room: an emulated FELIX card in its own process,
+// with --chain a router in another, builder, verifying processor, sampler, event files. Then it reads the files back byte by
+// byte.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard
   return out;
 }
 
-/// What is wrong with the settings of a chain, said before anything starts.
+/// The errors in the settings of a chain, checked before any process starts.
 ConfigurationErrors chain_errors(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                                  const std::string& configuration) {
   ConfigurationErrors all;
@@ -68,7 +69,8 @@ std::uint64_t number_of(const Json& object, std::string_view key) {
   return static_cast<std::uint64_t>(member(object, key).number());
 }
 
-/// What the emulator knows of the run: triggers offered, accepted and vetoed, chunks sent and lost, CPU time. Asked twice a second, and at the end.
+/// The emulator's report of the run: triggers offered, accepted and vetoed, chunks sent and lost, CPU time. Asked twice a
+/// second, and at the end.
 class EmulatorView {
  public:
   explicit EmulatorView(std::string emulator) : emulator_(std::move(emulator)) {}
@@ -110,7 +112,7 @@ class EmulatorView {
       if (value > 0) base::counter_named(status.input, name) = value;
     }
     status.trigger_seconds = member(trigger, "offering_seconds").number();
-    // While it runs, what is on its way is nobody's yet; at the end all of it has to be somewhere.
+    // During the run some chunks are under way and in no counter. At the end, every chunk must be in one.
     if (last) {
       base::counter_named(status.input, "sent") = chunks;
       status.lost_before = std::move(lost);
@@ -124,7 +126,7 @@ class EmulatorView {
   Json report_ = Json::object();
 };
 
-/// The router of a demo: told to stop when the time is over, so that all that the card has sent comes through it.
+/// The router of a demo. It is stopped when the time is over, so that all data of the card pass through it.
 class DemoRouter {
  public:
   DemoRouter(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
@@ -142,7 +144,7 @@ class DemoRouter {
                   .lack = "no router"}) {}
 
   void amend(readout::ReadoutStatus& status, bool last) {
-    // The time of the run counts from the first data: the card starts when the readout has found the router.
+    // The time of the run counts from the first data: the card starts once the readout has found the router.
     const bool flows = base::counter_value(status.input, "sent") > 0;
     if (!flows) waited_ = status.seconds;
     if (!told_ && flows && status.phase == readout::Phase::running && status.seconds - waited_ >= seconds_) {
@@ -154,10 +156,10 @@ class DemoRouter {
     if (!told_ && process_.ended() && status.failure.empty())
       status.failure = "the router ended before the run: " + process_.last_said();
     if (!last) return;
-    // Only once: a signal that comes while it writes its report ends it.
+    // Only once: a second signal would end it while it writes its report.
     if (!std::exchange(told_, true)) process_.tell_to_stop();
     (void)process_.ended(std::chrono::seconds{10});
-    // Of what the card has sent, by the process that lost it.
+    // Moves lost chunks of the card from "sent" to the process that lost them.
     const auto lost = [&](std::string name, std::uint64_t chunks) {
       if (chunks == 0) return;
       status.lost_before.push_back({std::move(name), chunks});
@@ -193,19 +195,19 @@ class DemoRouter {
   PartProcess process_;
 };
 
-/// Proves what was written; the report has it.
+/// Verifies the files, and adds the result to the report.
 Result<bool> verify_files(readout::RunReport& report, Json& json) {
   std::vector<std::string> files;
   for (const FragmentConsumer::File& one : report.files) files.push_back(one.path);
   FilesReadBack found = RODEO_TRY(read_back(files, report.bytes_written));
   json["files_verified"] = std::move(found.json);
   if (found.findings > 0 && report.condition != readout::Condition::aborted) report.condition = readout::Condition::wrong;
-  // A demo that proves nothing has not shown that all is well.
-  if (report.verified_chunks == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
+  // A demo without proven chunks is not a success.
+  if (report.verified_chunks == 0) std::fprintf(stderr, "no chunk was verified during the run\n");
   return found.proved() && report.verified_chunks > 0;
 }
 
-/// The readout in this process, every other part in one of its own, and no page.
+/// Runs the readout in this process, every other part in its own process, and no page.
 Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                            const std::filesystem::path& configuration) {
   const std::string file = configuration.filename();
@@ -232,7 +234,7 @@ Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, con
   });
 }
 
-/// The way of the data, for people.
+/// The data path, for people.
 const char* way_of(const DemoOptions& options) {
   if (options.farm()) return "card -> router -> network -> two readouts -> supervisor, two filter nodes -> recorder";
   return options.chain ? "card -> router -> network -> GBT builder -> verify -> sampler -> file writer"
@@ -242,13 +244,13 @@ const char* way_of(const DemoOptions& options) {
 Result<ExitCode> run(const DemoOptions& options) {
   if (options.links < 1 || options.links > DemoCard::kMostLinks) {
     return value_error(fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
-                       "run several cards by a configuration: rodeo emulate --help");
+                       "several cards need a configuration: rodeo emulate --help");
   }
-  RODEO_TRY(check_seconds(options.seconds, "the demo ends by itself; Ctrl-C ends it earlier"));
+  RODEO_TRY(check_seconds(options.seconds, "the demo ends after this time; Ctrl-C ends it earlier"));
   if (!(options.rate() > 0 && options.rate() <= kMostRateHz))
     return value_error(fmt::format("--rate {}: expected more than 0 and at most {}",
                                    base::format_quantity(options.rate(), "Hz"), base::format_quantity(kMostRateHz, "Hz")),
-                       "`rodeo bench build` goes as fast as this machine can");
+                       "`rodeo bench build` runs as fast as this machine can");
   if (options.no_farm && !options.chain)
     return value_error("--no-farm: only the chain has a farm", "rodeo demo --chain --no-farm");
   const DemoDirectory directory(options.keep);
@@ -256,7 +258,7 @@ Result<ExitCode> run(const DemoOptions& options) {
   const std::filesystem::path configuration = directory.path() / std::filesystem::path(file).filename();
   RODEO_TRY(write_text(configuration, built_in_text(file)));
   const DemoCard card(options.links);
-  // What is wrong with its settings is said here, not by a process that ends at once.
+  // Errors in the settings are reported here, not by a process that ends at once.
   if (const auto settings = load_emulator({.file = configuration.string(), .overrides = card.emulator_overrides(options)});
       !settings)
     return report_errors(settings.error());
@@ -281,35 +283,33 @@ Result<ExitCode> run(const DemoOptions& options) {
 
 void add_demo(Command& root) {
   auto options = std::make_shared<DemoOptions>();
-  Command& demo = root.verb("demo", "The whole chain on this machine, verified end to end");
+  Command& demo = root.verb("demo", "Runs the whole chain on this machine, verified end to end");
   demo.example("rodeo demo", "192 links at 100 kHz for 10 s")
       .example("rodeo demo --rate 20kHz --seconds 60", "slower and longer")
-      .example("rodeo demo --chain",
-               "every process there is: card, router, two readouts, supervisor, two filter nodes, recorder")
+      .example("rodeo demo --chain", "all processes: card, router, two readouts, supervisor, two filter nodes, recorder")
       .example("rodeo demo --chain --no-farm", "card, router, network, readout, at 100 kHz")
       .example("rodeo demo --json -", "the report for programs");
   demo.rate("--rate", options->rate_hz,
-            fmt::format("Triggers offered per second; left out: {}, with a farm {}",
+            fmt::format("Triggers offered per second (default {}, with a farm {})",
                         base::format_quantity(DemoOptions::kUsualRateHz, "Hz"),
                         base::format_quantity(DemoOptions::kFarmRateHz, "Hz")));
   demo.option("--links", options->links, "Number of emulated links");
-  demo.option("--seconds", options->seconds, "How long").value_name("S");
-  demo.flag("--chain", options->chain,
-            "Through a router, the network and a farm as well, each part in a process of its own");
+  demo.option("--seconds", options->seconds, "Time of the run").value_name("S");
+  demo.flag("--chain", options->chain, "Add a router, the network and a farm, each part in its own process");
   demo.flag("--no-farm", options->no_farm, "The chain ends in the readout, which writes a share of the fragments to files");
-  demo.flag("--no-page", options->no_page, "Without the control room and its page: the readout runs in this process");
-  demo.flag("--keep", options->keep, "Keep the files when the next demo runs");
+  demo.flag("--no-page", options->no_page, "Run without the control room and its page: the readout runs in this process");
+  demo.flag("--keep", options->keep, "Keep the files; otherwise the next demo removes them");
   demo.option("--set", options->settings, "Set a key of the example: KEY=VALUE").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
   demo.paragraph(
-      "It is examples/demo.toml, with --chain examples/farm/chain.toml, with --no-farm examples/chain.toml, with these "
-      "options set. Every chunk of every fragment is verified in passing; a share of the fragments, or the events that the "
-      "farm accepts, at most about 1 GB, is written to event files, which are read back and verified at the end. With the "
-      "farm the last line says where each trigger is: accepted and in a file, rejected, debug, or lost by its reason. A "
-      "machine that cannot keep up shows dead time, never loss. "
-      "It runs in a control room, whose page shows the same live at the address that is printed; with --json or --no-page "
-      "it does not. "
-      "Exit status 0: all is well; 1: the run failed; 7: something did not verify, or nothing was verified.");
+      "The demo runs examples/demo.toml (with --chain examples/farm/chain.toml, with --no-farm examples/chain.toml), "
+      "changed "
+      "by these options. Every chunk of every fragment is verified during the run. A share of the fragments, or the events "
+      "that the farm accepts, is written to event files of at most about 1 GB, which are read back and verified at the end. "
+      "With the farm the last line says where each trigger is: accepted and in a file, rejected, debug, or lost by its "
+      "reason. A machine that cannot keep up shows dead time, never loss. "
+      "A control room runs the demo, and prints the address of its page; with --json or --no-page there is no control room. "
+      "Exit status 0: all is well; 1: the run failed; 7: data did not verify, or none were verified.");
   demo.run([options] { return run(*options); });
 }
 

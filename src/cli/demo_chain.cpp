@@ -31,7 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// What a process answers to `status`; null while it does not.
+/// The answer of a process to `status`; null while it does not answer.
 Json status_of(const std::string& socket) {
   const auto path = base::runtime_socket(socket);
   const auto line = path ? process::ask(*path, R"({"command": "status"})", 500ms) : std::unexpected(path.error());
@@ -73,7 +73,7 @@ class Running {
   Running(Running&&) = delete;
 
   bool ended() { return over_ = over_ || process->ended(); }
-  /// Once: a second signal may end it while it writes its report.
+  /// Signals only once: a second signal may end it while it writes its report.
   void tell_to_stop() {
     if (!std::exchange(told, true) && !ended()) process->tell_to_stop();
   }
@@ -94,7 +94,7 @@ class Running {
   bool over_ = false;
 };
 
-/// Sockets that processes of this demo have left, for they were killed: a look takes them away.
+/// Removes sockets that killed processes of this demo left behind: a check for a listener removes a dead socket.
 void remove_dead_sockets(const std::string& demo) {
   std::error_code error;
   std::vector<std::filesystem::path> left;
@@ -113,7 +113,7 @@ class Chain {
         const std::filesystem::path& configuration)
       : options_(options), card_(card), directory_(directory) {
     const std::vector<ChainPart> parts = chain_parts(options, card, directory);
-    // Who is looked for comes before who looks; the supervisor last, for the trigger waits for it.
+    // Servers start before their clients. The supervisor starts last, because the trigger waits for it.
     for (const char* const kind : {"emulator", "router", "recorder", "readout", "node", "supervisor"}) {
       for (const ChainPart& part : parts) {
         if (part.kind == kind) running_.push_back(std::make_unique<Running>(part, parts, card, directory, configuration));
@@ -123,7 +123,8 @@ class Chain {
     began_ = Clock::now();
   }
 
-  /// Whatever is left is told to end, all at once, before it is waited for; what has not ended in its time is not waited for again.
+  /// Stops all remaining processes at once, before it waits for any. It kills those that were told before and have not
+  /// ended.
   ~Chain() {
     for (const auto& one : running_) {
       if (one->told && !one->ended()) one->process->kill();
@@ -132,7 +133,7 @@ class Chain {
   }
   Chain(const Chain&) = delete;
 
-  /// Holds the trigger: what it has accepted goes through all of it.
+  /// Holds the trigger: all accepted triggers pass through the whole chain.
   void stop() {
     if (std::exchange(ending_, true)) return;
     (void)ask_emulator(card_.name + "-card", Json::object({{"command", "trigger_hold"}}));
@@ -157,15 +158,15 @@ class Chain {
       for (const auto& one : running_) {
         for (int more = 0; more < 2 && is_of_stage(*one) && !one->ended(); ++more) {
           one->process->tell_to_stop();
-          std::this_thread::sleep_for(50ms);  // two at once are one
+          std::this_thread::sleep_for(50ms);  // two signals at once would count as one
         }
       }
     }
-    // A node that the supervisor never had, since it was slow to start, is told by nobody else. The others have nothing more to do: the supervisor ends
-    // when all that was decided is safe.
+    // The supervisor does not stop a node that was too slow to register with it, so stop it here. The other nodes have
+    // finished: the supervisor ends only when all decisions are safe.
     if (kEnds[stage_] == "node" && seconds_since(stage_began_) > kOrderlyPatience) tell_stage_to_stop();
     if (late || std::ranges::all_of(running_, [&](auto& one) { return !is_of_stage(*one) || one->ended(); })) {
-      // Who ends by itself is told by those before, and waits for ever for one that died.
+      // These processes end on a message of the previous stage. If that stage died, they wait for ever: report the failure.
       for (const auto& one : running_) {
         if (failure_.empty() && is_of_stage(*one) && one->report().is_null())
           failure_ = fmt::format("{} left no report: {}", one->name, one->process->last_said());
@@ -192,14 +193,14 @@ class Chain {
   static constexpr double kDataPatience = 20;
   static constexpr double kStagePatience = 600;
   static constexpr double kFailedPatience = 8;
-  static constexpr double kOrderlyPatience = 3;  // then processes are asked not to wait for what will not come
+  static constexpr double kOrderlyPatience = 3;  // afterwards processes are told to stop waiting
   static constexpr double kLookEvery = 0.25;
-  // At the end: what the trigger has accepted is decided and cleared, then links end, then files are closed, then the card goes.
+  // The order of the end: accepted triggers are decided and cleared, links end, files are closed, the card ends.
   static constexpr std::string_view kEnds[] = {"supervisor", "router", "readout", "node", "recorder", "emulator"};
 
   static double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 
-  /// Of a chain that is broken all end at once but who writes files, and the card.
+  /// After a failure all processes end at once, except the recorder and the card.
   bool at_once(std::string_view kind) const { return !failure_.empty() && kind != "recorder" && kind != "emulator"; }
 
   bool is_of_stage(const Running& one) const {
@@ -209,7 +210,7 @@ class Chain {
   void next_stage() {
     stage_began_ = Clock::now();
     pressed_ = false;
-    // Readouts end by themselves, behind their links, and nodes when they are told that the run is over.
+    // Readouts end after their links, and nodes when the supervisor ends the run.
     const bool by_itself = failure_.empty() && (kEnds[stage_] == "readout" || kEnds[stage_] == "node");
     if (!by_itself) tell_stage_to_stop();
   }
@@ -258,7 +259,7 @@ class Chain {
     (void)view.show(seconds, [&](process::ViewStyle) { return std::vector<std::string>{line()}; }, line);
   }
 
-  /// What the supervisor most often said while it had no room.
+  /// The supervisor's most frequent `limited_by`.
   std::string limited_by() const {
     const auto most = std::ranges::max_element(limits_, {}, [](const auto& one) { return one.second; });
     return most == limits_.end() ? "" : most->first;
@@ -268,7 +269,7 @@ class Chain {
   const DemoCard& card_;
   const DemoDirectory& directory_;
   std::vector<std::unique_ptr<Running>> running_;
-  std::vector<std::string> order_;  ///< on the way of the data
+  std::vector<std::string> order_;  ///< in the order of the data path
   Clock::time_point began_;
   Clock::time_point looked_;
   Clock::time_point stage_began_;
@@ -296,8 +297,8 @@ Result<ExitCode> judge_chain(const DemoOptions& options, Json report) {
   std::fprintf(stderr, "%s\n", chain_sum_text(report, found.events).c_str());
   if (!options.json_file.empty()) RODEO_TRY(write_json(options.json_file, report));
   const Json& verified = member(report, "verified");
-  if (member(verified, "chunks").number() == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
-  // In the order of a readout's: what ended the run, wrong bytes, sums that do not hold.
+  if (member(verified, "chunks").number() == 0) std::fprintf(stderr, "no chunk was verified during the run\n");
+  // In the same order as for a readout: failure of the run, wrong bytes, sums that do not hold.
   if (condition.string() == "ABORTED" || !member(member(report, "run"), "failure").string().empty()) return ExitCode::failed;
   if (member(verified, "mismatches").number() > 0 || found.findings > 0) return ExitCode::not_verified;
   if (condition.string() == "WRONG") return ExitCode::failed;
@@ -307,7 +308,7 @@ Result<ExitCode> judge_chain(const DemoOptions& options, Json report) {
   return lost || member(member(report, "loss"), "exceeded").boolean() ? ExitCode::partial : ExitCode::done;
 }
 
-// Its parts end one after the other, each within a stop_limit of its own.
+// The processes end one after the other, each within its own stop_limit.
 constexpr std::chrono::minutes kChainStopLimit{3};
 
 Result<ExitCode> run_chain(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
@@ -323,8 +324,8 @@ Result<ExitCode> run_chain(const DemoOptions& options, const DemoCard& card, con
          .step = [&] { return chain.step(view); },
          .stop = [&] { chain.stop(); },
          .answer = {},
-         .ending = "the trigger is held, what it has accepted is decided, readouts are cleared, files are closed",
-         .aborted = "what is not written yet is lost",
+         .ending = "the trigger is held, accepted triggers are decided, readouts are cleared, files are closed",
+         .aborted = "data not yet written are lost",
          .stop_limit = kChainStopLimit},
         view, nullptr);
     report = chain.report();

@@ -1,4 +1,4 @@
-// `rodeo demo --chain` without a control room: every process of the chain started, watched and ended in order by this one.
+// `rodeo demo --chain` without a control room: this process starts, watches and ends every process of the chain in order.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,8 @@ namespace rodeo::cli {
 Result<ExitCode> run_chain(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                            const std::filesystem::path& configuration);
 
-/// Of a finished run: reads the files back, adds what was found to the report, prints the report and the sum over all processes, and writes the report
-/// for programs where that is wanted.
+/// For a finished run: reads the files back, adds the result to the report, prints the report and the sum over all
+/// processes, and writes the report for programs if the options ask for it.
 Result<ExitCode> judge_chain(const DemoOptions& options, Json report);
 
 }  // namespace rodeo::cli

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kTransient = "run-";
 
-/// For as long as others clear what was left, which may be much.
+/// The time to wait while other demos remove large leftovers.
 constexpr std::chrono::minutes kTurn{1};
 
 /// The lock file of a directory, held. The error is an errno.
@@ -26,7 +26,7 @@ std::expected<base::LockFile, int> lock_of(const std::filesystem::path& director
   return base::LockFile::take(directory / "lock", base::LockedPart::whole(), patience);
 }
 
-/// Removes what earlier demos left. What cannot be removed stays; it is only a cache.
+/// Removes directories of earlier demos. Failures are ignored: it is only a cache.
 void remove_earlier(const std::filesystem::path& root) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
@@ -56,7 +56,7 @@ DemoDirectory::DemoDirectory(bool keep) {
                        : fmt::format("{}{}", kTransient, ::getpid()));
   std::error_code error;
   std::filesystem::create_directories(root, error);
-  // One demo at a time clears and makes: a directory that has no lock yet looks like one that was left.
+  // Only one demo at a time removes and creates directories: a new directory without a lock looks like a leftover.
   if (const auto turn = error ? std::unexpected(error.value()) : lock_of(root, kTurn)) {
     remove_earlier(root);
     std::filesystem::create_directory(path_, error);

@@ -1,4 +1,4 @@
-// Where a demo leaves its files: one directory a demo, under the user's cache, removed by the next demo unless it is to be kept.
+// The directory of a demo's files, under the user's cache. The next demo removes it unless it is to be kept.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rodeo::cli {
 
 class DemoDirectory {
  public:
-  /// Makes an empty directory of its own and removes those of earlier demos that nobody uses and nobody wanted to keep.
+  /// Makes a new empty directory. Removes those of earlier demos that are neither in use nor to be kept.
   /// Throws SetupError: demo.directory.
   explicit DemoDirectory(bool keep);
 
@@ -19,10 +19,10 @@ class DemoDirectory {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Where the demo's publishers are found.
+  /// The bus directory of the demo's publishers.
   std::filesystem::path bus() const { return path_ / "bus"; }
 
-  /// Free bytes of the file system it lies on.
+  /// Free bytes of its file system.
   std::uintmax_t free_bytes() const;
 
   /// $XDG_CACHE_HOME/rodeo/demo, else ~/.cache/rodeo/demo, else /tmp/rodeo-UID/demo.
@@ -30,7 +30,7 @@ class DemoDirectory {
 
  private:
   std::filesystem::path path_;
-  base::UniqueFd lock_;  ///< held while the demo runs, so that a demo beside it does not take its files away
+  base::UniqueFd lock_;  ///< held while the demo runs, so that no other demo removes its files
 };
 
 }  // namespace rodeo::cli

@@ -14,7 +14,7 @@
 namespace rodeo::cli {
 namespace {
 
-// A chunk takes its header and padded bytes; an event a few hundred bytes more.
+// A chunk needs its header and padded bytes; an event needs a few hundred bytes more.
 constexpr double kChunkBytes = 48;
 constexpr double kEventBytes = 300;
 
@@ -50,8 +50,7 @@ std::vector<std::string> DemoCard::emulator_overrides(const DemoOptions& options
 }
 
 Result<FilesReadBack> read_back(const std::vector<std::string>& files, std::uint64_t bytes_written) {
-  std::fprintf(stderr, "reading back what was written (%sB) ...\n",
-               base::format_count(static_cast<double>(bytes_written)).c_str());
+  std::fprintf(stderr, "reading the files back (%sB) ...\n", base::format_count(static_cast<double>(bytes_written)).c_str());
   FilesReadBack out;
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
@@ -65,10 +64,10 @@ Result<FilesReadBack> read_back(const std::vector<std::string>& files, std::uint
       std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset),
                    finding.what.c_str());
     }
-    // What no chunk of the file proves, nobody has shown to be right.
+    // A chunk that is neither proven nor flagged counts as a finding.
     if (found.totals.proven_chunks + found.totals.flagged_chunks != found.totals.chunks) {
       std::fprintf(
-          stderr, "%s: %llu chunks do not prove themselves\n", file.c_str(),
+          stderr, "%s: %llu chunks are not provable\n", file.c_str(),
           static_cast<unsigned long long>(found.totals.chunks - found.totals.proven_chunks - found.totals.flagged_chunks));
       ++out.findings;
     }
@@ -90,7 +89,7 @@ Result<FilesReadBack> read_back(const std::vector<std::string>& files, std::uint
                fmt::format("files read back: {}, {}, {}, {}B: {}", base::counted(files.size(), "file"),
                            base::counted(out.events, "event"), base::counted(chunks, "chunk"),
                            base::format_count(static_cast<double>(bytes)),
-                           out.events == 0     ? "nothing was written that could be verified"
+                           out.events == 0     ? "no written event could be verified"
                            : out.findings == 0 ? "every byte verified"
                                                : base::counted(out.findings, "FINDING"))
                    .c_str());

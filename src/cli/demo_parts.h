@@ -1,4 +1,4 @@
-// What every way to run `rodeo demo` shares: its options, its emulated card, and the proof of what it has written.
+// Common parts of all ways to run `rodeo demo`: options, emulated card, verification of the written files.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rodeo::cli {
 using settings::Json;
 
 struct DemoOptions {
-  std::optional<double> rate_hz;  ///< left out: what a laptop can carry
+  std::optional<double> rate_hz;  ///< if left out: a rate for a laptop
   std::uint64_t links = 192;
   double seconds = 10;
   bool keep = false;
@@ -26,7 +26,7 @@ struct DemoOptions {
   std::vector<std::string> settings;
   std::string json_file;
 
-  /// The chain goes on behind the readouts: whole events, selected and recorded.
+  /// True if the chain continues behind the readouts: whole events, selected and recorded.
   bool farm() const { return chain && !no_farm; }
   double rate() const { return rate_hz.value_or(farm() ? kFarmRateHz : kUsualRateHz); }
 
@@ -34,13 +34,13 @@ struct DemoOptions {
   static constexpr double kFarmRateHz = 5e3;  ///< two cores carry every event through all processes
 };
 
-// What a demo leaves on the disk, at most.
+// The most that a demo writes to the disk.
 constexpr double kMostDemoBytes = 0.9e9;
 
-/// The share of the events that fits into what the demo may leave, and into a quarter of what the disk has free.
+/// The share of the events that fits into this limit and into a quarter of the free disk space.
 double written_fraction(const DemoOptions& options, std::uintmax_t free_bytes);
 
-/// The emulated card of a demo: an address of its own, so that demos can run side by side, and links enough.
+/// The emulated card of a demo. Each has its own address, so that demos can run side by side.
 struct DemoCard {
   std::string name;     // of the emulator
   std::string address;  // of the card
@@ -55,20 +55,20 @@ struct DemoCard {
 
   explicit DemoCard(std::uint64_t wanted);
 
-  /// KEY=VALUE of [emulator], those of the options last.
+  /// KEY=VALUE of [emulator]; the overrides of the options come last.
   std::vector<std::string> emulator_overrides(const DemoOptions& options) const;
 };
 
-/// What reading back the files of a demo has shown.
+/// The result of reading back the files of a demo.
 struct FilesReadBack {
   Json json;  ///< "files_verified" of the report
   std::uint64_t events = 0;
-  std::uint64_t findings = 0;  ///< bytes that are not what was sent, and chunks that do not prove themselves
+  std::uint64_t findings = 0;  ///< bytes that differ from those sent, and chunks that are not provable
 
   bool proved() const { return findings == 0 && events > 0; }
 };
 
-/// Reads the files back, proves every byte, and says on stderr what is wrong. Errors: of opening and reading.
+/// Reads the files back, verifies every byte, and prints the findings on stderr. Errors: of opening and reading.
 Result<FilesReadBack> read_back(const std::vector<std::string>& files, std::uint64_t bytes_written);
 
 }  // namespace rodeo::cli

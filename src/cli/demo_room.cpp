@@ -22,7 +22,7 @@
 namespace rodeo::cli {
 namespace {
 
-/// One [[control.process]]; JSON's texts are TOML's.
+/// One [[control.process]]. JSON strings are valid TOML strings.
 std::string process_table(std::string_view name, std::string_view kind, const std::string& file,
                           const std::vector<std::string>& settings, std::string_view more = "") {
   std::vector<std::string> quoted;
@@ -31,7 +31,7 @@ std::string process_table(std::string_view name, std::string_view kind, const st
                      kind, file, more, fmt::join(quoted, ", "));
 }
 
-/// All processes of the chain. The farm survives the death of its own: they are started again, and no event is lost.
+/// All processes of the chain. Farm processes that die are restarted, and no event is lost.
 std::string chain_tables(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                          const std::string& file) {
   std::string text;
@@ -43,7 +43,7 @@ std::string chain_tables(const DemoOptions& options, const DemoCard& card, const
   return text;
 }
 
-/// The card, the router of a chain, the readout. Names of processes and directories of files are the control room's to set.
+/// The card, the router of a chain, the readout. The control room sets names of processes and directories of files.
 std::string system_text(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                         const std::string& file) {
   const auto of = [&](std::string_view table, std::vector<std::string> all) {
@@ -53,7 +53,7 @@ std::string system_text(const DemoOptions& options, const DemoCard& card, const 
     return all;
   };
   std::string text = fmt::format(
-      "# What `rodeo demo` has run.\n[control]\nname = \"{}\"\ndirectory = \".\"\ndisk_stop = \"0B\"\ndisk_warn = "
+      "# The system of `rodeo demo`.\n[control]\nname = \"{}\"\ndirectory = \".\"\ndisk_stop = \"0B\"\ndisk_warn = "
       "\"0B\"\nchoose_limit = \"3s\"\n",
       card.name);
   if (options.farm()) return text + chain_tables(options, card, directory, file);
@@ -84,7 +84,7 @@ std::string text_at(const Json& object, std::string_view key) {
   return found.is_string() ? found.string() : "";
 }
 
-/// Of null, which nobody knows, a dash.
+/// A dash for null, which means unknown.
 std::string count_at(const Json& object, std::string_view key) {
   const Json& found = member(object, key);
   return found.is_number() ? fmt::format("{:.0f}", found.number()) : "-";
@@ -95,7 +95,7 @@ Result<Json> report_in(const Json& told) {
   return json_of(std::filesystem::path(text_at(told, "directory")) / "readout.report.json");
 }
 
-/// What the room and the readout report of the run, as lines for people.
+/// The reports of room and readout on the run, as lines for people.
 std::string summary_text(const Json& told, const Json& report) {
   const Json& summary = member(told, "summary");
   std::string lost;
@@ -113,7 +113,7 @@ std::string summary_text(const Json& told, const Json& report) {
       "  chunks      {} sent = {} in fragments + lost:{}\n"
       "  fragments   {:.0f}, {:.0f} incomplete\n"
       "  triggers    {}Hz{}\n"
-      "  verified    {:.0f} chunks in passing, {:.0f} mismatches\n"
+      "  verified    {:.0f} chunks during the run, {:.0f} mismatches\n"
       "  written     {}B",
       count_at(told, "run"), text_at(told, "condition"), number("run", "seconds"), count_at(summary, "sent"),
       count_at(summary, "built"), lost.empty() ? " 0" : lost, number("fragments", "built"),
@@ -122,7 +122,7 @@ std::string summary_text(const Json& told, const Json& report) {
       number("verified", "chunks"), number("verified", "mismatches"), base::format_count(number("bytes", "written")));
 }
 
-/// What the processes of the chain reported: those of one run leave it in its folder, what the others had to say was told.
+/// The reports of the chain's processes: from the run's folder, else from `told`.
 ChainRun chain_run(const Json& told, const std::vector<ChainPart>& parts, const DemoCard& card) {
   const std::filesystem::path folder = text_at(told, "directory");
   ChainRun run{.name = card.name,
@@ -134,7 +134,7 @@ ChainRun chain_run(const Json& told, const std::vector<ChainPart>& parts, const 
     Json report = member(member(told, "statuses"), part.name);
     if (auto left = json_of(folder / (part.name + ".report.json"))) report = std::move(*left);
     run.processes.push_back({part.name, part.kind, std::move(report)});
-    // Of one that was started again, each life has its own.
+    // A restarted process has one report for each of its lives.
     for (int life = 2; const auto next = json_of(folder / fmt::format("{}#{}.report.json", part.name, life)); ++life)
       run.processes.push_back({fmt::format("{}#{}", part.name, life), part.kind, *next});
   }
@@ -142,12 +142,12 @@ ChainRun chain_run(const Json& told, const std::vector<ChainPart>& parts, const 
   return run;
 }
 
-/// What became of a run through the whole chain.
+/// Judges a run through the whole chain.
 Result<ExitCode> judged_chain(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                               const Json& told) {
   Json report = chain_report(chain_run(told, chain_parts(options, card, directory), card));
   Json files = Json::array();
-  // The recorder was told a place that leads to the folder of the run while that is under way.
+  // The recorder's paths lead through a link that points to the run's folder only during the run.
   const std::filesystem::path folder = std::filesystem::path(text_at(told, "directory")) / "recorder";
   for (const Json& file : member(report, "files").elements())
     files.push_back((folder / std::filesystem::path(file.string()).filename()).string());
@@ -156,18 +156,18 @@ Result<ExitCode> judged_chain(const DemoOptions& options, const DemoCard& card, 
   return judge_chain(options, std::move(report));
 }
 
-/// What became of a run that has a report.
+/// Judges a run that has a report.
 Result<ExitCode> judged(const Json& told, const Json& report) {
   std::fprintf(stderr, "%s\n", summary_text(told, report).c_str());
   std::vector<std::string> files;
-  // The readout was told a place that leads to the folder of the run while that is under way.
+  // The readout's paths lead through a link that points to the run's folder only during the run.
   const std::filesystem::path folder = std::filesystem::path(text_at(told, "directory")) / "readout";
   for (const Json& file : member(report, "files").elements())
     files.push_back(folder / std::filesystem::path(file.string()).filename());
   const auto written = static_cast<std::uint64_t>(member(member(report, "bytes"), "written").number());
   const FilesReadBack found = RODEO_TRY(read_back(files, written));
   const double in_passing = member(member(report, "verified"), "chunks").number();
-  if (in_passing == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
+  if (in_passing == 0) std::fprintf(stderr, "no chunk was verified during the run\n");
   const std::string reason = text_at(told, "reason");
   if (!reason.empty()) std::fprintf(stderr, "%s\n", reason.c_str());
   const std::string condition = text_at(told, "condition");
@@ -192,7 +192,7 @@ Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, 
       RODEO_TRY(run_python("rodeo.control.demo",
                            {system.string(), "--seconds", fmt::format("{}", options.seconds), "--result", result.string()}));
   if (ended == ExitCode::unreachable) {
-    std::fprintf(stderr, "going on without the control room and its page\n");
+    std::fprintf(stderr, "continuing without the control room and its page\n");
     return std::nullopt;
   }
   if (ended != ExitCode::done) return ended;
@@ -200,7 +200,7 @@ Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, 
   if (options.farm())
     return text_at(told, "directory").empty() ? ExitCode::failed : RODEO_TRY(judged_chain(options, card, directory, told));
   const auto report = report_in(told);
-  if (!report) return ExitCode::failed;  // no run came about: it has been said why
+  if (!report) return ExitCode::failed;  // there was no run; the reason is already printed
   return RODEO_TRY(judged(told, *report));
 }
 

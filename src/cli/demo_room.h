@@ -1,4 +1,4 @@
-// `rodeo demo` through the control room: the same system, started, run, shown and ended as a shift crew does it.
+// `rodeo demo` in a control room, which starts, runs, shows and ends the system as for a shift crew.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,8 @@
 namespace rodeo::cli {
 
 /// Writes the system file into the directory, runs it for the time of the options (python/rodeo/control/demo.py), reads the files of the run back, and
-/// says what became of it. Nothing if there can be no control room here - its Python packages are missing -, which is said; then nothing was started.
+/// returns the exit status. Returns nullopt if no control room can run here because Python packages are missing. It then
+/// prints this and starts nothing.
 Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, const DemoCard& card,
                                                     const DemoDirectory& directory,
                                                     const std::filesystem::path& configuration);

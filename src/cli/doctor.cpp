@@ -1,4 +1,4 @@
-// `rodeo doctor`: what this host lacks for full speed, each with its remedy.
+// `rodeo doctor`: what this host lacks for full speed, and the remedies.
 #include <fmt/format.h>
 
 #include "cli/examine_host.h"
@@ -33,7 +33,7 @@ Result<ExitCode> examine(Options& options) {
     table.print(options.format);
     return ExitCode::done;
   }
-  // Three lines each: a table of sentences would be wider than any terminal.
+  // Three lines for each finding: a table of sentences would be wider than a terminal.
   const bool colours = colours_on_stdout();
   for (const Finding& finding : findings) {
     const std::string state = fmt::format("{:7}", health_name(finding.health));
@@ -49,11 +49,11 @@ Result<ExitCode> examine(Options& options) {
 
 void add_doctor(Command& root) {
   auto options = std::make_shared<Options>();
-  Command& verb = root.verb("doctor", "What this host lacks for full speed, each with its remedy");
-  verb.example("rodeo doctor", "limits, huge pages, clocks, disk: what was found and what to type")
-      .example("rodeo doctor --directory /data -o json", "with the disk that files go to; for programs");
-  verb.option("--directory", options->directory, "Where data files go: its disk is measured").value_name("DIR");
-  verb.duration("--disk-time", options->disk_time, "How long the disk is written to; 0 leaves it alone");
+  Command& verb = root.verb("doctor", "Lists what this host lacks for full speed, with remedies");
+  verb.example("rodeo doctor", "limits, huge pages, clocks, disk: findings and commands to type")
+      .example("rodeo doctor --directory /data -o json", "with the disk of the data files; for programs");
+  verb.option("--directory", options->directory, "Directory of data files, to measure its disk").value_name("DIR");
+  verb.duration("--disk-time", options->disk_time, "Time to write to the disk; 0: do not write");
   verb.output(options->format);
   verb.run([options] { return examine(*options); });
 }

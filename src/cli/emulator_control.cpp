@@ -36,7 +36,7 @@ std::string inject(Emulator& emulator, const Json& request) {
   if (!kind) {
     std::string names;
     for (const auto& info : fault_infos()) names += (names.empty() ? "" : ", ") + std::string(info.name);
-    return refusal({"emulator.no_such_fault", fmt::format("`{}` is no fault", name), "", "there are: " + names});
+    return refusal({"emulator.no_such_fault", fmt::format("there is no fault `{}`", name), "", "there are: " + names});
   }
   const double link = number_of(request, "link");
   const double duration_s = number_of(request, "duration_s");
@@ -55,7 +55,7 @@ std::string release(Emulator& emulator, const Json& request) {
   if (const Json* const wanted = request.find("wait_for"); wanted != nullptr && !wanted->is_null()) {
     const double number = wanted->is_number() ? wanted->number() : -1;
     if (!(number >= 0 && number <= kMost && number == static_cast<double>(static_cast<unsigned>(number))))
-      return refusal({"emulator.bad_trigger", "`wait_for` is no number of functions", "",
+      return refusal({"emulator.bad_trigger", "`wait_for` must be a number of functions", "",
                       fmt::format("a whole number from 0 (all of this process) to {:.0f}", kMost)});
     wait_for = static_cast<unsigned>(number);
   }
@@ -64,7 +64,7 @@ std::string release(Emulator& emulator, const Json& request) {
   return reply(Json::object({{"held", false}, {"wait_for", trigger.wait_for}, {"awaited_functions", trigger.awaited}}));
 }
 
-/// A member that says how to go on: true for the next number, or a number.
+/// A member that must be true (the next number) or a number.
 Result<bool> read_advance(const Json& request, const char* key, std::optional<std::uint16_t>& to) {
   constexpr double kMost = 65535;
   const Json* const wanted = request.find(key);
@@ -72,8 +72,8 @@ Result<bool> read_advance(const Json& request, const char* key, std::optional<st
   if (wanted->is_boolean()) return wanted->boolean();
   const double number = wanted->is_number() ? wanted->number() : -1;
   if (!(number >= 0 && number <= kMost && number == static_cast<double>(static_cast<unsigned>(number))))
-    return std::unexpected(Error{"emulator.bad_trigger", fmt::format("`{}` is no number that it could go on to", key), "",
-                                 "true, for the next one, or a whole number from 0 to 65535"});
+    return std::unexpected(Error{"emulator.bad_trigger", fmt::format("`{}` must be true or a number from 0 to 65535", key),
+                                 "", "true means the next number"});
   to = static_cast<std::uint16_t>(number);
   return false;
 }
@@ -100,14 +100,14 @@ Json marks_json(const trigger::TriggerReport& trigger) {
   return json;
 }
 
-/// Cards serve as soon as they are there; they run while somebody takes their data.
+/// Cards serve as soon as they exist; they run while a reader takes their data.
 const char* phase_of(const ControlledEmulator& controlled, const EmulatorReport& report) {
   if (controlled.stop) return process::phase_name(process::Phase::draining);
   const bool running = std::ranges::any_of(report.functions, &FunctionReport::running);
   return process::phase_name(running && !report.trigger.held ? process::Phase::running : process::Phase::ready);
 }
 
-/// Of a process that follows another's triggers only that one knows.
+/// Null for a follower: only the process that assigns the triggers knows the value.
 Json where_assigned(const trigger::TriggerReport& trigger, Json value) { return trigger.link ? Json() : std::move(value); }
 
 Json followers_json(const trigger::TriggerReport& trigger) {
@@ -127,7 +127,7 @@ Json followers_json(const trigger::TriggerReport& trigger) {
   return json;
 }
 
-/// Null where the authority is in this process.
+/// Null if the authority is in this process.
 Json link_json(const trigger::TriggerReport& trigger) {
   if (!trigger.link) return {};
   const trigger::TriggerLinkReport& link = *trigger.link;
@@ -225,7 +225,7 @@ std::string answer_emulator(ControlledEmulator& controlled, const std::string& l
     if (command == "trigger_release") return release(emulator, request);
     if (command == "trigger_advance") return advance(emulator, request);
     if (command == "fault") return inject(emulator, request);
-    return refusal({"process.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
+    return refusal({"process.unknown_command", fmt::format("an emulator has no command `{}`", command), "",
                     "the commands are status, stop, fault, trigger_hold, trigger_release and trigger_advance"});
   });
 }

@@ -1,4 +1,4 @@
-// A running emulator as others see it: its report, what it answers on its control socket, and how to ask it.
+// A running emulator seen from other processes: its report, the answers on its control socket, and how to ask it.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ using settings::Json;
 /// The report as `rodeo emulate --json` writes it (docs/emulator.md).
 Json emulator_report_json(const emulator::EmulatorReport& report);
 
-/// Whether triggers wait, and for what: they do if some were offered since the last that was accepted. Pure.
+/// Says whether triggers wait, and for what. They wait if triggers were offered since the last accepted one.
 class WatchedTriggers {
  public:
   std::vector<process::WatchedPart> parts(const trigger::TriggerReport& trigger);
 
  private:
   std::uint64_t accepted_ = 0;
-  std::uint64_t offered_ = 0;  ///< when the last was accepted
+  std::uint64_t offered_ = 0;  ///< offered triggers when the last one was accepted
 };
 
-/// What the control socket of an emulator is asked about.
+/// The data that the control socket of an emulator serves.
 struct ControlledEmulator {
   process::ProcessIdentity identity;
   emulator::Emulator* emulator = nullptr;
-  bool stop = false;  ///< its end has been asked for
+  bool stop = false;  ///< a request has asked it to stop
   process::Watchdog watchdog{};
   WatchedTriggers triggers{};
   std::uint64_t next_look_ns = 0;
@@ -44,8 +44,8 @@ std::string answer_emulator(ControlledEmulator& controlled, const std::string& r
 /// "NAME.emulator": the control socket's file name.
 std::string emulator_socket_name(const std::string& name);
 
-/// Sends a request to the emulator of this name - empty: the only one that runs. Errors: process.unreachable,
-/// process.which_emulator, and what it refuses with the code it gives.
+/// Sends a request to the emulator of this name (empty: the only running one). Errors: process.unreachable,
+/// process.which_emulator, and the emulator's own refusals with their codes.
 Result<Json> ask_emulator(const std::string& name, const Json& request);
 
 }  // namespace rodeo::cli

@@ -1,4 +1,4 @@
-// `rodeo events`: looks at the events of a running readout from another terminal (docs/formats/sampling.md).
+// `rodeo events`: shows the events of a running readout in another terminal (docs/formats/sampling.md).
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -32,11 +32,11 @@ struct EventsOptions {
   std::uint64_t prescale = 1;
   bool incomplete = false;
   std::chrono::nanoseconds patience{0};
-  OutputFormat format = OutputFormat::table;  ///< of tail
-  std::string dump_format = "tree";           ///< of show
+  OutputFormat format = OutputFormat::table;  ///< for tail
+  std::string dump_format = "tree";           ///< for show
 };
 
-/// What one line says of an event.
+/// The contents of an event's line.
 struct EventSummary {
   L1Id l1id;
   std::uint32_t bcid = 0;
@@ -47,7 +47,7 @@ struct EventSummary {
   std::uint32_t removed = 0;
   std::uint64_t chunks = 0;
   std::uint64_t payload_bytes = 0;
-  std::string problem;  ///< empty: all of it decodes
+  std::string problem;  ///< empty: the whole event decodes
 };
 
 EventSummary summary_of(std::span<const std::byte> bytes) {
@@ -73,7 +73,7 @@ EventSummary summary_of(std::span<const std::byte> bytes) {
     out.missing = links->missing;
     out.removed = links->removed();
   } else {
-    out.problem = "the status words on missing and removed links do not fit together";
+    out.problem = "the status words on missing and removed links contradict each other";
   }
   out.payload_bytes = rod->data.bytes().size();
   const auto walked = formats::for_each_chunk_record(rod->data.bytes(), [&](const formats::ChunkRecord&) { ++out.chunks; });
@@ -143,7 +143,8 @@ void print_line(const Sample& sample, const EventSummary& event, OutputFormat fo
   }
 }
 
-/// Calls show(sample) for each event of a client that is asked for, until there were `count` (0: until the run or the user ends it).
+/// Calls show(sample) for each selected event of a client, until `count` events were shown (0: until the run or the user
+/// ends it).
 template <typename Client, typename Show>
 Result<ExitCode> for_each_event(Client client, const EventsOptions& options, std::uint64_t count, Show&& show) {
   const process::StopSignals signals;
@@ -165,12 +166,12 @@ Result<ExitCode> for_each_event(Client client, const EventsOptions& options, std
     if (options.incomplete && event.status == 0 && event.missing == 0) continue;
     if (seen++ % std::max<std::uint64_t>(options.prescale, 1) != 0) continue;
     show(sample, event);
-    if (std::fflush(stdout) != 0 || ++shown == count) break;  // somebody is watching, or nobody can
+    if (std::fflush(stdout) != 0 || ++shown == count) break;  // show it at once; end if stdout is closed
   }
   return ExitCode::done;
 }
 
-/// From the network if a stream is named, else from the sampler of a readout on this host.
+/// Takes events from the network if a stream is named, else from the sampler of a readout on this host.
 template <typename Show>
 Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t count, Show&& show) {
   if (options.from.stream.empty())
@@ -181,36 +182,39 @@ Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t coun
 }
 
 void add_selection(Command& command, const std::shared_ptr<EventsOptions>& options) {
-  command.option("--name", options->name, "Readout to look at; needed if several run").value_name("NAME");
-  command.option("--prescale", options->prescale, "Every so many of the events that match").value_name("N");
+  command.option("--name", options->name, "Name of the readout; needed if several run").value_name("NAME");
+  command.option("--prescale", options->prescale, "Show only every N-th of the matching events").value_name("N");
   command.flag("--incomplete", options->incomplete, "Only events with missing links or a status");
-  command.duration("--patience", options->patience, "Give up (exit 4) when no event comes for so long; 0s: never");
+  command.duration("--patience", options->patience, "Give up (exit 4) after this time without an event; 0s: never");
   add_event_source(command, options->from);
-  command.flag("--data", options->data, "With --from: rather hold up the readout than miss an event");
+  command.flag("--data", options->data, "With --from: delay the readout rather than miss an event");
 }
 
 }  // namespace
 
 void add_event_source(Command& command, readout::EventSubscriberSettings& from) {
-  command.option("--from", from.stream, "From the network: the stream of a consumer `publish`, READOUT.CONSUMER on the bus")
+  command
+      .option("--from", from.stream,
+              "Take events from the network: the stream of a consumer `publish`, READOUT.CONSUMER on the bus")
       .value_name("STREAM");
-  command.option("--bus", from.bus, "Directory of the bus; that of this user on this host if left out").value_name("DIR");
-  command.choice("--provider", from.provider, {"auto", "tcp", "shm", "verbs"}, "Network that is used");
-  command.option("--secret-file", from.secret_file, "File with the secret that the publisher asks for").value_name("FILE");
+  command.option("--bus", from.bus, "Directory of the bus (default: this user's on this host)").value_name("DIR");
+  command.choice("--provider", from.provider, {"auto", "tcp", "shm", "verbs"}, "Network provider");
+  command.option("--secret-file", from.secret_file, "File with the publisher's secret").value_name("FILE");
 }
 
 void add_events(Command& root) {
-  Command& events = root.verb("events", "Sampled events of a running readout");
+  Command& events = root.verb("events", "Shows sampled events of a running readout");
 
   auto tail_options = std::make_shared<EventsOptions>();
   Command& tail = events.verb("tail", "One line for each sampled event");
-  tail.example("rodeo events tail", "every sampled event of the readout that runs on this machine")
-      .example("rodeo events tail --incomplete --count 10", "the next ten that lack something")
+  tail.example("rodeo events tail", "every sampled event of the readout on this machine")
+      .example("rodeo events tail --incomplete --count 10", "the next ten incomplete events")
       .example("rodeo events tail --from readout.publish --bus /shared/bus", "of a readout on another host");
   tail.paragraph(
-      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. It is never slowed: "
-      "what this command does not take in time is left out, and the next line says how many.");
-  tail.option("-n,--count", tail_options->count, "End after so many; 0: with the run or Ctrl-C").value_name("N");
+      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. This command never "
+      "slows "
+      "the readout: it misses the events that it does not take in time, and the next line shows their number.");
+  tail.option("-n,--count", tail_options->count, "End after N events; 0: with the run or Ctrl-C").value_name("N");
   add_selection(tail, tail_options);
   tail.output(tail_options->format);
   tail.run([options = tail_options]() -> Result<ExitCode> {
@@ -226,13 +230,13 @@ void add_events(Command& root) {
 
   auto show_options = std::make_shared<EventsOptions>();
   show_options->count = 1;
-  Command& show = events.verb("show", "A sampled event as a tree, as `rodeo data dump` shows those of files");
+  Command& show = events.verb("show", "Shows a sampled event as a tree, like `rodeo data dump` for files");
   show.example("rodeo events show", "the next event")
-      .example("rodeo events show --incomplete --all", "the next one that lacks something, with every chunk and byte")
+      .example("rodeo events show --incomplete --all", "the next incomplete event, with every chunk and byte")
       .example("rodeo events show -o json", "for programs");
   show.option("-n,--count", show_options->count, "Events to show").value_name("N");
   add_selection(show, show_options);
-  show.flag("--all", show_options->all, "Every chunk and every byte; JSON always has all");
+  show.flag("--all", show_options->all, "All chunks and bytes; JSON always has all");
   show.choice("-o,--output", show_options->dump_format, {"tree", "json"}, "Format on stdout");
   show.run([options = show_options]() -> Result<ExitCode> {
     return for_each_event(*options, options->count,

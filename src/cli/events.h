@@ -1,4 +1,4 @@
-// The verbs of `rodeo events` that live in files of their own, and what it shares with the others.
+// The verbs of `rodeo events` that have their own files, and their common parts.
 #pragma once
 
 #include "cli/command.h"
@@ -9,7 +9,7 @@ namespace rodeo::cli {
 void add_events_monitor(Command& events);
 void add_events_record(Command& events);
 
-/// Options that say where on the network events come from.
+/// Adds the options for the source of events on the network.
 void add_event_source(Command& command, readout::EventSubscriberSettings& from);
 
 }  // namespace rodeo::cli

@@ -1,4 +1,4 @@
-// `rodeo events monitor`: histograms that a user's Python fills from sampled events, or from files (python/rodeo/monitoring/).
+// `rodeo events monitor`: a user's Python code fills histograms from sampled events or files (python/rodeo/monitoring/).
 #include <fmt/format.h>
 
 #include <memory>
@@ -40,8 +40,9 @@ Result<ExitCode> monitor(const Options& options) {
                                      fmt::format("{}", std::chrono::duration<double>(options.hang).count())};
   if (!options.from.stream.empty()) {
     if (!options.name.empty() || !options.input.empty()) {
-      return usage_error("--from is a readout of the network, --name one of this machine, --input a file",
-                         "give one of them");
+      return usage_error(
+          "--from (a readout on the network), --name (one on this machine) and --input (a file) exclude each other",
+          "give one of them");
     }
     arguments.insert(arguments.end(), {"--from", options.from.stream, "--bus", options.from.bus, "--provider",
                                        options.from.provider, "--secret-file", options.from.secret_file});
@@ -58,29 +59,26 @@ Result<ExitCode> monitor(const Options& options) {
 
 void add_events_monitor(Command& events) {
   auto options = std::make_shared<Options>();
-  Command& verb = events.verb("monitor", "Histograms that your Python fills from sampled events");
-  verb.example("rodeo events monitor examples/monitor.py",
-               "of the readout that runs on this machine, in the terminal and on a page")
-      .example("rodeo events monitor my.py --from readout.publish --bus /shared/bus", "of a readout on another host")
-      .example("rodeo events monitor my.py --input run7.data", "the same file over events of a run that is over")
-      .example("rodeo events monitor my.py --save shift.root --save shift.h5", "where the histograms go at the end");
+  Command& verb = events.verb("monitor", "Fills histograms from sampled events with your Python code");
+  verb.example("rodeo events monitor examples/monitor.py", "from the readout on this machine, in the terminal and on a page")
+      .example("rodeo events monitor my.py --from readout.publish --bus /shared/bus", "from a readout on another host")
+      .example("rodeo events monitor my.py --input run7.data", "the same monitors over the events of a finished run")
+      .example("rodeo events monitor my.py --save shift.root --save shift.h5", "files for the histograms at the end");
   verb.paragraph(
-      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. It is never slowed: "
-      "what "
-      "the monitors do not take in time is left out, "
-      "and counted. A monitor that throws is named and goes on with the next event; one that hangs is ended and begun "
-      "anew.");
+      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. Monitors never slow "
+      "the readout: events that they do not take in time are left out and counted. A monitor that throws is named and "
+      "continues with the next event; a monitor that hangs is restarted.");
   verb.option("FILE", options->file, "Python file with monitors: functions with @rodeo.monitor").required();
-  verb.option("--name", options->name, "Readout to look at; needed if several run").value_name("NAME");
+  verb.option("--name", options->name, "Name of the readout; needed if several run").value_name("NAME");
   add_event_source(verb, options->from);
   verb.option("--input", options->input, "Data files instead of a readout; a pattern in quotes").value_name("FILE");
-  verb.option("--events", options->events, "End after so many; 0: with the run, the files, or Ctrl-C").value_name("N");
-  verb.option("--save", options->save, "Histograms go here at the end, .root or .h5; FILE.root and FILE.h5 if left out")
+  verb.option("--events", options->events, "End after N events; 0: with the run, the files, or Ctrl-C").value_name("N");
+  verb.option("--save", options->save, "File for the histograms at the end, .root or .h5 (default: FILE.root and FILE.h5)")
       .value_name("FILE");
   verb.flag("--no-save", options->no_save, "Save nothing");
-  verb.option("--port", options->port, "Port of the page on 127.0.0.1; 0: any that is free").value_name("PORT");
-  verb.flag("--no-page", options->no_page, "Terminal alone");
-  verb.duration("--hang", options->hang, "A monitor that needs longer for one event hangs");
+  verb.option("--port", options->port, "Port of the page on 127.0.0.1; 0: any free port").value_name("PORT");
+  verb.flag("--no-page", options->no_page, "Show the terminal view only");
+  verb.duration("--hang", options->hang, "Time limit of a monitor for one event; beyond it, the monitor hangs");
   verb.json_file(options->json);
   verb.run([options] { return monitor(*options); });
 }

@@ -1,4 +1,4 @@
-// `rodeo events record`: writes what a consumer `publish` sends over the network to data files.
+// `rodeo events record`: writes the events of a consumer `publish` from the network to data files.
 #include <fmt/format.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-/// One sequence of files for each run that comes.
+/// One sequence of files for each run.
 class RunFiles {
  public:
   RunFiles(std::string directory, std::string application)
@@ -128,19 +128,19 @@ Result<ExitCode> record(const Options& options) {
 
 void add_events_record(Command& events) {
   auto options = std::make_shared<Options>();
-  Command& verb = events.verb("record", "Write what a readout publishes on the network to data files");
+  Command& verb = events.verb("record", "Writes the events that a readout publishes on the network to data files");
   verb.example("rodeo events record files --from readout.publish",
                "until the run or Ctrl-C ends it; then: rodeo data verify files/*");
   verb.example("rodeo events record files --monitor -n 1000", "1000 events, and the readout never waits for them");
-  verb.option("DIR", options->directory, "Where the files go; made if it is not there").required();
-  verb.option("-n,--count", options->count, "End after so many; 0: with the run or Ctrl-C").value_name("N");
-  verb.flag("--monitor", options->from.monitor, "Rather lose events than hold up the readout");
+  verb.option("DIR", options->directory, "Directory of the files; created if missing").required();
+  verb.option("-n,--count", options->count, "End after N events; 0: with the run or Ctrl-C").value_name("N");
+  verb.flag("--monitor", options->from.monitor, "Lose events rather than delay the readout");
   add_event_source(verb, options->from);
   verb.output(options->format);
   verb.paragraph(
-      "The readout has a consumer `publish`. It waits for this command, which takes every event: a disk that is too slow is "
-      "dead time of the readout. Each run gets files of its own.");
-  verb.paragraph("Exit status 6: some events did not come, or what came was no event.");
+      "The readout needs a consumer `publish`. It waits for this command, which takes every event: a disk that is too slow "
+      "causes dead time of the readout. Each run gets its own files.");
+  verb.paragraph("Exit status 6: some events did not arrive, or a message was not an event.");
   verb.run([options] { return record(*options); });
 }
 

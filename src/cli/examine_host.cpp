@@ -30,7 +30,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 using process::number_of_file;
 using process::text_of_file;
 
-/// Names in a directory that begin with `prefix` and go on with a digit.
+/// Counts names in a directory that begin with `prefix` and continue with a digit.
 std::size_t count_numbered(const fs::path& directory, std::string_view prefix) {
   std::size_t count = 0;
   std::error_code failure;
@@ -42,7 +42,7 @@ std::size_t count_numbered(const fs::path& directory, std::string_view prefix) {
   return count;
 }
 
-/// What was found: with a remedy, a warning; `missing`, nothing that could be judged.
+/// A finding. With a remedy it is a warning. `missing`: the value could not be determined.
 struct Look {
   std::string value;
   std::string remedy = {};
@@ -50,9 +50,9 @@ struct Look {
 };
 
 Look not_offered() { return {.value = "not offered by this kernel", .missing = true}; }
-Look not_told() { return {.value = "not told by this kernel", .missing = true}; }
+Look not_told() { return {.value = "not reported by this kernel", .missing = true}; }
 
-// Pages of 1 GiB are for large pools of whole hosts; those of 2 MiB do for all the rest.
+// Pages of 1 GiB are for large pools on big hosts; pages of 2 MiB suffice for all else.
 Look huge_pages(const fs::path& root, std::uint64_t kilobytes, std::uint64_t wanted) {
   const std::string directory = fmt::format("sys/kernel/mm/hugepages/hugepages-{}kB", kilobytes);
   const auto total = number_of_file(root / directory / "nr_hugepages");
@@ -81,7 +81,7 @@ Look limit(int resource, rlim_t wanted, const std::string& item, bool bytes) {
   return {
       bytes ? base::format_size(now.rlim_cur) : fmt::format("{}", now.rlim_cur),
       now.rlim_cur < wanted
-          ? fmt::format("echo '* - {} {}' | sudo tee -a /etc/security/limits.d/rodeo.conf, then log in anew", item, value)
+          ? fmt::format("echo '* - {} {}' | sudo tee -a /etc/security/limits.d/rodeo.conf, then log in again", item, value)
           : ""};
 }
 
@@ -104,12 +104,12 @@ Look iommu(const fs::path& root) {
   if (groups > 0) return {base::counted(groups, "group")};
   return {
       "off",
-      "add intel_iommu=on (AMD: on by itself) and iommu=pt to the kernel's command line, switch VT-d on in the firmware, "
-      "and boot",
+      "add intel_iommu=on (AMD: on by default) and iommu=pt to the kernel's command line, switch VT-d on in the firmware, "
+      "and reboot",
       true};
 }
 
-/// Cards are known by their PCI ids in the driver's room; here it is enough to see who drives what VFIO could have.
+/// Counts devices by driver. It does not check PCI ids; `rodeo card list` does.
 Look card_drivers(const fs::path& root) {
   const auto devices_of = [&](const char* driver) {
     std::size_t count = 0;
@@ -146,7 +146,7 @@ Look memory(const fs::path& root) {
   if (!available) return not_told();
   return {base::format_quantity(static_cast<double>(*available), "B"),
           *available < std::uint64_t{2} << 30
-              ? "end what else uses memory (`ps aux --sort=-rss | head`), or lower links and window"
+              ? "end other programs that use memory (`ps aux --sort=-rss | head`), or lower links and window"
               : ""};
 }
 
@@ -167,7 +167,7 @@ Look cpu_features() {
                                                           "through"};
 }
 
-/// Writes for a while, past the page cache where the file system can; the file never has a name, so nothing can stay behind.
+/// Writes for a while, without the page cache if the file system allows it. The file has no name, so it cannot stay behind.
 Look disk_speed(const fs::path& directory, std::chrono::milliseconds time) {
   const auto failed = [&](std::string_view what) {
     return Look{fmt::format("{} {}: {}", what, directory.string(), std::strerror(errno)),
@@ -214,29 +214,30 @@ std::vector<Finding> examine_host(const DoctorSettings& settings) {
     const Health health = look.missing ? Health::missing : look.remedy.empty() ? Health::good : Health::warning;
     findings.push_back({name, health, std::move(look.value), meaning, std::move(look.remedy)});
   };
-  const char* const kBuffers = "Buffers on huge pages spare the CPU address look-ups; without them plain memory is used.";
-  add("cpu_level", cpu_features(), "Kernels are chosen for it at run time.");
+  const char* const kBuffers =
+      "Buffers on huge pages save the CPU address look-ups; without huge pages, Rodeo uses plain memory.";
+  add("cpu_level", cpu_features(), "Rodeo chooses its fast routines for this level at run time.");
   add("cpu_governor", governor(root), "A CPU that saves power wakes slowly: latency grows, and rates vary from run to run.");
   add("clock_source", clock_source(root),
-      "Time is read without entering the kernel from tsc and kvm-clock, ten times slower from others.");
+      "Reading tsc and kvm-clock does not enter the kernel; other clocks are ten times slower.");
   add("numa_nodes", numa(root), "A worker should run on the node of its card and its memory.");
-  add("memory_available", memory(root), "Pools, windows and the generator's pages are taken from it at start.");
+  add("memory_available", memory(root), "Pools, windows and the generator's pages take this memory at the start.");
   add("huge_pages_2mib", huge_pages(root, 2048, 256), kBuffers);
   add("huge_pages_1gib", huge_pages(root, 1048576, 0), kBuffers);
-  add("transparent_huge_pages", transparent_huge_pages(root), "Gives buffers huge pages where none were set aside.");
+  add("transparent_huge_pages", transparent_huge_pages(root), "Gives buffers huge pages if none were reserved.");
   add("locked_memory_limit", limit(RLIMIT_MEMLOCK, RLIM_INFINITY, "memlock", true),
-      "Memory that a card writes to has to be locked.");
+      "Memory that a card writes to must be locked.");
   add("open_files_limit", limit(RLIMIT_NOFILE, 4096, "nofile", false),
-      "Every link's connection and every open file takes one.");
-  add("iommu", iommu(root), "Real cards are driven through VFIO, which needs it; emulated ones do not.");
+      "Every link's connection and every open file needs a descriptor.");
+  add("iommu", iommu(root), "Real cards use VFIO, which needs an IOMMU; emulated cards need none.");
   add("card_drivers", card_drivers(root),
-      "A real card belongs to vfio-pci; `rodeo card list` says what stands in the way of one.");
+      "A real card must use vfio-pci; `rodeo card list` shows why a card is not usable.");
   add("page_cache_dirty_limit", dirty_limit(root),
-      "Written data waits in memory up to this share, then all writers stall at once. Files of the readout go past the page "
-      "cache where the file system can.");
+      "Written data waits in memory up to this share, then all writers stall at once. The readout writes its files without "
+      "the page cache if the file system allows it.");
   if (settings.disk_time.count() > 0)
     add("disk_write_speed", disk_speed(settings.data_directory, settings.disk_time),
-        "What the file writer can reach at most; 192 links of 40-byte chunks at 100 kHz make 1 GB/s.");
+        "The highest speed of the file writer; 192 links of 40-byte chunks at 100 kHz make 1 GB/s.");
   return findings;
 }
 

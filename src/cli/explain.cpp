@@ -105,7 +105,7 @@ std::string heading(const TableDeclaration& declaration) {
   return declaration.form == TableDeclaration::Form::array ? "[[" + declaration.path + "]]" : "[" + declaration.path + "]";
 }
 
-/// The tables right below one, a line each with the first sentence of their help.
+/// The tables directly below one, one line each with the first sentence of their help.
 std::string tables_below(const std::string& path, const std::vector<TableDeclaration>& tables) {
   std::string lines;
   for (const TableDeclaration& table : tables) {
@@ -172,7 +172,7 @@ bool same_word(std::string_view one, std::string_view other) {
 
 Result<ExitCode> explain(const Options& options) {
   const auto tables = system_tables();
-  // Some tables have the name of an error about them: people get both, a program gets one document, the error.
+  // Some tables have the same name as an error about them: people get both, a program gets one document, the error.
   const ErrorCode* const code = find_error_code(options.name);
   const bool table_too = std::ranges::any_of(tables, [&](const auto& table) { return table.path == options.name; });
   if (code != nullptr && (!table_too || options.format != OutputFormat::table)) {
@@ -207,7 +207,7 @@ Result<ExitCode> explain(const Options& options) {
     }
     return ExitCode::done;
   }
-  // A key without its table is what one remembers: `timeout` finds readout.builder.timeout.
+  // Users remember keys without their table: `timeout` finds readout.builder.timeout.
   for (const ListedKey& listed : keys) {
     if (listed.key.name == name) found.push_back(&listed);
   }
@@ -224,9 +224,8 @@ Result<ExitCode> explain(const Options& options) {
   std::string next = base::did_you_mean(name, known);
   if (next.empty())
     next =
-        "`rodeo explain readout` shows a table, docs/reference/configuration.md every key; what a plug-in counts, its "
-        "author "
-        "explains";
+        "`rodeo explain readout` shows a table, docs/reference/configuration.md every key; the author of a plug-in "
+        "explains its counters";
   return std::unexpected(Error{"cli.unknown_name",
                                fmt::format("there is no key, table, error code, counter or condition `{}`", options.name),
                                {},
@@ -237,14 +236,13 @@ Result<ExitCode> explain(const Options& options) {
 
 void add_explain(Command& root) {
   auto options = std::make_shared<Options>();
-  Command& verb =
-      root.verb("explain", "Long help on a configuration key, an error code, a counter or the condition of a run");
-  verb.example("rodeo explain readout.builder.timeout", "what a key means, its default and range, how to set it")
+  Command& verb = root.verb("explain", "Explains a configuration key, an error code, a counter or the condition of a run");
+  verb.example("rodeo explain readout.builder.timeout", "a key: its meaning, default and range, and how to set it")
       .example("rodeo explain readout.input", "a table with all its keys")
       .example("rodeo explain config.unknown_key", "an error code: cause and remedy");
   verb.example("rodeo explain late", "a counter of a report, a condition (INCOMPLETE), or what limits a run (builder)");
   verb.option("NAME", options->name, "Key, table, error code, counter, condition, or a stage in `limited by`").required();
-  verb.option("--plugin", options->plugins, "Load a plug-in, whose keys are then known").value_name("LIB");
+  verb.option("--plugin", options->plugins, "Load a plug-in to explain its keys").value_name("LIB");
   verb.output(options->format);
   verb.run([options] { return explain(*options); });
 }

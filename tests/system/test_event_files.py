@@ -251,7 +251,7 @@ def test_where_there_is_nothing_to_recover_nobody_says_so(rodeo):
     (rodeo.directory / "file.writing").write_bytes(bytes(5000))
     done = rodeo("data", "verify", "file.writing", exit_code=7)
     assert "DAMAGED" in done.stdout and "there is nothing to recover" in done.stderr and "saves" not in done.stderr
-    assert "nothing in it looks like one" in rodeo("data", "recover", "file.writing", exit_code=1).stderr
+    assert "it contains no event marker" in rodeo("data", "recover", "file.writing", exit_code=1).stderr
 
 
 @pytest.mark.parametrize("verb", ["info", "list", "dump"])
