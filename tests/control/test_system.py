@@ -156,7 +156,7 @@ def test_a_system_without_processes_is_none():
 @pytest.mark.parametrize("text", ["", '[readout]\nname = "x"\n'])
 def test_a_file_of_another_kind_is_no_system_file(tmp_path, text):
     (tmp_path / "other.toml").write_text(text)
-    with pytest.raises(Refused, match="is no system file: it has no table"):
+    with pytest.raises(Refused, match="is not a system file: it has no table"):
         load(tmp_path / "other.toml", "no rodeo is asked")
 
 

@@ -1,4 +1,4 @@
-"""The routes of a control room: JSON of what it knows, the commands, the WebSocket and the page. Described by openapi.json, which a test holds against them."""
+"""The routes of a control room: its state as JSON, the commands, the WebSocket and the page. openapi.json describes them; a test compares the two."""
 
 import asyncio
 import contextlib
@@ -18,12 +18,12 @@ LOG = logging.getLogger("rodeo.control.server")
 HERE = Path(__file__).parent
 PAGE = (HERE / "page").resolve()  # build/python links to the sources
 LONGEST_WAIT_S = 30.0
-BODY_S = 10.0  # a body that takes longer is not waited for
-ENDED = 4401  # how a WebSocket is closed when its session is over
+BODY_S = 10.0  # a body that takes longer is refused
+ENDED = 4401  # the close code of a WebSocket whose session has ended
 
 
 class Server:
-    """One application per room; door() makes one for each way in. `addresses` by role, for experts on the Unix socket."""
+    """One application per room; door() wraps it for each entrance. `addresses` by role, for experts on the Unix socket."""
 
     def __init__(self, controller, desk, sessions):
         self.controller, self.desk, self.sessions = controller, desk, sessions
@@ -35,7 +35,7 @@ class Server:
         """The application behind its door, for uvicorn."""
         return Door(self.app, self.desk, self.sessions, way, port)
 
-    # Each route: method, path, handler, name in openapi.json is the path.
+    # Each route: method, path, handler. openapi.json has the path as name.
     def routes(self):
         return [
             ("GET", "/api/session", self.session), ("POST", "/api/session/name", self.session_name), ("POST", "/api/session/end", self.session_end),
@@ -57,7 +57,7 @@ class Server:
         return starlette.Starlette(routes=routes, exception_handlers={404: self._plain_error, 405: self._plain_error})
 
     def _answered(self, handler):
-        """A handler as an endpoint: what it returns is JSON, and what it refuses is a status."""
+        """Makes a handler an endpoint: its result becomes JSON, a refusal an HTTP status."""
         Response = needed("starlette.responses").Response
 
         async def endpoint(request):
@@ -75,10 +75,10 @@ class Server:
         return endpoint
 
     async def _plain_error(self, request, error):
-        refused = Refused("control.no_route", f"there is no {request.method} {request.url.path[:80]}", "GET /api/openapi.json lists what there is")
+        refused = Refused("control.no_route", f"there is no {request.method} {request.url.path[:80]}", "GET /api/openapi.json lists all routes")
         return needed("starlette.responses").Response(body_of(refused), error.status_code, media_type="application/json")
 
-    # Who
+    # The client
     def session(self, request):
         session, actor = request.scope["rodeo.session"], request.scope["rodeo.actor"]
         return {"name": actor.name, "role": actor.role, "whence": actor.whence, "csrf": session.csrf if session else None,
@@ -99,10 +99,10 @@ class Server:
 
     def by_role(self, request):
         if request.scope["rodeo.way"] != "unix":
-            raise Refused("control.role", "addresses with their tokens are told on the Unix socket only", "rodeo control status --addresses")
+            raise Refused("control.role", "addresses with their tokens are available only on the Unix socket", "rodeo control status --addresses")
         return {"addresses": self.addresses}
 
-    # What is
+    # State
     async def state(self, request):
         after, wait = _number(request, "after", None, 0), _number(request, "wait", 0, 0, LONGEST_WAIT_S, kind=float)
         if after is not None and wait:
@@ -112,7 +112,7 @@ class Server:
         return self.controller.document()
 
     async def _changed(self, after):
-        """Returns when the document is another one than `after`, or the room ends."""
+        """Returns when the document has another sequence than `after`, or the room ends."""
         waits = [asyncio.ensure_future(self.controller.wait_change(after)), asyncio.ensure_future(self.ending.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -121,7 +121,7 @@ class Server:
                 each.cancel()
 
     async def live(self, socket):
-        """One WebSocket. A client that does not read holds up only itself: the next message is made when it has taken the last."""
+        """Serves one WebSocket. A slow client delays only itself: its next message is made after it has accepted the last."""
         disconnected = needed("starlette.websockets").WebSocketDisconnect
         session, feed, clock = socket.scope["rodeo.session"], Feed(), self.desk.monotonic
         over = asyncio.Event()
@@ -152,7 +152,7 @@ class Server:
                 async with asyncio.timeout(2.0):
                     await socket.close(code)
         except (disconnected, RuntimeError, OSError):
-            pass  # it is gone
+            pass  # the client has disconnected
         finally:
             if session is not None and over.set in session.on_end:
                 session.on_end.remove(over.set)
@@ -161,7 +161,7 @@ class Server:
             await asyncio.gather(*ends, return_exceptions=True)
 
     async def _listen(self, socket):
-        """Renewals of the holder; returns at the end of the connection, or at anything else that comes."""
+        """Handles the holder's renewals; returns at the end of the connection, or on any other message."""
         while True:
             message = await socket.receive()
             if message["type"] != "websocket.receive":
@@ -169,7 +169,7 @@ class Server:
             try:
                 fence = json.loads(message.get("text") or "")["renew"]
                 session, actor = socket.scope["rodeo.session"], socket.scope["rodeo.actor"]
-                if session is not None and session.name != actor.name:  # whoever sits there has said so since
+                if session is not None and session.name != actor.name:  # the user has changed the name
                     actor = type(actor)(session.name, actor.whence, actor.role, actor.address)
                 with contextlib.suppress(Refused):
                     await self.desk.do(actor, "renew", {}, fence)
@@ -178,8 +178,8 @@ class Server:
 
     async def series(self, request):
         names = [each for each in request.query_params.get("names", "").split(",") if each][:40]
-        if not names:  # all that there are would be made in the loop that looks at the processes, for seconds
-            raise Refused("control.argument", "`names` has no name of a series", "for example ?names=trigger_rate_hz,readout.rate_hz; 40 at most")
+        if not names:  # all series would block the controller's loop for seconds
+            raise Refused("control.argument", "`names` contains no name of a series", "for example ?names=trigger_rate_hz,readout.rate_hz; 40 at most")
         return {"series": await _awaited(self.controller.series(names, _number(request, "seconds", 300, 1, 86400)))}
 
     async def links(self, request):
@@ -195,7 +195,7 @@ class Server:
     async def configuration(self, request):
         return await _awaited(self.controller.configuration())
 
-    # What was
+    # History
     async def runs(self, request):
         filters = {name: request.query_params[name][:100] for name in ("state", "condition", "type", "system") if request.query_params.get(name)}
         return {"runs": await _awaited(self.controller.reads.runs(_number(request, "limit", 50, 1, 1000), _number(request, "before", None, 1), filters))}
@@ -224,20 +224,20 @@ class Server:
     async def notes(self, request):
         return {"notes": await _awaited(self.controller.reads.notes(_number(request, "run", None, 1)))}
 
-    # What is to be done
+    # Commands and files
     async def command(self, request):
         arguments = await _json(request)
         fence = arguments.pop("fence", None)
         return await self.desk.do(request.scope["rodeo.actor"], request.path_params["name"], arguments, fence)
 
     def no_route(self, request):
-        raise Refused("control.no_route", f"there is no {request.method} {request.url.path[:80]}", "GET /api/openapi.json lists what there is")
+        raise Refused("control.no_route", f"there is no {request.method} {request.url.path[:80]}", "GET /api/openapi.json lists all routes")
 
     def openapi(self, request):
         return json.loads((HERE / "openapi.json").read_text())
 
     def page(self, request):
-        """Files of the page; any other path is the page's own, which it reads from the address."""
+        """Files of the page; any other path returns index.html, and the page evaluates the path."""
         responses = needed("starlette.responses")
         path = request.path_params["path"]
         file = (PAGE / path).resolve()
@@ -245,7 +245,7 @@ class Server:
             file = PAGE / "index.html"
         if not file.is_relative_to(PAGE.resolve()) or not file.is_file():
             if file == PAGE / "index.html":
-                raise Refused("control.no_route", "the page was not built into this copy", "web/build")
+                raise Refused("control.no_route", "the page was not built for this copy", "web/build builds it")
             raise Refused("control.no_route", f"the page has no file /{path[:80]}", "")
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         return responses.Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})
@@ -262,20 +262,20 @@ async def _awaited(value):
 
 
 def _no_constant(text):
-    raise ValueError(f"{text} is no number in JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 async def _json(request) -> dict:
-    """The body, a JSON object of at most LONGEST_BODY bytes; empty is {}."""
+    """The body, a JSON object of at most LONGEST_BODY bytes; an empty body means {}."""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
             async for part in request.stream():
                 body += part
                 if len(body) > LONGEST_BODY:
-                    raise Refused("control.too_long", f"a request has at most {LONGEST_BODY} bytes", "")
+                    raise Refused("control.too_long", f"a request may have at most {LONGEST_BODY} bytes", "")
     except TimeoutError:
-        raise Refused("control.too_long", f"the request was not there after {BODY_S:.0f} s", "") from None
+        raise Refused("control.too_long", f"the request was not complete after {BODY_S:.0f} s", "") from None
     if not body.strip():
         return {}
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
@@ -283,9 +283,9 @@ async def _json(request) -> dict:
     try:
         value = json.loads(bytes(body), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise Refused("config.bad_json", f"the body is no JSON: {str(error)[:100]}", "") from None
+        raise Refused("config.bad_json", f"the body is not JSON: {str(error)[:100]}", "") from None
     if not isinstance(value, dict):
-        raise Refused("control.argument", "the body is no JSON object", "")
+        raise Refused("control.argument", "the body is not a JSON object", "")
     return value
 
 
@@ -296,13 +296,13 @@ def _text(request, name):
 def _choice(request, name, choices, default):
     text = _text(request, name) or default
     if text not in choices:
-        raise Refused("control.argument", f"`{name}` is one of {', '.join(choices)}, and not `{text[:20]}`", "")
+        raise Refused("control.argument", f"`{name}` must be one of {', '.join(choices)}, not `{text[:20]}`", "")
     return text
 
 
 def _run_number(text):
     if not (text.isascii() and text.isdigit() and 0 < int(text[:18])):
-        raise Refused("control.argument", f"`{text[:20]}` is no number of a run", "")
+        raise Refused("control.argument", f"`{text[:20]}` is not a run number", "")
     return int(text[:18])
 
 
@@ -315,5 +315,5 @@ def _number(request, name, default, least, most=2**53, kind=int):
     except ValueError:
         value = None
     if value is None or not least <= value <= most:
-        raise Refused("control.argument", f"`{name}` is no number from {least} to {most:g}", "")
+        raise Refused("control.argument", f"`{name}` is not a number from {least} to {most:g}", "")
     return value

@@ -1,13 +1,13 @@
-"""Is an answer from outside what it should be: a status of a wrong shape is a named problem, never an exception further in."""
+"""Checks answers from outside: a status of a wrong shape becomes a named problem, never an exception in later code."""
 
 MOST_PROBLEMS = 16
-MOST_ITEMS = 100_000  # of one list or one table of counters
+MOST_ITEMS = 100_000  # in one list or one table of counters
 MOST_TEXT = 4096
 _MOST_COUNT = 2**64
 
 
 class Count:
-    """A number of things: an integer from 0 to 2^64 - 1."""
+    """A count: an integer from 0 to 2^64 - 1."""
 
     name = "a count"
 
@@ -47,7 +47,7 @@ class Truth:
 
 
 class Each:
-    """A table whose values are all of one shape, by names that nobody knows beforehand."""
+    """A table with any names, whose values all have one shape."""
 
     def __init__(self, shape):
         self.shape = shape
@@ -281,7 +281,7 @@ class _Table:
         kept = {}
         for name, optional, shape, fits in self.keys:
             one = value.get(name)
-            if fits is not None and fits(one):  # nearly always: there are thousands of links each second
+            if fits is not None and fits(one):  # the fast path: thousands of links a second
                 kept[name] = one
                 continue
             if one is None:
@@ -294,12 +294,12 @@ class _Table:
         return kept
 
     def whole(self, kept):
-        """Whether it has what it needs: an item that lacks its name or its counters is left out, so that nobody asks it."""
+        """Whether a table has all its needed keys: items without a name or counters are left out, so that later code need not check."""
         return all(name in kept for name in self.needed)
 
 
 class _Items:
-    """A list of one shape, or a table of one by any name."""
+    """A list of one shape, or a table of one shape with any names."""
 
     def __init__(self, shape, kind):
         self.shape, self.kind = _compiled(shape), kind
@@ -325,7 +325,7 @@ def _compiled(shape):
 
 
 def _path(where):
-    """`where` is (what it is in, key or index), and its outermost is None: written only when there is a problem."""
+    """The path as text. `where` is (where of the container, key or index), None at the outermost level: text is made only for problems."""
     parts = []
     while where is not None:
         where, key = where
@@ -334,15 +334,15 @@ def _path(where):
 
 
 _COMPILED = {kind: _compiled(shape) for kind, shape in SHAPES.items()}
-# A readout that is held may say nothing of a run.
+# The status of a held readout may lack all of the run.
 _HELD = _compiled({(key if key.endswith("?") else key + "?"): one for key, one in _READOUT.items()})
 
 
 def checked(kind, status):
-    """(what is left of `status`: every value of its declared type, wrong ones left out; problems: a tuple of sentences, at most 16 and how many more).
+    """(`status` without values of a wrong type; problems: a tuple of at most 16 sentences, and the number of further ones).
 
-    A table keeps what is right in it; an item of a list that lacks what it needs is left out as a whole.
-    kind: of SHAPES, or program. Keys that nobody declared are left out. Never raises.
+    A table keeps its valid values; an item of a list that lacks a needed key is left out completely.
+    kind: of SHAPES, or program. Undeclared keys are left out. Never raises.
     """
     shape = _COMPILED.get(kind)
     if not isinstance(status, dict):

@@ -4,12 +4,12 @@ import time
 
 from rodeo.control.printed import plain_lines
 
-SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # of headlines that are no state
+SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # for headlines that are not a state
 GLYPHS = {"OFF": "o", "LAUNCHING": "^", "READY": "=", "STARTING": "^", "RUNNING": ">", "PAUSED": "|", "STOPPING": "v", "CLOSING": "v", "ERROR": "X"}
 
 
 def text(document: dict, now_ns: int | None = None) -> str:
-    """Several lines. `now_ns` (UTC) for ages; None: the document's own time."""
+    """The document as several lines. `now_ns` (UTC) for ages; None: the document's time."""
     now_ns = now_ns or document["time_ns"]
     lines = [headline(document)]
     lines += [f"  {why}"] if (why := cause(document)) else []
@@ -20,7 +20,7 @@ def text(document: dict, now_ns: int | None = None) -> str:
             lines.append(f"  {run['comment']}")
         if run.get("choice"):
             left = max(0, round((run["choice"]["until_ns"] - now_ns) / 1e9))
-            lines.append(f"  {run['choice']['process']} is lost: go on without it (rodeo control go-on), or the run is stopped in {left} s")
+            lines.append(f"  {run['choice']['process']} is lost: continue without it (rodeo control go-on), or the run stops in {left} s")
     if document["state"] not in ("OFF", "LAUNCHING") or run:
         lines.append("  " + numbers(document["numbers"]))
         lines += [f"  {farm(known)}"] if (known := document["numbers"].get("farm")) else []
@@ -48,7 +48,7 @@ def _doubt(link: dict) -> str:
 
 
 def alarms(document: dict, now_ns: int) -> list:
-    """Alarms that stand, two lines each."""
+    """The standing alarms, two lines each."""
     standing = [each for each in document["alarms"] if not each.get("cleared_ns") or not each.get("acked_ns")]
     return [line for each in standing for line in _alarm(each, now_ns)]
 
@@ -64,7 +64,7 @@ def rules(listed: list) -> list:
 
 
 def history(listed: list) -> list:
-    """Alarms that were, as a table."""
+    """Past alarms as a table."""
     rows = [["raised (UTC)", "over (UTC)", "run", "by", "what"]]
     for each in listed:
         rows.append([_utc(each["raised_ns"]), _utc(each["cleared_ns"]), str(each["run"] or "-"), each["acked_by"] or "-", each["what"]])
@@ -76,7 +76,7 @@ def _utc(ns):
 
 
 def headline(document: dict) -> str:
-    """Name, state, flags, run and who has control, in one line."""
+    """Name, state, flags, run and holder of control, in one line."""
     run, lease, said = document.get("run"), document.get("lease") or {}, document.get("headline") or {"word": document["state"]}
     word = document["state"] if said["word"] in GLYPHS else f"{document['state']}  {said['word']}"
     glyph = GLYPHS.get(document["state"], "?") if said["word"] in GLYPHS else SHAPES.get(said.get("severity"), "?")
@@ -88,7 +88,7 @@ def headline(document: dict) -> str:
 
 
 def cause(document: dict) -> str:
-    """Why the headline is no state: the first cause, or that it is not known yet; empty where it is a state."""
+    """The first cause of a headline that is not a state, or that it is not known yet; empty if the headline is a state."""
     said = document.get("headline") or {}
     if not said or said["word"] in GLYPHS:
         return ""
@@ -96,7 +96,7 @@ def cause(document: dict) -> str:
 
 
 def numbers(values: dict) -> str:
-    """What a shifter looks at, in one line."""
+    """The main numbers for a shifter, in one line."""
     dead = values.get("dead_time_fraction")
     written = values.get("bytes_written_per_second")
     parts = [f"rate {rate(values.get('trigger_rate_hz'))}", "dead - " if dead is None else f"dead {dead * 100:.2g} %", f"events {count(values.get('events'))}",
@@ -113,17 +113,17 @@ def numbers(values: dict) -> str:
 
 FARM = (("in", "in"), ("accepted", "accepted"), ("rejected", "rejected"), ("debug", "debug"), ("partial", "partial"), ("reassigned", "assigned again"),
         ("under_way", "under way"), ("readout_died", "readout_died"), ("undecided", "undecided"), ("uncleared", "uncleared"), ("recorded", "recorded"))
-RARE = ("under_way", "readout_died", "undecided", "uncleared")  # said if there are any
+RARE = ("under_way", "readout_died", "undecided", "uncleared")  # shown only if not 0
 
 
 def farm(values: dict) -> str:
-    """What became of whole events, in one line: of a run that goes on, or in the sums of one that has ended."""
+    """The whole events by fate, in one line: of the open run, or from the sums of an ended one."""
     parts = [f"{name} {count(values[key])}" for key, name in FARM if key in values and (values[key] or key not in RARE)]
     return "farm: " + " | ".join(parts + ([f"luminosity block {values['lumi_block']}"] if values.get("lumi_block") is not None else []))
 
 
 def log_line(record: dict) -> str:
-    """A log record as one line: when (UTC), how bad, who, the run, what. Further lines of the message are indented; control characters are ?."""
+    """A log record as one line: time (UTC), level, process, run, message. Further lines of the message are indented; control characters become ?."""
     when = "-" if record["time_ns"] is None else time.strftime("%H:%M:%S", time.gmtime(record["time_ns"] / 1e9)) + f".{record['time_ns'] // 1_000_000 % 1000:03d}"
     fields = " ".join(f"{name}={value}" for name, value in record["fields"].items() if value)
     parts = [f"{when:12} {record['level']:7} {record['process']}", *([f"run {record['run']}"] if record["run"] else [])]
@@ -164,7 +164,7 @@ def _alarm(each, now_ns):
 
 
 def table(rows: list[list[str]]) -> list[str]:
-    """Columns as wide as they need to be; the last is not padded."""
+    """Rows in columns as wide as needed; the last column is not padded."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

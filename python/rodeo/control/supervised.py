@@ -1,4 +1,4 @@
-"""One process of the system as the controller has it: what was launched, what its launcher and the process itself said last, and when."""
+"""The controller's view of one process: its launch, and the last answers of its launcher and of the process itself, with their times."""
 
 import os
 import time
@@ -8,21 +8,21 @@ from rodeo.control.looks import Exit, Look, phase_of
 
 
 class Supervised:
-    """Of the controller's loop. Ages are of the monotonic clock; `patience` stretches the time after which silence counts, for slow machines."""
+    """Used by the controller's loop. Ages are of the monotonic clock; `patience` multiplies the times after which silence counts, for slow machines."""
 
     def __init__(self, member, patience=1.0):
         self.member = member
         self.patience = patience
-        self.launches = 0  # lives so far; each has its own report
-        self.restarts = 0  # of them, those that the rules made in a run
+        self.launches = 0  # launches so far; each has its own report
+        self.restarts = 0  # the launches by rules in a run
         self.writers = []  # names of its consumers that write files
-        self.settings = []  # KEY=VALUE of this life
-        self.report = None  # where this life writes its report
+        self.settings = []  # KEY=VALUE of this launch
+        self.report = None  # the path of this launch's report
         self.expected_sha256 = None
-        self.remembered = (None, None)  # pid and expected_sha256 of the process that the controller before this one had
+        self.remembered = (None, None)  # pid and expected_sha256 of the former controller's process
         self.expected_build = None
-        self.said = ""  # the last words of what ended badly
-        self.ever_listed = False  # its launcher has said whether it is there
+        self.said = ""  # the last log lines of a process that ended badly
+        self.ever_listed = False  # whether its launcher has answered once
         self.forget()
 
     @property
@@ -30,7 +30,7 @@ class Supervised:
         return self.member.name
 
     def forget(self):
-        """There is no process: before a launch, and after the record of one that ended has been taken away."""
+        """Resets to no process: before a launch, and after the launcher has forgotten an ended one."""
         self.alive, self.pid, self.exit, self.left = False, None, None, ()
         self.started_ns = None
         self.launched_s = None
@@ -40,10 +40,10 @@ class Supervised:
         self.answered_s, self.seen_ns, self.unanswered = None, None, 0
         self.phase, self.since_ns = "absent", time.time_ns()
         self.said = ""
-        self.ended_here = False  # by TERM or KILL of an abort: then its exit is no news
+        self.ended_here = False  # ended by TERM or KILL of an abort: its exit raises no alarm
 
     def listed(self, process, now_s):
-        """What the launcher says: an AgentProcess, or None if it does not know the name. Returns whether it is another life or has ended since."""
+        """Takes the launcher's answer: an AgentProcess, or None if it does not know the name. Returns whether the process was replaced or has ended since."""
         before = (self.alive, self.pid)
         self.ever_listed = True
         if process is None:
@@ -65,7 +65,7 @@ class Supervised:
             self.alive = False
             status = process.exit_status if process.signal is None else None
             if status is None and process.signal is None and self.report and os.path.exists(self.report):
-                status = 0  # nobody saw its end, for its agent was killed before; it has left its report, so it came to its end
+                status = 0  # its agent was killed before and did not see the end; the report shows that the process finished
             self.exit = Exit(status, process.signal, process.core or None, process.said if isinstance(process.said, str) else "")
         else:
             self.alive, self.exit = True, None
@@ -85,43 +85,43 @@ class Supervised:
             self._cpu_before = (now_s, seconds)
 
     def host_silent(self):
-        """Nobody knows whether it lives, unless the host has said that it does not."""
+        """The host does not answer: whether the process lives is unknown, unless the host has reported its exit."""
         if self.exit is None and (self.launched_s is not None or not self.ever_listed):
             self.alive = None
 
     def answered(self, status, now_s, now_ns):
-        """Its control socket has answered. What does not come from the process that was launched is not its word."""
+        """Takes an answer of the control socket. Ignores answers of another process than the launched one."""
         left, problems = sound.checked(self.member.kind, status)
         process = left.get("process") if isinstance(left.get("process"), dict) else {}
         if self.pid is not None and isinstance(process.get("pid"), int) and process["pid"] != self.pid:
-            self.problems = (f"process {process['pid']} answers on its control socket, and {self.pid} was launched",)
+            self.problems = (f"process {process['pid']} answers on its control socket, but {self.pid} was launched",)
             self.unanswered += 1
             return
         self.raw, self.status, self.problems = status, left, tuple(problems)
         self.answered_s, self.seen_ns, self.unanswered = now_s, now_ns, 0
 
     def not_answered(self, counts):
-        """It did not answer; `counts`: a poll of the full time, of which three make it lost."""
+        """The process has not answered; `counts`: the poll had its full time. Three such polls make the process lost."""
         if counts:
             self.unanswered += 1
 
     @property
     def process(self):
-        """What the status says of the process itself."""
+        """The table `process` of the status."""
         found = (self.status or {}).get("process")
         return found if isinstance(found, dict) else {}
 
     @property
     def said_sha256(self):
-        """Of the configuration that it shall be started with: the one that it had when it was ready."""
+        """The checksum of the configuration to start with: the one of the ready process."""
         return self.expected_sha256 or self.process.get("configuration_sha256") or ""
 
     def look(self, now_s):
-        """What the deciding modules are given."""
+        """The Look for the deciding modules."""
         process, status = self.process, self.status or {}
         phase_said = process.get("phase") or status.get("phase")
         run = status.get("run") if isinstance(status.get("run"), dict) else {}
-        number = (run.get("number") or None) if phase_said in ("running", "draining") else None  # 0: a node that has not heard of its run yet
+        number = (run.get("number") or None) if phase_said in ("running", "draining") else None  # 0: a node that does not know its run yet
 
         def age(since):
             return None if since is None else max(0.0, now_s - since) / self.patience

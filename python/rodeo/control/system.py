@@ -1,4 +1,4 @@
-"""The system file as values: classes of processes, their members, limits. `rodeo check` reads and checks it, so there is one set of rules and of messages."""
+"""The system file as values: classes of processes, their members, limits. `rodeo check` reads and checks it, so only one set of rules and messages exists."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600
 
 @dataclass(frozen=True)
 class ProcessClass:
-    """One [[control.process]]: what its processes run, how many, where, and what it means when one is gone. Limits in seconds."""
+    """One [[control.process]]: the program of its processes, their number, hosts, and the effect of a loss. Limits in seconds."""
 
     name: str
     kind: str
@@ -43,12 +43,12 @@ class ProcessClass:
 
     @property
     def per_run(self):
-        """Its processes live one run: they are launched held, started once, and end with the run."""
+        """Whether its processes live for one run: they are launched held, started once, and end with the run."""
         return kind_of(self.kind).per_run
 
     @property
     def needed(self):
-        """So many of its processes must be good."""
+        """The number of its processes that must be good."""
         if self.role == "expendable":
             return 0
         if self.role == "at_least":
@@ -58,7 +58,7 @@ class ProcessClass:
 
     @property
     def start_order(self):
-        """Larger starts first."""
+        """Classes with larger numbers start first."""
         return self.order or kind_of(self.kind).order
 
     def members(self):
@@ -71,7 +71,7 @@ class ProcessClass:
 
 @dataclass(frozen=True)
 class Member:
-    """One process of the system: what it is, not how it does."""
+    """One process of the system, as configured: without its state."""
 
     name: str
     process_class: ProcessClass
@@ -117,14 +117,14 @@ def without_password(text, address):
     found = [match[1] for match in (re.match(r"[^:/?#]+://[^:/?#@]*:([^/]*)@", address), re.search(r"[?&]password=([^&#]*)", address)) if match and match[1]]
     for password in found:
         text = text.replace(f":{password}@", ":***@").replace(f"password={password}", "password=***")
-    if found and address and tomllib.loads(text).get("control", {}).get("database") == address:  # it is written with escapes
+    if found and address and tomllib.loads(text).get("control", {}).get("database") == address:  # the file has it with escapes
         text = re.sub(r"(?m)^(.*\bdatabase\s*=).*$", r'\1 "***"', text)
     return text
 
 
 @dataclass(frozen=True)
 class System:
-    """One system file. Paths are absolute, sizes in bytes, limits in seconds. `values` are the effective values with origins, as `rodeo check` says them."""
+    """One system file. Paths are absolute, sizes in bytes, limits in seconds. `values` are the effective values with origins from `rodeo check`."""
 
     name: str
     file: Path
@@ -136,9 +136,9 @@ class System:
     disk_time_s: float = 600.0
     event_limit_s: float = 30.0
     choose_limit_s: float = 30.0
-    lumi_block_s: float = 0.0  # length of a luminosity block; 0: they go on when somebody says so
-    umask: int = 0o027  # of the room, its agents and all that they start
-    group: str = ""  # of the files in `directory`; empty: the user's own
+    lumi_block_s: float = 0.0  # length of a luminosity block; 0: blocks change only by command
+    umask: int = 0o027  # of the room, its agents and their processes
+    group: str = ""  # of the files in `directory`; empty: the user's group
     patience: float = 1.0  # factor of all times after which silence counts, for slow machines
     classes: tuple = ()
     hosts: tuple = ()
@@ -153,20 +153,20 @@ class System:
 
     @property
     def told_text(self):
-        """The file's text as everybody may read it: without the password of its database."""
+        """The file's text for all readers: without the password of the database."""
         return without_password(self.text, self.database)
 
     @property
     def sha256(self):
-        """Of the file's text."""
+        """The checksum of the file's text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def member(self, name):
-        """None if there is none of that name."""
+        """The member of this name, or None."""
         return next((one for one in self.members if one.name == name), None)
 
     def in_start_order(self):
-        """Groups of members, each a tuple of those that start at once: sinks first, sources last."""
+        """Groups of members that start together, as tuples: sinks first, sources last."""
         orders = sorted({one.start_order for one in self.classes}, reverse=True)
         return tuple(tuple(member for one in self.classes if one.start_order == order for member in one.members()) for order in orders)
 
@@ -188,13 +188,13 @@ def replaced(text, member, system_name, run_directory=""):
 
 
 def load(file, rodeo, *, check_classes=True):
-    """The System of `file`, checked by the command `rodeo` (a path); with `check_classes` each class's configuration too. Blocks while the checks run.
+    """The System of `file`, checked by the command `rodeo` (a path); with `check_classes` also each class's configuration. Blocks while the checks run.
 
-    Raises Refused("control.system") with every error as `rodeo check` says it, file:line:column and "did you mean".
+    Raises Refused("control.system") with every error of `rodeo check`, with file:line:column and "did you mean".
     """
     file = Path(file).absolute()
     try:
-        text = file.read_bytes().decode()  # byte for byte, whatever ends its lines
+        text = file.read_bytes().decode()  # keeps the line ends
     except (OSError, UnicodeDecodeError) as error:
         raise Refused("control.system", f"cannot read {file}: {error}", "rodeo control init writes a system file for this machine") from None
     _refuse_other_files(file, text)
@@ -202,23 +202,23 @@ def load(file, rodeo, *, check_classes=True):
     _refuse_errors([answer])
     system = from_values(answer["values"], file, text)
     if check_classes:
-        with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:  # one for each process of a hundred, if they differ: who adopts a run has no time to lose
+        with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:  # up to one check for each of a hundred processes; a room that adopts a run must be quick
             _refuse_errors(list(pool.map(lambda one: check(rodeo, one[0], overrides=one[1]), _configurations(system))))
     return system
 
 
 def _refuse_other_files(file, text):
-    """A configuration of a readout, say, has other tables; what is wrong with those is no news here."""
+    """Refuses other configurations, for example a readout's: errors in their tables would only confuse."""
     try:
         other = "control" not in tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        return  # `rodeo check` says where
+        return  # `rodeo check` reports the place
     if other:
-        raise Refused("control.system", f"{file}: is no system file: it has no table [control]", "rodeo control init writes a system file for this machine")
+        raise Refused("control.system", f"{file} is not a system file: it has no table [control]", "rodeo control init writes a system file for this machine")
 
 
 def check(rodeo, file, *, effective=False, overrides=()):
-    """What `rodeo check` says of one file: {"file", "valid", "errors", "values"}. Raises Refused("control.check") if it says nothing that can be read."""
+    """The result of `rodeo check` for one file: {"file", "valid", "errors", "values"}. Raises Refused("control.check") if its output cannot be parsed."""
     argv = [str(rodeo), "check", str(file), "--alone", "-o", "json", *(["--effective"] if effective else []), *(f"--set={one}" for one in overrides)]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=CHECK_LIMIT_S, stdin=subprocess.DEVNULL)
@@ -227,10 +227,10 @@ def check(rodeo, file, *, effective=False, overrides=()):
         if isinstance(found.get("errors"), list) and (found["errors"] or not effective or isinstance(found.get("values"), list)):
             return found
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Refused("control.check", f"cannot run {rodeo} check: {error}", "RODEO names the command; ./run builds it") from None
+        raise Refused("control.check", f"cannot run {rodeo} check: {error}", "set RODEO to the command, or build it: ./run") from None
     except (ValueError, LookupError, AttributeError, TypeError):
         pass
-    raise Refused("control.check", f"{rodeo} check said nothing that can be read of {file}: {done.stderr.strip()[-500:]}")
+    raise Refused("control.check", f"the output of {rodeo} check for {file} cannot be parsed: {done.stderr.strip()[-500:]}")
 
 
 def _refuse_errors(answers):
@@ -242,7 +242,7 @@ def _refuse_errors(answers):
 
 
 def _configurations(system):
-    """Files of the classes with the overrides of each of their members, each pair once: errors of a `set` show before anything is launched."""
+    """Files of the classes with the overrides of each member, each pair once, so that errors in a `set` are found before a launch."""
     seen = {}
     for member in system.members:
         one = member.process_class
@@ -253,7 +253,7 @@ def _configurations(system):
 
 
 def from_values(values, file, text=""):
-    """The System of effective values [{"key", "value", "origin", "where"}]; pure. Raises Refused("control.system") for what only the system as a whole shows."""
+    """The System of effective values [{"key", "value", "origin", "where"}]; pure. Raises Refused("control.system") for errors of the system as a whole."""
     file = Path(file)
     tree = _Tree(values)
     name = tree.text("control.name", "rodeo")
@@ -292,14 +292,14 @@ def from_values(values, file, text=""):
 
 
 def _umask(text):
-    """The number of an octal text; Refused as `rodeo check` has it."""
+    """The number of an octal text; Refused like `rodeo check`."""
     if not re.fullmatch(r"0*[0-7]{1,3}", text) or int(text, 8) & 0o700:
         raise Refused("control.system", f"control.umask: `{text}` is no umask", "octal digits that leave its owner all: 0027, 0022, 0077")
     return int(text, 8)
 
 
 def problems_of(system):
-    """What is wrong with a system as a whole, a sentence each; `rodeo check` says the same with lines and columns where it knows them."""
+    """The faults of a system as a whole, a sentence each; `rodeo check` reports the same with line and column where known."""
     problems = []
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", system.name):
         problems.append(f"control.name: `{system.name}` cannot name sockets and files; use at most 64 letters, digits and . _ -")
@@ -369,7 +369,7 @@ def _external(table):
 
 
 def _alarm(table):
-    """What a [[control.alarm]] gives: of a built-in rule the rest stays."""
+    """The values given in a [[control.alarm]]; a built-in rule keeps its other values."""
     given = table.given()
     values = {key: table.text(key) for key in ("name", "of", "value", "comparison", "priority", "text", "do", "when", "gone") if key in given}
     values.update({key: float(table.number(key, 0)) for key in ("limit",) if key in given})
@@ -379,7 +379,7 @@ def _alarm(table):
 
 
 class _Tree:
-    """Effective values by key. A value is text as TOML writes it, which for these types is JSON."""
+    """Effective values by key. A value is TOML text, which for these types is also JSON."""
 
     def __init__(self, values, prefix="", defaults=frozenset()):
         self._prefix = prefix
@@ -390,7 +390,7 @@ class _Tree:
         return _Tree(self._values, prefix + ".", self._defaults)
 
     def given(self):
-        """Keys of this table that somebody has written."""
+        """Keys of this table that are not defaults."""
         return {key.removeprefix(self._prefix) for key in self._values if key.startswith(self._prefix) and key not in self._defaults}
 
     def count(self, key):

@@ -1,15 +1,16 @@
-"""The schema of the run database: runs, what took part in them, what was done and said. Times are UTC in ns, sizes in bytes; nothing that PostgreSQL lacks.
+"""The schema of the run database: runs, their processes, files and counters, acts and notes. Times are UTC in ns, sizes in bytes. It uses only features that
+PostgreSQL has.
 
-`migrations/` makes it; a test holds the two against each other. SQLAlchemy is imported on use of this module only."""
+`migrations/` makes the tables; a test compares the two. SQLAlchemy is imported only when this module is used."""
 
 from rodeo.control.place import needed
 
 sa = needed("sqlalchemy")
 
-HEAD = "0002"  # the migration that these tables are of
+HEAD = "0002"  # the migration of these tables
 OPEN, CLOSED, ABORTED = "OPEN", "CLOSED", "ABORTED"  # states of a run's row
 METADATA = sa.MetaData()
-Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite gives numbers to a column of this type only
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite assigns ids only to a column of this type
 
 
 def _text(name, **options):
@@ -25,11 +26,11 @@ def _id():
 
 
 def _run(**options):
-    """Number of a run. No foreign key: what the journal brings late is kept even if somebody put an older database in the place of this one."""
+    """Number of a run. No foreign key: late records of the journal are kept even if an older database has replaced this one."""
     return sa.Column("run", sa.BigInteger, **options)
 
 
-LARGEST_RUN = 2**31 - 1  # 31 bits, as headers of RODs have them
+LARGEST_RUN = 2**31 - 1  # 31 bits, as in headers of RODs
 
 run_number = sa.Table("run_number", METADATA, _text("system", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False))
 
@@ -48,7 +49,7 @@ transition = sa.Table(
     _text("actor", nullable=False), _ns("began_ns"), _ns("ended_ns"), _text("outcome", nullable=False), _text("detail", nullable=False))
 sa.Index("transition_run", transition.c.run)
 
-process = sa.Table(  # one life of a process in a run: NAME, then NAME#2, NAME#3
+process = sa.Table(  # one launch of a process in a run: NAME, then NAME#2, NAME#3
     "process", METADATA, _run(primary_key=True, autoincrement=False), _text("name", primary_key=True), _text("class"), _text("kind"), _text("host"), _text("role"),
     sa.Column("pid", sa.BigInteger), _text("build"), _text("settings"), sa.Column("exit", sa.BigInteger), sa.Column("signal", sa.BigInteger), _text("core"),
     _text("report"))
@@ -61,7 +62,7 @@ counter = sa.Table(
     "counter", METADATA, _run(primary_key=True, autoincrement=False), _text("process", primary_key=True), _text("name", primary_key=True),
     _text("labels", primary_key=True), _ns("when_ns", primary_key=True, autoincrement=False), sa.Column("value", sa.Double, nullable=False))
 
-lumi_block = sa.Table(  # one stretch of a run with the same luminosity block and scan step; triggers and recorded are null where nobody knows
+lumi_block = sa.Table(  # one stretch of a run with the same luminosity block and scan step; triggers and recorded are null if unknown
     "lumi_block", METADATA, _run(primary_key=True, autoincrement=False), sa.Column("first_trigger", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("number", sa.BigInteger, nullable=False), sa.Column("scan_step", sa.BigInteger, nullable=False), sa.Column("first_id", sa.BigInteger), _ns("seen_ns"),
     sa.Column("triggers", sa.BigInteger), sa.Column("recorded", sa.BigInteger))
@@ -69,10 +70,10 @@ lumi_block = sa.Table(  # one stretch of a run with the same luminosity block an
 alarm = sa.Table(
     "alarm", METADATA, _text("system", primary_key=True), _text("cause", primary_key=True), _ns("raised_ns", primary_key=True, autoincrement=False), _run(),
     _text("severity", nullable=False), _text("what", nullable=False), _text("value"), _text("limit"), _text("do", nullable=False), _text("process"),
-    _text("acked_by"), _ns("acked_ns"), _ns("cleared_ns"), _ns("followed_ns"))  # followed: the same cause was raised anew
+    _text("acked_by"), _ns("acked_ns"), _ns("cleared_ns"), _ns("followed_ns"))  # followed: the same cause was raised again
 sa.Index("alarm_raised", alarm.c.raised_ns)
 
-note = sa.Table(  # a note is never changed: a newer version names the one that it replaces
+note = sa.Table(  # a note is never changed: a newer version has the id of the replaced one
     "note", METADATA, _id(), _run(), _text("author", nullable=False), _ns("written_ns", nullable=False), _text("text", nullable=False),
     sa.Column("replaces", sa.BigInteger))
 sa.Index("note_run", note.c.run)
@@ -82,7 +83,7 @@ quality = sa.Table(
     _text("by", nullable=False), _text("verified_by"))
 sa.Index("quality_run", quality.c.run)
 
-audit = sa.Table(  # chained: each row's checksum has the one before in it
+audit = sa.Table(  # chained: each row's checksum includes the one before
     "audit", METADATA, sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False), _text("system", nullable=False), _ns("time_ns", nullable=False),
     _text("actor", nullable=False), _text("whence", nullable=False), _text("role", nullable=False), _text("command", nullable=False),
     _text("arguments", nullable=False), _text("outcome", nullable=False), _text("detail", nullable=False), _text("previous", nullable=False),
@@ -92,10 +93,10 @@ chain = sa.Table("chain", METADATA, _text("name", primary_key=True), sa.Column("
 
 remembered = sa.Table("remembered", METADATA, _text("system", primary_key=True), _text("key", primary_key=True), _text("value", nullable=False))
 
-# Of each journal, the last record that is in these tables: written with it in one transaction, so that none is applied twice.
+# The last record of each journal in these tables, written in the same transaction as the record, so that none is applied twice.
 journal = sa.Table("journal", METADATA, _text("id", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False))
-unusable = sa.Table(  # records of a journal that fit no table: kept as they are, and counted
+unusable = sa.Table(  # records of a journal that fit no table: kept unchanged, and counted
     "unusable", METADATA, _text("journal", primary_key=True), sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
     _text("record", nullable=False), _text("why", nullable=False))
 
-RUN_TABLES = (transition, process, file, counter, lumi_block, note, quality)  # whatever belongs to one run, but alarms
+RUN_TABLES = (transition, process, file, counter, lumi_block, note, quality)  # all rows of one run, except alarms

@@ -1,4 +1,4 @@
-"""How the processes of the control room talk: for people on stderr, and as lines of JSON in a file (docs/protocols/logs.md), bounded in rate and length."""
+"""Logging of the control room's processes: for people on stderr, and as lines of JSON in a file (docs/protocols/logs.md), bounded in rate and length."""
 
 import logging
 import logging.handlers
@@ -14,34 +14,34 @@ LONGEST_FILE = 16 * 1024 * 1024  # bytes; then it is renamed to NAME.jsonl.1
 LINES_PER_S, BURST = 2000.0, 4000.0
 LEVELS = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error", logging.CRITICAL: "error"}
 AUDIENCES = {"debug": "developer", "info": "expert", "warning": "operator", "error": "operator"}
-RUN = {"number": None}  # that this process takes part in
+RUN = {"number": None}  # the run of this process
 
 
 def set_run(number):
-    """The run that lines belong to from now on; None: none."""
+    """Sets the run of all further lines; None: no run."""
     RUN["number"] = number
 
 
 def begin(name, file, *, level=logging.INFO, human="%(asctime)s %(levelname).1s %(message)s", datefmt=None):
-    """Of a process, once. A file that cannot be written is no reason not to talk on stderr."""
+    """Sets up logging, once per process. If the file cannot be written, only stderr is used."""
     logging.basicConfig(stream=sys.stderr, level=level, format=human, datefmt=datefmt)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(Plain(human, datefmt))
     try:
         logging.getLogger().addHandler(Records(name, file))
-    except (Refused, OSError) as error:  # what is only watched never keeps anybody from working
+    except (Refused, OSError) as error:  # a failure of the log file must not stop the process
         logging.getLogger("rodeo").warning("no lines of JSON: %s", error)
 
 
 class Plain(logging.Formatter):
-    """For a terminal: what processes have said may be in the message."""
+    """For a terminal: removes control characters, because messages may quote processes."""
 
     def format(self, record):
         return plain_lines(super().format(record), "  ")
 
 
 class Bounded(logging.Filter):
-    """Lets so many lines a second through and counts the others; the next line that may pass tells how many. `clock` in seconds, monotonic."""
+    """Passes so many lines a second and counts the others; the next passed line reports their number. `clock` in seconds, monotonic."""
 
     def __init__(self, lines_per_s=LINES_PER_S, burst=BURST, clock=time.monotonic):
         super().__init__()
@@ -62,7 +62,7 @@ class Bounded(logging.Filter):
 
 
 class Records(logging.handlers.RotatingFileHandler):
-    """Lines of JSON by structlog: `extra={"audience": ..., "fields": {...}, "run": ...}` of a call say more than its message. `lost`: lines that no file has."""
+    """Lines of JSON by structlog; a call adds members with `extra={"audience": ..., "fields": {...}, "run": ...}`. `lost`: lines that could not be written."""
 
     def __init__(self, name, file, bounded=None):
         file = os.fspath(file)

@@ -1,4 +1,4 @@
-"""What the controller tells: numbers, alarms and rings from its last looks, and the document that everybody sees."""
+"""The controller's output: metrics, alarms and time series from its last looks, and the document for all clients."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ EXTERNALS_NS = 60 * 10**9
 
 
 def whom(waiting_for, phases, unsafe=None):
-    """Whom an act waits for, as texts "name: phase". First stands who does not answer, and recorders with `unsafe` {name: events} that are not on disk yet:
-    it may be their neighbours that do not come to an end."""
+    """The processes that an act waits for, as texts "name: phase". First those that do not answer, and recorders with `unsafe` {name: events not yet on
+    disk}: they may be the reason why others do not end."""
     named = {each.split(":")[0] for each in waiting_for}
     first = {name: "lost" for name, phase in phases.items() if phase == "lost"}
     first = {**{name: f"{count} events are not safe yet" for name, count in (unsafe or {}).items()}, **first}
@@ -27,15 +27,15 @@ def whom(waiting_for, phases, unsafe=None):
 
 
 class Telling:
-    """Of the controller's loop; `c` is the controller."""
+    """Used by the controller's loop; `c` is the controller."""
 
     def __init__(self, c):
         self.c = c
         self.lease = None
         self.book = alarms.Book()
         self.watch = Watch(c.system.rules)
-        self._kept_externals = None  # (run, when)
-        self._tests = {}  # rule -> (who, until when)
+        self._kept_externals = None  # (run, time)
+        self._tests = {}  # rule -> (user, end of the test)
         self.series = Series()
         self.last_run = None
         self.numbers, self.process_numbers, self.limited_by, self.all_links, self._limited = {}, {}, None, None, None
@@ -55,8 +55,8 @@ class Telling:
         return {"state": health.get("state", "gone"), "journal": health.get("journal", 0)}
 
     def evaluate(self, changed=False, fresh=False):
-        """Numbers from the last two looks that are far enough apart, then rings and alarms: these also when a process has begun or ended, which another one
-        in its place may hide before the next look. `fresh`: numbers of this look, however near the last one is."""
+        """Computes metrics from the last two looks that are far enough apart, then rings and alarms. With `changed` (a process has begun or ended) alarms are
+        evaluated at once: a restart may hide the end before the next look. `fresh`: uses this look, even shortly after the last one."""
         c, now_s = self.c, time.monotonic()
         moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in c.observer.members.values()},
                                 c.disk and c.disk.get("free"), {each.name: each.answered_s for each in c.observer.members.values() if each.answered_s is not None})
@@ -78,7 +78,7 @@ class Telling:
         return headline.Flow()
 
     def _headline(self, derived):
-        """The first cause and the headline, and the cause of an alarm into the run, the first time."""
+        """Sets the first cause and the headline. The first headline that is an alarm with a cause becomes the `trouble` of the run."""
         c, rules = self.c, self.c.system.rules
         self.limited_by = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.troubled(self.flow, rules["dead_time"].limit))
         self.headline = headline.headline(derived, self.flow, self.limited_by, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, dead_time_limit=rules["dead_time"].limit)
@@ -89,7 +89,7 @@ class Telling:
         c, database = self.c, self._database()
         derived = self._derived()
         self._headline(derived)
-        if c.run is not None and c.run.stopping:  # it ends because it was told to
+        if c.run is not None and c.run.stopping:  # processes end because the run stops
             derived = replace(derived, ended=())
         running = c.run is not None and derived.state == "RUNNING"
         self.watch.look(now_s, running=running, numbers=self.numbers, looks=c.looks, phases=derived.phases, process_numbers=self.process_numbers,
@@ -110,7 +110,7 @@ class Telling:
                 LOG.log(logging.ERROR if alarm.severity == "alarm" else logging.WARNING, "%s", alarm.what, extra={"fields": {"alarm": alarm.cause, "do": alarm.do}})
 
     def _points(self):
-        """Values of the rings: those of the system by their name, those of a process as NAME.number."""
+        """Values for the rings: those of the system by name, those of a process as NAME.metric."""
         points = {name: value for name, value in self.numbers.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
         for name, values in self.process_numbers.items():
             points.update({f"{name}.{key}": value for key, value in values.items()})
@@ -123,7 +123,7 @@ class Telling:
         return points
 
     async def keep(self):
-        """What happened to alarms since the last time, into the database."""
+        """Writes changes of alarms since the last call to the database."""
         happened = bool(self._happened)
         while self._happened:
             await self._write(self._happened.pop(0))
@@ -132,7 +132,7 @@ class Telling:
         await self.keep_externals()
 
     async def keep_externals(self, now_ns=None):
-        """What external programs say into the rows of the run: at its begin, each minute, and when it is closed (`now_ns` given)."""
+        """Stores values of external programs with the run: at its begin, each minute, and when it is closed (`now_ns` given)."""
         c, run = self.c, self.c.run
         if run is None:
             self._kept_externals = None
@@ -184,12 +184,12 @@ class Telling:
                                  left_out=self.book.left_out)
 
     def closed(self, run, condition, flags, reason, state):
-        """The run that ended last, as the document shows it."""
+        """Sets the last run of the document."""
         row = run.row()
         self.last_run = RunRow(**{**row.__dict__, "condition": condition, "flags": tuple(flags), "reason": reason, "state": state})
 
     def _derived(self):
-        """What was derived, with those that the act under way waits for."""
+        """The derived state, with the processes that the current act waits for."""
         act, derived = self.c.acts.now, self.c.derived
         if act is None or not act.waiting_for:
             return derived
@@ -198,7 +198,7 @@ class Telling:
         return replace(derived, waiting_for=whom(act.waiting_for, derived.phases, unsafe)[:32])
 
     def publish(self):
-        """A new document, if anything in it but its number and time is another, or it is a second old."""
+        """Publishes a new document, if it differs from the last one in more than sequence and time, or if the last one is 0.9 s old."""
         c, now_ns = self.c, time.time_ns()
         if c.derived.state != self._state:
             self._state, self._since_ns = c.derived.state, now_ns
@@ -217,14 +217,14 @@ class Telling:
         changed.set()
 
     def _shown(self, derived):
-        """The headline of this document: of the last look, but for a state that is another one since."""
+        """The headline of this document: that of the last look, unless the state has changed since."""
         word = self.headline.word
         if derived.state == "RUNNING" and (word == "RUNNING" or word not in headline.OF_STATES):
             return self.headline.as_json()
         return headline.Headline(derived.state, headline.OF_STATES[derived.state]).as_json()
 
     async def wait_change(self, sequence):
-        """Returns when the document has another number than this."""
+        """Returns when the document has another sequence."""
         while self.document["sequence"] == sequence:
             await self._changed.wait()
 
@@ -238,7 +238,7 @@ class Telling:
                  "disk_free_bytes": disk.get("free") if name == "local" else None, "disk_total_bytes": disk.get("total") if name == "local" else None}
                 for name, host in self.c.hosts.items()]
 
-    # What is asked for by the page
+    # Answers for the page
     def links(self, process):
         """All links, or those of one process: fid, state, counters, and whether their place is in doubt."""
         return [{"process": each.name, **{key: link.get(key) for key in ("fid", "state", "chunks", "missing", "left_out", "bad", "in_doubt", "moved", "out_of_step", "bcid_offset")}}
@@ -246,7 +246,7 @@ class Telling:
                 for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or []]
 
     async def configuration(self):
-        """What each class runs with: its file's text, the effective values and their origins, the settings over the file."""
+        """The configuration of each class: its file's text, the effective values with their origins, the settings that override the file."""
         c = self.c
         return {"system": {"file": str(c.system.file), "text": c.system.told_text, "sha256": c.system.sha256},
                 "classes": {name: found.as_json() for name, found in c.launching.configured.items()}}

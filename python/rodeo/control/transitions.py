@@ -7,8 +7,8 @@ from rodeo.control.run_transitions import close_row, try_to_hold
 
 
 async def launch(c, act, arguments):
-    """Starts what is not there, sources first: a readout opens its cards when it is launched, so these are there before it, with triggers held.
-    An essential that does not get ready: what this launch started is ended again, and the refusal says why."""
+    """Starts missing processes, sources first: a readout opens its cards at its launch, so the cards are ready before it, with triggers held.
+    If an essential process does not become ready, the processes of this launch are ended again, and the refusal has the reason."""
     lines = overrides.split_lines(arguments.get("set") or (), {member.name for member in c.system.members} | {one.name for one in c.system.classes})
     before, c.launching.lines = c.launching.lines, lines
     try:
@@ -25,7 +25,7 @@ async def launch(c, act, arguments):
 
 
 def _changed(c):
-    """Names of living processes that other settings change, and of all that lie behind them on the way of the data: these have the old ones' cards or links open."""
+    """Names of living processes whose settings change, and of all processes downstream of them: these have cards or links of the old processes open."""
     living = [each for each in c.observer.members.values() if each.alive]
     changed = [each for each in living if each.settings != c.launching.settings(each.member)]
     if not changed:
@@ -35,24 +35,24 @@ def _changed(c):
 
 
 async def end_for_good(c, act, names):
-    """Ends processes that hold nothing of a run, in order and for as long as it takes, and forgets them."""
+    """Ends processes that hold no data of a run, in order and without a time limit, and forgets them."""
     await c.launching.end_in_order(act, names)
     return await c.launching.forget(names)
 
 
 async def close(c, act, arguments):
-    """Ends all processes in order: readouts first, for they have the cards open; nothing flows any more. Nothing is killed: what does not end is named."""
+    """Ends all processes in order: readouts first, because they have the cards open; no data flow. Kills nothing: the refusal names remaining processes."""
     await c.remember(wanted="off")
     left = []
     for group in c.system.in_start_order():
         left += await end_for_good(c, act, [member.name for member in group])
     if left:
-        raise Refused("control.left_over", "still there: " + ", ".join(sorted(left)), "rodeo control abort ends what processes have started; what another one holds has to be ended first")
+        raise Refused("control.left_over", "still there: " + ", ".join(sorted(left)), "rodeo control abort ends processes that others have started; end the holder of a socket first")
     return {}
 
 
 async def abort(c, act, arguments):
-    """Ends everything at once: asks to stop, 5 s later TERM, 5 s later KILL. The run's row is closed as ABORTED, with what there is of it."""
+    """Ends all processes at once: asks them to stop, 5 s later TERM, 5 s later KILL. Closes the run's row as ABORTED, with the available data."""
     await c.remember(wanted="off")
     if c.run is not None:
         await c.keep_run(stopping=True, aborting=True, reason=c.run.reason or f"aborted by {act.actor}")
@@ -72,8 +72,8 @@ async def abort(c, act, arguments):
 
 
 async def recover(c, act, arguments):
-    """Leaves ERROR: ends what is left of a run and what has failed or is lost, closes the row. If something still serves, what is
-    missing is launched beside it; else the system is OFF."""
+    """Leaves ERROR: ends processes of a run and failed or lost processes, and closes the row. If some processes still run, launches the
+    missing ones; else the system is OFF."""
     number = c.run.number if c.run else None
     if c.run is not None:
         await c.keep_run(stopping=True, reason=c.run.reason or f"recovered by {act.actor}", flags={"INTERRUPTED"})

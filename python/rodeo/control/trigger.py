@@ -1,4 +1,4 @@
-"""The trigger of the system: who assigns it, holding and releasing it, and how many triggers a run has had."""
+"""The trigger of the system: its authorities, hold and release, luminosity blocks, and the number of triggers in a run."""
 
 import asyncio
 import logging
@@ -9,17 +9,17 @@ from rodeo.control.overrides import plain
 from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control")
-ANSWER_S = 2.0  # an authority says at once that it holds
+ANSWER_S = 2.0  # an authority answers at once
 
 
 class Trigger:
-    """Of the controller's loop; `c` is the controller. A system whose readouts make their own events has no authority: then nothing can be held."""
+    """Used by the controller's loop; `c` is the controller. A system whose readouts make their own events has no authority: its triggers cannot be held."""
 
     def __init__(self, c):
         self.c = c
 
     def authorities(self):
-        """Names of the emulators that offer triggers and are there: all that follow nobody."""
+        """Names of the running emulators that offer triggers: those that follow no other."""
         return [each.name for each in self.c.observer.members.values() if each.member.kind == "emulator" and each.alive
                 and isinstance((each.status or {}).get("trigger"), dict) and not each.status["trigger"].get("link")]
 
@@ -28,28 +28,28 @@ class Trigger:
         return any(member.kind == "emulator" for member in self.c.system.members)
 
     async def hold(self, *, or_none=False):
-        """Nothing is accepted after this has returned. Returns {authority: triggers accepted}. Refused(control.trigger) names who did not say so; `or_none`: then
-        those that did are released again, for nothing is to change."""
+        """Holds the trigger: after the return no trigger is accepted. Returns {authority: triggers accepted}. Refused(control.trigger) names authorities that
+        did not confirm; with `or_none` the others are then released again."""
         return await self._all({"command": "trigger_hold"}, "held", undo={"command": "trigger_release"} if or_none else None)
 
     async def release(self, wait_for=None):
-        """Triggers come from now on. `wait_for` {authority: functions} where it is to be another number than before."""
+        """Releases the trigger. `wait_for` {authority: number of functions} for authorities whose number changes."""
         return await self._all({"command": "trigger_release"}, "released", wait_for or {})
 
     async def advance(self, *, scan_step=False):
-        """The luminosity block goes on with the next trigger, and the scan step with it if asked. Returns what that trigger has: sequence, lumi_block, scan_step.
-        Refused(control.trigger) names who did not say so."""
+        """Begins the next luminosity block at the next trigger, with `scan_step` also the next scan step. Returns sequence, lumi_block and scan_step of that
+        trigger. Refused(control.trigger) names the authority that did not confirm."""
         return await self._marked({"lumi_block": True, **({"scan_step": True} if scan_step else {})})
 
     async def begin_blocks(self):
-        """A run begins with the luminosity block and scan step of its configuration, whatever the last run came to."""
+        """Sets luminosity block and scan step to those of the configuration, for the begin of a run."""
         for name in self.authorities():
             configured = self.c.launching.configured.get(self.c.observer.members[name].member.process_class.name)
             values = configured.values if configured else {}
             first = {key: plain(values.get(f"emulator.trigger.{key}")) for key in ("lumi_block", "scan_step")}
             try:
                 await self._marked({key: value for key, value in first.items() if isinstance(value, int)} or {"lumi_block": 1, "scan_step": 0}, [name])
-            except Refused as refused:  # no reason not to take data
+            except Refused as refused:  # data taking is possible without this
                 LOG.warning("%s", refused.what)
 
     async def _marked(self, request, names=None):
@@ -59,7 +59,7 @@ class Trigger:
             try:
                 answer = await self.c.observer.host_of(name).ask(name, {"command": "trigger_advance", **request}, ANSWER_S * self.c.patience)
             except Refused as refused:
-                raise Refused("control.trigger", f"luminosity blocks did not go on: {name}: {refused.what}", "rodeo emulate status says how its authority is doing") from None
+                raise Refused("control.trigger", f"the luminosity block did not advance: {name}: {refused.what}", "rodeo emulate status shows the state of the authority") from None
         return {key: answer.get(key) for key in ("sequence", "lumi_block", "scan_step")} if isinstance(answer, dict) else {}
 
     async def _all(self, request, done, wait_for=None, undo=None):
@@ -74,20 +74,20 @@ class Trigger:
         if failed and undo:
             did = [name for name, answer in zip(names, answers) if not isinstance(answer, Exception)]
             undone = await asyncio.gather(*(self.c.observer.host_of(name).ask(name, undo, ANSWER_S * self.c.patience) for name in did), return_exceptions=True)
-            failed += [f"{name} holds, and was not released again: {getattr(answer, 'what', answer)}" for name, answer in zip(did, undone) if isinstance(answer, Exception)]
+            failed += [f"{name} holds the trigger, and was not released again: {getattr(answer, 'what', answer)}" for name, answer in zip(did, undone) if isinstance(answer, Exception)]
         if failed:
-            raise Refused("control.trigger", f"the trigger was not {done}: " + "; ".join(failed), "rodeo emulate status says how its authority is doing")
+            raise Refused("control.trigger", f"the trigger was not {done}: " + "; ".join(failed), "rodeo emulate status shows the state of the authority")
         accepted = {}
         for name, answer in zip(names, answers):
             answer = answer if isinstance(answer, dict) else {}
             trigger = (self.c.observer.members[name].status or {}).get("trigger")
             if isinstance(trigger, dict):
-                trigger["held"] = request["command"] == "trigger_hold"  # so that the state says so before the next look
+                trigger["held"] = request["command"] == "trigger_hold"  # so that the state is right before the next look
             accepted[name] = answer.get("accepted") if isinstance(answer.get("accepted"), int) else None
         return accepted
 
     def wait_for(self, missing):
-        """{authority: functions to wait for}: as configured if every reader is there, else at most as many as are ready now."""
+        """{authority: number of functions to wait for}: as configured if no reader is missing, else at most the number of ready functions."""
         found = {}
         for name in self.authorities():
             member = self.c.observer.members[name].member
@@ -100,16 +100,16 @@ class Trigger:
         return found
 
     def waits(self):
-        """Whether an authority offers nothing because fewer functions are ready than it was told to wait for."""
+        """Whether an authority offers no triggers because it waits for more functions to become ready."""
         return any(self.c.observer.members[name].status["trigger"].get("awaited_functions") for name in self.authorities())
 
     def reaches(self, readout):
-        """Whether a readout gets what the authorities accept: one that makes its own events, or plays a recording, does not."""
+        """Whether a readout gets the accepted triggers: not if it makes its own events or plays a recording."""
         configured = self.c.launching.configured.get(self.c.observer.members[readout].member.process_class.name)
         return configured is None or plain(configured.values.get("readout.input.type")) in ("card", "network")
 
     def accepted(self, run):
-        """Triggers that were accepted since the run began; None if nobody knows."""
+        """Triggers accepted since the begin of the run; None if unknown."""
         total = None
         for name in self.authorities():
             before = (run.cards_before.get(name) or {}).get("trigger") or {}
@@ -120,16 +120,16 @@ class Trigger:
 
 
 class Settling:
-    """Have the readouts built all that was accepted before the trigger was held? Times are of the monotonic clock."""
+    """Decides whether the readouts have built all events accepted before the hold. Times are of the monotonic clock."""
 
-    QUIET_S = 1.0  # nothing open and nothing new for so long: what is not there will not come
+    QUIET_S = 1.0  # after so long without a change the missing events will not come
 
     def __init__(self, patience=1.0):
         self.quiet_s = self.QUIET_S * patience
         self.before, self.since_s = None, None
 
     def done(self, observer, names, accepted, now_s=None):
-        """(whether it is over, what each that is behind still has to do)."""
+        """(whether it is over, a text for each readout that is behind)."""
         now_s = time.monotonic() if now_s is None else now_s
         seen, behind = [], []
         for name in names:

@@ -1,4 +1,4 @@
-"""The shell's verbs: `rodeo control SYSTEM`, `rodeo control VERB`. What each does is in commands.py; here are words, options, and the exit status."""
+"""The shell's verbs: `rodeo control SYSTEM`, `rodeo control VERB`. commands.py declares the commands; this module has texts, options and exit statuses."""
 
 import contextlib
 import json
@@ -25,9 +25,9 @@ def parser(verb, what, **options):
 
 def client_parser(verb, what):
     made = parser(verb, what)
-    made.add_argument("--system", metavar="NAME", help="which control room, if more than one of yours run")
-    made.add_argument("--as", dest="name", metavar="NAME", default=os.environ.get("RODEO_OPERATOR") or None, help="who you are in lease and audit (else RODEO_OPERATOR, else your login name)")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="what to print")
+    made.add_argument("--system", metavar="NAME", help="the system of the control room, if several of yours run")
+    made.add_argument("--as", dest="name", metavar="NAME", default=os.environ.get("RODEO_OPERATOR") or None, help="your name in lease and audit (default: RODEO_OPERATOR, else your login name)")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="the output format")
     return made
 
 
@@ -42,7 +42,7 @@ def show(options, value, text):
 
 
 def commanded(name, options, arguments):
-    """Sends a command, and shows whom the room waits for meanwhile, on a terminal. Returns its result and the document after it."""
+    """Sends a command; on a terminal shows the processes that the room waits for. Returns its result and the document after it."""
     from rodeo.control.progress import shown
 
     with connected(options) as client:
@@ -52,7 +52,7 @@ def commanded(name, options, arguments):
 
 
 def simple(name, verb=None):
-    """A verb of a command whose answer is the state after it."""
+    """Makes the verb of a command that prints the state after the command."""
 
     def run(argv):
         declared = commands.COMMANDS[name]
@@ -81,7 +81,7 @@ def simple(name, verb=None):
 
 
 def said(name, result, document):
-    """What a command brought, in a line or two."""
+    """The result of a command, in a line or two."""
     if name == "stop" and document.get("last_run"):
         farm = [f"  {status.farm(result['farm'])}"] if result.get("farm") else []
         not_ready = [f"  not ready for the next run: {result['not_ready']}"] if result.get("not_ready") else []
@@ -93,12 +93,12 @@ def said(name, result, document):
     if name == "taint" and "tainted" in result:
         return f"run {result['run']} is {'TAINTED' if result['tainted'] else 'no longer TAINTED'}"
     if name in ("take", "ask") and result.get("seconds"):
-        return f"control is yours in {result['seconds']:g} s at most: {document['lease']['holder']} was asked"
+        return f"you get control in {result['seconds']:g} s at most: {document['lease']['holder']} was asked"
     return status.headline(document)
 
 
 def exit_of(name, document):
-    """6 for what is only part of what was asked, 7 for a run whose sums do not hold."""
+    """6 for a partial success (DEGRADED), 7 for a run with the condition WRONG, else 0."""
     if name == "stop" and (document.get("last_run") or {}).get("condition") == "WRONG":
         return 7
     return 6 if name in ("launch", "start", "go_on") and "DEGRADED" in document["flags"] else 0
@@ -108,8 +108,8 @@ def run_start(argv):
     """`start --set` launches with these settings first."""
     made = client_parser("start", commands.COMMANDS["start"].what)
     made.add_argument("--type", dest="run_type", default="physics", help=commands.COMMANDS["start"].arguments["run_type"].what)
-    made.add_argument("--comment", default="", help="stands in the run's row")
-    made.add_argument("--set", dest="set", action="append", default=[], metavar="KEY=VALUE", help="launches with this over the configurations first (experts)")
+    made.add_argument("--comment", default="", help="is stored in the run's row")
+    made.add_argument("--set", dest="set", action="append", default=[], metavar="KEY=VALUE", help="first launches with this setting over the configurations (experts)")
     options = made.parse_args(argv)
     if options.set:
         commanded("launch", options, {"set": options.set})
@@ -119,7 +119,7 @@ def run_start(argv):
 
 
 def run_status(argv):
-    made = client_parser("status", "What the system does now")
+    made = client_parser("status", "Shows the state of the system")
     made.add_argument("--addresses", action="store_true", help="the page's address for viewers, shifters and experts; each with its token")
     options = made.parse_args(argv)
     with connected(options) as client:
@@ -135,7 +135,7 @@ def run_status(argv):
 def run_take(argv):
     made = client_parser("take", commands.COMMANDS["take"].what)
     made.add_argument("--at-once", action="store_true", help=commands.COMMANDS["take"].arguments["at_once"].what)
-    made.add_argument("--hold", action="store_true", help="stays, and keeps control until Ctrl-C; else it is free again 30 s after your last command")
+    made.add_argument("--hold", action="store_true", help="stays and keeps control until Ctrl-C; otherwise control is free 30 s after your last command")
     options = made.parse_args(argv)
     with connected(options) as client:
         if not options.hold:
@@ -146,7 +146,7 @@ def run_take(argv):
         show(options, result, status.headline(client.status()))
         with contextlib.suppress(KeyboardInterrupt):
             client.wait(lambda document: document["lease"]["fence"] != result["fence"], timeout=10**9)
-            say("control is somebody else's now")
+            say("another user has control now")
             return 5
     return 0
 
@@ -154,12 +154,12 @@ def run_take(argv):
 def run_ack(argv):
     made = client_parser("ack", commands.COMMANDS["ack"].what)
     made.add_argument("cause", nargs="?", help="as `rodeo control status` lists it")
-    made.add_argument("--all", action="store_true", help="all that stand now")
+    made.add_argument("--all", action="store_true", help="all standing alarms")
     options = made.parse_args(argv)
     with connected(options) as client:
         causes = [each["cause"] for each in client.status()["alarms"] if not each.get("acked_ns")] if options.all else [options.cause]
         if causes == [None]:
-            raise Refused("control.argument", "rodeo control ack: which alarm?", "rodeo control ack CAUSE, or --all; rodeo control status lists them")
+            raise Refused("control.argument", "rodeo control ack: no alarm is named", "rodeo control ack CAUSE, or --all; rodeo control status lists them")
         for cause in causes:
             client.ack(cause)
         show(options, {"acknowledged": causes}, f"acknowledged: {', '.join(causes) or 'none'}")
@@ -167,10 +167,10 @@ def run_ack(argv):
 
 
 def run_alarms(argv):
-    made = client_parser("alarms", "Alarms that stand, with what to do")
-    made.add_argument("--rules", action="store_true", help="the rules instead: what is an alarm when, and what to do then")
-    made.add_argument("--history", action="store_true", help="those that were, the newest first")
-    made.add_argument("--lines", type=int, default=50, help="of the history, at most so many (50)")
+    made = client_parser("alarms", "Shows standing alarms with their actions")
+    made.add_argument("--rules", action="store_true", help="shows the rules instead, with their actions")
+    made.add_argument("--history", action="store_true", help="shows past alarms, the newest first")
+    made.add_argument("--lines", type=int, default=50, help="at most so many past alarms (default 50)")
     options = made.parse_args(argv)
     with connected(options) as client:
         if options.rules:
@@ -178,7 +178,7 @@ def run_alarms(argv):
             show(options, rules, "\n".join(status.rules(rules)))
         elif options.history:
             history = client.alarm_history(limit=options.lines)
-            show(options, history, "\n".join(status.history(history)) or "no alarm so far")
+            show(options, history, "\n".join(status.history(history)) or "no past alarms")
         else:
             document = client.status()
             show(options, document["alarms"], "\n".join(status.alarms(document, time.time_ns())) or "no alarms")
@@ -186,13 +186,13 @@ def run_alarms(argv):
 
 
 def run_alarm(argv):
-    made = client_parser("alarm", "`alarm test NAME` raises the alarm of a rule for ten seconds: is it heard?")
+    made = client_parser("alarm", "`alarm test NAME` raises the alarm of a rule for ten seconds, to test that users notice it")
     made.add_argument("what", choices=("test",), help="test")
-    made.add_argument("name", metavar="NAME", help="of the rule: rodeo control alarms --rules lists them")
+    made.add_argument("name", metavar="NAME", help="name of the rule: rodeo control alarms --rules lists the rules")
     options = made.parse_args(argv)
     with connected(options) as client:
         result = client.test_alarm(options.name)
-        show(options, result, f"{result['cause']} is raised; when it was heard: rodeo control ack {result['cause']}")
+        show(options, result, f"{result['cause']} is raised; when users have noticed it: rodeo control ack {result['cause']}")
     return 0
 
 
@@ -204,24 +204,24 @@ def run_prometheus(argv):
 
     made = parser("prometheus", "Writes the alarm rules of a system file as a rule file of Prometheus, on stdout")
     made.add_argument("system", metavar="SYSTEM", nargs="?", help="the system file")
-    made.add_argument("--dashboard", action="store_true", help="a dashboard for Grafana instead, of all systems")
+    made.add_argument("--dashboard", action="store_true", help="writes a dashboard for Grafana instead, for all systems")
     options = made.parse_args(argv)
     if not options.dashboard and not options.system:
-        raise Refused("control.argument", "rodeo control prometheus: of which system file?", "rodeo control prometheus SYSTEM, or --dashboard")
+        raise Refused("control.argument", "rodeo control prometheus: no system file is named", "rodeo control prometheus SYSTEM, or --dashboard")
     print(prometheus_files.dashboard_text() if options.dashboard else prometheus_files.rule_file(load(Path(options.system), place.rodeo_command(), check_classes=False)), end="")
     return 0
 
 
 def run_logs(argv):
-    made = client_parser("logs", "What processes said, in one place: by process, run, level, audience and text")
-    made.add_argument("process", nargs="?", help="its name; without one all")
-    made.add_argument("--lines", type=int, default=50, help="at most so many (50)")
+    made = client_parser("logs", "Shows log lines of all processes, by process, run, level, audience and text")
+    made.add_argument("process", nargs="?", help="its name (default: all)")
+    made.add_argument("--lines", type=int, default=50, help="at most so many (default 50)")
     made.add_argument("--search", default="", metavar="TEXT", help="only lines with this text")
     made.add_argument("--run", type=int, metavar="NUMBER", help="only lines of this run")
-    made.add_argument("--level", choices=records.LEVELS, default="debug", help="only lines so bad or worse")
-    made.add_argument("--audience", choices=records.AUDIENCES, default="developer", help="only lines for these: operator, or expert (operators' lines too)")
-    made.add_argument("--no-fold", action="store_true", help="repeats one by one")
-    made.add_argument("--follow", action="store_true", help="goes on with what is said from now on, until Ctrl-C")
+    made.add_argument("--level", choices=records.LEVELS, default="debug", help="only lines of this level or worse")
+    made.add_argument("--audience", choices=records.AUDIENCES, default="developer", help="only lines for this audience: operator, or expert (includes operators' lines)")
+    made.add_argument("--no-fold", action="store_true", help="shows repeats one by one")
+    made.add_argument("--follow", action="store_true", help="continues with new lines, until Ctrl-C")
     options = made.parse_args(argv)
     wanted = {"search": options.search, "run": options.run, "level": options.level, "audience": options.audience, "fold": not options.no_fold}
     with connected(options) as client:
@@ -237,11 +237,11 @@ def run_logs(argv):
 
 
 def run_wait(argv):
-    made = client_parser("wait", "Waits for a state, or for so much of the run")
+    made = client_parser("wait", "Waits for a state, or for events or seconds of the run")
     made.add_argument("--state", type=str.upper, help="READY, RUNNING, ...")
-    made.add_argument("--events", type=int, help="of the open run")
-    made.add_argument("--seconds", type=float, help="of the open run")
-    made.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="then exit status 4 (600)")
+    made.add_argument("--events", type=int, help="so many events of the open run")
+    made.add_argument("--seconds", type=float, help="so many seconds of the open run")
+    made.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="exit status 4 after this time (default 600)")
     options = made.parse_args(argv)
     with connected(options) as client:
         document = client.wait(state=options.state, events=options.events, seconds=options.seconds, timeout=options.timeout)
@@ -252,9 +252,9 @@ def run_wait(argv):
 def run_init(argv):
     from rodeo.control import init
 
-    made = parser("init", "Writes a system file for this machine, and what its classes need")
-    made.add_argument("directory", nargs="?", default=".", help="where to (here)")
-    made.add_argument("--name", help="of the system (the directory's name)")
+    made = parser("init", "Writes a system file for this machine, and the configurations of its classes")
+    made.add_argument("directory", nargs="?", default=".", help="the directory (default: here)")
+    made.add_argument("--name", help="name of the system (default: the directory's name)")
     options = made.parse_args(argv)
     for line in init.write(options.directory, options.name):
         print(line)
@@ -274,7 +274,7 @@ def run_room(argv):
     made.add_argument("system", metavar="SYSTEM", help="the system file (TOML); rodeo control init writes one")
     made.add_argument("--listen", metavar="ADDRESS", help="address and port of the page, instead of control.listen: 127.0.0.1:0 takes a free port")
     made.add_argument("--no-page", action="store_true", help="no port: shell and Python only")
-    made.add_argument("--verbose", action="store_true", help="more on stderr")
+    made.add_argument("--verbose", action="store_true", help="also debug lines on stderr")
     options = made.parse_args(argv)
     return room(options.system, listen=options.listen, page=not options.no_page, verbose=options.verbose)
 
@@ -282,23 +282,23 @@ def run_room(argv):
 VERBS = {
     "init": (run_init, "Writes a system file for this machine"), "launch": (simple("launch"), None), "start": (run_start, None), "pause": (simple("pause"), None),
     "resume": (simple("resume"), None), "advance": (simple("advance"), None), "stop": (simple("stop"), None), "go-on": (simple("go_on", "go-on"), commands.COMMANDS["go_on"].what), "abort": (simple("abort"), None),
-    "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "What the system does now; --addresses of its page"),
+    "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "Shows the state of the system; --addresses: of its page"),
     "wait": (run_wait, "Waits for a state, for events or for seconds of the run"), "take": (run_take, None), "ask": (simple("ask"), None), "release": (simple("release"), None),
-    "ack": (run_ack, None), "shelve": (simple("shelve"), None), "alarms": (run_alarms, "Alarms that stand; --rules, --history"),
-    "alarm": (run_alarm, "alarm test NAME raises an alarm to see that it is heard"), "prometheus": (run_prometheus, "The alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "quality": (simple("quality"), None), "taint": (simple("taint"), None),
-    "logs": (run_logs, "What processes said: by run, level, audience and text"),
+    "ack": (run_ack, None), "shelve": (simple("shelve"), None), "alarms": (run_alarms, "Shows standing alarms; --rules, --history"),
+    "alarm": (run_alarm, "alarm test NAME raises an alarm, to test that users notice it"), "prometheus": (run_prometheus, "Writes the alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "quality": (simple("quality"), None), "taint": (simple("taint"), None),
+    "logs": (run_logs, "Shows log lines of processes, by run, level, audience and text"),
 }
-HIDDEN = {"agent": run_agent}  # the room starts it, on each host
+HIDDEN = {"agent": run_agent}  # the room starts it on each host
 
 
 def usage():
     rows = [(verb, what or commands.COMMANDS[verb].what) for verb, (_, what) in VERBS.items()]
-    return help_text.page(["rodeo control SYSTEM [--listen ADDRESS] [--no-page]", "rodeo control VERB"], ROOM + ", or talks to one that runs.", tables=[("Verbs", rows)],
-                          remark="A verb talks to the control room of yours that runs; if several do, --system NAME says which.", exits=EPILOGUE)
+    return help_text.page(["rodeo control SYSTEM [--listen ADDRESS] [--no-page]", "rodeo control VERB"], ROOM + ", or talks to a running one.", tables=[("Verbs", rows)],
+                          remark="A verb talks to your running control room; if several run, --system NAME chooses one.", exits=EPILOGUE)
 
 
 def dispatch(argv):
-    """The exit status; Refused is what went wrong."""
+    """Runs one verb and returns its exit status. Refused on errors."""
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
         return 0 if argv else 2
@@ -315,8 +315,8 @@ def dispatch(argv):
 
 
 def exit_status(code):
-    """Of a code, as `rodeo explain` has it; 5 (refused) for one that it does not know."""
-    if code in EXITS:  # what may be when there is no command, and what a script often meets
+    """The exit status of an error code, from `rodeo explain`; 5 (refused) for an unknown code."""
+    if code in EXITS:  # codes that occur without the command, and frequent ones
         return EXITS[code]
     with contextlib.suppress(Refused, OSError, ValueError, KeyError, subprocess.SubprocessError):
         asked = subprocess.run([place.rodeo_command(), "explain", code, "-o", "json"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
@@ -325,14 +325,14 @@ def exit_status(code):
 
 
 def main(argv=None):
-    """Runs one verb. Returns the exit status, as `rodeo --help` has it."""
+    """Runs one verb. Returns the exit status, as in `rodeo --help`."""
     try:
         return dispatch(sys.argv[1:] if argv is None else argv) or 0
     except Refused as refused:
         say(plain_lines(f"error[{refused.code}]: {refused.what}" + (f"\n  {refused.next}" if refused.next else "")))
         return exit_status(refused.code)
     except KeyboardInterrupt:
-        say("left; what was asked goes on in the control room: rodeo control status")
+        say("interrupted; the command continues in the control room: rodeo control status")
         return 130
 
 

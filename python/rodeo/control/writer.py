@@ -1,6 +1,6 @@
-"""What the control room writes into the run database. Each call returns when the record is on disk in the journal; only a number needs the database itself.
+"""The control room's writes to the run database. Each call returns when the record is on disk in the journal; only a run number needs the database itself.
 
-All calls are coroutines, from any loop and thread. Times are UTC in ns, sizes in bytes.
+All calls are coroutines, for any loop and thread. Times are UTC in ns, sizes in bytes.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ import time
 from rodeo.control.apply import canonical, draw
 from rodeo.control.refused import Refused
 
-DISK_S = 5.0  # a disk that takes longer for a record is not waited for: it is written when the disk lets it
+DISK_S = 5.0  # a call waits no longer for the disk; the record is written when the disk permits
 LONGEST_TEXT = 20_000  # characters of a reason, a comment, a note
 
 
 class Writer:
-    """Of one Database. Nothing but open_run() is refused because the database is gone; health() says so."""
+    """Writes to one Database. If the database is gone, only open_run() is refused; see health()."""
 
     def __init__(self, database):
         self._database = database
@@ -35,8 +35,8 @@ class Writer:
         await asyncio.wait({future}, timeout=DISK_S)
 
     async def open_run(self, system, run_type, holder, comment, configuration, build, processes, asked_ns=None):
-        """Takes a number and writes its row, in one transaction; returns the number. `configuration`: a JSON object with all that is needed to run it again
-        (rebuild.py). `processes`: objects with name, class, kind, host, role, pid, build, settings.
+        """Draws a run number and writes its row, in one transaction; returns the number. `configuration`: a JSON object with all that a repetition of the run
+        needs (rebuild.py). `processes`: objects with name, class, kind, host, role, pid, build, settings.
 
         Refused: control.run_open if a run of the system is open, control.database if the database is gone."""
         record = _json({
@@ -44,76 +44,76 @@ class Writer:
             "processes": processes or [], "asked_ns": asked_ns or time.time_ns()})
         number = await asyncio.wrap_future(self._database.ask(lambda connection: draw(connection, record, self._database.floor, self._database.close_ended)))
         if number < 0:
-            raise Refused("control.run_open", f"run {-number} of `{system}` is open", "rodeo control stop ends it; if no room has it, a room of this system that begins anew closes it")
+            raise Refused("control.run_open", f"run {-number} of `{system}` is open", "rodeo control stop ends it; if no room has it, a new room of this system closes it")
         await self._put("open", **{**record, "number": number})
         return number
 
     async def close_run(self, number, state, condition, flags, reason, first_event_ns, stopped_ns, closed_ns):
-        """The end of a run's row. `state`: CLOSED or ABORTED; `condition` as in its report; `flags` of DEGRADED, INTERRUPTED, TAINTED."""
+        """Closes the row of a run. `state`: CLOSED or ABORTED; `condition` as in its report; `flags` of DEGRADED, INTERRUPTED, TAINTED."""
         await self._put("close", system=self.system, number=number, state=state, condition=condition, flags=[str(flag) for flag in flags], reason=_text(reason),
                         first_event_ns=first_event_ns, stopped_ns=stopped_ns, closed_ns=closed_ns)
 
     async def flags(self, number, add=(), remove=()):
-        """Flags of a run that is closed, as close_run() has them."""
+        """Changes the flags of a closed run; the flags are those of close_run()."""
         await self._put("flags", number=number, add=[str(flag) for flag in add], remove=[str(flag) for flag in remove])
 
     async def transition(self, run, name, from_, to, actor, began_ns, ended_ns, outcome, detail=""):
-        """What was done in a run. `outcome`: done, undone, late, refused."""
+        """A transition of a run. `outcome`: done, undone, late, refused."""
         await self._put("transition", run=run, name=name, from_state=from_ or "", to_state=to or "", actor=_text(actor), began_ns=began_ns, ended_ns=ended_ns,
                         outcome=outcome, detail=_text(detail))
 
     async def process(self, run, name, host, role, exit, signal, core, report):
-        """One life of a process in a run, when it has ended: `report` a JSON object or None."""
+        """One launch of a process in a run, after its end: `report` a JSON object or None."""
         await self._put("process", run=run, name=name, host=host, role=role, exit=exit, signal=signal, core=None if core is None else str(core),
                         report=None if report is None else canonical(_json(report)))
 
     async def file(self, run, path, host, bytes, sha256, events, verified, state):
-        """`state`: part, closed, recovered or missing. None is what nobody knows."""
+        """A file of a run. `state`: part, closed, recovered or missing. Unknown values are None."""
         await self._put("file", run=run, path=str(path), host=host or "", bytes=bytes, sha256=sha256, events=events, verified=bool(verified), state=state)
 
     async def counters(self, run, process, values, when_ns):
-        """{name: number} of a process; what is no finite number is left out."""
+        """Counters {name: number} of a process; values that are not finite are left out."""
         kept = {str(name): float(value) for name, value in values.items() if isinstance(value, (int, float)) and math.isfinite(value)}
         await self._put("counters", run=run, process=process, values=kept, when_ns=when_ns)
 
     async def lumi_block(self, run, block):
-        """A luminosity block of a run, as blocks.Block has it, whenever something of it is another."""
+        """A luminosity block of a run (blocks.Block), written at every change."""
         await self._put("lumi_block", run=run, **block.as_json())
 
     async def alarm(self, alarm, run=None):
-        """An alarm as Alarm.as_json() has it, whenever something of it is another: raised, acknowledged, cleared. Its key is cause and raised_ns."""
+        """An alarm from Alarm.as_json(), written at every change: raised, acknowledged, cleared. Its key is cause and raised_ns."""
         text = {name: None if alarm.get(name) is None else _text(alarm[name]) for name in ("process", "acked_by")}
         values = {name: alarm.get(name) for name in ("acked_ns", "cleared_ns", "value", "limit")}
         await self._put("alarm", system=self.system, run=run, cause=_text(alarm["cause"]), raised_ns=alarm["raised_ns"], severity=_text(alarm.get("severity") or "alarm"),
                         what=_text(alarm.get("what")), do=_text(alarm.get("do")), **text, **values)
 
     async def note(self, run, author, text, replaces=None):
-        """A remark, on a run or on none. `replaces`: the id of a note that this is a newer version of."""
+        """A note, with or without a run. `replaces`: the id of the older version of this note."""
         await self._put("note", run=run, author=_text(author), written_ns=time.time_ns(), text=_text(text), replaces=replaces)
 
     async def quality(self, run, subsystem, from_ns, to_ns, verdict, by, verified_by=None):
-        """Whether data of a subsystem are good in a part of a run: `verdict` good, bad, test or none."""
+        """The quality of a subsystem's data in a part of a run: `verdict` good, bad, test or none."""
         await self._put("quality", run=run, subsystem=subsystem, from_ns=from_ns, to_ns=to_ns, verdict=verdict, by=_text(by), verified_by=verified_by)
 
     async def audit(self, actor, whence, role, command, arguments, outcome, detail=""):
-        """Who wanted what, and what came of it. Rows are chained by checksums."""
+        """An audit row: actor, command and outcome. Rows are chained by checksums."""
         await self._put("audit", system=self.system, time_ns=time.time_ns(), actor=_text(actor), whence=_text(whence), role=_text(role), command=_text(command),
                         arguments=canonical(_json(arguments)), outcome=_text(outcome), detail=_text(detail))
 
     async def remember(self, key, value):
-        """A fact of the controller's that cannot be found again otherwise; JSON. None forgets it."""
+        """Remembers a fact of the controller that cannot be derived, as JSON. None forgets it."""
         await self._put("remember", system=self.system, key=key, value=value)
 
     async def recall(self, key):
-        """What was remembered, or None. The journal knows it, so that it is there without the database, too."""
+        """The remembered fact, or None. It comes from the journal, so it is available without the database."""
         return json.loads(json.dumps(await self._kept(lambda kept: kept.remembered.get(key))))
 
     async def open_runs(self):
-        """The rows of runs that are open, of all systems, oldest first: as the database says, or of this system by the journal if that is gone."""
+        """The rows of open runs of all systems from the database, oldest first; without the database, those of this system from the journal."""
         known = await self._kept(lambda kept: [dict(row) for row in kept.runs.values()])
         with contextlib.suppress(Refused):
             await asyncio.wrap_future(self._database.ask(self._database.close_ended))
-        if self.health()["state"] == "gone":  # it may be readable and yet behind
+        if self.health()["state"] == "gone":  # the database may be readable but out of date
             return known
         try:
             return await self._database.reads.open_runs()
@@ -121,11 +121,11 @@ class Writer:
             return known
 
     async def blocks(self):
-        """Luminosity blocks of the run that is open, in their order, as blocks.Block.as_json() has them."""
+        """Luminosity blocks of the open run, in order, in the form of blocks.Block.as_json()."""
         return await self._kept(lambda kept: [dict(block) for _, block in sorted(kept.blocks.items())])
 
     async def alarms_standing(self):
-        """Alarms that are not both acknowledged and cleared, as Alarm.as_json() has them."""
+        """Alarms that are not both acknowledged and cleared, in the form of Alarm.as_json()."""
         return await self._kept(lambda kept: [dict(row) for row in kept.alarms.values()])
 
     async def _kept(self, function):
@@ -133,11 +133,11 @@ class Writer:
 
 
 def _text(value):
-    """Text that every database takes: no NUL, no half of a surrogate pair, and not without end."""
+    """Text that every database accepts: without NUL and lone surrogates, bounded in length."""
     text = "" if value is None else str(value)
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_TEXT]
 
 
 def _json(value):
-    """The value as JSON has it: what it has no word for becomes text, and a number that is none (NaN, infinite) becomes unknown."""
+    """The value as JSON: other types become text, NaN and infinity become null."""
     return json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
