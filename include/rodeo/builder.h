@@ -63,7 +63,7 @@ class FragmentBuilder {
     std::uint64_t bad = 0;       ///< corrupt, or lost for a reason of this link
   };
 
-  /// A thread that builds. If it waits for long without progress, the crew is told.
+  /// A thread that builds. The watchdog reports it if it waits for long without progress.
   struct Worker {
     std::string name;
     std::string waits_for;       ///< continues the sentence "waits for ..."; empty: it works; "data": the input is drained

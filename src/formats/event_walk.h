@@ -57,7 +57,7 @@ std::optional<DecodeError> visit_chunks_of(std::span<const std::byte> rod_data, 
 ///
 ///     visitor.event(const FullEventView&)
 /// visitor.fragment(const RobView&, const RodView*, const AbsentLinks&)   nullptr: a truncated ROD with a status that says so
-///     visitor.chunk(const ChunkRecord&)                                      of the fragment before; or, if there is one,
+///     visitor.chunk(const ChunkRecord&)                                      of the last fragment; or, if the visitor has it,
 ///     visitor.chunk_records(std::span<const std::byte>)                      for all of its records: see visit_chunks_of()
 ///
 /// All arguments refer to `bytes`, or to `buffer` if the payload is compressed. Ends at the first fault, with its offset

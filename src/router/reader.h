@@ -26,7 +26,7 @@ class Reader {
     int cpu = -1;  ///< pinned to this CPU unless negative
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     bool trigger_list = false;
-    bool waits = false;  ///< starts to read only when each link has a subscriber
+    bool waits = false;  ///< checks until every link has a subscriber
   };
 
   /// Listens, and enters itself on the bus. Throws SetupError, like Publisher.
@@ -38,7 +38,7 @@ class Reader {
   void start();
   void join();
 
-  /// The input starts: stops the wait for subscribers.
+  /// The input starts: ends the check for subscribers.
   void stop_waiting() { waits_.store(false, std::memory_order_relaxed); }
 
   /// The run is ending: a subscriber that takes nothing for `grace` is no longer waited for. Any thread.

@@ -31,7 +31,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ReaderCo
     {"polls_full", "times",
      "Times that the reader asked and all memory of the input was in use."},
     {"not_taken", "chunks",
-     "Chunks that a subscriber of data did not take for `grace` at the end of the run; they went to nobody."},
+     "Chunks dropped at the end of the run, because a subscriber of data took nothing for `grace`."},
     {"not_taken_bytes", "bytes", "Bytes of these chunks."},
 }};
 

@@ -38,7 +38,7 @@ std::string text_of(const Publisher::Subscriber& subscriber) {
 std::vector<std::string> subscriber_changes(const RouterStatus& before, const RouterStatus& now) {
   std::vector<std::string> out;
   each_only_in(before, now, [&](const std::string& reader, const auto& subscriber) {
-    out.push_back(fmt::format("{}: {} has gone", reader, text_of(subscriber)));
+    out.push_back(fmt::format("{}: {} is gone", reader, text_of(subscriber)));
   });
   each_only_in(now, before, [&](const std::string& reader, const auto& subscriber) {
     out.push_back(fmt::format("{}: {} takes {}", reader, text_of(subscriber), base::counted(subscriber.links, "link")));

@@ -56,7 +56,7 @@ std::string configuration_reference(std::span<const TableDeclaration> declaratio
   for (const TableDeclaration& table : declarations) {
     const bool array = table.form == TableDeclaration::Form::array;
     page += fmt::format("\n## {}\n\n{}{}\n", array ? "[[" + table.path + "]]" : "[" + table.path + "]", table.help,
-                        array            ? " May stand any number of times."
+                        array            ? " May occur any number of times."
                         : table.optional ? " May be left out."
                                          : "");
     std::string rows;

@@ -19,8 +19,8 @@ inline constexpr std::uint64_t kGreetingNs = 10'000'000'000;
 ///     subscriber                                    publisher
 ///       HELLO ───────────────────────────────────────► refuses another version, or a side without a secret
 ///       refuses ◄──────────────────────────────── HELLO
-///       PROOF ───────────────────────────────────────► refuses a wrong one           } where there
-///       refuses a wrong one ◄──────────────────── PROOF, done                        } is a secret
+///       PROOF ───────────────────────────────────────► refuses a wrong one           } only with
+///       refuses a wrong one ◄──────────────────── PROOF, done                        } a secret
 ///       done
 class Handshake {
  public:

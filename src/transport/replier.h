@@ -35,9 +35,9 @@ struct ReplierSettings {
 
 /// The result of counters().
 inline constexpr std::array<base::CounterInfo, 10> kReplierCounters{{
-    {"requests", "requests", "Requests that came whole."},
-    {"replies", "requests", "Of these, answered or refused, and sent whole."},
-    {"unwanted_replies", "requests", "Of these, whose client had gone, or had cancelled, before the reply was sent whole."},
+    {"requests", "requests", "Requests received completely."},
+    {"replies", "requests", "Of these, answered or refused, and completely sent."},
+    {"unwanted_replies", "requests", "Of these, requests whose client left or cancelled before the whole reply was sent."},
     {"clients", "clients", "Clients that connected, those that came again included."},
     {"refused_peers", "peers",
      "Peers that were turned away or cut off: no secret, another version, too many clients or requests, unknown "

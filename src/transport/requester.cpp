@@ -447,7 +447,7 @@ Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnect
     if (incoming.head.type == MessageType::reply) counters.add(Counter::late_replies);
     if (pending.out != nullptr && pending.end.request != 0) {
       pending.state =
-          Pending::State::ended;  // it has answered before the last of the request was out of the network's hands
+          Pending::State::ended;  // answered before the network released the whole request
     } else {
       free(service, pending);
     }

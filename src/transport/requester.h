@@ -41,7 +41,7 @@ inline constexpr std::array<base::CounterInfo, 9> kRequesterCounters{{
     {"cancelled", "requests", "Of these, cancelled by the caller."},
     {"lost", "requests", "Of these, ended because the connection did."},
     {"late_replies", "requests", "Replies that arrived after the caller had given up."},
-    {"connections", "connections", "Connections made, those made anew included."},
+    {"connections", "connections", "Connections made, reconnections included."},
     {"reply_bytes", "bytes", "Bytes of the replies that were taken."},
 }};
 

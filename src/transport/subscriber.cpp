@@ -173,7 +173,7 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
 Result<void> Subscriber::subscribe() {
   if (entry_->page_bytes < formats::NetworkPageWriter::kLeastBytes)
     return std::unexpected(
-        Error{"transport.page_bytes", fmt::format("its pages have {} bytes: nothing comes from there", entry_->page_bytes)});
+        Error{"transport.page_bytes", fmt::format("its pages have {} bytes: too few for a run", entry_->page_bytes)});
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(provider_));
   // Another publisher, or the same one restarted, does not know the pages taken so far. The session with the last one stands until the new one accepts.

@@ -167,7 +167,7 @@ void TriggerFollower::follow(TriggerConnection connection) {
                              .seed = settings_.seed,
                              .system = settings_.system,
                              .name = settings_.name}))
-    return say_lost("it has gone");
+    return say_lost("it is gone");
   auto heard = Clock::now();
   auto told = heard;
   auto looked = heard;
@@ -228,20 +228,20 @@ bool TriggerFollower::tell(TriggerConnection& connection, bool heartbeat) {
 bool TriggerFollower::obey(const Message& message, std::string& why) {
   if (const auto* refused = std::get_if<Refused>(&message)) {
     why = refused->version != kVersion
-              ? fmt::format("it speaks version {} and this process version {}", refused->version, kVersion)
+              ? fmt::format("it has version {} and this process version {}", refused->version, kVersion)
               : "it refuses this process: " + refused->why;
     const std::lock_guard lock(mutex_);
     if (link_.connections == 0) {
       refused_ =
           Error{"trigger.refused", fmt::format("the trigger authority at {}: {}", address_.text(), why), "",
-                "give both the same emulator.trigger.system, all cards the same seed, and each process a name of its own"};
+                "give both the same emulator.trigger.system, all cards the same seed, and each process its own name"};
     }
     return false;
   }
   const std::lock_guard lock(mutex_);
   if (const auto* welcome = std::get_if<Welcome>(&message); welcome != nullptr && !welcome_) {
     if (welcome->version != kVersion) {
-      why = fmt::format("it speaks version {} and this process version {}", welcome->version, kVersion);
+      why = fmt::format("it has version {} and this process version {}", welcome->version, kVersion);
       return false;
     }
     welcome_ = link_.connected = true;

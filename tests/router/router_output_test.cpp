@@ -57,7 +57,7 @@ TEST(RouterReportText, SaysWhenCountsDoNotAddUpAndWhatWasNotTaken) {
   base::counter_named(status.readers[1].counters, "not_taken") = 400;
   status.readers[0].subscribers[0].pending_chunks = 12;
   const std::string text = report_text(make_report({}, status, false));
-  EXPECT_THAT(text, HasSubstr("400 chunks went to nobody"));
+  EXPECT_THAT(text, HasSubstr("400 chunks dropped"));
   EXPECT_THAT(text, HasSubstr("12 chunks NOT TAKEN"));
 }
 
