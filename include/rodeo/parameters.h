@@ -14,19 +14,19 @@
 namespace rodeo {
 
 enum class KeyType : std::uint8_t {
-  boolean,    ///< true | false
-  integer,    ///< 42
-  real,       ///< 0.5
-  text,       ///< "name"
-  duration,   ///< "10ms"; held in nanoseconds
-  size,       ///< "2MiB" or a number of bytes
-  rate,       ///< "100kHz" or a number of hertz
-  choice,     ///< one of Key::choices
-  path,       ///< a file or directory; relative to the configuration file
-  fid,        ///< a FELIX identifier, "0x1000000000540000" or an integer
-  source_id,  ///< "0x00610001" or an integer
-  text_list,  ///< ["a", "b"]
-  fid_list,   ///< FIDs, each "0x..." or a range "0x...+24" (24 FIDs with consecutive e-links, continued in the next link)
+  boolean,       ///< true | false
+  integer,       ///< 42
+  real,          ///< 0.5
+  text,          ///< "name"
+  duration,      ///< "10ms"; held in nanoseconds
+  size,          ///< "2MiB" or a number of bytes
+  rate,          ///< "100kHz" or a number of hertz
+  choice,        ///< one of Key::choices
+  path,          ///< a file or directory; relative to the configuration file
+  fid,           ///< a FELIX identifier, "0x1000000000540000" or an integer
+  source_id,     ///< "0x00610001" or an integer
+  text_list,     ///< ["a", "b"]
+  fid_list,      ///< FIDs, each "0x..." or a range "0x...+24" (24 FIDs with consecutive e-links, continued in the next link)
   integer_list,  ///< [1, "0x11"], none negative
 };
 

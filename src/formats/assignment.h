@@ -108,8 +108,8 @@ struct NodeWelcome {
 /// WORK.
 struct NodeWork {
   std::uint64_t session = 0;
-  std::uint64_t granted = 0;  ///< sum of events accepted since HELLO: assigned + free slots. Never decreases
-  std::uint64_t first = 0;    ///< number of the first decision here
+  std::uint64_t granted = 0;                  ///< sum of events accepted since HELLO: assigned + free slots. Never decreases
+  std::uint64_t first = 0;                    ///< number of the first decision here
   std::vector<EventDecision> decisions = {};  ///< each once, in order
   bool operator==(const NodeWork&) const = default;
 };

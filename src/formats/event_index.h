@@ -27,8 +27,8 @@ static_assert(sizeof(EventPlace) == 16);
 /// Identifies the file of an index. If one of these changes, the index is invalid.
 struct IndexedFile {
   std::uint64_t bytes = 0;
-  std::int64_t modified_ns = 0;   ///< since 1970
-  std::uint32_t records_crc = 0;  ///< CRC-32 of the records before the first separator, with GUID and CRC of the file
+  std::int64_t modified_ns = 0;     ///< since 1970
+  std::uint32_t records_crc = 0;    ///< CRC-32 of the records before the first separator, with GUID and CRC of the file
   std::uint64_t records_bytes = 0;  ///< of these
 
   bool operator==(const IndexedFile&) const = default;

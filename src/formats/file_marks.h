@@ -52,7 +52,7 @@ struct ProvableMark {
   bool crc = false;
   std::uint32_t l1id_bits = 32;    ///< of the L1 id in chunks
   std::uint32_t l1id_counter = 0;  ///< 32: the L1 ids in chunks are a 32-bit counter without resets
-  bool full_trigger = true;  ///< false ("trigger=l1id"): fragments have another BCID and trigger type than the payload
+  bool full_trigger = true;        ///< false ("trigger=l1id"): fragments have another BCID and trigger type than the payload
 
   std::string text() const;
 

@@ -51,10 +51,9 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file) {
                     [](std::byte b) { return b == std::byte{0}; })) {
       return std::unexpected(file_error("formats.zero_recording", fmt::format("the first {} bytes are all zero", probed)));
     }
-    return std::unexpected(
-        file_error("formats.not_a_recording",
-                   fmt::format("bytes 2 and 3 are 0x{:04x}, not a marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)",
-                               first.marker())));
+    return std::unexpected(file_error(
+        "formats.not_a_recording",
+        fmt::format("bytes 2 and 3 are 0x{:04x}, not a marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)", first.marker())));
   }
   if (file.size() < format->block_bytes) return too_short(format->block_bytes);
   if (format->family != BlockFamily::trailer32) return *format;

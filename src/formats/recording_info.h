@@ -29,7 +29,7 @@ struct RecordingInfo {
     std::uint32_t smallest_chunk_bytes = UINT32_MAX;  ///< 0 after reading, if there is no chunk
     std::uint32_t largest_chunk_bytes = 0;
     std::uint64_t proven_chunks =
-        0;  ///< checked byte by byte, if a seed was given; an E-link with 0 has no provable payload
+        0;                           ///< checked byte by byte, if a seed was given; an E-link with 0 has no provable payload
     std::uint64_t wrong_chunks = 0;  ///< not flagged, but unlike the seed's payload: findings if others are proven
   };
 
@@ -38,8 +38,7 @@ struct RecordingInfo {
   std::uint64_t rest_bytes = 0;  ///< after the last whole block: the recording was cut
   std::vector<Elink> elinks;     ///< by number
   std::array<std::uint64_t, kBlockCounters> counters{};
-  Findings
-      findings;  ///< damage and chunks that the card flagged, with the block where each was noticed, counted from 0
+  Findings findings;  ///< damage and chunks that the card flagged, with the block where each was noticed, counted from 0
 
   std::uint64_t counter(BlockCounter which) const { return counters[static_cast<std::size_t>(which)]; }
 

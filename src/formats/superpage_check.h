@@ -59,8 +59,7 @@ inline constexpr std::array<base::CounterInfo, kSuperpageCounters> kSuperpageCou
     {"wrong_link", "pages", "pages of another link than their superpage"},
     {"packet_counter", "pages",
      "pages whose packet counter does not follow the last one of the link, where each link counts by itself"},
-    {"orbit", "pages",
-     "pages that do not begin the next frame: heartbeat frames before them are missing, or have no end"},
+    {"orbit", "pages", "pages that do not begin the next frame: heartbeat frames before them are missing, or have no end"},
     {"page_number", "pages", "pages whose number in their heartbeat frame does not follow the last one's"},
     {"time_frame", "pages", "pages that begin a time frame, but not a superpage"},
     {"payload", "pages", "pages whose payload is not the pattern"},
@@ -69,15 +68,13 @@ constexpr bool is_error(SuperpageCounter counter) { return counter >= SuperpageC
 
 struct SuperpageCheckSettings {
   PagePattern pattern = PagePattern::unknown;
-  std::uint32_t page_bytes =
-      kRdhPageBytes;                       ///< size of pages without headers; limit of pages with one; a multiple of 32
-  std::uint32_t packet_counter_max = 255;  ///< the highest value, before it restarts at 0
-  std::uint32_t every = 1;                 ///< checks packet counter and payload of one page in `every`; 1 to 255
+  std::uint32_t page_bytes = kRdhPageBytes;  ///< size of pages without headers; limit of pages with one; a multiple of 32
+  std::uint32_t packet_counter_max = 255;    ///< the highest value, before it restarts at 0
+  std::uint32_t every = 1;                   ///< checks packet counter and payload of one page in `every`; 1 to 255
   bool heartbeat_frames = true;  ///< a link sends frames of one orbit each: orbits and page numbers follow each other
   std::uint32_t time_frame_orbits = 256;  ///< 0: not checked
-  bool resynchronise =
-      true;  ///< after an error, continue from the values found; otherwise every later page is wrong, too
-  std::uint64_t seed = 1;              ///< of provable payload
+  bool resynchronise = true;  ///< after an error, continue from the values found; otherwise every later page is wrong, too
+  std::uint64_t seed = 1;     ///< of provable payload
   std::size_t most_findings = 10'000;  ///< limit of the findings kept; all are counted
 };
 
@@ -86,7 +83,7 @@ struct SuperpageFinding {
   SuperpageCounter what;
   std::uint8_t link;
   std::uint64_t superpage;  ///< counted from 0 over the whole check
-  std::uint32_t offset;  ///< in the superpage: of the page, or of the first 32 bits of its payload that differ
+  std::uint32_t offset;     ///< in the superpage: of the page, or of the first 32 bits of its payload that differ
   std::uint64_t expected;
   std::uint64_t found;
 };

@@ -25,8 +25,7 @@ struct RouterReport {
   std::uint64_t published = 0;      ///< to one subscriber or more
   std::uint64_t no_subscriber = 0;  ///< that no subscriber wanted
   std::uint64_t not_taken = 0;      ///< dropped at the end, because a subscriber of data took nothing
-  std::uint64_t pending =
-      0;  ///< published, but a subscriber of data did not take them before it left or the run ended
+  std::uint64_t pending = 0;  ///< published, but a subscriber of data did not take them before it left or the run ended
   /// Packets of the trigger list that a subscriber of data did not take; not in the numbers above.
   std::uint64_t list_not_delivered = 0;
   bool no_data = false;  ///< the run is over, and no chunk arrived

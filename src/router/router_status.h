@@ -28,10 +28,8 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ReaderCo
     {"pages_read", "pages", "Pages that the input handed to the reader."},
     {"polls", "times", "Times that the reader asked its input for a page."},
     {"polls_empty", "times", "Times that the reader asked its input for a page and there was none."},
-    {"polls_full", "times",
-     "Times that the reader asked and all memory of the input was in use."},
-    {"not_taken", "chunks",
-     "Chunks dropped at the end of the run, because a subscriber of data took nothing for `grace`."},
+    {"polls_full", "times", "Times that the reader asked and all memory of the input was in use."},
+    {"not_taken", "chunks", "Chunks dropped at the end of the run, because a subscriber of data took nothing for `grace`."},
     {"not_taken_bytes", "bytes", "Bytes of these chunks."},
 }};
 

@@ -105,8 +105,8 @@ Result<void> DerivedFiles::close() {
   const EventFileSequence::Status status = sequence_->status();
   if (status.failure.empty()) return {};
   remove_all();
-  return std::unexpected(Error{"file.write", status.cause + "; the new files were removed",
-                               target_.directory.string(), "free space there, or name another directory"});
+  return std::unexpected(Error{"file.write", status.cause + "; the new files were removed", target_.directory.string(),
+                               "free space there, or name another directory"});
 }
 
 Result<std::vector<FragmentConsumer::File>> DerivedFiles::keep() {

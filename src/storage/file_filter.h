@@ -43,8 +43,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FilterCo
     {"refused", "events", "Events that the Python function rejected. Not in."},
     {"timed_out", "events", "Events for which the Python function exceeded the time limit (--hang). Not in."},
     {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
-    {"events_out", "events",
-     "Events written, counted once for each stream if files are split by stream."},
+    {"events_out", "events", "Events written, counted once for each stream if files are split by stream."},
 }};
 
 /// The answer of the user's function for an event.

@@ -213,9 +213,8 @@ Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::s
     case FileKind::empty:
       return {"data.empty", "the file is empty", path, "its writer was stopped before the first byte reached the disk"};
     case FileKind::zeros:
-      return {
-          "data.zeros", "the file starts with zeros only", path,
-          "space was reserved but not written, or the disk lost it; `rodeo data recover` saves its whole events"};
+      return {"data.zeros", "the file starts with zeros only", path,
+              "space was reserved but not written, or the disk lost it; `rodeo data recover` saves its whole events"};
     default: {
       const OtherFile other = describe_other(file);
       return {kind == FileKind::other_version ? "data.other_version" : "data.unknown_kind", "is not ours: " + other.what,

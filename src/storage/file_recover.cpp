@@ -85,8 +85,8 @@ class Scanner {
       }
       tell(progress_, at - before);
       if (stop_ && stop_())
-        return std::unexpected(Error{"data.interrupted", "interrupted: the new files were removed", "",
-                                     "the file that was read is unchanged"});
+        return std::unexpected(
+            Error{"data.interrupted", "interrupted: the new files were removed", "", "the file that was read is unchanged"});
     }
     totals_.closed = end.has_value();
     if (!end) end_at = at;
@@ -402,10 +402,9 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   }
   result.headers_proven = result.headers_proven || unproven == 0;
   if (mark_all && result.marked > 0) {
-    result.scan.findings.add(
-        0,
-        "the CRC-32 over the whole file shows damage at an unknown place: it may be in the "
-        "header of any event without a check, so all of these are marked");
+    result.scan.findings.add(0,
+                             "the CRC-32 over the whole file shows damage at an unknown place: it may be in the "
+                             "header of any event without a check, so all of these are marked");
   }
 
   const bool compressed = result.scan.header && result.scan.header->compressed_blocks();

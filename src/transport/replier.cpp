@@ -59,8 +59,7 @@ struct AskingClient {
   struct Open {
     bool asked = false;  ///< waits for reply()
     std::uint64_t number = 0;
-    const OutgoingMessage* answer =
-        nullptr;  ///< the reply is queued or partly sent; its place is not free
+    const OutgoingMessage* answer = nullptr;  ///< the reply is queued or partly sent; its place is not free
   };
 
   Replier::Client id = 0;

@@ -446,8 +446,7 @@ Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnect
   if (pending.state == Pending::State::abandoned) {
     if (incoming.head.type == MessageType::reply) counters.add(Counter::late_replies);
     if (pending.out != nullptr && pending.end.request != 0) {
-      pending.state =
-          Pending::State::ended;  // answered before the network released the whole request
+      pending.state = Pending::State::ended;  // answered before the network released the whole request
     } else {
       free(service, pending);
     }

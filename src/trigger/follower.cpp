@@ -232,9 +232,8 @@ bool TriggerFollower::obey(const Message& message, std::string& why) {
               : "it refuses this process: " + refused->why;
     const std::lock_guard lock(mutex_);
     if (link_.connections == 0) {
-      refused_ =
-          Error{"trigger.refused", fmt::format("the trigger authority at {}: {}", address_.text(), why), "",
-                "give both the same emulator.trigger.system, all cards the same seed, and each process its own name"};
+      refused_ = Error{"trigger.refused", fmt::format("the trigger authority at {}: {}", address_.text(), why), "",
+                       "give both the same emulator.trigger.system, all cards the same seed, and each process its own name"};
     }
     return false;
   }

@@ -162,8 +162,7 @@ bool TriggerServer::greet(Peer& peer, const Hello& hello) {
     return false;
   };
   if (hello.version != kVersion)
-    return refuse(Reason::version,
-                  fmt::format("it has version {} and this authority version {}", hello.version, kVersion));
+    return refuse(Reason::version, fmt::format("it has version {} and this authority version {}", hello.version, kVersion));
   if (hello.system != settings_.system)
     return refuse(Reason::system, fmt::format("its system is `{}` and this one `{}`", hello.system, settings_.system));
   if (hello.seed != settings_.seed)
@@ -173,7 +172,7 @@ bool TriggerServer::greet(Peer& peer, const Hello& hello) {
   peer.follower = *follower;
   peer.name = hello.name;
   accepted_.fetch_add(1, std::memory_order_relaxed);
-  base::log_info("trigger follower {} ({}, {}) is connected", peer.name, peer.where, base::counted(hello.functions, "function"));
+  base::log_info("trigger follower {} ({}, {}) joined", peer.name, peer.where, base::counted(hello.functions, "function"));
   peer.told = Clock::now();
   (void)peer.connection.send(Welcome{.timeout_ms = static_cast<std::uint32_t>(settings_.timeout.count()),
                                      .sequence = authority_.now().sequence,

@@ -77,8 +77,7 @@ class FelixFrontEnds final : public FrontEndDevice {
     for (;;) {
       const auto pending = channel_->pending();
       if (!pending)
-        base::log_warning("messages in card {} may be lost: {}", card_->address().text(),
-                          base::in_a_line(pending.error()));
+        base::log_warning("messages in card {} may be lost: {}", card_->address().text(), base::in_a_line(pending.error()));
       if (!pending || *pending == 0 || std::chrono::steady_clock::now() >= deadline) return pending.value_or(0);
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
@@ -205,10 +204,9 @@ std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardIn
         devices.push_back(std::make_unique<CruFrontEnds>(std::move(card), detector, connector));
         break;
       default:
-        throw SetupError(
-            {"router.front_ends",
-             fmt::format("{} is a {}: Rodeo knows no way to its front-ends", id, card::name_of(card->type())),
-             "router.front_ends.enabled", "leave it out, or name FELIX and CRU cards"});
+        throw SetupError({"router.front_ends",
+                          fmt::format("{} is a {}: Rodeo knows no way to its front-ends", id, card::name_of(card->type())),
+                          "router.front_ends.enabled", "leave it out, or name FELIX and CRU cards"});
     }
     ++connector;
   }

@@ -63,8 +63,7 @@ void add_subscribers(PrometheusText& out, const RouterStatus& status) {
        [](const Subscriber& one) { return one.chunks; });
   each("rodeo_router_subscriber_bytes_total", "counter", "Bytes of these pages.",
        [](const Subscriber& one) { return one.bytes; });
-  each("rodeo_router_subscriber_pages", "gauge", "Pages with memory.",
-       [](const Subscriber& one) { return one.page_slots; });
+  each("rodeo_router_subscriber_pages", "gauge", "Pages with memory.", [](const Subscriber& one) { return one.page_slots; });
   each("rodeo_router_subscriber_pages_filled", "gauge", "Of these, pages that the subscriber has not acknowledged.",
        [](const Subscriber& one) { return one.pages_filled; });
   each("rodeo_router_subscriber_page_memory_bytes", "gauge", "Memory of these pages.",

@@ -63,8 +63,7 @@ std::string verdict_text(const RouterReport& report) {
     add(fmt::format("{} chunks were sent, but {} published or counted", report.sent,
                     report.published + report.no_subscriber + report.not_taken));
   if (report.not_taken > 0)
-    add(fmt::format("{} dropped, because a subscriber took nothing at the end",
-                    base::counted(report.not_taken, "chunk")));
+    add(fmt::format("{} dropped, because a subscriber took nothing at the end", base::counted(report.not_taken, "chunk")));
   if (report.pending > 0) add(fmt::format("{} in pages that were not taken", base::counted(report.pending, "chunk")));
   if (report.list_not_delivered > 0)
     add(fmt::format("{} of the trigger's list not taken", base::counted(report.list_not_delivered, "packet")));
