@@ -13,7 +13,7 @@
 
 namespace rodeo {
 
-/// The exception of the functions below: the fault and the remedy, in one sentence each. `code` is "card.timeout" and so on (`rodeo explain`).
+/// The exception of the functions below: what is wrong and what to do, in one sentence each. `code` is "card.timeout" and so on (`rodeo explain`).
 class CardError : public std::runtime_error {
  public:
   CardError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}

@@ -16,7 +16,7 @@
 
 namespace rodeo {
 
-/// The exception of the functions below: the fault and the remedy. `code` is "transport.link_owned" and so on (`rodeo explain`).
+/// The exception of the functions below: what is wrong and what to do. `code` is "transport.link_owned" and so on (`rodeo explain`).
 class FrontEndError : public std::runtime_error {
  public:
   FrontEndError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}
