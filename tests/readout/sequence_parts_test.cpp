@@ -3,6 +3,7 @@
 
 #include "readout/builder/global_id.h"
 #include "readout/sequence/event_set.h"
+#include "readout/sequence/pace.h"
 #include "readout/sequence/segments.h"
 #include "readout/sequence/trigger_book.h"
 #include "readout/sequence/turns.h"
@@ -184,6 +185,19 @@ TEST(Turns, TurnsThatAreDealtAnewAreLearnt) {
   EXPECT_LE(strays, 4);
   turns.set_removed(1, true);
   EXPECT_FALSE(turns.strays(0, kFirst + 120));
+}
+
+TEST(Pace, NumbersBetweenTwoSegmentsDoNotPutLinksApart) {
+  readout::Pace pace(std::uint64_t{1} << 24);
+  pace.raise(10'000, 10'000 - 400);  // the foremost is at index 400
+  pace.note(10'000, 9'980);
+  EXPECT_TRUE(pace.tells(434)) << "20 events";
+  pace.raise(10'302, 10'300);  // at index 2 of the next segment
+  pace.note(10'302, 10'012);   // this link has still to come to it
+  EXPECT_TRUE(pace.tells(434));
+  pace.raise(10'450, 10'300);
+  pace.note(10'450, 10'020);
+  EXPECT_FALSE(pace.tells(434)) << "150 events at least";
 }
 
 TEST(TriggerBook, WhatLiesBetweenIsNoEvent) {

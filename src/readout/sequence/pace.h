@@ -17,11 +17,19 @@ class Pace {
   /// The first number that no link of the reader has come to; 0 before the first.
   Sequence head() const { return head_; }
   void raise(Sequence head) { head_ = std::max(head_, head); }
+  /// `base`: where its segment begins.
+  void raise(Sequence head, Sequence base) {
+    if (head <= head_) return;
+    head_ = head;
+    base_ = base;
+  }
 
-  /// A link brought `first` while the foremost was at `head`.
+  /// A link brought `first` while the foremost was at `head`. Numbers between two segments are no events: a link that has still to come to the
+  /// segment of the foremost is behind by what the foremost has brought of it, at least.
   void note(Sequence head, Sequence first) {
-    if (head > first + skew_) [[unlikely]]
-      learn(head - first);
+    const Sequence from = std::max(first, base_);
+    if (head > from + skew_) [[unlikely]]
+      learn(head - from);
   }
 
   /// Events in which a link may bring nothing without losing its place: a quarter of the period, or twice what links are apart by.
@@ -44,6 +52,7 @@ class Pace {
   std::uint64_t limit_;
   std::uint64_t skew_ = 0;
   Sequence head_ = 0;
+  Sequence base_ = 0;
 };
 
 }  // namespace rodeo::readout

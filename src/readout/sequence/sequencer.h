@@ -136,7 +136,7 @@ struct alignas(base::kCacheLine) LinkSequence {
     const Sequence now = position();
     if (now == before || doubtful) return;
     pace->note(heard, now - events);
-    pace->raise(now);
+    pace->raise(now, base);
     heard = std::max(heard, now);
   }
 
