@@ -1,4 +1,4 @@
-// The verbs of `rodeo bench`, one file each, and what they share.
+// The verbs of `rodeo bench`, one file each, and their common functions.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ void add_bench_statistics(cli::Command& bench);
 void add_bench_transport(cli::Command& bench);
 void add_bench_figures(cli::Command& bench);
 
-/// A number that an option was given, and what it may be.
+/// The value of a numeric option, and its limits.
 struct BenchNumber {
   const char* option;
   double value;
@@ -32,7 +32,7 @@ struct BenchNumber {
   double most;
 };
 
-/// Error cli.bad_value for the first that is outside of its limits, or no number.
+/// Error cli.bad_value for the first value that is outside its limits, or not a number.
 Result<void> check_numbers(std::initializer_list<BenchNumber> numbers);
 
 inline constexpr double kLongestBench = 86'400;  // seconds
@@ -46,16 +46,16 @@ settings::Json json_of(const ScalingRow& row);
 /// With this many data threads.
 settings::Json json_of(std::uint32_t threads, const StatisticsBenchResult& result);
 
-/// 1, 2, ... as far as this machine has cores.
+/// 1, 2, ... up to `most`, or up to the number of cores.
 std::vector<std::uint32_t> workers_up_to(std::uint32_t most);
 
-/// "S(3) needs three cores ..." where it has not; else empty.
+/// "S(3) needs three cores ..." if the machine has fewer; else empty.
 std::string too_few_cores(std::uint32_t most);
 
-/// 1, 2, 4, ..., and the most.
+/// 1, 2, 4, ..., and `most`.
 std::vector<std::uint32_t> doubled_up_to(std::uint32_t most);
 
-/// "4 threads share 2 cores ..." where they do; else empty.
+/// "4 threads share 2 cores ..." if the machine has fewer cores than threads; else empty.
 std::string threads_that_share_cores(std::uint32_t most);
 
 }  // namespace rodeo::bench

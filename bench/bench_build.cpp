@@ -1,4 +1,4 @@
-// `rodeo bench`: how fast the product is here, by its own components, against a ceiling measured in the same run.
+// `rodeo bench`: the speed of the product's own components on this machine, against a ceiling measured in the same run.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ using namespace cli;
 
 namespace {
 
-/// Beside a run that keeps nothing, right before it.
+/// Measured beside a run that keeps no fragments, right before it.
 struct Retained {
-  double seconds = 0;  ///< 0: it was not asked for
+  double seconds = 0;  ///< 0: not asked for
   double rate_hz = 100'000;
   double chunks_per_core_second_without = 0;
 };
@@ -107,9 +107,9 @@ void add_build(Command& bench) {
       .example("rodeo bench build --run-length 1", "links interleaved chunk by chunk")
       .example("rodeo bench build --source blocks", "from raw FELIX blocks, decoded in the worker")
       .example("rodeo bench build --mode full --links 24 --groups 1", "one FULL-mode stream, 24 links in turn")
-      .example("rodeo bench build --retain 1s", "fragments that are kept for a second at 100 kHz: 100,000 of them");
+      .example("rodeo bench build --retain 1s", "each fragment kept for a second at 100 kHz: 100,000 fragments");
   build.choice("--mode", settings.mode, {"gbt", "full"}, "Builder");
-  build.choice("--source", settings.source, {"runs", "blocks"}, "What the input hands over");
+  build.choice("--source", settings.source, {"runs", "blocks"}, "Form of the input's data");
   build.option("--run-length", settings.run_length, "Chunks in a run");
   build.option("--links", settings.links, "Links");
   build.option("--groups", settings.groups, "FULL mode: independent streams, whose links take turns; 0: one per link");
@@ -121,8 +121,8 @@ void add_build(Command& bench) {
   build.option("--checker", settings.checker, "Integrity check per chunk: crc32");
   build.option("--extractor", settings.extractor, "Trigger-information extraction");
   build.duration("--retain", options->retain,
-                 "Keep each fragment so long, at --retain-rate, before it goes; beside the same without");
-  build.rate("--retain-rate", options->retained.rate_hz, "Events a second that --retain is meant at");
+                 "Keep each fragment for this time, at --retain-rate; compared with a run without");
+  build.rate("--retain-rate", options->retained.rate_hz, "Event rate for --retain");
   build.flag("--not-pinned", options->not_pinned, "Leave the workers to the scheduler");
   build.json_file(options->json);
   build.run([options]() -> Result<ExitCode> {
@@ -141,9 +141,8 @@ void add_build(Command& bench) {
     Retained retained = options->retained;
     retained.seconds = std::chrono::duration<double>(options->retain).count();
     if (retained.seconds > 0 && given.mode != "gbt")
-      return value_error(
-          "--retain is for --mode gbt: what is kept of a FULL-mode stream is copied, which is the consumer's business",
-          "rodeo bench build --help");
+      return value_error("--retain is for --mode gbt: a consumer of a FULL-mode stream copies the fragments that it keeps",
+                         "rodeo bench build --help");
     RODEO_TRY(check_numbers({{"--retain x --retain-rate", retained.seconds * retained.rate_hz, 0, 1 << 22}}));
     base::ComponentRegistry registry;
     RODEO_TRY(registry.add_library("built in", readout::register_defaults));

@@ -43,7 +43,7 @@ struct DmaOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-/// As show(), but CSV has a column for each value of a group, group_name, and for each list.
+/// Like show(), but CSV has a column for each value of a group (group_name), and for each list.
 template <typename PrintTable>
 Result<void> publish(const Json& json, const std::string& file, OutputFormat format, PrintTable print_table) {
   if (format != OutputFormat::csv) return show(json, file, format, print_table);
@@ -133,8 +133,8 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   if (settings.check.every == 0 || settings.check.every > 255)
     return value_error("--error-check-frequency is 1 to 255", "1 checks every page");
   if (options.time && options.time->count() == 0 && options.bytes.value_or(0) == 0)
-    return value_error("--time 0 would read for ever",
-                       "name a time, or with --bytes how much to read; --bytes 0 alone reads until Ctrl-C");
+    return value_error("--time 0 would never end",
+                       "give a time, or an amount with --bytes; --bytes 0 alone reads until Ctrl-C");
   if (options.links) {
     const auto links = RODEO_TRY(link_mask(*options.links));
     settings.dma.links = links;
@@ -165,7 +165,7 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
     };
     if (!file) return std::unexpected(Error{"cli.output", "cannot write", options.to_file, "may you write there?"});
   }
-  // Opened before anything is measured, as the data's.
+  // Open it before the measurement, like the file of the data.
   std::ofstream errors;
   if (!options.error_file.empty()) {
     errors.open(options.error_file);
@@ -196,50 +196,48 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
 void add_dma(Command& bench) {
   auto options = std::make_shared<DmaOptions>();
   DmaBenchSettings& settings = options->settings;
-  Command& dma = bench.verb("dma", "Reads a DMA channel as fast as it goes, and checks every byte");
+  Command& dma = bench.verb("dma", "Reads a DMA channel at full speed, and checks every byte");
   dma.example("rodeo card bench dma --id '#0' --bytes 16GiB", "the internal generator, all checks")
       .example("rodeo card bench dma --id '#0' --data-source fee --time 10s --error-check fast",
-               "what comes down the links, headers only")
+               "data of the links, headers only")
       .example("rodeo card bench dma --id '#0' --error-check none --superpage-size 512KiB --json -",
                "the driver's own cost");
   add_card_id(dma, options->id);
   dma.option("--channel,--dma-channel", settings.channel, "DMA channel: a C-RORC has 0 to 5, a FELIX 0 to 3, a CRU 0");
-  dma.choice("--data-source", options->source, {"fee", "ddg", "internal", "siu", "diu"}, "Where the data come from");
-  dma.size(
-      "--bytes", options->bytes,
-      "How much to read, to the end of a superpage; 0: until --time is over or Ctrl-C; 16GiB unless --time says how long");
-  dma.duration("--time", options->time, "How long to read");
+  dma.choice("--data-source", options->source, {"fee", "ddg", "internal", "siu", "diu"}, "Source of the data");
+  dma.size("--bytes", options->bytes,
+           "Amount to read, rounded up to a superpage; 0: until --time is over or Ctrl-C; 16GiB without --time");
+  dma.duration("--time", options->time, "Time to read");
   dma.size("--buffer-size", settings.buffer_bytes, "Memory for the card");
   dma.size("--superpage-size", options->superpage_bytes, "A multiple of 32KiB");
   dma.choice("--error-check", options->level, {"full", "fast", "none"},
              "full: every byte; fast: headers and counters; none: first and last line of each superpage");
   dma.choice("--pattern", options->pattern, {"auto", "ddg", "words", "internal", "provable", "unknown"},
-             "What the payload is");
-  dma.option("--error-check-frequency", settings.check.every, "Packet counter and payload of one page in so many");
+             "Pattern of the payload");
+  dma.option("--error-check-frequency", settings.check.every, "Check packet counter and payload of one page in this number");
   dma.option("--max-rdh-packetcount", settings.check.packet_counter_max, "Last value of the packet counter");
   dma.option("--timeframe-length", settings.check.time_frame_orbits, "Orbits of a time frame");
   dma.flag("--no-tf-check", options->no_time_frames, "Time frames may begin anywhere");
   dma.flag("--no-orbit-check", options->no_orbits, "CRU: heartbeat frames need not follow each other orbit by orbit");
-  dma.flag("--no-resync", options->no_resync, "After an error go on counting from what was expected");
-  dma.option("--seed", settings.check.seed, "Of provable payload");
+  dma.flag("--no-resync", options->no_resync, "After an error, keep counting from the expected value");
+  dma.option("--seed", settings.check.seed, "Seed of provable payload");
   dma.option("--detector", settings.check.detector, "FELIX: detector id of the emulated links");
   dma.option("--connector", settings.check.connector,
-             "FELIX: connector id of the emulated links; what the first chunk says if left out");
-  dma.option("--links", options->links, "CRU: links, as in 0,1,8-10; those that are enabled if left out")
-      .value_name("LINKS");
+             "FELIX: connector id of the emulated links; default: that of the first chunk");
+  dma.option("--links", options->links, "CRU: links, as in 0,1,8-10; default: the enabled ones").value_name("LINKS");
   dma.duration("--pause", settings.pause,
-               "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");
-  dma.option("--numa", options->numa, "Read on the CPUs of the card's NUMA node: card; anywhere: off; or a node's number")
+               "Time between two polls of the card; default: the time to fill an eighth of its superpages");
+  dma.option("--numa", options->numa, "CPUs to read on: card (of the card's NUMA node), off (any), or a node's number")
       .value_name("PLACE");
-  dma.duration("--patience", options->patience, "Give up after so long without data");
+  dma.duration("--patience", options->patience, "Give up after this time without data");
   dma.flag("--no-firmware-check,--bypass-fw-check", options->no_firmware_check,
-           "Also firmware that the driver does not know");
+           "Accept firmware that the driver does not know");
   dma.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");
-  dma.option("--to-file", options->to_file, "Also write the data there, as they come").value_name("FILE");
-  dma.option("--error-file", options->error_file, "Write the first 10000 errors there").value_name("FILE");
+  dma.option("--to-file", options->to_file, "Also write the data to this file, in order").value_name("FILE");
+  dma.option("--error-file", options->error_file, "Write the first 10000 errors to this file").value_name("FILE");
   dma.output(options->format);
   dma.json_file(options->json);
-  dma.paragraph("Errors end in exit status 7. docs/card-tools.md has the options of bench-dma and what became of them.");
+  dma.paragraph("Errors end in exit status 7. docs/card-tools.md lists the options of bench-dma and their counterparts.");
   dma.run([options] { return bench_dma(*options); });
 }
 
@@ -268,11 +266,11 @@ Result<card::RegisterTarget> some_register(const card::Card& card, std::optional
 }
 
 Result<ExitCode> bench_bar(const BarOptions& options) {
-  if (options.time && options.cycles) return usage_error("--time and --cycles both say how much", "leave out one of them");
+  if (options.time && options.cycles) return usage_error("--time and --cycles exclude each other", "leave out one of them");
   if (options.cycles && *options.cycles == 0) return value_error("--cycles takes 1 or more", "100 is upstream's default");
   const std::chrono::nanoseconds time = options.time.value_or(std::chrono::seconds{1});
   if (time < std::chrono::milliseconds{1})
-    return value_error("--time takes a millisecond or more: in less nothing is measured", "1s if left out");
+    return value_error("--time takes a millisecond or more: a shorter time measures nothing", "1s if left out");
   auto entry = RODEO_TRY(card::find_card(options.id));
   if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
   entry.function = RODEO_TRY(as_asked(entry.function));
@@ -329,28 +327,29 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
                                   {"of_ceiling", result.of_ceiling}});
   RODEO_TRY(publish(json, options.json, options.format, print_table));
   if (result.wrong_reads == 0) return ExitCode::done;
-  return std::unexpected(
-      Error{"readout.bench_mismatch",
-            fmt::format("{} reads of {} brought another value than was written", result.wrong_reads, settings.target.name()),
-            {},
-            "take a register that keeps what is written to it, and see that nobody else writes to it"});
+  return std::unexpected(Error{
+      "readout.bench_mismatch",
+      fmt::format("{} reads of {} returned another value than was written", result.wrong_reads, settings.target.name()),
+      {},
+      "take a register that keeps written values, and check that no other program writes to it"});
 }
 
 void add_bar(Command& bench) {
   auto options = std::make_shared<BarOptions>();
-  Command& bar = bench.verb("bar", "Register accesses per second, and how fairly processes share them");
+  Command& bar = bench.verb("bar", "Register accesses per second, and their shares among processes");
   bar.example("rodeo card bench bar --id '#0' --bar 2 --processes 8", "reads by eight processes at once")
       .example("rodeo card bench bar --id '#0' --register ctp_bc_max --value 3563",
                "write and read in turn, as bar-stress does")
-      .example("rodeo card bench bar --id '#0' --register ctp_bc_max --value 3563 --cycles 100000", "so many times");
+      .example("rodeo card bench bar --id '#0' --register ctp_bc_max --value 3563 --cycles 100000", "100,000 times");
   add_card_id(bar, options->id);
   bar.option("--bar,--channel", options->bar, "BAR; 2 (C-RORC: 0) if left out");
-  bar.option("--register,--address", options->name, "Name or byte address; one that is harmless to read if left out")
+  bar.option("--register,--address", options->name, "Name or byte address; default: a register that is harmless to read")
       .value_name("REGISTER");
   bar.option("--value", options->value, "Write this before each read; other values read back end in exit status 7");
-  bar.option("--processes", options->processes, "That begin together; at most 128");
-  bar.duration("--time", options->time, "How long; a millisecond or more, 1s if left out");
-  bar.option("--cycles", options->cycles, "So many reads, or pairs of write and read, by each process; in place of --time");
+  bar.option("--processes", options->processes, "Processes that begin together; at most 128");
+  bar.duration("--time", options->time, "Duration; a millisecond or more; default: 1s");
+  bar.option("--cycles", options->cycles,
+             "Number of reads, or pairs of write and read, of each process; in place of --time");
   bar.output(options->format);
   bar.json_file(options->json);
   bar.run([options] { return bench_bar(*options); });
@@ -359,7 +358,7 @@ void add_bar(Command& bench) {
 }  // namespace
 
 void add_card_bench(Command& card) {
-  Command& bench = card.verb("bench", "How fast the card and its driver are");
+  Command& bench = card.verb("bench", "Speed of the card and its driver");
   add_dma(bench);
   add_bar(bench);
 }

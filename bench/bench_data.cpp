@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One way of reading: in a C++ loop, and in Python.
+/// One way to read the file, in a C++ loop and in Python.
 struct Way {
   const char* name;
   bool checksums;
@@ -63,8 +63,8 @@ Result<Json> in_python(const fs::path& file, const fs::path& directory) {
   const fs::path result = directory / "result.json";
   const auto ended = RODEO_TRY(run_python("rodeo.data_bench", {file.string(), result.string()}));
   if (ended != ExitCode::done)
-    return std::unexpected(
-        Error{"cli.python", "the Python side of the bench failed", "rodeo.data_bench", "it says why above"});
+    return std::unexpected(Error{"cli.python", "the Python side of the bench failed", "rodeo.data_bench",
+                                 "its message above gives the reason"});
   std::stringstream text;
   text << std::ifstream(result).rdbuf();
   return Json::parse(text.str());
@@ -89,7 +89,7 @@ Result<DataBenchResult> measure(const DataFileSettings& settings, std::uint32_t 
     const Json python = RODEO_TRY(in_python(file, directory));
     for (std::size_t way = 0; way < kWays.size(); ++way) {
       const Way& how = kWays[way];
-      RODEO_TRY(read_in_a_loop(file.string(), how.checksums, how.work));  // as in Python: once before
+      RODEO_TRY(read_in_a_loop(file.string(), how.checksums, how.work));  // read once before the measurement, as in Python
       const DataPass pass = RODEO_TRY(read_in_a_loop(file.string(), how.checksums, how.work));
       const Json& there = *python.find(how.name);
       result.mismatches += differences(there, pass.sums);
@@ -104,7 +104,7 @@ Result<DataBenchResult> measure(const DataFileSettings& settings, std::uint32_t 
                              : 0;
     result.event_loop.push_back(events.find("cpu_seconds")->number());
   }
-  // Once, and not timed: the bytes in their order.
+  // Once, without timing: checks the order of the bytes.
   const DataPass all = RODEO_TRY(read_in_a_loop(file.string(), true, DataWork::crc));
   const Json python = RODEO_TRY(in_python(file, directory));
   if (static_cast<std::uint64_t>(python.find("data")->find("crc")->number()) != all.sums.crc) ++result.mismatches;
@@ -160,7 +160,7 @@ void add_bench_data(Command& bench) {
   data.option("--events", options->settings.events, "Events in the file");
   data.option("--links", options->settings.links, "Links");
   data.option("--chunk-bytes", options->settings.chunk_bytes, "Size of a chunk [B]");
-  data.option("--rounds", options->rounds, "Rounds, in each of which both read in turn");
+  data.option("--rounds", options->rounds, "Rounds; in each, C++ and Python read in turn");
   data.json_file(options->json);
   data.run([options]() -> Result<ExitCode> {
     const DataFileSettings& given = options->settings;

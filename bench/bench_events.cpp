@@ -99,14 +99,15 @@ void add_bench_events(Command& bench) {
   };
   auto options = std::make_shared<Options>();
   EventBenchSettings& settings = options->settings;
-  Command& events =
-      bench.verb("events", "Whole events, built by filter nodes of all readouts' fragments, beside the transport alone");
+  Command& events = bench.verb(
+      "events", "Whole events, built by filter nodes from the fragments of all readouts, beside the transport alone");
   events.example("rodeo bench events", "8 readouts and 4 nodes, with shaping and without")
       .example("rodeo bench events --fragment-bytes 7700 --kept 4096", "small fragments: the cost of a request")
-      .example("rodeo bench events --credit-fragments 1 --seconds 2 --json -", "one fragment of a node under way at a time");
+      .example("rodeo bench events --credit-fragments 1 --seconds 2 --json -",
+               "each node has one fragment under way at a time");
   events.choice("--provider", settings.provider, {"tcp", "shm", "verbs"}, "Network provider");
   events.option("--readouts", settings.readouts, "Readouts, each with a handler of its own; threads of one process");
-  events.option("--nodes", settings.nodes, "Filter nodes; threads of another, in which the supervisor is, too");
+  events.option("--nodes", settings.nodes, "Filter nodes; threads of a second process, with the supervisor");
   events.option("--fragment-bytes", settings.fragment_bytes, "ROD data of a fragment [B], a multiple of 4");
   events.option("--events", settings.slots, "Events that a node has at a time");
   events.option("--workers", settings.workers, "Threads of a node that compare each byte of its events");
@@ -114,8 +115,9 @@ void add_bench_events(Command& bench) {
   events.option("--page-bytes", settings.page_bytes, "Size of a page [B]");
   events.option("--pages", settings.pages, "Pages of each connection");
   events.option("--credit-fragments", settings.credit_fragments,
-                "Shaping: fragments that a node may have asked for and not got, in the measurement with it; 0: no limit");
-  events.option("--credit-bytes", settings.credit_bytes, "The same by bytes [B]; both 0: no measurement with shaping");
+                "Shaping: fragments that a node may have requested at a time; 0: no limit");
+  events.option("--credit-bytes", settings.credit_bytes,
+                "Shaping: bytes that a node may have requested at a time [B]; both 0: no measurement with shaping");
   events.option("--seconds", settings.seconds, "Length of each of the measurements [s], cut into five rounds");
   events.json_file(options->json);
   events.run([options]() -> Result<ExitCode> {

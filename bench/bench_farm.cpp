@@ -1,4 +1,4 @@
-// `rodeo bench farm`: the supervisor of a farm, over the network to thousands of nodes and hundreds of readouts.
+// `rodeo bench farm`: a farm's supervisor, connected over the network to thousands of nodes and hundreds of readouts.
 #include <fmt/core.h>
 
 #include "base/sentence.h"
@@ -39,7 +39,7 @@ Json json_of(const FarmBenchSettings& settings, const FarmBenchResult& result) {
 
 void print(const FarmBenchSettings& settings, const FarmBenchResult& result) {
   const double load = result.cpu_seconds / result.seconds;
-  fmt::print("{} and {}, {} slots each, {} said at once\n", base::counted(settings.nodes, "node"),
+  fmt::print("{} and {}, {} slots each, {} decisions a message\n", base::counted(settings.nodes, "node"),
              base::counted(settings.readouts, "readout"), settings.slots, base::counted(settings.at_once, "decision"));
   fmt::print("  events     {:10.0f} /s assigned, {:.0f} /s decided, {:.0f} /s cleared by all\n",
              result.assignments / result.seconds, result.decisions / result.seconds, result.clears / result.seconds);
@@ -61,13 +61,13 @@ void add_bench_farm(Command& bench) {
   auto options = std::make_shared<Options>();
   FarmBenchSettings& settings = options->settings;
   Command& farm = bench.verb("farm", "The supervisor of a farm: assignments, decisions and clears, over the network");
-  farm.example("rodeo bench farm", "2656 nodes and 600 readouts, as many events as they take")
+  farm.example("rodeo bench farm", "2656 nodes and 600 readouts, at their highest event rate")
       .example("rodeo bench farm --nodes 64 --readouts 8 --seconds 2 --json -", "a small farm");
   farm.option("--nodes", settings.nodes, "Filter nodes, each with a connection of its own");
   farm.option("--readouts", settings.readouts, "Readouts, each with a connection of its own");
   farm.option("--slots", settings.slots, "Events that a node has at a time");
-  farm.option("--at-once", settings.at_once, "Decisions that a node says at once");
-  farm.option("--rate", settings.rate_hz, "Triggers [Hz]; 0: as many as the farm takes");
+  farm.option("--at-once", settings.at_once, "Decisions that a node sends in one message");
+  farm.option("--rate", settings.rate_hz, "Trigger rate [Hz]; 0: as many as the farm takes");
   farm.option("--seconds", settings.seconds, "Length of the measurement [s]");
   farm.json_file(options->json);
   farm.run([options]() -> Result<ExitCode> {

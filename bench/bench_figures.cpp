@@ -62,12 +62,12 @@ Json machine() {
 
 Result<fs::path> script() {
   if (const auto package = python_package()) return *package / "figures.py";
-  return std::unexpected(Error{"cli.figures", "the script that draws is not there",
+  return std::unexpected(Error{"cli.figures", "the drawing script is missing",
                                (command_directory() / "../python/rodeo/figures.py").lexically_normal().string(),
                                "run the command from the build folder of a clone, or install it whole"});
 }
 
-/// "slice_memory/ours/chunk_bytes:40/threads:2": what was measured, which way, and with what.
+/// Parses "slice_memory/ours/chunk_bytes:40/threads:2": the ablation, the variant and its arguments.
 Json ablation_of(const Json& benchmark) {
   std::istringstream name(benchmark.find("run_name")->string());
   Json out = Json::object();
@@ -85,7 +85,7 @@ Json ablation_of(const Json& benchmark) {
   return out;
 }
 
-/// Runs the ablations' benchmarks, which lie beside the command, and reads the medians from what they wrote.
+/// Runs the benchmarks of the ablations, which are beside the command, and reads the medians from their output.
 Json measure_ablations(const FigureSettings& settings, const fs::path& directory) {
   const auto binary = find_beside({"bench/bench_ablations"});
   if (!binary) {
@@ -104,7 +104,7 @@ Json measure_ablations(const FigureSettings& settings, const fs::path& directory
   if (!ended) throw SetupError(ended.error());
   if (*ended != 0)
     throw SetupError(
-        {"cli.figures", fmt::format("{} ended with {}", binary->string(), *ended), "", "run it by hand: it says why"});
+        {"cli.figures", fmt::format("{} ended with {}", binary->string(), *ended), "", "run it by hand to see the reason"});
   std::stringstream text;
   text << std::ifstream(raw).rdbuf();
   const auto parsed = Json::parse(text.str());
@@ -129,7 +129,7 @@ Result<ExitCode> draw(const fs::path& data) {
   const auto ended = RODEO_TRY(run_program({python_interpreter(), "-B", drawing.string(), data.string()}));
   if (ended != 0) {
     return std::unexpected(Error{"cli.figures", fmt::format("{} ended with {}", drawing.string(), ended), "",
-                                 fmt::format("what was measured is in {}; draw it again with {} {} {}", data.string(),
+                                 fmt::format("the measurements are in {}; draw them again with {} {} {}", data.string(),
                                              python_interpreter(), drawing.string(), data.string())});
   }
   return ExitCode::done;
@@ -139,7 +139,7 @@ using Measure = std::function<Json()>;
 using Measures = std::vector<std::pair<std::string, Measure>>;
 
 Result<ExitCode> make_figures(const FiguresOptions& options, const Measures& all) {
-  // Whoever waits for minutes of measurement wants to know first that it can be drawn.
+  // Check first that the figures can be drawn: the measurement takes minutes.
   const auto drawing = RODEO_TRY(script());
   const auto able = RODEO_TRY(run_program({python_interpreter(), "-B", drawing.string(), "--check"}));
   if (able != 0) {
@@ -186,7 +186,7 @@ void add_bench_figures(Command& bench) {
   Command& figures =
       bench.verb("figures", "The papers' performance figures, measured here and drawn beside the published values");
   Command& build = figures.verb("build", "Software ROD paper: Figures 4, 5 and 6, Table II, and the slides' experiments");
-  build.example("rodeo bench figures build", "three minutes on a quiet machine; pictures in ./figures")
+  build.example("rodeo bench figures build", "takes three minutes on a quiet machine; pictures in ./figures")
       .example("rodeo bench figures build --only figure4 --out /tmp/four", "one of them");
   build.option("--seconds", options->settings.seconds, "Length of each point [s]");
   build.option("--repeat", options->settings.repeats, "Interleaved repeats of Table II");
@@ -195,7 +195,7 @@ void add_bench_figures(Command& bench) {
                "figure4, figure5, figure6a, figure6b, table2 or ablations; may be given several times");
   build.flag("--sparse", options->settings.sparse, "Only the ends of each sweep: a quick look");
   build.paragraph(
-      "Published values are those that the paper's text and the slides state; none is read off a picture. Where the machine "
+      "Published values come from the text of the paper and the slides, never from a picture. Where the machine "
       "has fewer "
       "cores than the paper's 32, points with more threads than cores share them, and the pictures say so.");
   build.run([options]() -> Result<ExitCode> {
@@ -215,7 +215,7 @@ void add_bench_figures(Command& bench) {
   chain.example("rodeo bench figures chain", "a minute on a quiet machine; pictures in ./figures");
   chain.option("--seconds", chained->settings.seconds, "Length of each point [s]");
   chain.option("--out", chained->directory,
-               "Folder for figures.json, the pictures (PNG and SVG), and what the processes were told and said");
+               "Folder for figures.json, the pictures (PNG and SVG), and the processes' settings and output");
   chain.option("--only", chained->only, "chain4 or chain5; may be given twice");
   chain.flag("--sparse", chained->settings.sparse, "Only the ends of each sweep: a quick look");
   chain.paragraph(

@@ -1,4 +1,4 @@
-// `rodeo bench latency`: from the hand-over of an event's last data to its first consumer.
+// `rodeo bench latency`: the time from the hand-over of an event's last data to its first consumer.
 #include <fmt/core.h>
 
 #include "base/sentence.h"
@@ -46,7 +46,7 @@ void print(const LatencyBenchSettings& settings, const LatencyBenchResult& resul
   fmt::print("  latency    p50 {:.1f} us    p99 {:.1f} us    max {:.1f} us, from hand-over to first consumer\n",
              us(result.p50_ns), us(result.p99_ns), us(result.max_ns));
   if (!result.generator_has_a_core)
-    fmt::print("  the generator shares a core with a worker: the scheduler's turns are in these times\n");
+    fmt::print("  the generator shares a core with a worker: these times include waits for the scheduler\n");
 }
 
 }  // namespace

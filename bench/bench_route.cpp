@@ -1,4 +1,4 @@
-// `rodeo bench route`: the router's work alone, from FELIX blocks to pages that a subscriber in another process proves.
+// `rodeo bench route`: the router's work alone, from FELIX blocks to pages that a subscriber in another process checks.
 #include <fmt/core.h>
 
 #include "base/sentence.h"
@@ -68,9 +68,9 @@ void add_bench_route(Command& bench) {
   auto options = std::make_shared<Options>();
   RouteBenchSettings& settings = options->settings;
   Command& route =
-      bench.verb("route", "The router's work: FELIX blocks made beforehand to pages for a subscriber in another process");
+      bench.verb("route", "The router's work: from prepared FELIX blocks to pages for a subscriber in another process");
   route.example("rodeo bench route", "192 links x 40 B over TCP")
-      .example("rodeo bench route --subscribed 8", "what the other 184 links cost, which nobody wants");
+      .example("rodeo bench route --subscribed 8", "the cost of the other 184 links, which have no subscriber");
   route.choice("--provider", settings.provider, {"tcp", "shm", "verbs"}, "Network provider");
   route.option("--links", settings.links, "Links in the blocks");
   route.option("--subscribed", settings.subscribed, "Links that the subscriber wants; 0: all");
@@ -81,7 +81,7 @@ void add_bench_route(Command& bench) {
   route.json_file(options->json);
   route.run([options]() -> Result<ExitCode> {
     const RouteBenchSettings& given = options->settings;
-    // A chunk that fits into a page with those of its link before it: the proof takes whole ones.
+    // A chunk and the earlier chunks of its link must fit into one page: the proof takes whole chunks.
     RODEO_TRY(check_numbers({{"--links", static_cast<double>(given.links), 1, 2048},
                              {"--subscribed", static_cast<double>(given.subscribed), 0, static_cast<double>(given.links)},
                              {"--chunk-bytes", static_cast<double>(given.chunk_bytes), 8, 2048},

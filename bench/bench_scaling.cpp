@@ -48,8 +48,7 @@ void add_bench_scaling(Command& bench) {
   };
   auto options = std::make_shared<Options>();
   options->settings.seconds = 1;
-  Command& scaling =
-      bench.verb("scaling", "What the second worker brings: runs in turn, medians, and the paper's Table II from them");
+  Command& scaling = bench.verb("scaling", "The gain of a second worker: runs in turn, medians, and the paper's Table II");
   scaling.example("rodeo bench scaling", "192 links, one and two workers, five times each");
   scaling.option("--workers", options->workers, "Up to how many workers");
   scaling.option("--repeat", options->repeat, "Runs of each");

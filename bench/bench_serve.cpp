@@ -1,4 +1,4 @@
-// `rodeo bench serve`: fragments of readouts on their way to filter nodes, beside the same network without any of ours on it.
+// `rodeo bench serve`: the transfer of fragments from readouts to filter nodes, beside the same network without Rodeo.
 #include <fmt/core.h>
 
 #include "base/sentence.h"
@@ -75,7 +75,7 @@ void add_bench_serve(Command& bench) {
   serve.choice("--provider", settings.provider, {"tcp", "shm", "verbs"}, "Network provider");
   serve.option("--fragment-bytes", settings.fragment_bytes, "ROD data of a fragment [B], a multiple of 4");
   serve.option("--readouts", settings.readouts, "Readouts, each with a handler of its own; threads of one process");
-  serve.option("--nodes", settings.nodes, "Nodes that take events in turn; threads of another");
+  serve.option("--nodes", settings.nodes, "Nodes that take events in turn; threads of a second process");
   serve.option("--events", settings.events, "Events that a node has under way");
   serve.option("--kept", settings.kept, "Fragments that a readout keeps");
   serve.option("--page-bytes", settings.page_bytes, "Size of a page [B]");
@@ -83,7 +83,7 @@ void add_bench_serve(Command& bench) {
   serve.json_file(options->json);
   serve.run([options]() -> Result<ExitCode> {
     const ServeBenchSettings& given = options->settings;
-    // All that nodes have under way and have not cleared yet.
+    // The events that nodes have under way or have not cleared yet.
     constexpr double kUncleared = 256;
     RODEO_TRY(check_numbers({{"--fragment-bytes", static_cast<double>(given.fragment_bytes), 16, 16 << 20},
                              {"--readouts", static_cast<double>(given.readouts), 1, 64},

@@ -1,4 +1,4 @@
-// `rodeo bench statistics`: what counting costs the router's threads, by four designs and none (felixcore-statistics-slides).
+// `rodeo bench statistics`: the cost of counting in the router's threads, with four designs and with none (felixcore-statistics-slides).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -74,11 +74,11 @@ void add_bench_statistics(Command& bench) {
   };
   auto options = std::make_shared<Options>();
   StatisticsBenchSettings& settings = options->settings;
-  Command& statistics = bench.verb("statistics", "What counting costs the router's threads: four designs, and none");
+  Command& statistics = bench.verb("statistics", "The cost of counting in the router's threads: four designs, and none");
   statistics.example("rodeo bench statistics", "one thread and two; a minute")
       .example("rodeo bench statistics --count chunk", "each chunk counted by itself, as FelixCore did");
   statistics.option("--threads", settings.threads, "Up to how many data threads: 1, 2, 4, ...");
-  statistics.choice("--count", options->count, {"run", "chunk"}, "What is counted at a time");
+  statistics.choice("--count", options->count, {"run", "chunk"}, "Unit of counting");
   statistics.option("--links", settings.links, "Links of each thread");
   statistics.option("--chunk-bytes", settings.chunk_bytes, "Size of a chunk [B]");
   statistics.option("--rounds", settings.rounds, "Pairs of runs of each design and none");

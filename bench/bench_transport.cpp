@@ -1,4 +1,4 @@
-// `rodeo bench transport`: chunks over the network, beside the same network without any of ours on it.
+// `rodeo bench transport`: chunks over the network, beside the same network without Rodeo.
 #include <fmt/core.h>
 
 #include "base/sentence.h"

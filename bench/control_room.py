@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the control room costs and how fast it is, with real processes: `.venv/bin/python bench/control_room.py [--processes 100] [--json FILE]`.
+"""The cost and the speed of the control room, with real processes: `.venv/bin/python bench/control_room.py [--processes 100] [--json FILE]`.
 
-A system of readouts, the control room as users start it, with its port open, and its page in a real browser (chromium), or without one what the page's
-WebSocket is sent. Up to 32 processes: one emulator with a card for each readout, whose files are written. More: two such readouts, and crates, each an
-emulator with five cards that nobody reads; for what takes data takes a hundredth of a core each at least, and a hundred of these are on other hosts.
-`--log-lines 1000` adds a program that writes so many lines of JSON a second;
-`--slurm` runs one emulator and one readout in a job of a real Slurm (Debian's packages, root). All of it runs on this machine, so what computes takes the
-controller's time too; its CPU is counted alone."""
+Runs a system of readouts and the control room, started as users start it, with its port open. Opens the page in a real browser (chromium); without one,
+reads the page's WebSocket. Up to 32 processes: one emulator with a card for each readout, which writes files. More: two such readouts, and crates; a crate is
+an emulator with five cards that are not read. (A readout takes a hundredth of a core at least; a hundred of them would run on other hosts.)
+`--log-lines 1000` adds a program that writes this number of lines of JSON a second.
+`--slurm` runs one emulator and one readout in a job of a real Slurm (Debian's packages, root). Everything runs on this machine and competes with the
+controller for CPU time; the CPU of the controller is measured alone."""
 
 import argparse
 import contextlib
@@ -28,11 +28,11 @@ os.environ["PYTHONPATH"], os.environ["RODEO"] = str(BUILD / "python"), str(BUILD
 
 TICKS = os.sysconf("SC_CLK_TCK")
 CHROMIUM = "/usr/bin/chromium"
-SETTLES_S = 8.0  # the page has loaded, and what it asks for once has come
+SETTLES_S = 8.0  # until the page has loaded and has the answers to its first requests
 WATCHED_S = 30.0
 MOST_CARDS = 32
 CRATES, CARDS = 9, 5  # crates of a rack, cards of a crate
-# It keeps to the time, not to a pause, so that it says as many lines as it was told to.
+# It follows the clock, not a pause, so that it writes exactly the requested rate.
 CHATTER = """
 import json, os, sys, time
 lines_per_s, said, began = float(sys.argv[1]), 0, time.monotonic()
@@ -48,7 +48,7 @@ with open(os.environ['RODEO_LOG_JSON'], 'a') as file:
 
 
 def write_system(directory, processes, log_lines):
-    """`processes` processes that take data, at a rate that leaves the machine time, and one that talks."""
+    """`processes` processes that take data, at a rate that does not fill the machine, and one that writes log lines."""
     from small_systems import process, write
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def cards_and_readouts(directory, processes):
 
 
 def crates(directory, processes):
-    """Two readouts that take data, and racks of crates, each crate an emulator of five cards that nobody reads: it has its counters and costs next to nothing."""
+    """Two readouts that take data, and racks of crates, each crate an emulator of five cards that are not read: it has counters and costs almost nothing."""
     from small_systems import CARD, process
 
     classes = cards_and_readouts(directory, 3)
@@ -90,7 +90,7 @@ def cpu_seconds(pid):
 
 
 class Page(threading.Thread):
-    """What a page is sent: `bytes` of its WebSocket and of all that it asks for, and the documents' times as (when it came, its own), in seconds."""
+    """The data that a page receives: `bytes` of its WebSocket and of its requests, and the times of documents as (arrival, own time), in seconds."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
@@ -140,7 +140,7 @@ class Page(threading.Thread):
                 self._message(live.recv(timeout=60))
 
     def figures(self, bytes_before, seconds):
-        """Of the last `seconds`. The state that a page shows is oldest right before the next one comes."""
+        """Figures of the last `seconds`. The state on a page is oldest right before the next one comes."""
         began = time.time() - seconds
         times = [each for each in self.times if each[0] >= began]
         shown = [after[0] - before[1] for before, after in zip(times, times[1:])]
@@ -188,7 +188,7 @@ class Room:
 
 @contextlib.contextmanager
 def room_of(make):
-    """The room of the system file that `make(directory)` writes; nothing is left of it."""
+    """A control room for the system file that `make(directory)` writes; leaves nothing behind."""
     directory = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
     (directory / "run").mkdir(mode=0o700)
     os.environ["RODEO_RUNTIME_DIR"] = str(directory / "run")
@@ -225,7 +225,7 @@ def runs_of(client, runs):
 
 
 def watched(room, client, log_lines):
-    """A run under a page: what the controller takes, what the page is sent, how many metrics come in."""
+    """A run with an open page: the CPU of the controller, the bytes to the page, the number of metrics."""
     run = client.start()["run"]
     page = Page(room.address)
     page.start()
@@ -248,7 +248,7 @@ def watched(room, client, log_lines):
 
 
 def numbers_of(name):
-    """How many numbers a process tells whoever looks at it: those that the controller gets each time."""
+    """The number of metrics of a process: as many as the controller reads each time."""
     import asyncio
 
     from rodeo.control import lines, place
@@ -266,7 +266,7 @@ def _numbers(value):
 
 
 def said_lines(room):
-    """The number of the last line of the program that talks."""
+    """The number of the last log line of the chattering program."""
     with room.client() as client:
         return max((int(each["message"].split()[1]) for each in client.logs("chatter", search="line ", lines=5, fold=False)), default=0)
 

@@ -28,7 +28,7 @@ constexpr std::uint32_t kFibres = 24;
 constexpr std::uint32_t kElinks = 8;
 constexpr std::uint32_t kMostCards = 6;
 
-/// What a point runs, beside what all have.
+/// The settings of one point, in addition to the common ones.
 struct ChainPoint {
   const char* what;  ///< "cards"
   std::uint32_t value = 0;
@@ -36,7 +36,7 @@ struct ChainPoint {
   std::string input;          ///< lines of [router.input]
   std::string builder;        ///< lines of [readout.builder]
   std::string robs;           ///< [[readout.rob]] tables
-  std::uint32_t streams = 1;  ///< fragments of an event, or independent streams: the rate is of each
+  std::uint32_t streams = 1;  ///< fragments of an event, or independent streams; rates are for one of them
 };
 
 std::string configuration_of(const ChainPoint& point, const fs::path& bus) {
@@ -59,7 +59,7 @@ Json json_in(const fs::path& file) {
 
 std::string command_path() { return fs::read_symlink("/proc/self/exe"); }
 
-/// Runs both processes and says what came of it. Throws SetupError, also where a chunk is in no count.
+/// Runs both processes and returns their results. Throws SetupError, also if a chunk is not in any count.
 Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::path& directory) {
   const fs::path place = directory / fmt::format("{}-{}", point.what, point.value);
   fs::create_directories(place);
@@ -68,7 +68,7 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
   const fs::path report_file = place / "readout.json";
   if (const auto written = write_text(configuration, configuration_of(point, bus)); !written)
     throw SetupError(written.error());
-  // Its time begins when the readout has subscribed to all links; the readout ends when they do.
+  // The router's time begins when the readout has subscribed to all links; the readout ends with the links.
   PartProcess router({.command = {"route", "--seconds", fmt::format("{:.3f}", settings.seconds), "--json",
                                   (place / "router.json").string(), configuration.string()},
                       .log = place / "router.log",
@@ -85,7 +85,7 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
   if (!ended) throw SetupError(ended.error());
   if (*ended != 0)
     throw SetupError({"cli.part", fmt::format("the readout ended with {}", *ended), configuration.string(),
-                      "`rodeo route` and `rodeo readout` with this file say why"});
+                      "run `rodeo route` and `rodeo readout` with this file to see the reason"});
   if (!router.ended(std::chrono::seconds{60})) throw SetupError({"cli.part", "the router did not end", place.string()});
   const Json report = json_in(report_file);
   const Json routed = json_in(place / "router.json");
@@ -111,7 +111,7 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
   return out;
 }
 
-/// What the transport alone carries here: bare pages, and bytes on the wire of a chunk of this size.
+/// The capacity of the transport alone: bare pages, and the bytes on the wire for a chunk of this size.
 Json network_of(const FigureSettings& settings, std::uint32_t chunk_bytes, const fs::path& directory) {
   const fs::path file = directory / "transport.json";
   const auto ended = run_program({command_path(), "bench", "transport", "--chunk-bytes", fmt::format("{}", chunk_bytes),
@@ -119,7 +119,8 @@ Json network_of(const FigureSettings& settings, std::uint32_t chunk_bytes, const
                                  true);
   if (!ended) throw SetupError(ended.error());
   if (*ended != 0)
-    throw SetupError({"cli.part", fmt::format("`rodeo bench transport` ended with {}", *ended), "", "run it: it says why"});
+    throw SetupError(
+        {"cli.part", fmt::format("`rodeo bench transport` ended with {}", *ended), "", "run it by hand to see the reason"});
   const Json found = json_in(file);
   Json out = Json::object();
   for (const char* const key : {"provider", "bare_bytes_per_second", "wire_bytes_per_chunk"}) out[key] = member(found, key);

@@ -25,7 +25,7 @@ constexpr std::uint32_t kWorkersOfFigure6 = 6;
 
 std::uint32_t cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-/// One value of what is varied, by the name that it has in the figure.
+/// One value of a varied quantity, with its name in the figure.
 using Coordinate = std::pair<const char*, std::uint32_t>;
 
 struct Point {
@@ -33,7 +33,7 @@ struct Point {
   BuildBenchSettings settings = {};
 };
 
-/// Runs a point and says what every figure wants to know of it.
+/// Runs a point and returns the values that every figure needs.
 Json measure(const char* figure, const Point& point, const base::ComponentRegistry& registry) {
   const BuildBenchSettings& settings = point.settings;
   const BuildBenchResult result = run_proven_build_bench(settings, registry);
@@ -61,7 +61,7 @@ Json figure(const char* title, std::string setup) {
   return Json::object({{"title", title}, {"setup", std::move(setup)}, {"points", Json::array()}});
 }
 
-/// Measures points of a figure; of a sparse one only the ends of each sweep.
+/// Measures the points of a figure; of a sparse figure only the ends of each sweep.
 void add_sweep(Json& out, const char* name, std::vector<Point> points, const FigureSettings& settings,
                const base::ComponentRegistry& registry) {
   if (settings.sparse) points = {points.front(), points.back()};
@@ -98,7 +98,7 @@ Json measure_figure5(const FigureSettings& settings, const base::ComponentRegist
                        .links = 24,
                        .groups = streams,
                        .chunk_bytes = 5000,
-                       .workers = std::min(workers, streams)}});  // a stream is one worker's
+                       .workers = std::min(workers, streams)}});  // one worker reads a stream
   }
   add_sweep(out, "figure 5", points, settings, registry);
   return out;

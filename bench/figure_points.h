@@ -7,13 +7,13 @@
 namespace rodeo::bench {
 
 struct FigureSettings {
-  double seconds = 1;         ///< of each point
-  std::uint32_t repeats = 5;  ///< of Table II
-  bool sparse = false;        ///< the ends of each sweep only
+  double seconds = 1;         ///< measuring time of each point
+  std::uint32_t repeats = 5;  ///< repeats of Table II
+  bool sparse = false;        ///< measure only the ends of each sweep
 };
 
 // Each returns {"title", "setup", "points": [...]} and throws SetupError if a point cannot be measured or does not verify. Rates are wall
-// clock; "cpu_share" says how much CPU the workers got of what this machine's cores would have given them.
+// clock; "cpu_share" is the share of CPU that the workers got of the time of this machine's cores.
 
 /// GBT rate against FELIX cards, 192 links of 40 B each, every card with its own builder of one or two workers.
 settings::Json measure_figure4(const FigureSettings& settings, const base::ComponentRegistry& registry);
@@ -25,7 +25,7 @@ settings::Json measure_figure5(const FigureSettings& settings, const base::Compo
 settings::Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegistry& registry);
 settings::Json measure_figure6b(const FigureSettings& settings, const base::ComponentRegistry& registry);
 
-/// What each design of the statistics leaves of the rate, against the number of data threads, counted chunk by chunk and run by run
+/// The rate with each design of the statistics, relative to none, against the number of data threads, counted chunk by chunk and run by run
 /// (felixcore-statistics-slides).
 settings::Json measure_statistics(const FigureSettings& settings);
 

@@ -1,4 +1,4 @@
-// How a bench says what its proof has found.
+// The text of a proof's result in a bench.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace rodeo::bench {
 
-/// "0 mismatches": bytes, or whatever the proof compares, that are not as they should be.
+/// "0 mismatches": the number of bytes, or other compared units, that are wrong.
 inline std::string mismatches(std::uint64_t count) {
   return count == 1 ? "1 mismatch" : std::to_string(count) + " mismatches";
 }

@@ -1,4 +1,4 @@
-// The verbs that measure: `rodeo bench` and `rodeo card bench`. The program adds them to its own.
+// The measuring verbs, `rodeo bench` and `rodeo card bench`. The program adds them to its verbs.
 #pragma once
 
 #include "cli/command.h"

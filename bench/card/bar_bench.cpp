@@ -28,7 +28,7 @@ using namespace card;
 
 namespace {
 
-constexpr unsigned kMostProcesses = 128;  // an emulated card serves 256 at a time: others shall reach it beside a bench
+constexpr unsigned kMostProcesses = 128;  // an emulated card serves 256 clients: leave places for others during a bench
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 constexpr unsigned kRounds = 7;
 constexpr unsigned kBatch = 16;  // accesses between two looks at the clock
@@ -45,9 +45,9 @@ struct alignas(64) Share {
 
 unsigned rounds_of(const BarBenchSettings& settings) { return settings.cycles > 0 ? 1 : kRounds; }
 
-/// What the processes see of each other.
+/// The state that the processes share.
 struct Meeting {
-  std::atomic<unsigned> go;  // rounds that may begin
+  std::atomic<unsigned> go;  // number of rounds that may begin
   Share shares[kMostProcesses];
 };
 
@@ -56,7 +56,7 @@ void copy_text(char* to, std::size_t size, const std::string& text) {
   to[size - 1] = '\0';
 }
 
-/// One pass of loads or stores, mapped or trapped. Returns the last error.
+/// Passes of loads or stores, mapped or trapped. A pass returns the last error.
 class Accesses {
  public:
   Accesses(const Bar& bar, const BarBenchSettings& settings) : bar_(bar), target_(settings.target), write_(settings.write) {
@@ -140,7 +140,7 @@ void process(const CardEntry& entry, const BarBenchSettings& settings, Meeting& 
     copy_text(share.what, sizeof share.what, outcome.error().what);
     share.state.store(-1, std::memory_order_release);
   }
-  for (;;) ::pause();  // until it is ended: one that ends by itself has died
+  for (;;) ::pause();  // wait for the signal that ends it: a process that ends by itself counts as dead
 }
 
 double median(std::span<double> values) {
@@ -150,7 +150,7 @@ double median(std::span<double> values) {
 
 Error bench_error(std::string what) { return {"card.bench", std::move(what), {}, {}}; }
 
-/// Plain loads of memory that is in the first-level cache, as many a second as a loop can do.
+/// Plain loads from the first-level cache that a loop can do in a second.
 double load_ceiling(std::chrono::milliseconds time) {
   volatile std::uint64_t word = 1;
   std::uint64_t sum = 0;
@@ -166,7 +166,7 @@ double load_ceiling(std::chrono::milliseconds time) {
   return sum == 0 ? 0 : static_cast<double>(loads) / (static_cast<double>(now - begin) * 1e-9);
 }
 
-/// Waits until every share is at least in `state`; an error if one failed, died, or it takes too long.
+/// Waits until every share is at least in `state`; an error if a process failed or died, or if the wait takes too long.
 Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std::uint64_t patience_ns) {
   const std::uint64_t end = base::steady_now_ns() + patience_ns;
   while (true) {

@@ -1,4 +1,4 @@
-// Register accesses of one or several processes on one BAR: how many per second, and how fairly shared (roc-bar-stress of ReadoutCard).
+// Register accesses of one or several processes on one BAR: their rate and its shares (roc-bar-stress of ReadoutCard).
 #pragma once
 
 #include <chrono>
@@ -14,28 +14,28 @@ namespace rodeo::bench {
 
 struct BarBenchSettings {
   card::RegisterTarget target;
-  std::optional<std::uint64_t> write;  ///< each operation pair writes this, then reads; nothing: only reads
+  std::optional<std::uint64_t> write;  ///< each pair of operations writes this value, then reads; nothing: only reads
   unsigned processes = 1;              ///< 1 to 128
   std::chrono::milliseconds time{1000};
-  std::uint64_t cycles = 0;  ///< so many reads, or pairs of write and read, by each process; 0: for `time`
+  std::uint64_t cycles = 0;  ///< reads, or pairs of write and read, of each process; 0: run for `time`
 };
 
 struct BarBenchResult {
   std::vector<double> per_process;   ///< operations (a read or a write each) per second
-  double operations_per_second = 0;  ///< of all together: median of the rounds
-  double unfairness = 0;             ///< largest deviation of a process from their mean, as a share of it
+  double operations_per_second = 0;  ///< sum of all processes: median of the rounds
+  double unfairness = 0;             ///< largest deviation of a process from the mean, as a share of the mean
   bool mapped = false;
-  std::uint64_t operations = 0;   ///< of all together
-  double seconds = 0;             ///< that the slowest process took for its own
-  std::uint64_t wrong_reads = 0;  ///< values that are not what was written; another process may have written another
+  std::uint64_t operations = 0;   ///< sum of all processes
+  double seconds = 0;             ///< time of the slowest process for its operations
+  std::uint64_t wrong_reads = 0;  ///< reads of another value than was written; another process may have written it
   double ceiling_per_second =
-      0;                  ///< of one process: plain loads of memory, or a bare ping-pong over a socket; median of the rounds
+      0;  ///< rate of one process: plain loads of memory, or a bare ping-pong over a socket; median of the rounds
   double of_ceiling = 0;  ///< median of the rounds' ratios
 };
 
-/// Every process opens the card by itself and begins when all are ready. `time` is measured in seven rounds, each followed by the ceiling's, so that
-/// what else the machine does meets both. Blocks for twice that; `cycles` are one round. The calling process must have one thread.
-/// Errors: those of the card (of the first process that had one), card.bench (processes could not be made, or died).
+/// Each process opens the card and begins when all are ready. The measurement has seven rounds, each followed by one of the ceiling, so that other
+/// load on the machine affects both. Blocks for twice `time`; `cycles` are one round. The calling process must have one thread.
+/// Errors: those of the card (from the first process that had one), card.bench (processes could not be created, or died).
 Result<BarBenchResult> run_bar_bench(const card::CardEntry& card, const BarBenchSettings& settings);
 
 }  // namespace rodeo::bench

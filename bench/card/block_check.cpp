@@ -1,4 +1,4 @@
-// FELIX blocks of one DMA channel: damage on the way, what the card flags, payload, L1 ids that are missing, links that are silent.
+// Checks the FELIX blocks of one DMA channel: damage, flags of the card, payload, missing L1 ids, silent links.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ struct FelixLinks {
   std::vector<std::uint16_t> elinks;
 };
 
-/// What a bench calls an error: damage on the way here, and chunks that the card itself marked as damaged.
+/// The errors of a bench: damage on the way from the card, and chunks that the card marked as damaged.
 constexpr bool is_error(formats::BlockCounter counter) { return formats::is_anomaly(counter) || formats::is_flag(counter); }
 
 class BlockCheck final : public DataCheck {
@@ -84,7 +84,7 @@ class BlockCheck final : public DataCheck {
   }
 
  private:
-  /// The first block says which trailers its kind has.
+  /// The first block shows the type of its trailers.
   bool find_format(std::span<const std::byte> bytes) {
     if (bytes.size() < 4) return false;
     std::uint32_t header = 0;
@@ -107,8 +107,8 @@ class BlockCheck final : public DataCheck {
     source_known_ = true;
     return true;
   }
-  /// The first chunk that is right says whether the links send a CRC, and which connector they have if nobody has said so. If the
-  /// first few are right in no way, nothing is known of them.
+  /// The first correct chunk shows whether the links send a CRC, and, unless the settings have it, their connector. If none of the first
+  /// few chunks is correct in any form, the form stays unknown.
   bool find_source(std::span<const std::byte> chunk, LinkIndex link, L1Id l1id) {
     constexpr std::uint32_t kConnectors = 256;
     if (tries_ == 0) return false;
@@ -133,7 +133,7 @@ class BlockCheck final : public DataCheck {
     for (std::size_t link = 0; link < link_ids_.size(); ++link) link_ids_[link] = link_id(link, connector);
   }
 
-  /// The payload of every chunk that is said to be whole; the decoder has counted the others.
+  /// Checks the payload of every chunk whose status is whole; the decoder has counted the others.
   void prove() {
     constexpr std::uint8_t kCounted = chunk_status::kFirmwareTruncated | chunk_status::kSoftwareTruncated |
                                       chunk_status::kFirmwareMalformed | chunk_status::kSoftwareMalformed |
@@ -159,8 +159,8 @@ class BlockCheck final : public DataCheck {
     }
   }
 
-  /// L1 ids rise by one, or by the number of links that take turns: the smallest step that there was. Over a reset, or the wrap of
-  /// a narrow counter, nothing can be said.
+  /// L1 ids rise by one, or by the number of links that take turns: by the smallest step so far. The step across a reset, or across
+  /// the wrap of a narrow counter, is not checked.
   struct Ids {
     std::uint32_t last = 0;
     std::uint32_t step = ~0U;
@@ -198,8 +198,8 @@ class BlockCheck final : public DataCheck {
   std::unique_ptr<formats::BlockDecoder> decoder_;
   std::unique_ptr<formats::DecodeBuffer> buffer_;
   std::uint64_t wrong_payload_ = 0;
-  std::uint64_t no_block_ = 0;       // superpages that begin with none
-  std::uint64_t part_of_block_ = 0;  // superpages that end with one
+  std::uint64_t no_block_ = 0;       // superpages that do not begin with a block
+  std::uint64_t part_of_block_ = 0;  // superpages that end with a part of a block
 };
 
 }  // namespace

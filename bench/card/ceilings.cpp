@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr unsigned kTries = 8;
 
-/// The best of kTries: whatever else runs on the machine takes from some of them, and adds to none. Goes round in the memory
-/// from one to the next.
+/// The best of kTries, because other load on the machine can only slow a try down. Each try continues in the memory where the
+/// last one ended.
 template <typename Work>
 double per_second(std::size_t bytes, std::chrono::milliseconds time, Work work) {
   double best = 0;
@@ -60,7 +60,7 @@ bool receive(int socket, std::span<std::byte> bytes, std::chrono::microseconds s
   return true;
 }
 
-// Sizes of a vfio-user register read: 16 bytes of header and 16 of request; the answer has the value behind them.
+// Sizes of a vfio-user register read: 16 bytes of header and 16 of request; the answer has the value after them.
 constexpr std::size_t kQuestionBytes = 32;
 constexpr std::size_t kAnswerBytes = 36;
 

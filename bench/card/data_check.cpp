@@ -22,7 +22,7 @@ using formats::PagePattern;
 
 class PageCheck final : public DataCheck {
  public:
-  /// `detect`: an emulated card's links may send either payload, as its configuration says; the first page tells.
+  /// `detect`: the links of an emulated card may send either payload; the first page shows which.
   PageCheck(Card& card, const formats::SuperpageCheckSettings& settings, bool detect)
       : card_(card), settings_(settings), detect_(detect), check_(std::in_place, settings) {}
   void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
@@ -58,13 +58,13 @@ class PageCheck final : public DataCheck {
  private:
   void detect(std::span<const std::byte> begin) {
     detect_ = false;
-    // Data generator: its first two words are equal; provable payload: a mark.
+    // The data generator's first two words are equal; provable payload has a mark.
     const bool counts = std::equal(begin.begin(), begin.begin() + 4, begin.begin() + 4);
     settings_.pattern = !counts && formats::Provable::is_mark(begin[7]) ? PagePattern::provable : PagePattern::ddg;
     check_.emplace(settings_);
   }
 
-  /// What is missing before a link's first page has no page behind which it were missing: the card says with which orbit the run began.
+  /// Finds pages missing before a link's first page, which no earlier page shows: the card reports the first orbit of the run.
   void find_late_links() {
     for (unsigned link = 0; link < cru::kDmaLinks; ++link) {
       const auto first = check_->first_orbit(static_cast<std::uint8_t>(link));
@@ -80,11 +80,11 @@ class PageCheck final : public DataCheck {
   formats::SuperpageCheckSettings settings_;
   bool detect_;
   std::optional<formats::SuperpageCheck> check_;
-  std::vector<std::string> late_links_;  // in words
+  std::vector<std::string> late_links_;  // as text
   std::vector<std::string> silent_links_;
 };
 
-/// The E-links that a channel of a FELIX carries, as the card says.
+/// The E-links of a FELIX channel, as the card reports them.
 struct ChannelLinks {
   std::uint32_t block_bytes = 0;
   std::vector<std::uint16_t> elinks;
@@ -135,13 +135,13 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
     auto links = RODEO_TRY(felix_links(card, channel));
     if (settings.level == CheckLevel::none)
       return make_line_check(pattern, settings.superpage_bytes, settings.superpages, links.block_bytes);
-    constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // of link 0: carries the trigger's own packets
+    constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // E-link of link 0 with the trigger's own packets
     DataCheckSettings known = settings;
     known.pattern = pattern;
     return make_block_check(links.block_bytes, std::move(links.elinks), known, kTtcElink);
   }
   if (settings.level == CheckLevel::none) return make_line_check(pattern, settings.superpage_bytes, settings.superpages, 0);
-  // Without headers there is nothing that would be faster to check than the pattern itself.
+  // The pattern without headers has no faster check than the full one.
   const bool headers_only = settings.level == CheckLevel::fast && pattern != PagePattern::cru_internal;
   const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;
   const bool detect = !headers_only && !settings.pattern && emulated &&

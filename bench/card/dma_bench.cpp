@@ -28,12 +28,12 @@ constexpr nanoseconds kShortestPause = std::chrono::microseconds{20};
 constexpr nanoseconds kLongestPause = milliseconds{10};
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kQuietBeforeAsking = kSecond / 4;
-constexpr nanoseconds kSlice = milliseconds{50};  ///< of a long pause: then a wish to stop is heard
-/// Looks that found nothing, one behind the other, before a card counts as silent: the first hands it superpages, and a long
-/// pause lies before the second.
+constexpr nanoseconds kSlice = milliseconds{50};  ///< length of the parts of a long pause; after each, `stop` is checked
+/// A card counts as silent after this number of polls without data in a row: the first poll gives it superpages, and a long
+/// pause is before the second.
 constexpr unsigned kEmptyLooks = 3;
 
-/// A register whose reading traps: a card that is gone cannot answer it.
+/// Reads a register by a trapped access, which a card that is gone cannot answer.
 Result<void> ask(Card& card) {
   const auto word = card.type() == CardType::felix ? card.read64(card_registers::felix::reg("temperature"))
                     : card.type() == CardType::cru ? card.read64(card_registers::cru::reg("firmware_hash"))
@@ -84,7 +84,7 @@ class Run {
       free_.push(superpage->offset / settings_.superpage_bytes);
     }
     give(now);
-    // Superpages go to the card as it is filled: not a long pause from now.
+    // Give superpages to the card now, not after a long pause.
     if (settings_.pause && *settings_.pause >= kLongestPause) RODEO_TRY(channel_.fill());
     empty_looks_ = bytes_ > before ? 0 : empty_looks_ + 1;
     if (bytes_ > before) {
@@ -115,7 +115,7 @@ class Run {
     enough_ = full || (settings_.bytes != 0 && bytes_ >= settings_.bytes);
   }
 
-  /// Superpages go to the card in the order of the buffer: a FELIX takes them no other way.
+  /// Gives superpages to the card in the order of the buffer: a FELIX accepts no other order.
   void give(std::uint64_t now) {
     while (!free_.empty() && channel_.transfer_room() > 0) {
       const std::size_t place = free_.front();
@@ -140,8 +140,8 @@ class Run {
                                  card_.address().text(), advice_without_data(card_)});
   }
 
-  /// A run of a given time has read to its end: no pause of half the patience or more stands there, and something came at all.
-  /// Its end is when it looked last: to check what that look found may take long, and is no silence.
+  /// Checks that data came until the end of a timed run: some data came, and the last pause is shorter than half the patience.
+  /// The end is the time of the last poll, because the check of its data may take long.
   Result<void> data_came_to_the_end() const {
     const std::uint64_t quiet = looked_ns_ - last_data_ns_;
     const auto patience = static_cast<std::uint64_t>(settings_.patience.count());
@@ -152,7 +152,7 @@ class Run {
             : fmt::format("no data for the last {:.1f} of {:.1f} s; {} bytes had come before",
                           static_cast<double>(quiet) * 1e-9, static_cast<double>(looked_ns_ - begin_ns_) * 1e-9, bytes_);
     return std::unexpected(Error{"card.no_data", what, card_.address().text(),
-                                 advice_without_data(card_) + "; --patience says how long a pause may be"});
+                                 advice_without_data(card_) + "; --patience sets the longest pause"});
   }
 
   void rest() const {
@@ -168,7 +168,7 @@ class Run {
       if (pause.count() > 0) std::this_thread::sleep_for(pause);
       return;
     }
-    // No longer than the run, and no longer than until somebody wants it to stop.
+    // Not longer than the run, and not beyond a request to stop.
     const std::uint64_t began = base::steady_now_ns();
     std::uint64_t end = began + static_cast<std::uint64_t>(pause.count());
     if (settings_.time.count() != 0) end = std::min(end, begin_ns_ + static_cast<std::uint64_t>(settings_.time.count()));
@@ -191,7 +191,7 @@ class Run {
     told_bytes_ = bytes_;
   }
 
-  /// What the card had filled when it was told to stop.
+  /// Takes the superpages that the card had filled at the stop.
   void take_rest() {
     const std::uint64_t now = base::steady_now_ns();
     while (!enough_) {
@@ -240,11 +240,11 @@ class Run {
   base::LatencyHistogram latency_;
   bool over_ = false;
   bool time_is_over_ = false;
-  bool enough_ = false;  ///< all that was to be read, or the sink takes no more
+  bool enough_ = false;  ///< all data were read, or the sink takes no more
   std::uint64_t begin_ns_ = 0;
   std::uint64_t first_data_ns_ = 0;
-  std::uint64_t last_data_ns_ = 0;  ///< begin of the last look that found some
-  std::uint64_t looked_ns_ = 0;     ///< begin of the last look
+  std::uint64_t last_data_ns_ = 0;  ///< begin of the last poll that found data
+  std::uint64_t looked_ns_ = 0;     ///< begin of the last poll
   std::uint64_t asked_ns_ = 0;
   std::uint64_t told_ns_ = 0;
   std::uint64_t told_bytes_ = 0;
@@ -252,7 +252,7 @@ class Run {
   std::uint64_t bytes_ = 0;
   std::uint64_t superpages_ = 0;
   std::uint64_t looks_ = 0;
-  unsigned empty_looks_ = 0;  ///< one behind the other, up to now
+  unsigned empty_looks_ = 0;  ///< polls without data in a row, up to now
   double cpu_begin_ = 0;
 };
 
@@ -265,7 +265,7 @@ Error bad_settings(std::string what) {
 Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& settings) {
   if (settings.superpage_bytes == 0 || settings.superpage_bytes % kSuperpageGranule != 0)
     return std::unexpected(
-        bad_settings(fmt::format("superpages are multiples of 32 KiB, and {} bytes are none", settings.superpage_bytes)));
+        bad_settings(fmt::format("superpages are multiples of 32 KiB, {} bytes are not", settings.superpage_bytes)));
   if (settings.buffer_bytes / settings.superpage_bytes < 2)
     return std::unexpected(bad_settings("the buffer must hold at least two superpages"));
   RODEO_TRY(DmaChannel::check(card, settings.channel, settings.dma.source));
@@ -276,12 +276,12 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
     return std::unexpected(
         Error{"card.bad_setting",
               fmt::format("links {:#x}, but a CRU has 0 to {}", settings.dma.links, card_registers::cru::kLinks - 1),
-              card.address().text(), "name links that it has"});
+              card.address().text(), "give links that the card has"});
   const StayAtCard here(settings.place);
   auto memory =
       DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes, settings.place.node);
   if (!memory) {
-    // Of a configuration, too much memory is a mistake in it (base.memory); here it is that the machine has less.
+    // base.memory blames the configuration; here the machine has too little memory.
     return std::unexpected(Error{"card.dma_memory", memory.error().what, memory.error().where,
                                  "make --buffer-size smaller, or end other programs"});
   }

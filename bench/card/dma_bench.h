@@ -1,4 +1,4 @@
-// Reads a DMA channel as fast as it goes and checks what comes: rate, CPU, latency and errors of one run (roc-bench-dma of ReadoutCard).
+// Reads a DMA channel at full speed and checks the data: rate, CPU, latency and errors of one run (roc-bench-dma of ReadoutCard).
 #pragma once
 
 #include <chrono>
@@ -19,20 +19,20 @@ namespace rodeo::bench {
 struct DmaBenchSettings {
   unsigned channel = 0;
   card::DmaSettings dma = {};
-  DataCheckSettings check = {};  ///< superpage size, source and number are filled in
+  DataCheckSettings check = {};  ///< run_dma_bench() fills in superpage size, source and number
   std::uint64_t buffer_bytes = std::uint64_t{1} << 30;
   std::uint32_t superpage_bytes = 1U << 20;
-  std::uint64_t bytes = 0;           ///< to read, and to the end of a superpage; 0: until told to stop
-  std::chrono::nanoseconds time{0};  ///< to read for; 0: no limit
+  std::uint64_t bytes = 0;           ///< amount to read, rounded up to a superpage; 0: until `stop`
+  std::chrono::nanoseconds time{0};  ///< time to read; 0: no limit
   std::chrono::nanoseconds patience{std::chrono::seconds{
-      5}};  ///< without data, and three looks; then card.no_data (zero: for ever); half of it at the end of `time`
-  /// Between two looks at the card. Nothing: as long as the card needs for an eighth of what it has, 20 us to 10 ms. Zero: none.
+      5}};  ///< after this time without data and three polls: card.no_data (zero: never); half of it at the end of `time`
+  /// Pause between two polls of the card. Nothing: the time to fill an eighth of its superpages, 20 us to 10 ms. Zero: no pause.
   std::optional<std::chrono::nanoseconds> pause = {};
   bool measure_ceiling = true;
-  card::ReaderPlace place = {};  ///< of the calling thread, and so of the memory that it touches first
-  /// Once a second, with what has been done so far.
+  card::ReaderPlace place = {};  ///< place of the calling thread, and so of the memory that it touches first
+  /// Called once a second with the progress so far.
   std::function<void(const struct DmaBenchProgress&)> progress = {};
-  /// Asked after every look; true ends the run in order.
+  /// Called after every poll; true ends the run in order.
   std::function<bool()> stop = {};
   /// Gets every superpage that has data, after the check. False ends the run.
   std::function<bool(std::span<const std::byte>)> sink = {};
@@ -42,7 +42,7 @@ struct DmaBenchProgress {
   double seconds = 0;
   std::uint64_t superpages = 0;
   std::uint64_t bytes = 0;
-  double bytes_per_second = 0;  ///< since the last one
+  double bytes_per_second = 0;  ///< since the last progress
   std::uint64_t errors = 0;
   double buffer_fill = 0;  ///< 0: the card has all superpages, 1: none
   std::optional<double> temperature_celsius;
@@ -51,15 +51,15 @@ struct DmaBenchProgress {
 struct DmaBenchResult {
   std::uint64_t bytes = 0;
   std::uint64_t superpages = 0;
-  double seconds = 0;  ///< from the first look that found data to the end
+  double seconds = 0;  ///< from the first poll that found data to the end
   double bytes_per_second = 0;
   double driver_cpu_fraction = 0;  ///< CPU time of the whole process per wall-clock time, checks included
   std::uint64_t errors = 0;
-  std::vector<NamedCount> counts;       ///< of the check and the channel, by name
-  std::vector<std::string> findings;    ///< the first errors in words
-  double superpage_latency_p50_us = 0;  ///< from the driver's hand back into it: the card's queue included
+  std::vector<NamedCount> counts;       ///< counts of the check and the channel, by name
+  std::vector<std::string> findings;    ///< the first errors as text
+  double superpage_latency_p50_us = 0;  ///< from push to pop, including the card's queue
   double superpage_latency_p99_us = 0;
-  std::uint64_t looks = 0;  ///< at the card
+  std::uint64_t looks = 0;  ///< polls of the card
   std::string memory;       ///< "1 GiB on 2 MiB huge pages"
   double store_ceiling_bytes_per_second = 0;
   double copy_ceiling_bytes_per_second = 0;

@@ -1,4 +1,4 @@
-// The first and the last line of each superpage: what is there must be new, or what the pattern has next.
+// Checks the first and last line of each superpage: they must be new, or what the pattern has next.
 #include <array>
 #include <cstring>
 
@@ -14,8 +14,8 @@ using formats::PagePattern;
 
 constexpr std::size_t kLine = 64;
 
-/// Two lines a superpage. A counting pattern without headers is checked exactly; whatever else is there must differ from
-/// what the same lines held when the superpage came the last time.
+/// Checks two lines a superpage. A counting pattern without headers is checked exactly; other data must differ from the
+/// same lines at the last use of the superpage.
 class LineCheck final : public DataCheck {
  public:
   LineCheck(PagePattern pattern, std::uint32_t superpage_bytes, std::size_t superpages, std::uint32_t block_bytes)
@@ -26,9 +26,9 @@ class LineCheck final : public DataCheck {
     if (pattern_ == PagePattern::cru_internal) return check_counter(superpage, bytes);
     const std::size_t place = superpage.offset / superpage_bytes_;
     const bool blocks = block_bytes_ != 0 && bytes.size() % block_bytes_ == 0;
-    // The last line: of the last block where there are blocks (what follows in it may be padding), else of the superpage.
+    // With blocks, the "last" line is the first of the last block (padding may follow); else it is the end of the superpage.
     const std::span<const std::byte> last = bytes.last(blocks ? block_bytes_ : kLine).first(kLine);
-    // The sequence numbers of blocks go round, so only of provable data is it known that no two of them begin alike.
+    // The sequence numbers of blocks wrap, so only provable data are certain to begin differently each time.
     if (place < seen_.size() && (!blocks || pattern_ == PagePattern::provable)) {
       Lines now{};
       std::memcpy(now.first.data(), bytes.data(), kLine);
@@ -78,7 +78,7 @@ class LineCheck final : public DataCheck {
   PagePattern pattern_;
   std::uint32_t superpage_bytes_;
   std::uint32_t block_bytes_;
-  std::vector<Lines> seen_;  // in each superpage, the last time
+  std::vector<Lines> seen_;  // of each superpage at its last use
   std::array<std::uint32_t, 256> next_{};
   std::array<bool, 256> known_{};
   std::uint64_t stale_ = 0;

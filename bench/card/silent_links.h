@@ -1,4 +1,4 @@
-// Which links of a channel have fallen silent, told by the data of the others.
+// Finds silent links of a channel from the data of the others.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace rodeo::bench {
 
-/// Links that brought nothing in the last eighth of the data, nor for four rounds of what each has at a time.
+/// Links without data in the last eighth of the data, and in the last four rounds over all links.
 class SilentLinks {
  public:
   SilentLinks(std::size_t links, std::uint64_t bytes_at_a_time)

@@ -29,14 +29,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kRobExtraBytes = 84;   // what a ROB has beside its data
-constexpr std::uint32_t kRequestBytes = 16;  // FETCH of all ROBs, with what is around it
+constexpr std::size_t kRobExtraBytes = 84;   // bytes of a ROB in addition to its data
+constexpr std::uint32_t kRequestBytes = 16;  // FETCH of all ROBs, with its framing
 constexpr auto kPatience = 25s;
 constexpr std::uint32_t kQueue = 32;
 
-/// What supervisor and nodes tell at the end of a round.
+/// The results of supervisor and nodes at the end of a round.
 struct Told {
-  std::atomic<bool> over{false};  ///< nobody asks readouts any more
+  std::atomic<bool> over{false};  ///< no node asks readouts any more
   double latency_p50_us = 0, latency_p99_us = 0, building_p50_us = 0, building_p99_us = 0;
   std::uint64_t events = 0;
   std::uint64_t wrong = 0;
@@ -57,7 +57,7 @@ class SharedTold {
   base::Mapping memory_;
 };
 
-/// Rejects every event, after each of its bytes has been compared.
+/// Compares each byte of an event, and rejects the event.
 class Prover final : public EventSelection {
  public:
   Prover(const EventBenchSettings& settings, Meeting& meeting) : settings_(settings), meeting_(meeting) {}
@@ -82,10 +82,10 @@ class Prover final : public EventSelection {
   Meeting& meeting_;
 };
 
-/// All that nodes have under way; one of them may have an eighth of it.
+/// The fragments that all nodes may have under way; one node may have an eighth of them.
 std::uint32_t sending(const EventBenchSettings& settings) { return std::max(8U, settings.nodes) * settings.slots + 64; }
 
-/// Trigger, supervisor and nodes: until `stop`, and then to an end in order.
+/// Runs trigger, supervisor and nodes until `stop`, then ends them in order.
 void run_farm(const EventBenchSettings& settings, const std::filesystem::path& bus, bool shaped, Meeting& meeting,
               Told& told) {
   const std::string trigger_name = fmt::format("bench-events-{}", ::getpid());
@@ -108,7 +108,7 @@ void run_farm(const EventBenchSettings& settings, const std::filesystem::path& b
     node.credit_fragments = shaped ? settings.credit_fragments : 0;
     node.credit_bytes = shaped ? settings.credit_bytes : 0;
     node.most_event_bytes = std::uint64_t{settings.readouts} * settings.fragment_bytes * 2 + 4096;
-    // On a busy machine readouts come late, and answer late: that is no loss.
+    // On a busy machine readouts start and answer late; this is not a loss.
     node.readout_grace = 60s;
     node.network = {.bus = bus, .providers = {settings.provider}, .pages = settings.pages};
     nodes.push_back(std::make_unique<farm::FilterNode>(node, [&] { return std::make_unique<Prover>(settings, meeting); }));
@@ -143,7 +143,7 @@ void run_farm(const EventBenchSettings& settings, const std::filesystem::path& b
   }
   told.latency_p50_us = median(latencies);
   told.building_p50_us = median(buildings);
-  // Each event that was triggered is rejected once, and cleared.
+  // Each triggered event must be rejected once, and cleared.
   told.events = last["rejected"];
   for (const char* counter :
        {"accepted", "debug", "lost", "late_decisions", "repeated_decisions", "unknown_decisions", "timed_out", "node_gone"})
@@ -252,7 +252,7 @@ class Rounds {
     result_.verified_fragments += meeting->chunks.load();
     result_.mismatches += meeting->mismatches.load() + told->wrong;
     result_.lost += meeting->lost.load();
-    // Every event that the supervisor counts has been proved, each of its fragments once.
+    // Each event that the supervisor counts must have been proved, each of its fragments once.
     if (meeting->chunks.load() != told->events * settings_.readouts) ++result_.mismatches;
     return window;
   }
@@ -270,7 +270,7 @@ class Rounds {
 }  // namespace
 
 EventBenchResult run_event_bench(const EventBenchSettings& settings) {
-  // Peers come and go with each round.
+  // Hide warnings: peers come and go with each round.
   const base::LogLevel level = base::log_level();
   if (level > base::LogLevel::debug) base::set_log_level(std::max(level, base::LogLevel::error));
   const EventBenchResult result = Rounds(settings).run();

@@ -1,4 +1,4 @@
-// The benchmark of event building: readouts, supervisor and filter nodes as they are, whole events of provable bytes, beside the transport alone.
+// The benchmark of event building: the product's readouts, supervisor and filter nodes, with whole events of provable bytes, beside the transport alone.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ struct EventBenchSettings {
   std::string provider = "tcp";
   std::uint32_t readouts = 8;
   std::uint32_t nodes = 4;
-  std::uint32_t fragment_bytes = 104'000;  ///< of each readout: 5 MB of 48 readouts, as in the paper's laboratory
+  std::uint32_t fragment_bytes = 104'000;  ///< of each readout: 5 MB from 48 readouts, as in the paper's laboratory
   std::uint32_t slots = 32;                ///< events that a node has at a time
-  std::uint32_t workers = 1;               ///< threads of a node that prove events
+  std::uint32_t workers = 1;               ///< threads of a node that check events
   std::uint32_t kept = 256;                ///< fragments of a readout
   std::uint32_t page_bytes = 64U << 10;
   std::uint32_t pages = 64;            ///< of each connection
-  std::uint32_t credit_fragments = 8;  ///< of a node, in the measurement with shaping
-  std::uint64_t credit_bytes = 0;      ///< the same; both 0: there is none
-  double seconds = 3;                  ///< of each of the measurements, in rounds
+  std::uint32_t credit_fragments = 8;  ///< fragments that a node may have requested, with shaping
+  std::uint64_t credit_bytes = 0;      ///< bytes, likewise; both 0: no shaping
+  double seconds = 3;                  ///< of each measurement, in rounds
 };
 
 /// Whole events, with or without shaping. Medians of rounds.
@@ -26,20 +26,19 @@ struct EventRates {
   double events_per_second = 0;
   double bytes_per_second = 0;  ///< of ROD data
   double bytes_per_core_second = 0;
-  double latency_p50_us = 0;   ///< from the first request for an event to its last fragment: the median of nodes
+  double latency_p50_us = 0;   ///< from the first request for an event to its last fragment: median of the nodes
   double latency_p99_us = 0;   ///< of the slowest node
-  double building_p50_us = 0;  ///< the same from the assignment on: what waits for credit included
+  double building_p50_us = 0;  ///< from the assignment on, including the wait for credit
   double building_p99_us = 0;
-  double waits_for_credit = 0;  ///< of an event
+  double waits_for_credit = 0;  ///< waits of an event
 };
 
 struct EventBenchResult {
   double seconds = 0;
-  EventRates free;    ///< no limit of what is asked for
+  EventRates free;    ///< without a limit of requests
   EventRates shaped;  ///< with credits
   bool has_shaped = false;
-  double transport_bytes_per_second =
-      0;  ///< requests and replies of the same size, as many connections, nothing behind them
+  double transport_bytes_per_second = 0;  ///< requests and replies of the same size, as many connections, no other work
   double transport_bytes_per_core_second = 0;
   double bare_bytes_per_second = 0;  ///< pages without requests, as many connections
   double bare_bytes_per_core_second = 0;
@@ -50,9 +49,9 @@ struct EventBenchResult {
   double shaped_of_free = 0;
 
   // The proof
-  std::uint64_t events = 0;  ///< decided, of all rounds
+  std::uint64_t events = 0;  ///< events decided in all rounds
   std::uint64_t verified_fragments = 0;
-  std::uint64_t mismatches = 0;  ///< fragments whose bytes are others, events that were not whole, books that do not add up
+  std::uint64_t mismatches = 0;  ///< fragments with wrong bytes, events that were not whole, counters that do not add up
   std::uint64_t lost = 0;        ///< fragments
 };
 

@@ -29,16 +29,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 120s;  // for all to come, and to end
-constexpr auto kGrace = 60s;      // until somebody who is silent is given up
+constexpr auto kPatience = 120s;  // limit for all to start, and to end
+constexpr auto kGrace = 60s;      // time until a silent peer is given up
 constexpr auto kWarmUp = 200ms;
-// Batches of clears are to be full, as they are after 10 ms at a million events a second: what a batch costs does not depend on what is in it.
+// Batches of clears shall be full, as after 10 ms at a million events a second; the cost of a batch does not depend on its contents.
 constexpr auto kClearAfter = 100ms;
-constexpr std::uint32_t kProcesses = 2;  // of nodes, and of readouts: each a loop over its share
+constexpr std::uint32_t kProcesses = 2;  // for the nodes, and for the readouts: each loops over its share
 
 [[noreturn]] void fail(std::string what) { throw SetupError({"bench.processes", std::move(what)}); }
 
-/// A connection takes some descriptors; there are thousands.
+/// Raises the limit of descriptors: each of thousands of connections takes some.
 void raise_limits() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
@@ -64,7 +64,7 @@ double process_cpu_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
-/// The others of the farm, each in a process; they end when told so.
+/// The processes that stand for the rest of the farm; they end on request.
 class StandIns {
  public:
   explicit StandIns(const FarmMeeting& meeting) : meeting_(meeting) {}
@@ -90,7 +90,7 @@ class StandIns {
       std::this_thread::sleep_for(2ms);
     }
   }
-  /// Looked at wherever is waited.
+  /// Called in every wait.
   void give_up_if(std::function<void()> silent) { silent_ = std::move(silent); }
   void end() {
     silent_ = {};
@@ -174,18 +174,18 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
                                       .rebuild_time = 0s,
                                       .drain_time = 60s};
   for (std::uint32_t i = 0; i < settings.readouts; ++i) supervised.readouts.push_back(stand_in_readout(i));
-  // Memory of 2656 connections: a message of a node is some hundred bytes.
+  // Save memory for 2656 connections: a node's message has some hundred bytes.
   supervised.network = {.bus = bus, .page_bytes = 2048, .pages = 4};
   auto supervisor = std::make_unique<farm::Supervisor>(supervised);
   supervisor->start(1);
   const auto here = [](const auto& all) {
     return static_cast<std::size_t>(std::ranges::count_if(all, [](const auto& one) { return one.connected; }));
   };
-  // Whoever is given up is not told what is decided meanwhile, and told twice what it had not answered: nothing can be proved then.
+  // A peer that was given up misses decisions, and gets its unanswered messages twice, so nothing can be proved.
   others.give_up_if([&] {
     const auto status = supervisor->status();
     if (const auto lost = status["readouts_lost"] + status["nodes_lost"]; lost > 0)
-      fail(fmt::format("{} nodes or readouts were not heard for {} s: this machine is too busy, or too small, for so many",
+      fail(fmt::format("{} nodes or readouts were silent for {} s: this machine is too busy, or too small, for this number",
                        lost, kGrace / 1s));
   });
   others.wait_for("the connection of all nodes and readouts", [&] {
@@ -221,11 +221,11 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
   if (last.undecided + last.uncleared > 0)
     fail(
         fmt::format("{} events were not decided and {} not cleared {} s after the end: this machine is too busy, or too "
-                    "small, for so many",
+                    "small, for this number",
                     last.undecided, last.uncleared, supervised.drain_time / 1s));
   prove(settings, meeting, last, result);
   others.give_up_if({});
-  supervisor.reset();  // before the others: it would look for each of them
+  supervisor.reset();  // before the others end: it would search for each of them
   others.end();
   return result;
 }

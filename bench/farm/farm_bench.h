@@ -1,4 +1,4 @@
-// The supervisor of a farm under load: a real one over the network, to processes that stand for its nodes, readouts and trigger.
+// A farm's supervisor under load: the real one, connected over the network to processes that stand for nodes, readouts and trigger.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,29 @@ struct FarmBenchSettings {
   std::uint32_t nodes = 2656;
   std::uint32_t readouts = 600;
   std::uint32_t slots = 32;
-  std::uint32_t at_once = 16;  ///< decisions that a node says at once
-  double rate_hz = 0;          ///< of triggers; 0: as many as the farm takes
+  std::uint32_t at_once = 16;  ///< decisions in one message of a node
+  double rate_hz = 0;          ///< trigger rate; 0: as many as the farm takes
   double seconds = 5;
 };
 
 struct FarmBenchResult {
   double seconds = 0;
-  double cpu_seconds = 0;  ///< of the supervisor's process, all its threads
+  double cpu_seconds = 0;  ///< CPU time of the supervisor's process, all threads
   // Within `seconds`
   double assignments = 0;
   double decisions = 0;
   double clears = 0;    ///< of events, by all readouts
   double requests = 0;  ///< of nodes
   double batches = 0;   ///< of clears, to all readouts
-  // At the end, of the whole bench
+  // Of the whole bench, at its end
   std::uint64_t events = 0;
   std::uint64_t assigned_twice = 0;
   std::uint64_t undecided = 0;
-  std::uint64_t uncleared = 0;  ///< event and readout: not cleared
+  std::uint64_t uncleared = 0;  ///< pairs of event and readout that were not cleared
   std::uint64_t cleared_twice = 0;
   std::uint64_t cleared_early = 0;
-  std::uint64_t other_batches = 0;  ///< readouts that were told something else than the first
-  std::uint64_t failures = 0;       ///< of stand-ins, and of the supervisor's books
+  std::uint64_t other_batches = 0;  ///< readouts that received other batches than the first
+  std::uint64_t failures = 0;       ///< failures of stand-ins, and of the supervisor's counters
   std::uint64_t mismatches() const {
     return assigned_twice + undecided + uncleared + cleared_twice + cleared_early + other_batches + failures;
   }

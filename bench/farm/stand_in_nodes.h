@@ -1,4 +1,4 @@
-// Processes that stand for filter nodes: they take events and decide each at once, and check that none comes twice.
+// Stand-ins for filter nodes: they take events, decide each at once, and check that no event comes twice.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@ namespace rodeo::bench {
 struct StandInNodesSettings {
   std::filesystem::path bus;
   std::string supervisor;
-  std::uint32_t first = 0;  ///< number of the first
+  std::uint32_t first = 0;  ///< number of the first node
   std::uint32_t nodes = 1;
   std::uint32_t slots = 32;        ///< of each
-  std::uint32_t at_once = 16;      ///< decisions that one waits for before it says them, while it has other events
-  std::uint32_t accepted_of = 33;  ///< one event in so many is accepted, the others are rejected
+  std::uint32_t at_once = 16;      ///< decisions in one message, while the node has other events
+  std::uint32_t accepted_of = 33;  ///< one event of this number is accepted, the others are rejected
 };
 
-/// Any number of them on one Requester, each with a connection and a session of its own. One thread.
+/// Any number of nodes on one Requester, each with its own connection and session. For one thread.
 class StandInNodes {
  public:
   StandInNodes(StandInNodesSettings settings, const FarmMeeting& meeting);
 
-  /// True if there was something to do.
+  /// True if it had work to do.
   bool poll(std::uint64_t now_ns);
-  /// All were told that the run is over.
+  /// True if all nodes know the end of the run.
   bool over() const { return over_ == nodes_.size(); }
 
  private:
   struct Node {
     std::string name;
     transport::Requester::Service service = 0;
-    std::uint64_t session = 0;  // 0: none yet
+    std::uint64_t session = 0;  // 0: no session yet
     bool asked = false;         // a HELLO is under way
     std::uint32_t works = 0;    // requests under way
     std::uint64_t assigned = 0;
-    std::uint64_t decided = 0;  // and said
+    std::uint64_t decided = 0;  // decisions sent
     std::uint64_t safe = 0;
-    std::vector<formats::EventDecision> decisions = {};  // to be said
+    std::vector<formats::EventDecision> decisions = {};  // decisions to send
     bool over = false;
   };
 

@@ -10,11 +10,11 @@ namespace {
 
 using formats::FragmentRequest;
 
-/// Between two rounds. A round asks the kernel for each readout: a process that stands for hundreds would do nothing else, and each readout is told something
-/// some ten times a second.
+/// Pause between two rounds. A round makes system calls for each readout: without a pause, a process that stands for hundreds would do nothing else.
+/// Each readout receives some ten messages a second.
 constexpr std::uint64_t kRoundNs = 10'000'000;
 
-/// Of 8 bytes at a time, in any order of batches.
+/// A digest of 8 bytes at a time; the order of batches does not matter.
 std::uint64_t digest_of(std::span<const std::byte> bytes) {
   std::uint64_t hash = 0x9e3779b97f4a7c15U;
   for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
@@ -73,7 +73,7 @@ void StandInReadouts::answer(std::uint32_t index, const transport::Replier::Requ
   switch (static_cast<FragmentRequest>(request.kind)) {
     case FragmentRequest::clear: clear(settings_.first + index, request.message.in_one_piece(whole_)); break;
     case FragmentRequest::holdings:
-      // Fragments of all events have come.
+      // Say that the fragments of all events have arrived.
       formats::append_holdings_reply(reply_, {.newest = UINT32_MAX});
       break;
     case FragmentRequest::describe: formats::append_describe_reply(reply_, {.run_number = 1}); break;

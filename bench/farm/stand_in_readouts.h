@@ -1,4 +1,4 @@
-// Processes that stand for readouts: they hold nothing, take clears, and check that each event is cleared once, after it was assigned.
+// Stand-ins for readouts: they hold no data, take clears, and check that each event is cleared once, after its assignment.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace rodeo::bench {
 
 struct StandInReadoutsSettings {
   std::filesystem::path bus;
-  std::uint32_t first = 0;  ///< number of the first
+  std::uint32_t first = 0;  ///< number of the first readout
   std::uint32_t readouts = 1;
 };
 
 /// The name of a readout's service.
 std::string stand_in_readout(std::uint32_t number);
 
-/// Each has a service and a connection of its own. The first of all marks each id; the others hash what they are told, which must be the same. One thread.
+/// Each has its own service and connection. The first readout marks each id; the others hash the ids, and the hashes must be equal. For one thread.
 class StandInReadouts {
  public:
   StandInReadouts(StandInReadoutsSettings settings, const FarmMeeting& meeting);

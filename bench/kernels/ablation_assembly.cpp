@@ -1,7 +1,7 @@
 // Ablation: how the workers' slices of an event find each other (slides: a tbb::concurrent_hash_map keyed by L1 id; ours: a ring of
-// half-assembled events, Assembler). Each of two workers passes a slice of every event, as after 96 links of 40 bytes; whoever comes last
-// builds the fragment and pushes it to a consumer that lets it go. Building, fragments and slices are the product's in all cases.
-// Ceiling: workers that need not meet, each with both slices of half of the events.
+// half-assembled events, Assembler). Each of two workers passes a slice of every event, as after 96 links of 40 bytes. The worker that comes
+// last builds the fragment and pushes it to a consumer that releases it. All variants use the product's building, fragments and slices.
+// Ceiling: workers without exchange, each with both slices of half of the events.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -23,7 +23,7 @@ constexpr std::uint64_t kWindow = 16384;
 constexpr std::uint32_t kLinks = 96;
 constexpr std::size_t kSlices = kWindow + kWindow / 4;
 
-/// Lets fragments go, and counts them and their chunks.
+/// Releases fragments, and counts them and their chunks.
 class Releasing final : public FragmentConsumer {
  public:
   void insert(FragmentPtr fragment) override {
@@ -48,7 +48,7 @@ class Releasing final : public FragmentConsumer {
   std::array<Count, kWorkers> counts_;
 };
 
-/// What every variant has: the workers' slices and the consumer.
+/// The common part of all variants: the workers' slices and the consumer.
 class Common {
  public:
   Common() {
@@ -105,13 +105,13 @@ class Ours : public Common {
     }
     assembler_.pass(index, sequence, part(worker, sequence), {}, held_);
     if (sequence % kRunLength == 0 || sequence == events)
-      assembler_.publish(index, sequence, held_);  // as for a run of chunks, which completes many events
+      assembler_.publish(index, sequence, held_);  // as with a run of chunks, which completes many events
   }
 
   Sequence events = 0;  // of this run
 
  private:
-  RobSequence rob_{Sequencer::Settings{}, nullptr};  // not asked: no number is skipped
+  RobSequence rob_{Sequencer::Settings{}, nullptr};  // not used: no number is skipped
   Assembler assembler_;
   std::atomic<bool> held_{false};
 };
@@ -130,7 +130,7 @@ class Alone : public Common {
   void build(int worker, WorkerPart part, const WorkerPart& other) {
     part.slice->extension = other.slice;
     part.chunks = static_cast<std::uint16_t>(part.chunks + other.chunks);
-    assemblers_[worker]->pass(0, ++passed_[worker], part, {}, held_);  // it has not skipped the other worker's
+    assemblers_[worker]->pass(0, ++passed_[worker], part, {}, held_);  // no number of the other worker was skipped
   }
   void pass(int worker, Sequence sequence) {
     if (static_cast<int>(sequence % kWorkers) == worker) build(worker, part(worker, sequence), part(worker, sequence));

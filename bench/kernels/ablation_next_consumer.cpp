@@ -14,11 +14,11 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr std::size_t kBatch = 256;  // fragments between two turns of the consumers
+constexpr std::size_t kBatch = 256;  // fragments between two runs of the consumers
 
 using Queue = base::BoundedQueue<FragmentPtr>;
 
-/// Fragments that are handed out over and over.
+/// Fragments that are handed out again and again.
 class Fragments final : public FragmentOwner {
  public:
   Fragments() : fragments_(std::make_unique<Fragment[]>(kBatch)) {
@@ -48,7 +48,7 @@ class BranchingConsumer {
   BranchingConsumer* next = nullptr;
 };
 
-/// Calls a bound function, which at the end of the list does nothing.
+/// Calls a bound function, which is empty at the end of the list.
 class BoundConsumer {
  public:
   virtual ~BoundConsumer() = default;
@@ -60,7 +60,7 @@ class BoundConsumer {
   std::function<void(FragmentPtr)> next = [](const FragmentPtr&) {};
 };
 
-/// Ours: the public interface, and a consumer behind the last one, so that there always is a next.
+/// Rodeo's choice: the public interface, and a consumer after the last one, so that a next one always exists.
 class ListedConsumer final : public FragmentConsumer {
  public:
   ListedConsumer() { link(end_of_list()); }
@@ -109,7 +109,7 @@ void next_consumer_branch(benchmark::State& state) {
 
 void next_consumer_bound(benchmark::State& state) {
   measure_list<BoundConsumer, BoundConsumer>(state, [](auto& first, auto& second) {
-    // What std::bind costs is the question. NOLINTNEXTLINE(modernize-avoid-bind)
+    // This measures the cost of std::bind. NOLINTNEXTLINE(modernize-avoid-bind)
     first.next = std::bind(&BoundConsumer::insert, &second, std::placeholders::_1);
   });
 }

@@ -18,8 +18,8 @@ constexpr std::uint32_t kRun = 24;
 constexpr std::uint32_t kChunk = 40;
 constexpr std::size_t kWindow = 16384;
 constexpr std::size_t kSlice =
-    kLinks * formats::short_record_bytes(kChunk) + 192;  // no multiple of a page: events must not share cache sets
-constexpr std::size_t kInput = 4 << 20;                  // stays in the last cache: the index is what is looked at
+    kLinks * formats::short_record_bytes(kChunk) + 192;  // not a multiple of a page: events must not share cache sets
+constexpr std::size_t kInput = 4 << 20;                  // stays in the last-level cache, so that the index dominates
 
 /// The ring, and slices for twice as many events as are open at once; links of an event arrive one after the other.
 class Ring {
@@ -28,7 +28,7 @@ class Ring {
     for (std::size_t i = 0; i < input_.size(); ++i) input_[i] = static_cast<std::byte>(i * 131 >> 3);
   }
 
-  /// The run of the next link, or of the first link of the next 24 events; these are opened with it.
+  /// The run of the next link; after the last link, opens the next 24 events and returns the run of their first link.
   AppendRun next() {
     if (link_ == kLinks) {
       link_ = 0;
@@ -81,7 +81,7 @@ struct Modulo64 {
   std::size_t operator()(std::uint64_t sequence) const { return sequence % size; }
 };
 
-// The builder's portable kernel, with the index left open.
+// The builder's portable kernel, with the index as a parameter.
 template <typename Index>
 __attribute__((noinline)) std::uint32_t append(EventSlot* ring, Index index, const AppendRun& run) {
   constexpr std::uint32_t kRecord = formats::short_record_bytes(kChunk);
@@ -112,7 +112,7 @@ void measure(benchmark::State& state, Append&& append_run) {
 template <typename Index>
 void ring_index(benchmark::State& state) {
   std::size_t size = kWindow;
-  benchmark::DoNotOptimize(size);  // a setting, not a constant that the compiler knows
+  benchmark::DoNotOptimize(size);  // hides the value from the compiler: it stands for a setting
   measure(state, [index = Index{size}](EventSlot* slots, const AppendRun& run) { return append(slots, index, run); });
 }
 

@@ -1,7 +1,7 @@
 // Ablation: where a slice's memory comes from (paper, section IX.E and Figure 6a: new and delete against blocks kept in a
-// tbb::concurrent_queue, which gained "almost 50 %"), with our pool as the third. Each thread builds slices of 48 links with the
-// builder's own kernel, 24 events at a time, and gives them to another thread (itself, if alone) that lets them go later, as a
-// consumer does. Argument: bytes of a chunk. Ceiling: always the same buffers, given to nobody.
+// tbb::concurrent_queue, which gained "almost 50 %"); the third variant is Rodeo's pool. Each thread builds slices of 48 links with the
+// builder's own kernel, 24 events at a time, and gives them to another thread (itself, if alone), which releases them later, as a
+// consumer does. Argument: bytes of a chunk. Ceiling: the same buffers always, without a hand-over.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -23,12 +23,12 @@ namespace {
 
 constexpr std::uint32_t kLinks = 48;
 constexpr std::uint32_t kRun = 24;          // events that are open at once
-constexpr std::size_t kHeld = 512;          // events that a consumer has before it lets the oldest go
-constexpr std::size_t kBlocks = 4 * kHeld;  // of each thread
+constexpr std::size_t kHeld = 512;          // events that a consumer holds before it releases the oldest
+constexpr std::size_t kBlocks = 4 * kHeld;  // blocks of each thread
 constexpr std::size_t kMostThreads = 8;
 constexpr std::size_t kInput = 4 << 20;
 
-/// What a thread has of one event. The descriptor is part of what new and delete are asked for.
+/// A thread's part of one event. new and delete allocate its descriptor, too.
 struct Block {
   std::byte* data = nullptr;
   std::uint32_t used = 0;
@@ -74,7 +74,7 @@ class TbbQueue {
   tbb::concurrent_queue<Handle> free_;
 };
 
-/// Ours: SliceStore with its RecyclePool, one a thread.
+/// Rodeo's choice: SliceStore with its RecyclePool, one for each thread.
 class Pools {
  public:
   using Handle = Slice*;
@@ -93,7 +93,7 @@ class Pools {
   std::array<std::unique_ptr<SliceStore>, kMostThreads> stores_;
 };
 
-/// The ceiling: each thread's blocks in turn, without asking whether they are free.
+/// The ceiling: each thread's blocks in turn, without a check that they are free.
 class Cycle {
  public:
   using Handle = std::byte*;
@@ -157,7 +157,7 @@ void slice_memory(benchmark::State& state) {
   std::array<Handle, kRun> open{};
   auto& outgoing = *all.built[thread];
   auto& incoming = *all.built[(thread + threads - 1) % threads];
-  // As a consumer does: has up to kHeld events, then lets the oldest go.
+  // Like a consumer: holds up to kHeld events, then releases the oldest.
   const auto consume = [&](std::size_t keep) {
     Handle handle;
     while (incoming.size() > keep && incoming.try_pop(handle)) all.memory->give(handle);
@@ -193,10 +193,10 @@ void slice_memory(benchmark::State& state) {
     }
     first += kRun;
     for (Handle& handle : open) {
-      // It stays where it is when there is no room. NOLINTNEXTLINE(bugprone-use-after-move)
+      // try_push() does not move it if the ring is full. NOLINTNEXTLINE(bugprone-use-after-move)
       while (!outgoing.try_push(std::move(handle))) {
         consume(kHeld);
-        if (all.finished.load(std::memory_order_relaxed) != 0) {  // nobody takes it any more
+        if (all.finished.load(std::memory_order_relaxed) != 0) {  // the receiver has ended
           all.memory->give(handle);
           break;
         }

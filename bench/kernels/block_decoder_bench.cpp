@@ -1,7 +1,7 @@
-// What decoding FELIX blocks costs per chunk, beside the cost of just reading and just copying the same memory.
+// The cost per chunk of decoding FELIX blocks, beside plain reading and plain copying of the same memory.
 //
-// 96 MiB of blocks are made beforehand, links interleaved block by block with random phase, and cycled through in pages,
-// so that nothing is in cache that would not be there in a readout.
+// The input is 96 MiB of prepared blocks, links interleaved block by block with random phase, in a cycle of pages, so that
+// the cache contains only what it would contain in a readout.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -24,7 +24,7 @@ constexpr std::size_t kPageBytes = 64 << 10;
 struct Recording {
   BlockFormat format;
   std::vector<std::uint16_t> elinks;
-  rodeo::base::Arena arena;  // on the largest pages there are, as a readout's memory is
+  rodeo::base::Arena arena;  // on the largest pages of the host, like a readout's memory
   std::span<std::byte> memory;
 };
 
@@ -33,7 +33,7 @@ std::unique_ptr<Recording> make(BlockFormat format, std::size_t links, std::size
   std::mt19937 random(1);
   auto recording = std::make_unique<Recording>();
   recording->format = format;
-  // A whole number of rounds of sequence numbers, so that cycling makes no gap.
+  // A whole number of cycles of sequence numbers, so that a new cycle has no gap.
   const std::size_t round_bytes = links * 32 * format.block_bytes;
   const std::size_t bytes = (kMemoryBytes + round_bytes - 1) / round_bytes * round_bytes;
   recording->arena = rodeo::base::Arena::create(bytes).value();
@@ -44,7 +44,7 @@ std::unique_ptr<Recording> make(BlockFormat format, std::size_t links, std::size
   for (std::size_t i = 0; i < links; ++i) {
     recording->elinks.push_back(static_cast<std::uint16_t>(i));
     encoders.emplace_back(format, static_cast<std::uint16_t>(i));
-    // Random phase: the first chunk of a link is a part of one.
+    // Random phase: the first chunk of a link is incomplete.
     const std::size_t size = chunk_bytes != 0 ? chunk_bytes : 40;
     rests[i] = std::span{payload}.first(1 + random() % size);
   }
@@ -82,7 +82,7 @@ BlockFormat format_of(std::int64_t family) {
   return {BlockFamily::phase2, static_cast<std::uint32_t>(-family) * 1024};
 }
 
-/// Works on page after page, round and round; returns how many bytes that were.
+/// Works on the pages in a cycle; returns the number of bytes.
 template <typename Work>
 double cycle(benchmark::State& state, const Recording& input, const Work& work) {
   std::size_t at = 0;
@@ -93,7 +93,7 @@ double cycle(benchmark::State& state, const Recording& input, const Work& work) 
   return static_cast<double>(state.iterations()) * kPageBytes;
 }
 
-/// Decodes the blocks of these links, and does with the runs what `use` does.
+/// Decodes the blocks of these links, and passes the runs to `use`.
 template <typename Use>
 void cycle_decoded(benchmark::State& state, const Recording& input, const std::vector<std::uint16_t>& elinks,
                    const Use& use) {
@@ -120,7 +120,7 @@ void decode(benchmark::State& state) {
   cycle_decoded(state, input, input.elinks, nothing_more);
 }
 
-/// The decoder and then a reader of the first eight bytes of every chunk, as a trigger extraction does.
+/// The decoder, then a read of the first eight bytes of every chunk, as in a trigger extraction.
 void decode_and_extract(benchmark::State& state) {
   const Recording& input = recording_of(state);
   std::uint64_t sum = 0;
@@ -137,14 +137,14 @@ void decode_and_extract(benchmark::State& state) {
   benchmark::DoNotOptimize(sum);
 }
 
-/// One of `share` workers on a stream that carries the links of all: blocks of others are skipped. Counted per chunk of its own.
+/// One of `share` workers on a stream with the links of all workers: it skips the blocks of the others. Counts its own chunks.
 void decode_share(benchmark::State& state) {
   const Recording& input = recording(format_of(16), 192, 40);
   const std::size_t own = input.elinks.size() / static_cast<std::size_t>(state.range(0));
   cycle_decoded(state, input, {input.elinks.begin(), input.elinks.begin() + static_cast<std::ptrdiff_t>(own)}, nothing_more);
 }
 
-/// Ceilings, counted in 40-byte chunks of 16-bit blocks so that they stand beside the first figure.
+/// Ceilings, counted in 40-byte chunks of 16-bit blocks, for comparison with the first figure.
 template <typename Work>
 void cycle_plainly(benchmark::State& state, const Work& work) {
   constexpr double kChunksPerByte = 1020.0 / 42 / 1024;

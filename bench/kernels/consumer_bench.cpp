@@ -1,5 +1,5 @@
-// What a consumer costs: proving a chunk, handing a fragment over, through a queue and inline. Run by hand on a quiet
-// machine.
+// The cost of a consumer: the proof of a chunk, and the hand-over of a fragment, through a queue and inline. Run by hand on a
+// quiet machine.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@
 namespace rodeo::readout {
 namespace {
 
-/// Fragments that live as long as the bench: reclaiming does nothing, so only the consumer is measured.
+/// Fragments that live as long as the bench: reclaim() is empty, so that only the consumer is measured.
 class Fragments final : public FragmentOwner {
  public:
   Fragments(std::size_t count, std::uint32_t links, std::uint32_t chunk_bytes) {
@@ -90,7 +90,7 @@ void read(benchmark::State& state) {
 }
 BENCHMARK(read);
 
-/// Time of insert() alone, with a consumer thread that keeps up (range 1) or in the inserting thread (range 0).
+/// The time of insert() alone, with a consumer thread that keeps up (range 1), or in the inserting thread (range 0).
 void insert(benchmark::State& state) {
   Fragments fragments(4096, 1, 8);
   FragmentProcessor processor(
@@ -107,8 +107,8 @@ void insert(benchmark::State& state) {
 }
 BENCHMARK(insert)->Arg(0)->Arg(1);
 
-/// Events to files in a temporary directory (TMPDIR), with Adler-32 of each event and CRC-32 of the file; CPU is that of all
-/// threads.
+/// Writes events to files in a temporary directory (TMPDIR), with Adler-32 of each event and CRC-32 of the file; measures the CPU
+/// of all threads.
 void write(benchmark::State& state) {
   std::string directory = (std::filesystem::temp_directory_path() / "rodeo-bench-XXXXXX").string();
   if (::mkdtemp(directory.data()) == nullptr) return state.SkipWithError("no temporary directory");

@@ -1,5 +1,5 @@
-// What an event costs the file writer and the verifier: framing with and without checksum, the digest of the file, decoding and
-// proving. Fragments of 192 chunks of 40 bytes, from 96 MiB of memory that is cycled through.
+// The cost of an event in the file writer and the verifier: framing with and without checksum, the digest of the file, decoding
+// and proof. Fragments have 192 chunks of 40 bytes, from 96 MiB of memory in a cycle.
 #include <benchmark/benchmark.h>
 
 #include <vector>
@@ -24,7 +24,7 @@ constexpr std::uint32_t kChunkBytes = 40;
 constexpr std::size_t kMemoryBytes = 96 << 20;
 constexpr std::uint64_t kSeed = 7;
 
-/// Fragments, and the same as whole events.
+/// Fragments, and the same data as whole events.
 struct Events {
   explicit Events(ChecksumType checksum) : frame({.run_number = 1, .event_checksum = checksum}) {
     const Provable provable(kSeed);

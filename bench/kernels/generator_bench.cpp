@@ -1,4 +1,4 @@
-// What a chunk costs the generator, pages handed over and given back at once.
+// The generator's cost per chunk, with pages handed over and given back at once.
 #include <benchmark/benchmark.h>
 
 #include <numeric>

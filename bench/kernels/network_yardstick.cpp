@@ -1,5 +1,5 @@
-// The yardstick of `bench/network_speed`: what an event-driven simulator does all day, and nothing else. A heap of pending events, each of
-// which looks at a packet somewhere in memory, changes it, and plans the next one. Its speed on a machine stands for the machine.
+// The yardstick of `bench/network_speed`: the basic work of an event-driven simulator. It has a heap of pending events; each event reads a
+// packet somewhere in memory, changes it, and plans the next event. Its speed stands for the speed of the machine.
 #include <ctime>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace {
 
 constexpr std::uint64_t kEvents = 20'000'000;
-constexpr std::uint32_t kPending = 65'536;    // as many packets as are under way at the operating point
+constexpr std::uint32_t kPending = 65'536;    // the number of packets under way at the operating point
 constexpr std::uint32_t kPackets = 1u << 18;  // 16 MiB of packets: more than a private cache
 
 struct Packet {

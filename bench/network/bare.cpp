@@ -23,12 +23,12 @@ using transport::FabricPort;
 
 namespace {
 
-constexpr std::uint32_t kSlots = 64;  // as many pages as a subscription has under way
-/// By which a port knows its connections.
+constexpr std::uint32_t kSlots = 64;  // the pages that a subscription has under way
+/// The token by which a port identifies a connection.
 transport::FabricToken token_of(std::uint32_t connection) {
   return {std::byte{0xb0}, std::byte{0x0e}, static_cast<std::byte>(connection), static_cast<std::byte>(connection >> 8)};
 }
-constexpr std::uint32_t kPollsBetweenLooks = 256;  // at the socket, for the end
+constexpr std::uint32_t kPollsBetweenLooks = 256;  // polls between two reads of the socket for the end
 constexpr std::uint64_t kGone = ~std::uint64_t{0};
 
 template <typename T>
@@ -49,10 +49,10 @@ void say(int socket, std::span<const std::byte> message) {
     fail("a bench's socket");
 }
 
-/// One end of a connection: it sends all of its slots in turn, or takes what comes into any of them.
+/// One end of a connection: sends its slots in turn, or receives pages into any of them.
 class BareEnd {
  public:
-  /// Both ends of a connection have its socket and its number.
+  /// Both ends of a connection have the same socket and number.
   struct Line {
     int socket = -1;
     std::uint32_t number = 0;
@@ -67,7 +67,7 @@ class BareEnd {
     end_ = need(port_.open({memory_.data(), memory_.size()}, page_bytes));
   }
 
-  // The two sides say their addresses in this order.
+  // The two sides send their addresses in this order.
   void begin_receiving() {
     say(socket_, port_.address(end_));
     need(port_.connect(end_, hear(), token_));
@@ -88,7 +88,7 @@ class BareEnd {
         break;
       case FabricPort::Event::What::broken:
         broken_ = true;
-        // Who has all of it, or has sent all of it, may go before the others: the first is asked at once, the second when more is waited for.
+        // An end that has sent or received everything may disconnect. A sender checks this at once, a receiver when it waits for more.
         if (posted_ == 0 && !taken()) fail_broken();
         break;
     }
@@ -105,14 +105,14 @@ class BareEnd {
     ++sent_;
     return true;
   }
-  /// The slot that is sent next, if it is not under way.
+  /// The next slot to send; empty if it is still under way.
   std::span<std::byte> next() const {
     return sent_ - done_ == kSlots ? std::span<std::byte>()
                                    : std::span(memory_.data() + sent_ % kSlots * page_bytes_, page_bytes_);
   }
   bool all_sent() const { return done_ == sent_; }
   void say_total() { say_number(sent_); }
-  /// The other side has all of it.
+  /// True if the other side has received all pages.
   bool taken() {
     look_for_credit();
     return credit_ == kGone;
@@ -120,7 +120,7 @@ class BareEnd {
 
   // ---- receiving
 
-  /// Every slot at first; later those whose pages came.
+  /// Posts all slots at first, later those whose pages have arrived.
   void give_back() {
     if (posted_ == 0) {
       for (std::uint32_t slot = 0; slot < kSlots; ++slot) free_.push_back(slot);
@@ -131,7 +131,7 @@ class BareEnd {
     say_number(told_);
   }
   std::uint64_t came() const { return came_; }
-  /// The sender has said how many there are, and all have come. `ending`: it will say so soon.
+  /// True if the sender has sent the total, and all pages have arrived. `ending`: the total comes soon.
   bool complete(bool ending = false) {
     if (!total_ && (++polls_ % kPollsBetweenLooks == 0 || ending || broken_)) total_ = heard();
     const bool all_here = total_ && came_ == *total_;
@@ -210,14 +210,14 @@ void send_pages(Meeting& meeting, const std::string& provider, std::size_t page_
   for (BareEnd* end : ends.all) end->begin_sending();
   const base::Arena source = need(base::Arena::create(kSlots * page_bytes));
   std::size_t at = 0;
-  std::vector<bool> ready(ends.all.size());  // the next page is filled
+  std::vector<bool> ready(ends.all.size());  // true: the next page is filled
   base::Backoff backoff;
   while (!stopped(meeting)) {
     bool moved = false;
     for (std::size_t i = 0; i < ends.all.size(); ++i) {
       BareEnd& end = *ends.all[i];
       while (end.connected()) {
-        // Once for every time that it is sent.
+        // Fill it once for each time that it is sent.
         if (const std::span<std::byte> page = end.next(); filled && !page.empty() && !ready[i]) {
           std::memcpy(page.data(), source.data() + at, page.size());
           at = (at + page.size()) % source.size();

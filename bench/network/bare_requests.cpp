@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 std::string service_of(std::uint32_t number) { return fmt::format("bare{}", number); }
 
-/// The memory of a reply is there until the end.
+/// The memory of replies stays until the end.
 class Owner final : public transport::ReplyOwner {
  public:
   void sent(std::uint64_t) noexcept override {}
@@ -82,7 +82,7 @@ void ask(const BareRequestsSettings& settings, const std::filesystem::path& bus,
     for (const auto& reply : replies) {
       if (reply.outcome == Requester::Outcome::answered) bytes += reply.message.bytes();
     }
-    // Some connections alone are not what is measured.
+    // Count only while all connections work.
     if (all) meeting.bytes.fetch_add(bytes, std::memory_order_relaxed);
     moved || !replies.empty() ? backoff.reset() : backoff.idle();
   }

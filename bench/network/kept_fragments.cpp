@@ -25,7 +25,7 @@ constexpr std::size_t kHeadBytes =
     (formats::kRobHeaderWords + formats::kRodHeaderWords + 1) * formats::kWordBytes;  // one status word, before the data
 constexpr std::size_t kTailBytes = formats::kRodTrailerWords * formats::kWordBytes;
 
-/// What a fragment has behind its stamp, word by word.
+/// The first word of a fragment after its stamp.
 std::uint64_t first_word(std::uint32_t readout, std::uint64_t slot) { return (slot << 8 | readout) * kStep; }
 
 std::uint64_t load(const std::byte* at) {
@@ -34,7 +34,7 @@ std::uint64_t load(const std::byte* at) {
   return word;
 }
 
-/// Whether these bytes are those at `offset` of data that begin with `first`.
+/// True if these bytes are those at `offset` of data that begin with `first`.
 bool continues(std::span<const std::byte> bytes, std::size_t offset, std::uint64_t first) {
   std::size_t at = 0;
   if (offset % kWord != 0) {
@@ -63,7 +63,7 @@ bool proves_kept_rob(std::span<const std::span<const std::byte>> rob, std::uint3
   std::byte stamp[kKeptStampBytes];
   std::size_t stamped = 0;
   std::uint64_t first = 0;
-  std::size_t at = 0;  // in the ROB
+  std::size_t at = 0;  // offset in the ROB
   bool good = true;
   for (std::span<const std::byte> piece : rob) {
     const std::size_t end = at + piece.size();

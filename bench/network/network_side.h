@@ -1,4 +1,4 @@
-// Both ends of the product's network in a benchmark: a publisher that is fed as a router feeds it, a subscriber that reads as a readout does.
+// Both ends of the product's network in a benchmark: a publisher fed as by a router, and a subscriber that reads like a readout.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct NetworkEnds {
   bool unbuffered = false;
 };
 
-/// Runs a publisher of these links until the meeting stops: `next(publisher)` gives runs, empty for none now. Begins with the first
-/// subscriber of links[0].
+/// Runs a publisher of these links until the meeting stops: `next(publisher)` returns runs, or none for now. Begins with the
+/// first subscriber of links[0].
 template <typename Next>
 void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Next&& next) {
   base::set_thread_name(ends.unbuffered ? "publisher-1" : "publisher");
@@ -54,7 +54,7 @@ void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fi
   meeting.sent_bytes.store(base::counter_value(counters, "bytes_sent"), std::memory_order_relaxed);
 }
 
-/// The proof of a subscriber that discards: chunks are counted, and every one is there by the numbers of its link; their bytes are not looked at.
+/// The proof of a subscriber that discards: counts chunks, and checks the numbers of each link for gaps; ignores the bytes.
 struct Discarded {
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
@@ -70,7 +70,7 @@ struct Discarded {
   }
 };
 
-/// Reads these links, the first of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and proof.mismatches.
+/// Reads these links, a first part of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and proof.mismatches.
 template <typename Proof>
 void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Proof&& proof) {
   base::set_thread_name(ends.unbuffered ? "subscriber-1" : "subscriber");
@@ -98,7 +98,7 @@ void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const F
   meeting.lost.store(stream.counts().lost_chunks.get());
 }
 
-/// Chunks that were sent and did not come, once both sides have ended.
+/// Chunks that were sent and did not arrive; call it after both sides have ended.
 inline std::uint64_t lost_of(const Meeting& meeting) {
   const std::uint64_t sent = meeting.sent_chunks.load();
   const std::uint64_t came = meeting.chunks.load();

@@ -10,7 +10,7 @@
 namespace rodeo::bench {
 namespace {
 
-/// Each link brings the chunk of one event after the other, as they were prepared.
+/// Checks that each link brings its prepared chunks, event by event.
 class EventProof {
  public:
   EventProof(const PreparedInput& input, std::uint32_t chunk_bytes)
@@ -83,7 +83,7 @@ RouteBenchResult run_route_bench(const RouteBenchSettings& settings) {
   };
 
   const std::uint32_t wanted = settings.subscribed == 0 ? settings.links : settings.subscribed;
-  const double read = static_cast<double>(settings.links) / wanted;  // chunks, for one that is wanted
+  const double read = static_cast<double>(settings.links) / wanted;  // chunks read for each wanted one
   std::vector<double> rates, per_core, payload, unwanted;
   for (int round = 0; round < rounds; ++round) {
     const Window window = route(wanted);

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kClearsAtOnce = 100;
 
-/// All that nodes have under way; one of them may have an eighth of it.
+/// The fragments that all nodes may have under way; one node may have an eighth of them.
 std::uint32_t sending(const ServeBenchSettings& settings) { return std::max(8U, settings.nodes) * settings.events + 64; }
 
 KeptSettings kept(const ServeBenchSettings& settings) {
@@ -37,7 +37,7 @@ KeptSettings kept(const ServeBenchSettings& settings) {
           .page_bytes = settings.page_bytes};
 }
 
-/// One node: takes every so many-th event, proves what comes, and clears.
+/// One node: takes its share of the events, checks the replies, and clears.
 class Node {
  public:
   using Requester = transport::Requester;
@@ -112,7 +112,7 @@ class Node {
     for (Requester::Reply& reply : replies_) {
       auto& list = pending_[reply.service];
       const auto asked = std::ranges::find(list, reply.request, &Asked::request);
-      if (asked == list.end()) continue;  // a clear
+      if (asked == list.end()) continue;  // a reply to a clear
       const Asked one = *asked;
       *asked = list.back();
       list.pop_back();
@@ -133,7 +133,7 @@ class Node {
     cleared_.push_back(event.id);
   }
 
-  /// Tells every readout of the events that are over, so many at a time.
+  /// Sends clears of finished events to every readout, in batches.
   void clear() {
     if (told_ == services_.size()) {
       if (cleared_.size() < kClearsAtOnce) return;
@@ -157,7 +157,7 @@ class Node {
     formats::append_clear_request(clear_, clear);
   }
 
-  /// The ROB is that of the event and of the readout, and each of its bytes is what the slot had.
+  /// Checks that the ROB is that of the event and the readout, byte by byte.
   void prove(const Requester::Reply& reply, std::uint64_t id, std::uint32_t readout) {
     const auto bytes = reply.message.in_one_piece(scratch_);
     const auto rob = formats::decode_rob(bytes);
@@ -179,8 +179,8 @@ class Node {
   std::vector<std::vector<Asked>> pending_;  // of each readout
   std::vector<std::uint64_t> cleared_;
   std::uint64_t clears_ = 0;
-  std::vector<std::byte> clear_;  // the last
-  std::size_t told_;              // so many readouts have been told of it
+  std::vector<std::byte> clear_;  // the last batch
+  std::size_t told_;              // number of readouts that have it
   std::vector<std::byte> request_;
   std::vector<std::byte> scratch_;
   std::vector<Requester::Reply> replies_;

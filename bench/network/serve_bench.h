@@ -1,4 +1,4 @@
-// The benchmark of serving fragments: readouts' own handlers full of fragments, nodes that fetch and clear events, and every byte proved.
+// The benchmark of serving fragments: the readouts' own handlers, full of fragments; nodes fetch and clear events, and check every byte.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,21 @@ struct ServeBenchSettings {
   std::uint32_t fragment_bytes = 7700;
   std::uint32_t readouts = 1;
   std::uint32_t nodes = 1;
-  std::uint32_t events = 32;    ///< that a node has under way
+  std::uint32_t events = 32;    ///< events that a node has under way
   std::uint32_t kept = 16'384;  ///< fragments of a readout
   std::uint32_t page_bytes = 64U << 10;
-  double seconds = 3;  ///< of each of the measurements, in rounds
+  double seconds = 3;  ///< of each measurement, in rounds
 };
 
 struct ServeBenchResult {
   double seconds = 0;
   double fragments_per_second = 0;
-  double fragments_per_core_second =
-      0;                        ///< of the CPU of the readouts' process, in which what stands for their builders runs, too
-  double bytes_per_second = 0;  ///< of ROD data
+  double fragments_per_core_second = 0;  ///< of the CPU of the readouts' process, which also runs the stand-ins for builders
+  double bytes_per_second = 0;           ///< of ROD data
   double bytes_per_core_second = 0;
   double bare_bytes_per_second = 0;  ///< pages of this size over the same network, medians of the same rounds
   double bare_bytes_per_core_second = 0;
-  double filled_bytes_per_second = 0;  ///< the same, each copied before it goes
+  double filled_bytes_per_second = 0;  ///< bare pages, each copied before it is sent
   double of_bare = 0;
   double of_bare_per_core = 0;
   double of_filled = 0;

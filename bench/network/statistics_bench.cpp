@@ -20,11 +20,11 @@
 namespace rodeo::bench {
 namespace {
 
-constexpr std::uint32_t kPageBytes = 64U << 10;  // as publishers have them
+constexpr std::uint32_t kPageBytes = 64U << 10;  // page size of publishers
 constexpr std::uint32_t kPages = 64;
 constexpr std::chrono::milliseconds kReadInterval{100};
 
-/// What a data thread has: links of its own, and a subscriber of all of them who takes every page at once.
+/// A data thread: its own links, and a subscriber to all of them, which takes every page at once.
 class DataThread {
  public:
   DataThread(PreparedInput& input, std::span<const Fid> links)
@@ -33,7 +33,7 @@ class DataThread {
         memory_(made_memory()),
         pages_(input.memory().back().size() / input.page_bytes() +
                (input.memory().back().size() % input.page_bytes() != 0)) {
-    // A cycle of the input, counted by nothing that is measured.
+    // Count one cycle of the input, independently of the measured designs.
     had_.resize((pages_ + 1) * links.size());
     for (std::size_t page = 0; page < pages_; ++page) {
       std::copy_n(&had_[page * links.size()], links.size(), &had_[(page + 1) * links.size()]);
@@ -46,16 +46,16 @@ class DataThread {
     }
   }
 
-  /// Chunks that the link has had since the thread began to route, by the pages of the input.
+  /// The link's chunks since the thread began to route, derived from the pages of the input.
   std::uint64_t handled(std::size_t link) const {
     return polled_ / pages_ * had_[pages_ * links_.size() + link] + had_[polled_ % pages_ * links_.size() + link];
   }
-  std::uint64_t in_pages() const { return in_pages_; }  ///< chunks that went into the subscriber's pages in the last run
+  std::uint64_t in_pages() const { return in_pages_; }  ///< chunks put into the subscriber's pages in the last run
   double cpu_seconds() const { return cpu_seconds_; }   ///< of the last run
 
   template <bool kEachChunk, typename Thread>
   [[gnu::noinline]] void route(Thread& statistics, const std::atomic<bool>& stop) {
-    // Numbers begin with those of the design.
+    // The numbers of chunks begin with those of the design.
     transport::Subscription subscription(wish(), all_links(), {memory_.data(), memory_.size()}, kPageBytes,
                                          std::vector<std::uint32_t>(links_.size()), std::vector<std::uint8_t>(links_.size()),
                                          0);
@@ -116,13 +116,13 @@ class DataThread {
   std::vector<Fid> links_;
   base::Arena memory_;
   std::size_t pages_;               // of a cycle of the input
-  std::vector<std::uint64_t> had_;  // by page and link: chunks of the cycle before it
+  std::vector<std::uint64_t> had_;  // by page and link: chunks of the cycle before this page
   std::uint64_t polled_ = 0;
   std::uint64_t in_pages_ = 0;
   double cpu_seconds_ = 0;
 };
 
-/// What a run of one design came to.
+/// The result of one run of a design.
 struct Run {
   double chunks_per_second = 0;
   double cpu_share = 0;
@@ -142,7 +142,7 @@ void collect_until(Design& design, const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     auto until = next;
     if constexpr (requires { design.drain(); }) {
-      if (design.drain()) until = {};  // there is more
+      if (design.drain()) until = {};  // more records wait
       until = std::min(until, std::chrono::steady_clock::now() + std::chrono::milliseconds{1});
     }
     told.wait_until(lock, stop, until, [] { return false; });
@@ -180,7 +180,7 @@ Run run_design(std::deque<DataThread>& data, const StatisticsBenchSettings& sett
   run.statistics_cpu_share = statistics_cpu / wall;
   design.collect();
 
-  // What was handled is known from the pages of the input, which are in no design.
+  // The true counts come from the pages of the input, independently of the design.
   LinkTally sum;
   for (std::size_t i = 0; i < data.size(); ++i) {
     run.chunks_per_second += static_cast<double>(data[i].in_pages()) / data[i].cpu_seconds();
@@ -209,9 +209,9 @@ constexpr std::array<decltype(&run_design<NoStatistics, kEachChunk>), kStatistic
 double upper_limit_of_median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  // As many are below the median as coins show heads: the first whose place hardly so many reach.
+  // The number of values below the median is distributed like heads of coins: find the first place that it hardly reaches.
   const auto n = static_cast<double>(values.size());
-  double probability = std::exp2(-n);  // of as many heads as `place`
+  double probability = std::exp2(-n);  // of exactly `place` heads
   double heads = 0;
   for (std::size_t place = 0; place < values.size(); ++place) {
     heads += probability;
@@ -238,7 +238,7 @@ StatisticsBenchResult run_statistics_bench(const StatisticsBenchSettings& settin
   };
   std::array<Rounds, kStatisticsDesigns.size()> rounds;
   std::vector<double> none_rates, shares, central_to_pull;
-  (void)none();  // memory is touched, caches are warm
+  (void)none();  // touches the memory and warms the caches
   for (std::uint32_t round = 0; round < settings.rounds; ++round) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       Run beside;

@@ -1,13 +1,13 @@
-// Five ways from the data threads' counts to a statistics thread (felixcore-statistics-slides), of which the product has one: pull. Each has
+// Five ways to bring counts from data threads to a statistics thread (felixcore-statistics-slides). The product uses pull. Each has
 //
-//     Design design(threads, links);               // so many links of each thread
+//     Design design(threads, links);               // `links` links of each thread
 //     Design::Thread& of = design.thread(i);       // data thread i
 //     auto&& link = of.link(run.link);
-//     link.number();                               // that the link's next chunk has on the network; counted with or without statistics
-//     link.count(run);                             // or a chunk, as a run of one, when it is in a page
+//     link.number();                               // number of the link's next chunk on the network; counted with or without statistics
+//     link.count(run);                             // a run (or a chunk as a run of one), once it is in a page
 //     of.page_is_over();                           // the input's page is done
 //     design.collect();                            // the statistics thread, ten times a second, and once when the data threads have ended
-//     design.at(i, link), design.sum();            // what collect() came to, the same thread
+//     design.at(i, link), design.sum();            // results of collect(), in the same thread
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace rodeo::bench {
 
 using transport::LinkTally;
 
-/// What the statistics thread came to: thread by thread, link by link, and in sum.
+/// The results of the statistics thread: by thread, by link, and in sum.
 class CollectedStatistics {
  public:
   CollectedStatistics(std::size_t threads, std::size_t links)
@@ -33,7 +33,7 @@ class CollectedStatistics {
   const LinkTally& sum() const { return sum_; }
 
  protected:
-  /// `read(thread, link)`: what has come on it so far.
+  /// `read(thread, link)` returns the link's counts so far.
   template <typename Read>
   void collect_all(Read&& read) {
     sum_ = {};
@@ -47,7 +47,7 @@ class CollectedStatistics {
   LinkTally sum_;
 };
 
-/// A design that counts beside the numbers of chunks, which pages carry in any case.
+/// A design that counts in addition to the numbers of chunks, which pages always carry.
 template <typename Thread>
 class Numbered {
  public:
@@ -74,7 +74,7 @@ class Numbered {
   std::vector<std::uint32_t> numbers_;
 };
 
-/// Nobody counts.
+/// No counting.
 class NoStatistics : public CollectedStatistics {
  public:
   NoStatistics(std::size_t threads, std::size_t links)
@@ -92,7 +92,7 @@ class NoStatistics : public CollectedStatistics {
   std::vector<Thread> threads_;
 };
 
-/// The product's: a set of each thread, which it alone writes, the numbers of chunks among it; the statistics thread reads them.
+/// The product's design: each thread writes its own set, with the numbers of chunks; the statistics thread reads the sets.
 class PulledStatistics : public CollectedStatistics {
  public:
   PulledStatistics(std::size_t threads, std::size_t links) : CollectedStatistics(threads, links) {
@@ -114,7 +114,7 @@ class PulledStatistics : public CollectedStatistics {
   std::deque<Thread> threads_;
 };
 
-/// Counters that several threads add to.
+/// Counters for additions from several threads.
 struct SharedTally {
   std::atomic<std::uint64_t> chunks{0}, bytes{0}, errors{0};
 
@@ -129,7 +129,7 @@ struct SharedTally {
   }
 };
 
-/// A set for all of them: the links of all threads, and their sum.
+/// One common set: the links of all threads, and their sum.
 class SharedSet : public CollectedStatistics {
  public:
   SharedSet(std::size_t threads, std::size_t links) : CollectedStatistics(threads, links), set_(threads * links) {}
@@ -168,7 +168,7 @@ class CentralStatistics : public SharedSet {
   std::vector<Thread> threads_;
 };
 
-/// Separate sets, pushed: each thread counts in one of its own, and adds it to the statistics thread's after every page of the input.
+/// Separate sets, pushed: each thread counts in its own set, and adds it to the common set after every page of the input.
 class PushedStatistics : public SharedSet {
  public:
   PushedStatistics(std::size_t threads, std::size_t links) : SharedSet(threads, links) {
@@ -205,7 +205,7 @@ class PushedStatistics : public SharedSet {
   std::deque<Thread> threads_;
 };
 
-/// What FelixCore had first: every count is put into a concurrent queue, several for what came at once, and the statistics thread adds them up.
+/// FelixCore's first design: each count goes into a concurrent queue (counts at the same moment as several records); the statistics thread adds them up.
 class QueuedStatistics : public CollectedStatistics {
   struct Record {
     std::uint64_t LinkTally::* what = nullptr;
@@ -239,7 +239,7 @@ class QueuedStatistics : public CollectedStatistics {
   };
   Thread& thread(std::size_t i) { return threads_[i]; }
 
-  /// Empties the queues, as far as they were filled when it came by. Often: a data thread waits for room.
+  /// Empties the queues of the records present at the call. Call it often: a data thread may wait for room.
   bool drain() {
     bool some = false;
     for (std::size_t thread = 0; thread < threads_.size(); ++thread) {

@@ -21,7 +21,7 @@ std::vector<Fid> fids(std::uint32_t links) {
   return all;
 }
 
-/// Runs of all links in turn, link by link, cycled through. Every chunk of it has its number in it, and no two are the same.
+/// A cycle of runs of all links in turn. Every chunk contains its number, so no two are equal.
 class Prepared {
  public:
   explicit Prepared(const TransportBenchSettings& settings) : settings_(settings) {
@@ -61,7 +61,7 @@ class Prepared {
   std::size_t turns_ = 0;
 };
 
-/// What comes of each link is, byte for byte, what was prepared, in order.
+/// Checks each link's data, byte by byte and in order, against the prepared data.
 class RunProof {
  public:
   RunProof(const TransportBenchSettings& settings, const Prepared& prepared)
@@ -96,7 +96,7 @@ class RunProof {
  private:
   struct Place {
     std::size_t turn = 0;
-    std::size_t byte = 0;  // of the link's run
+    std::size_t byte = 0;  // offset in the link's run
     std::size_t part = 0;  // bytes of a chunk that comes in parts
   };
   const std::size_t chunk_bytes_;
@@ -104,7 +104,7 @@ class RunProof {
   std::vector<Place> places_;
 };
 
-/// One chunk at a time, with the time at which it was published in it, and the number of those before.
+/// The content of a single chunk: the time of its publication, and its number.
 struct Stamped {
   std::uint64_t ns = 0;
   std::uint64_t number = 0;
@@ -191,7 +191,7 @@ class Rounds {
     const NetworkEnds ends{.bus = folder_.path(), .provider = settings_.provider, .page_bytes = settings_.page_bytes};
     const auto send = [&] {
       const std::span<const ChunkRun> runs = prepared_.runs();
-      // As an input's pages: some runs at a time.
+      // Like the pages of an input: some runs at a time.
       const std::size_t at_once = std::clamp<std::size_t>((64U << 10) / prepared_.run_bytes(), 1, runs.size());
       std::size_t at = 0;
       run_publisher(*meeting, ends, links_, [&](const transport::Publisher&) {

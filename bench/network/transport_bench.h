@@ -1,4 +1,4 @@
-// The network's benchmark: chunks from a publisher to a subscriber in another process, which proves them, beside the same network without any of it.
+// The network's benchmark: chunks from a publisher to a checking subscriber in another process, beside the same network without Rodeo.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct TransportBenchSettings {
   std::uint32_t chunk_bytes = 40;
   std::uint32_t run_length = 24;
   std::uint32_t page_bytes = 64U << 10;
-  bool discard = false;  ///< the subscriber counts chunks, and looks at no byte of them
-  double seconds = 3;    ///< of each of the three: ours, bare, sockets; latencies take a third of it
+  bool discard = false;  ///< the subscriber counts chunks, without a look at their bytes
+  double seconds = 3;    ///< of each part: Rodeo, bare pages, sockets; latencies take a third of it
 };
 
 inline constexpr std::uint32_t kLatencyChunkBytes = 64;
@@ -24,7 +24,7 @@ struct TransportBenchResult {
   double bare_bytes_per_second = 0;
   double socket_bytes_per_second = 0;
   double of_bare = 0;                  ///< payload to bare, round by round
-  double filled_bytes_per_second = 0;  ///< bare pages, each copied from other memory before it goes
+  double filled_bytes_per_second = 0;  ///< bare pages, each copied from other memory before it is sent
   double of_filled = 0;
   double of_filled_per_core = 0;
   double payload_bytes_per_core_second = 0;  ///< of the CPU of both sides
@@ -39,12 +39,12 @@ struct TransportBenchResult {
   double latency_p99_us = 0;
   double bare_latency_p50_us = 0;
   double latency_of_bare = 0;
-  std::uint64_t chunks = 0;  ///< that came, each of them proven unless `discard`
+  std::uint64_t chunks = 0;  ///< chunks received, each proven unless `discard`
   std::uint64_t lost = 0;
   std::uint64_t mismatches = 0;
 };
 
-/// Throws SetupError: what the network says, bench.processes.
+/// Throws SetupError: errors of the network, bench.processes.
 TransportBenchResult run_transport_bench(const TransportBenchSettings& settings);
 
 }  // namespace rodeo::bench

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 30s;  // for both to come, and to end
+constexpr auto kPatience = 30s;  // limit for both to start, and to end
 constexpr auto kWarmUp = 50ms;
 
 [[noreturn]] void fail(std::string what) { throw SetupError({"bench.processes", std::move(what)}); }
@@ -116,7 +116,7 @@ Window measure(Meeting& meeting, double seconds, const std::function<void()>& se
     check(meeting.sender);
     check(meeting.receiver);
   };
-  // Until more bytes than so many have come: on a busy machine no rate is made of nothing.
+  // Wait until more than this number of bytes have arrived: a busy machine must not give a rate of no data.
   const auto wait_for_more = [&](std::uint64_t than) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (meeting.bytes.load(std::memory_order_relaxed) <= than) {
@@ -125,7 +125,7 @@ Window measure(Meeting& meeting, double seconds, const std::function<void()>& se
         check_both();
         fail("a process of the bench has ended early");
       }
-      if (std::chrono::steady_clock::now() > end) fail(fmt::format("nothing has come within {} s", kPatience / 1s));
+      if (std::chrono::steady_clock::now() > end) fail(fmt::format("no data arrived within {} s", kPatience / 1s));
       std::this_thread::sleep_for(1ms);
     }
   };

@@ -1,4 +1,4 @@
-// Two processes, one that sends and one that takes what comes, measured by a third: this one, which has neither threads nor a network library.
+// Two processes, a sender and a receiver, measured by a third one, which has neither other threads nor a network library.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 namespace rodeo::bench {
 
-/// What the three of them share.
+/// The memory that the three processes share.
 struct Meeting {
   struct Side {
     std::atomic<bool> failed{false};
@@ -25,19 +25,19 @@ struct Meeting {
   Side receiver;
   std::atomic<bool> stop{false};  ///< the sender ends, then the receiver
 
-  // By the receiver, as it goes on.
+  // Written by the receiver, all the time.
   alignas(64) std::atomic<std::uint64_t> chunks{0};
-  std::atomic<std::uint64_t> bytes{0};  ///< of chunks; of pages where there are none
+  std::atomic<std::uint64_t> bytes{0};  ///< of chunks; of pages if the data have no chunks
   std::atomic<std::uint64_t> mismatches{0};
-  std::atomic<std::uint64_t> lost{0};  ///< chunks of which it knows that they were lost
+  std::atomic<std::uint64_t> lost{0};  ///< chunks that the receiver knows as lost
   base::LatencyHistogram latency;
 
-  // By the sender, at its end.
+  // Written by the sender, at its end.
   alignas(64) std::atomic<std::uint64_t> sent_chunks{0};
   std::atomic<std::uint64_t> sent_bytes{0};  ///< of pages
 };
 
-/// Zeroed memory that processes made from here on share.
+/// Zeroed memory that is shared with all processes forked later.
 class SharedMeeting {
  public:
   /// Throws SetupError (bench.processes).
@@ -49,7 +49,7 @@ class SharedMeeting {
   base::Mapping memory_;
 };
 
-/// A folder of this process alone, gone at its owner's end.
+/// A folder of this process alone; the destructor removes it.
 class BenchFolder {
  public:
   BenchFolder();
@@ -62,7 +62,7 @@ class BenchFolder {
   std::filesystem::path path_;
 };
 
-/// What moved between two looks at the receiver's counts.
+/// The data moved between two readings of the receiver's counts.
 struct Window {
   double seconds = 0;
   double chunks = 0;
@@ -71,18 +71,18 @@ struct Window {
   double receiver_cpu_seconds = 0;
 
   double bytes_per_second() const { return bytes / seconds; }
-  /// Of the CPU of both sides: holds on a busy machine, too.
+  /// Per second of CPU of both sides: valid on a busy machine, too.
   double bytes_per_core_second() const { return bytes / (sender_cpu_seconds + receiver_cpu_seconds); }
 };
 
-/// Into how many rounds a measurement of so many seconds is cut, of which medians are taken: a moment is one.
+/// The number of rounds in a measurement of this length; a very short one has one round. Results are medians of rounds.
 int rounds_of(double seconds);
 
-/// A thread of one side for each number from 0; what one throws sets `stop`, and comes out when all have ended.
+/// Runs `work(i)` in a thread for each i below `count`. An exception sets `stop`, and is thrown on when all threads have ended.
 void in_threads(std::uint32_t count, Meeting& meeting, const std::function<void(std::uint32_t)>& work);
 
-/// Runs both sides, each in a process of its own, and measures for so long, from a moment after the first bytes have come. Then `stop`, and both end.
-/// Throws SetupError: what a side has thrown, or bench.processes.
+/// Runs each side in its own process, and measures for `seconds`, from shortly after the first bytes have arrived. Then sets `stop` and waits for both.
+/// Throws SetupError: the error of a side, or bench.processes.
 Window measure(Meeting& meeting, double seconds, const std::function<void()>& sender, const std::function<void()>& receiver);
 
 }  // namespace rodeo::bench

@@ -24,15 +24,15 @@ using namespace readout;
 
 namespace {
 
-constexpr std::size_t kPiece = 64 << 10;  // of memory, in ceilings
+constexpr std::size_t kPiece = 64 << 10;  // bytes of a piece of memory in the ceilings
 constexpr std::uint64_t kVerifyEvery = 1000;
-constexpr std::int64_t kSpareBuffers = 5120;  // beside those of the window
+constexpr std::int64_t kSpareBuffers = 5120;  // in addition to those of the window
 constexpr double kWarmUpSeconds = 0.3;
 constexpr std::uint32_t kFirstSource = 0x610001;
-constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups on from its own
+constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups from its own id on
 
-/// First of the list: counts chunks from fragments, verifies one fragment in a thousand byte by byte (a thousandth of a building thread's time), and
-/// passes all on to the product's own consumer.
+/// The first consumer of the list: counts the chunks of fragments, verifies one fragment in a thousand byte by byte (this takes a thousandth of a building
+/// thread's time), and passes all fragments on to the product's own consumer.
 class Counter final : public FragmentConsumer {
  public:
   Counter(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks, std::size_t threads)
@@ -43,7 +43,7 @@ class Counter final : public FragmentConsumer {
     lane.add(Count::fragments);
     lane.add(Count::chunks, fragment->chunks);
     if (lane.read(Count::fragments) % kVerifyEvery == 1) [[unlikely]] {
-      // At the end of a run workers stop where they are, and what they have begun is incomplete.
+      // Do not verify after the run: workers stop at once, so the open fragments are incomplete.
       if (running_.load(std::memory_order_relaxed)) verify(*fragment, lane);
     }
     next_->insert(std::move(fragment));
@@ -60,7 +60,7 @@ class Counter final : public FragmentConsumer {
   }
 
  private:
-  using Lane = base::CounterBlock<Count>;  // of one thread
+  using Lane = base::CounterBlock<Count>;  // counters of one thread
 
   void verify(Fragment& fragment, Lane& lane) const {
     const PreparedInput& input = *inputs_[(fragment.source_id.value - kFirstSource) / kSourcesPerRob];
@@ -86,7 +86,7 @@ class Counter final : public FragmentConsumer {
   std::vector<Lane> lanes_;
 };
 
-/// Keeps so many fragments, as a handler does whose farm clears each after the same time: memory comes back long after it was last looked at.
+/// Keeps a number of fragments, like a handler with a farm that clears each event after the same time. So memory comes back long after its last use.
 class Keeper final : public FragmentConsumer {
  public:
   Keeper(std::uint64_t fragments, std::size_t threads) {
@@ -108,7 +108,7 @@ class Keeper final : public FragmentConsumer {
   }
   Status status() const override { return {}; }
 
-  /// As many as wanted are kept, by one thread at least.
+  /// True if at least one thread keeps the wanted number.
   bool full() const { return lanes_.empty() || full_.load(std::memory_order_relaxed); }
   void let_all_go() { lanes_.clear(); }
 
@@ -139,7 +139,7 @@ class Keeper final : public FragmentConsumer {
   asm volatile("" : : "r"(sums[0] ^ sums[1] ^ sums[2] ^ sums[3] ^ sums[4] ^ sums[5] ^ sums[6] ^ sums[7]));
 }
 
-// The best of three passes over the prepared memory, piece by piece [bytes per second].
+// The rate of the best of three passes over the prepared memory, piece by piece [bytes per second].
 template <typename Work>
 double best_pass(const PreparedInput& input, Work&& work) {
   double best = 0;
@@ -154,7 +154,7 @@ double best_pass(const PreparedInput& input, Work&& work) {
   return best;
 }
 
-// As the reading work reads, and plainly: which is faster depends on what the CPU fetches ahead by itself.
+// Two ways: with prefetches as in the reading work, and plainly. The CPU's own prefetching decides which is faster.
 double read_ceiling(const PreparedInput& input) {
   const double asking = best_pass(input, [](std::span<const std::byte> piece, std::size_t) {
     const std::uint64_t sum = xor_of(piece);
@@ -199,7 +199,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   if (full && settings.links % groups != 0)
     throw SetupError({"readout.bench", "the links do not divide evenly into groups"});
   BuildBenchResult result;
-  if (settings.robs == 0) throw SetupError({"readout.bench", "there are no ROBs"});
+  if (settings.robs == 0) throw SetupError({"readout.bench", "the number of ROBs is 0"});
   std::vector<std::unique_ptr<PreparedInput>> inputs;
   for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
     inputs.push_back(std::make_unique<PreparedInput>(PreparedSettings{.links = settings.links,
@@ -248,7 +248,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
     builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window + settings.retained) + kSpareBuffers);
   }
   std::vector<std::unique_ptr<FragmentBuilder>> builders;
-  // Ids are as narrow as the prepared pages make them: what builders warn of there is meant.
+  // Hide the builders' warnings of narrow ids: the prepared pages have narrow ids on purpose.
   const base::LogLevel level = base::log_level();
   base::set_log_level(std::max(level, base::LogLevel::error));
   for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
@@ -294,7 +294,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   const double cpu_before = base::process_cpu_seconds();
   const std::uint64_t start = base::steady_now_ns();
   sleep(settings.seconds);
-  // A busy machine may have had no time for the workers: no rate is made of nothing, the measured time goes on until there is something.
+  // A busy machine may have left the workers no time: continue the measurement until they have data.
   for (int i = 0; i < 1000 && counter.read(Counter::Count::chunks) == chunks_before; ++i) sleep(0.01);
   result.cpu_seconds = base::process_cpu_seconds() - cpu_before;
   result.seconds = static_cast<double>(base::steady_now_ns() - start) * 1e-9;

@@ -1,4 +1,4 @@
-// The builder's benchmark: pages made beforehand, the product's own builder, extractor and consumer, the CPU time of the whole process.
+// The builder's benchmark: prepared pages, the product's own builder, extractor and consumer, and the CPU time of the whole process.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,14 @@ struct BuildBenchSettings {
   std::uint32_t links = 192;
   std::uint32_t groups = 0;  ///< FULL mode: independent streams; 0: one per link
   std::uint32_t chunk_bytes = 40;
-  std::uint32_t robs = 1;     ///< ROBs of `links` links each, every one with an input, a builder and workers of its own
+  std::uint32_t robs = 1;     ///< ROBs of `links` links each; each ROB has its own input, builder and workers
   std::uint32_t workers = 1;  ///< of each ROB
   double seconds = 3;
   std::string checker = {};  ///< "crc32", or empty
   std::string extractor = "rodeo";
   std::uint64_t window = 16384;
-  bool pinned = true;  ///< worker i on CPU i
-  std::uint64_t retained =
-      0;  ///< fragments of a ROB that are kept before they go on: the oldest goes when one comes; gbt only
+  bool pinned = true;          ///< worker i on CPU i
+  std::uint64_t retained = 0;  ///< fragments of a ROB that are kept: a new one releases the oldest; gbt only
 };
 
 struct BuildBenchResult {
@@ -33,28 +32,28 @@ struct BuildBenchResult {
   double cpu_seconds = 0;
   std::uint64_t chunks = 0;
   std::uint64_t fragments = 0;
-  std::uint64_t payload_bytes = 0;  ///< of chunks, without headers
-  std::uint64_t input_bytes = 0;    ///< prepared and cycled through
+  std::uint64_t payload_bytes = 0;  ///< payload of the chunks, without headers
+  std::uint64_t input_bytes = 0;    ///< prepared bytes of the cycle
   double copy_ceiling_bytes_per_second = 0;
   double read_ceiling_bytes_per_second = 0;
   std::uint64_t window_events = 0;
 
-  // The proof, of the whole run: no speed without it.
-  std::uint64_t incomplete = 0;   ///< fragments
-  std::uint64_t lost = 0;         ///< chunks, for a reason
+  // The proof of the whole run: a speed counts only with it.
+  std::uint64_t incomplete = 0;   ///< incomplete fragments
+  std::uint64_t lost = 0;         ///< chunks lost for a counted reason
   std::uint64_t unaccounted = 0;  ///< chunks that were received and are in no fragment and no counter
   std::uint64_t verified_fragments = 0;
-  std::uint64_t mismatches = 0;  ///< in these
+  std::uint64_t mismatches = 0;  ///< mismatches in these
   bool proven() const { return incomplete + lost + unaccounted + mismatches == 0 && verified_fragments > 0; }
 };
 
-/// What a benchmark that cannot prove its data ends with (readout.bench_mismatch).
+/// The error of a benchmark that cannot prove its data (readout.bench_mismatch).
 Error not_proven(std::uint64_t mismatches, std::uint64_t incomplete, std::uint64_t lost);
 
-/// Runs it; throws SetupError for settings that cannot be. What it measured counts only if it is proven.
+/// Runs the benchmark; throws SetupError for impossible settings. The result is valid only if it is proven.
 BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry);
 
-/// The same, for callers that want numbers only: throws SetupError (readout.bench_mismatch) where they are not proven.
+/// Runs the benchmark, and throws SetupError (readout.bench_mismatch) if the result is not proven.
 BuildBenchResult run_proven_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry);
 
 /// Plain copying of the prepared memory into a buffer that stays in cache, by one thread [bytes per second of its CPU].

@@ -18,9 +18,9 @@ using namespace readout;
 
 namespace {
 
-constexpr std::size_t kPageGap = 64;  // kernels may look a little beside a chunk
+constexpr std::size_t kPageGap = 64;  // kernels may read a little beyond a chunk
 
-/// One link's share of a cycle: when it arrives, and which events it brings.
+/// One run of a link in a cycle: its arrival, and its events.
 struct PlannedRun {
   std::uint32_t arrival;  ///< the event of the cycle whose trigger its last chunk follows
   std::uint32_t link;
@@ -38,7 +38,7 @@ class PreparedInput::RunStream final : public DataStream {
   PollStatus poll(Page*& page) override {
     if (input_.stopped_.load(std::memory_order_relaxed)) return PollStatus::end;
     Page& next = *pages_[at_];
-    next.references.fetch_add(1, std::memory_order_relaxed);  // nothing is ever rewritten, so who still holds it may go on
+    next.references.fetch_add(1, std::memory_order_relaxed);  // pages are never rewritten, so earlier holders are safe
     page = &next;
     at_ = at_ + 1 == pages_.size() ? 0 : at_ + 1;
     return PollStatus::page;
@@ -93,7 +93,7 @@ class PreparedInput::RunStream final : public DataStream {
     input_.memory_.push_back({arena_.data(), static_cast<std::size_t>(out - arena_.data())});
   }
 
-  // Every link carries every event; its runs end at a phase of its own, and arrive when their last event has been triggered.
+  // Every link carries every event. Its runs end at the link's own phase, and arrive after the trigger of their last event.
   std::vector<PlannedRun> plan_links(std::span<const std::size_t> links) const {
     const std::uint32_t events = input_.cycle_events();
     const std::uint32_t length = input_.settings_.run_length;
@@ -169,7 +169,7 @@ class PreparedInput::BlockStream final : public DataStream {
     const std::uint32_t events = input_.cycle_events();
     const std::uint32_t chunk_bytes = input_.settings_.chunk_bytes;
     const formats::BlockFormat format{};
-    // Each link's blocks first, with the event that fills each; then all links' blocks in the order in which they fill.
+    // First plan each link's blocks, with the event that fills each; then sort the blocks of all links by these events.
     struct Planned {
       std::uint32_t arrival;
       std::uint32_t link;
@@ -192,7 +192,7 @@ class PreparedInput::BlockStream final : public DataStream {
         plan.push_back({event, link, blocks++});
         return std::span<std::byte>(bytes).last(kBlock);
       };
-      // A block that ends early gives the link its phase.
+      // A first block that ends early gives the link its phase.
       const std::uint32_t phase = static_cast<std::uint32_t>(random() % (kBlock / (chunk_bytes + 2) + 1));
       for (auto event = static_cast<std::uint32_t>(links[link] % turn); event < events; event += turn) {
         if (event / turn == phase && !encoder.full()) encoder.timeout();
@@ -201,7 +201,7 @@ class PreparedInput::BlockStream final : public DataStream {
         if (!plan.empty() && plan.back().link == link) plan.back().arrival = event;
       }
       if (!encoder.full()) encoder.timeout();
-      while (blocks % kSequences != 0) {  // the sequence number runs on when the cycle begins again
+      while (blocks % kSequences != 0) {  // the sequence number must continue when the cycle begins again
         encoder.begin(next(events - 1));
         encoder.timeout();
       }

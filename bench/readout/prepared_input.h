@@ -1,4 +1,4 @@
-// Pages made beforehand and cycled: an input that costs a benchmark nothing but the memory it reads.
+// An input of prepared pages in a cycle: a benchmark pays only for reading the memory.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ struct PreparedSettings {
   bool blocks = false;            ///< raw FELIX blocks, decoded when polled, instead of runs
   bool crc = false;               ///< chunks end in a CRC-32
   std::uint64_t seed = 1;
-  std::size_t least_bytes = 96 << 20;  ///< payload to cycle through
+  std::size_t least_bytes = 96 << 20;  ///< least payload of a cycle
   std::size_t page_bytes = 64 << 10;   ///< payload in a page
 };
 
-/// When the pages come round again, ids and turns of links run on: a cycle has a multiple of as many events as the L1 ids of the chunks count, and
-/// of as many as a group has links. Links arrive with random phase: each link's run boundaries lie elsewhere, and its data a random part of a run later.
+/// Ids and turns of links continue from one cycle to the next: the number of events in a cycle is a multiple of the range of the chunks' L1 ids, and
+/// of the links in a group. Links have random phases: the run boundaries of each link differ, and its data arrive a random part of a run later.
 class PreparedInput final : public DataInput {
  public:
   explicit PreparedInput(const PreparedSettings& settings);
@@ -37,12 +37,12 @@ class PreparedInput final : public DataInput {
   void start() override {}
   void stop() override { stopped_.store(true, std::memory_order_relaxed); }
 
-  /// Bits of the L1 id that chunks carry.
+  /// The number of bits in the chunks' L1 ids.
   std::uint32_t l1id_bits() const { return bits_; }
   std::uint32_t cycle_events() const { return events_; }
   const formats::Provable& provable() const { return provable_; }
   std::uint32_t group_of(std::size_t link) const;
-  /// Links that take turns: 1 where every link carries every event.
+  /// The number of links that take turns: 1 if every link carries every event.
   std::uint32_t turn() const;
 
   /// Payload memory of the streams opened so far, for ceilings.
@@ -50,14 +50,14 @@ class PreparedInput final : public DataInput {
   std::size_t bytes() const;
   std::size_t page_bytes() const { return settings_.page_bytes; }
 
-  /// The chunk as it was prepared for this event: true if `chunk` is it.
+  /// True if `chunk` is the prepared chunk of this event.
   bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;
 
  private:
   class RunStream;
   class BlockStream;
 
-  /// The L1 id that chunks of an event of the cycle carry.
+  /// The L1 id in the chunks of an event of the cycle.
   L1Id carried(std::uint32_t event) const { return L1Id{event & ((1U << bits_) - 1)}; }
 
   const PreparedSettings settings_;

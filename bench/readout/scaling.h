@@ -1,4 +1,4 @@
-// How a build scales with its workers: interleaved repeats, medians, and what the paper concludes from them (section VIII, eq. 1 to 4).
+// The scaling of a build with its workers: interleaved repeats, medians, and the paper's quantities (section VIII, eq. 1 to 4).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct ScalingRow {
   double chunks_per_second = 0;
   double chunks_per_core_second = 0;
   double fragments_per_second = 0;
-  double cpu_share = 0;  ///< CPU time that the workers got of what they wanted; well below 1: the machine was not ours
-  double speedup = 1;    ///< S(n): median of each repeat's ratio to its own run with one worker
+  double cpu_share = 0;  ///< share of the wanted CPU time that the workers got; well below 1: the machine was busy
+  double speedup = 1;    ///< S(n): median of the ratios to the run with one worker in the same repeat
 };
 
-/// Repeats runs with 1, 2, ... workers in turn, so that what changes on the machine changes for all. The first of `workers` is 1.
-/// A run that is not proven throws SetupError (readout.bench_mismatch).
+/// Repeats runs with 1, 2, ... workers in turn, so that changes of the machine's load affect all. The first of `workers` is 1.
+/// Throws SetupError (readout.bench_mismatch) for a run that is not proven.
 std::vector<ScalingRow> measure_scaling(BuildBenchSettings settings, std::span<const std::uint32_t> workers,
                                         std::uint32_t repeats, const base::ComponentRegistry& registry);
 
