@@ -79,7 +79,8 @@ std::shared_ptr<DrainModel::Supervisor> DrainModel::new_supervisor(const DrainSi
   return made;
 }
 
-DrainModel::DrainModel(const DrainSizes& sizes) : sizes_(sizes), supervisor_(new_supervisor(sizes)) {
+DrainModel::DrainModel(const DrainSizes& sizes)
+    : sizes_(sizes), time_outs_(sizes.triggers), supervisor_(new_supervisor(sizes)) {
   for (std::uint32_t i = 0; i < sizes.nodes; ++i) {
     nodes_.push_back(new_node(sizes, 1));
     supervisor_->books.set_room(i, sizes.node_slots);
@@ -244,6 +245,7 @@ void DrainModel::restart_readout(std::uint32_t which) {
 }
 
 bool DrainModel::clear(std::uint32_t which) {
+  if (supervisor_->clear_list.empty()) return false;
   Supervisor& supervisor = own(supervisor_);
   const std::uint64_t closed = supervisor.clears.batches_closed();
   supervisor.clears.flush(0, true);
@@ -285,6 +287,7 @@ bool DrainModel::clear(std::uint32_t which) {
 }
 
 bool DrainModel::survey(std::uint32_t which) {
+  if (readouts_[which]->book.size() == 0) return false;
   bool some = false;
   Supervisor& supervisor = own(supervisor_);
   const std::size_t before = supervisor.admission.untold();
@@ -300,13 +303,29 @@ bool DrainModel::survey(std::uint32_t which) {
   return some || supervisor.admission.untold() != before;
 }
 
-bool DrainModel::expire() {
-  std::uint64_t first = UINT64_MAX;
+std::uint64_t DrainModel::next_to_expire() const {
+  std::uint64_t next = UINT64_MAX;
+  const auto& since = supervisor_->assigned_ns;
   for (std::uint32_t node = 0; node < sizes_.nodes; ++node) {
-    supervisor_->books.for_each_event_of(
-        node, [&](const dispatch::Event& event, bool) { first = std::min(first, supervisor_->assigned_ns[event.id]); });
+    supervisor_->books.for_each_event_of(node, [&](const dispatch::Event& event, bool) {
+      if (next == UINT64_MAX || since[event.id] < since[next]) next = event.id;
+    });
   }
-  return first != UINT64_MAX && own(supervisor_).books.expire(first + kFarAway) > 0;
+  return next;
+}
+
+bool DrainModel::may_expire() const {
+  const std::uint64_t id = next_to_expire();
+  return id != UINT64_MAX && (sizes_.time_outs == 0 || time_outs_[id] < sizes_.time_outs);
+}
+
+bool DrainModel::expire() {
+  const std::uint64_t id = next_to_expire();
+  if (id == UINT64_MAX) return false;
+  Supervisor& supervisor = own(supervisor_);
+  if (supervisor.books.expire(supervisor.assigned_ns[id] + kFarAway) == 0) return false;
+  if (time_outs_[id] < sizes_.time_outs) ++time_outs_[id];
+  return true;
 }
 
 bool DrainModel::give_back(std::uint32_t which) {
@@ -343,7 +362,10 @@ void DrainModel::begin(std::uint32_t which, std::uint64_t id, bool build_only, b
 
 /// A node asks for all that it lacks, once, and finishes what has come.
 bool DrainModel::work(std::uint32_t which, bool time_is_over) {
-  if (nodes_[which]->silent) return false;
+  const Node& was = *nodes_[which];
+  if (was.silent) return false;
+  const bool idle = std::ranges::none_of(was.slots, &Event::here) && was.said == was.unsafe.size();
+  if (idle && (stands_still_ || supervisor_->books.room_of(which) == was.collector.free_slots())) return false;
   const std::string before = text();
   Node& node = own(nodes_[which]);
   std::vector<Slot> complete;
@@ -450,6 +472,16 @@ bool DrainModel::round() {
   return all(Act::reorder_time) || all(Act::end) || all(Act::event_time) || all(Act::expire);
 }
 
+bool DrainModel::step() {
+  for (const Act what : {Act::resume, Act::greet, Act::trigger, Act::build, Act::fetch, Act::clear, Act::survey,
+                         Act::give_back, Act::reorder_time, Act::end, Act::event_time, Act::expire}) {
+    for (std::uint32_t i = 0; i < how_many(what); ++i) {
+      if (act(what, i)) return true;
+    }
+  }
+  return false;
+}
+
 bool DrainModel::drained() const {
   const Dispatcher& books = supervisor_->books;
   return happened_ == sizes_.triggers && books.waiting() + books.assigned() + books.decided() == 0 &&
@@ -472,11 +504,15 @@ std::string DrainModel::wrong() const {
 
 std::string DrainModel::text() const {
   std::string out;
+  out.reserve(256);
   const auto add = [&](std::uint64_t value) { out += static_cast<char>('0' + value); };
   add(happened_);
   add(faults_);
   add(stands_still_);
   const Supervisor& supervisor = *supervisor_;
+  for (std::uint64_t id = 0; id < happened_; ++id) {
+    if (!over(id)) add(time_outs_[id]);
+  }
   add(supervisor.told & 63);
   add(supervisor.left & 63);
   supervisor.books.for_each_waiting([&](const dispatch::Event& event, bool build_only, dispatch::State state) {

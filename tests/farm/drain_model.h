@@ -27,6 +27,8 @@ struct DrainSizes {
   std::uint32_t waiting = 3;  ///< fragments that wait before a full retention
   std::uint32_t triggers = 6;
   std::uint32_t faults = 1;
+  /// Time-outs of one event that are tried; 0: any number. Two nodes take it from one another for ever, and decide it anew each time.
+  std::uint32_t time_outs = 0;
   /// As it was before: triggers take all slots, and untold events wait behind them.
   bool untold_wait_for_room = false;
 };
@@ -64,8 +66,12 @@ class DrainModel {
   bool act(Act act, std::uint32_t which);
   /// Of readouts, nodes, or 1.
   std::uint32_t how_many(Act act) const;
+  /// The event that is the next to expire has done so less often than `time_outs`.
+  bool may_expire() const;
   /// All that happens without faults, in a fixed order; time goes by only where nothing else happens. False: nothing changes any more.
   bool round();
+  /// The first of these things that changes something.
+  bool step();
   /// Every trigger has come, and nothing is left anywhere.
   bool drained() const;
   /// Two states of the same text have the same future.
@@ -147,6 +153,7 @@ class DrainModel {
   bool survey(std::uint32_t readout);
   bool give_back(std::uint32_t node);
   bool expire();
+  std::uint64_t next_to_expire() const;  // UINT64_MAX: none
   bool end(std::uint32_t readout);
   void finish(Node& node, Slot slot);
   void tell(std::uint32_t node);
@@ -159,6 +166,7 @@ class DrainModel {
   std::uint32_t happened_ = 0;  // triggers
   std::uint32_t faults_ = 0;
   bool stands_still_ = false;
+  std::vector<std::uint8_t> time_outs_;  // of each event, at most sizes_.time_outs
   std::shared_ptr<Supervisor> supervisor_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<std::shared_ptr<Readout>> readouts_;
