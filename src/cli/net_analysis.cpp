@@ -95,7 +95,7 @@ void add_net_sweep(Command& net) {
 void add_net_size(Command& net) {
   auto options = std::make_shared<FileOptions>();
   Command& verb =
-      net.verb("size", "The buffer to buy for no drops, proved; what dominates; the rate that a switch reaches; a report");
+      net.verb("size", "The buffer to buy for no drops, proved; what dominates; the rate that the switch of a rack reaches; a report");
   verb.example("rodeo net size network.toml", "your topology and traffic; report.html in ./size")
       .example("rodeo net size network.toml --set network.traffic.arrivals=poisson", "another assumption");
   add_file_options(verb, *options, "Configuration with [network.topology] and [network.traffic]", "size");
