@@ -232,7 +232,7 @@ def test_a_look_takes_who_it_is_from_its_status_and_nothing_from_nonsense():
     assert (good.phase_said, good.pid, good.build, good.configuration_sha256, good.problems) == ("ready", 5, "b", "c", ())
     bad = look_at(member, {"process": {"phase": 5}, "run": "?"}, alive=True, answered_age_s=0.1)
     assert bad.phase_said is None and phase_of(bad) == "lost" and bad.problems
-    assert "answers what nobody understands" in derive([bad], row()).broken["readout-1"]
+    assert "sends an invalid status" in derive([bad], row()).broken["readout-1"]
 
 
 def anything(random_):

@@ -298,7 +298,7 @@ def test_what_a_process_started_and_left_is_named_and_an_abort_ends_it(place):
         room.command("launch")
         room.until(lambda _: there() == 2, "there are two")
         assert room.refusal("close") == "control.left_over"
-        room.until(lambda document: document["state"] == "OFF" and document["what"].startswith("what parent started goes on without it: process "), "it is named")
+        room.until(lambda document: document["state"] == "OFF" and document["what"].startswith("parent has ended, but processes that it started still run: "), "it is named")
         assert room.refusal("launch") == "control.not_now"
         room.command("abort", confirm=True)
         assert there() == 0

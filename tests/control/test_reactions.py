@@ -81,7 +81,7 @@ def test_what_was_lost_and_answers_again_gets_its_triggers_back():
     reactions, memory = after(("running", "lost", "running"), run=row())
     assert "hold" in reactions and memory.choice
     reactions, memory = after(RUNNING, memory, held=True, run=row(), now_s=105.0)
-    assert reactions["release"].why == "readout-1 is there again" and memory.choice is None
+    assert reactions["release"].why == "readout-1 is back" and memory.choice is None
     reactions, memory = after(RUNNING, memory, held=False, run=row(), now_s=106.0)
     assert "release" not in reactions and memory.held_for is None
     assert "stop" not in after(RUNNING, memory, run=row(), now_s=200.0)[0]

@@ -79,7 +79,7 @@ def test_a_recovery_that_was_cut_short_is_done_anew_and_one_that_was_done_is_not
 
 def test_a_file_that_was_only_not_renamed_is_closed(tmp_path, whole):
     shutil.copy(whole, tmp_path / "x._0001.writing")
-    assert "it is whole, and is x._0001.data" in recovered(tmp_path)[0]
+    assert "it is complete, and is now x._0001.data" in recovered(tmp_path)[0]
     assert [(each["state"], each["events"]) for each in files_of(tmp_path)] == [("closed", 200)]
 
 

@@ -1,15 +1,15 @@
-"""The books of a run over all of its processes: what the cards sent is what was built and what was lost, by reason; and the verdict that follows.
+"""The books of a run over all its processes: the sent chunks must equal the built ones plus the lost ones, by reason; the verdict follows from them.
 
     cards       sent = chunks that hosts can read + what a card lost (card_...)
-    routers     sent = published + no_subscriber + not_taken (router_...); of the published, what readouts had not taken when they left is router_undelivered
-    readouts    sent = built + lost by reason; what did not come over the network is network_lost
-    the run     sent by the cards = built + every reason
+    routers     sent = published + no_subscriber + not_taken (router_...); published chunks that readouts had not taken when they left are router_undelivered
+    readouts    sent = built + lost by reason; chunks lost on the network are network_lost
+    the run     sent by the cards = built + lost by all reasons
     the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
 
-A page that a readout has taken may still count as undelivered, because its acknowledgement is on its way to the router. So router_undelivered is at most the
-rest. The rest is `not_reported` if a process left no report (a readout, a router), `router_left_out` if a router leaves out links without a subscriber, and
-`damaged` if an input found damage. Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may differ from what a
-readout makes of them: then the rest is unknown.
+A page that a readout has taken may still count as undelivered, while its acknowledgement is on its way to the router. So router_undelivered is at most the
+rest. The rest is `not_reported` if a process (a readout, a router) left no report, `router_left_out` if a router leaves out links without a subscriber, and
+`damaged` if an input found damage. Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may count differently
+from readouts: then the rest is unknown.
 """
 
 from dataclasses import dataclass, field
@@ -40,10 +40,10 @@ _CUT_OFF = ("chunks_cut_off", "frames_cut_off")
 
 @dataclass(frozen=True)
 class Books:
-    """`sent`: chunks by the sources of this run, what they lost included; `built` into fragments; `lost` {reason: chunks}. None where nobody knows.
-    `rest`: sent - built - lost, None if it cannot be known. `condition`: one of CONDITIONS. `flags`: of FLAGS. `reasons`: sentences, why it is not GOOD.
-    `events`: that every readout built. `farm`: {what became of whole events: in, accepted, rejected, debug, readout_died, partial, reassigned, undecided,
-    uncleared and recorded: how many}, empty without a farm."""
+    """`sent`: chunks of the sources in this run, including their losses; `built` into fragments; `lost` {reason: chunks}. Unknown values are None.
+    `rest`: sent - built - lost, None if unknown. `condition`: one of CONDITIONS. `flags`: of FLAGS. `reasons`: sentences, why the run is not GOOD.
+    `events`: the number built by every readout. `farm`: {fate of whole events (in, accepted, rejected, debug, readout_died, partial, reassigned, undecided,
+    uncleared, recorded): number}, empty without a farm."""
 
     sent: int | None
     built: int | None
@@ -72,10 +72,11 @@ class Books:
 def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, unread=None, flags=(), aborted=False):
     """The Books. Pure.
 
-    `reports`: {life of a readout that took part (NAME, NAME#2): its end-of-run report, None if it left none}. `cards_before`, `cards_after`: {emulator: status when the run began,
-    when it had ended}, None where it gave none. `routers`: {router: (status before, status after)}. All as sound.checked() left them.
-    `kinds`: {process: kind}, who is not in it is a readout; reports of a farm are among `reports`. `robs`: {readout: number of its ROBs}
-    (1 if not said). `unread` {router: (links of which it read nothing, links)}. `flags`: of the run's row. `aborted`: the run was ended by force.
+    `reports`: {launch of a readout in the run (NAME, NAME#2): its end-of-run report, None without one}. `cards_before`, `cards_after`: {emulator: status
+    at the begin, at the end of the run, or None}. `routers`: {router: (status before, status after)}. All after sound.checked().
+    `kinds`: {process: kind}, others are readouts; `reports` includes those of a farm. `robs`: {readout: number of its ROBs}
+    (default 1). `unread` {router: (number of links from which it read nothing, number of links)}. `flags`: of the run's row. `aborted`: the run was
+    ended by force.
     """
     reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
     cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}
@@ -123,7 +124,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         rest -= held
     silent += missing
     if rest is not None and rest < 0 and len(written) > 1 and routers:
-        # Several readouts may take the same links from a router: then chunks are built more often than they were sent, and only each one's own sum can be held.
+        # Several readouts may take the same links from a router: then more chunks are built than sent, and only the sum of each readout can be checked.
         reasons.append("several readouts took the same links: the sum over all processes cannot be known")
         rest = None
     elif rest is not None and rest > 0 and silent:
@@ -155,9 +156,9 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     if aborted:
         conditions.append("ABORTED")
         reasons.insert(0, "the run was aborted")
-    if aborted:  # a missing report says nothing of how the run ended
+    if aborted:  # a missing report alone does not mean that the run was interrupted
         flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
-    events = {}  # of each readout, over its lives
+    events = {}  # of each readout, summed over its launches
     for life, report in written.items():
         name, fragments = life.split("#")[0], value(report, "fragments", "built")
         if fragments is not None:
@@ -167,7 +168,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
 
 
 def _doubts(name, report, most=4):
-    """Sentences on the links of a readout whose place was not proven, the worst first."""
+    """Sentences on links of a readout whose event assignment was not proven, the worst first."""
     links = (report.get("fragments") or {}).get("doubtful_links") or []
     told = []
     for one in links[:most]:
@@ -180,7 +181,7 @@ def _doubts(name, report, most=4):
 
 
 def _farm(reports, kinds, reasons, conditions):
-    """What became of whole events, and whether recorders have what was accepted. A recorder that was started again has read back what it had before."""
+    """Counts whole events by fate, and checks that recorders have all accepted events. A restarted recorder has read back its earlier events."""
     if not reports:
         return {}
     counts, recorded, silent = {}, {}, []
@@ -205,7 +206,7 @@ def _farm(reports, kinds, reasons, conditions):
     if recorded:
         counts["recorded"] = sum(recorded.values())
     kept = counts.get("accepted", 0) + counts.get("debug", 0)
-    last = {name.split("#")[0]: report for name, report in reports.items()}  # lives stand in their order
+    last = {name.split("#")[0]: report for name, report in reports.items()}  # launches are in order
     all_said = all(report is not None for process, report in last.items() if kinds[process] == "recorder")
     if "in" in counts and recorded and all_said and counts["recorded"] < kept:
         conditions.append("WRONG")
@@ -217,7 +218,7 @@ def _farm(reports, kinds, reasons, conditions):
 
 
 def _cards(before, after, add, reasons, conditions):
-    """Chunks that the cards of a run should have brought, what they lost included; None if one of them did not say."""
+    """Chunks sent by the cards in a run, including lost ones; None if a card did not report."""
     if not after and not before:
         return None
     sent = 0
@@ -250,7 +251,7 @@ def _cards(before, after, add, reasons, conditions):
 
 
 def _damaged(reports, routers):
-    """Whether an input found that something of what it was sent could not be read."""
+    """Whether an input found unreadable data."""
     statuses = [*reports, *(after for _, after in routers.values() if after)]
     return any(value(status, "input", counter) for status in statuses for counter in _DAMAGE)
 
@@ -265,8 +266,8 @@ def _missed(status):
 
 
 def _routers(routers, add, reasons, conditions):
-    """(chunks that routers took from their inputs, None if one did not say, or there are none; chunks in pages that subscribers of data had not taken when they
-    left; names of routers that did not say)."""
+    """(chunks that routers took from their inputs, None without routers or if one did not report; chunks in pages that subscribers of data had not taken
+    when they left; names of routers that did not report)."""
     taken, undelivered, silent = 0, 0, []
     for name, (before, after) in sorted(routers.items()):
         counts = {

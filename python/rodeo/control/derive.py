@@ -1,4 +1,4 @@
-"""The state of the system, from its processes, the open run and what is under way: docs/control-room-states.md says which, and this is all of it."""
+"""The state of the system, derived from its processes, the open run and the current act. docs/control-room-states.md describes all states."""
 
 from dataclasses import dataclass, field
 
@@ -10,22 +10,23 @@ FLAGS = ("DEGRADED", "OVERDUE", "BLIND")
 
 _ALIVE = ("launching", "ready", "running", "draining", "lost")
 _GONE = ("absent", "done", "failed")
-# Acts that change nothing until they are done: the state meanwhile is what the processes say.
+# Acts that change nothing until they are done: during them the state follows from the processes.
 _SHORT_ACTS = ("pause", "resume", "advance", "go_on")
 
 
 @dataclass(frozen=True)
 class Derived:
-    """The state, and why.
+    """The state with its reasons.
 
-    `what`: one sentence for the operator. `waiting_for`: texts "name: phase". `phases`: {name: phase}. `foreign`: sentences, why processes are not
-    this system's or this run's. `silent`: hosts that do not answer. `left`: sentences, what processes started that goes on without them. `held`: what the trigger authority says, None if none answers.
+    `what`: one sentence for the operator. `waiting_for`: texts "name: phase". `phases`: {name: phase}. `foreign`: sentences on processes that do not
+    belong to this system or this run. `silent`: hosts that do not answer. `left`: sentences on descendants that outlived their processes.
+    `held`: whether the trigger authorities hold, None if none answers.
 
-    Of processes: `broken` {name: why}, of classes that have too few good ones; `degraded` {name: why}, what may be missing; `ended`, needed ones that
-    came to their end by themselves while others go on (they are in `broken` too); `going`, readouts that take part in the run and are good;
-    `indispensable`, broken ones without which no event flows, for none of their kind is left.
+    Processes: `broken` {name: why}, of classes that have too few good ones; `degraded` {name: why}, bad ones that may be missing; `ended`, needed
+    ones that ended by themselves while others run (also in `broken`); `going`, good readouts of the run; `indispensable`, broken ones without which
+    no data are taken, because none of their kind is left.
 
-    `heal`: what has to be done by itself because whoever began it is gone: None, "stop", "undo_start", "relaunch" or "close".
+    `heal`: the automatic step to finish the act of a former controller: None, "stop", "undo_start", "relaunch" or "close".
     """
 
     state: str
@@ -46,7 +47,7 @@ class Derived:
 
 
 def derive(looks, run=None, act=None, memory=None, *, silent_hosts=(), strangers=()):
-    """Always one Derived, never an exception. `looks`: one for each member. `run`: RunRow or None. `act`: Act or None. `memory`: Memory or None.
+    """Always returns a Derived, never raises. `looks`: one for each member. `run`: RunRow or None. `act`: Act or None. `memory`: Memory or None.
     `silent_hosts`: names of hosts that do not answer. `strangers`: names of processes that a launcher lists and the system file does not."""
     seen = _Seen(tuple(looks), run, act, memory or Memory(), tuple(silent_hosts), tuple(strangers))
     state, what, heal = _state(seen)
@@ -75,7 +76,7 @@ def derive(looks, run=None, act=None, memory=None, *, silent_hosts=(), strangers
 
 
 class _Seen:
-    """The looks, sorted: what is good, what is waited for, what is broken."""
+    """The looks, classified: good, waiting, degraded, broken."""
 
     def __init__(self, looks, run, act, memory, silent, strangers):
         self.looks, self.run, self.act, self.memory, self.silent = looks, run, act, memory, silent
@@ -84,7 +85,7 @@ class _Seen:
         self.alive = [look for look in looks if self.phase[look.name] in _ALIVE]
         self.in_run = [look for look in self.per_run if self.phase[look.name] in _ALIVE]
         self.unknown = [look for look in looks if look.alive is None]
-        self.left = tuple(f"what {look.name} started goes on without it: process {', '.join(map(str, look.left))}" for look in looks if look.left)
+        self.left = tuple(f"{look.name} has ended, but processes that it started still run: {', '.join(map(str, look.left))}" for look in looks if look.left)
         self.held = held(looks)
         self.broken, self.degraded, self.waiting, self.ended = {}, {}, {}, ()
         self._sort()
@@ -107,18 +108,18 @@ class _Seen:
                     continue
                 if verdict == "waiting" and not without:
                     self.waiting[look.name] = self.phase[look.name]
-                    # Before the first event it is waited for as all others are, and nothing is missing yet.
+                    # Before the first event it is waited for like all others; nothing is missing yet.
                     if not _unheard_of(look) and members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
                         self.degraded[look.name] = why(look, self.phase[look.name])
                 elif (without or hopeful >= needed) and look.member.kind in stalled:
-                    self.broken[look.name] = why(look, self.phase[look.name]) + ", is not started again, and no event flows without it"
+                    self.broken[look.name] = why(look, self.phase[look.name]) + ", is not restarted, and no event flows without it"
                     if verdict == "ended":
                         ended.append(look.name)
                 elif without or hopeful >= needed:
                     self.degraded[look.name] = "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
                 elif verdict == "ended":
                     ended.append(look.name)
-                    self.broken[look.name] = "came to its end while the others go on"
+                    self.broken[look.name] = "has ended while the others continue"
                 else:
                     self.broken[look.name] = why(look, self.phase[look.name])
         self.ended = tuple(ended)
@@ -126,7 +127,7 @@ class _Seen:
         self.indispensable = tuple(look.name for look in self.looks if look.name in self.broken and look.member.kind in set(NEEDED) - left)
 
     def _verdict(self, look):
-        """good | waiting | bad | ended: as the run, or the lack of one, needs it."""
+        """good | waiting | bad | ended, judged by the needs of the run, or of a system without a run."""
         phase = self.phase[look.name]
         if phase == "launching" or _unheard_of(look):
             return "waiting"
@@ -136,19 +137,19 @@ class _Seen:
             return {"ready": "good", "draining": "waiting"}.get(phase, "bad")
         if phase in ("running", "draining"):
             return "good"
-        if phase == "ready":  # told to start, or one that came again after a failure
+        if phase == "ready":  # it was ordered to start, or was restarted after a failure
             return "waiting" if self.run.first_event_ns is None or look.member.role != "essential" else "bad"
         return "ended" if phase == "done" else "bad"
 
 
 def _stalled_kinds(looks, memory):
-    """Kinds that events need, of which no process is left or comes again by itself: then none is expendable."""
+    """Kinds that data taking needs, of which no process is left or restarts automatically: their processes are then not expendable."""
     kinds = {look.member.kind for look in looks} & set(NEEDED)
     return {kind for kind in kinds if {look.name for look in looks if look.member.kind == kind} <= memory.gone | memory.without}
 
 
 def _unheard_of(look):
-    """Its host has been silent since this controller began: it is waited for, and nothing is done about it."""
+    """Whether its host has been silent since the begin of this controller: then the controller only waits."""
     return look.alive is None and look.answered_age_s is None and look.launched_age_s is None
 
 
@@ -182,7 +183,7 @@ def _under_act(seen, name):
         return "CLOSING", "processes are ended at once"
     if name in ("stop", "recover"):
         return "LAUNCHING", "the processes of the next run are launched"
-    return "ERROR", f"nobody knows what `{name}` is"
+    return "ERROR", f"the act `{name}` is unknown"
 
 
 def _with_run(seen):
@@ -191,14 +192,14 @@ def _with_run(seen):
     if not seen.in_run:
         if any(look.alive is None for look in seen.per_run):
             state = run.state if run.state in ("STARTING", "RUNNING", "PAUSED", "STOPPING", "CLOSING") else "RUNNING"
-            return state, f"host {', '.join(sorted(seen.silent)) or '?'} is silent: nobody knows how {number} is doing, and nothing is done", None
+            return state, f"host {', '.join(sorted(seen.silent)) or '?'} is silent: the state of {number} is unknown, and nothing is done", None
         return "CLOSING", f"{number}: {_how_it_ended(seen)}", "stop"
     needed = [look for look in seen.per_run if look.member.role != "expendable"] or seen.per_run
     phases = {seen.phase[look.name] for look in needed} - set(_GONE)
     if run.stopping or phases <= {"draining"} and not any(_unheard_of(look) for look in needed):
         return (
             "STOPPING",
-            f"{number} stops" if run.stopping else f"{number}: {_how_it_ended(seen) if not phases else 'every readout comes to its end'}",
+            f"{number} stops" if run.stopping else f"{number}: {_how_it_ended(seen) if not phases else 'every readout is ending'}",
             "stop",
         )
     needed_waits = [name for name in seen.waiting if name not in seen.degraded and seen.phase[name] in ("ready", "launching")]
@@ -216,22 +217,22 @@ def _without_run(seen):
         if seen.unknown:
             return (
                 ("ERROR" if wanted == "ready" else "OFF"),
-                f"host {', '.join(sorted(seen.silent)) or '?'} is silent: nobody knows what is there",
+                f"host {', '.join(sorted(seen.silent)) or '?'} is silent: its processes are unknown",
                 None,
             )
         failed = {name: reason for name, reason in seen.broken.items() if seen.phase[name] == "failed"}
-        return ("ERROR", _first((), failed), None) if failed and wanted != "off" else ("OFF", seen.left[0] if seen.left else "no process is there", None)
+        return ("ERROR", _first((), failed), None) if failed and wanted != "off" else ("OFF", seen.left[0] if seen.left else "no process runs", None)
     if wanted == "off":
-        return "CLOSING", "processes are still there after the system was closed", "close"
+        return "CLOSING", "processes still run after the system was closed", "close"
     bad = {name: reason for name, reason in seen.broken.items() if seen.phase[name] in ("failed", "lost")}
     if bad:
         return "ERROR", _first((), bad), None
     if seen.broken:
         if wanted == "ready":
-            return "LAUNCHING", f"{', '.join(sorted(seen.broken))}: to be launched for the next run", "relaunch"
+            return "LAUNCHING", f"{', '.join(sorted(seen.broken))}: will be launched for the next run", "relaunch"
         return "ERROR", _first((), seen.broken), None
     if any(name not in seen.degraded for name in seen.waiting):
-        return "LAUNCHING", "processes get ready", None
+        return "LAUNCHING", "processes become ready", None
     builds = sorted({look.build for look in seen.alive if look.build and look.member.kind != "program"})
     if len(builds) > 1:
         return "ERROR", f"processes are of different builds: {', '.join(builds)}", None
@@ -239,7 +240,7 @@ def _without_run(seen):
 
 
 def held(looks):
-    """What the trigger authorities among `looks` say: True if each of them that answers holds its triggers, None if none says."""
+    """Whether the trigger authorities among `looks` hold: True if all that answer hold their triggers, None if none answers."""
     said = []
     for look in looks:
         trigger = (look.status or {}).get("trigger") if look.member.kind == "emulator" else None
@@ -250,7 +251,7 @@ def held(looks):
 
 def _foreign(seen, strangers):
     for name in sorted(strangers):
-        yield f"{name} is no process of this system"
+        yield f"{name} does not belong to this system"
     for look in seen.looks:
         if seen.phase[look.name] not in ("ready", "running", "draining"):
             continue
@@ -266,22 +267,22 @@ def _foreign(seen, strangers):
 
 
 def why(look, phase):
-    """One sentence part: what is the matter with a process."""
+    """A part of a sentence: the problem of a process."""
     if phase == "failed":
-        return look.exit.text() if look.exit else "says that it has failed"
+        return look.exit.text() if look.exit else "reports that it has failed"
     if phase == "lost":
         if look.alive is None:
             return f"nothing was heard of it or its host {look.member.host}" + (
                 f" for {look.answered_age_s:.0f} s" if look.answered_age_s is not None else ""
             )
         if look.problems and not look.phase_said:
-            return f"answers what nobody understands: {look.problems[0]}"
-        return f"is there and has not answered for {look.answered_age_s or 0:.0f} s"
+            return f"sends an invalid status: {look.problems[0]}"
+        return f"runs, but has not answered for {look.answered_age_s or 0:.0f} s"
     return {
         "absent": "is not there",
         "done": "has ended",
-        "draining": "comes to its end",
-        "ready": "is ready and has not been started",
+        "draining": "is ending",
+        "ready": "is ready, but was not started",
         "running": "runs",
     }.get(phase, f"is {phase}")
 
@@ -290,7 +291,7 @@ def _degraded(seen, state):
     if seen.run is None and state in ("OFF", "LAUNCHING", "CLOSING"):
         return False
     run, missing = seen.run, seen.degraded.keys() | seen.broken.keys()
-    if run is not None and run.stopping:  # who was told to stop comes to its end, and one of them first
+    if run is not None and run.stopping:  # while the run stops, processes end one after the other
         missing = missing - {look.name for look in seen.looks if look.member.per_run and seen.phase[look.name] == "done"}
     return bool(missing or (run is not None and _links_removed(seen.looks)))
 
@@ -320,8 +321,8 @@ def _how_it_ended(seen):
     if failed:
         return f"{failed[0].name} {why(failed[0], 'failed')}, and no readout is left"
     if any(seen.phase[look.name] == "done" for look in seen.per_run):
-        return "every readout has come to its end"
-    return "no process of it is left"
+        return "every readout has ended"
+    return "no process of the run is left"
 
 
 def _first(foreign, broken):
@@ -329,4 +330,4 @@ def _first(foreign, broken):
         return foreign[0]
     for name, reason in broken.items():
         return f"{name} {reason}" + (f" (and {len(broken) - 1} more)" if len(broken) > 1 else "")
-    return "something is not as it should be"
+    return "a fault without a name"

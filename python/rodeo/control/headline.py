@@ -1,7 +1,7 @@
-"""How the data are, in one word for page, shell and Python, and the first cause where they are not well. Pure.
+"""The health of the data in one word for page, shell and Python, and the first cause of a problem. Pure.
 
-The state says what the system does. The headline says whether the run takes data: a run that is RUNNING and takes none has a word and a colour of its own. The
-first cause is derived here alone: the picture, the alarms and the reason of the run name the same one.
+The state says what the system does. The headline says whether the run takes data: a run that is RUNNING without data has its own word and colour. Only this
+module derives the first cause: so the picture, the alarms and the reason of the run name the same one.
 """
 
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ NO_DATA, NO_TRIGGERS, LOSES_DATA, LOSES_TRIGGERS = "NO DATA", "NO TRIGGERS", "LO
 OF_STATES = {"OFF": "idle", "LAUNCHING": "busy", "READY": "ready", "STARTING": "busy", "RUNNING": "good", "PAUSED": "warning", "STOPPING": "busy", "CLOSING": "busy",
              "ERROR": "alarm"}
 SEVERITIES = ("idle", "ready", "busy", "good", "warning", "alarm")
-BLOCKED_S = 2.0  # triggers are offered and none is accepted for so long: a run of a few hertz has single seconds without one
-IDLE_S = 10.0  # nothing is offered, or the offer is not known
-SILENT_POLLS = 2  # answers that a process owes before it counts as the cause of what stands still
+BLOCKED_S = 2.0  # NO DATA after offered triggers without an accepted one for so long: a run of a few hertz has single seconds without any
+IDLE_S = 10.0  # NO TRIGGERS after so long without an offered trigger, or with an unknown offer
+SILENT_POLLS = 2  # after so many missing answers a process counts as the cause of a standstill
 _DEAD = {"failed": "has failed", "lost": "does not answer", "absent": "is not there", "done": "has ended", "launching": "is being started again"}
 
 
 @dataclass(frozen=True)
 class Headline:
-    """`word`: a state, or one of the four above. `severity`: one of SEVERITIES. `cause`: {"process", "stage"} of the first cause, None where none is known."""
+    """`word`: a state, or one of the four above. `severity`: one of SEVERITIES. `cause`: {"process", "stage"} of the first cause, None if unknown."""
 
     word: str
     severity: str
@@ -43,8 +43,8 @@ def told(cause):
 
 @dataclass(frozen=True)
 class Flow:
-    """`zero_s`: for how long no trigger was accepted, None while triggers come or their rate is not known. `offered`: triggers were offered meanwhile.
-    `incomplete_ppm`: of the fragments of the last look. `dead_time`: the share of triggers that the last look lost; both None if unknown."""
+    """`zero_s`: seconds without an accepted trigger, None while triggers come or their rate is unknown. `offered`: triggers are offered.
+    `incomplete_ppm`: of the fragments of the last look. `dead_time`: the fraction of triggers lost in the last look; both None if unknown."""
 
     zero_s: float | None = None
     offered: bool = False
@@ -53,7 +53,7 @@ class Flow:
 
 
 class FlowMeter:
-    """Makes a Flow of the numbers of each look. The time is given."""
+    """Makes a Flow from the numbers of each look. The caller passes the time."""
 
     def __init__(self):
         self._zero_since_s = None
@@ -70,8 +70,9 @@ class FlowMeter:
 
 
 def first_cause(derived, looks, limited, *, run, standing):
-    """{"process", "stage"} of what holds the data up, None if nothing does or the cause is unknown. A process of the data's way that is gone or silent comes before what
-    others say of their waiting: it makes them wait. Of several the one that went first. `limited`: what processes say, numbers.limited_by(). `standing`: data are held up now."""
+    """{"process", "stage"} that delays the data, None if nothing does or the cause is unknown. A process of the data path that is gone or silent takes
+    precedence over the reports of waiting processes, because they wait for it; of several, the one that went first. `limited`: numbers.limited_by().
+    `standing`: the data are delayed now."""
     if run is None:
         return limited
     ours = [look for look in looks if kind_of(look.member.kind).order and look.member.kind != "program"]
@@ -88,12 +89,12 @@ def first_cause(derived, looks, limited, *, run, standing):
 
 
 def standing(flow):
-    """Triggers wait, and none is accepted."""
+    """Whether triggers are offered, but none is accepted."""
     return flow.zero_s is not None and flow.zero_s >= BLOCKED_S and flow.offered
 
 
 def troubled(flow, dead_time_limit):
-    """Triggers are lost, or none comes while some are offered: a process that is gone or silent counts as the cause of that."""
+    """Whether triggers are lost, or offered without an accepted one: then a process that is gone or silent counts as the cause."""
     return standing(flow) or (flow.zero_s is not None and flow.offered) or (flow.dead_time is not None and flow.dead_time > dead_time_limit)
 
 

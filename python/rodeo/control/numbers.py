@@ -1,12 +1,12 @@
-"""Rates and sums of the whole system from two looks at its processes; what nobody knows is None, never 0."""
+"""Rates and sums of the whole system from two looks at its processes. Unknown values are None, never 0."""
 
 from dataclasses import dataclass, field
 
 from .kinds import kind_of
 
-LEAST_SECONDS = 0.5  # a rate needs two looks so far apart
-LEAST_BETWEEN_ANSWERS_S = 0.25  # and, in them, two answers
-LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: before, nobody knows how fast they grow
+LEAST_SECONDS = 0.5  # a rate needs two looks at least so far apart
+LEAST_BETWEEN_ANSWERS_S = 0.25  # and two answers at least so far apart
+LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: their speed is unknown before this time
 FARM_EVENTS = ("in", "accepted", "rejected", "debug", "readout_died", "partial", "reassigned")
 CARD_LOSSES = (
     "chunks_dropped",
@@ -23,8 +23,8 @@ CARD_LOSSES = (
 
 @dataclass(frozen=True)
 class Moment:
-    """Statuses at one moment: {process: (kind, what sound.checked() left of its status, or None)}. `time_s` is monotonic. `answered_s` {process: when it gave its
-    status}: one that has not answered since has the same status with the same time, and no rate; who is not in it gave it in this moment."""
+    """Statuses at one moment: {process: (kind, its status after sound.checked(), or None)}. `time_s` is monotonic. `answered_s` {process: time of its status}:
+    a process that has not answered since keeps status and time, and has no rate; a missing process answered at this moment."""
 
     time_s: float
     statuses: dict
@@ -37,25 +37,25 @@ class Moment:
 
 
 def value(status, *path):
-    """The number at `path` of a status, None if it is not there."""
+    """The number at `path` of a status, None if missing."""
     for key in path:
         status = status.get(key) if isinstance(status, dict) else None
     return status if isinstance(status, (int, float)) and not isinstance(status, bool) else None
 
 
 def total(values):
-    """The sum of those that are known, None if none is."""
+    """The sum of the known values, None without any."""
     known = [one for one in values if one is not None]
     return sum(known) if known else None
 
 
 def grown(before, after):
-    """By how much a counter grew; None if one of the two is not known, or it began anew."""
+    """The growth of a counter; None if one value is unknown, or the counter was reset."""
     return None if before is None or after is None or after < before else after - before
 
 
 def growth_of(before, after, kind, counter):
-    """By how much counter(status) grew over all processes of a kind, None if unknown."""
+    """The growth of counter(status) over all processes of a kind, None if unknown."""
     return total(grown(counter(before.statuses.get(name, (None, None))[1]), counter(status)) for name, status in after.of(kind).items())
 
 
@@ -66,7 +66,7 @@ def events_of(status):
 
 
 def authorities(moment):
-    """{emulator: status} of those that assign triggers, and follow nobody."""
+    """{emulator: status} of the emulators that assign triggers and follow no other."""
     return {
         name: status
         for name, status in moment.of("emulator").items()
@@ -75,7 +75,7 @@ def authorities(moment):
 
 
 def numbers(before, after, *, cards_at_start=None):
-    """The `numbers` of the document. `before`: the Moment that rates are taken from, or None (then no rate is known).
+    """The `numbers` of the document. `before`: the earlier Moment for rates, or None (then no rate is known).
     `cards_at_start`: {emulator: status when the run began}, None outside of a run."""
     readouts = after.of("readout")
     chosen = authorities(after)
@@ -84,7 +84,7 @@ def numbers(before, after, *, cards_at_start=None):
     if rate is None and not chosen:
         rate = min((one for one in (_event_rate(before, after, name) for name in readouts) if one is not None), default=None)
     both = [(offered[name], accepted[name]) for name in chosen if offered[name] is not None and accepted[name] is not None]
-    said = [status for status in readouts.values() if not chosen]  # an input that generates its triggers itself knows what it vetoed
+    said = [status for status in readouts.values() if not chosen]  # without an authority, inputs that generate their own triggers report the vetoed ones
     offered_sum, accepted_sum = sum(one for one, _ in both), sum(one for _, one in both)
     events = min((one for one in map(events_of, readouts.values()) if one is not None), default=None)
     built = total(value(status, "fragments", "built") for status in readouts.values())
@@ -116,8 +116,8 @@ def numbers(before, after, *, cards_at_start=None):
 
 
 def farm_of(moment):
-    """What became of whole events so far: in = accepted + rejected + debug + readout_died + under_way; of these partial; reassigned: times that an assignment
-    ended without a decision; recorded by all recorders. None without a supervisor that has said anything; of a number that nobody knows None."""
+    """Whole events by fate: in = accepted + rejected + debug + readout_died + under_way; partial: of these; reassigned: assignments that ended without
+    a decision; recorded: by all recorders. None without a status of a supervisor; unknown numbers are None."""
     said = list(moment.of("supervisor").values())
     if not said:
         return None
@@ -137,7 +137,7 @@ def _event_rate(before, after, name):
 
 
 def _rate(before, after, name, counter):
-    """Growth of counter(status) per second between two answers of a process; None if they are not two, or not far enough apart."""
+    """Growth of counter(status) per second between two answers of a process; None without two answers that are far enough apart."""
     if before is None or not after.time_s - before.time_s >= LEAST_SECONDS:
         return None
     seconds = after.answered_s.get(name, after.time_s) - before.answered_s.get(name, before.time_s)
@@ -146,13 +146,13 @@ def _rate(before, after, name, counter):
 
 
 def _recording(readouts):
-    """True if a consumer of a readout writes files; None if no readout has said what it has."""
+    """True if a consumer of a readout writes files; None if no readout has reported its consumers."""
     said = [status["consumers"] for status in readouts.values() if isinstance(status.get("consumers"), dict)]
     return any(value(one, "counters", "bytes_written") is not None for consumers in said for one in consumers.values()) if said else None
 
 
 def _seconds_left(readouts, recorders, free_bytes):
-    """How long the disk lasts at the mean speed of the run so far: files are written in bursts of megabytes."""
+    """Seconds until the disk is full at the mean speed of the run: files are written in bursts of megabytes."""
     speed = 0.0
     for status, counter in [*((one, "written") for one in readouts.values()), *((one, "events") for one in recorders.values())]:
         seconds, written = value(status, "run", "seconds"), value(status, "bytes", counter)
@@ -180,7 +180,7 @@ def _chunks(readouts, after, cards_at_start):
 
 
 def card_losses(before, after):
-    """{reason: chunks} that emulated cards lost between two statuses of {emulator: status}, by the names of the demo: card_dropped and so on."""
+    """{reason: chunks} that emulated cards lost between two statuses {emulator: status}, with the names of the demo: card_dropped and so on."""
     lost = {}
     for name, status in after.items():
         if not before.get(name):
@@ -194,7 +194,7 @@ def card_losses(before, after):
 
 
 def functions_sum(status, *path):
-    """The sum over the functions of an emulator, a counter that a function does not have being 0; None without functions."""
+    """The sum over the functions of an emulator; a missing counter counts as 0; None without functions."""
     functions = (status or {}).get("functions")
     if not isinstance(functions, list):
         return None
@@ -230,12 +230,12 @@ def of_process(name, before, after):
 
 
 def limited_by(before, after):
-    """_limited_by(), or what stands."""
+    """_limited_by(), else _stands()."""
     return _limited_by(before, after) or _stands(after)
 
 
 def _stands(after):
-    """None, or the process furthest down the data's way that says that a part of it waits and does nothing (`standing` of its status)."""
+    """The process furthest downstream that reports an idle, waiting part (`standing` of its status), or None."""
     for kind in ("recorder", "node", "supervisor", "readout", "router", "emulator"):
         for name, status in after.of(kind).items():
             for part in status.get("standing") or ():
@@ -244,8 +244,8 @@ def _stands(after):
 
 
 def _limited_by(before, after):
-    """None or {"process", "stage"}: what processes say that they wait for, of those that know: what is furthest down the data's way, for all before it feel it. A card
-    that is busy feels what is behind it; it is named only where nothing is behind it."""
+    """{"process", "stage"} or None, from what the processes report that they wait for: the cause furthest downstream, because it delays all stages before it.
+    A busy card is delayed by the stages after it; so it is named only without readouts and routers."""
     for name, status in after.of("supervisor").items():
         if status.get("limited_by") not in (None, "", "nothing"):
             slow = _slow_recorder(before, after) if status["limited_by"] == "filter nodes" else None
@@ -273,7 +273,7 @@ def _limited_by(before, after):
 
 
 def _slow_recorder(before, after):
-    """The recorder for which nodes that are full wait: most of their events are with recorders, and not safe there, at both moments. None if there is none."""
+    """The recorder for which full nodes wait: at both moments, most of their events are at recorders and not safe yet. None if this is not so."""
     slowest = None
     for moment in (before, after):
         waiting = {name: value(status, "events", "waiting") or 0 for name, status in moment.of("recorder").items()} if moment else {}

@@ -1,7 +1,7 @@
-"""What happens by itself, and nothing else does: mark, hold the trigger, restart, stop in order, finish what a dead controller began.
+"""All automatic steps: mark a run, hold or release the trigger, restart a process, stop in order, finish the act of a former controller.
 
-Never: start a run after an error, restart an essential process in a run, end by force what drains or writes, change a configuration, take control, clear an
-alarm, delete data. So no Reaction of such a kind exists.
+The controller never automatically starts a run after an error, restarts an essential process in a run, kills a process that drains or writes, changes a
+configuration, takes control, clears an alarm, or deletes data. No Reaction has such a kind.
 """
 
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ BACK_OFF_S = (1.0, 4.0, 16.0)
 
 @dataclass(frozen=True)
 class Reaction:
-    """What is to be done, in the order given. "mark": put `flags` on the run's row. "hold", "release": the trigger. "restart": `process`, once.
-    The others are acts, at most one in an answer, and none while an act is under way. `why` stands in the audit and on the page."""
+    """One automatic step; the caller keeps their order. "mark": adds `flags` to the run's row. "hold", "release": of the trigger. "restart": of `process`,
+    once. The others are acts: at most one in an answer, and none during another act. `why` is for the audit and the page."""
 
     kind: str
     why: str
@@ -27,7 +27,7 @@ class Reaction:
 
 @dataclass(frozen=True)
 class Disk:
-    """The disk that the run is written to; None where nobody knows (then no rule follows)."""
+    """The disk of the run's files; unknown values are None (then no rule applies)."""
 
     free_bytes: int | None = None
     seconds_left: float | None = None
@@ -36,7 +36,7 @@ class Disk:
 
     @property
     def too_full(self):
-        """Why a run has to stop, or None."""
+        """Why the run must stop, or None."""
         if self.free_bytes is not None and self.free_bytes < self.stop_bytes:
             return f"disk: {self.free_bytes / 1e9:.2f} GB are free, the limit is {self.stop_bytes / 1e9:.2f} GB"
         if self.seconds_left is not None and self.seconds_left < self.least_seconds:
@@ -45,7 +45,7 @@ class Disk:
 
 
 def react(derived, looks, *, run=None, act=None, memory=None, now_s, choose_limit_s=30.0, disk=None):
-    """(tuple of Reactions, the Memory from now on). Called at each look; the caller does them in their order, and keeps the memory in the database too.
+    """(tuple of Reactions, the new Memory). Called at each look; the caller carries them out in order, and also keeps the Memory in the database.
     `now_s`: monotonic."""
     memory = memory or Memory()
     reactions = []
@@ -61,7 +61,7 @@ def react(derived, looks, *, run=None, act=None, memory=None, now_s, choose_limi
 
 
 def _about_the_lost(derived, run, act, memory, now_s, reactions):
-    """Holds the trigger for an essential process that was lost in a run, asks for a choice, and goes on when it is there again."""
+    """Holds the trigger when an essential process is lost in a run, asks for a choice, and releases the trigger when the process is back."""
     if run is None:
         return replace(memory, choice=None, held_for=None, without=frozenset())
     if run.stopping or derived.state not in ("RUNNING", "PAUSED") or (act is not None and act.name not in ("pause", "resume", "advance", "go_on")):
@@ -75,14 +75,14 @@ def _about_the_lost(derived, run, act, memory, now_s, reactions):
             reactions.append(Reaction("hold", f"{name} {derived.broken[name]}", process=name))
             memory = replace(memory, held_for=name)
         return memory
-    if memory.choice is not None:  # it answers again, or the run goes on without it
+    if memory.choice is not None:  # the process answers again, or the run continues without it
         memory = replace(memory, choice=None)
     if memory.held_for is not None:
         if derived.held and act is None:
             reactions.append(
                 Reaction(
                     "release",
-                    f"{memory.held_for} is there again" if memory.held_for not in memory.without else f"the run goes on without {memory.held_for}",
+                    f"{memory.held_for} is back" if memory.held_for not in memory.without else f"the run continues without {memory.held_for}",
                 )
             )
         elif derived.held is False:
@@ -97,7 +97,7 @@ def _restarts(derived, looks, run, act, memory, now_s, reactions):
         name, one = look.name, look.member.process_class
         recent = tuple(at for at in restarts.get(name, ()) if now_s - at < RESTART_WINDOW_S)
         phase = derived.phases.get(name)
-        ended = phase == "failed" or phase == "done" and not one.per_run or phase == "absent" and recent  # absent: its host could not start it again
+        ended = phase == "failed" or phase == "done" and not one.per_run or phase == "absent" and recent  # absent: its host could not restart it
         if run is not None and phase == "done" and one.per_run:
             gone.add(name)
         if not ended:
@@ -121,18 +121,18 @@ def _may_restart(derived, one, name, run, memory):
     if run is None:
         return memory.wanted == "ready" and derived.state in ("READY", "ERROR", "LAUNCHING")
     if one.restart != "in_run" or one.role == "essential" or name in derived.broken:
-        return False  # an essential process, or one too many of a class, is somebody's choice
+        return False  # for an essential process, or one that leaves its class with too few, an operator must choose
     return derived.state in ("RUNNING", "PAUSED") and not run.stopping
 
 
 def gone_on(memory, lost):
-    """The Memory after somebody chose to go on without the processes `lost`: the trigger is released for the others (that is the caller's, or the next reaction).
-    What was lost since they chose is a choice of its own."""
+    """The Memory after the choice to continue without the processes `lost`. The caller, or the next reaction, releases the trigger for the others.
+    Processes lost after the choice need another choice."""
     return replace(memory, without=memory.without | frozenset(lost), choice=None)
 
 
 def given_up(memory, name, now_s):
-    """Whether a process that failed will not be restarted by itself any more."""
+    """Whether a failed process is no longer restarted automatically."""
     return sum(now_s - at < RESTART_WINDOW_S for at in memory.restarts.get(name, ())) >= MOST_RESTARTS
 
 
@@ -150,7 +150,7 @@ def _act(derived, run, memory, now_s, choose_limit_s, disk):
         ended = set(derived.broken) <= set(derived.ended)
         return Reaction(
             "stop",
-            f"{memory.choice.process} {memory.choice.what}, and nobody chose for {choose_limit_s:.0f} s",
+            f"{memory.choice.process} {memory.choice.what}, and no choice was made for {choose_limit_s:.0f} s",
             flags=() if ended else ("INTERRUPTED",),
         )
     return None

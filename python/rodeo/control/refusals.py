@@ -143,7 +143,7 @@ def _go_on(seen):
         return reason
     if not seen.derived.going:
         return "no readout is left to continue"
-    return f"no data without {seen.derived.indispensable[0]}: stop" if seen.derived.indispensable else None
+    return f"no event flows without {seen.derived.indispensable[0]}: stop" if seen.derived.indispensable else None
 
 
 def _stop(seen):

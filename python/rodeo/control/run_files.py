@@ -1,4 +1,4 @@
-"""Event files of a run when it is closed: what is in its folder, what killed processes left open, how many events each has, what is proven, checksums."""
+"""Event files of a run at its end: list of the folder, recovery of files that killed processes left open, numbers of events, verification, checksums."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control")
 CLOSED, OPEN = ".data", ".writing"
-RECOVERED = ".recovered._"  # in the name of a file that has the whole events of one that was left open
-RECOVERY_S = 3600.0  # of one file
+RECOVERED = ".recovered._"  # in the name of a file with the complete events of a file that was left open
+RECOVERY_S = 3600.0  # the limit for one file
 _END = struct.Struct("<10I")  # the last record of a closed file: docs/formats/eventstorage-file.md
 _END_FIRST, _END_LAST, _EVENTS = 0x1234DDDD, 0x1234EEEE, 4
 
 
 def files_of(folder):
     """Event files in the folder of a run and those of its processes: [{path, bytes, events, state}], by name. Blocks; raises OSError.
-    `state`: closed; recovered, made of one that was left open; part, which is open still."""
+    `state`: closed; recovered: made from a file that was left open; part: still open."""
     found = []
     for path in sorted(Path(folder).rglob("*")):
         if path.suffix in (CLOSED, OPEN) and path.is_file():
@@ -30,7 +30,7 @@ def files_of(folder):
 
 
 def events_in(path):
-    """How many events a closed file has, as its last record says; None if that is no end record."""
+    """The number of events in a closed file, from its end record; None without one."""
     try:
         with open(path, "rb") as file:
             file.seek(-_END.size, os.SEEK_END)
@@ -41,8 +41,8 @@ def events_in(path):
 
 
 async def recover_open(rodeo, folder, living=(), told=lambda path: None):
-    """Saves the whole events of files that processes of this run left open, each to a closed file beside it, as a recorder does that is started again; a file
-    whose events are saved is removed. `living`: names of folders whose process may still write. Returns a sentence for each file that was there."""
+    """Saves the complete events of each file that a process of this run left open to a closed file beside it, as a restarted recorder does, and then removes
+    the open file. `living`: names of folders whose process may still write. Returns a sentence for each open file."""
     said = []
     for path in await asyncio.to_thread(_left_open, folder, living):
         told(path)
@@ -57,7 +57,7 @@ async def recover_open(rodeo, folder, living=(), told=lambda path: None):
 
 
 def _left_open(folder, living):
-    """Paths of open files of processes that are gone. What a recovery that was cut short left is made anew, and removed here."""
+    """Paths of open files of ended processes. Removes files of an interrupted recovery: they are made anew."""
     folder, found = Path(folder), []
     for path in sorted(folder.rglob("*" + OPEN)):
         if path.relative_to(folder).parts[0] in living:
@@ -70,23 +70,23 @@ def _left_open(folder, living):
 
 
 async def _recovered(rodeo, path):
-    """What became of one file, for people. OSError: it is as it was."""
+    """Recovers one file. Returns the result, for people. OSError: the file is unchanged."""
     saved = path.with_name(f"{path.stem}{RECOVERED}0001{CLOSED}")
     if not saved.exists():
         row = await _recover(rodeo, path)
-        if not row.get("saved_to"):  # it has its end, and was not renamed any more
+        if not row.get("saved_to"):  # the file is complete; only its rename is missing
             closed = path.with_suffix(CLOSED)
             os.link(path, closed)
             path.unlink()
-            return f"it is whole, and is {closed.name}"
-        if row.get("events_marked") or (row.get("damaged_places") or 0) > 1:  # more than an end that is cut
-            return f"{row['events_saved']} events are in {saved.name}, {row['events_marked']} of them doubtful; it is damaged in {row['damaged_places']} places, and stays"
+            return f"it is complete, and is now {closed.name}"
+        if row.get("events_marked") or (row.get("damaged_places") or 0) > 1:  # more damage than a cut end
+            return f"{row['events_saved']} events are in {saved.name}, {row['events_marked']} of them doubtful; it is damaged in {row['damaged_places']} places, and is kept"
     path.unlink()
     return f"its {events_in(saved)} events are in {saved.name}"
 
 
 async def _recover(rodeo, path):
-    """The row of `rodeo data recover` for this file. OSError: it could not."""
+    """The row of `rodeo data recover` for this file. OSError if it failed."""
     process = await asyncio.create_subprocess_exec(
         rodeo, "data", "recover", str(path), "-o", "json", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
     try:
@@ -104,8 +104,8 @@ async def _recover(rodeo, path):
 
 
 def proven(reports, kinds):
-    """{life of a readout or recorder: whether each byte that it wrote was proven in passing}: a processor of the readout has verified all chunks that it built; of a
-    recorder, processors of all readouts."""
+    """{launch of a readout or recorder: whether all bytes that it wrote were verified during the run}: for a readout, a processor in it has verified all
+    chunks that it built; for a recorder, processors in all readouts."""
     readouts = {life: report for life, report in reports.items() if kinds.get(life.split("#")[0], "readout") == "readout"}
     by_readout = {life: _all_verified(report) for life, report in readouts.items()}
     every = bool(by_readout) and all(by_readout.values())
@@ -119,7 +119,7 @@ def _all_verified(report):
 
 
 def mark_verified(files, folder, reports, kinds):
-    """`verified` of each file: closed by a process whose bytes are proven. A folder of a process is called NAME, of a further life of a readout NAME.2."""
+    """Sets `verified` of each file: closed by a process with verified bytes. The folder of a process is called NAME, that of a readout's second launch NAME.2."""
     yes = proven(reports, kinds)
     for each in files:
         parts = Path(each["path"]).relative_to(folder).parts
@@ -129,8 +129,8 @@ def mark_verified(files, folder, reports, kinds):
 
 
 async def hashed(host, files):
-    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that. Asked for one by one: what has its sum keeps it,
-    and the time of a request is that of one file."""
+    """The files with `sha256`; None for unreadable files, whose `state` does not change. One request per file: finished sums are kept, and the time-out
+    applies to one file."""
     sums = {}
     for path in (each["path"] for each in files if each["state"] != "part"):
         try:
