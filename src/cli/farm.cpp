@@ -1,4 +1,4 @@
-// `rodeo farm`: whole events, built, filtered, recorded.
+// `rodeo farm`: builds, filters and records whole events.
 #include "cli/farm.h"
 
 #include "cli/verbs.h"
@@ -9,7 +9,7 @@ namespace rodeo::cli {
 
 void add_farm(Command& root) {
   readout::add_default_library(farm::register_selections);
-  Command& farm = root.verb("farm", "Whole events: build, filter and record them");
+  Command& farm = root.verb("farm", "Builds, filters and records whole events");
   add_farm_supervise(farm);
   add_farm_filter(farm);
   add_farm_record(farm);

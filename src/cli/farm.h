@@ -1,4 +1,4 @@
-// Verbs of `rodeo farm` that have a file of their own, and what all processes of the farm share on the command line.
+// Verbs of `rodeo farm` that have their own files, and the common command line of all farm processes.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ void add_farm_filter(Command& farm);
 void add_farm_record(Command& farm);
 void add_farm_supervise(Command& farm);
 
-/// What each of them is told.
+/// The options of each verb.
 struct FarmOptions {
   std::string file;
   std::vector<std::string> settings;
@@ -26,7 +26,7 @@ struct FarmOptions {
   bool hold = false;
 };
 
-/// Adds a verb with these options; `table` is its part of a configuration.
+/// Adds a verb with these options; `table` is its table in the configuration.
 Command& add_farm_verb(Command& farm, const std::string& name, const std::string& help, const std::string& table,
                        Result<ExitCode> (*run)(const FarmOptions&));
 
@@ -37,10 +37,10 @@ struct FarmAction {
   std::string name;
   bool control_socket = true;
   std::string configuration_sha256;
-  std::uint32_t run_number = 0;  ///< 0: told when it starts
-  std::string ending;            ///< what a first Ctrl-C does, for people
+  std::uint32_t run_number = 0;  ///< 0: the start command gives it
+  std::string ending;            ///< the effect of a first Ctrl-C, for people
   std::chrono::nanoseconds stop_limit = process::kStopLimit;
-  /// Made while nobody asks yet; throws SetupError.
+  /// Makes the process before the control socket is served; throws SetupError.
   std::function<std::unique_ptr<Process>()> make;
   /// Called after each step, for metrics.
   std::function<void(Process&)> observe;

@@ -1,4 +1,4 @@
-// What all processes of the farm share on the command line: control socket, signals, report, exit status.
+// The common command line of all farm processes: control socket, signals, report, exit status.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,8 +16,8 @@ Command& add_farm_verb(Command& farm, const std::string& name, const std::string
   auto options = std::make_shared<FarmOptions>();
   Command& verb = farm.verb(name, help);
   verb.option("CONFIG", options->file, fmt::format("Configuration with a {} table (TOML)", table)).value_name("CONFIG");
-  verb.option("--seconds", options->seconds, "End after so many seconds").value_name("S");
-  verb.flag("--hold", options->hold, "Get ready, and wait to be told the run");
+  verb.option("--seconds", options->seconds, "End after this time").value_name("S");
+  verb.flag("--hold", options->hold, "Get ready, and wait for the start command");
   verb.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
   verb.json_file(options->json_file);
   verb.run([options, run, name]() -> Result<ExitCode> {
@@ -29,9 +29,9 @@ Command& add_farm_verb(Command& farm, const std::string& name, const std::string
 
 Result<ExitCode> run_farm_action(const FarmOptions& options, const FarmAction<farm::FarmProcess>& action) {
   if (options.hold && !action.control_socket)
-    return std::unexpected(Error{
-        "cli.usage", fmt::format("--hold: nobody could tell this {} its run, for it has no control socket", action.kind),
-        fmt::format("farm.{}.control", action.kind), "leave `control = false` out, or --hold"});
+    return std::unexpected(
+        Error{"cli.usage", fmt::format("--hold: this {} has no control socket, so it cannot receive its run", action.kind),
+              fmt::format("farm.{}.control", action.kind), "leave `control = false` out, or --hold"});
   RODEO_TRY(check_seconds(options.seconds, "leave it out to run until Ctrl-C"));
   process::outlive_listeners();
   std::optional<process::LineServer> control;
@@ -60,7 +60,7 @@ Result<ExitCode> run_farm_action(const FarmOptions& options, const FarmAction<fa
   std::fputs(action.report_text(report).c_str(), stderr);
   const Result<void> written = options.json_file.empty() ? Result<void>{} : write_json(options.json_file, report);
   if (!outcome.finished) {
-    // The user would not wait, and threads still work on what is here.
+    // The user aborted, and threads still use these objects: exit without destructors.
     std::fflush(nullptr);
     control.reset();
     ::_exit(static_cast<int>(ExitCode::failed));

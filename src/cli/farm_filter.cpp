@@ -23,7 +23,7 @@ Result<ExitCode> filter(const FarmOptions& options) {
                 .name = plan.settings.name,
                 .control_socket = plan.control_socket,
                 .configuration_sha256 = plan.configuration_sha256,
-                .ending = "events that it has are finished, no more are taken",
+                .ending = "its events are finished, new ones are refused",
                 .stop_limit = plan.settings.stop_limit,
                 .make = [&] { return std::make_unique<farm::NodeProcess>(plan.settings, loaded->library->registry()); },
                 .observe = [&](farm::NodeProcess& process) { metrics.show(process.shown()); },
@@ -40,19 +40,17 @@ Result<ExitCode> filter(const FarmOptions& options) {
 
 void add_farm_filter(Command& farm) {
   Command& verb = add_farm_verb(
-      farm, "filter", "Build whole events of the fragments that readouts keep, select them, send them to a recorder",
+      farm, "filter", "Builds whole events from the fragments that readouts keep, selects them, sends them to a recorder",
       "[farm.node]", filter);
   verb.example("rodeo farm filter examples/farm/node.toml", "until Ctrl-C, or the end of the run")
       .example("rodeo farm filter CONFIG --set farm.node.selection.type=python --set farm.node.selection.file=mine.py",
-               "with a selection of your own");
+               "with your own selection");
   verb.paragraph(
-      "Run, readouts and recorders are told by the supervisor; a node needs to know its name alone. A node that was killed "
-      "loses nothing: "
-      "its events are assigned again, and built without being selected a second time.");
+      "The supervisor tells the node its run, readouts and recorders; the node needs only its own name. A killed node loses "
+      "no event: its events are assigned again, built, and not selected a second time.");
   verb.paragraph(
-      "Exit status 0: all that it was assigned is decided; 6: events were given up or lost, or decisions were not safe at "
-      "the end; 1: the "
-      "supervisor has another run or version.");
+      "Exit status 0: all assigned events are decided; 6: events were given up or lost, or decisions were not safe at "
+      "the end; 1: the supervisor has another run or version.");
 }
 
 }  // namespace rodeo::cli

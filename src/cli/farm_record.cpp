@@ -22,7 +22,7 @@ Result<ExitCode> record(const FarmOptions& options) {
                 .control_socket = plan.control_socket,
                 .configuration_sha256 = plan.configuration_sha256,
                 .run_number = plan.settings.run_number,
-                .ending = "files are closed, what waits is answered",
+                .ending = "files are closed, waiting requests are answered",
                 .stop_limit = plan.settings.stop_limit,
                 .make = [&] { return std::make_unique<farm::RecorderProcess>(plan.settings); },
                 .observe = [&](farm::RecorderProcess& process) { metrics.show(process.shown()); },
@@ -38,18 +38,17 @@ Result<ExitCode> record(const FarmOptions& options) {
 
 void add_farm_record(Command& farm) {
   Command& verb =
-      add_farm_verb(farm, "record", "Record events of filter nodes to files, one for each stream and luminosity block",
+      add_farm_verb(farm, "record", "Records events of filter nodes to files, one for each stream and luminosity block",
                     "[farm.recorder]", record);
   verb.example("rodeo farm record examples/farm/recorder.toml", "until Ctrl-C")
       .example("rodeo farm record CONFIG --hold", "wait for the run's number on the control socket, as run control does");
   verb.paragraph(
-      "An event is acknowledged when it is safe on disk (farm.recorder.sync), a second copy of an id only then too, and "
-      "never written. A recorder "
-      "that was killed is started again with the same run: it recovers the files that it left open, and knows which ids it "
-      "has.");
+      "The recorder acknowledges an event when it is safe on disk (farm.recorder.sync). A second copy of an id is never "
+      "written; it is acknowledged when the first is safe. After a kill, start the recorder again with the same run: it "
+      "recovers the files that it left open, and knows the ids in them.");
   verb.paragraph(
-      "Exit status 0: all that came is in closed files; 6: the disk was full or failed at the end, or files are not at "
-      "their target yet.");
+      "Exit status 0: all events that arrived are in closed files; 6: the disk was full or failed at the end, or files are "
+      "not at their target yet.");
 }
 
 }  // namespace rodeo::cli

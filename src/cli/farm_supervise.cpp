@@ -21,7 +21,7 @@ Result<ExitCode> supervise(const FarmOptions& options) {
                 .control_socket = plan.control_socket,
                 .configuration_sha256 = plan.configuration_sha256,
                 .run_number = plan.settings.run_number,
-                .ending = "the trigger is held, what is under way is decided and cleared",
+                .ending = "the trigger is held, events under way are decided and cleared",
                 .stop_limit = plan.settings.stop_limit,
                 .make = [&] { return std::make_unique<farm::SupervisorProcess>(plan.settings); },
                 .observe = [&](farm::SupervisorProcess& process) { metrics.show(process.shown()); },
@@ -39,21 +39,20 @@ Result<ExitCode> supervise(const FarmOptions& options) {
 
 void add_farm_supervise(Command& farm) {
   Command& verb =
-      add_farm_verb(farm, "supervise", "Give events to filter nodes, take their decisions, have readouts clear them",
+      add_farm_verb(farm, "supervise", "Assigns events to filter nodes, takes their decisions, tells readouts to clear them",
                     "[farm.supervisor]", supervise);
   verb.example("rodeo farm supervise examples/farm/supervisor.toml", "until Ctrl-C")
       .example("rodeo farm supervise CONFIG --hold", "wait for the run's number on the control socket, as run control does");
   verb.paragraph(
       "Runs until Ctrl-C (or SIGTERM), a limit, or, without a trigger authority, until all readouts have ended. The first "
-      "Ctrl-C ends the run in "
-      "order: the trigger is held, what is under way is decided and cleared (farm.supervisor.drain_time), nodes are told, "
-      "the report prints.");
+      "Ctrl-C ends the run in order: the trigger is held, events under way are decided and cleared "
+      "(farm.supervisor.drain_time), nodes are told, the report is printed.");
   verb.paragraph(
-      "One that was killed is started again with the same configuration: nodes, readouts and recorders tell it where the "
-      "run stands, and no event is "
-      "lost.");
+      "After a kill, start the supervisor again with the same configuration: nodes, readouts and recorders tell it the "
+      "state "
+      "of the run, and no event is lost.");
   verb.paragraph(
-      "Exit status 0: each event was decided and cleared; 6: some were not, or no readout had them any more; 1: the books "
+      "Exit status 0: every event was decided and cleared; 6: some were not, or no readout had them any more; 1: the counts "
       "do not add up.");
 }
 

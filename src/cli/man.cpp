@@ -28,15 +28,15 @@ void add_man(Command& root) {
   };
   auto options = std::make_shared<Options>();
   Command& man = root.verb("man", "Writes the manual pages, one for each noun");
-  man.example("rodeo man ~/.local/share/man/man1", "man rodeo-card shows one then")
-      .paragraph("Packages install the pages; this is for a build of your own.");
-  man.option("DIRECTORY", options->directory, "Where to; made if it is not there").required();
+  man.example("rodeo man ~/.local/share/man/man1", "afterwards, man rodeo-card shows a page")
+      .paragraph("Packages install the pages; use this verb for your own build.");
+  man.option("DIRECTORY", options->directory, "Directory of the pages; created if missing").required();
   man.run([options, &root]() -> Result<ExitCode> {
     std::error_code failure;
     std::filesystem::create_directories(options->directory, failure);
     if (failure) {
       return std::unexpected(Error{"cli.output", "cannot make the directory: " + failure.message(), options->directory,
-                                   "name one that you may write to"});
+                                   "name a directory that you may write to"});
     }
     root.describe();
     for (const ManualPage& page : manual_pages(root, RODEO_VERSION, RODEO_DATE))

@@ -1,4 +1,4 @@
-// `rodeo net`: how much buffer an event-building network needs.
+// `rodeo net`: the buffer that an event-building network needs.
 #include "cli/net.h"
 
 #include <fmt/format.h>
@@ -33,8 +33,8 @@ network::NamedTexts ScenarioOptions::given() const {
 
 void add_net(Command& root) {
   Command& net =
-      root.verb("net", "How much buffer an event-building network needs: formula, simulation, laboratory, sizing");
-  net.example("rodeo net formula --event-size 5MB --rate 12kHz", "the closed forms, in MB and MiB")
+      root.verb("net", "Computes the buffer that an event-building network needs: formula, simulation, laboratory, sizing");
+  net.example("rodeo net formula --event-size 5MB --rate 12kHz", "closed forms, in MB and MiB")
       .example("rodeo net size network.toml", "the buffer to buy for your network, proved, with a report");
   add_net_formula(net);
   add_net_simulate(net);

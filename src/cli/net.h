@@ -1,4 +1,4 @@
-// Verbs of `rodeo net`, each in a file of its own; called by net.cpp.
+// Verbs of `rodeo net`, each in its own file; called by net.cpp.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace rodeo::cli {
 
-/// Settings of a network as options of a verb, declared where the settings are. Must not move once options refer to it.
+/// Network settings as options of a verb. The settings declare them. Must not move once options refer to it.
 class ScenarioOptions {
  public:
-  /// The option is called as the setting unless `flag` says otherwise; `defaults` is what its help shows.
+  /// The option has the name of the setting unless `flag` gives another. Its help shows the value in `defaults`.
   void add(Command& verb, const network::ScenarioSetting& setting, const network::Scenario& defaults, std::string flag = {});
-  /// Those that were given.
+  /// The settings that the user gave.
   network::NamedTexts given() const;
 
  private:

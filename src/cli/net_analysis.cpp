@@ -1,4 +1,4 @@
-// `rodeo net sweep`, `plot`, `size` and `figures`: configurations are checked here, the work is done by rodeo.network (Python).
+// `rodeo net sweep`, `plot`, `size` and `figures`: this file checks configurations; rodeo.network (Python) does the work.
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -26,7 +26,7 @@ struct FileOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-/// Makes the folder and runs Python there, alone: `prepare` and Python write into it.
+/// Makes and locks the folder, calls `prepare`, and runs Python. Both write into the folder.
 template <typename Prepare>
 Result<ExitCode> run_in_folder(const fs::path& folder, const std::vector<std::string>& arguments, Prepare&& prepare) {
   std::error_code failed;
@@ -37,8 +37,8 @@ Result<ExitCode> run_in_folder(const fs::path& folder, const std::vector<std::st
     if (lock.error() != EWOULDBLOCK)
       return std::unexpected(
           Error{"cli.output", fmt::format("cannot lock the folder: {}", std::strerror(lock.error())), folder.string()});
-    return std::unexpected(Error{"network.folder_in_use", "another rodeo net is working in this folder", folder.string(),
-                                 "wait for it, or name another one with --out"});
+    return std::unexpected(Error{"network.folder_in_use", "another rodeo net works in this folder", folder.string(),
+                                 "wait for it, or name another folder with --out"});
   }
   RODEO_TRY(prepare());
   auto ended = run_python(kModule, arguments);
@@ -46,7 +46,7 @@ Result<ExitCode> run_in_folder(const fs::path& folder, const std::vector<std::st
   return ended;
 }
 
-/// Checks the file and hands it to Python as JSON; every error of the file is printed.
+/// Checks the file and passes it to Python as JSON. Prints every error of the file.
 Result<ExitCode> run_job(const FileOptions& options, const std::string& verb, std::vector<std::string> further) {
   const auto job = load_network({.file = options.file, .overrides = options.overrides});
   if (!job) {
@@ -55,7 +55,7 @@ Result<ExitCode> run_job(const FileOptions& options, const std::string& verb, st
   }
   if (verb == "sweep" && job->find("sweep")->is_null()) {
     return std::unexpected(
-        Error{"config.missing_key", "there is no [network.sweep] in it", options.file, "rodeo explain network.sweep"});
+        Error{"config.missing_key", "the file has no [network.sweep]", options.file, "rodeo explain network.sweep"});
   }
   const std::string file = (fs::path(options.out) / "job.json").string();
   std::vector<std::string> arguments{verb,       "--job",      file,     "--out",     options.out,
@@ -67,8 +67,8 @@ Result<ExitCode> run_job(const FileOptions& options, const std::string& verb, st
 void add_file_options(Command& verb, FileOptions& options, const char* file, const char* out) {
   options.out = out;
   verb.option("FILE", options.file, file).required();
-  verb.option("--out", options.out, "Folder for what it writes; the journal there lets a run that was killed go on");
-  verb.option("--set", options.overrides, "Set a key over the file, such as network.traffic.rate=6kHz")
+  verb.option("--out", options.out, "Folder for results; its journal lets a killed run continue");
+  verb.option("--set", options.overrides, "Override a key of the file, such as network.traffic.rate=6kHz")
       .value_name("KEY=VALUE");
 }
 
@@ -77,12 +77,12 @@ void add_file_options(Command& verb, FileOptions& options, const char* file, con
 void add_net_sweep(Command& net) {
   auto options = std::make_shared<FileOptions>();
   Command& verb =
-      net.verb("sweep", "Ranges, repeats and searches of any setting; goes on after being killed; Parquet and a fit");
+      net.verb("sweep", "Sweeps any settings: ranges, repeats, searches; resumes after a kill; writes Parquet and a fit");
   verb.example("rodeo net sweep sweep.toml", "every combination of the axes; results.parquet in ./sweep")
-      .example("rodeo net sweep sweep.toml --set network.executor.kind=slurm", "the same as jobs of a cluster");
+      .example("rodeo net sweep sweep.toml --set network.executor.kind=slurm", "the same, as jobs of a cluster");
   add_file_options(verb, *options, "Configuration with [network.sweep]", "sweep");
   verb.option("--at", options->at,
-              "With axes event_size and rate: where the fitted surface is evaluated; left out, the network's own")
+              "With axes event_size and rate: the point to evaluate the fitted surface (default: the network's own)")
       .value_name("SIZE,RATE");
   verb.output(options->format);
   verb.json_file(options->json);
@@ -94,13 +94,13 @@ void add_net_sweep(Command& net) {
 
 void add_net_size(Command& net) {
   auto options = std::make_shared<FileOptions>();
-  Command& verb =
-      net.verb("size", "The buffer to buy for no drops, proved; what dominates; the rate that the switch of a rack reaches; a report");
+  Command& verb = net.verb(
+      "size", "Computes and proves the buffer without drops, its main cause, the rate that a rack's switch reaches");
   verb.example("rodeo net size network.toml", "your topology and traffic; report.html in ./size")
       .example("rodeo net size network.toml --set network.traffic.arrivals=poisson", "another assumption");
   add_file_options(verb, *options, "Configuration with [network.topology] and [network.traffic]", "size");
   verb.json_file(options->json);
-  verb.paragraph("Exit status 7: the proof failed - packets were dropped with the answer, or none with nine tenths of it.");
+  verb.paragraph("Exit status 7: the proof failed. The computed buffer dropped packets, or nine tenths of it dropped none.");
   verb.run([options] { return run_job(*options, "size", {}); });
 }
 
@@ -114,19 +114,18 @@ void add_net_plot(Command& net) {
     std::string out;
   };
   auto options = std::make_shared<Options>();
-  Command& verb = net.verb("plot", "Results of a sweep as a picture");
-  verb.example("rodeo net plot sweep", "what the sweep searched for, against its first axis; sweep/results.png")
+  Command& verb = net.verb("plot", "Plots the results of a sweep");
+  verb.example("rodeo net plot sweep", "the searched quantity against the first axis; sweep/results.png")
       .example("rodeo net plot sweep --x rate --y max_buffer_bytes --by arrivals --out buffer.svg",
                "other columns, other format")
       .example("rodeo net plot simulation --beside laboratory --beside farm",
-               "sweeps by several methods in one picture, and as a table");
+               "sweeps with several methods in one figure, and as a table");
   verb.option("RESULTS", options->results, "Folder of a sweep, or a Parquet file").required();
   verb.option("--x", options->x, "Column of the horizontal axis");
   verb.option("--y", options->y, "Column of the vertical axis");
-  verb.option("--by", options->by, "A line for each value of this column; may be given several times");
-  verb.option("--beside", options->beside,
-              "Results of another sweep of the same axes, in the same picture; may be given several times");
-  verb.option("--out", options->out, "Picture: PNG, SVG or PDF by its ending");
+  verb.option("--by", options->by, "One line for each value of this column; repeatable");
+  verb.option("--beside", options->beside, "Results of another sweep of the same axes, in the same figure; repeatable");
+  verb.option("--out", options->out, "Figure file, ending in .png, .svg or .pdf");
   verb.run([options] {
     std::vector<std::string> arguments{"plot", options->results, "--x",   options->x,
                                        "--y",  options->y,       "--out", options->out};
@@ -146,13 +145,13 @@ void add_net_figures(Command& net) {
   };
   auto options = std::make_shared<Options>();
   Command& verb = net.verb(
-      "figures", "Figures 3 to 6 of the network paper, remade with three methods, and a table beside the paper's values");
-  verb.example("rodeo net figures --quick", "a few points of each")
+      "figures", "Makes figures 3 to 6 of the network paper with three methods, and a table with the paper's values");
+  verb.example("rodeo net figures --quick", "a few points of each figure")
       .example("rodeo net figures --methods formula,simulation", "without the laboratory, which needs root");
-  verb.option("--methods", options->methods, "Of formula, simulation, laboratory");
+  verb.option("--methods", options->methods, "Methods: formula, simulation, laboratory");
   verb.flag("--quick", options->quick, "Few points, short runs");
   verb.option("--workers", options->workers, "Processes; 0: one for each CPU");
-  verb.option("--out", options->out, "Folder for pictures, table.md, results and the journal");
+  verb.option("--out", options->out, "Folder for figures, table.md, results and the journal");
   verb.json_file(options->json);
   verb.run([options]() -> Result<ExitCode> {
     std::vector<std::string> arguments{

@@ -11,7 +11,7 @@ namespace {
 
 using network::Burst;
 
-/// Beyond this the sum is no closed form any more: the simulator is for that.
+/// The limit of the superposition; use the simulator for more events.
 constexpr std::uint64_t kMostEvents = 5'000'000;
 
 Error bad_line(const std::string& file, std::size_t line, std::string_view why) {
@@ -19,7 +19,7 @@ Error bad_line(const std::string& file, std::size_t line, std::string_view why) 
                "START_SECONDS[,BYTES[,PORT]], one event a line"};
 }
 
-/// The fields of one line as numbers; how many there were, 0 if one is no number.
+/// Reads the fields of one line as numbers. Returns their count; 0 if a field is not a number.
 std::size_t numbers(std::string_view line, double (&values)[3]) {
   std::size_t count = 0;
   while (count < 3) {
@@ -48,7 +48,7 @@ Result<std::vector<Burst>> read_bursts(const std::string& file, const network::F
     double values[3] = {0, input.event_bytes, static_cast<double>(bursts.size() % input.ports)};
     if (numbers(line, values) == 0) {
       if (number == 1) continue;  // a heading
-      return std::unexpected(bad_line(file, number, "a line is no START_SECONDS[,BYTES[,PORT]]"));
+      return std::unexpected(bad_line(file, number, "the line is not START_SECONDS[,BYTES[,PORT]]"));
     }
     if (!(values[2] >= 0) || values[2] >= input.ports) {
       return std::unexpected(
@@ -65,11 +65,11 @@ Result<std::vector<Burst>> read_bursts(const std::string& file, const network::F
 }  // namespace
 
 void add_arrival_options(Command& verb, ArrivalOptions& options) {
-  verb.option("--arrivals", options.kind, "Also sum up a sequence of events: periodic, jittered, poisson, or a file")
+  verb.option("--arrivals", options.kind, "Superpose also a sequence of events: periodic, jittered, poisson, or a file")
       .value_name("KIND|FILE");
-  verb.option("--jitter", options.jitter_periods, "Of jittered arrivals: uniform in +- this many periods");
-  verb.option("--events", options.events, "Length of a sequence; 0: ten thousand, and at least what fills the switch");
-  verb.option("--seed", options.seed, "Of jittered and Poisson arrivals");
+  verb.option("--jitter", options.jitter_periods, "For jittered arrivals: uniform within +- this many periods");
+  verb.option("--events", options.events, "Length of a sequence; 0: ten thousand, and at least enough to fill the switch");
+  verb.option("--seed", options.seed, "Seed of jittered and Poisson arrivals");
 }
 
 Result<Arrived> superpose_arrivals(const ArrivalOptions& options, const network::FormulaInput& input,

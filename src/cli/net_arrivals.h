@@ -1,4 +1,4 @@
-// Sequences of events for `rodeo net formula`: made from a seed, or read from a user's file.
+// Sequences of events for `rodeo net formula`: generated from a seed, or read from a user's file.
 #pragma once
 
 #include "cli/command.h"
@@ -10,7 +10,7 @@ namespace rodeo::cli {
 struct ArrivalOptions {
   std::string kind;  ///< periodic, jittered, poisson, or a file; empty: no superposition
   double jitter_periods = 0.5;
-  std::uint64_t events = 0;  ///< 0: enough of them
+  std::uint64_t events = 0;  ///< 0: chosen automatically
   std::uint64_t seed = 1;
 
   bool wanted() const { return !kind.empty(); }
@@ -21,12 +21,12 @@ struct Arrived {
   std::uint64_t events = 0;
   std::string what;  ///< "poisson, seed 3"
   Json json;
-  std::vector<network::OccupancyPoint> points;  ///< corners of the sum, for a picture
+  std::vector<network::OccupancyPoint> points;  ///< corners of the sum, for a figure
 };
 
 void add_arrival_options(Command& verb, ArrivalOptions& options);
 
-/// Sums the sequence up. Errors: network.bad_sequence, network.zero, cli.bad_value.
+/// Superposes the events of the sequence. Errors: network.bad_sequence, network.zero, cli.bad_value.
 Result<Arrived> superpose_arrivals(const ArrivalOptions& options, const network::FormulaInput& input,
                                    const network::ClosedForms& forms);
 

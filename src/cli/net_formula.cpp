@@ -1,4 +1,5 @@
-// `rodeo net formula`: the published formula, the corrected one, the bound for any arrivals, and a superposition of any sequence.
+// `rodeo net formula`: the published formula, the corrected formula, the bound for any arrivals, and the superposition of a
+// sequence.
 #include <unistd.h>
 
 #include <algorithm>
@@ -94,10 +95,10 @@ void print_table(const Options& options, const ClosedForms& forms, const std::op
   print(fmt::format("{}: {}\n", forms.valid ? "valid" : "NOT VALID", forms.why));
 }
 
-/// Draws with Python, which gets the numbers through a file of its own.
+/// Draws with Python, which reads the numbers from a temporary file.
 Result<ExitCode> draw(const Options& options, const Json& json, const std::optional<Arrived>& arrived) {
   Json points = Json::array();
-  // What can be seen: the beginning, as long as some hundred events take.
+  // Draw the beginning only, about a hundred events.
   const std::size_t most = 20'000;
   if (arrived) {
     for (std::size_t i = 0; i < std::min(most, arrived->points.size()); ++i) {
@@ -130,7 +131,7 @@ Result<ExitCode> formula(Options& options) {
   }
   if (!(options.k > 0) || !std::isfinite(options.k)) {
     return std::unexpected(Error{"network.zero", fmt::format("k is {}", options.k), "--k",
-                                 "1 is the formula as it stands, the paper uses 1.5"});
+                                 "1 is the formula without the factor; the paper uses 1.5"});
   }
   const auto forms = RODEO_TRY(network::closed_forms(options.input));
   std::optional<Arrived> arrived;
@@ -147,33 +148,32 @@ Result<ExitCode> formula(Options& options) {
 
 void add_net_formula(Command& net) {
   auto options = std::make_shared<Options>();
-  Command& verb =
-      net.verb("formula", "Closed forms: as published, exact, bound for any arrivals; superposition of any sequence");
+  Command& verb = net.verb(
+      "formula", "Computes closed forms (as published, exact, bound for any arrivals) and the superposition of a sequence");
   verb.example("rodeo net formula --event-size 5MB --rate 12kHz", "the operating point of the network paper")
       .example("rodeo net formula --event-size 5MB --rate 12kHz --mtu 1500 --json -", "with packet headers, for programs")
       .example("rodeo net formula --arrivals poisson --seed 3", "a sequence of Poisson arrivals, summed by brute force")
       .example("rodeo net formula --arrivals poisson --plot buffer.png",
                "occupancy against time, with the closed forms as lines")
-      .example("rodeo net formula --arrivals trace.csv", "your own: start in seconds[,bytes[,port]], one event a line");
-  verb.size("--event-size", options->event_bytes, "Size of a whole event, all readouts together (S)");
-  verb.rate("--rate", options->input.event_rate_hz, "Events of this switch (f)");
+      .example("rodeo net formula --arrivals trace.csv",
+               "your own sequence: start in seconds[,bytes[,port]], one event a line");
+  verb.size("--event-size", options->event_bytes, "Size of a whole event, from all readouts together (S)");
+  verb.rate("--rate", options->input.event_rate_hz, "Event rate of this switch (f)");
   verb.bit_rate("--input", options->input.input_bps, "Uplink of the switch, all its links together (I)");
   verb.bit_rate("--output", options->input.output_bps, "Link of one node (O)");
   verb.option("--ports", options->input.ports, "Nodes on the switch (M)");
   verb.option("--mtu", options->mtu,
-              "Adds Ethernet, IP and TCP headers of packets of this MTU to the size; left out, the size is taken as it is");
-  verb.option("--readouts", options->readouts,
-              "With --mtu: answers that an event comes in, whose last packets are rarely full");
-  verb.option("--k", options->k, "Empirical factor of the paper, on its own line: never inside another number");
+              "Add Ethernet, IP and TCP headers of packets of this MTU to the size (default: no headers)");
+  verb.option("--readouts", options->readouts, "With --mtu: answers for one event; the last packet of each is rarely full");
+  verb.option("--k", options->k, "Empirical factor of the paper; its result has its own line");
   add_arrival_options(verb, options->arrivals);
   verb.output(options->format, "-o");  // --output is a bit rate here
   verb.json_file(options->json);
-  verb.option("--plot", options->plot, "Draw occupancy against time to this file: PNG, SVG or PDF by its ending")
+  verb.option("--plot", options->plot, "Draw occupancy against time to this file, ending in .png, .svg or .pdf")
       .value_name("FILE");
   verb.paragraph(
-      "valid is false where a premise of the closed forms does not hold (overload, nothing that queues); the exit status is "
-      "0 all the "
-      "same, and every premise is listed. MB are 10^6 bytes, MiB 2^20.");
+      "valid is false if a premise of the closed forms does not hold (overload, no queue). The exit status is 0 also then, "
+      "and every premise is listed. MB are 10^6 bytes, MiB 2^20.");
   verb.run([options] { return formula(*options); });
 }
 

@@ -39,10 +39,10 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-constexpr double kRateScale = 0.001;  // of a preset, if no other is asked for
+constexpr double kRateScale = 0.001;  // default for a preset
 constexpr double kSizeScale = 0.1;
 
-/// The laboratory without a preset: method section of docs/network-laboratory.md.
+/// The laboratory without a preset, as the method section of docs/network-laboratory.md defines it.
 Settings small_laboratory(const Settings& defaults) {
   Settings settings = defaults;
   settings.topology.readouts = 8;
@@ -54,7 +54,7 @@ Settings small_laboratory(const Settings& defaults) {
   return settings;
 }
 
-/// Settings of a scenario that count here, and their options where they have other names.
+/// The scenario settings that apply here, and their options if these have other names.
 constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
                                                              {"nodes", ""},
                                                              {"racks", ""},
@@ -80,7 +80,7 @@ constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
                                                              {"duration", ""},
                                                              {"seed", ""}};
 
-/// The preset of a switch is as scaled already; what is given besides is not.
+/// Applies the user's values unscaled. The switch preset is scaled before.
 Result<void> apply(const Options& options, Settings& settings) {
   if (options.buffer) {
     const auto given = RODEO_TRY(parse_buffer(*options.buffer));
@@ -97,7 +97,7 @@ Result<void> apply(const Options& options, Settings& settings) {
   return {};
 }
 
-/// The laboratory's settings and what they stand for.
+/// The laboratory's settings, and the real network that they represent.
 Result<LabReport> plan(const Options& options) {
   LabReport report;
   report.settings = small_laboratory(options.defaults);
@@ -110,14 +110,14 @@ Result<LabReport> plan(const Options& options) {
   const double size_scale = options.size_scale.value_or(kSizeScale);
   if (options.preset.empty()) {
     if (options.rate_scale || options.size_scale)
-      return std::unexpected(Error{"cli.bad_value", "without a preset there is nothing to scale",
+      return std::unexpected(Error{"cli.bad_value", "scales need a preset",
                                    options.rate_scale ? "--rate-scale" : "--size-scale",
                                    "add --preset lab-2023, or give --node-link, --uplink and --event-size"});
   } else {
     const auto topology = RODEO_TRY(network::topology_preset(options.preset));
     if (!(rate_scale > 0) || !(size_scale > 0))
       return std::unexpected(
-          Error{"network.zero", "a scale is above 0", "--rate-scale, --size-scale", "give for example 0.001"});
+          Error{"network.zero", "a scale must be above 0", "--rate-scale, --size-scale", "give for example 0.001"});
     Settings real = options.defaults;
     real.topology = topology;
     real.buffer = whole_switch;
@@ -134,7 +134,7 @@ Result<LabReport> plan(const Options& options) {
     report.real_name = options.preset;
   }
   report.real.topology.propagation_ns = network::Topology{}.propagation_ns;
-  report.real.tcp.rto_min_ns = options.defaults.tcp.rto_min_ns;  // what Linux does there
+  report.real.tcp.rto_min_ns = options.defaults.tcp.rto_min_ns;  // Linux uses this value there
   return report;
 }
 
@@ -162,7 +162,7 @@ Result<std::unique_ptr<SwitchDriver>> driver_of(const Options& options, const Se
       linux.port_bps = static_cast<std::uint64_t>(rate);
     } else {
       return std::unexpected(Error{"cli.bad_value", fmt::format("the linux driver has no option `{}`", key),
-                                   "--driver-option", "use ports=eth1,eth2 reach='ssh tor1' port_rate=50Mbps"});
+                                   "--driver-option", "the options are ports=eth1,eth2 reach='ssh tor1' port_rate=50Mbps"});
     }
   }
   if (linux.ports.empty())
@@ -190,7 +190,7 @@ Result<std::unique_ptr<Laboratory>> open_laboratory(const Options& options, LabR
   return Laboratory::on_hosts(report.settings, hosts, agent, driver, stop);
 }
 
-/// `farm`: ours; else a program.
+/// `farm`: Rodeo's farm; else a program.
 Result<LineProcess> start_load(const std::string& load) {
   std::vector<std::string> command{load};
   if (load == "farm") {
@@ -222,20 +222,19 @@ Result<void> add_metrics(const Options& options, LabReport& report) {
 
 Result<ExitCode> run_lab(const Options& options) {
   if (options.clean) {
-    fmt::print(
-        "{} left processes of dead laboratories ended; namespaces, links and eBPF objects end with their laboratory\n",
-        end_leftovers());
+    fmt::print("ended {} processes of dead laboratories; namespaces, links and eBPF objects end with their laboratory\n",
+               end_leftovers());
     return ExitCode::done;
   }
   auto report = RODEO_TRY(plan(options));
   if (auto good = check(report.settings); !good && options.hosts.empty()) return std::unexpected(good.error());
   if (!options.driver.empty() && options.hosts.empty())
     return std::unexpected(
-        Error{"cli.bad_value", "the network in namespaces has a switch of its own", "--driver", "add --hosts FILE"});
+        Error{"cli.bad_value", "the network in namespaces has its own switch", "--driver", "add --hosts FILE"});
   if (!options.load.empty() && !options.hosts.empty())
-    return value_error("--load and --hosts do not go together", "start a load on hosts of your own there");
+    return value_error("--load and --hosts exclude each other", "start your own load on the hosts");
   if (options.prometheus.empty() != options.queries.empty())
-    return value_error("--prometheus and --query go together",
+    return value_error("--prometheus and --query need each other",
                        "give both: --prometheus http://monitor:9090 --query 'sum(switch_drops_total)'");
   const process::StopSignals signals;
   const Stop stop = [&signals] { return signals.stop_requested(); };
@@ -273,48 +272,49 @@ Result<ExitCode> run_lab(const Options& options) {
 
 void add_net_lab(Command& net) {
   auto options = std::make_shared<Options>();
-  Command& lab = net.verb("lab", "Measure drops, latency and occupancy with real TCP, on this machine or on hosts");
-  lab.example("rodeo net lab --buffer infinite", "8 readouts, 16 nodes at 50 Mb/s: how much buffer is used (root)")
+  Command& lab = net.verb("lab", "Measures drops, latency and occupancy with real TCP, on this machine or on hosts");
+  lab.example("rodeo net lab --buffer infinite", "8 readouts, 16 nodes at 50 Mb/s: the buffer in use (needs root)")
       .example("rodeo net lab --preset lab-2023 --buffer shared:2700kB --repeats 5",
-               "the paper's laboratory, 1000 x slower, events a tenth")
+               "the paper's laboratory, 1000 x slower, events a tenth of the size")
       .example("rodeo net lab --hosts hosts.txt --driver ./my_switch.py --buffer shared:10MB --rate 2kHz",
                "real hosts and a real switch");
-  lab.option("--preset", options->preset,
-             "Scale this network down: lab-2023 or hl-lhc; what is given besides holds for the laboratory")
+  lab.option("--preset", options->preset, "Scale this network down: lab-2023 or hl-lhc; other options apply unscaled")
       .value_name("NAME");
-  lab.option("--rate-scale", options->rate_scale, "Bit rates of the preset are multiplied by it (0.001)");
-  lab.option("--size-scale", options->size_scale, "Event and buffer sizes of the preset are multiplied by it (0.1)");
+  lab.option("--rate-scale", options->rate_scale, "Factor for the bit rates of the preset (0.001)");
+  lab.option("--size-scale", options->size_scale, "Factor for the event and buffer sizes of the preset (0.1)");
   const Settings small = small_laboratory(options->defaults);
   for (const auto& [name, flag] : kSettings) options->network.add(lab, *network::find_scenario_setting(name), small, flag);
   lab.option("--buffer", options->buffer, "SIZE or shared:SIZE, port:SIZE, or infinite (the default)").value_name("BUFFER");
   lab.option("--switch", options->switch_preset,
-             "Buffer of this switch, which other options change: qfx5120 (scaled down with --preset)")
+             "Buffer of this switch: qfx5120 (scaled down with --preset); other options change it")
       .value_name("NAME");
-  lab.option("--tcp", options->defaults.congestion_control,
-             "Congestion control: cubic, reno, bbr, ... as the kernels have it")
+  lab.option("--tcp", options->defaults.congestion_control, "Congestion control of the kernels: cubic, reno, bbr, ...")
       .value_name("NAME");
-  lab.option("--repeats", options->defaults.repeats, "Runs that count");
+  lab.option("--repeats", options->defaults.repeats, "Number of runs without a veto");
   lab.option("--hosts", options->hosts, "List of real hosts instead of namespaces").value_name("FILE");
   lab.option("--agent", options->agent, "The rodeo command on the hosts").value_name("PATH");
   lab.option(
          "--load", options->load,
-         "Whose load: a program (docs/network-laboratory.md), or `farm`: readouts, supervisor and filter nodes as they are")
+         "Source of the load: a program (docs/network-laboratory.md), or `farm`: real readouts, supervisor and filter nodes")
       .value_name("PROGRAM");
-  lab.option("--driver", options->driver, "Who sets the switch's buffer: linux, or a program (docs/network-laboratory.md)")
+  lab.option("--driver", options->driver,
+             "Driver that sets the switch's buffer: linux, or a program (docs/network-laboratory.md)")
       .value_name("NAME");
   lab.option("--driver-option", options->driver_options, "KEY=VALUE for the driver; repeatable");
   lab.option("--prometheus", options->prometheus, "Time series of the network during the runs, from this server")
       .value_name("URL");
-  lab.option("--query", options->queries, "What to ask it (PromQL); repeatable");
-  lab.flag("--clean", options->clean, "Only end what dead laboratories left");
+  lab.option("--query", options->queries, "Query for this server (PromQL); repeatable");
+  lab.flag("--clean", options->clean, "Only end processes that dead laboratories left");
   lab.output(options->format);
   lab.json_file(options->json);
   lab.paragraph(
-      "Runs that this machine disturbed by more than the veto rule allows are repeated and counted; three in a row fail the "
-      "point (exit 1).");
+      "If this machine disturbs a run by more than the veto rule allows, the run is counted and repeated; three such runs "
+      "in "
+      "a row fail the point (exit 1).");
   lab.run([options]() { return run_lab(*options); });
 
-  Command& agent = net.verb("lab-agent", "What `rodeo net lab` starts on each host; speaks JSON on stdin and stdout");
+  Command& agent =
+      net.verb("lab-agent", "The process that `rodeo net lab` starts on each host; speaks JSON on stdin and stdout");
   agent.example("echo '{\"do\": \"hello\"}' | ssh ro1 rodeo net lab-agent", "answers with its version");
   agent.run([]() -> Result<ExitCode> { return run_agent() == 0 ? ExitCode::done : ExitCode::failed; });
 }

@@ -16,7 +16,7 @@ using network::SwitchBuffer;
 
 namespace {
 
-/// The largest occupancy of periodic events on the wire, in closed form; nothing where it does not hold.
+/// The closed form of the largest occupancy for periodic events on the wire; nullopt if it does not hold.
 std::optional<double> exact_bytes(const Settings& settings) {
   const auto wire = network::wire_size(settings.traffic.event_bytes, settings.traffic.mtu_bytes, settings.topology.readouts);
   if (!wire) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<double> exact_bytes(const Settings& settings) {
 
 double us(double seconds) { return seconds * 1e6; }
 
-/// What is said of a run. What has a title stands in the table, too, in a unit of so many of the column's own.
+/// A value of a run's report. With a title it is also in the table, divided by `unit`.
 struct RunColumn {
   const char* key;
   std::function<Json(const Run&)> value;
@@ -39,7 +39,7 @@ struct RunColumn {
   int decimals = 0;
 };
 
-/// A member of what the switch says; null if there is no driver, or it cannot say.
+/// A member of the switch's counters; null without a driver, or if the switch does not know it.
 template <typename T>
 auto at_switch(T SwitchCounters::* member) {
   return [member](const Run& run) -> Json {
@@ -120,7 +120,7 @@ Json json_of(const std::vector<Run>& runs) {
   return list;
 }
 
-/// Of what is a number; null if nothing is.
+/// The median of the members that are numbers; null if there are none.
 Json median(const Json& runs, std::string_view key) {
   std::vector<double> values;
   for (const Json& run : runs.elements()) {
@@ -166,12 +166,12 @@ Result<SwitchBuffer> parse_buffer(std::string_view text) {
         RODEO_TRY(base::parse_size(text.substr(kind.size())));
     return buffer;
   }
-  // As in a simulation, a size alone is memory that all ports share.
+  // A size alone means memory that all ports share, as in a simulation.
   if (const auto size = base::parse_size(text)) {
     buffer.shared_bytes = *size;
     return buffer;
   }
-  return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no buffer", text), "--buffer",
+  return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is not a buffer", text), "--buffer",
                                "write shared:2800kB or 2800kB, port:100kB or infinite"});
 }
 

@@ -1,4 +1,4 @@
-// What `rodeo net lab` prints: the scaling table, a line a run, the report.
+// The output of `rodeo net lab`: the scaling table, one line for each run, the report.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace rodeo::cli {
 
-/// What was measured, and what it stands for.
+/// The measurement, and the real network that it represents.
 struct LabReport {
   network::laboratory::Settings settings;
   network::laboratory::Settings real;
   std::string real_name;  ///< "lab-2023", "25 Gb/s node links"
   std::string where;      ///< "namespaces" or "hosts"
   std::string switch_description;
-  std::string load = "emulators";  ///< or the program that --load has named
+  std::string load = "emulators";  ///< or the program of --load
   network::laboratory::VetoRule rule;
   network::laboratory::Point point;
-  Json metrics = Json::array();  ///< of time series, if asked for
+  Json metrics = Json::array();  ///< time series, if requested
 };
 
 std::string buffer_text(const network::SwitchBuffer& buffer);
@@ -28,7 +28,7 @@ std::string buffer_text(const network::SwitchBuffer& buffer);
 /// "shared:2800kB", "port:100kB", "infinite" or a switch preset's name. Error cli.bad_value.
 Result<network::SwitchBuffer> parse_buffer(std::string_view text);
 
-/// The dimensionless groups of laboratory and original, on stderr with the talk.
+/// The dimensionless groups of laboratory and original, for stderr.
 std::string scaling_text(const LabReport& report);
 std::string run_line(const network::laboratory::Run& run);
 

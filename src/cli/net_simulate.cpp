@@ -1,4 +1,4 @@
-// `rodeo net simulate`: one run of the simulator: how much of the switch's memory is used, what is lost, what TCP makes of it.
+// `rodeo net simulate`: one run of the simulator: use of the switch's memory, losses, reaction of TCP.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -34,7 +34,7 @@ struct Options {
   std::string json;
 };
 
-/// A file being written; closed, and its errors found, by close().
+/// A file being written. close() closes it and returns its errors.
 class TextFile {
  public:
   ~TextFile() {
@@ -65,7 +65,7 @@ class TextFile {
   std::FILE* file_ = nullptr;
 };
 
-/// One line on a terminal, overwritten: how far the run is and when it will be over.
+/// The progress line on a terminal: how far the run is, and the time left.
 class ProgressLine {
  public:
   explicit ProgressLine(std::uint64_t duration_ns) : duration_ns_(duration_ns), shown_(isatty(STDERR_FILENO) == 1) {}
@@ -141,7 +141,7 @@ void print_table(const Scenario& scenario, const Outcome& o) {
   out.print(OutputFormat::table);
 }
 
-/// Topology file first, flags over it.
+/// Reads the topology file; flags override it.
 Result<Scenario> scenario_from(const Options& options, const Json& file) {
   NamedTexts texts;
   if (const Json* given = file.find("scenario")) {
@@ -155,7 +155,7 @@ Result<ExitCode> simulate(const Options& options) {
   Json file = Json::object();
   if (!options.topology.empty()) {
     auto job = load_network({.file = options.topology});
-    if (!job) {  // of the file, whatever it is: the same mistake in a flag is usage
+    if (!job) {  // the error is in the file, so the exit status is that of a configuration; in a flag it would be usage
       for (const Error& error : job.error()) print_error(error);
       return ExitCode::invalid_configuration;
     }
@@ -191,7 +191,7 @@ Result<ExitCode> simulate(const Options& options) {
   for (TextFile* one : {&occupancy, &flows}) RODEO_TRY(one->close());
   const bool whole = outcome->virtual_ns >= scenario.duration_ns;
   if (!whole) {
-    say("interrupted after {:.6g} s of {:.6g} s of virtual time ({:.1f} %): results are those until then\n",
+    say("interrupted after {:.6g} s of {:.6g} s of virtual time ({:.1f} %): the results cover this time\n",
         static_cast<double>(outcome->virtual_ns) * 1e-9, static_cast<double>(scenario.duration_ns) * 1e-9,
         100 * static_cast<double>(outcome->virtual_ns) / static_cast<double>(scenario.duration_ns));
   }
@@ -204,27 +204,25 @@ Result<ExitCode> simulate(const Options& options) {
 
 void add_net_simulate(Command& net) {
   auto options = std::make_shared<Options>();
-  Command& verb = net.verb("simulate", "One run, packet by packet or in trains: buffer occupancy, losses, TCP");
+  Command& verb = net.verb("simulate", "Simulates one run, packet by packet or in trains: buffer occupancy, losses, TCP");
   verb.example("rodeo net simulate --rate 12kHz --duration 50ms", "the paper's operating point with an infinite buffer")
       .example("rodeo net simulate --rate 6kHz --switch qfx5120 --arrivals poisson --duration 2s", "a shallow switch loses")
       .example("rodeo net simulate --engine train --arrivals poisson --duration 20s",
-               "the same model in trains of packets: faster where nothing waits")
-      .example("rodeo net simulate --topology network.toml --occupancy series.csv",
-               "a network of your own, with a time series");
-  verb.option("--topology", options->topology, "Configuration with [network.topology] and so on; flags are stronger")
+               "the same model in trains of packets: faster if no packets wait")
+      .example("rodeo net simulate --topology network.toml --occupancy series.csv", "your own network, with a time series");
+  verb.option("--topology", options->topology, "Configuration with [network.topology] and so on; flags override it")
       .value_name("FILE");
   for (const ScenarioSetting& one : network::scenario_settings()) options->settings.add(verb, one, Scenario{});
-  verb.option("--occupancy", options->occupancy, "Writes the occupancy of each rack's switch over time (CSV)")
+  verb.option("--occupancy", options->occupancy, "Write the occupancy of each rack's switch over time (CSV)")
       .value_name("FILE");
   verb.duration("--occupancy-interval", options->occupancy_interval,
-                "Interval of --occupancy; each line has its largest value");
-  verb.option("--flows", options->flows, "Writes what became of each connection (CSV)").value_name("FILE");
+                "Interval of --occupancy; each line has the largest value of its interval");
+  verb.option("--flows", options->flows, "Write the result of each connection (CSV)").value_name("FILE");
   verb.output(options->format);
   verb.json_file(options->json);
   verb.paragraph(
-      "The result is a function of these settings alone, on every machine. A load that a link cannot carry is refused. "
-      "Ctrl-C ends "
-      "the run with what there is until then (exit status 6).");
+      "The result depends only on these settings and is the same on every machine. A load that a link cannot carry is "
+      "refused. Ctrl-C ends the run with the results so far (exit status 6).");
   verb.run([options] { return simulate(*options); });
 }
 

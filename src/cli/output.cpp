@@ -24,7 +24,7 @@ bool colours_on(int descriptor) {
   return isatty(descriptor) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
 }
 
-/// Texts come from other processes, and a terminal would do what they say.
+/// Texts come from other processes: control characters could act on the terminal.
 std::string without_control_characters(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -214,17 +214,17 @@ namespace {
 
 std::unexpected<Error> cannot_write(const std::string& file, int reason) {
   return std::unexpected(Error{"cli.output", fmt::format("cannot write {}: {}", file, std::strerror(reason)), "",
-                               "name a file in a directory that is there and that you may write to, or - for stdout"});
+                               "name a file in an existing directory that you may write to, or - for stdout"});
 }
 
 }  // namespace
 
 Result<void> check_json_target(const std::string& file) {
   if (file == "-") return {};
-  // Only one that was not there before is taken away again.
+  // Remove the file again only if it did not exist before.
   const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   const int fd = made >= 0 ? made : errno == EEXIST ? ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-  // A pipe whose reader has not come yet will be waited for.
+  // ENXIO: a pipe without a reader; writing will wait for the reader.
   if (fd < 0) return errno == ENXIO ? Result<void>{} : cannot_write(file, errno);
   ::close(fd);
   if (made >= 0) ::unlink(file.c_str());
@@ -233,7 +233,7 @@ Result<void> check_json_target(const std::string& file) {
 
 namespace {
 
-/// errno says why not.
+/// On false, errno has the reason.
 bool write_and_close(std::FILE* out, std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
   const int error = errno;
@@ -247,11 +247,11 @@ bool write_and_close(std::FILE* out, std::string_view text) {
 Result<void> write_text(const std::string& file, std::string_view text) {
   if (file == "-") {
     print(text);
-    (void)std::fflush(stdout);  // whole, whatever signal comes next; what is wrong with stdout is found at the end
+    (void)std::fflush(stdout);  // complete, even if a signal follows; errors of stdout are checked at the end
     return {};
   }
-  // A file takes its name when it is whole: a full disk leaves what was there before. What is no plain file (a pipe, a
-  // link), or lies in a directory that takes no new one, is written as it is.
+  // Write to a temporary file and rename it: on a full disk the old file stays. Pipes and links, and files in a directory
+  // that accepts no new file, are written directly.
   std::error_code ignored;
   const auto type = std::filesystem::symlink_status(file, ignored).type();
   if (type == std::filesystem::file_type::regular || type == std::filesystem::file_type::not_found) {

@@ -20,14 +20,14 @@ using settings::Json;
 
 enum class OutputFormat : std::uint8_t { table, json, csv };
 
-/// Meaning of a cell, shown as colour on a terminal that wants colours.
+/// Meaning of a cell; a terminal shows it as a colour.
 enum class Style : std::uint8_t { plain, good, warning, bad, faint, strong };
 
-/// Whether colours are wanted there: a terminal, and no NO_COLOR.
+/// True on a terminal without NO_COLOR.
 bool colours_on_stdout();
 bool colours_on_stderr();
 
-/// The text in the colours of a style, or as it is if `colours` is false.
+/// The text in the colours of a style; unchanged if `colours` is false.
 std::string styled(std::string_view text, Style style, bool colours);
 
 struct Column {
@@ -35,7 +35,7 @@ struct Column {
   std::string key;    ///< for JSON and CSV, with the base unit: "rate_hz"
 };
 
-/// A value, how a table shows it (empty: as it is) and what it means.
+/// A value, its text in a table (empty: the value itself) and its meaning.
 struct Cell {
   Json value;
   std::string text = {};
@@ -53,19 +53,19 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// As many cells as there are columns.
+  /// `cells` has one cell for each column.
   void add_row(std::vector<Cell> cells);
 
   std::size_t rows() const { return rows_.size(); }
 
-  /// An array with one object a row.
+  /// An array with one object for each row.
   Json json() const;
-  /// `header`: with a line of the columns' keys first.
+  /// `header`: the first line has the columns' keys.
   std::string csv(bool header = true) const;
   std::string text(bool colours) const;
 
-  /// On stdout, in the format asked for. What is printed `again` and again is one stream: JSON a line each time, CSV with its
-  /// header the first time only.
+  /// Prints on stdout in this format. Repeated output (`again`) is one stream: JSON has one line each time, CSV has its
+  /// header only the first time.
   void print(OutputFormat format, bool again = false, bool first = true) const;
 
  private:
@@ -91,36 +91,37 @@ class Properties {
   std::vector<Entry> entries_;
 };
 
-/// Objects as one CSV table: a line each, with the members that the first has; lists and objects among them only if they are `nested`.
+/// Objects as one CSV table: one line for each, with the members of the first object. Lists and objects are included only
+/// with `nested`.
 void print_csv(const std::vector<Json>& objects, bool nested = false);
 
-/// A member of an object, which must outlive it; null if it has none of this name.
+/// A member of an object; null if there is no such member. The object must outlive the result.
 const Json& member(const Json& object, std::string_view key);
 
-/// Columns that a text takes on a terminal: bytes that continue a UTF-8 character take none.
+/// The width of a text on a terminal: bytes that continue a UTF-8 character do not count.
 std::size_t width(std::string_view text);
 
-/// Writes text to stdout as it is.
+/// Writes text to stdout unchanged.
 void print(std::string_view text);
 
-/// Writes a text for people to stderr, and never throws: where nobody can be told (stderr is closed, or a full disk), what is done goes on.
+/// Writes a text for people to stderr. Never fails: errors of stderr (closed, full disk) are ignored.
 template <typename... Values>
 void say(fmt::format_string<Values...> text, Values&&... values) {
   const std::string said = fmt::format(text, std::forward<Values>(values)...);
   std::fwrite(said.data(), 1, said.size(), stderr);
 }
 
-/// Whether write_json() will be able to open the file (error cli.output); leaves no file behind.
+/// Checks that write_json() can open the file (error cli.output). Leaves no file behind.
 Result<void> check_json_target(const std::string& file);
 
-/// Writes a text: to stdout if `file` is "-", else to the file (error cli.output), which is there whole or as it was before.
+/// Writes a text to stdout if `file` is "-", else to the file (error cli.output). On an error the old file stays unchanged.
 Result<void> write_text(const std::string& file, std::string_view text);
 
-/// The same with a JSON value, for programs.
+/// Writes a JSON value in the same way.
 Result<void> write_json(const std::string& file, const Json& value);
 
-/// What a verb has found: to `file` if one is named (see write_json()), and, unless that was stdout, as `format` asks: a table is printed by
-/// `print_table`, CSV has the members that are no lists or objects.
+/// Writes the result of a verb to `file` if given (see write_json()). Unless that was stdout, it also prints the result in
+/// `format`: `print_table` prints a table; CSV has all members except lists and objects.
 Result<void> show(const Json& value, const std::string& file, OutputFormat format, const std::function<void()>& print_table);
 
 }  // namespace rodeo::cli

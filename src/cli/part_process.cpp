@@ -31,7 +31,7 @@ PartProcess::PartProcess(Settings settings) : settings_(std::move(settings)) {
   const base::UniqueFd log(::open(settings_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   const base::UniqueFd none(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!log || !none) fail(fmt::format("it could not be started: {}", std::strerror(errno)));
-  // Ctrl-C is for the command that started it, which ends the run in order.
+  // Keep Ctrl-C from this process: the command that started it ends the run in order.
   auto child = base::ChildProcess::start({.command = std::move(command),
                                           .in = none.get(),
                                           .out = log.get(),

@@ -1,4 +1,5 @@
-// A part of the chain as a process of one's own: `rodeo emulate` or `rodeo route`, started, waited for and ended by the command that needs it.
+// A part of the chain as a child process: `rodeo emulate` or `rodeo route`. The command that needs it starts, awaits and
+// ends it.
 #pragma once
 
 #include <csignal>
@@ -11,31 +12,32 @@
 
 namespace rodeo::cli {
 
-/// Starts it at construction and ends it at destruction; it also ends when this process does, however that happens. One thread.
+/// The constructor starts the process, the destructor ends it. It also ends if this process dies. One thread.
 class PartProcess {
  public:
   struct Settings {
     std::vector<std::string> command;         ///< {"emulate", FILE}
     std::vector<std::string> overrides = {};  ///< KEY=VALUE
-    std::filesystem::path log;                ///< what it says goes there
-    std::function<bool()> there;              ///< it does its work
-    std::string lack;                         ///< what there is not without it: "no emulated card"
+    std::filesystem::path log;                ///< file for its stdout and stderr
+    std::function<bool()> there;              ///< true once the process is ready
+    std::string lack;                         ///< begins the error text: "no emulated card"
   };
 
-  /// Waits until it is there. Throws SetupError: cli.part (it could not be started, or ended at once: what it said is repeated).
+  /// Waits until the process is ready. Throws SetupError: cli.part (it could not be started, or ended at once; includes its
+  /// output).
   explicit PartProcess(Settings settings);
   ~PartProcess();
   PartProcess(PartProcess&&) = delete;
 
-  /// Tells it to end in order, and does not wait.
+  /// Tells the process to end in order, and does not wait.
   void tell_to_stop() const { process_.signal(SIGTERM); }
-  /// It has ended; looks, or waits for so long.
+  /// True if the process has ended; waits up to `patience`.
   bool ended(std::chrono::milliseconds patience = {}) { return process_.wait(patience).has_value(); }
-  /// Ends it in order; after five seconds by force. Nothing if it has ended.
+  /// Ends the process in order; after five seconds by force. No effect if it has ended.
   void stop();
-  /// Ends it by force, at once.
+  /// Ends the process by force, at once.
   void kill() { process_ = {}; }
-  /// The last line that it has said.
+  /// The last line of its output.
   std::string last_said() const;
 
  private:

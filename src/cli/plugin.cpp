@@ -1,4 +1,4 @@
-// `rodeo plugin`: what components there are, and where they come from.
+// `rodeo plugin`: the components and their origins.
 #include "cli/verbs.h"
 #include "readout/library.h"
 
@@ -29,9 +29,9 @@ Result<ExitCode> list(const ListOptions& options) {
 
 void add_list(Command& plugin) {
   auto options = std::make_shared<ListOptions>();
-  Command& verb = plugin.verb("list", "Components with kind, name and origin");
-  verb.example("rodeo plugin list", "what the default library brings")
-      .example("rodeo plugin list my_detector", "and what a plug-in adds");
+  Command& verb = plugin.verb("list", "Lists components with kind, name and origin");
+  verb.example("rodeo plugin list", "components of the default library")
+      .example("rodeo plugin list my_detector", "also those of a plug-in");
   verb.option("LIB", options->plugins, "Plug-ins to load, by name or path");
   std::vector<std::string> kinds;
   for (const base::ComponentKind kind : base::kComponentKinds) kinds.emplace_back(base::kind_name(kind));
@@ -43,7 +43,7 @@ void add_list(Command& plugin) {
 }  // namespace
 
 void add_plugin(Command& root) {
-  Command& plugin = root.verb("plugin", "Detector plug-ins: write one, see what there is");
+  Command& plugin = root.verb("plugin", "Writes, lists and tests detector plug-ins");
   add_plugin_new(plugin);
   add_plugin_test(plugin);
   add_list(plugin);

@@ -1,4 +1,4 @@
-// `rodeo plugin new`: writes a plug-in that builds, passes its test and runs, to be filled with one's own format.
+// `rodeo plugin new`: writes a plug-in that builds, passes its test and runs, as a start for the user's own format.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::string with_name(std::string_view text, std::string_view name) {
   return out;
 }
 
-/// Libraries and targets that there are already: of Rodeo, and of every build by CMake.
+/// Names already taken by libraries and targets: of Rodeo, and of every CMake build.
 constexpr std::string_view kTaken[] = {"rodeo", "all", "clean", "depend", "help", "install", "package", "test"};
 
 Result<ExitCode> write_plugin(const Options& options) {
@@ -54,16 +54,16 @@ Result<ExitCode> write_plugin(const Options& options) {
                        "names are snake_case: a small letter, then small letters, digits and _");
   }
   if (std::ranges::find(kTaken, name) != std::end(kTaken)) {
-    return value_error(fmt::format("rodeo plugin new: \"{}\" means something else to Rodeo or to CMake", name),
+    return value_error(fmt::format("rodeo plugin new: \"{}\" has another meaning in Rodeo or in CMake", name),
                        fmt::format("call it {0}_detector, for example", name));
   }
   const fs::path directory = options.directory.empty() ? fs::path(name) : fs::path(options.directory);
   std::error_code failure;
   if (fs::exists(directory, failure)) {
     return std::unexpected(Error{
-        "cli.exists", fmt::format("{} is there already", directory.string()), {}, "choose another name, or --directory"});
+        "cli.exists", fmt::format("{} exists already", directory.string()), {}, "choose another name, or --directory"});
   }
-  // Whatever is made is removed again if not all of it can be: what is half there would be refused at the next try.
+  // After a failure all new files are removed: otherwise the next try would be refused.
   fs::path made = fs::absolute(directory).lexically_normal();
   if (!made.has_filename()) made = made.parent_path();
   while (made.has_parent_path() && !fs::exists(made.parent_path(), failure)) made = made.parent_path();
@@ -71,7 +71,7 @@ Result<ExitCode> write_plugin(const Options& options) {
     std::error_code ignored;
     fs::remove_all(made, ignored);
     return std::unexpected(
-        Error{"cli.output", fmt::format("cannot write {}: {}", path.string(), why), {}, "nothing of it is left"});
+        Error{"cli.output", fmt::format("cannot write {}: {}", path.string(), why), {}, "all new files were removed"});
   };
   fs::create_directories(directory, failure);
   if (failure) return undo(directory, failure.message());
@@ -85,10 +85,9 @@ Result<ExitCode> write_plugin(const Options& options) {
     written += path.string() + "\n";
   }
   print(written);
-  fmt::print(
-      stderr,
-      "next: cd {} && cmake -S . -B build && cmake --build build && ctest --test-dir build    (README.md has the rest)\n",
-      directory.string());
+  fmt::print(stderr,
+             "next: cd {} && cmake -S . -B build && cmake --build build && ctest --test-dir build    (see README.md)\n",
+             directory.string());
   return ExitCode::done;
 }
 
@@ -96,14 +95,15 @@ Result<ExitCode> write_plugin(const Options& options) {
 
 void add_plugin_new(Command& plugin) {
   auto options = std::make_shared<Options>();
-  Command& verb = plugin.verb("new", "Write a plug-in that builds, with test, README and configuration");
-  verb.example("rodeo plugin new my_detector", "makes my_detector/ with everything to start from")
+  Command& verb = plugin.verb("new", "Writes a plug-in that builds, with test, README and configuration");
+  verb.example("rodeo plugin new my_detector", "makes my_detector/ with a complete start")
       .example("rodeo plugin new my_front_end --kind input", "an input for a front end that sends datagrams by UDP")
       .example("rodeo plugin new my_sink --kind consumer", "a consumer that sends fragments by TCP");
   verb.option("NAME", options->name, "Name of the plug-in, snake_case").required();
   verb.choice("--kind", options->kind, {"detector", "input", "consumer"},
-              "detector: what chunks mean; input: chunks from UDP, and what they mean; consumer: fragments to TCP");
-  verb.option("--directory", options->directory, "Where to write it; must not exist (default: NAME)").value_name("DIR");
+              "detector: decodes chunks; input: receives chunks by UDP and decodes them; consumer: sends fragments by TCP");
+  verb.option("--directory", options->directory, "Directory of the plug-in; must not exist (default: NAME)")
+      .value_name("DIR");
   verb.run([options] { return write_plugin(*options); });
 }
 

@@ -1,4 +1,4 @@
-// `rodeo plugin test`: a plug-in tried on a recording.
+// `rodeo plugin test`: tries a plug-in on a recording.
 #include <fmt/format.h>
 
 #include "cli/data_file.h"
@@ -118,19 +118,20 @@ Result<ExitCode> test(Options& options) {
 
 void add_plugin_test(Command& plugin) {
   auto options = std::make_shared<Options>();
-  Command& verb = plugin.verb("test", "Try a plug-in on a recording: what it reads, what it refuses, what it costs");
+  Command& verb = plugin.verb("test", "Tries a plug-in on a recording: what it reads and refuses, and its CPU time");
   verb.example("rodeo plugin test build/libmy_detector.so my_detector.felix", "every extractor and checker of the library")
       .example("rodeo plugin test rodeo run.felix -o json", "a built-in extractor or checker, for programs");
   verb.option("LIB", options->settings.plugin, "Plug-in by name or path, or the name of a built-in extractor or checker")
       .required();
   verb.option("RECORDING", options->recording, "Recording of FELIX blocks").required();
   verb.option("--set", options->settings.set, "Key of the extractor or the checker").value_name("KEY=VALUE");
-  verb.duration("--cost-time", options->settings.cost_time, "CPU time over which the cost of each is measured");
+  verb.duration("--cost-time", options->settings.cost_time, "CPU time to measure the cost of each");
   verb.output(options->format);
   verb.paragraph(
-      "Exit status 7 if an extractor or checker refused any chunk. A gap is a chunk whose L1 id does not follow the one "
-      "before it on its link: a recording with losses has some, an extractor that reads the wrong bytes has almost "
-      "nothing else.");
+      "Exit status 7 if an extractor or checker refused any chunk. A gap is a chunk whose L1 id does not follow the "
+      "previous "
+      "one on its link. A recording with losses has a few gaps; an extractor that reads the wrong bytes finds gaps almost "
+      "everywhere.");
   verb.run([options] { return test(*options); });
 }
 

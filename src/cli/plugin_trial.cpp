@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::size_t kBlocksAtOnce = 256;
 constexpr std::size_t kSamples = 5;
-// Enough chunks between two looks at the clock that the look does not show.
+// Enough chunks between two readings of the clock to make their cost negligible.
 constexpr std::uint64_t kChunksPerClock = 100'000;
 
-/// A component with what it answered for the chunks of the present batch.
+/// A component with its answers for the chunks of the current batch.
 struct Subject {
   ComponentTrial trial;
   std::unique_ptr<TriggerExtractor> extractor;
@@ -35,7 +35,7 @@ struct Subject {
   double cpu_seconds = 0;
   std::uint64_t measured = 0;  // chunks
 
-  // Leading chunks of [first, first + n) that are accepted. An answer beyond n is none.
+  // Returns the number of leading chunks of [first, first + n) that are accepted, at most n.
   std::uint32_t ask(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::size_t at) {
     const std::uint32_t accepted =
         extractor ? extractor->extract(run, first, n, &l1ids[at], &bcids[at]) : checker->check(run, first, n);
@@ -52,14 +52,14 @@ struct Subject {
       } catch (const std::exception& thrown) {
         if (!one_by_one(n, most, thrown.what())) continue;
       } catch (...) {
-        if (!one_by_one(n, most, "something that is no std::exception")) continue;
+        if (!one_by_one(n, most, "an exception that is not a std::exception")) continue;
       }
       done += accepted;
       if (accepted < n) refused[at + done++] = 1;
     }
   }
 
-  // Which chunk of several it threw at is found by asking for each alone; true if it was asked for one.
+  // After an exception for several chunks, asks for one at a time to find the chunk. Returns true if n was one already.
   bool one_by_one(std::uint32_t n, std::uint32_t& most, const char* what) {
     most = 1;
     if (n > 1) return false;
@@ -163,8 +163,8 @@ Result<std::vector<const Component*>> components_of(readout::Library& library, c
     if (tried(*all[i])) found.push_back(all[i].get());
   }
   if (found.empty()) {
-    return std::unexpected(Error{"cli.nothing_to_try", "the plug-in brings neither an extractor nor a checker", plugin,
-                                 "`rodeo plugin list` shows what it brings"});
+    return std::unexpected(Error{"cli.nothing_to_try", "the plug-in has neither an extractor nor a checker", plugin,
+                                 "`rodeo plugin list` shows its components"});
   }
   return found;
 }
@@ -236,7 +236,7 @@ Result<Trial> try_plugin(readout::Library& library, const TrialSettings& setting
   trial.recording = *std::move(info);
   if (trial.recording.counter(formats::BlockCounter::chunks) == 0) {
     return std::unexpected(
-        Error{"readout.no_chunks", "there is no chunk in the blocks of the recording", settings.recording.string()});
+        Error{"readout.no_chunks", "the blocks of the recording contain no chunk", settings.recording.string()});
   }
 
   const formats::BlockFormat& format = trial.recording.format;

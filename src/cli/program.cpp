@@ -11,7 +11,7 @@
 namespace rodeo::cli {
 namespace {
 
-// What a program is asked to do while another runs for it, that one does.
+// Signals to this process are passed on to the program that it runs.
 volatile std::sig_atomic_t running_program = 0;
 volatile std::sig_atomic_t asked_to_end = 0;
 
@@ -27,7 +27,7 @@ std::filesystem::path own_executable() {
   std::error_code failed;
   std::filesystem::path path = std::filesystem::read_symlink(kLink, failed);
   if (failed)
-    throw SetupError({"base.resources", "cannot find where this program lies: " + failed.message(), kLink,
+    throw SetupError({"base.resources", "cannot find the path of this program: " + failed.message(), kLink,
                       "mount /proc: mount -t proc proc /proc"});
   return path;
 }
@@ -44,14 +44,14 @@ std::optional<std::filesystem::path> find_beside(std::initializer_list<const cha
 }
 
 Result<int> run_program(const std::vector<std::string>& arguments, bool quiet) {
-  // Ctrl-C is for the program, which says what became of it; we wait for that, as system(3) does.
+  // Ctrl-C goes to the program, which reports its end; this process waits for it, as system(3) does.
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   struct sigaction interrupt{};
   struct sigaction quit{};
   sigaction(SIGINT, &ignore, &interrupt);
   sigaction(SIGQUIT, &ignore, &quit);
-  // An end that is asked of us alone is passed on; what is ignored stays so.
+  // Pass on a SIGTERM to this process alone; an ignored SIGTERM stays ignored.
   struct sigaction pass{};
   pass.sa_handler = pass_on;
   struct sigaction terminate{};

@@ -1,4 +1,4 @@
-// Other programs that the command runs: where they are, and how they ended.
+// Other programs that the command runs: their paths and their exit statuses.
 #pragma once
 
 #include <filesystem>
@@ -10,17 +10,17 @@
 
 namespace rodeo::cli {
 
-/// This binary. Throws SetupError where /proc cannot tell.
+/// The path of this binary. Throws SetupError without /proc.
 std::filesystem::path own_executable();
 
 /// The folder of this binary.
 std::filesystem::path command_directory();
 
-/// The first of these that exists; a relative one is looked for beside the command.
+/// The first existing candidate; relative paths start beside the command.
 std::optional<std::filesystem::path> find_beside(std::initializer_list<const char*> candidates);
 
-/// Runs it to its end, with our stdout and stderr, or without any if `quiet`; SIGTERM is passed on to it. Its exit status;
-/// 128 + N if a signal N ended it. Errors: cli.program (it could not be started).
+/// Runs a program to its end, with this process's stdout and stderr (`quiet`: without). Passes SIGTERM on. Returns its exit
+/// status; 128 + N if a signal N ended it. Errors: cli.program (it could not be started).
 Result<int> run_program(const std::vector<std::string>& arguments, bool quiet = false);
 
 }  // namespace rodeo::cli

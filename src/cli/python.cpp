@@ -29,16 +29,17 @@ std::string environment(const char* name) {
 }
 
 constexpr const char* kNext =
-    "in a clone run tools/setup and build it, of a package sudo rodeo-python-packages, or name an interpreter: "
+    "in a clone run tools/setup and build it, with a package run sudo rodeo-python-packages, or name an interpreter: "
     "RODEO_PYTHON=/path/to/python3";
 
 std::optional<std::filesystem::path> package_init() {
-  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
+  // First the build folder and the installed package, which have the extension modules. The sources alone report what is
+  // missing.
   return find_beside(
       {"python/rodeo/__init__.py", RODEO_PYTHON_FROM_COMMAND "/rodeo/__init__.py", "../python/rodeo/__init__.py"});
 }
 
-/// The words of the command line, and in our environment what Python needs to find us.
+/// The words of the command line. Sets the environment variables that Python needs to find the package.
 Result<std::vector<std::string>> python_command(const std::string& module, const std::vector<std::string>& arguments) {
   const auto package = package_init();
   if (!package) {
@@ -59,7 +60,7 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
 
 Result<ExitCode> status_of(int ended, const std::string& module) {
   if (ended >= 0 && ended <= 7) return static_cast<ExitCode>(ended);
-  if (ended == 130) return ExitCode::failed;  // it has said so
+  if (ended == 130) return ExitCode::failed;  // Python has reported it
   return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", python_interpreter(), ended), module, kNext});
 }
 
@@ -94,8 +95,7 @@ Result<base::UniqueFd> text_in_memory(std::string_view text) {
     at += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
   }
   if (memory && ::lseek(memory.get(), 0, SEEK_SET) == 0) return memory;
-  return std::unexpected(
-      Error{"cli.python", fmt::format("cannot keep what Python is to read in memory: {}", std::strerror(errno))});
+  return std::unexpected(Error{"cli.python", fmt::format("cannot keep Python's input in memory: {}", std::strerror(errno))});
 }
 
 Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names) {
@@ -107,7 +107,7 @@ Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names) {
 Result<ExitCode> run_python_on(const std::vector<std::string>& names, const std::string& module,
                                const std::vector<std::string>& arguments) {
   const base::UniqueFd memory = RODEO_TRY(names_in_memory(names));
-  // On a terminal, Ctrl-C is the child's, too: it tidies up, and its end is ours.
+  // On a terminal, Ctrl-C reaches the child, too: it cleans up, and this process ends with it.
   const process::StopSignals signals;
   auto child = RODEO_TRY(start_python(module, arguments, memory.get(), -1));
   bool told = false;

@@ -20,15 +20,14 @@ namespace {
 
 constexpr std::int64_t kMostPollMs = 1'000'000'000;
 
-/// Of a Python that has ended before the last event, by its exit status.
+/// The error for a Python process that ended before the last event, from its exit status.
 Error ended(int status) {
-  Error error{
-      "data.function", "the Python function failed; what it said stands above", {}, "the whole traceback: --log debug"};
+  Error error{"data.function", "the Python function failed; see its message above", {}, "the whole traceback: --log debug"};
   if (status == 0) error.what = "the Python function saw fewer events than there are";
   if (status > 128) {
     const int signal = status - 128;
     error.what = fmt::format("the Python function ended its process: signal {} ({})", signal, ::strsignal(signal));
-    error.next = "code that is not Python can do that; leave out its parts until it does not";
+    error.next = "usually code outside Python crashed; leave out parts of the function to find it";
   } else if (status != 0 && status != static_cast<int>(ExitCode::failed) && status != static_cast<int>(ExitCode::usage)) {
     error.what = fmt::format("the Python function ended its process: exit status {}", status);
     error.next = "a function returns True or False; it does not call os._exit()";
@@ -55,7 +54,7 @@ Result<PythonJudge> PythonJudge::start(const std::string& function, const std::v
 }
 
 Result<Wanted> PythonJudge::next() {
-  for (; at_ == end_ || read_[at_] == 'r'; ++at_) {  // ready: the function is there, and events come
+  for (; at_ == end_ || read_[at_] == 'r'; ++at_) {  // 'r': the function is loaded and ready
     if (at_ == end_) RODEO_TRY(read_more());
     if (read_[at_] != 'r') break;
     began_ = true;
@@ -68,7 +67,8 @@ Result<Wanted> PythonJudge::next() {
 }
 
 Result<void> PythonJudge::read_more() {
-  // Python itself ends what takes too long, and says what it has twice a second. It cannot where the function is in code that is not Python.
+  // Python itself ends a function that takes too long, and sends its answers twice a second. It cannot interrupt code
+  // outside Python.
   const auto patience = std::chrono::ceil<std::chrono::milliseconds>(2 * hang_ + std::chrono::seconds(10));
   while (true) {
     pollfd waits{.fd = answers_.get(), .events = POLLIN, .revents = 0};
@@ -80,7 +80,7 @@ Result<void> PythonJudge::read_more() {
       return std::unexpected(Error{"data.function",
                                    "the Python function hangs, in code that Python cannot interrupt",
                                    {},
-                                   "--hang TIME lets it take longer"});
+                                   "--hang TIME gives it more time"});
     }
     const ssize_t n = ::read(answers_.get(), read_.data(), read_.size());
     if (n < 0 && errno == EINTR) continue;

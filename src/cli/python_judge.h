@@ -1,4 +1,4 @@
-// A Python function that says of each event whether it is wanted: it runs in a process of its own, which reads the same files.
+// A Python function that decides for each event whether to keep it. It runs in its own process, which reads the same files.
 #pragma once
 
 #include <chrono>
@@ -13,16 +13,16 @@
 
 namespace rodeo::cli {
 
-/// Its answers come in the order of the events, file by file. One thread.
+/// The answers come in the order of the events, file by file. One thread.
 class PythonJudge {
  public:
-  /// `function`: "FILE.py" (its function `keep`) or "FILE.py:NAME". `hang`: an event that takes it longer has timed out. Errors: cli.python,
+  /// `function`: "FILE.py" (its function `keep`) or "FILE.py:NAME". `hang`: time limit for one event. Errors: cli.python,
   /// data.function.
   static Result<PythonJudge> start(const std::string& function, const std::vector<std::string>& files,
                                    std::chrono::nanoseconds hang);
 
-  /// What it says of the next event; waits for it. Error data.function: it has failed, and has said on stderr why; or it hangs where Python cannot
-  /// interrupt it, and is ended.
+  /// Waits for the answer to the next event. Error data.function: the function failed, with the reason on stderr; or it hung
+  /// where Python cannot interrupt it, and was killed.
   Result<storage::Wanted> next();
 
  private:

@@ -1,4 +1,4 @@
-// `rodeo readout`: runs the software ROD that a configuration describes, and talks to one that is running.
+// `rodeo readout`: runs the software ROD of a configuration, and talks to a running one.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,10 +41,10 @@ struct TalkOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-/// A run whose number and report are a database's.
+/// A run with number and report in a database.
 Result<ExitCode> run_of_database(readout::ReadoutPlan& plan, const readout::RunLimits& limits, const RunOptions& options) {
   if (limits.hold)
-    return usage_error("--database with --hold: who starts the run gives its number and keeps it", "leave one of them out");
+    return usage_error("--database with --hold: with --hold the start command gives the number", "leave one of them out");
   if (!plan.numbered) {
     return value_error(
         fmt::format("--database gives the run its number, and so does run.number = {}", plan.settings.run.run_number),
@@ -71,14 +71,14 @@ Result<ExitCode> run(const RunOptions& options) {
   auto plan = load_readout({.file = options.file, .overrides = options.settings});
   if (!plan) return report_errors(plan.error());
   if (options.events == 0u) {
-    return value_error("--events 0: a run of no events",
+    return value_error("--events 0: a run without events",
                        "give at least 1, or leave it out to run until Ctrl-C or the end of the input");
   }
   if (options.fail_on_loss && !options.fail_on_loss->empty()) {
     auto fraction = detail::read(*options.fail_on_loss, plan->settings.fail_on_loss);
     if (!fraction || !(plan->settings.fail_on_loss >= 0 && plan->settings.fail_on_loss <= 1)) {
       return value_error(fmt::format("--fail-on-loss={}: expected a fraction, 0 to 1", *options.fail_on_loss),
-                         "0.01 is one in a hundred; --fail-on-loss alone lets nothing be lost");
+                         "0.01 is one in a hundred; --fail-on-loss alone allows no loss");
     }
   } else if (options.fail_on_loss) {
     plan->settings.fail_on_loss = 0;
@@ -88,7 +88,7 @@ Result<ExitCode> run(const RunOptions& options) {
   return run_to_report(*plan, limits, options.json_file, {});
 }
 
-/// "late 12, ring_full 3"; the value for programs is the object itself.
+/// Counters as "late 12, ring_full 3"; programs get the object.
 Cell counters_cell(const Json& counters) {
   std::string text;
   for (const auto& [name, value] : counters.members()) {
@@ -97,7 +97,7 @@ Cell counters_cell(const Json& counters) {
   return {counters, text.empty() ? "nothing" : text, text.empty() ? Style::good : Style::bad};
 }
 
-/// Of what is lost, what nobody knows a whole of: the losses of cards, links and recordings.
+/// The losses whose total is not known: those of cards, links and recordings.
 Json lost_before(const Json& losses) {
   Json counters = Json::object();
   for (const Json& loss : losses.elements()) {
@@ -138,7 +138,7 @@ Cell bad_links_cell(const Json& status) {
   return {std::move(value), std::move(text), Style::warning};
 }
 
-/// What has waited for long and done nothing.
+/// Parts that have waited for a long time and done nothing.
 Cell standing_cell(const Json& standing) {
   std::string text;
   for (const Json& part : standing.elements())
@@ -238,7 +238,7 @@ Result<ExitCode> ask(const TalkOptions& options, const char* command) {
   return ExitCode::done;
 }
 
-/// Of the configuration that it has, whichever that is.
+/// Uses the hash of the configuration that the readout has loaded.
 Result<ExitCode> start_run(const TalkOptions& options, const StartOptions& run) {
   const auto status = RODEO_TRY(readout::ask_readout(options.name, Json::object({{"command", "status"}})));
   Json request = Json::object({{"command", "start"},
@@ -253,79 +253,80 @@ Result<ExitCode> start_run(const TalkOptions& options, const StartOptions& run) 
 
 void add_readout(Command& root) {
   auto options = std::make_shared<RunOptions>();
-  Command& readout = root.verb("readout", "Run the software ROD, or talk to a running one");
-  readout.example("rodeo readout examples/demo.toml --seconds 10", "run what a configuration describes, for 10 s")
+  Command& readout = root.verb("readout", "Runs the software ROD, or talks to a running one");
+  readout.example("rodeo readout examples/demo.toml --seconds 10", "run a configuration for 10 s")
       .example("rodeo readout run.toml --set readout.input.rate=50kHz --json -", "with another rate; the report as JSON")
-      .example("rodeo readout status --name demo", "how a running readout is doing")
-      .example("rodeo readout link remove 0x1000000000540000 --name demo", "remove a link from the build while it runs");
-  readout.option("CONFIG", options->file, "Configuration file (TOML). A file with the name of a verb below: write ./status")
+      .example("rodeo readout status --name demo", "the state of a running readout")
+      .example("rodeo readout link remove 0x1000000000540000 --name demo", "remove a link from the build during a run");
+  readout.option("CONFIG", options->file, "Configuration file (TOML). If its name is that of a verb below, write ./status")
       .value_name("CONFIG");
-  readout.option("--seconds", options->seconds, "End the run after so many seconds").value_name("S");
-  readout.option("--events", options->events, "End the run once so many fragments are built; some more are under way then");
+  readout.option("--seconds", options->seconds, "End the run after this time").value_name("S");
+  readout.option("--events", options->events, "End the run after this many built fragments; some more may still follow");
   readout
       .option("--set", options->settings,
-              "Set a key of the configuration: KEY=VALUE; a consumer goes by position or name, "
+              "Set a key of the configuration: KEY=VALUE; name a consumer by position or name, "
               "readout.consumer[writer].directory")
       .value_name("KEY=VALUE");
   readout
-      .option("--fail-on-loss", options->fail_on_loss,
-              "Exit status 6 if more than this fraction is lost (0.01: one in a hundred; alone: anything); instead of "
-              "readout.fail_on_loss")
+      .option(
+          "--fail-on-loss", options->fail_on_loss,
+          "Exit status 6 if more than this fraction is lost (0.01: one in a hundred; without value: any loss); overrides "
+          "readout.fail_on_loss")
       .value_name("[=FRACTION]");
   readout.flag("--hold", options->hold, "Get ready, open the input, and wait for `rodeo readout start`");
   readout
-      .option("--database", options->database,
-              "Run database (runs.db of a control room, or a new one) that gives the run its number and keeps its report; "
-              "rodeo runs lists it")
+      .option(
+          "--database", options->database,
+          "Run database (runs.db of a control room, or a new file) for the run's number and report; `rodeo runs` lists it")
       .value_name("DATABASE");
   readout.json_file(options->json_file);
   readout.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
-      "stops, buffers drain, files close, the report prints. A second one changes nothing, a third aborts.");
+      "stops, buffers drain, files close, the report is printed. A second Ctrl-C changes nothing, a third aborts.");
   readout.paragraph(
-      "Without run.number the run takes the next number that no file in the directories of its file writers has; with "
-      "--database one that is not in the database, either.");
+      "Without run.number the run takes the next number without files in the directories of its file writers; with "
+      "--database this number is also new in the database.");
   readout.paragraph(
-      "Exit status 0: the run ended as it should, whatever was lost, unless --fail-on-loss sets a limit; 6: more than that "
-      "was lost; 1: a part failed (disk full, ...), whatever else is wrong; 7: the verifying processor found wrong bytes. "
+      "Exit status 0: the run ended normally, and losses are within the limit of --fail-on-loss, if any; 6: more was lost; "
+      "1: a part failed (disk full, ...), even if other faults exist; 7: the verifying processor found wrong bytes. "
       "The "
       "last line of the report says what was lost.");
   readout.run([options] { return run(*options); });
 
   auto talk = std::make_shared<TalkOptions>();
   const auto with_name = [talk](Command& verb) {
-    verb.option("--name", talk->name, "Which readout (readout.name); needed if several run").value_name("NAME");
+    verb.option("--name", talk->name, "Name of the readout (readout.name); needed if several run").value_name("NAME");
   };
-  Command& status = readout.verb("status", "How a running readout is doing");
-  status.example("rodeo readout status --watch", "again each second, until the run is over or Ctrl-C")
-      .example("rodeo readout status -o json", "everything there is, for programs");
-  status.flag("--watch", talk->watch, "Print it again each second; with -o json a line each time");
+  Command& status = readout.verb("status", "Shows the state of a running readout");
+  status.example("rodeo readout status --watch", "each second, until the run is over or Ctrl-C")
+      .example("rodeo readout status -o json", "the whole status, for programs");
+  status.flag("--watch", talk->watch, "Repeat each second; with -o json one line each time");
   with_name(status);
   status.output(talk->format);
   status.run([talk] { return show_status(*talk); });
 
   auto run = std::make_shared<StartOptions>();
-  Command& start = readout.verb("start", "Tell a held readout its run");
+  Command& start = readout.verb("start", "Starts a run in a held readout");
   start.example("rodeo readout start --run 12 --name demo", "after rodeo readout examples/demo.toml --hold");
-  start.option("--run", run->number, "Number of the run, from 1 on").required().value_name("N");
-  start.option("--type", run->type, "Type of the run (run.type); the configuration's if left out");
+  start.option("--run", run->number, "Number of the run, at least 1").required().value_name("N");
+  start.option("--type", run->type, "Type of the run (run.type; default: the configuration's)");
   with_name(start);
   start.run([talk, run] { return start_run(*talk, *run); });
 
-  Command& stop = readout.verb("stop", "End a running readout in order, as Ctrl-C does");
+  Command& stop = readout.verb("stop", "Ends a running readout in order, as Ctrl-C does");
   with_name(stop);
   stop.run([talk] { return ask(*talk, "stop"); });
 
   Command& link = readout.verb("link", "Links of a running readout");
-  Command& list = link.verb("list", "Every link with its state and counts");
+  Command& list = link.verb("list", "Lists every link with its state and counts");
   with_name(list);
   list.output(talk->format);
   list.run([talk] { return list_links(*talk); });
-  Command& remove = link.verb("remove", "Remove a link from the build: events no longer wait for it");
+  Command& remove = link.verb("remove", "Removes a link from the build: events no longer wait for it");
   remove.option("FID", talk->fid, "FELIX identifier of the link").required();
   with_name(remove);
   remove.run([talk] { return ask(*talk, "link_remove"); });
-  Command& restore = link.verb("restore", "Let a removed link take part in the build again");
+  Command& restore = link.verb("restore", "Restores a removed link to the build");
   restore.option("FID", talk->fid, "FELIX identifier of the link").required();
   with_name(restore);
   restore.run([talk] { return ask(*talk, "link_restore"); });

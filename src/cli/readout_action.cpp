@@ -27,7 +27,7 @@ namespace rodeo::cli {
 namespace {
 
 ExitCode exit_code_of_run(const readout::RunReport& report, bool verified) {
-  // First what ended the run: it may be why something else is wrong, as zeros are in a file that became shorter.
+  // First the failure that ended the run: it may cause the other faults, as a shortened file reads as zeros.
   if (report.condition == readout::Condition::aborted) return ExitCode::failed;
   if (report.mismatches > 0) return ExitCode::not_verified;
   if (!report.adds_up()) return ExitCode::failed;
@@ -41,7 +41,7 @@ Result<void> publish(const readout::RunReport& report, const Json& json, const s
   return json_file.empty() ? Result<void>{} : write_json(json_file, json);
 }
 
-/// Throws SetupError: process.name_taken and what the socket may say.
+/// Throws SetupError: process.name_taken and errors of the socket.
 void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& plan) {
   for (bool again = plan.another_name_will_do;; again = false) {
     const auto socket = base::runtime_socket(readout::control_socket_name(plan.settings.name));
@@ -57,7 +57,8 @@ void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& p
   }
 }
 
-/// Made while the control socket answers that it is under way: opening cards and taking memory may take seconds. Nothing if it was told to end.
+/// Makes the application while another thread answers on the control socket: opening cards and allocating memory may take
+/// seconds. nullptr if a request asked it to stop.
 std::unique_ptr<readout::Application> made_while_asked(const readout::ReadoutPlan& plan,
                                                        const process::ProcessIdentity& identity,
                                                        process::LineServer& control) {
@@ -88,7 +89,7 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
                                const AfterRun& after, const readout::StatusAmender& amend) {
   RODEO_TRY(check_seconds(limits.seconds, "leave it out to run until Ctrl-C or the end of the input"));
   if (limits.hold && !plan.control_socket) {
-    return std::unexpected(Error{"cli.usage", "--hold: nobody could tell this readout its run, for it has no control socket",
+    return std::unexpected(Error{"cli.usage", "--hold: this readout has no control socket, so it cannot receive its run",
                                  "readout.control", "leave `control = false` out, or --hold"});
   }
   process::outlive_listeners();
@@ -113,7 +114,7 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
   process::StatusMetrics<readout::ReadoutStatus> metrics(
       plan.metrics_listen, [&](const auto& status) { return readout::prometheus_text(plan.settings, status); },
       readout::data_directories(plan.settings));
-  // A run that has ended by itself is still to be reported when somebody asks for its end.
+  // A signal after the end of the run must not prevent the report.
   std::optional<process::StopSignals> signals(std::in_place);
   process::LastResort last_resort(plan.settings.stop_limit, plan.settings.name);
   readout::ControlledReadout readout{.application = *application, .identity = identity};
@@ -129,10 +130,11 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
        .message = fmt::format("run {} has ended: {}{}{}", report.run_number, readout::name_of(report.condition),
                               report.failure.empty() ? "" : ": ", report.failure)});
   if (application->phase() != readout::Phase::stopped) {
-    // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.
+    // The user aborted. Threads still use these objects: exit without destructors. `rodeo data recover` saves unfinished
+    // files.
     (void)publish(report, json, json_file);
     (void)readout::write_run_files(json, report.files, strings);
-    std::fprintf(stderr, "aborted: files that were not closed end in .writing; rodeo data recover saves what is in them\n");
+    std::fprintf(stderr, "aborted: files that were not closed end in .writing; `rodeo data recover` saves their events\n");
     std::fflush(nullptr);
     control.reset();
     ::_exit(static_cast<int>(ExitCode::failed));
@@ -140,7 +142,7 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
   application.reset();
   bool verified = true;
   if (after) {
-    signals.reset();  // it may take long, and is let go of with one
+    signals.reset();  // it may take long, and one signal should end it
     const bool found = RODEO_TRY(after(report, json));
     signals.emplace();
     verified = found;

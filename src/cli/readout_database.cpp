@@ -27,11 +27,11 @@ Result<std::uint32_t> number_of_database(const std::string& database, std::uint3
   const ssize_t n = ::pread(said.get(), text.data(), text.size(), 0);
   std::uint32_t number = 0;
   std::from_chars(text.data(), text.data() + std::max<ssize_t>(n, 0), number);
-  constexpr std::uint32_t kLargest = 0x7fffffff;  // 31 bits, as ROD headers have it
+  constexpr std::uint32_t kLargest = 0x7fffffff;  // 31 bits, as in ROD headers
   if (!taken || number == 0 || number > kLargest) {
-    return std::unexpected(Error{"control.database", "the run database gives no number that a run can have", database,
-                                 taken ? "numbers of runs are 1 to 2147483647; name another database"
-                                       : "what it said stands above; name another database"});
+    return std::unexpected(Error{
+        "control.database", "the run database gave no valid run number", database,
+        taken ? "run numbers are 1 to 2147483647; name another database" : "see its message above; name another database"});
   }
   return number;
 }

@@ -1,4 +1,5 @@
-// A readout without a control room takes part in the run database: its number comes from there, its report goes there. Python has the database
+// Lets a readout without a control room use the run database for its run number and its report. Python implements the
+// database
 // (python/rodeo/control/bare_readout.py).
 #pragma once
 
@@ -9,11 +10,12 @@
 
 namespace rodeo::cli {
 
-/// The next number of a database that is at least `least`: nobody else gets it. Blocks. Errors: cli.python; control.database, after the reason on stderr.
+/// Takes the next number of a database that is at least `least`; no other run gets it. Blocks. Errors: cli.python;
+/// control.database, after the reason on stderr.
 Result<std::uint32_t> number_of_database(const std::string& database, std::uint32_t least);
 
-/// Makes a row of the run of a report, listed under the name of the readout. If that fails, the report stands in a file in the current directory instead,
-/// and stderr says how it gets into the database later. Blocks. Errors: cli.python, cli.output.
+/// Adds the run of a report to the database, under the name of the readout. If this fails, writes the report to a file in
+/// the current directory, and prints how to import it later. Blocks. Errors: cli.python, cli.output.
 Result<ExitCode> report_to_database(const std::string& database, const std::string& readout, std::uint32_t run,
                                     const Json& report);
 

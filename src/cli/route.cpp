@@ -1,4 +1,4 @@
-// `rodeo route`: puts the links of cards on the network, and shows what the bus advertises.
+// `rodeo route`: publishes the links of cards on the network, and lists the entries on the bus.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -89,7 +89,7 @@ Result<ExitCode> run(const RunOptions& options) {
       *router, identity, options.seconds, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); },
       &last_resort);
   if (router->phase() != router::Phase::stopped) {
-    // The user would not wait, and threads still work on what is here.
+    // The user aborted, and threads still use these objects: exit without destructors.
     (void)publish(report, options.json_file);
     std::fflush(nullptr);
     control.reset();
@@ -130,7 +130,7 @@ Properties properties_of(const Json& status) {
   return properties;
 }
 
-/// The links of a status, with what came on each in a second since the one before.
+/// The links of a status, with the rates since the previous status.
 Table links_table(const Json& before, const Json& now) {
   Table table({{"link", "fid"},
                {"reader", "reader"},
@@ -197,7 +197,7 @@ Result<ExitCode> stop(const TalkOptions& options) {
   return ExitCode::done;
 }
 
-/// What an entry is there for, for people; a service that is not one of Rodeo's by its own word.
+/// The purpose of an entry, for people; an unknown service by its own name.
 std::string purpose_of(const transport::BusEntry& entry) {
   if (entry.trigger_list) return "publishes the trigger list";
   if (entry.service.empty()) return "publishes links";
@@ -208,7 +208,7 @@ std::string purpose_of(const transport::BusEntry& entry) {
   return "service " + entry.service;
 }
 
-/// Each link of each publisher.
+/// One row for each link of each publisher.
 Table links_of(const std::vector<transport::BusEntry>& entries, std::chrono::milliseconds patience) {
   Table table(
       {{"link", "fid"}, {"publisher", "publisher"}, {"host", "host"}, {"page [B]", "page_bytes"}, {"alive", "alive"}});
@@ -222,7 +222,7 @@ Table links_of(const std::vector<transport::BusEntry>& entries, std::chrono::mil
   return table;
 }
 
-/// What each says of itself.
+/// One row for each entry on the bus.
 Table publishers_of(const std::vector<transport::BusEntry>& entries, std::chrono::milliseconds patience) {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   Table table({{"name", "name"},
@@ -256,7 +256,7 @@ Result<ExitCode> list(const TalkOptions& options) {
   const auto reading = RODEO_TRY(transport::read_bus(bus));
   (options.links ? links_of(reading.entries, kPatience) : publishers_of(reading.entries, kPatience)).print(options.format);
   if (reading.entries.empty())
-    std::fprintf(stderr, "nobody publishes or serves on the bus %s%s\n", bus.c_str(),
+    std::fprintf(stderr, "no publisher or service on the bus %s%s\n", bus.c_str(),
                  std::filesystem::is_directory(bus) ? "" : ": there is no such directory");
   for (const Error& error : reading.unreadable) print_error(error);
   return reading.unreadable.empty() ? ExitCode::done : ExitCode::partial;
@@ -266,46 +266,43 @@ Result<ExitCode> list(const TalkOptions& options) {
 
 void add_route(Command& root) {
   auto options = std::make_shared<RunOptions>();
-  Command& route = root.verb("route", "Put the links of cards on the network, or look at what is there");
+  Command& route = root.verb("route", "Publishes the links of cards on the network, or lists publishers");
   route.example("rodeo route examples/router.toml", "until Ctrl-C; in another terminal: rodeo readout with input `network`")
       .example("rodeo route run.toml --seconds 10 --json -", "for 10 s; the report as JSON")
       .example("rodeo route send FID --hex \"01 02\"", "a message to a front-end")
-      .example("rodeo route list", "who publishes which links or serves a farm, and whether he answers");
+      .example("rodeo route list", "publishers with their links, farm services, and whether they answer");
   route.option("CONFIG", options->file, "Configuration with a [router] table (TOML)").value_name("CONFIG");
-  route.option("--seconds", options->seconds, "End the run after so many seconds of its input").value_name("S");
+  route.option("--seconds", options->seconds, "End the run after this time of its input").value_name("S");
   route.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
   route.json_file(options->json_file);
   route.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
-      "stops, "
-      "what is under way goes to its subscribers, the report prints. A second one changes nothing, a third aborts.");
+      "stops, subscribers get the data under way, the report is printed. A second Ctrl-C changes nothing, a third aborts.");
   route.paragraph(
-      "Exit status 0: the run ended as it should; 6: a subscriber of data did not take all that it had asked for; 1: a part "
-      "failed, "
-      "or the sums do not hold.");
+      "Exit status 0: the run ended normally; 6: a subscriber of data did not take all that it had asked for; 1: a part "
+      "failed, or the sums do not hold.");
   route.run([options] { return run(*options); });
 
   auto talk = std::make_shared<TalkOptions>();
-  Command& lists =
-      route.verb("list", "What publishers and services say of themselves on the bus: links, fragments, assignments, events");
-  lists.option("--bus", talk->bus, "Directory of the bus; that of this user on this host if left out").value_name("DIR");
-  lists.flag("--links", talk->links, "A row for each link: who publishes it");
+  Command& lists = route.verb("list", "Lists publishers and services on the bus: links, fragments, assignments, events");
+  lists.option("--bus", talk->bus, "Directory of the bus (default: this user's on this host)").value_name("DIR");
+  lists.flag("--links", talk->links, "One row for each link, with its publisher");
   lists.output(talk->format);
   lists.run([talk] { return list(*talk); });
 
   add_route_send(route);
 
   const auto with_name = [talk](Command& verb) {
-    verb.option("--name", talk->name, "Which router (router.name); needed if several run").value_name("NAME");
+    verb.option("--name", talk->name, "Name of the router (router.name); needed if several run").value_name("NAME");
   };
-  Command& status = route.verb("status", "How a running router is doing");
-  status.flag("--watch", talk->watch, "Print it again each second; with -o json a line each time");
-  status.flag("--links", talk->links, "Each link: what came on it, and how much in a second; -o json has counts alone");
+  Command& status = route.verb("status", "Shows the state of a running router");
+  status.flag("--watch", talk->watch, "Repeat each second; with -o json one line each time");
+  status.flag("--links", talk->links, "Each link with its counts and rates; -o json has only counts");
   with_name(status);
   status.output(talk->format);
   status.run([talk] { return show_status(*talk); });
 
-  Command& ends = route.verb("stop", "End a running router in order, as Ctrl-C does");
+  Command& ends = route.verb("stop", "Ends a running router in order, as Ctrl-C does");
   with_name(ends);
   ends.run([talk] { return stop(*talk); });
 }

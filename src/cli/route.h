@@ -1,4 +1,4 @@
-// Verbs of `rodeo route` that have a file of their own.
+// Verbs of `rodeo route` that have their own files.
 #pragma once
 
 #include "cli/command.h"

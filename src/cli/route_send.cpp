@@ -1,4 +1,4 @@
-// `rodeo route send`: a message to a front-end, through the router that has its card.
+// `rodeo route send`: sends a message to a front-end, through the router that has its card.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct SendOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-/// What goes to which link, and how its answer is shown.
+/// A message, its link, and the protocol that formats its answer.
 struct Message {
   Fid link;
   Bytes bytes = {};
@@ -78,7 +78,7 @@ std::string hex_of(std::span<const std::byte> bytes) {
 
 Result<Bytes> bytes_of_hex(std::string_view text) {
   const auto bad = [&] {
-    return value_error(fmt::format("--hex: `{}` is no bytes in hexadecimal", text), "two digits a byte: --hex \"01 ff a0\"");
+    return value_error(fmt::format("--hex: `{}` is not hexadecimal bytes", text), "two digits a byte: --hex \"01 ff a0\"");
   };
   std::string digits;
   for (const char c : text) {
@@ -103,7 +103,7 @@ Result<std::uint64_t> number_of(std::string_view option, std::string_view text, 
   std::uint64_t value = 0;
   const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hex ? 16 : 10);
   if (digits.empty() || status != std::errc{} || end != digits.data() + digits.size() || value > most)
-    return value_error(fmt::format("{}: `{}` is no number up to {:#x}", option, text, most),
+    return value_error(fmt::format("{}: `{}` is not a number up to {:#x}", option, text, most),
                        "values are decimal, or hexadecimal with 0x");
   return value;
 }
@@ -111,7 +111,7 @@ Result<std::uint64_t> number_of(std::string_view option, std::string_view text, 
 Result<Bytes> sca_frame(std::string_view text) {
   const std::size_t comma = text.find(',');
   if (comma == std::string_view::npos)
-    return value_error(fmt::format("--sca: `{}` is no COMMAND,DATA", text), "for example --sca 0x14010dd1,0x1");
+    return value_error(fmt::format("--sca: `{}` is not COMMAND,DATA", text), "for example --sca 0x14010dd1,0x1");
   Bytes bytes;
   add(bytes, static_cast<std::uint32_t>(RODEO_TRY(number_of("--sca", text.substr(0, comma), 0xffffffff))),
       static_cast<std::uint32_t>(RODEO_TRY(number_of("--sca", text.substr(comma + 1), 0xffffffff))));
@@ -124,7 +124,7 @@ Result<Bytes> swt_word(std::string_view text) {
   constexpr std::size_t kDigits = 19;
   if (digits.empty() || digits.size() > kDigits ||
       !std::ranges::all_of(digits, [](unsigned char c) { return std::isxdigit(c) != 0; }))
-    return value_error(fmt::format("--swt: `{}` is no word of 76 bits in hexadecimal", text),
+    return value_error(fmt::format("--swt: `{}` is not a word of 76 bits in hexadecimal", text),
                        "for example --swt 0x0000000000badc0ffee");
   digits.insert(0, kDigits - digits.size(), '0');
   const auto part = [&](std::size_t from, std::size_t count) {
@@ -151,8 +151,8 @@ Result<Message> message_of(const SendOptions& options) {
                     static_cast<int>(options.swt.has_value()) + static_cast<int>(options.ic.has_value()) +
                     static_cast<int>(options.reset);
   if (given != 1)
-    return usage_error(given == 0 ? "nothing to send was named" : "more than one thing to send was named",
-                       "name one of --hex, --text, --file, --sca, --swt, --ic and --reset");
+    return usage_error(given == 0 ? "there is no message to send" : "there is more than one message to send",
+                       "give one of --hex, --text, --file, --sca, --swt, --ic and --reset");
   const Fid link = RODEO_TRY(settings::parse_fid(options.fid));
   const auto to = [&](Result<Bytes> bytes, FrontEndProtocol protocol) -> Result<Message> {
     Message message{.link = link, .protocol = protocol};
@@ -187,7 +187,7 @@ std::string answer_text(FrontEndProtocol protocol, std::span<const std::byte> by
   return hex_of(bytes);
 }
 
-/// What the link brings to the host, heard from before anything is sent.
+/// Receives the data of the link to the host. It subscribes before the message is sent.
 class Listener {
  public:
   Listener(const SendOptions& options, Fid link)
@@ -203,7 +203,7 @@ class Listener {
     input_.start();
   }
 
-  /// False: nobody brought the link within two seconds, or as long as an answer may take.
+  /// False: no router published the link within two seconds, or within the time for an answer if that is longer.
   bool connect() {
     return until(patience(options_), [&] {
       (void)poll();
@@ -211,7 +211,7 @@ class Listener {
     });
   }
 
-  /// What has come is no answer to what is sent now.
+  /// Discards data from before the message: they are not its answer.
   void forget() {
     (void)poll();
     came_.clear();
@@ -262,15 +262,15 @@ class Listener {
 
 Result<ExitCode> send(const SendOptions& options) {
   const Message message = RODEO_TRY(message_of(options));
-  if (options.repeat < 1) return value_error("--repeat 0: nothing would be sent", "leave it out to send once");
+  if (options.repeat < 1) return value_error("--repeat must be at least 1", "leave it out to send once");
   if (options.answer && message.protocol != FrontEndProtocol::message)
-    return usage_error("--answer is for links of FELIX cards", "SCA, SWT and IC answer by themselves");
+    return usage_error("--answer is for links of FELIX cards", "SCA, SWT and IC always answer");
   std::optional<Listener> listener;
   if (options.answer) {
     listener.emplace(options, message.link);
     if (!listener->connect())
-      return std::unexpected(Error{"transport.closed", "the router does not bring the link to the host", "",
-                                   "`rodeo route list` shows the links that it has"});
+      return std::unexpected(Error{"transport.closed", "the router does not publish the link to the host", "",
+                                   "`rodeo route list` shows its links"});
   }
   const std::string secret = RODEO_TRY(transport::read_secret(options.secret_file));
   auto sender = RODEO_TRY(
@@ -299,28 +299,28 @@ Result<ExitCode> send(const SendOptions& options) {
 
 void add_route_send(Command& route) {
   auto options = std::make_shared<SendOptions>();
-  Command& verb = route.verb("send", "Send a message to a front-end");
+  Command& verb = route.verb("send", "Sends a message to a front-end");
   verb.example("rodeo route send 0x10000000003f0000 --hex \"01 02 03\" --answer 1s",
-               "to E-link 63 of link 0, and what comes back")
+               "to E-link 63 of link 0; shows the answer")
       .example("rodeo route send 0x1000000000000000 --sca 0x140100d1,0x1", "a frame to the SCA behind link 0 of a CRU")
       .example("rodeo route send 0x1000000000000000 --ic 0x54=0xff", "a register of its GBTx; --ic 0x54 reads it");
-  verb.option("FID", options->fid, "The link; the direction bit is set by itself").required();
+  verb.option("FID", options->fid, "The link; the direction bit is set automatically").required();
   verb.option("--hex", options->hex, "Bytes in hexadecimal").value_name("BYTES");
   verb.option("--text", options->text, "A text, without an end of line").value_name("TEXT");
-  verb.option("--file", options->file, "What is in a file, at most 65,535 bytes").value_name("FILE");
+  verb.option("--file", options->file, "The contents of a file, at most 65,535 bytes").value_name("FILE");
   verb.option("--sca", options->sca, "CRU: a frame to the slow control adapter").value_name("COMMAND,DATA");
-  verb.option("--swt", options->swt, "CRU: a word of 76 bits; words that wait are the answer").value_name("WORD");
+  verb.option("--swt", options->swt, "CRU: a word of 76 bits; the waiting words are the answer").value_name("WORD");
   verb.option("--ic", options->ic, "CRU: a register of the GBTx").value_name("ADDRESS[=VALUE]");
-  verb.flag("--reset", options->reset, "CRU: reset the cores of the link's slow control; words that wait are gone");
-  verb.duration("--answer", options->answer, "FELIX: wait so long for what the link brings to the host").value_name("TIME");
-  verb.option("--repeat", options->repeat, "So many times").value_name("N");
-  verb.option("--bus", options->bus, "Directory of the bus; that of this user on this host if left out").value_name("DIR");
+  verb.flag("--reset", options->reset, "CRU: reset the cores of the link's slow control; discards the waiting words");
+  verb.duration("--answer", options->answer, "FELIX: time to wait for an answer on the link to the host").value_name("TIME");
+  verb.option("--repeat", options->repeat, "Number of times to send").value_name("N");
+  verb.option("--bus", options->bus, "Directory of the bus (default: this user's on this host)").value_name("DIR");
   verb.option("--secret-file", options->secret_file, "File with the secret of the router").value_name("FILE");
   verb.output(options->format);
   verb.paragraph(
-      "The router has router.front_ends.enabled = true. A link has one owner at a time: while this runs, nobody else can "
-      "send to it.");
-  verb.paragraph("Exit status 4: nobody has the link, or no answer came in time; 5: it belongs to somebody else.");
+      "The router needs router.front_ends.enabled = true. A link has one owner at a time: while this command runs, no other "
+      "client can send to it.");
+  verb.paragraph("Exit status 4: no router has the link, or no answer came in time; 5: another client owns the link.");
   verb.run([options] { return send(*options); });
 }
 

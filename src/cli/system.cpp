@@ -27,57 +27,57 @@ using Form = TableDeclaration::Form;
 std::vector<TableDeclaration> system_tables() {
   std::vector<TableDeclaration> tables{
       {.path = "run",
-       .help = "What the headers of events and files say of the run.",
+       .help = "Values for the run in the headers of events and files.",
        .keys = readout::run_settings().keys()},
       {.path = "readout",
        .help = "One software ROD process: an input, a builder for each ROB, and the consumers that fragments pass through.",
        .keys = readout::process_settings().keys()},
       {.path = "readout.input", .help = "Where chunks come from.", .component = ComponentKind::input},
       {.path = "readout.builder",
-       .help = "How chunks become fragments. One builder of this type is made for each ROB.",
+       .help = "The builder of fragments from chunks. Each ROB has one builder of this type.",
        .component = ComponentKind::builder,
        .default_type = "gbt"},
       {.path = "readout.extractor",
-       .help = "What reads trigger information out of a chunk. Made once for each worker.",
+       .help = "Reads trigger information from chunks. Each worker has one extractor.",
        .component = ComponentKind::extractor,
        .default_type = "rodeo"},
       {.path = "readout.checker",
-       .help = "What checks the integrity of a chunk. Left out, chunks are not checked.",
+       .help = "Checks the integrity of chunks. Without this table, chunks are not checked.",
        .optional = true,
        .component = ComponentKind::checker},
       {.path = "readout.metrics",
        .help = "Metrics of the readout in Prometheus' text format, over HTTP at /metrics.",
        .keys = process::metrics_keys()},
       {.path = "readout.link_policy",
-       .help = "When links leave the build and come back without anybody asking.",
+       .help = "When Rodeo removes links from the build and restores them automatically.",
        .keys = readout::link_policy_settings().keys()},
       {.path = "readout.rob",
        .help = "One ROB: the links whose chunks become the fragments of one source id.",
        .keys = readout::rob_settings().keys(),
        .form = Form::array},
       {.path = "readout.consumer",
-       .help = "What happens to built fragments. Consumers form a list in the order of the file: each passes fragments on "
-               "to the next.",
+       .help = "The stages after the builder. Consumers form a list in the order of the file: each passes fragments on to "
+               "the next.",
        .keys = {{.name = "name",
                  .type = KeyType::text,
                  .fallback = "{type}",
-                 .help =
-                     "Name in reports and messages, each of its own. Left out: the type, from the second on with a number: "
-                     "processor_2."}},
+                 .help = "Name in reports and messages, unique. Without it: the type, and from the second on with a number: "
+                         "processor_2."}},
        .form = Form::array,
        .component = ComponentKind::consumer,
        .joined = {{"work", ComponentKind::work}}},
       {.path = "emulator",
-       .help = "Emulated cards: PCI functions as a process, for `rodeo emulate`.",
+       .help = "Emulated cards: a process with PCI functions, for `rodeo emulate`.",
        .keys = emulator::process_settings().keys(),
        .optional = true},
       {.path = "emulator.trigger",
-       .help = "The trigger authority: it assigns L1 ids to offered triggers that busy and dead time let pass, and all "
-               "cards of the process, and of those that follow it, get them.",
+       .help = "The trigger authority: it assigns L1 ids to the offered triggers that busy and dead time let pass, and "
+               "sends them "
+               "to all cards of the process and of its followers.",
        .keys = emulator::trigger_settings().keys()},
       {.path = "emulator.card", .help = "One emulated card.", .keys = emulator::card_settings().keys(), .form = Form::array},
       {.path = "emulator.fault",
-       .help = "A fault by schedule.",
+       .help = "A scheduled fault.",
        .keys = emulator::fault_settings().keys(),
        .form = Form::array},
   };
@@ -108,7 +108,7 @@ std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(con
   const auto tables = tables_for(source.file);
   const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
   if (!configuration) {
-    // Where nothing speaks of an emulator, what else is missing is not the point.
+    // Without any emulator table, other errors are irrelevant.
     const auto raw = read_toml_file(source.file);
     const bool told = std::ranges::any_of(source.overrides, [](const auto& one) { return one.starts_with("emulator"); });
     if (raw && raw->find("emulator") == nullptr && !told) return std::unexpected(emulator::no_emulator(source.file));
@@ -118,9 +118,8 @@ std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(con
 }
 
 std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source) {
-  const std::unexpected nothing(
-      ConfigurationErrors{{"config.missing_key", "there is no [router] in it", source.file.string(),
-                           "begin with [router.input]: rodeo explain router"}});
+  const std::unexpected nothing(ConfigurationErrors{{"config.missing_key", "the file has no [router]", source.file.string(),
+                                                     "begin with [router.input]: rodeo explain router"}});
   const auto raw = read_toml_file(source.file);
   const bool told = std::ranges::any_of(source.overrides, [](const auto& one) { return one.starts_with("router"); });
   if (raw && raw->find("router") == nullptr && !told) return nothing;
@@ -138,7 +137,7 @@ namespace {
 std::expected<settings::Configuration, ConfigurationErrors> load_farm(const ConfigurationSource& source,
                                                                       readout::Library& library, const std::string& name) {
   const std::string path = "farm." + name;
-  const std::unexpected nothing(ConfigurationErrors{{"config.missing_key", fmt::format("there is no [{}] in it", path),
+  const std::unexpected nothing(ConfigurationErrors{{"config.missing_key", fmt::format("the file has no [{}]", path),
                                                      source.file.string(), "begin with it: rodeo explain " + path}});
   const auto raw = read_toml_file(source.file);
   const bool told = std::ranges::any_of(source.overrides, [&](const auto& one) { return one.starts_with(path); });
@@ -173,14 +172,14 @@ std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const Confi
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {
   const auto nothing = [&](std::string next) {
     return std::unexpected(
-        ConfigurationErrors{{"config.missing_key", "there is no [network] in it", source.file.string(), std::move(next)}});
+        ConfigurationErrors{{"config.missing_key", "the file has no [network]", source.file.string(), std::move(next)}});
   };
   const char* const begin = "begin with [network.topology] and [network.traffic]: rodeo explain network";
   const auto raw = read_toml_file(source.file);
   const bool by_flag =
       std::ranges::any_of(source.overrides, [](const std::string& one) { return one.starts_with("network."); });
   if (raw && raw->find("network") == nullptr && !by_flag) {
-    // Said before anything else is found to be missing or unknown: it is no description of a network.
+    // Check this before other errors: the file does not describe a network.
     for (const TableDeclaration& table : network::network_tables()) {
       const std::string name = table.path.substr(std::min(table.path.find('.') + 1, table.path.size()));
       if (raw->find(name) != nullptr) return nothing(fmt::format("its [{}] is [{}] here", name, table.path));

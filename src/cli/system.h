@@ -1,4 +1,4 @@
-// What one file may say of a system: the tables that rooms declare, and what each reads out of a configuration.
+// The tables of a configuration that the rooms declare, and the functions that read each part.
 #pragma once
 
 #include <expected>
@@ -22,42 +22,43 @@ using settings::ConfigurationSource;
 using settings::Json;
 using settings::TableDeclaration;
 
-/// Every table there is, parents before children.
+/// All tables, parents before children.
 std::vector<TableDeclaration> system_tables();
 
-/// Those that a file is checked against: a file that describes something else and has no [readout] needs none. A file that cannot be read
-/// gives every table; reading it again says why.
+/// The tables for checking a file. If the file has no [readout] but another main table, the [readout...] tables are left
+/// out. For an unreadable file: all tables; reading it again gives the reason.
 std::vector<TableDeclaration> tables_for(const std::filesystem::path& file);
 
-/// What `rodeo readout` runs. All errors at once.
+/// The plan for `rodeo readout`. Returns all errors at once.
 std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source);
 
-/// What `rodeo emulate` runs. All errors at once; config.missing_key if there is no [emulator].
+/// The settings for `rodeo emulate`. Returns all errors at once; config.missing_key without [emulator].
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source);
 
-/// What `rodeo route` runs, with the library that its input comes from.
+/// The plan for `rodeo route`, with the library of its input.
 struct LoadedRouter {
   std::unique_ptr<readout::Library> library;
   router::RouterPlan plan;
 };
 
-/// All errors at once; config.missing_key if there is no [router].
+/// Returns all errors at once; config.missing_key without [router].
 std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source);
 
-/// What `rodeo farm filter` runs, with the library that its selection comes from.
+/// The plan for `rodeo farm filter`, with the library of its selection.
 struct LoadedNode {
   std::unique_ptr<readout::Library> library;
   farm::NodePlan plan;
 };
 
-/// All errors at once; config.missing_key if there is no [farm.node].
+/// Returns all errors at once; config.missing_key without [farm.node].
 std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source);
 
-/// What `rodeo farm supervise`, and `rodeo farm record`, run. All errors at once; config.missing_key if there is no such table of [farm].
+/// The plans for `rodeo farm supervise` and `rodeo farm record`. Return all errors at once; config.missing_key without their
+/// table of [farm].
 std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source);
 std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source);
 
-/// What `rodeo net size` and `rodeo net sweep` work on: network::network_job(). config.missing_key if there is no [network].
+/// The job for `rodeo net size` and `rodeo net sweep`: network::network_job(). config.missing_key without [network].
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source);
 
 }  // namespace rodeo::cli

@@ -1,4 +1,4 @@
-// Files of the source tree that are built into the command: what it says without a file is what the file says.
+// Files of the source tree that are built into the command.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-// One function per noun: adds it with its verbs to the command. Defined in the file of the noun's name, called by main.cpp.
+// One function for each noun, which adds the noun with its verbs to the command. Defined in the file of the noun's name,
+// called by main.cpp.
 #pragma once
 
 #include "cli/command.h"
@@ -25,7 +26,7 @@ void add_runs(Command& root);
 void add_top(Command& root);
 void add_version(Command& root);
 
-// Verbs of `rodeo plugin` that have a file of their own.
+// Verbs of `rodeo plugin` that have their own files.
 void add_plugin_new(Command& plugin);
 void add_plugin_test(Command& plugin);
 

@@ -1,4 +1,4 @@
-// `rodeo version`: what this binary is and which kernels it chose on this CPU.
+// `rodeo version`: the version of this binary, and the kernels that it chose on this CPU.
 #include "base/cpu.h"
 #include "cli/revision.h"
 #include "cli/verbs.h"
@@ -11,8 +11,8 @@ void add_version(Command& root) {
     OutputFormat format = OutputFormat::table;
   };
   auto options = std::make_shared<Options>();
-  Command& version = root.verb("version", "Version, revision, compiler, plug-in ABI and the CPU features in use");
-  version.example("rodeo version", "what to quote in a bug report").example("rodeo version -o json", "for programs");
+  Command& version = root.verb("version", "Shows version, revision, compiler, plug-in ABI and the CPU features in use");
+  version.example("rodeo version", "include this in a bug report").example("rodeo version -o json", "for programs");
   version.output(options->format);
   version.run([options]() -> Result<ExitCode> {
     Properties properties;

@@ -31,7 +31,7 @@ namespace rodeo::cli {
 std::vector<Word> vocabulary() {
   std::vector<Word> words = words_of(built_in_text("words.md"));
   const auto last = std::ranges::stable_partition(words, [](const Word& word) { return !word.text.empty(); });
-  // What these mean stands beside the code that counts them; the file has what lies behind them.
+  // The code that counts these has their meanings; the file has only causes and remedies.
   const std::vector<Word> counted(last.begin(), last.end());
   words.erase(last.begin(), last.end());
   const auto add = [&](std::span<const base::CounterInfo> counters, const char* kind) {

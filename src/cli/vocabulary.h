@@ -1,4 +1,4 @@
-// The words that reports, metrics and views use for what they count and judge: the texts behind `rodeo explain WORD`.
+// The words of reports, metrics and views for counters and judgements: the texts of `rodeo explain WORD`.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@ namespace rodeo::cli {
 
 struct Word {
   std::string word;   ///< "late", "INCOMPLETE"
-  std::string kind;   ///< what it is, and of whom: "counter, chunks lost"
-  std::string unit;   ///< of a counter
-  std::string text;   ///< what it means
-  std::string cause;  ///< what usually lies behind it; empty for what is no more than a number
-  std::string next;   ///< what to do about it, likewise
+  std::string kind;   ///< its kind and owner: "counter, chunks lost"
+  std::string unit;   ///< for a counter
+  std::string text;   ///< its meaning
+  std::string cause;  ///< its usual cause; empty for a mere number
+  std::string next;   ///< the remedy; empty if `cause` is
 };
 
-/// Reads a file of explain/: a section `## KIND` has words, `### WORD (UNIT)`; the paragraphs below one are its text, what begins with
-/// `Usually: ` its cause, and what begins with `What to do: ` that.
+/// Reads a file of explain/: a section `## KIND` has words, `### WORD (UNIT)`. The paragraphs below a word are its text; a
+/// paragraph with `Usually: ` is its cause, and one with `What to do: ` its remedy.
 std::vector<Word> words_of(std::string_view markdown);
 
-/// Every counter that a part of Rodeo counts by name, every condition of a run, every reason of `limited_by`. One word may stand for several
-/// things. Counters of plug-ins are theirs.
+/// All named counters of Rodeo, all conditions of a run, all reasons of `limited_by`. A word may have several entries.
+/// Counters of plug-ins are not included.
 std::vector<Word> vocabulary();
 
 }  // namespace rodeo::cli

@@ -1,4 +1,4 @@
-// What a verb shows once, or again and again: `--watch`.
+// Output once or repeatedly: `--watch`.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@
 
 namespace rodeo::cli {
 
-/// Whether a `--watch`, or another time between two readings, can be; error cli.bad_value.
+/// Checks the time of `--watch` or of another interval; error cli.bad_value.
 Result<void> check_interval(std::chrono::nanoseconds interval, std::string_view option = "--watch");
 
-/// Shows it; with an interval again after that, until a signal comes or it fails, and the worst status of all. On a terminal a table takes the place
-/// of the one before. `first`: nothing stands above it.
+/// Calls `show`; with an interval repeatedly, until a signal or an error. Returns the worst status. On a terminal each table
+/// replaces the previous one. `first`: no output stands above it.
 Result<ExitCode> watch(const std::optional<std::chrono::nanoseconds>& interval, OutputFormat format,
                        const std::function<Result<ExitCode>(bool first)>& show);
 

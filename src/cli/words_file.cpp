@@ -1,4 +1,4 @@
-// How a file of explain/ is read: sections, words, paragraphs.
+// Reads a file of explain/: sections, words, paragraphs.
 #include <algorithm>
 #include <utility>
 

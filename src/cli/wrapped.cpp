@@ -21,7 +21,7 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
                     std::string_view joint) {
   std::string out;
   std::size_t at = first;
-  bool begun = false;  // the line holds something already
+  bool begun = false;  // the line has text already
   const auto new_line = [&] {
     out.append("\n").append(indent, ' ');
     at = indent;
@@ -39,7 +39,7 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
       out += ' ';
       ++at;
     }
-    // A list of choices is no word to keep whole.
+    // A list of choices may be broken behind a `|`.
     while (at + width(word) > columns && word.find('|') < word.size() - 1) {
       const std::size_t room = columns > at ? columns - at : 1;
       std::size_t bar = word.rfind('|', room - 1);

@@ -181,7 +181,7 @@ def test_an_interrupted_laboratory_says_so(rodeo):
 @pytest.mark.parametrize("options, exit_code, says", [
     (["--rate", "1kHz"], 2, "network.overload"), (["--nodes", 1, "--rate", "11.8"], 2, "kHz at most"),
     (["--readouts", 0], 2, "network.zero"),
-    (["--rate-scale", "0.1"], 2, "without a preset there is nothing to scale"), (["--size-scale", "0.1"], 2, "--size-scale"),
+    (["--rate-scale", "0.1"], 2, "scales need a preset"), (["--size-scale", "0.1"], 2, "--size-scale"),
     (["--size-sigma", -1], 2, "network.bad_setting"), (["--jitter", -1], 2, "network.bad_setting"),
     (["--switch", "acx7100"], 2, "virtual output queues"), (["--dynamic-threshold", 1], 2, "--buffer shared:SIZE"),
     (["--event-size", "0"], 2, "network.zero"),

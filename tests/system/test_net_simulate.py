@@ -117,7 +117,7 @@ def test_what_cannot_be_is_answered_at_once(rodeo, arguments, status, code, says
     ("[network.topology]\nnodes = 0\n", "network.zero", "filter nodes"),
     ("[network.traffic]\nrate = \"20kHz\"\n", "network.overload", "kHz at most"),
     ("[topology]\nnodes = 4\n", "config.missing_key", "[network.topology]"),
-    ("[run]\nnumber = 1\n", "config.missing_key", "there is no [network]"),
+    ("[run]\nnumber = 1\n", "config.missing_key", "the file has no [network]"),
 ])
 def test_a_mistake_in_a_file_is_one_of_the_configuration(rodeo, text, code, says):
     """The same as a flag is usage (exit 2)."""

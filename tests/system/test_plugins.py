@@ -236,7 +236,7 @@ def test_what_a_plugin_throws_is_counted_by_chunk_and_told(rodeo):
     assert (extractor["accepted"], extractor["refused"], extractor["thrown"]) == (3600, 400, 400)
     assert (checker["accepted"], checker["refused"], checker["thrown"]) == (3960, 40, 40)
     assert "extractor throws_on_data threw: ten at a time" in done.stderr
-    assert "checker throws_on_data threw: something that is no std::exception" in done.stderr
+    assert "checker throws_on_data threw: an exception that is not a std::exception" in done.stderr
 
 
 def built_for_tests(kind):
@@ -320,7 +320,7 @@ def test_what_cannot_be_tried_is_told(rodeo):
 
 def test_a_new_plugin_is_not_written_over_another(rodeo):
     rodeo("plugin", "new", "my_detector")
-    assert "is there already" in rodeo("plugin", "new", "my_detector", exit_code=5).stderr
+    assert "exists already" in rodeo("plugin", "new", "my_detector", exit_code=5).stderr
     assert "snake_case" in rodeo("plugin", "new", "My-Detector", exit_code=2).stderr
 
 

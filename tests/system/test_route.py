@@ -393,4 +393,4 @@ def test_what_cannot_be_routed_is_refused(rodeo):
     file.write_text("[router]\nflash = '1ms'\n")
     assert "`flush`" in rodeo("check", file, exit_code=3).stderr
     file.write_text("[readout.input]\ntype = 'generator'\n")
-    assert "there is no [router]" in rodeo("route", file, exit_code=3).stderr
+    assert "the file has no [router]" in rodeo("route", file, exit_code=3).stderr
