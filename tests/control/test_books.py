@@ -62,7 +62,7 @@ def test_what_is_lost_has_a_name_and_makes_it_incomplete():
 
 def test_chunks_that_are_nowhere_make_it_wrong():
     books = balance({"a": report(90)}, {"x": cards(0)}, {"x": cards(100)})
-    assert (books.rest, books.condition) == (10, "WRONG") and "10 are nowhere" in books.reasons[-1]
+    assert (books.rest, books.condition) == (10, "WRONG") and "10 are in no count" in books.reasons[-1]
     books = balance({"a": report(110)}, {"x": cards(0)}, {"x": cards(100)})
     assert (books.rest, books.condition) == (-10, "WRONG") and "10 are too many" in books.reasons[-1]
 
@@ -87,7 +87,7 @@ def test_cards_that_died_leave_the_sum_unknown():
     for after in (None, cards(5)):  # gone, or begun anew
         books = balance({"a": report(100)}, {"x": cards(50)}, {"x": after})
         assert (books.sent, books.built, books.rest, books.condition) == (None, 100, None, "INCOMPLETE")
-        assert "x did not say at the end what it had sent" in books.reasons
+        assert "x did not report at the end how many chunks it had sent" in books.reasons
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_damage_that_an_input_found_accounts_for_what_did_not_come():
 
 def test_frames_of_other_cards_need_not_be_chunks():
     books = balance({"a": report(400)}, {"x": cards(0, type="CRU")}, {"x": cards(100, type="CRU")})
-    assert books.rest is None and books.condition == "GOOD" and "cannot be held" in books.reasons[0]
+    assert books.rest is None and books.condition == "GOOD" and "cannot be checked" in books.reasons[0]
 
 
 def test_triggers_that_a_reader_missed_and_chunks_that_looped_back():
@@ -144,14 +144,14 @@ def test_undelivered_is_never_more_than_what_is_missing_and_does_not_hide_more()
 
     assert (backlog(95).lost, backlog(95).condition) == ({"router_undelivered": 5}, "INCOMPLETE"), "its word that it has the others was on its way"
     assert (backlog(100).lost, backlog(100).condition) == ({}, "GOOD")
-    assert (backlog(70).rest, backlog(70).condition) == (10, "WRONG") and "10 are nowhere" in " ".join(backlog(70).reasons)
+    assert (backlog(70).rest, backlog(70).condition) == (10, "WRONG") and "10 are in no count" in " ".join(backlog(70).reasons)
 
 
 def test_a_router_that_was_killed_took_the_rest_with_it():
     for after in (None, router(5)):  # gone, or another life
         books = balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(10), after), "s": (router(0), router(30, no_subscriber=3))})
         assert (books.lost, books.rest, books.condition) == ({"not_reported": 37, "router_no_subscriber": 3}, 0, "INCOMPLETE")
-        assert "37 chunks went with r" in books.reasons and "r did not say at the end what it had published" in books.reasons
+        assert "37 chunks are missing with the reports of r" in books.reasons and "r did not report at the end how many chunks it had published" in books.reasons
     assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), None)}).lost == {}
 
 
@@ -162,7 +162,7 @@ def test_what_cards_sent_for_links_that_nobody_wanted_is_left_out_by_routers_and
     assert unread == {"r": (2, 3)}
     books = balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(17), router(77)), "s": (router(1), router(1))}, unread=unread)
     assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 0, "INCOMPLETE")
-    assert "2 of 3 links of r had no subscriber, and it read nothing of them" in books.reasons
+    assert "2 of 3 links of r had no subscriber, and it read nothing from them" in books.reasons
     assert balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(60)}, {"r": (router(17), router(77))}, unread=unread).condition == "GOOD", "cards sent nothing for them"
 
 
@@ -234,7 +234,7 @@ def test_the_books_of_a_farm_count_whole_events_beside_chunks():
 
 def test_an_accepted_event_that_is_in_no_file_is_a_defect():
     books = balance(farm(recorded=29), kinds=KINDS)
-    assert books.condition == "WRONG" and "30 events were accepted or kept for debugging, and recorders have 29" in books.reasons
+    assert books.condition == "WRONG" and "30 events were accepted or kept for debugging, but recorders have 29" in books.reasons
     assert balance(farm(recorded=9, read_back=21), kinds=KINDS).condition == "GOOD", "what it had before it was started again counts"
 
 

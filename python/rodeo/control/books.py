@@ -125,26 +125,26 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     silent += missing
     if rest is not None and rest < 0 and len(written) > 1 and routers:
         # Several readouts may take the same links from a router: then more chunks are built than sent, and only the sum of each readout can be checked.
-        reasons.append("several readouts took the same links: the sum over all processes cannot be known")
+        reasons.append("several readouts took the same links: the sum over all processes is unknown")
         rest = None
     elif rest is not None and rest > 0 and silent:
         add("not_reported", rest)
-        reasons.append(f"{rest} chunks went with {', '.join(silent)}")
+        reasons.append(f"{rest} chunks are missing with the reports of {', '.join(silent)}")
         rest = 0
     elif rest is not None and rest > 0 and unread:
         add("router_left_out", rest)
-        reasons += [f"{few} of {all_} links of {name} had no subscriber, and it read nothing of them" for name, (few, all_) in sorted(unread.items())]
+        reasons += [f"{few} of {all_} links of {name} had no subscriber, and it read nothing from them" for name, (few, all_) in sorted(unread.items())]
         rest = 0
     elif rest is not None and rest > 0 and _damaged(written.values(), routers):
         add("damaged", rest)
         rest = 0
     elif rest and _frames(cards_after):
-        reasons.append(f"the cards count {sent} frames, and {built + sum(lost.values())} chunks came of them: the sum cannot be held")
+        reasons.append(f"the cards count {sent} frames, the readouts {built + sum(lost.values())} chunks: the sum cannot be checked")
         rest = None
     elif rest:
         conditions.append("WRONG")
         reasons.append(
-            f"{sent} chunks were sent, {built} built and {sum(lost.values())} lost: {abs(rest)} are {'nowhere' if rest > 0 else 'too many'}"
+            f"{sent} chunks were sent, {built} built and {sum(lost.values())} lost: {abs(rest)} are {'in no count' if rest > 0 else 'too many'}"
         )
     of_farm = _farm(farm, kinds or {}, reasons, conditions)
     if lost and "WRONG" not in conditions:
@@ -210,7 +210,7 @@ def _farm(reports, kinds, reasons, conditions):
     all_said = all(report is not None for process, report in last.items() if kinds[process] == "recorder")
     if "in" in counts and recorded and all_said and counts["recorded"] < kept:
         conditions.append("WRONG")
-        reasons.append(f"{kept} events were accepted or kept for debugging, and recorders have {counts['recorded']}")
+        reasons.append(f"{kept} events were accepted or kept for debugging, but recorders have {counts['recorded']}")
     for key in ("debug", "partial", "readout_died", "undecided", "uncleared"):
         if counts.get(key):
             reasons.append(f"{counts[key]} events are {key}")
@@ -226,7 +226,7 @@ def _cards(before, after, add, reasons, conditions):
         growth = grown(functions_sum(before.get(name), "chunks"), functions_sum(after.get(name), "chunks"))
         if growth is None:
             conditions.append("INCOMPLETE")
-            reasons.append(f"{name} did not say at the end what it had sent")
+            reasons.append(f"{name} did not report at the end how many chunks it had sent")
             sent = None
         elif sent is not None:
             looped = (
@@ -243,7 +243,7 @@ def _cards(before, after, add, reasons, conditions):
         missed = grown(_missed(before[name]), _missed(after[name]))
         if missed:
             conditions.append("INCOMPLETE")
-            reasons.append(f"{int(missed)} triggers were given to a reader of {name} that did not take them")
+            reasons.append(f"{int(missed)} triggers were given to a reader of {name} that did not accept them")
     for reason, count in card_losses(before, after).items():
         add(reason, count)
         sent = None if sent is None else sent + count
@@ -276,7 +276,7 @@ def _routers(routers, add, reasons, conditions):
         }
         if counts["sent"] is None:
             conditions.append("INCOMPLETE")
-            reasons.append(f"{name} did not say at the end what it had published")
+            reasons.append(f"{name} did not report at the end how many chunks it had published")
             silent.append(name)
             continue
         for reason in ("no_subscriber", "not_taken"):

@@ -85,8 +85,8 @@ def _of_own_rules(watch):
             yield Condition(
                 f"metric.gone:{cause}",
                 rule.gone,
-                f"{one.subject or 'the system'} does not say {rule.value}, which the alarm {rule.name} looks at",
-                do="no data is not good data: is the name right, and is its source well?",
+                f"{one.subject or 'the system'} does not report {rule.value}, which the alarm {rule.name} checks",
+                do="no data is not good data: check the name and its source",
                 process=one.subject or None,
                 needs=(3, 4),
                 rule=rule.name,
@@ -111,7 +111,7 @@ def _of_host_looks(clocks, temperatures, rules):
 def _of_externals(externals):
     for one in externals:
         if one.asked and not one.answers:
-            yield Condition(f"external:{one.name}", "warning", f"{one.name} ({one.entry.address}) says nothing: {one.problem}", process=one.name)
+            yield Condition(f"external:{one.name}", "warning", f"{one.name} ({one.entry.address}) gives no values: {one.problem}", process=one.name)
 
 
 def _of_processes(derived, looks, run, memory, now_s):
@@ -132,7 +132,7 @@ def _of_processes(derived, looks, run, memory, now_s):
         elif name in derived.ended and not (run is not None and run.stopping):  # while the run stops, processes end as they should
             yield Condition(f"process.ended:{name}", severity, f"{name} {reason}", process=name)
         if look.problems:
-            what = f"{name}: its status is not understood: {look.problems[0]}"
+            what = f"{name}: its status is invalid: {look.problems[0]}"
             yield Condition(f"process.status:{name}", "warning", what, len(look.problems), 0, process=name)
     for sentence in derived.foreign:
         yield Condition("foreign:" + sentence.split(" ", 1)[0], "alarm", sentence)
@@ -142,9 +142,9 @@ def _of_hosts(silent_hosts, database_good, journal, derived, act):
     for host in silent_hosts:
         yield Condition(f"host.silent:{host}", "alarm", f"host {host} does not answer")
     if not database_good:
-        yield Condition("database", "alarm", f"the run database is not there; {journal} records wait in the journal", journal, 0)
+        yield Condition("database", "alarm", f"the run database is gone; {journal} records wait in the journal", journal, 0)
     if "OVERDUE" in derived.flags and act is not None:
-        waits = ", ".join(derived.waiting_for[:3]) or "nothing that is known"
+        waits = ", ".join(derived.waiting_for[:3]) or "an unknown cause"
         what = f"{act.name} takes longer than {act.limit_s:g} s; it waits for {waits}"
         yield Condition(f"overdue:{act.name}", "warning", what, round(act.age_s), act.limit_s)
 
@@ -164,7 +164,7 @@ def _vanished(derived, looks, process_numbers, known):
     silent = {look.name for look in looks if look.alive is None}  # nothing is known about silent hosts
     for name, metric in sorted(known):
         if derived.phases.get(name) == "running" and name not in silent and process_numbers.get(name, {}).get(metric) is None:
-            yield Condition(f"metric.gone:{name}:{metric}", "warning", f"{name} no longer says its {metric}", process=name)
+            yield Condition(f"metric.gone:{name}:{metric}", "warning", f"{name} no longer reports its {metric}", process=name)
 
 
 def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules):
@@ -176,7 +176,7 @@ def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline,
         yield Condition("no_triggers", "warning", "no trigger is accepted, and triggers are not held", 0)
     for name in (look.name for look in looks if look.member.kind == "readout"):
         if triggers and derived.phases.get(name) == "running" and process_numbers.get(name, {}).get("rate_hz") == 0:
-            what = f"{name} builds nothing, and triggers come with {triggers:.0f} Hz"
+            what = f"{name} builds nothing, but triggers come at {triggers:.0f} Hz"
             do = ""
             if limited_by is not None and limited_by["process"] != name:
                 what, do = f"{what}; {told(limited_by)}", f"look at {limited_by['process']} and its log"

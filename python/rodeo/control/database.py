@@ -268,7 +268,7 @@ class Database:
                 self._asks.popleft()
                 why = self._why
             if self._connection is None:
-                future.set_exception(Refused("control.database", f"the run database is not there: {why}", "a run goes on; no run can be started until it is back"))
+                future.set_exception(Refused("control.database", f"the run database is gone: {why}", "an open run continues; no run can start until the database is back"))
                 continue
             try:
                 value = self._transaction(function, again=3)
@@ -276,7 +276,7 @@ class Database:
                 future.set_exception(error)
                 continue
             if self._connection is None:
-                future.set_exception(Refused("control.database", f"the run database is not there: {self._why}", "a run goes on; no run can be started until it is back"))
+                future.set_exception(Refused("control.database", f"the run database is gone: {self._why}", "an open run continues; no run can start until the database is back"))
             else:
                 future.set_result(value)
 

@@ -60,7 +60,7 @@ class Folders:
         return folder
 
     def free_number_of_folder(self):
-        """The largest run number with a folder, 0 if there is none: no run is ever written into the folder of another."""
+        """The largest run number with a folder, 0 without folders: no run is ever written into the folder of another."""
         numbers = [int(each.name) for each in self.runs.iterdir() if each.name.isdigit()] if self.runs.is_dir() else []
         return max(numbers, default=0)
 

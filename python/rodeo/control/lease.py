@@ -58,7 +58,7 @@ class Lease:
             self.asked_by = None
             return
         if self.holder != who:
-            raise Refused("control.not_holder", f"{self.holder or 'nobody'} has control, not {who}", "")
+            raise Refused("control.not_holder", f"{self.holder or 'no user'} has control, not {who}", "")
         if self.asked_by:
             self._give(self.asked_by, now_s)
         else:
@@ -73,9 +73,9 @@ class Lease:
         """Refused unless `who` has control, and has had it since the number `fence` (None: not checked)."""
         if fence is not None and fence != self.fence:
             raise Refused("control.stale_lease", f"control has changed hands since: fencing number {fence}, now {self.fence}"
-                          + (f", {self.holder} has it" if self.holder else ", nobody has it"), "take control again (rodeo control take)")
+                          + (f", {self.holder} has it" if self.holder else ", it is free"), "take control again (rodeo control take)")
         if self.holder != who:
-            raise Refused("control.not_holder", f"{self.holder} has control, not {who}" if self.holder else f"nobody has control, so {who} has not either",
+            raise Refused("control.not_holder", f"{self.holder} has control, not {who}" if self.holder else f"control is free, {who} does not have it",
                           "ask for it (rodeo control ask)" if self.holder else "take it (rodeo control take)")
 
     def _give(self, who, now_s):

@@ -20,7 +20,7 @@ async def ask(path, request, timeout_s):
     except asyncio.LimitOverrunError:
         raise Refused("control.bad_answer", f"the answer of {path} is longer than {LONGEST_ANSWER >> 20} MiB", "") from None
     except OSError as error:
-        raise Refused("control.unreachable", f"nobody answers at {path}: {error.strerror or error}", "") from None
+        raise Refused("control.unreachable", f"no process answers at {path}: {error.strerror or error}", "") from None
 
 
 async def _line(path, request):

@@ -132,7 +132,7 @@ def rooms() -> list[str]:
 
 def rodeo_command() -> str:
     """The `rodeo` command of this package: $RODEO, else from the build or installation with this file, else from the PATH.
-    Refused(control.command) if there is none."""
+    Refused(control.command) if it is not found."""
     if (named := os.environ.get("RODEO")) and os.access(named, os.X_OK):
         return named
     here = Path(__file__)

@@ -135,7 +135,7 @@ class Rules:
         return tuple(rule for rule in self if rule.own)
 
     def rule_of(self, cause):
-        """The rule that raises alarms of this cause, None if there is none: `dead_time`, `process.lost:NAME`, `OWN:NAME`, `test:NAME`."""
+        """The rule that raises alarms of this cause, or None. Causes: `dead_time`, `process.lost:NAME`, `OWN:NAME`, `test:NAME`."""
         head = cause.removeprefix("test:").split(":", 1)[0]
         return self.by_name.get(head) or self.by_name.get(head.replace(".", "_")) or self.by_name.get({"no_answer": "external"}.get(head, ""))
 
