@@ -24,7 +24,7 @@ const Json& at(const Json& json, std::initializer_list<std::string_view> path) {
   return *found;
 }
 
-/// Counts stay integers.
+/// Adds `more` to `sum`; counts stay integers.
 void add(Json& sum, const Json& more) {
   if (!more.is_number()) return;
   if (more.is_unsigned() && (sum.is_null() || sum.is_unsigned())) {
@@ -52,7 +52,7 @@ class Reports {
     }
   }
 
-  /// There are such processes, and each has left a report.
+  /// True if there are such processes and each has left a report.
   bool complete() const { return silent_ == 0 && !of_.empty(); }
   bool some_silent() const { return silent_ > 0; }
 
@@ -76,7 +76,7 @@ class Reports {
     }
     return out;
   }
-  /// Null if nobody has measured it.
+  /// The largest value; null if no report has one.
   Json largest(std::initializer_list<std::string_view> path) const {
     Json out;
     for (const ChainProcess* one : of_) {
@@ -108,8 +108,9 @@ int badness(Condition condition) {
   return static_cast<int>(std::ranges::find(kOrder, condition) - std::begin(kOrder));
 }
 
-/// Chunks of all processes: what was sent is in fragments, or lost by a reason. Cards say what was sent; where one left no report, what the routers took counts,
-/// else what the readouts received. What went with a router or readout that left no report is `not_reported`.
+/// Chunks of all processes: sent chunks are in fragments, or lost for a reason. The cards count the sent chunks. If a card
+/// left no report, the routers' counts are used, else the readouts'. Chunks lost with a router or readout without a report
+/// are `not_reported`.
 Json chunks_of(const ChainRun& run) {
   const Reports readouts(run, "readout");
   const Reports routers(run, "router");
@@ -142,7 +143,7 @@ Json chunks_of(const ChainRun& run) {
                       ((emulators.complete() || routers.complete()) && readouts.some_silent());
   const std::uint64_t built = count(readouts.sum({"chunks", "built"}));
   if (built + lost_sum < sent) {
-    // Pages that a readout did not say it had: it may have had some.
+    // Pages that readouts did not acknowledge. They may have received some of them.
     lose("router_undelivered", Json(std::min(count(routers.sum({"chunks", "pending"})), sent - built - lost_sum)));
   }
   if (built + lost_sum < sent && silent) lose("not_reported", Json(sent - built - lost_sum));
@@ -155,8 +156,9 @@ bool adds_up(const Json& chunks) {
   return known == count(member(chunks, "sent"));
 }
 
-/// Bytes of chunks: what came to the readouts is built, or lost by a reason; and where no chunk was lost on the network, all that routers published came.
-/// What a process does not tell, as a plug-in's builder, is not held against the others.
+/// Bytes of chunks. Bytes that readouts received are built, or lost for a reason. If no chunk was lost on the network,
+/// readouts received all bytes that routers published. A sum is not checked if a process does not report its part (a
+/// plug-in's builder, for example).
 Json bytes_of(const ChainRun& run) {
   const Reports readouts(run, "readout");
   const Reports routers(run, "router");
@@ -196,11 +198,11 @@ Json farm_of(const ChainRun& run) {
   const farm::Decided decided =
       run.decided.value_or(farm::Decided{events("accepted"), events("rejected"), events("debug"), events("readout_died")});
   const std::uint64_t all = decided.all();
-  // Without the card's word: what came to the supervisor. Of several lives none knows what came to the others.
+  // Without the card's report: the events of the supervisor. If it was restarted, no life knows the events of the others.
   const std::uint64_t triggers = emulators.complete() ? count(emulators.sum({"trigger", "accepted"}))
                                  : supervisors.complete() && supervisors.all().size() == 1 ? events("in")
                                                                                            : all;
-  // A recorder that was started again has read back what it had before.
+  // A restarted recorder has read back the events of its earlier lives.
   const std::uint64_t recorded =
       count(recorders.largest({"events", "recorded"})) + count(at(recorders.last(), {"events", "read_back"}));
   return Json::object({{"triggers", triggers},
@@ -226,7 +228,7 @@ double cpu_of(const ChainProcess& one) {
   return sum;
 }
 
-/// By stage, upstream first; each CPU second in one of them.
+/// CPU time by stage, upstream first; each CPU second counts in one stage.
 Json cpu_seconds(const ChainRun& run) {
   Json out = Json::object();
   for (const ChainProcess& one : run.processes) {
@@ -270,7 +272,7 @@ Json loss_of(const Reports& readouts) {
   return out;
 }
 
-/// By whom the trigger was held back; `nothing` where it hardly was.
+/// The stage that held back the trigger; `nothing` if the dead time is below 1 %.
 std::string limit_of(const ChainRun& run, double dead_time) {
   constexpr double kHardly = 0.01;
   const auto real = [](const std::string& stage) { return !stage.empty() && stage != "nothing" && stage != "input"; };
@@ -296,7 +298,7 @@ Condition condition_of(const ChainRun& run, const Json& report) {
   const Json& farm = member(report, "farm");
   if (!member(report, "chunks").find("lost")->members().empty() || count(member(farm, "undecided")) > 0)
     all.push_back(Condition::incomplete);
-  // The sums of what was cut short cannot hold.
+  // The sums of an aborted run cannot hold.
   const bool aborted = std::ranges::find(all, Condition::aborted) != all.end();
   const bool holds =
       adds_up(member(report, "chunks")) && at(report, {"bytes", "adds_up"}).boolean() && member(farm, "adds_up").boolean();
@@ -357,7 +359,7 @@ Json chain_report(const ChainRun& run) {
   }
   const Json input = readouts.sums({"input"});
   out["input"] = Json::object();
-  // What routers have lost each readout was told.
+  // Every readout knows the same losses of the routers: take the largest, not the sum.
   for (const auto& [name, sum] : input.members())
     out["input"][name] = name.starts_with("upstream_") ? readouts.largest({"input", name}) : sum;
   out["run"]["condition"] = process::name_of(condition_of(run, out));
@@ -410,7 +412,7 @@ std::string chain_report_text(const Json& report) {
   out += fmt::format("  recorded    {:.0f} events, {}B in {}\n", events("recorded"),
                      base::format_count(number("bytes", "written")),
                      base::counted(member(report, "files").elements().size(), "file"));
-  out += fmt::format("  verified    {:.0f} chunks in passing, {:.0f} mismatches\n", number("verified", "chunks"),
+  out += fmt::format("  verified    {:.0f} chunks during the run, {:.0f} mismatches\n", number("verified", "chunks"),
                      number("verified", "mismatches"));
   const Json& latency = at(report, {"farm", "latency_us"});
   if (const Json& p50 = member(latency, "deciding_p50"); p50.is_number())
@@ -425,7 +427,7 @@ bool chain_sum_holds(const Json& report, std::uint64_t in_files) {
   const Json& farm = member(report, "farm");
   const auto events = [&](std::string_view key) { return count(member(farm, key)); };
   const std::uint64_t kept = events("accepted") + events("debug");
-  // One that is in a file may be undecided: the run ended before its supervisor was told.
+  // An event in a file may be undecided, if the run ended before the supervisor knew of it.
   return member(farm, "adds_up").boolean() && events("triggers") > 0 && kept <= in_files &&
          in_files <= kept + events("undecided");
 }

@@ -1,4 +1,4 @@
-// `rodeo completion`: the scripts that shells load, and what these ask while somebody types.
+// `rodeo completion`: the scripts that shells load, and the verb that these scripts call while the user types.
 #include <fmt/format.h>
 
 #include "cli/completion.h"
@@ -13,7 +13,7 @@
 namespace rodeo::cli {
 namespace {
 
-/// On one line: a tab would divide it.
+/// Replaces tabs and line ends, which separate the fields of an answer.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\t' || c == '\n' || c == '\r') c = ' ';
@@ -44,29 +44,28 @@ void add_script(Command& completion, const char* shell, const char* help, const 
 }  // namespace
 
 void add_completion(Command& root) {
-  Command& completion = root.verb("completion", "Completion of verbs, options and values for bash, zsh and fish");
+  Command& completion = root.verb("completion", "Completes verbs, options and values in bash, zsh and fish");
   completion.paragraph(
-      "Packages install the scripts. A script holds no words: it asks the command that is there, which says what may come "
+      "Packages install the scripts. A script contains no words: it asks the installed command, which lists what may come "
       "next.");
   add_script(completion, "bash", "Prints the script for bash", "source <(rodeo completion bash)",
-             "in this shell, and in ~/.bashrc for every one");
+             "in this shell; put it into ~/.bashrc for every shell");
   add_script(completion, "zsh", "Prints the script for zsh", "source <(rodeo completion zsh)",
-             "in ~/.zshrc, behind compinit");
+             "put it into ~/.zshrc, after compinit");
   add_script(completion, "fish", "Prints the script for fish",
-             "rodeo completion fish > ~/.config/fish/completions/rodeo.fish", "for every new shell");
+             "rodeo completion fish > ~/.config/fish/completions/rodeo.fish", "works in every new shell");
 
   struct Options {
     std::vector<std::string> words;
   };
   auto options = std::make_shared<Options>();
-  Command& answer = completion.verb("answer", "What may come next on a command line: what the scripts ask");
+  Command& answer = completion.verb("answer", "Lists what may come next on a command line; the scripts call it");
   answer.example("rodeo completion answer -- card li", "list")
       .example("rodeo completion answer -- card status --id ''", "the addresses of this host's cards")
       .paragraph(
-          "The first line says what else is as good: files, directories; nospace: no candidate is complete. Each further "
-          "line is a candidate, a tab, "
-          "and what it is. Nothing is said on stderr, and nothing is waited for.");
-  answer.option("WORD", options->words, "The words behind `rodeo` up to the cursor, behind a --; the last may be empty")
+          "The first line lists other possibilities: files, directories; nospace: no candidate is complete. Each further "
+          "line is a candidate, a tab, and its description. The command prints nothing on stderr and never waits.");
+  answer.option("WORD", options->words, "The words after `rodeo` up to the cursor, after a --; the last may be empty")
       .may_be_empty()
       .value_name("WORD");
   answer.run([options, &root]() -> Result<ExitCode> {

@@ -1,4 +1,4 @@
-// Which word may come next: walks the verbs as the parser of the command does, and looks at what stands before the cursor.
+// Finds the possible next words: walks the verbs as the command's parser does, and examines the words before the cursor.
 #include <algorithm>
 #include <ranges>
 
@@ -18,12 +18,12 @@ std::vector<std::string_view> choices_of(const Option& option) {
   return list;
 }
 
-/// The place-holders among choices: KIND in `KIND|FILE`.
+/// True for place-holders among choices: KIND in `KIND|FILE`.
 bool stands_for_something(std::string_view word) {
   return std::ranges::all_of(word, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
 }
 
-/// What is known about the cursor's place.
+/// The state at the cursor.
 class Place {
  public:
   Place(const Command& root, std::span<const std::string> words, const ValueSource& values)
@@ -69,7 +69,7 @@ class Place {
     for (; at < words_.size(); ++at) read(words_[at]);
   }
 
-  /// One word behind the verb.
+  /// Takes one word after the verb.
   void read(const std::string& word) {
     if (awaits_ != nullptr) {
       awaits_ = nullptr;
@@ -95,7 +95,7 @@ class Place {
     return nullptr;
   }
 
-  /// The positional argument that stands at the cursor.
+  /// The positional argument at the cursor.
   const Option* next_argument() const {
     std::size_t number = 0;
     for (const auto& option : command_->options()) {
@@ -120,7 +120,7 @@ class Place {
         if (option->positional()) continue;
         if (!option->is_many() && std::ranges::find(given_, option.get()) != given_.end()) continue;
         const auto names = option->names();
-        // One name for one option: the long one, unless somebody has typed a short one.
+        // One name for each option: the long one, unless the user has typed a short one.
         const auto name = std::ranges::find_if(names, [&](const std::string& one) { return one.starts_with("--"); });
         if (name != names.end()) add(*name, option->help());
         const bool typed = std::ranges::find(names, last_) != names.end() && !last_.starts_with("--");

@@ -26,7 +26,7 @@ std::vector<Candidate> cards() {
   return found;
 }
 
-/// As it is typed behind --set: the first of an array's tables.
+/// The key as typed after --set; for an array, that of its first table.
 std::string typed_path(const ListedKey& listed) {
   const bool array = listed.table->form == settings::TableDeclaration::Form::array;
   return array ? listed.table->path + "[0]." + listed.key.name : listed.path();

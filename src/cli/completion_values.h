@@ -1,4 +1,4 @@
-// Values that depend on this host or on the configuration: what completion offers beyond the tree of verbs.
+// Values for completion that depend on this host or on the configuration, not on the tree of verbs.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace rodeo::cli {
 
-/// Cards by address, found without opening any; keys of the configuration, with their values behind a `=`; what `rodeo explain` knows. Waits for
-/// nobody, reads directories only, and never fails: what cannot be known is not offered.
+/// Cards by address, without opening them; keys of the configuration, with their values after a `=`; names for `rodeo
+/// explain`. Never waits, reads only directories, and never fails: it leaves out unknown values.
 std::vector<Candidate> completion_values(ValueKind kind, std::string_view typed);
 
 }  // namespace rodeo::cli

@@ -1,4 +1,4 @@
-// `rodeo emulate`: emulated cards, as vfio-user devices, until Ctrl-C; and what one that runs is asked and told.
+// `rodeo emulate`: runs emulated cards, as vfio-user devices, until Ctrl-C; and talks to a running emulator.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -67,7 +67,7 @@ std::string live_line(const emulator::EmulatorReport& before, const emulator::Em
                      base::format_quantity((bytes_of(now) - bytes_of(before)) / seconds, "B/s"));
 }
 
-/// Who held triggers back, and for how long.
+/// Followers that held triggers back, and for how long.
 std::string busy_lines(const emulator::EmulatorReport& report) {
   std::string lines;
   for (const auto& one : report.trigger.followers) {
@@ -79,7 +79,7 @@ std::string busy_lines(const emulator::EmulatorReport& report) {
   return lines;
 }
 
-/// What the cards have lost, by name.
+/// The losses of the cards, by name.
 std::string loss_lines(const emulator::EmulatorReport& report) {
   std::string lines;
   for (const auto& function : report.functions) {
@@ -116,7 +116,7 @@ class LiveLine {
   emulator::EmulatorReport before_;
 };
 
-/// Says what stands, and what goes on again.
+/// Reports when triggers stand, and when they continue.
 void watch(ControlledEmulator& controlled) {
   constexpr std::uint64_t kLookNs = 250'000'000;
   const std::uint64_t now_ns = base::steady_now_ns();
@@ -130,10 +130,10 @@ Result<ExitCode> run(const RunOptions& options) {
   if (options.file.empty()) {
     return usage_error("a configuration is missing", "rodeo emulate CONFIG, or one of the verbs: rodeo emulate --help");
   }
-  RODEO_TRY(check_seconds(options.seconds, "leave it out to go on until Ctrl-C"));
+  RODEO_TRY(check_seconds(options.seconds, "leave it out to run until Ctrl-C"));
   auto settings = load_emulator({.file = options.file, .overrides = options.settings});
   if (!settings) return report_errors(settings.error());
-  // One that follows has no triggers of its own to hold: all processes of a system are started alike.
+  // A follower ignores --hold, which every process of a system gets: it has no triggers of its own.
   settings->trigger.hold = settings->trigger.hold || options.hold;
   const auto socket = RODEO_TRY(base::runtime_socket(emulator_socket_name(settings->name)));
   process::LineServer control(socket);
@@ -193,7 +193,7 @@ Result<ExitCode> status(const TalkOptions& options) {
     const double seconds = member(one, "busy_seconds").number();
     return Cell(Json(seconds), fmt::format("{:.3f}", seconds));
   };
-  // Nothing where the authority is in another process: that one knows what it offered.
+  // Empty if the authority is in another process: only that process knows the offered triggers.
   const auto dead_time = [&](const Json& one) {
     const Json& fraction = member(one, "dead_time_fraction");
     if (fraction.is_null()) return Cell(Json(), "");
@@ -214,7 +214,7 @@ Result<ExitCode> status(const TalkOptions& options) {
   const auto running = [&](const Json& one) { return member(one, "running").boolean(); };
   const auto awaited = member(trigger, "awaited_functions").number();
   if (options.format == OutputFormat::table && member(trigger, "held").boolean())
-    fmt::print("triggers are held: rodeo emulate release lets them go\n");
+    fmt::print("triggers are held: `rodeo emulate release` releases them\n");
   if (options.format == OutputFormat::table && awaited > 0 &&
       std::ranges::any_of(member(answer, "functions").elements(), running))
     fmt::print("no triggers until {} more function{} running (emulator.trigger.wait_for)\n", awaited,
@@ -231,12 +231,12 @@ Result<ExitCode> fault(const TalkOptions& options) {
   }
   if (std::ranges::find(kinds, options.kind) == kinds.end()) {
     const std::string nearest = base::did_you_mean(options.kind, kinds);
-    return value_error(fmt::format("`{}` is no fault", options.kind), nearest.empty() ? "there are: " + all : nearest);
+    return value_error(fmt::format("there is no fault `{}`", options.kind), nearest.empty() ? "there are: " + all : nearest);
   }
   if (options.kind == "temperature" && !(options.value >= emulator::kColdest && options.value <= emulator::kHottest))
     return value_error(
         fmt::format("--value {}: expected {} to {} degrees Celsius", options.value, emulator::kColdest, emulator::kHottest),
-        "95 if left out");
+        "the default is 95");
   Json request = Json::object(
       {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
   if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();
@@ -262,7 +262,7 @@ Result<ExitCode> release(const TalkOptions& options) {
   return ExitCode::done;
 }
 
-/// "next", or a number.
+/// Parses "next" or a number.
 Result<Json> advance_of(const std::string& text, const char* option) {
   if (text.empty()) return Json();
   if (text == "next") return Json(true);
@@ -275,7 +275,8 @@ Result<Json> advance_of(const std::string& text, const char* option) {
 
 Result<ExitCode> advance(const TalkOptions& options) {
   if (options.lumi_block.empty() && options.scan_step.empty())
-    return usage_error("nothing is to go on", "--lumi-block next, or --scan-step next, or a number");
+    return usage_error("neither --lumi-block nor --scan-step is given",
+                       "--lumi-block next, or --scan-step next, or a number");
   Json request = Json::object({{"command", "trigger_advance"}});
   request["lumi_block"] = RODEO_TRY(advance_of(options.lumi_block, "--lumi-block"));
   request["scan_step"] = RODEO_TRY(advance_of(options.scan_step, "--scan-step"));
@@ -301,58 +302,58 @@ std::string fault_list() {
 void add_emulate(Command& root) {
   auto run_options = std::make_shared<RunOptions>();
   auto talk = std::make_shared<TalkOptions>();
-  Command& verb = root.verb("emulate", "Emulated cards, as vfio-user devices");
+  Command& verb = root.verb("emulate", "Runs emulated cards, as vfio-user devices");
   verb.example("rodeo emulate examples/felix-card.toml", "until Ctrl-C; in another terminal: rodeo card list")
       .example("rodeo emulate cru.toml --seconds 60 --json -", "a minute, then the report")
-      .example("rodeo emulate fault --id 3b:00.0 link_down --link 3", "while it runs");
+      .example("rodeo emulate fault --id 3b:00.0 link_down --link 3", "a fault in a running emulator");
   verb.option("CONFIG", run_options->file, "Configuration with an [emulator] table (TOML)");
-  verb.option("--set", run_options->settings, "Set a key, over file and environment").value_name("KEY=VALUE");
-  verb.option("--seconds", run_options->seconds, "End after so long");
-  verb.flag("--hold", run_options->hold, "Begin with triggers held (emulator.trigger.hold)");
+  verb.option("--set", run_options->settings, "Set a key; overrides file and environment").value_name("KEY=VALUE");
+  verb.option("--seconds", run_options->seconds, "End after this time");
+  verb.flag("--hold", run_options->hold, "Start with triggers held (emulator.trigger.hold)");
   verb.json_file(run_options->json_file);
   verb.run([run_options] { return run(*run_options); });
 
   const auto name = [&](Command& command) {
-    command.option("--name", talk->name, "Which emulator, if several run (emulator.name)");
+    command.option("--name", talk->name, "Name of the emulator (emulator.name); needed if several run");
   };
-  Command& show = verb.verb("status", "What the cards of a running emulator have done");
+  Command& show = verb.verb("status", "Shows the counters of the cards of a running emulator");
   name(show);
   show.output(talk->format);
   show.run([talk] { return status(*talk); });
 
-  Command& injects = verb.verb("fault", "Make a fault happen now");
-  injects.example("rodeo emulate fault --id felix link_down --link 3 --duration 2s", "down, and up again by itself")
-      .example("rodeo emulate fault --id 3b:00.0 removal", "surprise removal; replug brings it back");
-  injects.option("KIND", talk->kind, "Which fault").required();
+  Command& injects = verb.verb("fault", "Injects a fault now");
+  injects.example("rodeo emulate fault --id felix link_down --link 3 --duration 2s", "link down, and up again after 2 s")
+      .example("rodeo emulate fault --id 3b:00.0 removal", "surprise removal; `replug` ends it");
+  injects.option("KIND", talk->kind, "Kind of the fault").required();
   injects.option("--id", talk->id, "Address of the function, name of the card, or name:endpoint").required();
-  injects.option("--link", talk->link, "Link, where the fault has one");
+  injects.option("--link", talk->link, "Link, if the fault has one");
   injects.duration("--duration", talk->duration,
-                   "It ends by itself after so long (link_down, stuck_fifo, removal, wrong_bcid)");
-  injects.option("--value", talk->value, "Degrees Celsius, of `temperature`: -50 to 150");
+                   "End the fault after this time (link_down, stuck_fifo, removal, wrong_bcid)");
+  injects.option("--value", talk->value, "For `temperature`: degrees Celsius, -50 to 150");
   name(injects);
   injects.paragraph(fault_list());
   injects.run([talk] { return fault(*talk); });
 
-  Command& holds = verb.verb("hold", "Offer no triggers until they are released");
+  Command& holds = verb.verb("hold", "Holds the triggers until they are released");
   name(holds);
   holds.run([talk] { return hold(*talk); });
 
-  Command& releases = verb.verb("release", "Offer triggers again");
-  releases.example("rodeo emulate release --wait-for 4", "as soon as four functions are ready, now and from now on");
+  Command& releases = verb.verb("release", "Offers triggers again");
+  releases.example("rodeo emulate release --wait-for 4", "once four functions are ready; sets wait_for from now on");
   releases.option("--wait-for", talk->wait_for,
                   "Functions that must be ready, instead of emulator.trigger.wait_for; 0: all of this process");
   name(releases);
   releases.run([talk] { return release(*talk); });
 
-  Command& advances = verb.verb("advance", "Luminosity block or scan step go on, with the next trigger");
-  advances.example("rodeo emulate advance --lumi-block next", "the next block; what is under way belongs to the one before")
+  Command& advances = verb.verb("advance", "Advances the luminosity block or the scan step, from the next trigger on");
+  advances.example("rodeo emulate advance --lumi-block next", "the next block; events under way belong to the previous one")
       .example("rodeo emulate advance --scan-step 7", "step 7 of a scan");
   advances.option("--lumi-block", talk->lumi_block, "next, or a number").value_name("[next|N]");
   advances.option("--scan-step", talk->scan_step, "next, or a number").value_name("[next|N]");
   name(advances);
   advances.run([talk] { return advance(*talk); });
 
-  Command& ends = verb.verb("stop", "End a running emulator in order");
+  Command& ends = verb.verb("stop", "Ends a running emulator in order");
   name(ends);
   ends.run([talk] { return stop(*talk); });
 }

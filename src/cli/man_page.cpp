@@ -14,16 +14,16 @@ struct Environment {
 };
 
 constexpr Environment kEnvironment[] = {
-    {"RODEO_LOG", "How much is said on stderr: debug, info, warning, error, off. --log comes first."},
+    {"RODEO_LOG", "The log level on stderr: debug, info, warning, error, off. --log overrides it."},
     {"RODEO_RUNTIME_DIR",
-     "The directory of sockets and locks, instead of $XDG_RUNTIME_DIR/rodeo or /tmp/rodeo-UID. Every process of a system "
-     "has the same."},
-    {"RODEO_PLUGIN_PATH", "Directories that are searched for plug-ins before all others, with colons between."},
-    {"RODEO_PYTHON", "The interpreter for what Python does, instead of that of rodeo-python-packages(8), or python3."},
-    {"RODEO_OPERATOR", "Who you are in the control room, instead of your login name."},
+     "The directory of sockets and locks, instead of $XDG_RUNTIME_DIR/rodeo or /tmp/rodeo-UID. All processes of a system "
+     "need the same directory."},
+    {"RODEO_PLUGIN_PATH", "Directories to search first for plug-ins, separated by colons."},
+    {"RODEO_PYTHON", "The Python interpreter, instead of that of rodeo-python-packages(8), or python3."},
+    {"RODEO_OPERATOR", "Your name in the control room, instead of your login name."},
     {"RODEO_DATABASE", "The run database that rodeo runs reads."},
     {"RODEO_<TABLE>_<KEY>", "A key of the configuration, in capitals: rodeo explain KEY names the variable."},
-    {"RODEO_CPU_LEVEL", "v2 forbids the kernels for AVX2 and AVX-512."},
+    {"RODEO_CPU_LEVEL", "v2 disables the kernels for AVX2 and AVX-512."},
     {"NO_COLOR", "No colours."},
 };
 
@@ -37,7 +37,7 @@ std::string dashed(std::string path) {
   return path;
 }
 
-/// With a verb's arguments, as --help writes them; in bold what is typed.
+/// The usage line with a verb's arguments, as in --help; literal words are bold.
 std::string synopsis(const Command& command, const std::string& path) {
   std::string text = fmt::format("\\fB{}\\fR", roff_text(path));
   if (!command.has_action() && !command.verbs().empty()) return text + " \\fIVERB\\fR";
@@ -72,10 +72,10 @@ std::string examples(const Command& command) {
   return text;
 }
 
-/// A verb and those below it, each as a section of its own.
+/// A verb and those below it, one section for each.
 std::string sections(const Command& command, const std::string& path) {
   std::string text;
-  // What another program reads has no action here.
+  // Verbs that another program reads have no action here.
   if (command.has_action() || command.verbs().empty()) {
     text += fmt::format(".SS \"{}\"\n{}\n.PP\n{}\n", roff_text(path), synopsis(command, path), roff_text(command.help()));
     for (const auto& option : command.options()) text += option_entry(*option);

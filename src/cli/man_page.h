@@ -13,10 +13,10 @@ struct ManualPage {
   std::string text;  ///< in man(7)'s macros, ASCII
 };
 
-/// `date` and `version` stand in header and footer. Call root.describe() before.
+/// `date` and `version` are for header and footer. Call root.describe() first.
 std::vector<ManualPage> manual_pages(const Command& root, const std::string& version, const std::string& date);
 
-/// Plain text so that roff prints it as it is.
+/// Escapes plain text so that roff prints it unchanged.
 std::string roff_text(std::string_view text);
 
 }  // namespace rodeo::cli

@@ -6,7 +6,7 @@
 
 namespace rodeo::cli {
 
-/// __NAME__ stands for the name of the plug-in, in names and texts.
+/// A file of the template. __NAME__ in its name and text stands for the name of the plug-in.
 struct TemplateFile {
   std::string_view name;
   std::string_view text;

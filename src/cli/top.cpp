@@ -1,4 +1,4 @@
-// `rodeo top`: all processes of Rodeo of this user on this host, live.
+// `rodeo top`: shows all Rodeo processes of this user on this host, live.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ Result<ExitCode> top(const Options& options) {
   const bool live = !options.once && options.format == OutputFormat::table && ::isatty(STDOUT_FILENO) != 0;
   std::vector<process::ListedProcess> before = process::list_processes(kPatience);
   if (!live) {
-    // Rates and CPU need two looks.
+    // Rates and CPU need two samples.
     const process::StopSignals signals;
     const auto until = std::chrono::steady_clock::now() + options.interval;
     while (!before.empty() && !signals.stop_requested() && std::chrono::steady_clock::now() < until)
@@ -71,18 +71,17 @@ Result<ExitCode> top(const Options& options) {
 
 void add_top(Command& root) {
   auto options = std::make_shared<Options>();
-  Command& verb = root.verb("top", "All processes of Rodeo of this user on this host, live");
-  verb.example("rodeo top", "again each second, until Ctrl-C; once, where the output is no terminal")
+  Command& verb = root.verb("top", "Shows all Rodeo processes of this user on this host, live");
+  verb.example("rodeo top", "repeats each second, until Ctrl-C; once if the output is not a terminal")
       .example("rodeo top -o json", "for programs: processes, losses by reason, the worst links");
-  verb.duration("--interval", options->interval, "Time between two looks, of which rates and CPU are taken")
-      .value_name("TIME");
-  verb.flag("--once", options->once, "Print it once, on a terminal too");
-  verb.option("--links", options->links, "Show at most so many links that are removed, missing or bad").value_name("N");
+  verb.duration("--interval", options->interval, "Time between two samples, for rates and CPU").value_name("TIME");
+  verb.flag("--once", options->once, "Print once, also on a terminal");
+  verb.option("--links", options->links, "Show at most N links that are removed, missing or bad").value_name("N");
   verb.output(options->format);
   verb.paragraph(
-      "Verdict of a readout and of a router: the condition of its run so far; of an emulator: GOOD as long as its cards "
-      "have lost nothing; SILENT: it "
-      "lives and does not answer. Rates are events of a readout, triggers of an emulator, chunks of each link of a router.");
+      "The verdict of a readout or router is the condition of its run so far. An emulator is GOOD as long as its cards have "
+      "lost nothing. SILENT: the process lives and does not answer. Rates are events of a readout, triggers of an emulator, "
+      "chunks of each link of a router.");
   verb.run([options] { return top(*options); });
 }
 

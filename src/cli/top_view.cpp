@@ -19,7 +19,7 @@ std::optional<double> number_at(const Json& status, std::initializer_list<std::s
   return place->is_number() ? std::optional(place->number()) : std::nullopt;
 }
 
-/// The counter whose growth is the rate of a kind of process, and by what it is divided; the mean of the run where a status has one.
+/// The counter whose growth is the rate of a kind of process, its divisor, and the mean over the run if the status has one.
 struct Rate {
   std::optional<double> count;
   double by = 1;
@@ -62,8 +62,8 @@ void add_lost(TopRow& row, const std::string& reason, double count) {
   }
 }
 
-/// Of a readout what is in no fragment, and what was lost before it where only it knows; of a card what its counters say it lost; of a router
-/// what a subscriber of data did not take.
+/// Readout: chunks in no fragment, and earlier losses that only the readout knows. Card: the losses in its counters. Router:
+/// chunks that a subscriber of data did not take.
 void add_losses(TopRow& row, const ListedProcess& one) {
   for (const auto& [reason, count] : member(member(one.status, "chunks"), "lost").members())
     add_lost(row, reason, count.number());
@@ -114,7 +114,7 @@ TopRow row_of(const ListedProcess* before, const ListedProcess& now) {
   const std::string limit = member(status, now.kind == "readout" ? "limited_by_now" : "limited_by").string();
   if (limit != "nothing") row.limited_by = limit;
   add_losses(row, now);
-  // A card knows no condition: it is good as long as it has lost nothing.
+  // A card has no condition: it is GOOD as long as it has lost nothing.
   if (row.verdict.empty()) row.verdict = row.lost.empty() ? "GOOD" : "INCOMPLETE";
   return row;
 }

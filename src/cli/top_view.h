@@ -1,4 +1,4 @@
-// What `rodeo top` shows of processes, from two looks at them: a verdict each, rates, losses by reason, the worst links.
+// The view of `rodeo top`, from two samples of the processes: verdicts, rates, losses by reason, the worst links.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace rodeo::cli {
 
-/// One process. What nobody knows is not there, never 0.
+/// One process. An unknown value is empty, never 0.
 struct TopRow {
   std::string name;
   std::string kind;
@@ -20,10 +20,10 @@ struct TopRow {
   std::string phase;
   std::optional<std::uint64_t> run;
   std::string verdict;            ///< GOOD, INCOMPLETE, WRONG, ABORTED; SILENT: it does not answer
-  std::string why;                ///< of SILENT
+  std::string why;                ///< the reason for SILENT
   std::optional<double> rate_hz;  ///< events of a readout, triggers of a card, chunks a link of a router
   std::optional<double> dead_time_fraction;
-  std::vector<std::pair<std::string, double>> lost;  ///< by reason, those that are not 0
+  std::vector<std::pair<std::string, double>> lost;  ///< by reason; no zeros
   std::string limited_by;
   std::optional<double> cpu;  ///< cores
   std::uint64_t rss_bytes = 0;
@@ -43,10 +43,10 @@ struct TopLink {
 struct TopView {
   std::vector<TopRow> rows;
   std::vector<TopLink> links;  ///< the worst of all readouts, at most `most_links`
-  std::size_t more_links = 0;  ///< that are bad besides
+  std::size_t more_links = 0;  ///< further bad links
 };
 
-/// Pure. `before`: an earlier look, of which rates and CPU are taken; empty: rates are the means of the run, and CPU is not known.
+/// Pure. `before`: an earlier sample, for rates and CPU. If it is empty, rates are means over the run, and CPU is not known.
 TopView top_view(const std::vector<process::ListedProcess>& before, const std::vector<process::ListedProcess>& now,
                  std::size_t most_links);
 

@@ -1,10 +1,10 @@
-# Completion of `rodeo` for bash: asks the command itself. Printed by `rodeo completion bash`.
+# Completion of `rodeo` for bash; it asks the command itself. `rodeo completion bash` prints this file.
 
 _rodeo() {
   local IFS=$' \t\n' line directives word action quote= breaks= kept= option=
   local -a words lines
   COMPREPLY=()
-  # Words as the command would get them: bash splits at = and : as well.
+  # The words as the command would get them: bash also splits at = and :.
   line=${COMP_LINE:0:COMP_POINT}
   read -ra words <<< "$line" 2> /dev/null
   case $line in
@@ -15,7 +15,7 @@ _rodeo() {
   mapfile -t lines < <(command "${COMP_WORDS[0]}" completion answer -- "${words[@]:1}" "$word" 2> /dev/null)
   directives=" ${lines[0]} "
 
-  # What readline replaces begins behind the last = or : of the word, unless that stands in quotes.
+  # readline replaces the text after the last = or : of the word, unless the word is in quotes.
   [[ $COMP_WORDBREAKS == *=* ]] && breaks+==
   [[ $COMP_WORDBREAKS == *:* ]] && breaks+=:
   if [[ -z $quote && -n $breaks && $word == *[$breaks]* ]]; then kept=${word%"${word##*[$breaks]}"}; fi

@@ -1,4 +1,4 @@
-# Completion of `rodeo` for fish: asks the command itself. Printed by `rodeo completion fish`.
+# Completion of `rodeo` for fish; it asks the command itself. `rodeo completion fish` prints this file.
 
 function __rodeo_answer
     set -l words (commandline -opc)

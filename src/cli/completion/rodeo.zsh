@@ -1,5 +1,5 @@
 #compdef rodeo
-# Completion of `rodeo` for zsh: asks the command itself. Printed by `rodeo completion zsh`.
+# Completion of `rodeo` for zsh; it asks the command itself. `rodeo completion zsh` prints this file.
 
 _rodeo() {
   local directives line value
@@ -20,5 +20,5 @@ _rodeo() {
   (( $compstate[nmatches] ))
 }
 
-# Loaded by compinit this file is the function's body; sourced it is told to compinit.
+# If compinit loads this file, it is the function's body; if a shell sources it, it registers with compinit.
 if [[ $funcstack[1] == _rodeo ]]; then _rodeo "$@"; else compdef _rodeo rodeo; fi
