@@ -29,12 +29,12 @@ LONGEST_GRACE_S = 3600.0
 KEPT = ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag", "exited", "exit_status", "signal", "core", "cpu_seconds")
 
 
-LAST_BYTES = 16 * 1024  # of a log, in which the error that ended a process is looked for
+LAST_BYTES = 16 * 1024  # the end of a log in which the last error is searched
 LONGEST_ERROR = 200
 
 
 def last_error(log):
-    """The last `error[code]: ...` that a process wrote to its log, on one line; empty if there is none."""
+    """The last `error[code]: ...` that a process wrote to its log, on one line; empty without one."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))

@@ -7,7 +7,7 @@ from .refused import Refused
 from .rules import SEVERITIES
 
 MOST_STANDING = 500
-RESTORED_LOOKS = 15  # for so many looks after a restart an acknowledged alarm stands without its condition: metrics become known only then
+RESTORED_LOOKS = 15  # so many looks after a restart, an acknowledged alarm stands also without its condition: metrics need some looks to become known
 EXPECTED = ("rate_hz", "events")  # metrics that a running process must not cease to report; others come and go
 
 

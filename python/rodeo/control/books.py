@@ -42,8 +42,8 @@ _CUT_OFF = ("chunks_cut_off", "frames_cut_off")
 class Books:
     """`sent`: chunks of the sources in this run, including their losses; `built` into fragments; `lost` {reason: chunks}. Unknown values are None.
     `rest`: sent - built - lost, None if unknown. `condition`: one of CONDITIONS. `flags`: of FLAGS. `reasons`: sentences, why the run is not GOOD.
-    `events`: the number built by every readout. `farm`: {fate of whole events (in, accepted, rejected, debug, readout_died, partial, reassigned, undecided,
-    uncleared, recorded): number}, empty without a farm."""
+    `events`: the number that every readout has built. `farm`: {fate of whole events (in, accepted, rejected, debug, readout_died, partial,
+    reassigned, undecided, uncleared, recorded): number}, empty without a farm."""
 
     sent: int | None
     built: int | None

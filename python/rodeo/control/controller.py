@@ -28,7 +28,7 @@ from rodeo.control.trigger import Trigger
 
 LOG = logging.getLogger("rodeo.control")
 LOOK_S = 0.9  # between questions to all processes: a page shows values less than a second old
-SHORTEST_S = 0.05  # at least between two looks
+SHORTEST_S = 0.05  # the shortest time between two looks
 LIST_S = 0.25  # between questions to launchers which processes live: the delay until an end is known
 FOR_OPERATORS = {"audience": "operator"}  # for log lines
 BACK_OFF_S = (2.0, 10.0, 60.0)  # before a failed automatic step is tried again
@@ -43,7 +43,7 @@ OVERTAKEN_BY = {"launch": ("abort",), "start": ("stop", "abort"), "stop": ("abor
 
 
 class Controller:
-    """`system` from system.load(). `hosts` {name: Host} and `database` are made from it if not given; `patience` multiplies all
+    """`system` from system.load(). `hosts` {name: Host} and `database` are made from it if not given; `patience` multiplies
     time-outs, for slow machines (default: $RODEO_CONTROL_PATIENCE, else control.patience)."""
 
     def __init__(self, system, *, rodeo=None, hosts=None, database=None, patience=None):

@@ -1,6 +1,6 @@
 """The desk receives commands: it checks role, control and state; then the controller carries the command out, and the audit records it.
 
-Commands of shell, Python and browser all pass here, so that equal commands leave equal audit rows. It needs of the controller (controller.py):
+Commands of shell, Python and browser all pass here, so that equal commands leave equal audit rows. It uses these members of the controller (controller.py):
 
     controller.document() -> dict                  the newest document, with `sequence`; the caller must not change it
     await controller.wait_change(sequence)         returns when the document has another sequence

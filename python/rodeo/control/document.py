@@ -136,7 +136,7 @@ def _process(look, derived, numbers):
 
 
 def _stands(look):
-    """What the process says that it waits for, and for how long; empty if nothing of it stands."""
+    """The parts of a process that wait without progress, and for how long; empty without any."""
     parts = (look.status or {}).get("standing") or ()
     return "; ".join(f"{part['name']} has waited for {part['waits_for']} for {part['seconds']:.0f} s" for part in parts[:2])
 

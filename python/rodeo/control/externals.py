@@ -38,7 +38,7 @@ class External:
         return self.seen_ns is not None and not self.problem
 
     def find(self, selector):
-        """Values of a metric: NAME, NAME{LABEL="VALUE", ...} or a path into JSON. Empty if there is none."""
+        """Values of a metric: NAME, NAME{LABEL="VALUE", ...} or a path into JSON. Empty without such a metric."""
         if self.entry.format == "json":
             return [value for _, value in self.values.get(selector, ())]
         parsed = parsed_selector(selector)

@@ -235,7 +235,7 @@ def limited_by(before, after):
 
 
 def _stands(after):
-    """The process furthest downstream that reports an idle, waiting part (`standing` of its status), or None."""
+    """The process furthest downstream with a part that waits and makes no progress (`standing` of its status), or None."""
     for kind in ("recorder", "node", "supervisor", "readout", "router", "emulator"):
         for name, status in after.of(kind).items():
             for part in status.get("standing") or ():

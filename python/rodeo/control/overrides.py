@@ -94,7 +94,7 @@ def directories_of_files(writers, run_directory):
 
 
 def settings_of(member, system, run_directory, values, lines, farm=FarmNames(), lumi_block_s=0.0):
-    """KEY=VALUE in the order for the process: later ones win, and the needs of the control room come last.
+    """KEY=VALUE in the order in which the process gets them: later ones win, and those of the control room come last.
     `values`: the effective values without these settings; `lines`: the class's `set`, then those of a command; `farm`: farm_names();
     `lumi_block_s`: the length of a luminosity block, 0 if the system sets none."""
     settings = [replaced(line, member, system, run_directory) for line in lines]

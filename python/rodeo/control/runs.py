@@ -164,7 +164,7 @@ def audit_text(rows):
 
 # From database to database
 def put(connection, record):
-    """Inserts a run of a run.json into a database, or replaces its open row. Returns False if the database has this ended run already, else True.
+    """Inserts a run of a run.json into a database, or replaces its open row. Returns False if the database has this run already, else True.
     Refused: control.run_exists if another run has its number; control.run_json if a part of it fits no table."""
     from rodeo.control import reads
 

@@ -35,7 +35,7 @@ class Server:
         """The application behind its door, for uvicorn."""
         return Door(self.app, self.desk, self.sessions, way, port)
 
-    # Each route: method, path, handler. openapi.json has the path as name.
+    # Each route: method, path, handler. openapi.json uses the same paths.
     def routes(self):
         return [
             ("GET", "/api/session", self.session), ("POST", "/api/session/name", self.session_name), ("POST", "/api/session/end", self.session_end),

@@ -42,7 +42,7 @@ def text(document: dict, now_ns: int | None = None) -> str:
 
 
 def _doubt(link: dict) -> str:
-    """What is not proven of a link's place."""
+    """The doubts about the event assignment of a link; empty without any."""
     chunks = f", in doubt {count(link['in_doubt'])}" if link.get("in_doubt") else ""
     return chunks + (", out of step" if link.get("out_of_step") else "")
 
