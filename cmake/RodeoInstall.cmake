@@ -1,7 +1,7 @@
-# What `cmake --install build` puts under a prefix, in two components that packages are made of (RodeoPackage.cmake):
+# The files that `cmake --install build` puts under a prefix. Packages are made of two components (RodeoPackage.cmake):
 #
-#   rodeo   what a readout host needs: the command, librodeo.so, our Python package, completion, manual pages, units, documents, examples
-#   dev     what builds plug-ins: the public headers, and a package with which find_package(rodeo) gives the one target rodeo::rodeo
+#   rodeo   for a readout host: the command, librodeo.so, the Python package, completion, manual pages, units, documents, examples
+#   dev     for building plug-ins: the public headers, and a CMake package: find_package(rodeo) gives the target rodeo::rodeo
 include(CMakePackageConfigHelpers)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME rodeo)
@@ -14,7 +14,7 @@ if(TARGET rodeo_fabric)
   install(TARGETS rodeo_fabric LIBRARY DESTINATION ${private_dir} COMPONENT rodeo)
 endif()
 
-# Below /usr the dynamic linker finds the library by itself.
+# Below /usr the dynamic linker finds the library without a path.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   if(TARGET rodeo_command)
@@ -28,7 +28,7 @@ endif()
 if(TARGET rodeo_command)
   install(TARGETS rodeo_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-  # Python, with the control room's page and migrations. The extension modules are installed where they are made (RodeoPython.cmake).
+  # Python, with the control room's page and migrations. RodeoPython.cmake installs the extension modules.
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/rodeo DESTINATION ${python_dir}
     PATTERN "*.md" EXCLUDE PATTERN "__pycache__" EXCLUDE PATTERN "describe.py" EXCLUDE)
   install(FILES ${CMAKE_BINARY_DIR}/package/_version.py DESTINATION ${python_dir}/rodeo)
@@ -37,7 +37,7 @@ if(TARGET rodeo_command)
   configure_file(${CMAKE_SOURCE_DIR}/packaging/rodeo-python-packages.in ${CMAKE_BINARY_DIR}/package/rodeo-python-packages @ONLY)
   install(PROGRAMS ${CMAKE_BINARY_DIR}/package/rodeo-python-packages DESTINATION ${CMAKE_INSTALL_SBINDIR})
 
-  # Completion and manual pages, from the tree of verbs.
+  # Completion and manual pages, generated from the tree of verbs.
   set(RODEO_GENERATED ${CMAKE_BINARY_DIR}/generated)
   set(compress)
   if(RODEO_PACKAGE)
@@ -78,7 +78,7 @@ if(TARGET rodeo_command)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     PATTERN "data" EXCLUDE PATTERN "__pycache__" EXCLUDE PATTERN "*.data" EXCLUDE PATTERN "*.felix" EXCLUDE PATTERN "*.writing" EXCLUDE PATTERN "run*.json" EXCLUDE)
 endif()
-# Debian has its own places and names for these.
+# Debian has other places and names for these files.
 if(NOT RODEO_PACKAGE STREQUAL "debian")
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()

@@ -1,4 +1,4 @@
-# What every target is compiled with. One binary runs on any x86-64-v2; code for newer CPUs is chosen at run time.
+# The compiler options of every target. One binary runs on any x86-64-v2; it chooses code for newer CPUs at run time.
 set(CMAKE_CXX_STANDARD 23)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -26,8 +26,8 @@ if(NOT RODEO_ASSERTIONS)
   string(APPEND CMAKE_CXX_FLAGS_RELWITHDEBINFO " -DNDEBUG")
 endif()
 add_compile_options(-march=x86-64-v2 -fno-semantic-interposition -fvisibility-inlines-hidden)
-# Compiled for size: commands and tests. No event passes through them, and the compiler is done in three quarters of the time.
-# Which variables g++ takes for uninitialized depends on what it has inlined; it sees too little for that here.
+# Commands and tests are compiled for size: no event passes through them, and the compiler takes three quarters of the time.
+# g++ needs inlining to judge uninitialized variables; at this level it warns falsely.
 add_library(rodeo_small INTERFACE)
 if(NOT RODEO_SANITIZE)
   target_compile_options(rodeo_small INTERFACE
@@ -46,7 +46,7 @@ if(RODEO_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# Warnings end the build in the plain trees of g++. Instrumented code makes it warn of what is not there, and clang builds only fuzzers.
+# Warnings are errors in the plain trees of g++. In instrumented code g++ warns falsely, and clang builds only fuzzers.
 add_library(rodeo_warnings INTERFACE)
 if(RODEO_SANITIZE)
   target_compile_options(rodeo_warnings INTERFACE -w)

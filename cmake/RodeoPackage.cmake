@@ -1,7 +1,7 @@
-# Packages by cpack, from one description: for Debian 12 (cpack -G DEB) and for EL9 (cpack -G RPM). tools/packages-build makes both.
+# Packages, made by cpack from one description: for Debian 12 (cpack -G DEB) and for EL9 (cpack -G RPM). tools/packages-build makes both.
 #
-# Two packages: `rodeo` for hosts that take data, and `rodeo-dev` (EL9: `rodeo-devel`) with headers and CMake package for those that build plug-ins. A
-# readout host needs no compiler, and both distributions part libraries in this way.
+# Two packages: `rodeo` for hosts that take data, and `rodeo-dev` (EL9: `rodeo-devel`) with headers and CMake package for building plug-ins. A
+# readout host needs no compiler, and both distributions split libraries in this way.
 set(RODEO_PACKAGE "" CACHE STRING "What distribution this tree makes packages for: debian, el9, or none")
 set_property(CACHE RODEO_PACKAGE PROPERTY STRINGS "" debian el9)
 set(RODEO_PACKAGE_MAINTAINER "Rodeo maintainers <rodeo@packages.invalid>" CACHE STRING "Who answers for packages made from this tree")
@@ -14,7 +14,7 @@ endif()
 set(packaging ${CMAKE_SOURCE_DIR}/packaging)
 set(made ${CMAKE_BINARY_DIR}/package)
 
-# `import rodeo` in the distribution's Python.
+# Makes `import rodeo` work in the distribution's Python.
 file(WRITE ${made}/rodeo.pth "${RODEO_INSTALL_PYTHON_DIR}\n")
 if(RODEO_PACKAGE STREQUAL "debian")
   install(FILES ${made}/rodeo.pth DESTINATION lib/python3/dist-packages)
@@ -50,8 +50,8 @@ if(RODEO_PACKAGE STREQUAL "debian")
   set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
   set(CPACK_DEBIAN_RODEO_PACKAGE_NAME rodeo)
   set(CPACK_DEBIAN_RODEO_PACKAGE_SECTION science)
-  # Modules are of one version of Python, and data files and cards are NumPy arrays in it. Control room, sizing and plots need newer packages than Debian 12
-  # has, or such as it has not: rodeo-python-packages installs them.
+  # Modules are for one version of Python, and give data files and cards as NumPy arrays. Control room, sizing and plots need packages that Debian 12 lacks,
+  # or newer versions: rodeo-python-packages installs them.
   set(CPACK_DEBIAN_RODEO_PACKAGE_DEPENDS "python3 (>= 3.11~), python3 (<< 3.12), adduser")
   set(CPACK_DEBIAN_RODEO_PACKAGE_RECOMMENDS "python3-numpy, python3-venv")
   set(CPACK_DEBIAN_RODEO_PACKAGE_SUGGESTS "rodeo-dev")

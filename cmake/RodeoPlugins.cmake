@@ -1,5 +1,5 @@
 # The example plug-ins, built as a user builds theirs: the tree is installed to installed/ in the build folder, and plugins/ is a CMake
-# project of its own that finds it there. What it makes comes to plugins/ in the build folder.
+# project of its own that finds it there. The results go to plugins/ in the build folder.
 include(ExternalProject)
 
 set(RODEO_INSTALLED_DIR ${CMAKE_BINARY_DIR}/installed)

@@ -1,22 +1,22 @@
-# The standard headers are half of what the compiler does for a source: they are compiled once for each set of options, and read by every target
-# that says rodeo_precompiled(TARGET KIND):
+# The standard headers take half of the compiler's time for a source. So they are compiled once for each set of options, and used by every target
+# with rodeo_precompiled(TARGET KIND):
 #
 #   rooms   -O3, position independent       commands   the same for size (rodeo_small)       tests   for size, with GoogleTest
 #
-# RODEO_PRECOMPILE=OFF compiles every source from what it includes itself, as packages are.
-set(RODEO_PLUGIN_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})  # plug-ins are a project of their own, which precompiles nothing
+# RODEO_PRECOMPILE=OFF compiles every source with its own includes only, as for packages.
+set(RODEO_PLUGIN_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})  # plug-ins are a project of their own, without precompiled headers
 option(RODEO_PRECOMPILE "Compile the standard headers once for many sources (g++)" ON)
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR RODEO_FUZZ)
   set(RODEO_PRECOMPILE OFF)
 endif()
 
 if(RODEO_PRECOMPILE)
-  # Macros that a compiled header holds are no difference to ccache, nor is its time: what went into it is in its own hash.
+  # Tell ccache to ignore the macros and the time of a compiled header: its hash covers its contents.
   if(CMAKE_CXX_COMPILER_LAUNCHER STREQUAL CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
     add_compile_options(-fpch-preprocess)
   endif()
-  # g++ 12 forgets that a compiled header is the system's, and reports falsely on its strings (as GCC bug 105651 does).
+  # g++ 12 does not treat a compiled header as a system header, and warns falsely about its strings (as in GCC bug 105651).
   target_compile_options(rodeo_warnings INTERFACE -Wno-stringop-overread -Wno-array-bounds)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled/empty.cpp CONTENT "")
   foreach(kind IN ITEMS rooms commands tests)

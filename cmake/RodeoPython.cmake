@@ -2,10 +2,10 @@
 #
 #   rodeo_python_module(network SOURCES network.cpp)      makes rodeo._network
 #
-# build/python/rodeo/ is the package as it stands in python/rodeo/ (links to it) with the modules beside: PYTHONPATH=build/python is all
-# that it takes. Where Python's headers or nanobind are missing the modules are left out with a message, and what needs them says so.
+# build/python/rodeo/ is the package: links to python/rodeo/, and the modules beside them. To use it, set PYTHONPATH=build/python.
+# Without Python's headers or nanobind the modules are left out, with a message; code that needs them then reports this.
 
-# The interpreter of .venv: the one that the command runs.
+# The interpreter of .venv, which the command runs.
 set(RODEO_PYTHON_MODULES OFF)
 set(python_interpreter ${CMAKE_SOURCE_DIR}/.venv/bin/python3)
 if(SKBUILD)
@@ -37,7 +37,7 @@ configure_file(${CMAKE_SOURCE_DIR}/python/version.py.in ${RODEO_PYTHON_PACKAGE}/
 set(installed True)
 configure_file(${CMAKE_SOURCE_DIR}/python/version.py.in ${CMAKE_BINARY_DIR}/package/_version.py @ONLY)
 
-# The verbs that Python has, for completion and manual pages (src/cli/control_verbs.h).
+# The verbs that are written in Python, for completion and manual pages (src/cli/control_verbs.h).
 if(NOT python_interpreter)
   find_program(python_interpreter python3 NO_CACHE)
 endif()
@@ -65,12 +65,12 @@ function(rodeo_python_module name)
     return()
   endif()
   set(target rodeo_python_${name})
-  # What clang-tidy finds in nanobind is not ours.
+  # Hide findings of clang-tidy in nanobind.
   nanobind_add_module(${target} NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${MODULE_SOURCES})
   target_link_libraries(${target} PRIVATE rodeo ${MODULE_LIBRARIES})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME _${name} LIBRARY_OUTPUT_DIRECTORY ${RODEO_PYTHON_PACKAGE})
   if(RODEO_WHEEL)
-    # Names of ours stay in the module.
+    # Keep Rodeo's symbols inside the module.
     target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
     target_compile_definitions(${target} PRIVATE RODEO_WHEEL)
     install(TARGETS ${target} LIBRARY DESTINATION rodeo COMPONENT wheel)

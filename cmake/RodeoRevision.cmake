@@ -1,4 +1,4 @@
-# Script: writes OUTPUT, a header with the git revision of SOURCE and its date, and touches it only when these have changed. Without git the
+# Script: writes OUTPUT, a header with the git revision of SOURCE and its date, and writes it only when these have changed. Without git the
 # date is today's, or that of SOURCE_DATE_EPOCH.
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12
   OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)

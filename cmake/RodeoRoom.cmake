@@ -1,6 +1,6 @@
-# One library target per room. A room's headers are reached as "room/header.h", and only by targets that link to it:
-# every room has an include root of its own that holds nothing but a link to its folder, so that an arrow which the
-# architecture does not allow is a missing header, not a review comment.
+# One library target per room. Only targets that link to a room can include its headers, as "room/header.h": every room
+# has its own include root, which contains only a link to its folder. So a dependency that the architecture does not
+# allow is a missing header.
 #
 #   rodeo_room(base IMPORTS include SOURCES error.cpp units.cpp LIBRARIES spdlog::spdlog)
 function(rodeo_room name)
@@ -18,7 +18,7 @@ function(rodeo_room name)
   if(rodeo_small IN_LIST ROOM_PRIVATE_LIBRARIES)
     rodeo_precompiled(rodeo_${name} commands)
   else()
-    # Each function begins a cache line: how fast a hot loop is does not hang on what stands before it in the library (4 % of GBT building were seen).
+    # Each function begins a cache line, so that the speed of a hot loop does not depend on the code before it (up to 4 % of GBT building).
     if(NOT RODEO_SANITIZE AND NOT RODEO_FUZZ)
       target_compile_options(rodeo_${name} PRIVATE -falign-functions=64)
     endif()

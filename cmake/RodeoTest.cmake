@@ -1,4 +1,4 @@
-# What all kinds of tests share: one scale for time-outs (sanitizers are slow; a test never says so itself), and the environment.
+# The common part of all kinds of tests: one scale for time-outs (sanitizers are slow; tests do not scale by themselves), and the environment.
 if(RODEO_SANITIZE MATCHES "thread")
   set(scale 10)
 elseif(RODEO_SANITIZE)
@@ -11,7 +11,7 @@ set(RODEO_TEST_TIMEOUT_SCALE ${scale} CACHE STRING "Every time-out in tests is m
 # One variable only: gtest_discover_tests takes no list here.
 set(RODEO_TEST_ENVIRONMENT RODEO_TEST_TIMEOUT_SCALE=${RODEO_TEST_TIMEOUT_SCALE})
 
-# Seconds are for an undisturbed release build.
+# `seconds` are for an undisturbed release build.
 function(rodeo_test_timeout test seconds)
   math(EXPR scaled "${seconds} * ${RODEO_TEST_TIMEOUT_SCALE}")
   set_tests_properties(${test} PROPERTIES TIMEOUT ${scaled} ENVIRONMENT "${RODEO_TEST_ENVIRONMENT}")
@@ -20,7 +20,7 @@ function(rodeo_test_timeout test seconds)
   endif()
 endfunction()
 
-# The interpreter of .venv; in a tree that was configured before tools/setup ran, whatever python3 there is.
+# The interpreter of .venv; in a tree that was configured before tools/setup ran, the first python3 of PATH.
 find_program(RODEO_PYTHON python3 PATHS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
 if(NOT RODEO_PYTHON)
   unset(RODEO_PYTHON CACHE)
@@ -35,11 +35,11 @@ function(rodeo_python_tests label seconds)
     get_filename_component(name ${file} NAME_WE)
     string(REGEX REPLACE "^test_" "" name ${name})
     set(command ${RODEO_PYTHON} -B -m pytest -q -rs -p no:cacheprovider --strict-markers --rootdir ${CMAKE_SOURCE_DIR} ${file})
-    # Plug-ins that packages in .venv bring for pytest are used by no test, and importing them took longer than all else at the start.
+    # No test uses the pytest plug-ins that packages in .venv bring, and importing them dominated the start.
     set(environment ${RODEO_TEST_ENVIRONMENT} RODEO_BUILD_DIR=${CMAKE_BINARY_DIR} PYTEST_DISABLE_PLUGIN_AUTOLOAD=1)
-    # What takes longest begins first, so that no core is idle at the end.
+    # The longest tests begin first, so that no core is idle at the end.
     set(properties SKIP_RETURN_CODE 5 COST 10)
-    # A file that needs more of the machine than one of the tests that run at a time has PROCESSORS = their number.
+    # A file that needs the resources of several tests has PROCESSORS = this number.
     file(STRINGS ${file} processors REGEX "^PROCESSORS = [0-9]+")
     if(processors MATCHES "([0-9]+)")
       list(APPEND properties PROCESSORS ${CMAKE_MATCH_1})

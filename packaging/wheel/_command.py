@@ -1,4 +1,4 @@
-"""The `rodeo` command of the wheel: becomes the program that lies beside."""
+"""The `rodeo` command of the wheel: runs the program beside it in its place."""
 
 import os
 import sys
@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def main():
-    os.environ.setdefault("RODEO_PYTHON", sys.executable)  # for verbs whose work is Python's: where our packages are
+    os.environ.setdefault("RODEO_PYTHON", sys.executable)  # the interpreter for verbs that are written in Python
     program = Path(__file__).parent / "_bin" / "rodeo"
     os.execv(program, ["rodeo", *sys.argv[1:]])

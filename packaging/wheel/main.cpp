@@ -1,4 +1,4 @@
-// The `rodeo` command of the Python wheel: event files alone. The whole one comes with the Debian package.
+// The `rodeo` command of the Python wheel, for event files only. The Debian package has the whole command.
 #include <fmt/format.h>
 
 #include "cli/data.h"
@@ -7,15 +7,14 @@
 namespace rodeo::cli {
 namespace {
 
-/// Error codes: what the errors here refer to.
+/// Adds `explain` for the error codes of this command.
 void add_codes(Command& root) {
   auto code = std::make_shared<std::string>();
   Command& verb = root.verb("explain", "Long help on an error code");
-  verb.option("CODE", *code, "As it stands in an error").required();
+  verb.option("CODE", *code, "Error code, as in an error message").required();
   verb.run([code]() -> Result<ExitCode> {
     const ErrorCode* found = find_error_code(*code);
-    if (found == nullptr)
-      return std::unexpected(Error{"cli.unknown_name", fmt::format("there is no error code `{}`", *code)});
+    if (found == nullptr) return std::unexpected(Error{"cli.unknown_name", fmt::format("unknown error code `{}`", *code)});
     print(fmt::format("{}    exit status {}\n\n  {}\n", found->code, static_cast<int>(found->exit), found->text));
     return ExitCode::done;
   });

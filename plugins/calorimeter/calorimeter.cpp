@@ -1,4 +1,4 @@
-// What the plug-in registers: an extractor that works on whole runs and has a key of its own, a check, and re-stamping.
+// Registers an extractor for whole runs with a key of its own, a check, and re-stamping.
 #include "calorimeter.h"
 
 RODEO_PLUGIN(registry) {

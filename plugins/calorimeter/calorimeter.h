@@ -58,7 +58,7 @@ inline const rodeo::Settings<ExtractorSettings> kExtractorSettings{
     rodeo::setting(&ExtractorSettings::bcid_offset, "bcid_offset",
                    "Bunch crossings by which the front end's BCID counter is ahead.", {.maximum = kOrbit - 1})};
 
-/// Reads the header of whole runs: the loop is here, so that a run costs one virtual call however many chunks it has.
+/// Reads the headers of a whole run: the loop is here, so a run costs one virtual call for any number of chunks.
 class Extractor final : public rodeo::TriggerExtractor {
  public:
   explicit Extractor(ExtractorSettings settings) : settings_(settings) {}
@@ -90,7 +90,7 @@ inline bool check(std::span<const std::byte> chunk) {
   return read32(chunk, 12) == body - kHeaderBytes && crc32(chunk.first(body)) == read32(chunk, body);
 }
 
-/// For replay with new ids, and to make chunks in tests.
+/// Writes new ids for a replay; tests also make chunks with it.
 inline void restamp(std::span<std::byte> chunk, const rodeo::TriggerInfo& trigger) {
   if (chunk.size() < kHeaderBytes + kCrcBytes) return;
   const std::size_t body = chunk.size() - kCrcBytes;

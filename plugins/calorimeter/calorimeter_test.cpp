@@ -1,4 +1,4 @@
-// Runs are read up to the first chunk that is malformed, the BCID is corrected, and no damaged chunk passes the check.
+// Checks that runs are read up to the first malformed chunk, that the BCID is corrected, and that no damaged chunk passes the check.
 #include "calorimeter.h"
 
 #include <cstdio>
@@ -39,7 +39,7 @@ int main() {
 
   memory[3 * kChunk] ^= std::byte{1};
   expect(extractor.extract(run, 0, kCount, l1ids, bcids) == 3, "reading stops before a chunk without its marker");
-  expect(extractor.extract(run, 4, 1, l1ids, bcids) == 1 && l1ids[0] == 0x07000004, "and goes on behind it");
+  expect(extractor.extract(run, 4, 1, l1ids, bcids) == 1 && l1ids[0] == 0x07000004, "and continues after it");
   memory[3 * kChunk] ^= std::byte{1};
 
   const auto chunk = std::span(memory).first(kChunk);

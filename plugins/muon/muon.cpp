@@ -1,4 +1,4 @@
-// What the plug-in registers: extraction, integrity check and re-stamping of muon chunks, each one plain function per chunk.
+// Registers extraction, integrity check and re-stamping of muon chunks, each as one plain function per chunk.
 #include "muon.h"
 
 RODEO_PLUGIN(registry) {

@@ -45,7 +45,7 @@ inline std::uint16_t crc16(std::span<const std::byte> bytes) {
   return crc;
 }
 
-/// Never trusts a length: a chunk that is too short to name its trigger is malformed, not a crash.
+/// Checks the length first: a chunk that is too short for its header is malformed.
 inline rodeo::TriggerInfo extract(std::span<const std::byte> chunk) {
   if (chunk.size() < kHeaderBytes) return {.valid = false};
   const std::uint16_t word = read16(chunk, 2);
@@ -59,7 +59,7 @@ inline bool check(std::span<const std::byte> chunk) {
   return crc16(chunk.first(body)) == read16(chunk, body);
 }
 
-/// For replay with new ids.
+/// Writes new ids for a replay.
 inline void restamp(std::span<std::byte> chunk, const rodeo::TriggerInfo& trigger) {
   if (chunk.size() < kHeaderBytes + kCrcBytes) return;
   write16(chunk, 0, static_cast<std::uint16_t>(trigger.l1id));

@@ -22,7 +22,7 @@ _CRC16 = _crc16_table()
 
 
 def crc16(chunks):
-    """Of each chunk, over all of its bytes but the last two: byte after byte, for all chunks at once."""
+    """The CRC-16 of each chunk without its last two bytes, computed byte by byte for all chunks at once."""
     body = chunks.size.astype(np.int64) - CRC_BYTES
     crc = np.full(len(chunks), 0xffff, np.uint32)
     for at in range(int(body.max(initial=0))):

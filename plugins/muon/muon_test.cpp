@@ -1,4 +1,4 @@
-// What a muon chunk says is read as it was written, and no damaged chunk passes the check.
+// Checks that the fields of a muon chunk are read as written, and that no damaged chunk passes the check.
 #include "muon.h"
 
 #include <cstdio>
