@@ -1,4 +1,4 @@
-// Where the page begins.
+// The entry point of the page.
 import { mount } from 'svelte'
 import './style.css'
 import App from './App.svelte'

@@ -1,9 +1,9 @@
-// How numbers and times are written. What nobody knows (null) is written as a dash, never as 0.
+// Formats numbers and times. Unknown values (null) become a dash, never 0.
 export const UNKNOWN = '–'
 
 const known = (value) => typeof value === 'number' && Number.isFinite(value)
 
-// Three digits that count: 99.8, 1.23, 412.
+// Three significant digits: 99.8, 1.23, 412.
 function three(value) {
   const size = Math.abs(value)
   if (size >= 99.95 || size === 0) return value.toFixed(0)
@@ -42,14 +42,14 @@ export function ppm(value) {
   return `${value > 0 && value < 0.01 ? '<0.01' : three(value)} ppm`
 }
 
-// Whole numbers in groups of three, with a space that does not break.
+// Whole numbers in groups of three, with a no-break space.
 export function count(value) {
   return known(value) ? Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f') : UNKNOWN
 }
 
 const two = (value) => String(value).padStart(2, '0')
 
-// A running time: 01:12:33, with days before it if there are some.
+// A running time: 01:12:33, with the days before it if it is longer than a day.
 export function clock(seconds) {
   if (!known(seconds)) return UNKNOWN
   const whole = Math.max(0, Math.floor(seconds))
@@ -68,7 +68,7 @@ export function span(seconds) {
   return `${Math.round(value / 86400)} d`
 }
 
-// UTC from nanoseconds.
+// The time of day in UTC, from nanoseconds.
 export function time(ns) {
   return known(ns) ? new Date(ns / 1e6).toISOString().slice(11, 19) : UNKNOWN
 }

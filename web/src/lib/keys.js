@@ -1,4 +1,4 @@
-// The keys of the page: g and a letter goes to a page, a and s to what is most urgent, / to the search, ? to the help.
+// The keys of the page: g and a letter opens a page; a and s go to the most urgent things, / to the search, ? to the help.
 export const PAGES = [
   { key: 'r', path: '/', name: 'Run' },
   { key: 'u', path: '/runs', name: 'Runs' },
@@ -8,7 +8,7 @@ export const PAGES = [
   { key: 'c', path: '/config', name: 'Config' },
 ]
 
-// A listener for keydown. `act` has go(path), going(whether a letter is awaited), ack(), state(), search(), help().
+// A listener for keydown. `act` has go(path), going(true while a letter is awaited), ack(), state(), search(), help().
 export function keys(act) {
   let going = false
   const awaits = (whether) => act.going((going = whether))

@@ -1,4 +1,4 @@
-// What a link's state and counters mean: its glyph, its colour, and a sentence for a shifter. Pure.
+// The meaning of a link's state and counters: glyph, colour, and a sentence for a shifter. Pure.
 import { count } from './format.js'
 
 // {glyph, tone, word, means}
@@ -21,7 +21,7 @@ export function linkOf(link) {
   return { glyph: '■', tone: 'good', word: 'good', means: `all that was asked for has come. ${sums}.` }
 }
 
-// Worst first, for the summary: {word: number}.
+// The number of links for each word: {word: number}.
 export function summary(links) {
   const out = {}
   for (const link of links) {

@@ -7,12 +7,12 @@ export function shown(level) {
   return SHOWN[level] ?? SHOWN.info
 }
 
-// What a record says besides its message, as text; empty fields are nothing.
+// The other fields of a record as text; empty fields are left out.
 export function besides(fields) {
   return Object.entries(fields ?? {}).filter(([, value]) => value).map(([name, value]) => `${name}=${value}`).join(' ')
 }
 
-// The address of what is looked for: '/api/logs?...'. What is not chosen is left out.
+// The address of a search: '/api/logs?...'; empty choices are left out.
 export function address(wanted) {
   return `/api/logs?${new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== '' && value != null))}`
 }

@@ -1,8 +1,8 @@
-// Asks for something again and again while a part of the page is shown: no more often than its size allows, and not while the page is hidden.
+// Requests data repeatedly while a part of the page is shown: at most as often as their size allows, and not while the page is hidden.
 import { room } from './room.svelte.js'
 
-const BYTES_PER_S = 5000 // for all that is shown, of the 20 kB/s that the page may have; the WebSocket has 12, links have 3
-let shown = 0 // so many of them share it
+const BYTES_PER_S = 5000 // for all polls together; the page's limit is 20 kB/s: 12 for the WebSocket, 3 for links
+let shown = 0 // number of polls that share it
 
 export class Poll {
   value = $state.raw(null)
@@ -10,7 +10,7 @@ export class Poll {
   #timer = null
   #turn = 0
 
-  // `path()` is asked at each turn; null: nothing to ask now. Call it in an effect: what `path` reads is watched.
+  // Calls `path()` before each request; null: no request now. Construct it in an effect: the state that `path` reads is watched.
   constructor(path, everyS) {
     $effect(() => {
       shown += 1

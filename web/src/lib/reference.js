@@ -1,4 +1,4 @@
-// The last good run, and what its numbers were: what the running one is held against.
+// The last good run and its numbers, for comparison with the present run.
 import { pointsOf } from './series.js'
 
 // The row of the newest run that ended GOOD, or null.
@@ -12,8 +12,8 @@ function isGood(run) {
   return String(run?.condition ?? '').toUpperCase() === 'GOOD'
 }
 
-// Means of series over the time of a run, {name: number or null}; null for what the server does not remember any more. The rate of triggers is in the
-// run's row, too: what was accepted was built, and the run is GOOD.
+// Means of series over the time of a run, {name: number or null}; null for values that the server no longer has. The rate of triggers also follows
+// from the run's row: in a GOOD run, all accepted triggers were built.
 export async function meanOver(room, run, names) {
   const from = (run.first_event_ns ?? run.asked_ns) / 1e9
   const to = run.stopped_ns / 1e9

@@ -1,8 +1,8 @@
-// Why a command is refused now, for this person at this page: the reason that stands at its button. Pure.
+// The reason why a command is refused now for this page's user; its button shows it. Pure.
 const NO_CONTROL_NEEDED = ['stop', 'ack', 'shelve', 'note', 'take', 'ask', 'release']
 const EXPERT = ['abort']
 
-// What refuses all commands of this page alike, or null.
+// The reason that refuses all commands of this page, or null.
 export function refusesAll({ document, session, stale }) {
   if (stale || !document || !session) return 'the control room does not answer'
   return session.role === 'viewer' ? 'you may look only: your role is viewer' : null

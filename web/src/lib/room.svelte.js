@@ -1,8 +1,8 @@
-// What this page knows of its control room: the session, the document, how old it is; and how it sends commands.
+// This page's state of its control room: the session, the document and its age. Also sends commands.
 import { refusal, refusesAll } from './refusal.js'
 
 export const STALE_S = 3
-const SILENT_S = 10 // a connection that says nothing for so long is made anew
+const SILENT_S = 10 // a connection that is silent for this time is opened anew
 const RETRY_S = [0.3, 0.6, 1, 2]
 const MINE = 'rodeo-control-taken-here'
 
@@ -15,14 +15,14 @@ class Room {
   path = $state(location.pathname)
   query = $state(location.search)
   #heard = $state(null) // performance.now() of the last news
-  #news = null // which document that was
+  #news = null // the document of the last news
   #now = $state(performance.now())
   #socket = null
-  #silent = 0 // since when the connection says nothing
+  #silent = 0 // time since which the connection is silent
   #tries = 0
-  #next = 0 // when to try again
+  #next = 0 // time of the next attempt
 
-  // Seconds since the newest document came; null before the first.
+  // Seconds since the newest document arrived; null before the first one.
   get age() {
     return this.#heard === null ? null : Math.max(0, (this.#now - this.#heard) / 1000)
   }
@@ -31,7 +31,7 @@ class Room {
     return this.document === null || this.over !== null || this.age > STALE_S
   }
 
-  // The state as it is to be shown.
+  // The state to show.
   get state() {
     return this.stale ? 'STALE' : this.document.state
   }
@@ -40,12 +40,12 @@ class Room {
     return this.document?.lease?.holder != null && this.document.lease.holder === this.session?.name
   }
 
-  // Why a command is refused now, or null.
+  // The reason why a command is refused now, or null.
   refused(name) {
     return refusal(name, { document: this.document, session: this.session, stale: this.stale, asked: this.asked })
   }
 
-  // Why this page can give no command at all, or null.
+  // The reason why this page can give no command, or null.
   get refusedAll() {
     return refusesAll(this)
   }
@@ -62,7 +62,7 @@ class Room {
     this.#moved()
   }
 
-  // Changes the address without a step in the history: what a search field says belongs to the address of the page.
+  // Changes the address without a step in the history: the text of a search field is a part of the page's address.
   replace(path) {
     history.replaceState(null, '', path)
     this.#moved()
@@ -83,7 +83,7 @@ class Room {
     return answered(await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) }).catch(gone))
   }
 
-  // Sends a command; what came of it is `told`. Returns whether it was done.
+  // Sends a command; its outcome is in `told`. Returns true if the command was done.
   async command(name, given = {}) {
     const fence = this.holding ? { fence: this.document.lease.fence } : {}
     this.asked = name
@@ -168,7 +168,7 @@ class Room {
       this.#socket.close()
       return
     }
-    // A server that sends and a controller that makes no new document: that is old, too.
+    // Data also get old if the server sends but the controller makes no new document.
     const news = `${this.document.sequence} ${this.document.time_ns}`
     if (news !== this.#news || message.whole) {
       this.#news = news
@@ -177,7 +177,7 @@ class Room {
     }
   }
 
-  // Control that was taken at this page is kept while the page is open; that of a shell of the same name is not this page's matter.
+  // Keeps control that was taken at this page while the page is open; control of a shell with this name is left alone.
   #renew() {
     if (this.holding && sessionStorage.getItem(MINE) && this.#socket?.readyState === WebSocket.OPEN) {
       this.#socket.send(JSON.stringify({ renew: this.document.lease.fence }))

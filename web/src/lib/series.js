@@ -1,4 +1,4 @@
-// Values over time as the control room tells them (in columns, or name by name), with times of whatever clock turned into seconds of UTC: the newest point is now. Pure.
+// Values over time from the control room (in columns, or name by name). Converts times of any clock to seconds of UTC: the newest point is now. Pure.
 export function pointsOf(answer, names, nowNs) {
   const series = answer?.series ?? {}
   const columns = series.values ? names.map((name) => ({ name, t: series.time_s ?? [], v: series.values[name] ?? [] })) : names.map((name) => ({ name, t: series[name]?.t ?? [], v: series[name]?.v ?? [] }))

@@ -1,4 +1,4 @@
-// The picture of the data's way: which classes of processes stand where, what each does, and where data are held up first. Pure.
+// The path of the data: the classes of processes in each stage, their rates, and the first stage that delays data. Pure.
 const STAGES = [
   { kind: 'emulator', title: 'Cards' },
   { kind: 'router', title: 'Router' },
@@ -11,7 +11,7 @@ const BAD = ['failed', 'lost']
 const WORKING = { RUNNING: ['running'], PAUSED: ['running'], STOPPING: ['running', 'draining', 'done'], READY: ['ready', 'running'], CLOSING: ['ready', 'running', 'draining', 'done'] }
 const FILES = /file|disk|writ|record|store|storage/i
 
-// Of what is known; null if nothing is.
+// The largest known value; null if none is known.
 function largest(values) {
   const known = values.filter((value) => typeof value === 'number')
   return known.length ? Math.max(...known) : null
@@ -22,7 +22,7 @@ function least(values) {
   return known.length ? Math.min(...known) : null
 }
 
-// The supervisor says for all of the farm where its events are when it has no room for more.
+// If the supervisor has no room for more events, it reports for the whole farm where the events are.
 const NODES = 'filter nodes'
 
 function limitedAt(processes, document) {
@@ -50,7 +50,7 @@ function box(name, processes, document) {
   }
 }
 
-// {stages: [{title, boxes}], files: {limited}, others: [boxes]}: stages that the system does not have are left out.
+// {stages: [{title, boxes}], files: {limited}, others: [boxes]}: stages that the system lacks are left out.
 export function wayOf(document) {
   const classes = new Map()
   for (const each of document.processes ?? []) {
@@ -72,7 +72,7 @@ export function wayOf(document) {
   }
 }
 
-// What became of whole events, as rows of a stage: [{name, value, tone}]; none where there is no farm, or nobody knows.
+// The results of whole events as rows of a stage: [{name, value, tone}]; empty without a farm, and for unknown numbers.
 export function farmRows(kind, document) {
   const farm = document.numbers?.farm
   if (!farm) return []
@@ -84,7 +84,7 @@ export function farmRows(kind, document) {
   return []
 }
 
-// What the recording is at, in words: {word, tone}. Before files were flushed for the first time there is nothing written *yet*.
+// The state of the recording in words: {word, tone}. Before the first flush of files, nothing is written *yet*.
 export function recording(document) {
   const numbers = document.numbers ?? {}
   if (!document.run) return { word: 'no run', tone: 'idle' }

@@ -1,4 +1,4 @@
-// States, phases, conditions: for each its glyph, its colour and what it means, so that colour is never alone.
+// States, phases, conditions: each has glyph, colour and meaning, so that colour is never the only sign.
 import { bytes, count, percent, plain, ppm, rate, span } from './format.js'
 
 export const STATES = {
@@ -14,7 +14,7 @@ export const STATES = {
   STALE: { tone: 'stale', means: 'the control room does not answer; nothing here is known to be true now' },
 }
 
-// The word that says how the data are: that of the state, or one of these.
+// Words for the quality of the data: the word of the state, or one of these.
 export const HEADLINES = {
   'NO DATA': 'triggers are offered, and none is accepted',
   'NO TRIGGERS': 'no trigger is offered, and triggers are not held',
@@ -23,7 +23,7 @@ export const HEADLINES = {
 }
 const TONES = { idle: 'idle', ready: 'ready', busy: 'busy', good: 'good', warning: 'warn', alarm: 'bad' }
 
-// {word, shape, tone, means} of the newest document; `state` is the room's, STALE where nothing was heard.
+// {word, shape, tone, means} of the newest document; `state` is that of the control room, or STALE without an answer.
 export function headlineOf(state, headline) {
   const own = STATES[state] ?? { tone: 'stale', means: '' }
   if (state === 'STALE' || !headline || headline.word in STATES) return { word: state, shape: state, tone: own.tone, means: own.means }
