@@ -186,6 +186,10 @@ TEST(DrainSearch, EachStateOfASmallFarmDrains) {
       {.slots = 2, .nodes = 2, .readouts = 1, .kept = 1, .waiting = 1, .triggers = 3, .faults = 1, .time_outs = 2});
   expect_to_drain(
       {.slots = 2, .nodes = 2, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 2, .faults = 1, .time_outs = 1});
+  expect_to_drain(
+      {.slots = 2, .nodes = 2, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 3, .faults = 0, .time_outs = 1});
+  expect_to_drain(
+      {.slots = 2, .nodes = 2, .readouts = 1, .kept = 1, .waiting = 1, .triggers = 2, .faults = 3, .time_outs = 1});
 }
 
 // The largest farm has too many states to try each: walks through it are drawn. RODEO_DRAIN_SEARCH: a hundred times as many.
