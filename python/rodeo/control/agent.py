@@ -180,7 +180,7 @@ class Agent:
     async def do_disk(self, path):
         found = await asyncio.to_thread(free_and_total, str(path))
         if found is None:
-            raise Refused("control.disk", f"the file system of {path} cannot be looked at", "")
+            raise Refused("control.disk", f"the file system of {path} cannot be read", "")
         return found
 
     async def do_sha256(self, paths):

@@ -1,10 +1,10 @@
-"""The launchers: each is a way to an agent on a host. A class of processes names hosts, and [[control.host]] says of what kind they are."""
+"""The launchers: each reaches the agent of a host in its own way. Classes of processes name hosts; [[control.host]] names the launcher of a host."""
 
 from rodeo.control.refused import Refused
 
 
 def hosts_of(system, patience=1.0):
-    """{name: Host} for every host that a class of the system names, and for this one; none is opened. Refused(control.launcher)."""
+    """{name: Host} for this host and every host named in a class, not opened yet. Refused(control.launcher)."""
     from rodeo.control.hosts.local import LocalHost
 
     entries = {each.name: each for each in system.hosts}
@@ -15,7 +15,7 @@ def hosts_of(system, patience=1.0):
 
 
 def _host(system, entry, name, patience):
-    # One agent keeps one directory: a host's logs, exits and what was launched there.
+    # Each agent has its own directory, with the logs, exits and launched processes of its host.
     directory = system.directory / "hosts" / name
     match entry.launcher if entry else None:
         case "local":
@@ -30,4 +30,4 @@ def _host(system, entry, name, patience):
             from rodeo.control.hosts.slurm_host import SlurmHost
 
             return SlurmHost(system.name, directory, name, entry.address, patience=patience)
-    raise Refused("control.launcher", f"host {name}: there is no launcher `{entry.launcher if entry else '?'}`", "local, ssh or slurm")
+    raise Refused("control.launcher", f"host {name}: there is no launcher `{entry.launcher if entry else '?'}`", "use local, ssh or slurm")

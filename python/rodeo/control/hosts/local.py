@@ -1,4 +1,4 @@
-"""This host: its agent is found by its socket in the runtime directory, or started there."""
+"""This host: finds its agent by the socket in the runtime directory, or starts it."""
 
 import asyncio
 import contextlib
@@ -13,12 +13,12 @@ from rodeo.control.agent import LEASH_S, socket_of
 from rodeo.control.agent_client import LIMIT, AgentHost
 from rodeo.control.refused import Refused
 
-START_S = 30.0  # an interpreter begins in a fraction of a second on a machine that has time
+START_S = 30.0  # on an idle machine an interpreter starts in a fraction of a second
 
 
 class LocalHost(AgentHost):
-    """`directory` is where the agent keeps logs and what it has launched. `end_after_s`: an agent that is started here ends what runs once nobody has
-    been connected for so long; None: never."""
+    """`directory`: the agent's, with logs and the list of launched processes. `end_after_s`: an agent that is started here ends its processes after so
+    long without a connection; None: never."""
 
     def __init__(self, system, directory, *, name="local", patience=1.0, leash_s=LEASH_S, end_after_s=None):
         super().__init__(name, "local", patience)
@@ -36,11 +36,11 @@ class LocalHost(AgentHost):
                 if self._agent is not None and self._agent.poll() not in (None, 0):
                     said = self._last_words()
                     self._agent = None
-                    raise Refused("control.agent", f"the agent of {self.system} ended at once{': ' + said if said else ''}", f"its words are in {self._log()}")
+                    raise Refused("control.agent", f"the agent of {self.system} ended at once{': ' + said if said else ''}", f"its log is {self._log()}")
                 if self._agent is None or self._agent.poll() is not None:
                     self._start()
             if time.monotonic() > deadline:
-                raise Refused("control.host_silent", f"the agent of {self.system} on this host does not answer", f"its words are in {self._log()}")
+                raise Refused("control.host_silent", f"the agent of {self.system} on this host does not answer", f"its log is {self._log()}")
             await asyncio.sleep(0.02)
 
     def _log(self):
@@ -65,7 +65,7 @@ class LocalHost(AgentHost):
     async def close(self):
         await super().close()
         if self._agent is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # it stays if it has something to run
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the agent stays if a process runs
                 await asyncio.to_thread(self._agent.wait, 0.5)
 
     async def launch(self, spec):
@@ -79,7 +79,7 @@ class LocalHost(AgentHost):
         return found
 
     async def ask(self, name, request, timeout_s):
-        """Straight to the control socket: on one host nothing is won by a way through the agent."""
+        """Asks the control socket directly: on this host the agent is not needed."""
         if name not in self._sockets:
             await self.list()
         if not self._sockets.get(name):

@@ -1,4 +1,4 @@
-"""Another host, whose agent is reached through a command's standard input and output: what ssh and Slurm have in common."""
+"""Another host, whose agent is reached through a command's standard input and output: the common part of ssh and Slurm."""
 
 import asyncio
 import contextlib
@@ -13,37 +13,37 @@ from rodeo.control.lines import answered
 from rodeo.control.refused import Refused
 from rodeo.control.relay import GREETING
 
-REACHED_S = 30.0  # a login and the begin of an interpreter, or of two
-MOST_NOISE = 200  # lines that a login may write before the relay does
-LONGEST_WORDS = 8192  # bytes of a command's complaints that are kept
+REACHED_S = 30.0  # for a login and the start of one or two interpreters
+MOST_NOISE = 200  # lines that a login may write before the relay
+LONGEST_WORDS = 8192  # bytes kept of a command's error output
 PACKAGE = Path(__file__).parents[3].absolute()
 
 
 def with_environment(argv):
-    """The command with the few variables that our Python needs there. A login's own runtime directory goes with its last session: not used."""
+    """The command with the few variables that our Python needs there. Without the login's XDG_RUNTIME_DIR, which is removed with its last session."""
     passed = [f"{name}={os.environ[name]}" for name in ("RODEO_RUNTIME_DIR", modes.VARIABLE) if os.environ.get(name)]
     return ["env", "-u", "XDG_RUNTIME_DIR", f"PYTHONPATH={PACKAGE}", *passed, sys.executable, "-B", *argv]
 
 
 class RemoteHost(AgentHost):
-    """Its files are those of this machine, under the same paths: configurations, the command, the system's directory. `directory` is the agent's."""
+    """The host shares the files of this machine under the same paths: configurations, the command, the system's directory. `directory` is the agent's."""
 
     def __init__(self, system, directory, name, launcher, patience=1.0):
         super().__init__(name, launcher, patience)
         self.system, self.directory = system, Path(directory)
-        self._words = {}  # process of a connection -> the task that takes what it complains of
+        self._words = {}  # process of a connection -> the task that waits for its end
 
     @abstractmethod
     async def way(self):
-        """argv of the command that becomes the relay on the host. Refused."""
+        """argv of the command that starts the relay on the host. Refused."""
 
     async def open(self):
-        """Never refused: a host that does not answer is not seen, and what runs there goes on."""
+        """Never refused: if the host does not answer, its processes continue unseen."""
         with contextlib.suppress(Refused):
             await self.reached()
 
     def relay(self, *options):
-        """The words that start a relay on the host."""
+        """The arguments that start a relay on the host."""
         return ["-m", "rodeo.control.relay", "--system", self.system, "--host", self.name, "--patience", f"{self.patience:g}", *options]
 
     async def connect(self):
@@ -63,7 +63,7 @@ class RemoteHost(AgentHost):
                 raise Refused("control.host_silent", f"{self.name} has not answered within {REACHED_S * self.patience:g} s", "") from None
             if isinstance(error, (EOFError, asyncio.LimitOverrunError)):
                 said = await words
-                raise Refused("control.host_silent", f"{self.name} is not reached: {said or 'the connection ended at once'}", "") from None
+                raise Refused("control.host_silent", f"{self.name} cannot be reached: {said or 'the connection ended at once'}", "") from None
             raise
         finally:
             ended = asyncio.ensure_future(self._until_ended(process, words))
@@ -74,7 +74,7 @@ class RemoteHost(AgentHost):
     async def _until_ended(self, process, words):
         await process.wait()
         process.stdin.close()
-        with contextlib.suppress(OSError, asyncio.TimeoutError):  # a pipe that broke says so to whoever waits for its end, and to the log if nobody does
+        with contextlib.suppress(OSError, asyncio.TimeoutError):  # awaits the error of a broken pipe, which would otherwise be logged
             await asyncio.wait_for(process.stdin.wait_closed(), REACHED_S)
         await asyncio.gather(words, return_exceptions=True)
 
@@ -99,7 +99,7 @@ class RemoteHost(AgentHost):
 
 
 async def last_words(stream):
-    """What a command complains of, its last line; reads to the end, so that it never waits for us."""
+    """The last line of a command's error output. Reads to the end, so that the command never blocks."""
     kept = b""
     while piece := await stream.read(4096):
         kept = (kept + piece)[-LONGEST_WORDS:]
@@ -108,12 +108,12 @@ async def last_words(stream):
 
 
 async def said(*argv, seconds, input=None):
-    """(exit status, output, complaint) of a short command. Refused(control.launcher) if there is no such command, control.host_silent if it takes longer."""
+    """(exit status, output, error output) of a short command. Refused(control.launcher) if it does not exist, control.host_silent if it takes longer."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=asyncio.subprocess.PIPE if input else asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True)
     except OSError as error:
-        raise Refused("control.launcher", f"{argv[0]} cannot be started: {error.strerror}", "is it installed, and on the PATH?") from None
+        raise Refused("control.launcher", f"{argv[0]} cannot be started: {error.strerror}", "check that it is installed, and on the PATH") from None
     try:
         out, complaint = await asyncio.wait_for(process.communicate(input), seconds)
     except BaseException as error:

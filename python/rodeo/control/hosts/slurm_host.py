@@ -1,7 +1,7 @@
-"""A host that Slurm gives: one job there runs the agent, and a step of that job is the way to it, so that nothing listens on the network.
+"""A host from Slurm: one job on it runs the agent, and a step of this job connects to the agent, so that no process listens on the network.
 
-    no job ──launch()──► pending ──► running ──nothing runs for a while, or leave──► no job
-                                        └── cancelled, its node dead ──► no job: what ran there has ended, and its agent's last note says how
+    no job ──launch()──► pending ──► running ──no process for a while, or leave──► no job
+                                        └── cancelled, or node dead ──► no job: its processes have ended, and the agent's last note has their exits
 """
 
 import asyncio
@@ -19,25 +19,26 @@ from rodeo.control.hosts.remote import RemoteHost, said, with_environment
 from rodeo.control.records import newest
 from rodeo.control.refused import Refused
 
-COMMAND_S = 20.0  # squeue, sbatch and scancel, of a slurmctld that is busy
+COMMAND_S = 20.0  # for squeue, sbatch and scancel with a busy slurmctld
 GRANTED_S = 60.0  # from a submission to an agent that answers
-LOOK_S = 0.25  # between two looks at a job that is to begin
-IDLE_S = 30.0  # a job in which nothing is known any more is given back after so long
+LOOK_S = 0.25  # between two looks at a job that has not begun
+IDLE_S = 30.0  # a job without known processes is given back after so long
 ALIVE = ("RUNNING", "SUSPENDED", "STOPPED", "SIGNALING")
 ENDING = ("COMPLETING", "STAGE_OUT")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "RESIZING")
 
 
 class NoJob(Refused):
-    """Nothing runs there, for there is no job."""
+    """The host has no job, so no process runs there."""
 
 
-HOPELESS_S = 3.0  # for a node that is just coming back is not available for a moment either
-HOPELESS = ("ReqNodeNotAvail", "DOWN, DRAINED", "NodeDown", "PartitionDown", "InvalidAccount", "InvalidQOS")  # in the reason why a job waits: it is not for long
+HOPELESS_S = 3.0  # a hopeless reason must last so long: a node that comes back is briefly unavailable too
+HOPELESS = ("ReqNodeNotAvail", "DOWN, DRAINED", "NodeDown", "PartitionDown", "InvalidAccount", "InvalidQOS")  # a job with such a reason will not start soon
 
 
 def job_of(answer):
-    """(id, state, why) of a living job of squeue's lines `id|state|reason`, the most alive of several; None if there is none. Pure."""
+    """(id, state, why) of a living job from squeue's lines `id|state|reason`; of several, first a running, then a waiting, then an ending one; None without
+    one. Pure."""
     found = []
     for line in answer.splitlines():
         number, state, why = (line.strip().split("|", 2) + ["", ""])[:3]
@@ -48,13 +49,13 @@ def job_of(answer):
 
 
 def script(argv):
-    """What the job runs: the agent takes the shell's place, so that its end is the job's."""
+    """The script of the job: the agent replaces the shell, so that the job ends with the agent."""
     return "#!/bin/sh\nexec " + shlex.join(argv) + "\n"
 
 
 class SlurmHost(RemoteHost):
-    """`node` is a node's name, and the job takes all of it. Partition, account, time limit and the like are for Slurm's own variables
-    (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT, SBATCH_RESERVATION). The system's directory is on a file system that the node shares."""
+    """`node` is the name of a node; the job takes the whole node. Slurm's own variables set partition, account, time limit and the like
+    (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT, SBATCH_RESERVATION). The system's directory must be on a file system shared with the node."""
 
     def __init__(self, system, directory, name, node="", *, patience=1.0, leash_s=LEASH_S, idle_s=IDLE_S):
         super().__init__(system, directory, name, "slurm", patience)
@@ -89,7 +90,7 @@ class SlurmHost(RemoteHost):
                 "--export=RODEO_HOST=" + self.name, "--propagate=NONE", "--job-name=relay", "/usr/bin/env", *with_environment(self.relay())[1:]]
 
     async def submit(self):
-        """The id of a new job. Refused(control.launch) as sbatch says."""
+        """Submits a new job. Returns its id. Refused(control.launch) with sbatch's message."""
         self.directory.mkdir(parents=True, exist_ok=True)
         agent = ["/usr/bin/env", *with_environment(["-m", "rodeo.control.agent", "--system", self.system, "--host", self.name, "--directory", str(self.directory.absolute()),
                                                     "--leash", f"{self.leash_s:g}", "--to-the-end"])[1:]]
@@ -104,8 +105,8 @@ class SlurmHost(RemoteHost):
         return number
 
     async def granted(self):
-        """Returns with an agent that answers, in a job that is submitted if there is none. Refused(control.launch) says what the job waits for, and takes
-        back one that has not begun."""
+        """Returns when the agent answers; submits a job if there is none. Refused(control.launch) names what the job waits for; a job that has not begun
+        is then cancelled."""
         async with self._granting:
             began = time.monotonic()
             deadline = began + GRANTED_S * self.patience
@@ -117,7 +118,7 @@ class SlurmHost(RemoteHost):
                     return
                 except NoJob:
                     if job is not None:
-                        raise Refused("control.launch", f"{self.name}: job {job} has ended at once: {self._last_words()}", f"its words are in {self.directory / 'agent.log'}") from None
+                        raise Refused("control.launch", f"{self.name}: job {job} has ended at once: {self._last_words()}", f"its log is {self.directory / 'agent.log'}") from None
                     job = await self.submit()
                 except Refused as refused:
                     now = time.monotonic()
@@ -136,9 +137,9 @@ class SlurmHost(RemoteHost):
                 await said("scancel", job[0], seconds=COMMAND_S * self.patience)
 
     def _last_words(self):
-        return (agent_logs.tail(self.directory / "agent.log", 1) or ["it says nothing"])[0][:300]
+        return (agent_logs.tail(self.directory / "agent.log", 1) or ["its log is empty"])[0][:300]
 
-    # What the agent's last note says, when there is no agent
+    # Answers from the agent's last note, without an agent
 
     def _note(self):
         try:
@@ -160,7 +161,7 @@ class SlurmHost(RemoteHost):
         except NoJob:
             return await asyncio.to_thread(otherwise)
 
-    # As of every host
+    # The calls of every host
 
     async def launch(self, spec):
         self._launching += 1
@@ -171,7 +172,7 @@ class SlurmHost(RemoteHost):
             except Refused as refused:
                 if refused.code != "control.agent_leaves" and (refused.code != "control.host_silent" or self._writer is not None):
                     raise
-            await self._disconnect()  # its job was being given back at this very moment
+            await self._disconnect()  # its job was given back at this moment
             await self.granted()
             return await super().launch(spec)
         finally:
@@ -235,7 +236,7 @@ class SlurmHost(RemoteHost):
         def otherwise():
             found = free_and_total(os.fspath(path))
             if found is None:
-                raise Refused("control.disk", f"the file system of {path} cannot be looked at", "")
+                raise Refused("control.disk", f"the file system of {path} cannot be read", "")
             return found
 
         return await self._without_a_job(super().disk(path), otherwise)

@@ -1,4 +1,4 @@
-"""A host that is reached by ssh: its agent is found or started there, and the connection is a relay's standard input and output."""
+"""A host reached by ssh: a relay finds or starts its agent; the connection is the relay's standard input and output."""
 
 import os
 import shlex
@@ -7,13 +7,13 @@ from rodeo.control.agent import LEASH_S
 from rodeo.control.hosts.remote import RemoteHost, with_environment
 from rodeo.control.refused import Refused
 
-# Never a question, for nobody is there to answer; a host that has gone is noticed within 15 s; nothing of this session is offered to it.
+# No questions, because no user could answer; a host that is gone is noticed within 15 s; no forwarding from this session.
 OPTIONS = ("-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ControlPath=none",
            "-o", "LogLevel=ERROR")
 
 
 class SshHost(RemoteHost):
-    """`address` is what ssh takes as a destination (user, port and keys of it are for ~/.ssh/config); $RODEO_SSH is the command, `ssh` if it is not set.
+    """`address` is an ssh destination (~/.ssh/config sets its user, port and keys); $RODEO_SSH is the command, default `ssh`.
     The agent outlives the connection."""
 
     def __init__(self, system, directory, name, address="", *, patience=1.0, leash_s=LEASH_S):

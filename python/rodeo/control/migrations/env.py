@@ -1,4 +1,4 @@
-"""How alembic runs the migrations of the run database: on the connection that it is given, in the transaction that is open there."""
+"""Makes alembic run the migrations of the run database on the given connection, in its open transaction."""
 
 from alembic import context
 

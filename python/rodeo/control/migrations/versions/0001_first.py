@@ -5,7 +5,7 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers rows by itself in this type only
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite assigns ids only to a column of this type
 
 
 def upgrade():

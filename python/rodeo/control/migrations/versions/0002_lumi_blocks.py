@@ -1,4 +1,4 @@
-"""Luminosity blocks of a run: from which trigger on, how many triggers, how many events that were recorded."""
+"""Luminosity blocks of a run: first trigger, number of triggers, number of recorded events."""
 
 import sqlalchemy as sa
 from alembic import op
