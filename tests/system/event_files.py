@@ -208,13 +208,21 @@ def read_event(data, start, end, number):
     return event
 
 
+def _crc16_of_byte(byte):
+    crc = byte << 8
+    for _ in range(8):
+        crc = (crc << 1 ^ 0x8bb7) & 0xffff if crc & 0x8000 else crc << 1 & 0xffff
+    return crc
+
+
+CRC16_OF_BYTE = [_crc16_of_byte(byte) for byte in range(256)]
+
+
 def crc16(data):
-    """Of T10 DIF, bit by bit."""
+    """Of T10 DIF."""
     crc = 0
     for byte in data:
-        crc ^= byte << 8
-        for _ in range(8):
-            crc = (crc << 1 ^ 0x8bb7) & 0xffff if crc & 0x8000 else crc << 1 & 0xffff
+        crc = crc << 8 & 0xffff ^ CRC16_OF_BYTE[crc >> 8 ^ byte]
     return crc
 
 

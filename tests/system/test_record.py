@@ -7,37 +7,8 @@ import time
 
 import pytest
 
+from block_recordings import chunks_of
 from conftest import scaled
-
-ELINK_BITS = 0x7FF
-
-
-def chunks_of(path):
-    """Chunks by E-link, from 1 KiB blocks with 16-bit trailers: trailers follow their data, so a block is read from its end."""
-    data = path.read_bytes()
-    assert len(data) % 1024 == 0
-    chunks, rest = {}, {}
-    for at in range(0, len(data), 1024):
-        word, marker = struct.unpack_from("<HH", data, at)
-        assert marker == 0xABCD
-        elink = word & ELINK_BITS
-        pieces, end = [], at + 1024
-        while end > at + 4:
-            (trailer,) = struct.unpack_from("<H", data, end - 2)
-            kind, length = trailer >> 13, trailer & 0x3FF
-            length = 0 if kind in (0, 7) else length
-            begin = end - 2 - length - (length & 1)
-            pieces.append((kind, data[begin : begin + length]))
-            end = begin
-        for kind, piece in reversed(pieces):
-            if kind in (1, 3):
-                rest[elink] = b""
-            if kind in (1, 2, 3, 4):
-                rest[elink] += piece
-            if kind in (2, 3):
-                chunks.setdefault(elink, []).append(rest.pop(elink))
-    return chunks
-
 
 def test_a_recording_holds_every_trigger_of_every_link(rodeo, tmp_path):
     file = tmp_path / "card.felix"
