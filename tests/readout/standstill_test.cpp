@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <deque>
 #include <future>
 #include <random>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "readout/full_fixture.h"
+#include "readout/scenario_seeds.h"
 
 namespace rodeo::test {
 namespace {
@@ -226,12 +226,8 @@ class BuilderRun {
   std::uint64_t sent_ = 0;
 };
 
-// RODEO_SCENARIOS=FIRST:COUNT, for more of them, as `./test all` takes.
 TEST(Standstill, NoBuilderStandsWhateverTheSizes) {
-  const char* const of = std::getenv("RODEO_SCENARIOS");
-  const std::string text = of == nullptr ? "1:80" : of;
-  const auto first = static_cast<std::uint32_t>(std::stoul(text));
-  const auto count = static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
+  const auto [first, count] = scenario_seeds(80);
   for (std::uint32_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE(seed);
     ASSERT_TRUE(BuilderRun(seed).ends()) << "RODEO_SCENARIOS=" << seed << ":1 repeats it";

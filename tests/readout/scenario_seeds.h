@@ -1,0 +1,25 @@
+// Which random scenarios a test tries.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace rodeo::test {
+
+struct ScenarioSeeds {
+  std::uint32_t first = 1;
+  std::uint32_t count = 0;
+};
+
+/// RODEO_SCENARIOS=FIRST:COUNT, else so many from 1 on.
+inline ScenarioSeeds scenario_seeds(std::uint32_t count) {
+  const auto number = [](const std::string& text) { return static_cast<std::uint32_t>(std::stoul(text)); };
+  if (const char* const of = std::getenv("RODEO_SCENARIOS")) {
+    const std::string text = of;
+    return {number(text), number(text.substr(text.find(':') + 1))};
+  }
+  return {.count = count};
+}
+
+}  // namespace rodeo::test
