@@ -229,8 +229,8 @@ void add_bench_figures(Command& bench) {
   });
 
   auto designs = std::make_shared<FiguresOptions>();
-  Command& statistics =
-      figures.verb("statistics", "FelixCore's slides: what the designs of its statistics cost, beside theirs");
+  Command& statistics = figures.verb(
+      "statistics", "FelixCore's slides: the cost of the designs of its statistics, beside the published values");
   statistics.example("rodeo bench figures statistics", "a minute; 1, 2 and 4 threads");
   statistics.option("--seconds", designs->settings.seconds, "Length of each point [s]");
   statistics.option("--out", designs->directory, "Folder for figures.json and the picture (PNG and SVG)");

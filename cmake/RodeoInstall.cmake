@@ -60,7 +60,7 @@ if(TARGET rodeo_command)
   endforeach()
   install(FILES ${RODEO_GENERATED}/rodeo.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rodeo)
   install(FILES ${RODEO_GENERATED}/rodeo.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME rodeo.fish)
-  set(RODEO_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where zsh looks for completions")
+  set(RODEO_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Directory of zsh's completions")
   install(FILES ${RODEO_GENERATED}/rodeo.zsh DESTINATION ${RODEO_ZSH_DIR} RENAME _rodeo)
 
   # Services.

@@ -12,7 +12,7 @@ option(RODEO_TESTS "Build the test suite" ON)
 option(RODEO_BENCH "Build the kernel benchmarks" ON)
 option(RODEO_ASSERTIONS "Keep assert() in optimised builds" ON)
 option(RODEO_FUZZ "Build the fuzzers (clang)" OFF)
-option(RODEO_WHEEL "Build what the Python wheel has, and nothing else" OFF)
+option(RODEO_WHEEL "Build only the parts of the Python wheel" OFF)
 set(RODEO_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=")
 
 find_program(CCACHE ccache)

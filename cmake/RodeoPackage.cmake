@@ -2,9 +2,9 @@
 #
 # Two packages: `rodeo` for hosts that take data, and `rodeo-dev` (EL9: `rodeo-devel`) with headers and CMake package for building plug-ins. A
 # readout host needs no compiler, and both distributions split libraries in this way.
-set(RODEO_PACKAGE "" CACHE STRING "What distribution this tree makes packages for: debian, el9, or none")
+set(RODEO_PACKAGE "" CACHE STRING "Distribution of the packages from this tree: debian, el9, or none")
 set_property(CACHE RODEO_PACKAGE PROPERTY STRINGS "" debian el9)
-set(RODEO_PACKAGE_MAINTAINER "Rodeo maintainers <rodeo@packages.invalid>" CACHE STRING "Who answers for packages made from this tree")
+set(RODEO_PACKAGE_MAINTAINER "Rodeo maintainers <rodeo@packages.invalid>" CACHE STRING "Maintainer of packages made from this tree")
 if(NOT RODEO_PACKAGE)
   return()
 endif()

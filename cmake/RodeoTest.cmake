@@ -6,7 +6,7 @@ elseif(RODEO_SANITIZE)
 else()
   set(scale 1)
 endif()
-set(RODEO_TEST_TIMEOUT_SCALE ${scale} CACHE STRING "Every time-out in tests is multiplied by this")
+set(RODEO_TEST_TIMEOUT_SCALE ${scale} CACHE STRING "Factor on every time-out in tests")
 
 # One variable only: gtest_discover_tests takes no list here.
 set(RODEO_TEST_ENVIRONMENT RODEO_TEST_TIMEOUT_SCALE=${RODEO_TEST_TIMEOUT_SCALE})

@@ -87,7 +87,7 @@ std::string not_looked_for() {
 
 std::unexpected<Error> not_found(const std::string& text, const std::vector<CardEntry>& entries) {
   std::string what = fmt::format("there is no card {}", text);
-  if (entries.empty()) what += ": there is none at all";
+  if (entries.empty()) what += ": no card was found";
   for (std::size_t i = 0; i < entries.size(); ++i)
     what += fmt::format("{} #{} {}", i == 0 ? "; there are" : ",", entries[i].sequence, entries[i].function.address.text());
   what += not_looked_for();
@@ -108,11 +108,10 @@ Result<CardEntry> find_address(const pci::Address& address, const CardSource& so
   for (const pci::FoundFunction& function : source.functions()) {
     if (may_be_a_card(function)) there += (there.empty() ? "" : ", ") + function.address.text();
   }
-  return std::unexpected(
-      Error{"card.not_found",
-            fmt::format("there is no card {}{}{}", address.text(),
-                        there.empty() ? ": there is none at all" : "; there are " + there, not_looked_for()),
-            "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
+  return std::unexpected(Error{"card.not_found",
+                               fmt::format("there is no card {}{}{}", address.text(),
+                                           there.empty() ? ": no card was found" : "; there are " + there, not_looked_for()),
+                               "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
 }
 
 /// `entries` are all cards, with or without their identities.

@@ -132,7 +132,7 @@ Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std
   if (page_bytes == 0 || page_bytes % 1024 != 0 || !fs::exists(file, failure)) {
     return std::unexpected(Error{
         "card.huge_pages", fmt::format("the kernel has no pages of {} on NUMA node {}", base::format_size(page_bytes), node),
-        directory.string(), "rodeo card hugepages lists what there is"});
+        directory.string(), "rodeo card hugepages lists the page sizes of each node"});
   }
   const std::uint64_t before = count_in(file);
   // Divide, because the number of bytes may not fit into 64 bits.

@@ -49,7 +49,7 @@ constexpr auto kFields = std::to_array<FieldInfo>({
     {"CRU", Group::setting, "CRU", "cruId", "CRU id", "gauge", "CRU id in headers"},
     {"CRU", Group::setting, "CRU", "clock", "clock", "gauge", "0 TTC, 2 local"},
     {"CRU", Group::setting, "CRU", "clockInUse", "clock in use", "gauge",
-     "what the jitter cleaner takes: 0 TTC, 2 local; not upstream's"},
+     "clock that the jitter cleaner uses: 0 TTC, 2 local; not upstream's"},
     {"CRU", Group::setting, "CRU", "dynamicOffset", "dynamic offset", "gauge", "1: pages have the length of their content"},
     {"CRU", Group::setting, "CRU", "userLogic", "user logic", "gauge", "1: user logic sends data"},
     {"CRU", Group::setting, "CRU", "runStats", "run statistics", "gauge", "1: run statistics are sent"},
@@ -73,7 +73,7 @@ constexpr auto kFields = std::to_array<FieldInfo>({
     {"CRU", Group::link, "link", "gbtMode", "GBT mode", "gauge", "0 GBT, 1 wide bus"},
     {"CRU", Group::link, "link", "loopback", "loopback", "gauge", "1: looped back inside the card"},
     {"CRU", Group::link, "link", "gbtMux", "GBT mux", "gauge",
-     "what goes down the link: 0 TTC, 1 DDG, 2 SWT, 3 TTC up, 4 user logic"},
+     "data sent down the link: 0 TTC, 1 DDG, 2 SWT, 3 TTC up, 4 user logic"},
     {"CRU", Group::link, "link", "datapathMode", "datapath mode", "gauge", "0 streaming, 1 packet"},
     {"CRU", Group::link, "link", "datapath", "datapath", "gauge", "1: enabled"},
     {"CRU", Group::link, "link", "rxFreq", "RX [MHz]", "gauge", "receive clock, MHz"},
@@ -122,7 +122,7 @@ constexpr auto kFields = std::to_array<FieldInfo>({
 
     {"CRU", Group::fec, "fec", "slowControlFramingLocked", "framing locked", "gauge", "1: slow control framing is locked"},
     {"CRU", Group::fec, "fec", "fecSingleErrorCount", "single errors", "counter", "errors that were corrected"},
-    {"CRU", Group::fec, "fec", "fecDoubleErrorCount", "double errors", "counter", "errors that were not"},
+    {"CRU", Group::fec, "fec", "fecDoubleErrorCount", "double errors", "counter", "errors that were not corrected"},
 });
 
 /// Reads registers and adds fields. After the first failure of the card its calls have no effect.

@@ -96,7 +96,7 @@ Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_vie
 Result<void> may_write(const RegisterTarget& target, bool force) {
   if (target.description == nullptr || target.description->access != Access::read || force) return {};
   return std::unexpected(Error{
-      "card.read_only", target.name() + " can only be read", {}, "--force, or force in a program, writes all the same"});
+      "card.read_only", target.name() + " can only be read", {}, "--force, or force in a program, writes it nevertheless"});
 }
 
 Result<std::uint64_t> read_register(const Bar& bar, const RegisterTarget& target) {

@@ -133,7 +133,7 @@ TEST_F(CruConfiguration, ACardWhoseDmaIsInUseIsLeftAlone) {
     const auto refused = apply(*cru_.card, other);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, "card.locked");
-    EXPECT_EQ(refused.error().what.find("what is read would change"), 0u) << refused.error().what;
+    EXPECT_EQ(refused.error().what.find("the data would change"), 0u) << refused.error().what;
   }
 }
 

@@ -220,7 +220,7 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   if ((stops || changes) && !options.while_running) {
     auto kept = keep_others_from_reading(card);
     if (!kept) {
-      Error error = kept.error().within(stops ? "data taking would have to stop" : "what is read would change");
+      Error error = kept.error().within(stops ? "data taking would have to stop" : "the data would change");
       error.next = "wait until it has ended; --while-running does it nevertheless";
       return std::unexpected(std::move(error));
     }

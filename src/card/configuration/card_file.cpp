@@ -147,7 +147,7 @@ Result<CardFile> parse_toml_sections(std::string_view text, const std::filesyste
   for (const RawValue::Member& section : root.members) {
     const std::string where = place(name, section.place.line, section.place.column);
     if (section.value.kind != RawValue::Kind::table)
-      return std::unexpected(Error{"config.syntax", section.name + " stands outside of a table", where,
+      return std::unexpected(Error{"config.syntax", section.name + " is outside of a table", where,
                                    "write it below [cru], [crorc], [felix], [links] or [linkN]"});
     Section one{section.name, where, {}};
     for (const RawValue::Member& entry : section.value.members) {

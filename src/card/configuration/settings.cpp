@@ -114,12 +114,12 @@ std::span<const SettingField<CruSettings>> cru_fields() {
   using C = CruSettings;
   static const auto fields = by_name<C>({
       setting(&C::clock, "clock", {{"local", Clock::local}, {"ttc", Clock::ttc}},
-              "What the card runs on: its own clock, or that of the trigger system"),
-      setting(&C::pon_upstream, "pon_upstream", "The card sends on the PON, too"),
+              "Clock of the card: its own, or that of the trigger system"),
+      setting(&C::pon_upstream, "pon_upstream", "The card also sends on the PON"),
       setting(&C::onu_address, "onu_address", "Address of the card's ONU on the PON", {.maximum = 255}),
       setting(&C::downstream_data, "downstream_data",
               {{"ctp", DownstreamData::ctp}, {"pattern", DownstreamData::pattern}, {"midtrg", DownstreamData::midtrg}},
-              "What is sent down to the front-ends"),
+              "Data sent to the front-ends"),
       setting(&C::gbt_enabled, "gbt_enabled", "Configure the links; false leaves them as they are"),
       setting(&C::gbt_mode, "gbt_mode", {{"gbt", GbtMode::gbt}, {"wb", GbtMode::wide_bus}},
               "Frames of the links: GBT with error correction, or wide bus"),
@@ -147,7 +147,7 @@ std::span<const SettingField<CruLinkSettings>> cru_link_fields() {
       setting(&C::enabled, "enabled", "The link is read"),
       setting(&C::gbt_mux, "gbt_mux",
               {{"ttc", M::ttc}, {"ddg", M::ddg}, {"swt", M::swt}, {"ttcup", M::ttcup}, {"ul", M::ul}},
-              "What is sent down the link"),
+              "Data sent down the link"),
       setting(&C::fee_id, "fee_id", "FEE id in the headers", {.maximum = 0xffff}),
   });
   return fields;

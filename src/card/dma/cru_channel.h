@@ -6,7 +6,7 @@
 
 namespace rodeo::card {
 
-/// A fill() that collects superpages also reads the counts at the end of its batch, so the next fill() does not read them again.
+/// If accesses trap, a fill() that collects superpages also reads the counts at the end of its batch; the next fill() does not read them again.
 class CruChannel final : public DmaChannel {
  public:
   CruChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)

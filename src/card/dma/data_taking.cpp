@@ -36,7 +36,7 @@ std::string advice_without_data(Card& card) {
           card.address().text());
   }
   return card.found().back_end == pci::BackEnd::vfio_user
-             ? "see that links are enabled (rodeo card status), and who is busy or not ready (rodeo emulate status)"
+             ? "see that links are enabled (rodeo card status), and which part is busy or not ready (rodeo emulate status)"
              : "see that links are enabled and triggers come: rodeo card status, rodeo card triggers";
 }
 

@@ -12,7 +12,7 @@ inline constexpr unsigned kLinks = 6;  // link N = BAR N = DMA channel N
 inline constexpr BarSize kBars[]{{0, 4096}, {1, 4096}, {2, 4096}, {3, 4096}, {4, 4096}, {5, 4096}};
 inline constexpr unsigned kDmaPageBytes = 8192;
 
-/// What the card writes to the host's information buffer when a superpage is done: size first, then the count. One cache line is enough.
+/// The card writes this to the host's information buffer when a superpage is done: size first, then the count. One cache line is enough.
 struct Completion {
   std::uint32_t bytes;  // written to the superpage
   std::uint32_t count;  // low 8 bits: superpages done, the first value written is 0
@@ -85,7 +85,7 @@ inline constexpr Register kRegisters[]{
     {"flash_command", 0, 0xf0, 4, Access::command,
      "31:24 = 1 sets the address to 23:0, 3 writes 15:0 to the flash chip there, 4 reads from it, c0000000 fetches the "
      "serial number"},
-    {"flash_data", 0, 0xf4, 4, Access::read, "15:0 what the flash chip gave: a word, or its status"},
+    {"flash_data", 0, 0xf4, 4, Access::read, "15:0 answer of the flash chip: a word, or its status"},
     {"flash_status", 0, 0xf8, 4, Access::read, "not 0: ready for the next command"},
     {"serial", 0, 0xfc, 4, Access::read, "four ASCII digits, first in the lowest byte"},
     {"optical_power_0_1", 0, 0x144, 4, Access::read, "two links, 16 bits each, in 0.1 uW"},

@@ -71,7 +71,7 @@ inline constexpr Field kDataWasDown{15};
 inline constexpr Register kRegisters[]{
     // BAR 0: DMA
     {"dma_control", 0, 0x200, 4, Access::read_write,
-     "1 starts DMA and clears bit 8; bit 8 set stops and flushes what is under way"},
+     "1 starts DMA and clears bit 8; bit 8 set stops DMA and flushes data under way"},
     {"superpage_address_high", 0, 0x204, 4, Access::read_write, "bus address of the superpage to push, bits 63:32", 16,
      0x10},
     {"superpage_address_low", 0, 0x208, 4, Access::read_write, "bus address of the superpage to push, bits 31:0", 16, 0x10},
@@ -80,7 +80,7 @@ inline constexpr Register kRegisters[]{
     {"firmware_compile_info", 0, 0x280, 4, Access::read, "legacy"},
     {"reset", 0, 0x400, 4, Access::command, "1 resets link counters and size indices, 2 the data generator's counter"},
     {"firmware_features", 0, 0x41c, 4, Access::read,
-     "low half 5afe: standalone, and bits 16-19 say what is missing: data selection, temperature, serial, firmware info"},
+     "low half 5afe: standalone, and bits 16-19 mark missing parts: data selection, temperature, serial, firmware info"},
     {"endpoint_id", 0, 0x500, 4, Access::read, "0: endpoint 0, 11111111: endpoint 1"},
     {"generator_control", 0, 0x600, 4, Access::read_write,
      "bit 0 run; 2:1 pattern (counter, a5a5a5a5, 12345678); bit 3 inject an error"},
@@ -103,7 +103,7 @@ inline constexpr Register kRegisters[]{
     {"board_type", 2, 0x10, 4, Access::read, "type of board"},
     {"user_control", 2, 0x18, 4, Access::read_write, "bit 0 data taking, 7 reset TX FIFO, 8 reset RX FIFO, 27:16 CRU id"},
     {"gbt_mux", 2, 0x1c, 4, Access::read_write,
-     "what goes down each link, 4 bits a link: 0 TTC, 1 DDG, 2 SWT, 3 TTC up, 4 user logic", 3, 4},
+     "data sent down each link, 4 bits a link: 0 TTC, 1 DDG, 2 SWT, 3 TTC up, 4 user logic", 3, 4},
     {"temperature", 2, 0x10008, 4, Access::read, "10 bits: 693 x raw / 1024 - 265 degrees; 0: none"},
     {"chip_id_high", 2, 0x10014, 4, Access::read, "FPGA's own id"},
     {"chip_id_low", 2, 0x10018, 4, Access::read, "FPGA's own id"},

@@ -82,7 +82,7 @@ inline constexpr Register kRegisters[]{
      "a read pointer that goes back by more bytes than this begins a new lap; of all descriptors, 16 MiB after a reset"},
     // BAR 1: interrupts
     {"interrupt_enable", 1, 0x100, 8, Access::read_write,
-     "one bit a vector; which vector says what is defined here: 0-3 data of the descriptor, 6 card's FIFO full, 7 busy"},
+     "one bit a vector; meanings defined here: 0-3 data of the descriptor, 6 card's FIFO full, 7 busy"},
     // BAR 2: identity and housekeeping
     {"register_map_version", 2, 0x0, 8, Access::read, "15:8 major, 7:0 minor"},
     {"build_time", 2, 0x10, 8, Access::read, "firmware's build: yymmddhhmm as hexadecimal digits"},

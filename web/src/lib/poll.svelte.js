@@ -10,7 +10,7 @@ export class Poll {
   #timer = null
   #turn = 0
 
-  // Calls `path()` before each request; null: no request now. Construct it in an effect: the state that `path` reads is watched.
+  // `path()` returns the path to request, or null for no request now. Construct it in an effect: the state that `path` reads is watched.
   constructor(path, everyS) {
     $effect(() => {
       shown += 1
