@@ -72,11 +72,12 @@ PollStatus JoinedStream::poll(Page*& out) {
   take_back();
   bool blocked = false;
   for (Source& source : sources_) {
-    if (source.page == nullptr || source.held) continue;
+    if (source.page == nullptr || (source.held && !given_up_)) continue;
     if (advance(source, out)) return PollStatus::page;
     blocked = blocked || source.page != nullptr;
   }
   if (blocked) return PollStatus::full;
+  if (given_up_) return end_chunk(true, out) ? PollStatus::page : PollStatus::end;
   for (;;) {
     Page* page = nullptr;
     const PollStatus status = stream_->poll(page);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/counters.h"
@@ -47,6 +48,10 @@ class JoinedStream final : public DataStream {
   bool source_ended(std::uint32_t source) const override;
   void hold(std::uint32_t source, bool held) override;
   void want(LinkIndex link, bool wanted) override { stream_->want(link, wanted); }
+
+  /// Nothing is read from the input any more: what came of open chunks is handed out by poll(), marked as truncated, and then the stream ends. False: it was
+  /// called before. The thread of poll().
+  bool give_up() { return !std::exchange(given_up_, true); }
 
   const JoinCounts& counts() const { return counts_; }
 
@@ -97,6 +102,7 @@ class JoinedStream final : public DataStream {
   FreeList<Chunk> returned_;
   FreeList<Stretch> free_stretches_;
   std::size_t touched_ = 0;  // bytes of all chunks' memory
+  bool given_up_ = false;
   mutable std::uint64_t clock_ns_ = 0;
   base::Gauge<std::size_t> out_chunks_;
   base::Gauge<std::size_t> out_bytes_;

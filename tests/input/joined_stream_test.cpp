@@ -236,6 +236,38 @@ TEST_F(JoinedChunks, AChunkWithoutAnEndIsMarkedAndCounted) {
   EXPECT_EQ(stream->counters().chunks, 2) << "the input counts a chunk with its last part";
 }
 
+TEST_F(JoinedChunks, GivenUpItHandsOutWhatHasComeOfOpenChunksAndEnds) {
+  make({.max_chunk_bytes = 1000, .memory_bytes = 4000, .pages = 8}, 2);
+  input->push({{.bytes = numbered(100), .more = true}, {.link = 2, .bytes = numbered(7)}});
+  input->push({{.link = 1, .bytes = numbered(50), .more = true}});
+  EXPECT_EQ(read(), (std::vector<Came>{{2, numbered(7), 0}}));
+  EXPECT_EQ(status, PollStatus::empty);
+  stream->hold(0, true);
+  input->push({{.link = 1, .bytes = numbered(5)}});  // is not read any more
+  EXPECT_TRUE(stream->give_up());
+  EXPECT_FALSE(stream->give_up());
+  EXPECT_EQ(read(), (std::vector<Came>{{0, numbered(100), chunk_status::kSoftwareTruncated},
+                                       {1, numbered(50), chunk_status::kSoftwareTruncated}}));
+  EXPECT_EQ(status, PollStatus::end);
+  EXPECT_EQ(stream->counts().cut_chunks.get(), 2);
+}
+
+TEST_F(JoinedChunks, GivenUpItHandsOutTheRestOfAPageThatWaitedForMemory) {
+  make({.max_chunk_bytes = 1000, .memory_bytes = 1000, .pages = 8});
+  input->push({{.bytes = numbered(10), .more = true}});
+  input->push({{.bytes = numbered(20, 10)}, {.link = 1, .bytes = numbered(7), .more = true}});
+  Page* kept = nullptr;
+  ASSERT_EQ(stream->poll(kept), PollStatus::page);
+  EXPECT_EQ(read(), std::vector<Came>{});
+  EXPECT_EQ(status, PollStatus::full) << "one chunk is out, and there is no memory for another";
+  EXPECT_TRUE(stream->give_up());
+  EXPECT_EQ(read(), std::vector<Came>{});
+  EXPECT_EQ(status, PollStatus::full);
+  kept->drop();
+  EXPECT_EQ(read(), (std::vector<Came>{{1, numbered(7), chunk_status::kSoftwareTruncated}}));
+  EXPECT_EQ(status, PollStatus::end);
+}
+
 TEST_F(JoinedChunks, MemoryThatIsHandedOutIsBounded) {
   make();
   std::vector<Page*> out;

@@ -135,6 +135,25 @@ TEST_P(LargeChunksInGbtMode, ASliceHasRoomForChunksOfItsSizeAndCutsOneByteMore) 
 
 INSTANTIATE_TEST_SUITE_P(Workers, LargeChunksInGbtMode, ::testing::Values(1));
 
+TEST_P(LargeChunksInGbtMode, InTheMiddleOfAChunkAStopThatGivesUpCountsThePartsThatCame) {
+  GbtFixture fixture(2, large(GetParam()));
+  fixture.start();
+  const auto whole = in_parts(fixture.run(0, L1Id{0}, 1, 3 * kPart));
+  for (const std::size_t part : {0, 1}) fixture.input.push({whole[part]});
+  fixture.input.push({in_parts(fixture.run(1, L1Id{0}, 1, 100))[0]});
+  while (fixture.builder->chunk_bytes().received < 100) std::this_thread::yield();
+  fixture.builder->give_up();  // the input goes on, and brings nothing
+  fixture.builder->join();
+  fixture.running = false;
+  const readout::ChunkBytes bytes = fixture.builder->chunk_bytes();
+  EXPECT_EQ(bytes.received, 2 * kPart + 100);
+  std::uint64_t known = bytes.built;
+  for (const NamedCounter& lost : bytes.lost) known += lost.value;
+  EXPECT_EQ(known, bytes.received);
+  EXPECT_GE(lost_bytes(bytes, "stop_limit"), 2 * kPart);
+  fixture.input.stop();
+}
+
 TEST(LargeChunksInFullMode, AreWholeAroundTheSizesOfTheirParts) {
   FullFixture fixture(4, 2);
   fixture.start();

@@ -105,7 +105,8 @@ std::uint64_t BuilderWorker::time_while_full() {
   return before == 0 ? 0 : now - before;
 }
 
-// Counts what still comes, so that the books add up, until the stream ends. An input that brings nothing for a second has nothing more.
+// Counts what still comes, so that the books add up, until the stream ends. An input that brings nothing for a second has nothing more; then the parts count
+// that have come of open chunks.
 void BuilderWorker::give_input_up() {
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   given_up_ = true;
@@ -121,7 +122,8 @@ void BuilderWorker::give_input_up() {
       heard_ns = base::steady_now_ns();
       backoff.reset();
     } else if (base::steady_now_ns() - heard_ns >= kPatienceNs) {
-      return;
+      if (equipment_.joined == nullptr || !equipment_.joined->give_up()) return;
+      heard_ns = base::steady_now_ns();
     } else {
       backoff.idle();
     }
@@ -145,7 +147,7 @@ std::uint64_t BuilderWorker::receive(const ChunkRun& run) {
 }
 
 ChunkBytes BuilderWorker::chunk_bytes() const {
-  const std::uint64_t beyond = equipment_.joining == nullptr ? 0 : equipment_.joining->cut_bytes.get();
+  const std::uint64_t beyond = equipment_.joined == nullptr ? 0 : equipment_.joined->counts().cut_bytes.get();
   const std::uint64_t cut = counters_.read(WorkerCounter::cut_bytes);
   ChunkBytes bytes{.built = counters_.read(WorkerCounter::taken_bytes) - cut};
   for (std::size_t i = 0; i < LostCounters::kCount; ++i)

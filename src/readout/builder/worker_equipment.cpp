@@ -16,7 +16,7 @@ WorkerEquipment equip_worker(const BuilderContext& context, std::span<const Buil
   if (input::delivers_parts(*equipment.stream)) {
     const auto settings = input::JoinedStream::settings(input::max_chunk_bytes(*equipment.stream));
     auto joined = std::make_unique<input::JoinedStream>(std::move(equipment.stream), links.size(), settings);
-    equipment.joining = &joined->counts();
+    equipment.joined = joined.get();
     equipment.stream = std::move(joined);
   }
   equipment.extractor = context.make_extractor();

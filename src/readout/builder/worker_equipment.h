@@ -18,8 +18,8 @@
 namespace rodeo::readout {
 
 struct WorkerEquipment {
-  std::unique_ptr<DataStream> stream;          ///< every run holds whole chunks
-  const input::JoinCounts* joining = nullptr;  ///< of the stream; null where its input delivers whole chunks
+  std::unique_ptr<DataStream> stream;     ///< every run holds whole chunks
+  input::JoinedStream* joined = nullptr;  ///< the same, where its input delivers chunks in parts; else null
   std::unique_ptr<TriggerExtractor> extractor;
   std::unique_ptr<IntegrityChecker> checker;  ///< may be null
   std::vector<Fid> links;                     ///< by LinkIndex
