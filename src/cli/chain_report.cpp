@@ -108,9 +108,30 @@ int badness(Condition condition) {
   return static_cast<int>(std::ranges::find(kOrder, condition) - std::begin(kOrder));
 }
 
+/// True if an input found damaged data: the same counters as in python/rodeo/control/books.py.
+bool found_damage(const Reports& reports) {
+  constexpr std::string_view kDamage[] = {"sequence_gaps",
+                                          "lost_blocks",
+                                          "bad_marker",
+                                          "bad_trailer",
+                                          "page_gaps",
+                                          "packet_gaps",
+                                          "lost_pages",
+                                          "bad_rdh",
+                                          "skipped_bytes",
+                                          "damaged",
+                                          "network_cut_chunks",
+                                          "list_network_lost",
+                                          "list_network_cut_chunks",
+                                          "oversize"};
+  const Json input = reports.sums({"input"});
+  return std::ranges::any_of(kDamage, [&](std::string_view name) { return count(member(input, name)) > 0; });
+}
+
 /// Chunks of all processes: sent chunks are in fragments, or lost for a reason. The cards count the sent chunks. If a card
-/// left no report, the routers' counts are used, else the readouts'. Chunks lost with a router or readout without a report
-/// are `not_reported`.
+/// left no report, the routers' counts are used, else the readouts'. The rest has the terms of python/rodeo/control/books.py,
+/// in the same order: pages that readouts did not acknowledge; links that a router left out, at most one chunk for each trigger
+/// and link; chunks lost with a router or readout without a report; damage that an input found.
 Json chunks_of(const ChainRun& run) {
   const Reports readouts(run, "readout");
   const Reports routers(run, "router");
@@ -139,14 +160,18 @@ Json chunks_of(const ChainRun& run) {
   for (const auto& [reason, chunks] : reasons.members()) lose(reason, chunks);
 
   const std::uint64_t sent = emulators.complete() ? by_cards : routers.complete() ? by_routers : by_readouts;
+  std::uint64_t triggers = 0;
+  for (const Json& function : functions.elements()) triggers = std::max(triggers, count(member(function, "triggers")));
   const bool silent = (emulators.complete() && routers.some_silent()) ||
                       ((emulators.complete() || routers.complete()) && readouts.some_silent());
   const std::uint64_t built = count(readouts.sum({"chunks", "built"}));
-  if (built + lost_sum < sent) {
-    // Pages that readouts did not acknowledge. They may have received some of them.
-    lose("router_undelivered", Json(std::min(count(routers.sum({"chunks", "pending"})), sent - built - lost_sum)));
-  }
-  if (built + lost_sum < sent && silent) lose("not_reported", Json(sent - built - lost_sum));
+  const auto lose_of_rest = [&](const char* reason, std::uint64_t most) {
+    if (built + lost_sum < sent) lose(reason, Json(std::min(most, sent - built - lost_sum)));
+  };
+  lose_of_rest("router_undelivered", count(routers.sum({"chunks", "pending"})));
+  if (emulators.complete()) lose_of_rest("router_left_out", count(routers.sum({"links_unread"})) * triggers);
+  if (silent) lose_of_rest("not_reported", UINT64_MAX);
+  if (found_damage(readouts) || found_damage(routers)) lose_of_rest("damaged", UINT64_MAX);
   return Json::object({{"sent", sent}, {"built", built}, {"lost", std::move(lost)}});
 }
 

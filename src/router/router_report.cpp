@@ -42,6 +42,11 @@ RouterReport make_report(const RouterSettings& settings, const RouterStatus& sta
   report.seconds = status.seconds;
   report.failure = status.failure;
   report.links = status.links();
+  for (const ReaderStatus& reader : status.readers) {
+    if (!reader.trigger_list)
+      report.links_unread += static_cast<std::size_t>(
+          std::ranges::count_if(reader.links, [](const LinkStatus& link) { return link.tally.chunks == 0; }));
+  }
   // If the input has no count of its own, the count of the readers is used.
   report.sent = counter_value(status.input, "sent", status.sum("chunks_read"));
   report.published = status.sum("chunks_wanted");

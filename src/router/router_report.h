@@ -20,6 +20,7 @@ struct RouterReport {
   std::string failure;
 
   std::size_t links = 0;
+  std::size_t links_unread = 0;  ///< of these, links of which no chunk was read: without a subscriber they are left out
   // Chunks of links.
   std::uint64_t sent = 0;           ///< the input's count; without one, the chunks that the readers got
   std::uint64_t published = 0;      ///< to one subscriber or more

@@ -127,6 +127,25 @@ TEST(ChainReport, WhatNoReadoutSaidToHaveIsUndeliveredAndNoMoreThanIsMissing) {
   EXPECT_EQ(condition(report), "INCOMPLETE");
 }
 
+TEST(ChainReport, WhatIsLeftHasTheTermsOfTheControlRoomsBooks) {
+  const auto lost = [](std::string_view router, std::string_view input, std::uint64_t built) {
+    ChainRun run = good_run();
+    run.processes[0].report["functions"] = parsed(R"([{"chunks": 80, "triggers": 10, "counters": {}}])");
+    run.processes[1].report = parsed(router);
+    run.processes[3].report = readout(built);
+    run.processes[3].report["input"] = parsed(input);
+    const Json report = chain_report(run);
+    return std::pair(member(member(report, "chunks"), "lost").dump(0), condition(report));
+  };
+  using Lost = std::pair<std::string, std::string>;
+  EXPECT_EQ(lost(R"({"links_unread": 2})", "{}", 20), (Lost{R"({"router_left_out":20})", "INCOMPLETE"}));
+  EXPECT_EQ(lost(R"({"links_unread": 2})", "{}", 15).second, "WRONG") << "two links had 20 chunks at most";
+  EXPECT_EQ(lost(R"({"links_unread": 1, "chunks": {"pending": 4}})", "{}", 26),
+            (Lost{R"({"router_undelivered":4,"router_left_out":10})", "INCOMPLETE"}));
+  EXPECT_EQ(lost("{}", R"({"sequence_gaps": 1})", 38), (Lost{R"({"damaged":2})", "INCOMPLETE"}));
+  EXPECT_EQ(lost("{}", R"({"sequence_gaps": 0})", 38).second, "WRONG");
+}
+
 TEST(ChainReport, WhatEachReadoutWasToldOfARouterCountsOnce) {
   ChainRun run = good_run();
   for (const std::size_t readout : {2U, 3U})

@@ -18,10 +18,10 @@ def report(sent, built=None, lost=None, condition="GOOD", failure="", fragments=
     }
 
 
-def cards(chunks, *, type="FELIX", missed=0, **counters):
+def cards(chunks, *, type="FELIX", missed=0, triggers=0, **counters):
     return {
         "trigger": {"offered": 0, "accepted": 0, "followers": [{"name": "felix:0", "missed": missed}]},
-        "functions": [{"name": "felix", "type": type, "triggers": 0, "chunks": chunks, "counters": counters}],
+        "functions": [{"name": "felix", "type": type, "triggers": triggers, "chunks": chunks, "counters": counters}],
     }
 
 
@@ -160,9 +160,14 @@ def test_what_cards_sent_for_links_that_nobody_wanted_is_left_out_by_routers_and
     before = {"r": {"0x1": 7, "0x2": 5, "0x3": 5}, "s": {"0x9": 1}}
     unread = unread_links(before, {"r": {"0x1": 67, "0x2": 5, "0x3": 5, "0x1000000800000000": 0}, "s": {"0x9": 2}, "t": {}})
     assert unread == {"r": (2, 3)}
-    books = balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(17), router(77)), "s": (router(1), router(1))}, unread=unread)
+    routers = {"r": (router(17), router(77)), "s": (router(1), router(1))}
+    books = balance({"a": report(60)}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
     assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 0, "INCOMPLETE")
     assert "2 of 3 links of r had no subscriber, and it read nothing from them" in books.reasons
+    books = balance({"a": report(53)}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
+    assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 7, "WRONG"), "two links had 40 chunks at most"
+    books = balance({"a": report(53), "b": None}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
+    assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40, "not_reported": 7}, 0, "INCOMPLETE")
     assert balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(60)}, {"r": (router(17), router(77))}, unread=unread).condition == "GOOD", "cards sent nothing for them"
 
 

@@ -7,9 +7,10 @@
     the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
 
 A page that a readout has taken may still count as undelivered, while its acknowledgement is on its way to the router. So router_undelivered is at most the
-rest. The rest is `not_reported` if a process (a readout, a router) left no report, `router_left_out` if a router leaves out links without a subscriber, and
-`damaged` if an input found damage. Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may count differently
-from readouts: then the rest is unknown.
+rest. A router leaves out links without a subscriber and does not count their chunks. Cards sent at most one chunk for each trigger on each of these links, so
+router_left_out is at most that. The rest is then `not_reported` if a process (a readout, a router) left no report, and `damaged` if an input found damage. Any
+other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may count differently from readouts: then the rest is unknown.
+`src/cli/chain_report.cpp` has the same terms in the same order.
 """
 
 from dataclasses import dataclass, field
@@ -118,10 +119,14 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     if sent is None and not cards_after:
         sent = routed if routers else (received + lost.get("network_lost", 0) if not missing else None)
     rest = None if sent is None else sent - built - sum(lost.values())
-    if rest is not None and rest > 0 and undelivered:
-        held = min(rest, undelivered)
-        add("router_undelivered", held)
-        rest -= held
+    left_out = sum(few for few, _ in (unread or {}).values()) * _triggers(cards_before, cards_after)
+    for reason, most in (("router_undelivered", undelivered), ("router_left_out", left_out)):
+        if rest is not None and rest > 0 and most:
+            held = min(rest, int(most))
+            add(reason, held)
+            rest -= held
+    if "router_left_out" in lost:
+        reasons += [f"{few} of {all_} links of {name} had no subscriber, and it read nothing from them" for name, (few, all_) in sorted(unread.items())]
     silent += missing
     if rest is not None and rest < 0 and len(written) > 1 and routers:
         # Several readouts may take the same links from a router: then more chunks are built than sent, and only the sum of each readout can be checked.
@@ -130,10 +135,6 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
     elif rest is not None and rest > 0 and silent:
         add("not_reported", rest)
         reasons.append(f"{rest} chunks are missing with the reports of {', '.join(silent)}")
-        rest = 0
-    elif rest is not None and rest > 0 and unread:
-        add("router_left_out", rest)
-        reasons += [f"{few} of {all_} links of {name} had no subscriber, and it read nothing from them" for name, (few, all_) in sorted(unread.items())]
         rest = 0
     elif rest is not None and rest > 0 and _damaged(written.values(), routers):
         add("damaged", rest)
@@ -258,6 +259,17 @@ def _damaged(reports, routers):
 
 def _frames(cards):
     return any(one.get("type") not in (None, "FELIX") for status in cards.values() for one in (status or {}).get("functions") or ())
+
+
+def _triggers(before, after):
+    """That a card of the run had, at most: a link has one chunk of each."""
+    grew = [0]
+    for name, status in after.items():
+        old = {one.get("name"): one.get("triggers", 0) for one in ((before.get(name) or {}).get("functions") or ())}
+        for one in (status or {}).get("functions") or ():
+            had = old.get(one.get("name"), 0)
+            grew.append(one.get("triggers", 0) - had if one.get("triggers", 0) >= had else one.get("triggers", 0))
+    return max(grew)
 
 
 def _missed(status):

@@ -82,6 +82,7 @@ Json report_json(const RouterReport& report) {
                              {"condition", process::name_of(report.condition)},
                              {"failure", report.failure}});
   out["links"] = report.links;
+  out["links_unread"] = report.links_unread;
   out["chunks"] = Json::object({{"sent", report.sent},
                                 {"published", report.published},
                                 {"no_subscriber", report.no_subscriber},
