@@ -11,8 +11,15 @@ bool Admission::has(std::uint64_t id) const {
 
 void Admission::found(std::uint64_t id, std::uint64_t now_ns) {
   if (has(id) || !make_place(id)) return;
-  settling_.emplace(id, now_ns);
-  settled_ns_ = std::min(settled_ns_, now_ns + settings_.settle_ns);
+  const std::uint64_t due_ns = now_ns + settings_.settle_ns;
+  settling_.emplace(id, Settling{.due_ns = due_ns});
+  due_.emplace(due_ns, id);
+}
+
+void Admission::set_due(SettlingAt at, std::uint64_t due_ns) {
+  due_.erase({at->second.due_ns, at->first});
+  at->second.due_ns = due_ns;
+  due_.emplace(due_ns, at->first);
 }
 
 /// The newest id leaves for an older one. What has no place is found again: the readouts hold it.
@@ -23,7 +30,9 @@ bool Admission::make_place(std::uint64_t id) {
   const std::uint64_t newest_ready = ready_.empty() ? 0 : std::prev(ready_.end())->first;
   if (id >= std::max(newest_settling, newest_ready)) return false;
   if (newest_settling > newest_ready) {
-    settling_.erase(newest_settling);
+    const auto at = settling_.find(newest_settling);
+    due_.erase({at->second.due_ns, newest_settling});
+    settling_.erase(at);
   } else {
     ready_.erase(newest_ready);
   }

@@ -3,6 +3,9 @@
 //   a trigger          comes in while more slots are free than are kept
 //   an untold event    found ─► settled ─► recorders are asked ─► ready ─► comes in while a slot is free, the oldest first
 //
+// An event has settled when its trigger had time to come; where there is no trigger, when all readouts that may have it do, or had time to get it. So a slot
+// is not held by an event that some readout does not have yet.
+//
 // Readouts that are full bring nothing newer before their oldest events are cleared. Triggers run ahead of them and could fill the books with events that no
 // readout can bring. So some slots are kept for untold events, and these go to nodes before the others.
 #pragma once
@@ -11,9 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "dispatch/common_span.h"
 #include "dispatch/dispatcher.h"
 
 namespace rodeo::dispatch {
@@ -22,9 +28,10 @@ namespace rodeo::dispatch {
 class Admission {
  public:
   struct Settings {
-    std::uint32_t kept = 1;                 ///< slots that no trigger takes
-    std::size_t most_untold = 1024;         ///< ids; of more, the oldest are kept
-    std::uint64_t settle_ns = 0;            ///< so long a found id waits: its trigger may be on its way
+    std::uint32_t kept = 1;          ///< slots that no trigger takes
+    std::size_t most_untold = 1024;  ///< ids; of more, the oldest are kept
+    std::uint64_t settle_ns =
+        0;  ///< so long a found id waits: its trigger, or other readouts' fragments, may be on their way
     Offer::Turn turn = Offer::Turn::ahead;  ///< of untold events at the nodes
   };
 
@@ -38,23 +45,26 @@ class Admission {
 
   /// A readout holds this event, and it is in no book. Repeated findings change nothing.
   void found(std::uint64_t id, std::uint64_t now_ns);
+  /// The same where there is no trigger: it has settled at once when `all_have(id, holders)`.
+  template <typename AllHave>
+  void found(std::uint64_t id, std::uint32_t holder, std::uint64_t now_ns, AllHave&& all_have) {
+    found(id, now_ns);
+    const auto at = settling_.find(id);
+    if (at == settling_.end() || at->second.due_ns <= now_ns) return;
+    at->second.holders.add(holder);
+    if (all_have(id, std::as_const(at->second.holders))) set_due(at, now_ns);
+  }
 
   /// The ids that recorders are asked for now, in order; empty: none. `untold(id)`: no trigger and no node has told of it since.
   template <typename Untold>
   std::span<const std::uint64_t> ask(std::uint64_t now_ns, Untold&& untold) {
-    if (asked_.empty() && !settling_.empty() && now_ns >= settled_ns_) {
-      settled_ns_ = UINT64_MAX;
-      for (auto at = settling_.begin(); at != settling_.end();) {
-        const std::uint64_t settled_ns = at->second + settings_.settle_ns;
-        if (now_ns >= settled_ns) {
-          if (untold(at->first)) asked_.push_back(at->first);
-          at = settling_.erase(at);
-        } else {
-          settled_ns_ = std::min(settled_ns_, settled_ns);
-          ++at;
-        }
-      }
+    if (!asked_.empty()) return asked_;
+    for (; !due_.empty() && due_.begin()->first <= now_ns; due_.erase(due_.begin())) {
+      const std::uint64_t id = due_.begin()->second;
+      settling_.erase(id);
+      if (untold(id)) asked_.push_back(id);
     }
+    std::ranges::sort(asked_);
     return asked_;
   }
   enum class Recorded : std::uint8_t {
@@ -78,7 +88,7 @@ class Admission {
   /// Drops ids that are told by now.
   template <typename Untold>
   void forget_told(Untold&& untold) {
-    std::erase_if(settling_, [&](const auto& one) { return !untold(one.first); });
+    std::erase_if(due_, [&](const auto& one) { return !untold(one.second) && settling_.erase(one.second) > 0; });
     std::erase_if(ready_, [&](const auto& one) { return !untold(one.first); });
   }
 
@@ -88,14 +98,21 @@ class Admission {
   bool take_overflow();
 
  private:
+  struct Settling {
+    std::uint64_t due_ns = 0;
+    Holders holders = {};
+  };
+  using SettlingAt = std::map<std::uint64_t, Settling>::iterator;
+
   bool has(std::uint64_t id) const;
   bool make_place(std::uint64_t id);
+  void set_due(SettlingAt at, std::uint64_t due_ns);
 
   const Settings settings_;
-  std::map<std::uint64_t, std::uint64_t> settling_;  // id, when it was found
-  std::uint64_t settled_ns_ = UINT64_MAX;            // the first of these has settled
-  std::vector<std::uint64_t> asked_;                 // in order
-  std::map<std::uint64_t, bool> ready_;              // id, build only
+  std::map<std::uint64_t, Settling> settling_;             // by id
+  std::set<std::pair<std::uint64_t, std::uint64_t>> due_;  // of each of these: when it has settled, id
+  std::vector<std::uint64_t> asked_;                       // in order
+  std::map<std::uint64_t, bool> ready_;                    // id, build only
   bool overflow_ = false;
 };
 

@@ -16,6 +16,8 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 using enum DecodeFault;
 
 constexpr std::uint32_t kEnded = 1;
+constexpr std::uint32_t kPhaseKnown = 2;  // of a DESCRIBE reply, as the next
+constexpr std::uint32_t kFirstKnown = 4;
 constexpr std::uint32_t kMore = 1;
 constexpr std::uint32_t kHasNewest = 2;
 constexpr std::uint32_t kRunKnown = 1;  // of a HOLDINGS request
@@ -53,29 +55,49 @@ Decoded<void> has_bytes(std::span<const std::byte> bytes, std::size_t expected, 
 
 }  // namespace
 
-// DESCRIBE: u16 version, u16 flags, u32 run number, u32 n, n times u32 source id
+// DESCRIBE: u16 version, u16 flags, u32 run number, u32 n, u32 orbits, u32 phase, u64 first, n times u32 source id. Version 2 has not the three before the ids.
 void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply) {
   assert(reply.robs.size() <= kMostDescribedRobs);
   add(to, kFragmentRequestVersion);
-  add(to, static_cast<std::uint16_t>(reply.ended ? kEnded : 0));
+  const Numbering& numbering = reply.numbering;
+  add(to, static_cast<std::uint16_t>((reply.ended ? kEnded : 0U) | (numbering.phase ? kPhaseKnown : 0U) |
+                                     (reply.first ? kFirstKnown : 0U)));
   add(to, reply.run_number);
   add(to, static_cast<std::uint32_t>(reply.robs.size()));
+  add(to, numbering.orbits);
+  add(to, numbering.phase.value_or(0));
+  add(to, reply.first.value_or(0));
   for (const SourceId rob : reply.robs) add(to, rob.value);
 }
 
 Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes) {
   constexpr std::size_t kFixed = 12;
+  constexpr std::size_t kOfNumbering = 16;
   if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "DESCRIBE reply", bytes.size(), kFixed);
   Fields fields(bytes);
   const auto version = fields.take<std::uint16_t>();
-  if (version != kFragmentRequestVersion)
+  if (version != kFragmentRequestVersion && version != kFragmentRequestWithoutNumbering)
     return decode_error(unknown, 0, "version of fragment requests", version, kFragmentRequestVersion);
+  const bool has_numbering = version == kFragmentRequestVersion;
   const auto flags = fields.take<std::uint16_t>();
-  if ((flags & ~kEnded) != 0) return decode_error(unknown, 2, "flags of a DESCRIBE reply", flags);
+  if ((flags & ~(has_numbering ? kEnded | kPhaseKnown | kFirstKnown : kEnded)) != 0)
+    return decode_error(unknown, 2, "flags of a DESCRIBE reply", flags);
   DescribeReply reply{.run_number = fields.take<std::uint32_t>(), .ended = (flags & kEnded) != 0};
   const auto robs = fields.take<std::uint32_t>();
   if (robs > kMostDescribedRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostDescribedRobs);
-  RODEO_TRY(has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "DESCRIBE reply"));
+  RODEO_TRY(has_bytes(bytes, kFixed + (has_numbering ? kOfNumbering : 0) + 4 * std::size_t{robs}, "DESCRIBE reply"));
+  if (has_numbering) {
+    reply.numbering.orbits = fields.take<std::uint32_t>();
+    const auto phase = fields.take<std::uint32_t>();
+    const auto first = fields.take<std::uint64_t>();
+    if ((flags & kPhaseKnown) != 0) reply.numbering.phase = phase;
+    if (phase != 0 && (!reply.numbering.phase || phase >= reply.numbering.orbits))
+      return decode_error(wrong_value, 16, "phase of time frames", phase, 0);
+    if ((flags & kFirstKnown) != 0) reply.first = first;
+    if (!reply.first && first != 0) return decode_error(wrong_value, 20, "first id that is not known", first, 0);
+  } else {
+    reply.first = 0;  // a readout of version 2 does not say it
+  }
   for (std::uint32_t i = 0; i < robs; ++i) reply.robs.push_back({fields.take<std::uint32_t>()});
   return reply;
 }

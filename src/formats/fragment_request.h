@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/decode_error.h"
+#include "formats/numbering.h"
 #include "rodeo/ids.h"
 
 namespace rodeo::formats {
@@ -35,7 +36,8 @@ inline constexpr std::uint16_t kLost = 2;     ///< of some ROB: is not here and 
 inline constexpr std::uint32_t kRobPending = 0x40000020;
 inline constexpr std::uint32_t kRobLost = 0x20000020;
 
-inline constexpr std::uint16_t kFragmentRequestVersion = 2;
+inline constexpr std::uint16_t kFragmentRequestVersion = 3;
+inline constexpr std::uint16_t kFragmentRequestWithoutNumbering = 2;  ///< a DESCRIBE reply of this version is read, too
 inline constexpr std::size_t kMostFetchRobs = 1024;
 inline constexpr std::uint32_t kMostFetchWaitUs = 60'000'000;
 inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges, and bitmaps, of one CLEAR
@@ -48,6 +50,8 @@ struct DescribeReply {
   std::uint32_t run_number = 0;
   bool ended = false;  ///< no more fragments come
   std::vector<SourceId> robs = {};
+  Numbering numbering = {};
+  std::optional<std::uint64_t> first = {};  ///< the readout brings no lower global id; nothing: that is not known yet
   bool operator==(const DescribeReply&) const = default;
 };
 

@@ -25,6 +25,7 @@ class TimeFrameNumbers {
     if (!phase_) return std::nullopt;
     return (page.orbit() - *phase_) / orbits_;
   }
+  std::optional<std::uint32_t> phase() const { return phase_; }
 
  private:
   const std::uint32_t orbits_;

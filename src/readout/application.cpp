@@ -15,6 +15,7 @@
 #include "formats/fid.h"
 #include "input/network_input.h"
 #include "readout/check.h"
+#include "readout/extractor/rdh_extractor.h"
 #include "readout/rob_links.h"
 #include "readout/told_silence.h"
 
@@ -64,6 +65,7 @@ Application::Application(ReadoutSettings settings, const base::ComponentRegistry
   find_links();
   const TriggerFields fields = trigger_fields(registry);
   settings_.run.ids = id_layout(fields);
+  settings_.run.numbering.orbits = orbits_of_chunks(settings_.extractor.type, settings_.extractor.parameters);
   settings_.run.free_strings.push_back(formats::IdsMark{settings_.run.ids}.text());
   set_run_info(settings_.run);
   for (const std::string& warning : warnings_of(settings_)) base::log_warning("{}", warning);

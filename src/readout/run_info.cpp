@@ -1,5 +1,6 @@
 #include "readout/run_info.h"
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -16,9 +17,23 @@ RunInfo& current() {
   return info;
 }
 
+constexpr std::uint64_t kNoPhase = UINT64_MAX;
+std::atomic<std::uint64_t> found_phase{kNoPhase};
+
 }  // namespace
 
+void found_frame_phase(std::uint32_t phase) {
+  std::uint64_t none = kNoPhase;
+  found_phase.compare_exchange_strong(none, phase);
+}
+
+std::optional<std::uint32_t> frame_phase() {
+  const std::uint64_t phase = found_phase.load();
+  return phase == kNoPhase ? std::nullopt : std::optional(static_cast<std::uint32_t>(phase));
+}
+
 void set_run_info(RunInfo info) {
+  found_phase.store(kNoPhase);
   base::set_log_run(info.run_number == 0 ? std::nullopt : std::optional(info.run_number));
   current() = std::move(info);
 }

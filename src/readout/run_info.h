@@ -8,7 +8,9 @@
 
 #include "formats/event_frame.h"
 #include "formats/event_ids.h"
+
 #include "formats/file_marks.h"
+#include "formats/numbering.h"
 
 namespace rodeo::readout {
 
@@ -22,6 +24,7 @@ struct RunInfo {
   std::string stream_name = "readout";
   std::string readout_name = "readout";  ///< of the process: names files, sockets
   formats::IdLayout ids = {};            ///< of L1 ids, as the extractor says
+  formats::Numbering numbering = {};     ///< what the ids count; without the phase, which the data tell
   bool emulated = false;                 ///< ors 0x80000000 to the run type
   std::optional<formats::ProvableMark> provable =
       {};                                      ///< the payload proves itself: files say so, `rodeo data verify` uses it
@@ -33,6 +36,10 @@ struct RunInfo {
 void set_run_info(RunInfo info);
 
 const RunInfo& run_info();
+
+/// The phase of the run's time frames (formats/time_frame_numbers.h): the first that an extractor has found since set_run_info(). Any thread.
+void found_frame_phase(std::uint32_t phase);
+std::optional<std::uint32_t> frame_phase();
 
 /// A consumer that has to know the run, and is told again before start() where that was not known when it was made.
 class RunAware {

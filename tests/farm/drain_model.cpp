@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include <fmt/format.h>
+
 #include "readout/fragment_pool.h"
 
 namespace rodeo::test {
@@ -30,10 +32,10 @@ std::uint32_t bit(std::uint64_t id) { return std::uint32_t{1} << id; }
 }  // namespace
 
 const char* DrainModel::name(Act act) {
-  constexpr const char* kNames[] = {
-      "trigger",   "build",        "reorder_time",   "fetch", "event_time", "clear",       "survey",
-      "give_back", "expire",       "resume",         "greet", "end",        "stand_still", "restart_supervisor",
-      "lose_node", "restart_node", "restart_readout"};
+  constexpr const char* kNames[] = {"trigger",   "build",        "reorder_time",   "fetch",       "event_time",
+                                    "clear",     "survey",       "give_back",      "expire",      "resume",
+                                    "greet",     "end",          "untold_time",    "stand_still", "restart_supervisor",
+                                    "lose_node", "restart_node", "restart_readout"};
   return kNames[static_cast<std::size_t>(act)];
 }
 
@@ -66,14 +68,19 @@ std::shared_ptr<DrainModel::Readout> DrainModel::new_readout(const DrainSizes& s
 std::shared_ptr<DrainModel::Supervisor> DrainModel::new_supervisor(const DrainSizes& sizes) {
   using dispatch::Offer;
   const bool old = sizes.untold_wait_for_room;
-  auto made = std::make_shared<Supervisor>(
-      Supervisor{.books = Dispatcher({.capacity = sizes.slots, .reserve = sizes.slots, .timeout_ns = kFarAway}),
-                 .admission = dispatch::Admission(
-                     {.kept = old ? 0U : 1U, .most_untold = 64, .turn = old ? Offer::Turn::in_order : Offer::Turn::ahead}),
-                 .clears = dispatch::ClearBook({}),
-                 .assigned_ns = std::vector<std::uint64_t>(sizes.triggers),
-                 .had = std::vector<std::uint32_t>(sizes.triggers),
-                 .clear_list = {}});
+  auto made = std::make_shared<Supervisor>(Supervisor{
+      .books = Dispatcher({.capacity = sizes.slots, .reserve = sizes.slots, .timeout_ns = kFarAway}),
+      .admission = dispatch::Admission({.kept = old || sizes.no_trigger ? 0U : 1U,
+                                        .most_untold = 64,
+                                        .settle_ns = sizes.no_trigger ? kFarAway : 0,
+                                        .turn = old || sizes.no_trigger ? Offer::Turn::in_order : Offer::Turn::ahead}),
+      .clears = dispatch::ClearBook({}),
+      .assigned_ns = std::vector<std::uint64_t>(sizes.triggers),
+      .span = dispatch::CommonSpan(sizes.readouts, kFarAway),
+      .said = std::vector<std::string>(sizes.readouts),
+      .found = std::vector<std::uint32_t>(sizes.triggers),
+      .had = std::vector<std::uint32_t>(sizes.triggers),
+      .clear_list = {}});
   for (std::uint32_t i = 0; i < sizes.nodes; ++i) (void)made->books.add_node();
   for (std::uint32_t i = 0; i < sizes.readouts; ++i) made->clears.here(made->clears.add_readout());
   return made;
@@ -132,6 +139,7 @@ bool DrainModel::act(Act act, std::uint32_t which) {
       if (changed) greet(which);
       break;
     case Act::end: changed = end(which); break;
+    case Act::untold_time: changed = sizes_.no_trigger && !stands_still && untold_time(); break;
     case Act::stand_still: changed = !std::exchange(stands_still_, true); break;
     case Act::restart_supervisor:
       supervisor_ = new_supervisor(sizes_);
@@ -188,7 +196,7 @@ bool DrainModel::trigger() {
     if (readout->outside.size() >= sizes_.waiting) return false;  // busy
   }
   const std::uint64_t id = happened_;
-  if (!stands_still_) {
+  if (!stands_still_ && !sizes_.no_trigger) {
     Supervisor& supervisor = own(supervisor_);
     if (supervisor.admission.room_for_triggers(supervisor.books) == 0) return false;
     supervisor.told |= bit(id);
@@ -219,11 +227,13 @@ bool DrainModel::build(std::uint32_t which) {
 
 bool DrainModel::reorder_time(std::uint32_t which) {
   const Readout& was = *readouts_[which];
-  if (was.recent.empty() || was.outside_waits || was.book.size() == was.book.most()) return false;
+  const bool line_moves = !was.recent.empty() && !was.outside_waits && was.book.size() < was.book.most();
+  const bool first_waits = sizes_.no_trigger && was.book.has_newest() && !was.book.first();
+  if (!line_moves && !first_waits) return false;
   Readout& readout = own(readouts_[which]);
   readout.now_ns += 2;
   readout.book.advance(readout.now_ns);
-  readout.recent.clear();
+  if (line_moves) readout.recent.clear();
   return true;
 }
 
@@ -242,6 +252,8 @@ void DrainModel::restart_readout(std::uint32_t which) {
   Supervisor& supervisor = own(supervisor_);
   supervisor.clears.away(which);
   supervisor.clears.here(which);
+  supervisor.span.started_anew(which);
+  supervisor.said[which].clear();
 }
 
 bool DrainModel::clear(std::uint32_t which) {
@@ -286,7 +298,46 @@ bool DrainModel::clear(std::uint32_t which) {
   return batch || some || supervisor.clears.batches_closed() != closed;
 }
 
+/// As Supervisor::found and Books::found do without a trigger.
+bool DrainModel::survey_all_there_is(std::uint32_t which) {
+  using Place = dispatch::CommonSpan::Place;
+  const std::string before = text();
+  Supervisor& supervisor = own(supervisor_);
+  const FragmentBook& book = readouts_[which]->book;
+  if (book.first()) supervisor.span.first(which, *book.first());
+  if (book.has_newest()) supervisor.span.newest(which, book.newest());
+  if (book.ended()) supervisor.span.ended(which);
+  supervisor.said[which] =
+      fmt::format("{},{},{}", book.first().value_or(9), book.has_newest() ? book.newest() : 9, book.ended());
+  (void)supervisor.span.look(0);
+  book.for_each_id([&](std::uint64_t id) {
+    if (supervisor.books.knows(id)) return;
+    if (over(id)) return supervisor.clear(id, UINT32_MAX, 0);
+    const Place place = supervisor.span.of(id);
+    if (place == Place::unknown) return;
+    if (place != Place::within) {
+      supervisor.left |= bit(id);
+      return supervisor.clear(id, UINT32_MAX, 0);
+    }
+    supervisor.found[id] |= 1U << which;
+    supervisor.admission.found(id, which, 0, [&](std::uint64_t found, const dispatch::Holders& holders) {
+      return supervisor.span.all_have(found, holders);
+    });
+  });
+  return text() != before;
+}
+
+bool DrainModel::untold_time() {
+  const std::string before = text();
+  Supervisor& supervisor = own(supervisor_);
+  (void)supervisor.span.look(kFarAway);
+  const auto asked = supervisor.admission.ask(kFarAway, [this](std::uint64_t id) { return untold(id); });
+  supervisor.admission.answer(std::vector(asked.size(), dispatch::Admission::Recorded::no));
+  return text() != before;
+}
+
 bool DrainModel::survey(std::uint32_t which) {
+  if (sizes_.no_trigger) return survey_all_there_is(which);
   if (readouts_[which]->book.size() == 0) return false;
   bool some = false;
   Supervisor& supervisor = own(supervisor_);
@@ -469,12 +520,12 @@ bool DrainModel::round() {
     all(what);
   if (changed) return true;
   // Nothing moves by itself: time does.
-  return all(Act::reorder_time) || all(Act::end) || all(Act::event_time) || all(Act::expire);
+  return all(Act::reorder_time) || all(Act::end) || all(Act::untold_time) || all(Act::event_time) || all(Act::expire);
 }
 
 bool DrainModel::step() {
   for (const Act what : {Act::resume, Act::greet, Act::trigger, Act::build, Act::fetch, Act::clear, Act::survey,
-                         Act::give_back, Act::reorder_time, Act::end, Act::event_time, Act::expire}) {
+                         Act::give_back, Act::reorder_time, Act::end, Act::untold_time, Act::event_time, Act::expire}) {
     for (std::uint32_t i = 0; i < how_many(what); ++i) {
       if (act(what, i)) return true;
     }
@@ -536,6 +587,14 @@ std::string DrainModel::text() const {
   add(supervisor.books.decided());
   for (std::uint64_t id = 0; id < happened_; ++id) add(supervisor.books.knows(id));
   add(supervisor.admission.untold());
+  if (sizes_.no_trigger) {
+    for (std::uint64_t id = 0; id < sizes_.triggers; ++id) {
+      add(static_cast<std::uint64_t>(supervisor.span.of(id)));
+      add(untold(id) ? supervisor.found[id] : 0);
+    }
+    for (const std::string& said : supervisor.said) out += said + ';';
+    for (const auto& readout : readouts_) add(readout->book.first().has_value());
+  }
   std::uint64_t batch = 0;
   for (std::size_t i = 0; i < supervisor.clear_list.size(); ++i) {
     const Supervisor::Clear& one = supervisor.clear_list[i];

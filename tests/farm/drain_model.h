@@ -12,6 +12,7 @@
 
 #include "dispatch/admission.h"
 #include "dispatch/clear_book.h"
+#include "dispatch/common_span.h"
 #include "dispatch/dispatcher.h"
 #include "farm/node/event_collector.h"
 #include "readout/retention/fragment_book.h"
@@ -31,6 +32,8 @@ struct DrainSizes {
   std::uint32_t time_outs = 0;
   /// As it was before: triggers take all slots, and untold events wait behind them.
   bool untold_wait_for_room = false;
+  /// Nothing tells the supervisor of triggers: readouts say which events there are.
+  bool no_trigger = false;
 };
 
 /// One state. Copies share what they do not change.
@@ -51,6 +54,7 @@ class DrainModel {
     resume,        ///< the supervisor follows again
     greet,         ///< a node says HELLO again
     end,           ///< of a readout: no fragment comes any more
+    untold_time,   ///< goes by: what some readout does not have is assigned without it
     // Faults
     stand_still,         ///< the supervisor, for so long that triggers go on without it
     restart_supervisor,  ///< killed, and there again
@@ -114,7 +118,10 @@ class DrainModel {
     std::vector<std::uint64_t> assigned_ns;  // of each id
     std::uint64_t clock_ns = 1;
     std::uint32_t told = 0;  // a bit for each id
-    std::uint32_t left = 0;  // the same, of untold ids that left the books
+    std::uint32_t left = 0;  // the same, of untold ids that left the books, or never came in
+    dispatch::CommonSpan span;
+    std::vector<std::string> said;     // of each readout, what `span` was told, for text()
+    std::vector<std::uint32_t> found;  // of each id: a bit for each readout that has said it
     bool again_was_last = false;
     std::uint32_t last_node = 0;     // that an event was assigned to
     std::vector<std::uint32_t> had;  // of each id: the node that has it or had it last
@@ -151,6 +158,8 @@ class DrainModel {
   bool work(std::uint32_t node, bool time_is_over);
   bool clear(std::uint32_t readout);
   bool survey(std::uint32_t readout);
+  bool survey_all_there_is(std::uint32_t readout);
+  bool untold_time();
   bool give_back(std::uint32_t node);
   bool expire();
   std::uint64_t next_to_expire() const;  // UINT64_MAX: none

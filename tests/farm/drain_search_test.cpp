@@ -167,9 +167,10 @@ void expect_to_drain(const DrainSizes& sizes) {
   Search search(sizes);
   EXPECT_EQ(search.run(), "");
   std::cout << fmt::format(
-      "{} slots, {} nodes of {}, {} readouts that keep {}, {} triggers, {} faults, time-outs {}: {} states, {} steps\n",
-      sizes.slots, sizes.nodes, sizes.node_slots, sizes.readouts, sizes.kept, sizes.triggers, sizes.faults,
-      sizes.time_outs == 0 ? "any number" : fmt::format("{} an event", sizes.time_outs), search.states(), search.steps());
+      "{}{} slots, {} nodes of {}, {} readouts that keep {}, {} triggers, {} faults, time-outs {}: {} states, {} steps\n",
+      sizes.no_trigger ? "without a trigger: " : "", sizes.slots, sizes.nodes, sizes.node_slots, sizes.readouts, sizes.kept,
+      sizes.triggers, sizes.faults, sizes.time_outs == 0 ? "any number" : fmt::format("{} an event", sizes.time_outs),
+      search.states(), search.steps());
 }
 
 TEST(DrainSearch, EachStateOfASmallFarmDrains) {
@@ -210,6 +211,15 @@ TEST(DrainSearch, WalksThroughAFarmOfTwoNodesAndTwoReadoutsDrain) {
   std::uint32_t stands = 0;
   for (std::uint32_t seed = 0; seed < 100; ++seed) stands += old.walk(seed).empty() ? 0 : 1;
   EXPECT_GT(stands, 0U) << "walks find what the rule is for";
+}
+
+// Without a trigger: readouts that begin, end and are started anew at any moment say which events there are.
+TEST(DrainSearch, EachStateOfASmallFarmWithoutATriggerDrains) {
+  expect_to_drain(
+      {.slots = 1, .nodes = 1, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 2, .faults = 0, .no_trigger = true});
+  if (std::getenv("RODEO_DRAIN_SEARCH") == nullptr) return;
+  expect_to_drain(
+      {.slots = 2, .nodes = 1, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 2, .faults = 1, .no_trigger = true});
 }
 
 // What the rule is for: readouts are full of events that no trigger told of, and newer triggers have all slots.

@@ -50,6 +50,7 @@ class KeepingReadout {
       return;
     }
     newest = std::max(newest.value_or(0), id);
+    first = std::min(first.value_or(id), id);
     // A clear may come before the data.
     if (!cleared.contains(id)) held.insert(id);
   }
@@ -59,6 +60,8 @@ class KeepingReadout {
   std::set<std::uint64_t> held;
   std::map<std::uint64_t, int> cleared;  ///< how often
   std::optional<std::uint64_t> newest = {};
+  std::optional<std::uint64_t> first = {};
+  formats::Numbering numbering = {};
   bool ended = false;
   bool stands_still = false;
   bool refuses = false;
@@ -115,7 +118,7 @@ class KeepingReadout {
         break;
       }
       case formats::FragmentRequest::describe:
-        formats::append_describe_reply(reply, {.run_number = 1, .ended = ended});
+        formats::append_describe_reply(reply, {.run_number = 1, .ended = ended, .numbering = numbering, .first = first});
         break;
       default: FAIL();
     }

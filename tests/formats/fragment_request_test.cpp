@@ -49,11 +49,44 @@ TEST(FragmentRequest, ClearIsWhatTheSpecificationShows) {
 TEST(FragmentRequest, AnswersAreReadAsTheyWereWritten) {
   const DescribeReply description{.run_number = 77, .ended = true, .robs = {{0x610001}, {0x620000}}};
   EXPECT_EQ(read_describe_reply(written(append_describe_reply, description)), description);
+  const DescribeReply frames{.run_number = 77, .numbering = {.orbits = 256, .phase = 255}, .first = 1ULL << 40};
+  EXPECT_EQ(read_describe_reply(written(append_describe_reply, frames)), frames);
   const HoldingsRequest asked{.from = 1ULL << 40, .run_at = 1ULL << 41, .most_ranges = 7};
   EXPECT_EQ(read_holdings_request(written(append_holdings_request, asked)), asked);
   const HoldingsReply held{.more = true, .newest = 1ULL << 34, .ranges = {{3, 4}, {8, 1}, {1ULL << 33, 5}}};
   EXPECT_EQ(read_holdings_reply(written(append_holdings_reply, held)), held);
   EXPECT_EQ(read_holdings_reply(written(append_holdings_reply, HoldingsReply{})), HoldingsReply{});
+}
+
+TEST(FragmentRequest, AReadoutOfVersion2CountsEventsFromTheFirst) {
+  const auto raw = bytes({2, 0, 1, 0, 77, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0});
+  EXPECT_EQ(read_describe_reply(raw), (DescribeReply{.run_number = 77, .ended = true, .robs = {{5}}, .first = 0}));
+  EXPECT_FALSE(read_describe_reply(bytes({2, 0, 3, 0, 77, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0}))) << "a flag of version 3";
+  EXPECT_FALSE(
+      read_describe_reply(bytes({4, 0, 0, 0, 77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})));
+}
+
+TEST(FragmentRequest, AnImpossibleNumberingIsRefused) {
+  auto raw = written(append_describe_reply, DescribeReply{.numbering = {.orbits = 8, .phase = 7}, .first = 3});
+  ASSERT_TRUE(read_describe_reply(raw));
+  auto changed = raw;
+  changed[16] = std::byte{8};
+  EXPECT_FALSE(read_describe_reply(changed)) << "a phase as long as the frame";
+  changed = raw;
+  changed[2] = std::byte{4};
+  EXPECT_FALSE(read_describe_reply(changed)) << "a phase that is not known";
+  changed[2] = std::byte{2};
+  EXPECT_FALSE(read_describe_reply(changed)) << "a first id that is not known";
+}
+
+TEST(FragmentRequest, NumberingsFitWhereEqualIdsAreOfTheSameData) {
+  const Numbering events{}, beats{.orbits = 1}, eight{.orbits = 8}, from_3{.orbits = 8, .phase = 3},
+      from_4{.orbits = 8, .phase = 4};
+  EXPECT_TRUE(events.fits(events));
+  EXPECT_FALSE(events.fits(beats));
+  EXPECT_FALSE(beats.fits(eight));
+  EXPECT_TRUE(eight.fits(from_3)) << "its phase is not known yet";
+  EXPECT_FALSE(from_3.fits(from_4));
 }
 
 TEST(FragmentRequest, WhatIsCutOrTooLongIsRefusedAtEveryLength) {

@@ -60,6 +60,33 @@ TEST_F(FragmentBookTest, BeforeAnythingHasComeEverythingIsPending) {
   EXPECT_EQ(ask(0xffffffff), Answer::pending);
 }
 
+TEST_F(FragmentBookTest, TheFirstIdIsKnownWhenOlderOnesHadTimeToCome) {
+  EXPECT_FALSE(book_.first());
+  take(105, 10 * kMs);
+  take(103, 20 * kMs);
+  book_.advance(109 * kMs);
+  EXPECT_FALSE(book_.first());
+  book_.advance(110 * kMs);
+  EXPECT_EQ(book_.first(), 103u);
+  clear(103, 120 * kMs);
+  take(200, 120 * kMs);
+  EXPECT_EQ(book_.first(), 103u) << "what was cleared had come";
+}
+
+TEST_F(FragmentBookTest, TheFirstIdIsKnownInAFullBookAndAtTheEnd) {
+  for (std::uint64_t id = 10; id < 18; ++id) take(id);
+  EXPECT_EQ(take(18), Taken::full);
+  book_.wait_outside(true);
+  book_.advance(100 * kMs);
+  EXPECT_EQ(book_.first(), 10u);
+  FragmentBook short_run{{}};
+  FragmentPtr fragment = make(7);
+  short_run.take(fragment, 0);
+  short_run.end();
+  EXPECT_EQ(short_run.first(), 7u);
+  short_run.let_all_go();
+}
+
 TEST_F(FragmentBookTest, TheSameFragmentAgainIsLetGo) {
   take(5);
   EXPECT_EQ(take(5), Taken::let_go);

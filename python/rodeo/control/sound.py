@@ -197,7 +197,7 @@ _SUPERVISOR = {
     "stage?": Text,
     "events": {
         **{key: Count for key in ("in", "accepted", "rejected", "debug", "readout_died", "partial")},
-        **{key + "?": Count for key in ("waiting", "assigned", "undecided", "uncleared", "held_untold", "reassigned")},
+        **{key + "?": Count for key in ("waiting", "assigned", "undecided", "uncleared", "held_untold", "reassigned", "before_common_start", "after_common_end")},
         "adds_up?": Truth,
     },
     "lumi_block?": Count,

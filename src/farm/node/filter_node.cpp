@@ -146,6 +146,7 @@ bool FilterNode::turn(std::uint64_t now_ns) {
   if (supervisor_.greets(now_ns)) supervisor_.say_hello(slots_free(), now_ns);
   if (collector_ == nullptr) return busy;
   readouts_->look(now_ns);
+  if (readouts_->other_numbering()) fail(*readouts_->other_numbering());
   while (SelectionJob* job = pool_.take()) {
     busy = true;
     selected(*job, now_ns);

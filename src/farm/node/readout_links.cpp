@@ -108,6 +108,17 @@ void ReadoutLinks::take_description(std::uint32_t number, Requester::Reply& repl
   const auto description = formats::read_describe_reply(reply.message.in_one_piece(scratch_));
   if (!description)
     return say_(fmt::format("{} describes itself as nobody can read: {}", readout.name, description.error().message()));
+  if (!numbering_) {
+    numbering_ = description->numbering;
+    numbering_of_ = readout.name;
+  }
+  if (!numbering_->fits(description->numbering) && !other_numbering_) {
+    other_numbering_ = Error{"farm.other_numbering",
+                             fmt::format("the ids of readout {} count {}, those of readout {} count {}", readout.name,
+                                         description->numbering.text(), numbering_of_, numbering_->text()),
+                             "", "give all readouts of the farm the same extractor and orbits_per_frame"};
+  }
+  if (other_numbering_) return;
   if (description->run_number == 0) return;  // it waits for its run
   if (description->run_number != events_.context.run_number) {
     readout.describe_at_ns = now_ns + 10 * kAgainNs;

@@ -5,13 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "farm/node/event_collector.h"
 #include "farm/node/node_events.h"
 #include "farm/node/settings.h"
+#include "formats/numbering.h"
 #include "transport/requester.h"
 
 namespace rodeo::farm {
@@ -28,6 +31,8 @@ class ReadoutLinks {
   /// In the order of the collector's numbers.
   void add(const std::string& name, std::uint64_t now_ns);
   bool all_described() const;
+  /// A readout whose ids count something else than those of the others.
+  const std::optional<Error>& other_numbering() const { return other_numbering_; }
 
   /// Looks who came and went, now and then, and asks who is new.
   void look(std::uint64_t now_ns);
@@ -65,6 +70,9 @@ class ReadoutLinks {
   std::vector<Readout> readouts_;
   std::unordered_map<Requester::Request, Pending> pending_;
   std::uint64_t looked_ns_ = 0;
+  std::optional<formats::Numbering> numbering_;  // of the readout that was described first
+  std::string numbering_of_;
+  std::optional<Error> other_numbering_;
   std::vector<EventCollector::RobIndex> asked_;
   std::vector<EventCollector::Result> results_;
   std::vector<std::byte> bytes_;

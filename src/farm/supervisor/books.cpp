@@ -53,12 +53,15 @@ Books::Books(const SupervisorSettings& settings)
                   .timeout_ns = static_cast<std::uint64_t>(settings.event_timeout.count()),
                   .most_at_once = kMostAtOnce,
                   .seed = 1}),
-      admission({.kept = settings.trigger.empty() ? 0 : kept_for_untold(settings.events_in_flight),
-                 .most_untold = kMostUntold,
-                 .settle_ns = settings.trigger.empty() ? 0 : kSettleNs,
-                 .turn = settings.trigger.empty() ? dispatch::Offer::Turn::in_order : dispatch::Offer::Turn::ahead}),
+      admission(
+          {.kept = settings.trigger.empty() ? 0 : kept_for_untold(settings.events_in_flight),
+           .most_untold = kMostUntold,
+           .settle_ns = settings.trigger.empty() ? static_cast<std::uint64_t>(settings.assign_after.count()) : kSettleNs,
+           .turn = settings.trigger.empty() ? dispatch::Offer::Turn::in_order : dispatch::Offer::Turn::ahead}),
+      span(static_cast<std::uint32_t>(settings.readouts.size()), static_cast<std::uint64_t>(settings.readout_grace.count())),
       clears({.count = settings.clear_count, .after_ns = static_cast<std::uint64_t>(settings.clear_after.count())}),
       decisions(settings.decisions),
+      has_trigger_(!settings.trigger.empty()),
       lately_(kLately) {}
 
 bool Books::trigger(const dispatch::Event& event) {
@@ -66,6 +69,30 @@ bool Books::trigger(const dispatch::Event& event) {
   if (lately_.has(event.id)) return false;
   (void)dispatcher.offer(event);
   return true;
+}
+
+void Books::found(std::uint32_t readout, std::uint64_t id, std::uint64_t now_ns) {
+  using Place = dispatch::CommonSpan::Place;
+  if (has_trigger_) return admission.found(id, now_ns);
+  switch (span.of(id)) {
+    case Place::unknown: unplaced_ = true; return;  // it is found again when the begin is known
+    case Place::before: return outside(BooksCounter::before_common_start, id, now_ns);
+    case Place::after: return outside(BooksCounter::after_common_end, id, now_ns);
+    case Place::within: break;
+  }
+  admission.found(id, readout, now_ns,
+                  [this](std::uint64_t found, const dispatch::Holders& holders) { return span.all_have(found, holders); });
+}
+
+/// The readout lets it go. It counts once, as all that is over.
+void Books::outside(BooksCounter why, std::uint64_t id, std::uint64_t now_ns) {
+  counters_.add(why);
+  lately_.add(id);
+  clear_again(id, now_ns);
+}
+
+std::vector<NamedCounter> Books::counters() const {
+  return base::named_counters(counters_, kBooksCounters, [](BooksCounter) { return true; });
 }
 
 std::uint64_t Books::undecided() {

@@ -1,12 +1,16 @@
 // The books of a supervisor: events under way, what is decided and not cleared, and which ids are over.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "base/counters.h"
+#include "base/named_counters.h"
 #include "dispatch/admission.h"
 #include "dispatch/clear_book.h"
+#include "dispatch/common_span.h"
 #include "dispatch/dispatcher.h"
 #include "farm/supervisor/decision_file.h"
 #include "farm/supervisor/lately.h"
@@ -16,6 +20,15 @@
 namespace rodeo::farm {
 
 inline constexpr std::uint64_t kSettleNs = 500'000'000;  ///< a trigger that was accepted is told of within that
+
+enum class BooksCounter : std::uint8_t { before_common_start, after_common_end, count };
+inline constexpr std::array<base::CounterInfo, 2> kBooksCounters{{
+    {"before_common_start", "events",
+     "Without a trigger: events below the first number that all readouts can have. They are cleared, not assigned."},
+    {"after_common_end", "events",
+     "Without a trigger: events behind the last number that all readouts have at the end of the run. They are cleared, not "
+     "assigned."},
+}};
 
 /// One thread. What is said of events by nodes, readouts and the trigger goes through here; each function is one of those sayings.
 class Books {
@@ -57,8 +70,8 @@ class Books {
   // A recorder: it has an event that nobody has decided; `debug`: in a stream for debugging.
   void recorded_before(std::uint64_t id, bool debug, std::uint64_t now_ns);
 
-  /// A readout holds it, and it is an orphan.
-  void found(std::uint64_t id, std::uint64_t now_ns) { admission.found(id, now_ns); }
+  /// The readout holds it, and it is an orphan.
+  void found(std::uint32_t readout, std::uint64_t id, std::uint64_t now_ns);
   /// Triggers that may come in.
   std::uint32_t room() const { return admission.room_for_triggers(dispatcher); }
   /// Events that are not decided: each counts once.
@@ -84,17 +97,26 @@ class Books {
         [](std::uint64_t) {});
   }
 
+  /// Readouts hold events, and it is not known yet which of them are of the run.
+  bool has_unplaced() const { return unplaced_ && !span.begin_known(); }
+  std::vector<NamedCounter> counters() const;
+
   dispatch::Dispatcher dispatcher;
   dispatch::Admission admission;
+  dispatch::CommonSpan span;  ///< used where there is no trigger
   dispatch::ClearBook clears;
   DecisionFile decisions;
 
  private:
+  void outside(BooksCounter why, std::uint64_t id, std::uint64_t now_ns);
   bool told(std::uint64_t id) const;
   void leave(std::uint64_t id);
   void settle(dispatch::Dispatcher::Said said, std::uint32_t node, std::uint32_t session,
               const formats::EventDecision& decision, std::uint64_t now_ns);
 
+  const bool has_trigger_;
+  bool unplaced_ = false;
+  base::CounterBlock<BooksCounter> counters_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> told_;  // ids that the trigger told of, first and last without a gap
   Lately lately_;                                              // others
 };

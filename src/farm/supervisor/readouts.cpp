@@ -24,8 +24,8 @@ constexpr std::uint64_t kBehind = 1 << 16;     // events may come so much later 
 }  // namespace
 
 Readouts::Readouts(const SupervisorSettings& settings, transport::Requester& requester, dispatch::ClearBook& clears,
-                   OnHeld held)
-    : settings_(settings), requester_(requester), clears_(clears), held_(std::move(held)) {
+                   dispatch::CommonSpan& span, OnHeld held)
+    : settings_(settings), requester_(requester), clears_(clears), span_(span), held_(std::move(held)) {
   for (const std::string& name : settings.readouts)
     readouts_.push_back({.name = name, .service = requester_.add(name), .number = clears_.add_readout(), .from = 0});
 }
@@ -36,9 +36,10 @@ void Readouts::poll(std::uint64_t now_ns) {
     for (std::uint32_t i = 0; i < readouts_.size(); ++i) {
       look_after(readouts_[i], now_ns);
       ask_holdings(i, now_ns);
-      if (follows_) ask_describe(i, now_ns);
+      ask_describe(i, now_ns);
       if (readouts_[i].more) tell_clears(i);
     }
+    if (follows_ && span_.look(now_ns)) survey(0);
   }
   if (std::exchange(batches_, clears_.batches_closed()) == clears_.batches_closed()) return;
   for (std::uint32_t i = 0; i < readouts_.size(); ++i) tell_clears(i);
@@ -52,7 +53,9 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
     // It may be another process by now, and hold what nobody cleared there.
     readout.connections = connections;
     readout.connected = true;
-    readout.asked = readout.ended = readout.other_version = false;
+    readout.asked = readout.ended = readout.other_version = readout.described = false;
+    const std::uint64_t instance = requester_.instance(readout.service);
+    if (std::exchange(readout.instance, instance) != instance) span_.started_anew(readout.number);
     readout.newest = 0;
     readout.clears = 0;
     begin_survey(readout, 0);
@@ -62,6 +65,7 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
       watch_on(readout, now_ns);
     }
     clears_.here(readout.number);
+    span_.lives(readout.number, true);
     readout.more = true;
   } else if (!connected && readout.connected) {
     readout.connected = readout.asked = false;
@@ -83,6 +87,7 @@ void Readouts::silent(Readout& readout) {
   messages_.push_back(fmt::format("readout {} {}: nothing waits for it any more", readout.name,
                                   readout.connected ? "does not answer" : "has gone"));
   clears_.died(readout.number);
+  span_.lives(readout.number, false);
 }
 
 const std::shared_ptr<const std::vector<std::byte>>& Readouts::bytes_of(const dispatch::ClearBook::Batch& batch) {
@@ -149,6 +154,7 @@ std::optional<std::uint64_t> Readouts::run_at(const Readout& asked) const {
 void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
   Readout& readout = readouts_[index];
   if (!readout.connected || readout.ended || now_ns < readout.next_describe_ns) return;
+  if (readout.described && !follows_) return;
   readout.next_describe_ns = now_ns + kDescribeNs;
   const auto request = requester_.ask(readout.service, static_cast<std::uint16_t>(FragmentRequest::describe),
                                       std::span<const std::byte>{}, settings_.readout_silence);
@@ -167,6 +173,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
     counters_.add(C::readouts_back);
     messages_.push_back(fmt::format("readout {} answers again", readout.name));
     clears_.here(readout.number);
+    span_.lives(readout.number, true);
     readout.more = true;
     begin_survey(readout, 0);
     watch_on(readout, now_ns);
@@ -206,15 +213,54 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       break;
     case Asked::describe:
       if (reply.outcome != Outcome::answered) break;
-      if (const auto described = formats::read_describe_reply(reply.message.in_one_piece(whole_)); !described) {
+      if (const auto said = formats::read_describe_reply(reply.message.in_one_piece(whole_))) {
+        described(pending.readout, *said);
+      } else {
         counters_.add(C::bad_answers);
-      } else if (described->ended && !readout.ended) {
-        readout.ended = true;
-        begin_survey(readout, 0);  // the last time
+        if (!std::exchange(readout.other_version, true))
+          messages_.push_back(fmt::format("readout {} describes itself in another way than version {}: {}", readout.name,
+                                          formats::kFragmentRequestVersion, said.error().message()));
       }
       break;
   }
   return true;
+}
+
+void Readouts::described(std::uint32_t index, const formats::DescribeReply& said) {
+  Readout& readout = readouts_[index];
+  readout.described = true;
+  // With a trigger the ids are those of its events; else the readout that is heard first says what they count.
+  if (settings_.trigger.empty() && numbering_of_.empty()) {
+    numbering_ = said.numbering;
+    numbering_of_ = readout.name;
+  }
+  if (!numbering_.fits(said.numbering) && !other_numbering_) {
+    other_numbering_ = Error{
+        "farm.other_numbering",
+        fmt::format("the ids of readout {} count {}, those of {} count {}", readout.name, said.numbering.text(),
+                    settings_.trigger.empty() ? "readout " + numbering_of_ : "the trigger authority", numbering_.text()),
+        "",
+        settings_.trigger.empty() ? "give all readouts of the farm the same extractor and orbits_per_frame"
+                                  : "leave farm.supervisor.trigger out where readouts build time frames"};
+  }
+  if (!numbering_.phase && numbering_.fits(said.numbering)) numbering_.phase = said.numbering.phase;
+  if (said.first) span_.first(readout.number, *said.first);
+  if (said.ended && !readout.ended) {
+    readout.ended = true;
+    begin_survey(readout, 0);  // the last time
+  }
+}
+
+void Readouts::describe(std::uint64_t now_ns) {
+  for (std::uint32_t i = 0; i < readouts_.size(); ++i) {
+    readouts_[i].connected = requester_.connected(readouts_[i].service);
+    if (!readouts_[i].described) ask_describe(i, now_ns);
+  }
+}
+
+bool Readouts::all_described() const {
+  return std::ranges::all_of(readouts_,
+                             [&](const Readout& readout) { return readout.described || !clears_.lives(readout.number); });
 }
 
 /// Between two questions for what a readout holds.
@@ -232,12 +278,13 @@ void Readouts::holdings(Readout& readout, const Pending& asked, const transport:
   }
   std::uint64_t last = asked.from;
   for (const formats::GlobalIdRange& range : held->ranges) {
-    for (std::uint32_t i = 0; i < range.count; ++i) held_(range.first + i);
+    for (std::uint32_t i = 0; i < range.count; ++i) held_(asked.readout, range.first + i);
     last = range.first + range.count;
     readout.named += range.count;
   }
   if (asked.survey != readout.survey) return;  // it said what it held before
   readout.newest = held->newest.value_or(0);
+  if (held->newest) span_.newest(readout.number, *held->newest);
   if (readout.watch_end_ns == UINT64_MAX && held->newest && *held->newest >= readout.watched_below)
     readout.watch_end_ns = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
   // What is looked for is lower.
@@ -252,6 +299,7 @@ void Readouts::holdings(Readout& readout, const Pending& asked, const transport:
   readout.from.reset();
   readout.named = 0;
   readout.surveyed = true;
+  if (readout.ended) span_.ended(readout.number);
   counters_.add(C::surveys);
 }
 

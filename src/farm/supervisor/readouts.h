@@ -14,6 +14,7 @@
 #include "base/counters.h"
 #include "base/named_counters.h"
 #include "dispatch/clear_book.h"
+#include "dispatch/common_span.h"
 #include "farm/supervisor/settings.h"
 #include "formats/fragment_request.h"
 #include "transport/requester.h"
@@ -53,9 +54,17 @@ inline constexpr std::array<base::CounterInfo, 6> kReadoutsCounters{{
 class Readouts {
  public:
   /// Told of each id that a readout holds, as it says it, several times if need be.
-  using OnHeld = std::function<void(std::uint64_t id)>;
+  using OnHeld = std::function<void(std::uint32_t readout, std::uint64_t id)>;
 
-  Readouts(const SupervisorSettings& settings, transport::Requester& requester, dispatch::ClearBook& clears, OnHeld held);
+  Readouts(const SupervisorSettings& settings, transport::Requester& requester, dispatch::ClearBook& clears,
+           dispatch::CommonSpan& span, OnHeld held);
+
+  /// Before the run: asks those that are there what they are.
+  void describe(std::uint64_t now_ns);
+  /// All that live have said what they are.
+  bool all_described() const;
+  /// A readout whose ids count something else than those of the run.
+  std::optional<Error> other_numbering() const { return other_numbering_; }
 
   /// Looks who is there, tells clears, asks. Thousands of times a second.
   void poll(std::uint64_t now_ns);
@@ -106,6 +115,8 @@ class Readouts {
     bool more = false;                // clears, perhaps, that could not be told yet
     std::uint64_t told_again_ns = 0;  // when a refused clear is told again; 0: none was
     bool ended = false;
+    bool described = false;      // on this connection
+    std::uint64_t instance = 0;  // the process that it was
     bool other_version = false;  // it has said so
   };
   enum class Asked : std::uint8_t { clear, holdings, describe };
@@ -122,6 +133,7 @@ class Readouts {
   void tell_clears(std::uint32_t index);
   void ask_holdings(std::uint32_t index, std::uint64_t now_ns);
   void ask_describe(std::uint32_t index, std::uint64_t now_ns);
+  void described(std::uint32_t index, const formats::DescribeReply& said);
   std::optional<std::uint64_t> run_at(const Readout& asked) const;
   void watch_on(Readout& readout, std::uint64_t now_ns) const;
   void begin_survey(Readout& readout, std::uint64_t from);
@@ -133,6 +145,7 @@ class Readouts {
   const SupervisorSettings& settings_;
   transport::Requester& requester_;
   dispatch::ClearBook& clears_;
+  dispatch::CommonSpan& span_;
   const OnHeld held_;
   std::vector<Readout> readouts_;
   std::unordered_map<Request, Pending> pending_;
@@ -141,6 +154,9 @@ class Readouts {
   std::uint64_t looked_ns_ = 0;
   std::uint64_t batches_ = UINT64_MAX;
   bool follows_ = false;
+  formats::Numbering numbering_;  // of the run; with a trigger, its events
+  std::string numbering_of_;      // the readout that said it first
+  std::optional<Error> other_numbering_;
   std::optional<std::uint64_t> run_at_;
   std::vector<std::byte> whole_;
   std::vector<std::byte> request_;

@@ -65,6 +65,10 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               "Without a trigger authority: how often readouts are asked for new events. With one: after triggers that the "
               "supervisor was not told of, twenty times as long.",
               kSomeTime),
+      setting(&S::assign_after, "assign_after",
+              "Without a trigger authority: an event is assigned when all readouts have it, or so long after one of them "
+              "had it.",
+              kTime),
       setting(&S::work_patience, "work_patience", "A node that nothing can be said to is answered after so long.",
               kSomeTime),
       setting(

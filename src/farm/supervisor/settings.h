@@ -36,6 +36,7 @@ struct SupervisorSettings {
   std::chrono::nanoseconds node_grace{std::chrono::seconds{2}};
   std::chrono::nanoseconds rebuild_time{std::chrono::seconds{5}};
   std::chrono::nanoseconds poll_holdings{std::chrono::milliseconds{50}};
+  std::chrono::nanoseconds assign_after{std::chrono::seconds{1}};
   std::chrono::nanoseconds drain_time{std::chrono::seconds{25}};
   std::chrono::nanoseconds work_patience{std::chrono::milliseconds{500}};
   std::chrono::nanoseconds lumi_block{0};

@@ -31,7 +31,8 @@ Supervisor::Supervisor(SupervisorSettings settings)
       requester_(requester_settings(settings_)),
       books_(settings_),
       nodes_(settings_, books_),
-      readouts_(settings_, requester_, books_.clears, [this](std::uint64_t id) { found(id); }),
+      readouts_(settings_, requester_, books_.clears, books_.span,
+                [this](std::uint32_t readout, std::uint64_t id) { found(readout, id); }),
       orphans_(books_, requester_, settings_.recorders) {
   if (!settings_.trigger.empty()) triggers_.emplace(settings_, books_);
   readouts_.follow(!triggers_);
@@ -60,11 +61,11 @@ void Supervisor::run() {
 }
 
 /// What a readout holds is known, over, or told by nobody.
-void Supervisor::found(std::uint64_t id) {
+void Supervisor::found(std::uint32_t readout, std::uint64_t id) {
   switch (books_.held(id)) {
     case Books::Held::known: return;
     case Books::Held::over: return books_.clear_again(id, now_ns_);
-    case Books::Held::orphan: return books_.found(id, now_ns_);
+    case Books::Held::orphan: return books_.found(readout, id, now_ns_);
   }
 }
 
@@ -78,6 +79,7 @@ bool Supervisor::turn(std::uint64_t now_ns) {
   }
   busy = busy || !replies_.empty();
   replies_.clear();
+  if (stage_ == Stage::idle) readouts_.describe(now_ns);
   if (stage_ != Stage::idle && stage_ != Stage::over) {
     if (triggers_ && stage_ < Stage::holding) busy = triggers_->poll() || busy;
     if (stage_ < Stage::parting) busy = nodes_.assign(now_ns) || busy;
@@ -111,7 +113,6 @@ std::uint16_t Supervisor::block_by_time(std::uint64_t now_ns) const {
 void Supervisor::begin(std::uint64_t now_ns) {
   began_ns_ = now_ns;
   nodes_.set_run({.number = run_number_.load(std::memory_order_acquire), .type = settings_.run_type});
-  if (triggers_) triggers_->start();
   enter(Stage::rebuilding, now_ns);
 }
 
@@ -128,7 +129,13 @@ void Supervisor::move_on(std::uint64_t now_ns) {
   const auto in_stage = [&] { return now_ns - entered_ns_; };
   const bool stop = stop_.load(std::memory_order_acquire);
   const bool give_up = give_up_.load(std::memory_order_acquire);
+  if (readouts_.other_numbering() && stage_ != Stage::over) return refuse(*readouts_.other_numbering(), now_ns);
   if (stage_ != Stage::idle && stage_ != Stage::over) {
+    // No event comes before it is known what the readouts count; but one of them may be away.
+    if (triggers_ && !triggers_started_ && (readouts_.all_described() || stage_ > Stage::rebuilding)) {
+      triggers_->start();
+      triggers_started_ = true;
+    }
     (void)books_.dispatcher.expire(now_ns);
     if (triggers_ && triggers_->take_gap()) {
       marks_ = triggers_->report().marks;
@@ -145,7 +152,8 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       return;
     case Stage::rebuilding: {
       // Where readouts hold nothing that nobody told of, no node can have anything either.
-      const bool nothing = readouts_.surveyed() && books_.admission.untold() == 0 && (!triggers_ || in_stage() >= kSettleNs);
+      const bool nothing = readouts_.surveyed() && readouts_.all_described() && books_.admission.untold() == 0 &&
+                           !books_.has_unplaced() && (!triggers_ || in_stage() >= kSettleNs);
       // Whoever could have something has said what it has.
       const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() &&
                        (!triggers_ || in_stage() >= kSettleNs);
@@ -161,10 +169,12 @@ void Supervisor::move_on(std::uint64_t now_ns) {
           in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count()))
         return;
       if (triggers_) triggers_->end();
+      books_.span.stop();
       readouts_.survey(0);
       return enter(Stage::draining, now_ns);
     case Stage::draining: {
       books_.clears.flush(now_ns, books_.dispatcher.waiting() + books_.dispatcher.assigned() == 0);
+      if (readouts_.surveyed()) readouts_.follow(false);  // what comes now is behind the end
       // What was not told of may still be on its way through a readout.
       const bool found = readouts_.watched() || in_stage() >= static_cast<std::uint64_t>(settings_.readout_grace.count());
       const bool all = found && books_.empty() && readouts_.surveyed();
@@ -179,6 +189,22 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       return;
     case Stage::over: return;
   }
+}
+
+/// Equal ids would be of different data: nothing is assigned.
+void Supervisor::refuse(const Error& why, std::uint64_t now_ns) {
+  trouble_ = why.what;
+  nodes_.say_over();
+  {
+    const std::lock_guard lock(mutex_);
+    refused_ = why;
+  }
+  enter(Stage::over, now_ns);
+}
+
+std::optional<Error> Supervisor::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
 }
 
 void Supervisor::show(std::uint64_t now_ns) {
@@ -202,7 +228,8 @@ void Supervisor::show(std::uint64_t now_ns) {
       .readouts = readouts_.status(),
       .trouble = trouble_,
       .cpu_seconds = cpu_.seconds()};
-  for (const auto& more : {nodes_.counters(), readouts_.counters(), orphans_.counters(), requester_.counters()})
+  for (const auto& more :
+       {books_.counters(), nodes_.counters(), readouts_.counters(), orphans_.counters(), requester_.counters()})
     status.counters.insert(status.counters.end(), more.begin(), more.end());
   if (triggers_) {
     status.trigger = triggers_->report();

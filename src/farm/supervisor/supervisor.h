@@ -39,7 +39,7 @@ struct SupervisorStatus {
   std::uint32_t run_number = 0;
   double seconds = 0;  ///< of the run
   std::vector<NamedCounter>
-      counters;  ///< kDispatchCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters, those of the network
+      counters;  ///< kDispatchCounters, kBooksCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters, those of the network
   std::uint64_t waiting = 0;    ///< events for a node
   std::uint64_t assigned = 0;   ///< events that nodes have
   std::uint64_t uncleared = 0;  ///< decided events that some readout has not cleared
@@ -74,6 +74,8 @@ class Supervisor {
   /// After stop(): nothing is waited for any more, and what is under way is undecided.
   void give_up() { give_up_.store(true, std::memory_order_release); }
   bool over() const { return over_.load(std::memory_order_acquire); }
+  /// Why there is no run with these readouts; it is over then.
+  std::optional<Error> refused() const;
 
   SupervisorStatus status() const;
   std::vector<std::string> take_messages();
@@ -83,7 +85,8 @@ class Supervisor {
   void run();
   bool turn(std::uint64_t now_ns);
   void move_on(std::uint64_t now_ns);
-  void found(std::uint64_t id);
+  void found(std::uint32_t readout, std::uint64_t id);
+  void refuse(const Error& why, std::uint64_t now_ns);
   void begin(std::uint64_t now_ns);
   void enter(Stage stage, std::uint64_t now_ns);
   std::uint16_t block_by_time(std::uint64_t now_ns) const;
@@ -106,6 +109,7 @@ class Supervisor {
   std::uint64_t ticked_ns_ = 0;
   std::uint64_t shown_ns_ = 0;
   std::uint64_t undecided_ = 0;
+  bool triggers_started_ = false;
   std::string trouble_;
   std::vector<trigger::TriggerMark> marks_;
   std::vector<transport::Requester::Reply> replies_;
@@ -119,6 +123,7 @@ class Supervisor {
   std::atomic<bool> over_{false};
   mutable std::mutex mutex_;
   SupervisorStatus shown_;
+  std::optional<Error> refused_;
   std::vector<std::string> messages_;
   std::jthread thread_;
 };

@@ -111,6 +111,7 @@ void SupervisorProcess::give_up() { supervisor_.give_up(); }
 
 void SupervisorProcess::step() {
   const bool over = supervisor_.over();
+  if (const auto refused = supervisor_.refused()) throw SetupError(*refused);
   shown_ = supervisor_.status();
   if (shown_.stage > Stage::running && phase_ == Phase::running) phase_ = Phase::draining;
   if (over) phase_ = Phase::stopped;
@@ -140,6 +141,8 @@ Json SupervisorProcess::report() const {
                                                 {"undecided", shown_.undecided},
                                                 {"uncleared", shown_.uncleared},
                                                 {"held_untold", shown_.orphans},
+                                                {"before_common_start", shown_["before_common_start"]},
+                                                {"after_common_end", shown_["after_common_end"]},
                                                 {"reassigned", reassigned(shown_)},
                                                 {"adds_up", shown_.adds_up}})},
                        {"lumi_block", shown_.lumi_block},
@@ -209,6 +212,7 @@ std::string SupervisorProcess::view_line(double seconds) {
 std::string prometheus_text(const SupervisorStatus& status) {
   process::PrometheusText out;
   out.counters("rodeo_supervisor_", "", dispatch::kDispatchCounters, status.counters);
+  out.counters("rodeo_supervisor_", "", kBooksCounters, status.counters);
   out.counters("rodeo_supervisor_", "", kNodesCounters, status.counters);
   out.counters("rodeo_supervisor_", "", kReadoutsCounters, status.counters);
   out.counters("rodeo_supervisor_", "", kOrphansCounters, status.counters);
@@ -257,6 +261,8 @@ std::string supervisor_report_text(const Json& report) {
       events("waiting") + events("assigned"), at(report, "events", "adds_up").boolean() ? "" : "   THIS DOES NOT ADD UP");
   out += fmt::format("  of these    {:.0f} partial; {:.0f} times assigned again", events("partial"), events("reassigned"));
   if (events("uncleared") > 0) out += fmt::format("; {:.0f} NOT CLEARED by all readouts", events("uncleared"));
+  if (const double outside = events("before_common_start") + events("after_common_end"); outside > 0)
+    out += fmt::format("; besides, {:.0f} that not all readouts could have", outside);
   if (events("held_untold") > 0) out += fmt::format("; {:.0f} MORE HELD by readouts", events("held_untold"));
   out += fmt::format("\n  CPU         supervisor {:.1f} s\n", number("cpu_seconds", "supervisor"));
   if (const Json* limited = report.find("limited_by")) out += fmt::format("  limited by  {}\n", limited->string());

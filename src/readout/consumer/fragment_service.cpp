@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "readout/run_info.h"
+
 namespace rodeo::readout {
 namespace {
 
@@ -196,8 +198,13 @@ void FragmentService::clear(const Request& request, std::uint64_t now_ns) {
 void FragmentService::describe(const Request& request) {
   if (request.message.bytes() != 0) return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
   answer_.clear();
-  formats::append_describe_reply(answer_,
-                                 {.run_number = settings_.frame.run_number, .ended = ended_, .robs = retention_.robs()});
+  formats::Numbering numbering = settings_.numbering;
+  if (numbering.orbits != 0) numbering.phase = frame_phase();
+  formats::append_describe_reply(answer_, {.run_number = settings_.frame.run_number,
+                                           .ended = ended_,
+                                           .robs = retention_.robs(),
+                                           .numbering = numbering,
+                                           .first = retention_.first()});
   const std::span<const std::byte> part(answer_);
   replier_->reply(request.client, request.number, 0, {&part, 1});
 }

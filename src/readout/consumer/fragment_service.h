@@ -30,6 +30,7 @@ struct FragmentServiceSettings {
   std::uint64_t patience_ns = 10'000'000'000;  ///< a client that takes nothing of its replies for so long is cut off
   formats::RobFrame frame = {};
   formats::IdLayout ids = {};  ///< of L1 ids, for ROBs that are not there
+  formats::Numbering numbering = {};
 };
 
 enum class ServiceCounter : std::size_t {

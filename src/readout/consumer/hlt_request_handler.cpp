@@ -278,6 +278,7 @@ std::unique_ptr<FragmentConsumer> HltRequestHandler::create(const Parameters& pa
                            .most_early_clears = keys.early_clears,
                            .id_step = run.ids.step_at_start()};
   settings.service.ids = run.ids;
+  settings.service.numbering = run.numbering;
   FragmentBook::Settings book = settings.service.book;
   book.most_fragments = settings.retention.most_fragments();
   check_memory(

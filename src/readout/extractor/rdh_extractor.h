@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "rodeo/plugin.h"
 
@@ -11,6 +12,9 @@ namespace rodeo::readout {
 /// The L1 id is the low 24 bits of the frame's number (formats/time_frame_numbers.h), the BCID that of the first page, the trigger type its low eight
 /// bits. Frames that have lost their begin before the first that has one are malformed: nothing tells their number.
 std::unique_ptr<TriggerExtractor> make_rdh_extractor(std::uint32_t orbits_per_frame);
+
+/// Of a chunk of this extractor; 0: it is another one, whose ids count events of a trigger.
+std::uint32_t orbits_of_chunks(const std::string& extractor, const Parameters& parameters);
 
 void register_rdh_extractor(Registry& registry);
 

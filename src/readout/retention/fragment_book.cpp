@@ -86,6 +86,7 @@ void FragmentBook::clear(std::uint64_t id, std::uint64_t now_ns) {
 }
 
 void FragmentBook::advance(std::uint64_t now_ns) {
+  first_settled_ = first_settled_ || (has_newest_ && first_ns_ + settings_.reorder_ns <= now_ns);
   if (some_outside_ || free_ == GlobalIdTable::kNone) {
     held_up_ns_ = now_ns;
   } else {
@@ -115,6 +116,7 @@ std::uint64_t FragmentBook::lacking(std::uint64_t id) const {
 void FragmentBook::shift(std::uint64_t by) {
   offset_ += by;
   newest_ += by;
+  first_ += by;
   line_ += by;
   recent_.shift(by);
   gone_.shift(by);
@@ -160,6 +162,8 @@ void FragmentBook::let_go(std::uint32_t place) {
 }
 
 void FragmentBook::note_newest(std::uint64_t id, std::uint64_t now_ns) {
+  if (!has_newest_) first_ns_ = now_ns;
+  if (!has_newest_ || id < first_) first_ = id;
   if (!has_newest_ || id > newest_) newest_ = id;
   has_newest_ = true;
   recent_.push({newest_, now_ns});

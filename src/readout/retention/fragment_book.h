@@ -111,6 +111,10 @@ class FragmentBook {
   std::uint64_t offset() const { return offset_; }
   /// Global id of the newest fragment that has come.
   std::uint64_t newest() const { return newest_; }
+  /// The lowest id that has come, `reorder_ns` after the first, or at the end: older ones may be on their way before.
+  std::optional<std::uint64_t> first() const {
+    return has_newest_ && (first_settled_ || ended_) ? std::optional(first_) : std::nullopt;
+  }
 
   /// Calls visit(global id) for what is kept, in the order in which it came.
   template <typename Visit>
@@ -191,6 +195,9 @@ class FragmentBook {
 
   Moments recent_;  // the newest id at each of the last fragments
   std::uint64_t newest_ = 0;
+  std::uint64_t first_ = 0;     // the lowest that has come
+  std::uint64_t first_ns_ = 0;  // when the first came
+  bool first_settled_ = false;
   std::uint64_t line_ = 0;
   bool has_newest_ = false;
   bool has_line_ = false;

@@ -78,6 +78,16 @@ formats::HoldingsReply Retention::holdings(std::uint64_t from, std::size_t most)
   return reply;
 }
 
+std::optional<std::uint64_t> Retention::first() const {
+  std::optional<std::uint64_t> first;
+  for (const FragmentBook& book : books_) {
+    if (!book.has_newest()) continue;
+    if (!book.first()) return std::nullopt;
+    first = std::max(first.value_or(0), *book.first());
+  }
+  return first;
+}
+
 std::uint64_t Retention::size() const {
   std::uint64_t sum = 0;
   for (const FragmentBook& book : books_) sum += book.size();

@@ -34,6 +34,9 @@ class Retention {
   /// What is kept of any ROB, from this global id on, in at most `most` ranges.
   formats::HoldingsReply holdings(std::uint64_t from, std::size_t most) const;
 
+  /// No ROB brings a lower id, and all that bring something have one from here on. Nothing: that is not known yet.
+  std::optional<std::uint64_t> first() const;
+
   std::uint64_t size() const;
   std::uint64_t bytes() const;
   /// Of the ROB that has most, 0 to 1.
