@@ -190,7 +190,7 @@ class BlockCheck final : public DataCheck {
   unsigned tries_ = 16;
   bool payload_;
   LinkIndex ttc_link_ = 0xffff;
-  std::vector<Ids> ids_;  // by link
+  std::vector<Ids> ids_;  // one entry a link
   SilentLinks silent_;
   std::uint64_t l1id_gaps_ = 0;
   std::uint64_t silent_links_ = 0;

@@ -78,7 +78,7 @@ class LineCheck final : public DataCheck {
   PagePattern pattern_;
   std::uint32_t superpage_bytes_;
   std::uint32_t block_bytes_;
-  std::vector<Lines> seen_;  // of each superpage at its last use
+  std::vector<Lines> seen_;  // the lines of each superpage at its last use
   std::array<std::uint32_t, 256> next_{};
   std::array<bool, 256> known_{};
   std::uint64_t stale_ = 0;

@@ -10,24 +10,24 @@ struct EventBenchSettings {
   std::string provider = "tcp";
   std::uint32_t readouts = 8;
   std::uint32_t nodes = 4;
-  std::uint32_t fragment_bytes = 104'000;  ///< of each readout: 5 MB from 48 readouts, as in the paper's laboratory
+  std::uint32_t fragment_bytes = 104'000;  ///< size from each readout: 5 MB from 48 readouts, as in the paper's laboratory
   std::uint32_t slots = 32;                ///< events that a node has at a time
   std::uint32_t workers = 1;               ///< threads of a node that check events
   std::uint32_t kept = 256;                ///< fragments of a readout
   std::uint32_t page_bytes = 64U << 10;
-  std::uint32_t pages = 64;            ///< of each connection
+  std::uint32_t pages = 64;            ///< pages of each connection
   std::uint32_t credit_fragments = 8;  ///< fragments that a node may have requested, with shaping
   std::uint64_t credit_bytes = 0;      ///< bytes, likewise; both 0: no shaping
-  double seconds = 3;                  ///< of each measurement, in rounds
+  double seconds = 3;                  ///< duration of each measurement, in rounds
 };
 
 /// Whole events, with or without shaping. Medians of rounds.
 struct EventRates {
   double events_per_second = 0;
-  double bytes_per_second = 0;  ///< of ROD data
+  double bytes_per_second = 0;  ///< bytes of ROD data
   double bytes_per_core_second = 0;
   double latency_p50_us = 0;   ///< from the first request for an event to its last fragment: median of the nodes
-  double latency_p99_us = 0;   ///< of the slowest node
+  double latency_p99_us = 0;   ///< value of the slowest node
   double building_p50_us = 0;  ///< from the assignment on, including the wait for credit
   double building_p99_us = 0;
   double waits_for_credit = 0;  ///< waits of an event

@@ -20,9 +20,9 @@ struct FarmBenchResult {
   // Within `seconds`
   double assignments = 0;
   double decisions = 0;
-  double clears = 0;    ///< of events, by all readouts
-  double requests = 0;  ///< of nodes
-  double batches = 0;   ///< of clears, to all readouts
+  double clears = 0;    ///< events cleared by all readouts
+  double requests = 0;  ///< requests of nodes
+  double batches = 0;   ///< batches of clears to all readouts
   // Of the whole bench, at its end
   std::uint64_t events = 0;
   std::uint64_t assigned_twice = 0;

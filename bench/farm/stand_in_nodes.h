@@ -17,7 +17,7 @@ struct StandInNodesSettings {
   std::string supervisor;
   std::uint32_t first = 0;  ///< number of the first node
   std::uint32_t nodes = 1;
-  std::uint32_t slots = 32;        ///< of each
+  std::uint32_t slots = 32;        ///< slots of each node
   std::uint32_t at_once = 16;      ///< decisions in one message, while the node has other events
   std::uint32_t accepted_of = 33;  ///< one event of this number is accepted, the others are rejected
 };

@@ -108,7 +108,7 @@ class Ours : public Common {
       assembler_.publish(index, sequence, held_);  // as with a run of chunks, which completes many events
   }
 
-  Sequence events = 0;  // of this run
+  Sequence events = 0;  // events of this run
 
  private:
   RobSequence rob_{Sequencer::Settings{}, nullptr};  // not used: no number is skipped

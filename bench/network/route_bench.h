@@ -20,13 +20,13 @@ struct RouteBenchSettings {
 struct RouteBenchResult {
   double seconds = 0;
   double chunks_per_second = 0;
-  double chunks_per_core_second = 0;       ///< of the router's CPU
+  double chunks_per_core_second = 0;       ///< chunks per second of the router's CPU
   double read_chunks_per_core_second = 0;  ///< including unwanted chunks
   double unwanted_cost =
       0;  ///< CPU time of an unwanted chunk, as a share of that of a wanted one; if some links are unwanted
   double payload_bytes_per_second = 0;
   double copy_ceiling_bytes_per_second = 0;
-  double router_cpu_seconds = 0;  ///< of all rounds
+  double router_cpu_seconds = 0;  ///< CPU time in all rounds
   double subscriber_cpu_seconds = 0;
   std::uint64_t input_bytes = 0;
   std::uint64_t chunks = 0;  ///< each is proven unless `discard`

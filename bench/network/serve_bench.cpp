@@ -176,7 +176,7 @@ class Node {
   std::vector<Requester::Service> services_;
   std::vector<Event> events_;
   std::uint64_t next_;
-  std::vector<std::vector<Asked>> pending_;  // of each readout
+  std::vector<std::vector<Asked>> pending_;  // requests under way to each readout
   std::vector<std::uint64_t> cleared_;
   std::uint64_t clears_ = 0;
   std::vector<std::byte> clear_;  // the last batch

@@ -16,14 +16,15 @@ struct ServeBenchSettings {
   std::uint32_t events = 32;    ///< events that a node has under way
   std::uint32_t kept = 16'384;  ///< fragments of a readout
   std::uint32_t page_bytes = 64U << 10;
-  double seconds = 3;  ///< of each measurement, in rounds
+  double seconds = 3;  ///< duration of each measurement, in rounds
 };
 
 struct ServeBenchResult {
   double seconds = 0;
   double fragments_per_second = 0;
-  double fragments_per_core_second = 0;  ///< of the CPU of the readouts' process, which also runs the stand-ins for builders
-  double bytes_per_second = 0;           ///< of ROD data
+  double fragments_per_core_second =
+      0;                        ///< per CPU second of the readouts' process, which also runs the stand-ins for builders
+  double bytes_per_second = 0;  ///< bytes of ROD data
   double bytes_per_core_second = 0;
   double bare_bytes_per_second = 0;  ///< pages of this size over the same network, medians of the same rounds
   double bare_bytes_per_core_second = 0;

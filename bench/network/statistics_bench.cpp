@@ -51,7 +51,7 @@ class DataThread {
     return polled_ / pages_ * had_[pages_ * links_.size() + link] + had_[polled_ % pages_ * links_.size() + link];
   }
   std::uint64_t in_pages() const { return in_pages_; }  ///< chunks put into the subscriber's pages in the last run
-  double cpu_seconds() const { return cpu_seconds_; }   ///< of the last run
+  double cpu_seconds() const { return cpu_seconds_; }   ///< CPU time of the last run
 
   template <bool kEachChunk, typename Thread>
   [[gnu::noinline]] void route(Thread& statistics, const std::atomic<bool>& stop) {
@@ -115,7 +115,7 @@ class DataThread {
   std::unique_ptr<DataStream> stream_;
   std::vector<Fid> links_;
   base::Arena memory_;
-  std::size_t pages_;               // of a cycle of the input
+  std::size_t pages_;               // pages in a cycle of the input
   std::vector<std::uint64_t> had_;  // by page and link: chunks of the cycle before this page
   std::uint64_t polled_ = 0;
   std::uint64_t in_pages_ = 0;
@@ -211,7 +211,7 @@ double upper_limit_of_median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   // The number of values below the median is distributed like heads of coins: find the first place that it hardly reaches.
   const auto n = static_cast<double>(values.size());
-  double probability = std::exp2(-n);  // of exactly `place` heads
+  double probability = std::exp2(-n);  // probability of exactly `place` heads
   double heads = 0;
   for (std::size_t place = 0; place < values.size(); ++place) {
     heads += probability;

@@ -14,10 +14,10 @@ inline constexpr std::array<const char*, 4> kStatisticsDesigns{"pull", "push", "
 struct StatisticsBenchSettings {
   std::uint32_t threads = 2;
   bool each_chunk = false;    ///< count each chunk by itself, like FelixCore; else run by run, like the product
-  std::uint32_t links = 192;  ///< of each thread
+  std::uint32_t links = 192;  ///< links of each thread
   std::uint32_t chunk_bytes = 40;
   std::uint32_t rounds = 30;  ///< each round: every design, with a run without statistics beside it
-  double seconds = 30;        ///< of all rounds
+  double seconds = 30;        ///< duration of all rounds
 };
 
 /// Rates are chunks per second of CPU time, summed over the data threads: their rate with a core each.

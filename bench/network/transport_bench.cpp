@@ -248,7 +248,7 @@ class Rounds {
   const Prepared prepared_;
   const std::vector<Fid> links_;
   const int rounds_;
-  const double seconds_;  // of one of them
+  const double seconds_;  // duration of one measurement
   TransportBenchResult result_;
   std::vector<double> filled_, of_filled_, of_filled_per_core_;
   std::vector<double> payload_, bare_, of_bare_, sockets_, payload_per_core_, bare_per_core_, of_bare_per_core_;

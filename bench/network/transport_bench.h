@@ -13,7 +13,7 @@ struct TransportBenchSettings {
   std::uint32_t run_length = 24;
   std::uint32_t page_bytes = 64U << 10;
   bool discard = false;  ///< the subscriber counts chunks, without a look at their bytes
-  double seconds = 3;    ///< of each part: Rodeo, bare pages, sockets; latencies take a third of it
+  double seconds = 3;    ///< duration of each part: Rodeo, bare pages, sockets; latencies take a third of it
 };
 
 inline constexpr std::uint32_t kLatencyChunkBytes = 64;
@@ -27,12 +27,12 @@ struct TransportBenchResult {
   double filled_bytes_per_second = 0;  ///< bare pages, each copied from other memory before it is sent
   double of_filled = 0;
   double of_filled_per_core = 0;
-  double payload_bytes_per_core_second = 0;  ///< of the CPU of both sides
+  double payload_bytes_per_core_second = 0;  ///< per second of the CPU of both sides
   double bare_bytes_per_core_second = 0;
   double of_bare_per_core = 0;
   double wire_bytes_per_chunk = 0;
   double payload_efficiency = 0;
-  double publisher_cpu_seconds = 0;  ///< of all rounds
+  double publisher_cpu_seconds = 0;  ///< CPU time in all rounds
   double subscriber_cpu_seconds = 0;
   double seconds = 0;
   double latency_p50_us = 0;

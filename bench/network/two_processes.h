@@ -27,14 +27,14 @@ struct Meeting {
 
   // Written by the receiver, all the time.
   alignas(64) std::atomic<std::uint64_t> chunks{0};
-  std::atomic<std::uint64_t> bytes{0};  ///< of chunks; of pages if the data have no chunks
+  std::atomic<std::uint64_t> bytes{0};  ///< bytes of chunks; of pages if the data have no chunks
   std::atomic<std::uint64_t> mismatches{0};
   std::atomic<std::uint64_t> lost{0};  ///< chunks that the receiver knows as lost
   base::LatencyHistogram latency;
 
   // Written by the sender, at its end.
   alignas(64) std::atomic<std::uint64_t> sent_chunks{0};
-  std::atomic<std::uint64_t> sent_bytes{0};  ///< of pages
+  std::atomic<std::uint64_t> sent_bytes{0};  ///< bytes of pages
 };
 
 /// Zeroed memory that is shared with all processes forked later.

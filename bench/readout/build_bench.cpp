@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kPiece = 64 << 10;  // bytes of a piece of memory in the ceilings
 constexpr std::uint64_t kVerifyEvery = 1000;
-constexpr std::int64_t kSpareBuffers = 5120;  // in addition to those of the window
+constexpr std::int64_t kSpareBuffers = 5120;  // buffers beyond those of the window
 constexpr double kWarmUpSeconds = 0.3;
 constexpr std::uint32_t kFirstSource = 0x610001;
 constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups from its own id on

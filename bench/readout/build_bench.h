@@ -18,7 +18,7 @@ struct BuildBenchSettings {
   std::uint32_t groups = 0;  ///< FULL mode: independent streams; 0: one per link
   std::uint32_t chunk_bytes = 40;
   std::uint32_t robs = 1;     ///< ROBs of `links` links each; each ROB has its own input, builder and workers
-  std::uint32_t workers = 1;  ///< of each ROB
+  std::uint32_t workers = 1;  ///< workers of each ROB
   double seconds = 3;
   std::string checker = {};  ///< "crc32", or empty
   std::string extractor = "rodeo";

@@ -42,7 +42,7 @@ struct DmaSettings {
   std::uint32_t links = 0;                  // CRU: bit per link; 0: all links that are enabled in the card
   std::uint32_t page_bytes = 8192;          // DMA pages; only 8192 is defined
   bool check_firmware = true;               // refuse firmware that is not in the table
-  const FirmwareTable* firmware = nullptr;  // with local additions; nullptr: the built-in table
+  const FirmwareTable* firmware = nullptr;  // table with local additions; nullptr: the built-in table
   std::optional<bool> upstream_lock = {};   // also bind the name that upstream's tools lock; by default for real cards
 };
 

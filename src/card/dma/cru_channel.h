@@ -21,7 +21,7 @@ class CruChannel final : public DmaChannel {
     FixedQueue<Superpage> queue;        // superpages that the card has, oldest first
     std::uint32_t done = 0;             // collected since the reset, modulo 2^32
     std::uint32_t counted = 0;          // finished according to the card, not collected yet
-    std::uint32_t take = 0;             // to be collected in this round
+    std::uint32_t take = 0;             // superpages to collect in this round
     std::optional<std::uint32_t> high;  // value of the card's address register
     std::size_t outstanding() const { return queue.size() - take; }
   };

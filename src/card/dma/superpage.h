@@ -11,7 +11,7 @@ namespace rodeo::card {
 inline constexpr std::uint32_t kSuperpageGranule = 32 << 10;
 
 struct Superpage {
-  std::uint64_t offset = 0;    // in the registered buffer
+  std::uint64_t offset = 0;    // place in the registered buffer
   std::uint32_t bytes = 0;     // its size
   std::uint32_t received = 0;  // bytes that the card wrote; less than the size in the last one of a run
   bool ready = false;          // false when it comes back: the card did not use it before the stop

@@ -43,7 +43,7 @@ Result<void> send_trigger(Card& card);
 struct CtpStatus {
   std::string_view
       mode;  ///< "manual", "periodic", "continuous", "hc", "cal" or "idle"; of mode fixed: "periodic" with no ticks
-  std::uint32_t ticks = 0;  ///< of the mode; 0: the mode has none
+  std::uint32_t ticks = 0;  ///< period of the mode; 0: the mode has none
   std::uint32_t last_bc = 0;
   std::uint32_t last_hb = 0;
   std::uint32_t keep = 0;

@@ -17,14 +17,13 @@ namespace rodeo::card::pci {
 struct FoundFunction {
   Address address = {};
   BackEnd back_end = BackEnd::vfio;
-  std::optional<card_registers::PciId> id = {};  // of a real card; an emulated card reports it when opened
+  std::optional<card_registers::PciId> id = {};  // set for a real card; an emulated card reports it when opened
   std::filesystem::path place = {};              // socket of an emulated card, sysfs directory of a real one
   std::filesystem::path lock_file =
       {};              // shows the owners of DMA channels: by kernel locks (emulated; byte N: channel N), by notes (real)
   int numa_node = -1;  // -1: not known
-  std::string problem = {};  // why the function cannot be used; empty: no reason known
-  std::optional<std::uint16_t> register_map =
-      {};                   // of a FELIX: the map that a user names, in place of the map that the card reports
+  std::string problem = {};                        // why the function cannot be used; empty: no reason known
+  std::optional<std::uint16_t> register_map = {};  // FELIX: the user's map, in place of the map that the card reports
   bool unasked = false;     // open it without checking that it answers; for lists, which show silent cards
   bool any_device = false;  // open it even if it is not a readout card: a user named its address
 };

@@ -156,8 +156,7 @@ void Keeper::accept_one() {
 }
 
 bool Keeper::serve_one(Client& client) {
-  auto packet = receive_packet(client.socket.get(),
-                               std::chrono::milliseconds{100});  // the packet is there, or the client has disconnected
+  auto packet = receive_packet(client.socket.get(), std::chrono::milliseconds{100});  // it is there, or the client has gone
   if (!packet || packet->bytes.empty()) return false;
   const auto request = decode_request(packet->bytes);
   if (!request) {

@@ -18,7 +18,7 @@
 namespace rodeo::card::pci {
 namespace {
 
-constexpr std::uint32_t kMostVectors = 32;  // as many as the keeper enables
+constexpr std::uint32_t kMostVectors = 32;  // the number that the keeper enables
 
 class VfioFunction final : public KeeperFunction {
  public:

@@ -9,7 +9,7 @@ namespace rodeo::card_registers::cru {
 inline constexpr PciId kPciId{0x10dc, 0x0034};
 inline constexpr PciId kDevelopmentBoardPciId{0x1172, 0xe001};
 inline constexpr BarSize kBars[]{{0, 64 << 10}, {2, 16 << 20}};  // BAR 0: defined here (its highest register is 0xc04)
-inline constexpr unsigned kLinks = 12;                           // of the detector, per endpoint
+inline constexpr unsigned kLinks = 12;                           // detector links per endpoint
 inline constexpr unsigned kDmaLinks =
     16;  // 0-11 detector, 13 (endpoint 0) and 14 (endpoint 1) run statistics, 15 user logic
 inline constexpr unsigned kUserLogicLink = 15;
@@ -17,7 +17,7 @@ inline constexpr unsigned kDmaPageBytes = 8192;
 inline constexpr unsigned kDefaultFifoDepth = 128;  // if superpage_fifo_depth reads 0
 inline constexpr std::uint32_t kEndpointOneId = 0x11111111;
 inline constexpr unsigned kLinksPerBank = 6;
-inline constexpr unsigned kBanks = 4;  // of wrapper 0; endpoint e has banks 2e and 2e+1
+inline constexpr unsigned kBanks = 4;  // banks of wrapper 0; endpoint e has banks 2e and 2e+1
 
 /// The place of a link in the gbt_link_* rows: even links lie in the endpoint's even bank, odd ones in its odd bank.
 constexpr std::uint32_t gbt_index(unsigned endpoint, unsigned link) {
