@@ -1,4 +1,4 @@
-// `rodeo card`: readout cards, emulated and real; what its verbs share.
+// `rodeo card`: readout cards, emulated and real; the common parts of its verbs.
 #include "cli/card.h"
 
 #include <fmt/format.h>

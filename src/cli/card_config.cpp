@@ -205,7 +205,7 @@ Result<ExitCode> firmware(const Options& options) {
                {"firmware", "version"},
                {"compatible", "compatible"}});
   auto cards = RODEO_TRY(AskedCards::open(options.ids));
-  std::vector<char> fits(cards.size());  // each written by a thread of its own
+  std::vector<char> fits(cards.size());  // one thread writes each element
   cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     fits[number] = card::check_firmware(card, known) ? 1 : 0;
     return {};

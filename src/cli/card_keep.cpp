@@ -101,14 +101,13 @@ void add_card_keep(Command& card) {
   verb.example("rodeo card keep 3b:00.0", "the card keeps its configuration when no program uses it");
   verb.example("rodeo card keep --status", "held cards, their users and their mapped memory");
   verb.paragraph(
-      "The kernel hands a real card to one process and may reset it when that process ends. The keeper is that process: "
-      "commands ask it for the card, "
-      "run side by side, and what they configure survives them. It takes a card's memory away when the program that gave it "
-      "ends.");
+      "The kernel gives a real card to one process, and may reset the card when that process ends. The keeper is that "
+      "process: commands get the card from it, run side by side, and their configuration stays in the card. When a program "
+      "ends, the keeper removes the memory that the program gave to the card.");
   verb.option("ADDRESS", options->address, "The running keeper keeps this card open and configured").value_name("ADDRESS");
   verb.flag("--let-go", options->let_go, "The keeper may close the card");
-  verb.flag("--status", options->status, "What the keeper holds");
-  verb.flag("--stop", options->stop, "Ends the keeper; refused while memory is mapped for a card");
+  verb.flag("--status", options->status, "Show what the keeper holds");
+  verb.flag("--stop", options->stop, "End the keeper; refused while memory is mapped for a card");
   verb.option("--socket", options->socket, "Path of the keeper's socket; programs find it through RODEO_KEEPER_SOCKET")
       .value_name("PATH");
   verb.option("--group", options->group, "Group that may use the cards, besides root; `rodeo` if that group exists")

@@ -236,13 +236,13 @@ std::string prometheus_of_all(AskedCards& cards) {
 std::string reference() {
   std::string text =
       "# Metrics of cards\n\n"
-      "What `rodeo card metrics --prometheus` prints and `rodeo card metrics --listen ADDRESS:PORT` serves at `/metrics`. "
-      "Names are those that ReadoutCard's tools send to\n"
-      "monitoring, `measurement_field`; tags are theirs too, as labels: `pciAddress`, `SerialId`, `Endpoint`, `Type`, `ID` "
+      "`rodeo card metrics --prometheus` prints these metrics, and `rodeo card metrics --listen ADDRESS:PORT` serves them "
+      "at `/metrics`. Names (`measurement_field`)\n"
+      "and labels are those that ReadoutCard's tools send to monitoring: `pciAddress`, `SerialId`, `Endpoint`, `Type`, `ID` "
       "(link, wrapper or channel), and `CRU`, `CRORC` or\n"
-      "`FELIX` with the card's number in `rodeo card list`. What a card's firmware does not have is absent. `rodeo_card_up` "
-      "is 0 for a card that did not answer.\n"
-      "This file is made by `rodeo card metrics --reference`.\n\n"
+      "`FELIX` with the card's number in `rodeo card list`. A metric that a card's firmware does not have is absent. "
+      "`rodeo_card_up` is 0 for a card that did not answer.\n"
+      "`rodeo card metrics --reference` writes this file.\n\n"
       "| metric | cards | type | meaning |\n|---|---|---|---|\n";
   for (const card::FieldInfo& info : card::all_fields())
     text += fmt::format("| `{}_{}` | {} | {} | {} |\n", info.measurement, info.name, info.card, info.type, info.help);

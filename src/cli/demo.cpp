@@ -303,13 +303,12 @@ void add_demo(Command& root) {
   demo.json_file(options->json_file);
   demo.paragraph(
       "The demo runs examples/demo.toml (with --chain examples/farm/chain.toml, with --no-farm examples/chain.toml), "
-      "changed "
-      "by these options. Every chunk of every fragment is verified during the run. A share of the fragments, or the events "
-      "that the farm accepts, is written to event files of at most about 1 GB, which are read back and verified at the end. "
-      "With the farm the last line says where each trigger is: accepted and in a file, rejected, debug, or lost by its "
-      "reason. A machine that cannot keep up shows dead time, never loss. "
-      "A control room runs the demo, and prints the address of its page; with --json or --no-page there is no control room. "
-      "Exit status 0: all is well; 1: the run failed; 7: data did not verify, or none were verified.");
+      "changed by these options. Every chunk of every fragment is verified during the run. A share of the fragments, or the "
+      "events that the farm accepts, is written to event files (at most about 1 GB), which are read back and verified at "
+      "the end. With the farm the last line says where each trigger is: accepted and in a file, rejected, debug, or lost by "
+      "its reason. A machine that cannot keep up shows dead time, never loss. A control room runs the demo, and prints the "
+      "address of its page; with --json or --no-page there is no control room. Exit status 0: all is well; 1: the run "
+      "failed; 7: data did not verify, or none were verified.");
   demo.run([options] { return run(*options); });
 }
 

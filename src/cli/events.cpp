@@ -211,9 +211,9 @@ void add_events(Command& root) {
       .example("rodeo events tail --incomplete --count 10", "the next ten incomplete events")
       .example("rodeo events tail --from readout.publish --bus /shared/bus", "of a readout on another host");
   tail.paragraph(
-      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. This command never "
-      "slows "
-      "the readout: it misses the events that it does not take in time, and the next line shows their number.");
+      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. Without --data, this "
+      "command never slows the readout: it misses the events that it does not take in time, and the next line shows "
+      "their number.");
   tail.option("-n,--count", tail_options->count, "End after N events; 0: with the run or Ctrl-C").value_name("N");
   add_selection(tail, tail_options);
   tail.output(tail_options->format);

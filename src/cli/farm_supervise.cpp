@@ -49,8 +49,7 @@ void add_farm_supervise(Command& farm) {
       "(farm.supervisor.drain_time), nodes are told, the report is printed.");
   verb.paragraph(
       "After a kill, start the supervisor again with the same configuration: nodes, readouts and recorders tell it the "
-      "state "
-      "of the run, and no event is lost.");
+      "state of the run, and no event is lost.");
   verb.paragraph(
       "Exit status 0: every event was decided and cleared; 6: some were not, or no readout had them any more; 1: the counts "
       "do not add up.");

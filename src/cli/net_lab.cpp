@@ -309,8 +309,7 @@ void add_net_lab(Command& net) {
   lab.json_file(options->json);
   lab.paragraph(
       "If this machine disturbs a run by more than the veto rule allows, the run is counted and repeated; three such runs "
-      "in "
-      "a row fail the point (exit 1).");
+      "in a row fail the point (exit 1).");
   lab.run([options]() { return run_lab(*options); });
 
   Command& agent =

@@ -129,9 +129,8 @@ void add_plugin_test(Command& plugin) {
   verb.output(options->format);
   verb.paragraph(
       "Exit status 7 if an extractor or checker refused any chunk. A gap is a chunk whose L1 id does not follow the "
-      "previous "
-      "one on its link. A recording with losses has a few gaps; an extractor that reads the wrong bytes finds gaps almost "
-      "everywhere.");
+      "previous one on its link. A recording with losses has a few gaps; an extractor that reads the wrong bytes finds gaps "
+      "almost everywhere.");
   verb.run([options] { return test(*options); });
 }
 

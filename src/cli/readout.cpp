@@ -288,8 +288,7 @@ void add_readout(Command& root) {
       "--database this number is also new in the database.");
   readout.paragraph(
       "Exit status 0: the run ended normally, and losses are within the limit of --fail-on-loss, if any; 6: more was lost; "
-      "1: a part failed (disk full, ...), even if other faults exist; 7: the verifying processor found wrong bytes. "
-      "The "
+      "1: a part failed (disk full, ...), even if other faults exist; 7: the verifying processor found wrong bytes. The "
       "last line of the report says what was lost.");
   readout.run([options] { return run(*options); });
 
