@@ -207,14 +207,14 @@ void add_dma(Command& bench) {
   dma.choice("--data-source", options->source, {"fee", "ddg", "internal", "siu", "diu"}, "Source of the data");
   dma.size("--bytes", options->bytes,
            "Amount to read, rounded up to a superpage; 0: until --time is over or Ctrl-C; 16GiB without --time");
-  dma.duration("--time", options->time, "Time to read");
+  dma.duration("--time", options->time, "Duration of the reading");
   dma.size("--buffer-size", settings.buffer_bytes, "Memory for the card");
   dma.size("--superpage-size", options->superpage_bytes, "A multiple of 32KiB");
   dma.choice("--error-check", options->level, {"full", "fast", "none"},
              "full: every byte; fast: headers and counters; none: first and last line of each superpage");
   dma.choice("--pattern", options->pattern, {"auto", "ddg", "words", "internal", "provable", "unknown"},
              "Pattern of the payload");
-  dma.option("--error-check-frequency", settings.check.every, "Check packet counter and payload of one page in this number");
+  dma.option("--error-check-frequency", settings.check.every, "Check packet counter and payload of every Nth page only");
   dma.option("--max-rdh-packetcount", settings.check.packet_counter_max, "Last value of the packet counter");
   dma.option("--timeframe-length", settings.check.time_frame_orbits, "Orbits of a time frame");
   dma.flag("--no-tf-check", options->no_time_frames, "Time frames may begin anywhere");

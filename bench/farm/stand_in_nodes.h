@@ -19,7 +19,7 @@ struct StandInNodesSettings {
   std::uint32_t nodes = 1;
   std::uint32_t slots = 32;        ///< slots of each node
   std::uint32_t at_once = 16;      ///< decisions in one message, while the node has other events
-  std::uint32_t accepted_of = 33;  ///< one event of this number is accepted, the others are rejected
+  std::uint32_t accepted_of = 33;  ///< one event in this many is accepted, the others are rejected
 };
 
 /// Any number of nodes on one Requester, each with its own connection and session. For one thread.

@@ -20,7 +20,7 @@ struct StatisticsBenchSettings {
   double seconds = 30;        ///< duration of all rounds
 };
 
-/// Rates are chunks per second of CPU time, summed over the data threads: their rate with a core each.
+/// Rates are chunks per second of CPU time, summed over the data threads: the rate if each thread had a core.
 struct DesignCost {
   double chunks_per_second = 0;     ///< median of the rounds
   double relative = 0;              ///< relative to the run without statistics beside it: median

@@ -27,8 +27,7 @@ struct LatencyBenchResult {
   std::uint64_t p50_ns = 0;
   std::uint64_t p99_ns = 0;
   std::uint64_t max_ns = 0;
-  bool generator_has_a_core =
-      false;  ///< false: it shares a core with a worker, so the latencies include waits for the scheduler
+  bool generator_has_a_core = false;  ///< false: shares a core with a worker; latencies include waits for the scheduler
 };
 
 /// Runs generator, GBT builder (spinning workers) and a releasing consumer. A latency is the time from the hand-over of the page with an
