@@ -65,6 +65,7 @@ std::vector<Word> vocabulary() {
   add(farm::kNodesCounters, "counter of a supervisor's nodes");
   add(farm::kReadoutsCounters, "counter of a supervisor's readouts");
   add(farm::kOrphansCounters, "counter of a supervisor");
+  add(farm::kBooksCounters, "counter of a supervisor");
   add(readout::kRetentionInfo, "counter of an hlt_request_handler");
   add(readout::kServiceInfo, "counter of an hlt_request_handler");
   add(transport::kReplierCounters, "counter of a service");
