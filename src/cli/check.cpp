@@ -92,7 +92,7 @@ std::expected<Configuration, ConfigurationErrors> checked(const std::string& fil
   return configuration;
 }
 
-/// After which silence the links of a readout are placed rightly; nothing without a readout.
+/// Notes on the silences of links after which a readout still places their ids rightly; empty without a readout.
 std::vector<readout::SilenceNote> silence_notes(const std::string& file, const Configuration& configuration,
                                                 readout::Library& library) {
   if (!has_readout(tables_for(file))) return {};
