@@ -30,7 +30,7 @@ void add_card_reg(Command& card);
 Option& add_card_id(Command& verb, std::string& id);
 /// Adds `--register-map`. The functions for `--id` call it.
 void add_register_map(Command& verb);
-/// Returns the function with the register map of --register-map, to open it so. Error cli.bad_value: the map is not known.
+/// Returns the function with the register map of --register-map, ready to open. Error cli.bad_value: the map is not known.
 Result<card::pci::FoundFunction> as_asked(card::pci::FoundFunction function);
 /// Adds a repeatable `--id` to a verb that only reads. Without ids the verb reads all cards.
 Option& add_card_ids(Command& verb, std::vector<std::string>& ids);

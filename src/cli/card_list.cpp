@@ -48,7 +48,7 @@ Result<ExitCode> fill(Table& table) {
   return outcome;
 }
 
-/// Says so if the runtime directory, where emulated cards are, cannot hold any: a misspelt directory looks like one without
+/// Reports a runtime directory that cannot hold emulated cards: otherwise a misspelt directory looks like one without
 /// cards.
 void say_if_there_is_no_directory() {
   const std::filesystem::path directory = base::runtime_directory_name();

@@ -30,8 +30,7 @@ struct ChainRun {
 };
 
 /// The report (docs/reference/run-report.md): the keys of a readout's report, over all readouts, and "farm". Its condition
-/// is the worst of those of the
-/// processes and of the sums.
+/// is the worst of those of the processes and of the sums.
 Json chain_report(const ChainRun& run);
 
 /// The report for people, several lines, each ended.

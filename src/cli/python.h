@@ -21,8 +21,7 @@ std::optional<std::filesystem::path> python_package();
 std::string python_interpreter();
 
 /// Runs `python -B -m MODULE ARGUMENTS...` to its end, with this process's stdout and stderr. Returns its exit status
-/// (`failed` after
-/// Ctrl-C). Errors: cli.python (no interpreter, no package).
+/// (`failed` after Ctrl-C). Errors: cli.python (no interpreter, no package).
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments);
 
 /// The words before the name of a module in such a command. Sets the environment variables that Python needs to find the

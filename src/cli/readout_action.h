@@ -12,8 +12,7 @@
 namespace rodeo::cli {
 
 /// Called once the run has ended and its files are closed. It adds to the JSON report, prints its findings on stderr, and
-/// returns false
-/// if the data did not verify. It may make the run's condition worse.
+/// returns false if the data did not verify. It may make the run's condition worse.
 using AfterRun = std::function<Result<bool>(readout::RunReport&, Json&)>;
 
 /// Runs to the end, prints the report on stderr, and writes it to `json_file` unless the name is empty.
