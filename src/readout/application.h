@@ -17,6 +17,7 @@
 #include "readout/fragment_meter.h"
 #include "readout/link_policy.h"
 #include "readout/readout_status.h"
+#include "readout/sequence/standings.h"
 #include "readout/settings.h"
 
 namespace rodeo::readout {
@@ -115,6 +116,7 @@ class Application {
   ReadoutSettings settings_;
   // Destroyed last to first: consumers hold fragments, fragments lie in the builders' memory, builders hold the input's streams.
   std::unique_ptr<DataInput> input_;
+  Standings standings_;  ///< of the builders' readers
   std::vector<Rob> robs_;
   FragmentMeter meter_;
   std::vector<std::unique_ptr<FragmentConsumer>> consumers_;

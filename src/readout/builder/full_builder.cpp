@@ -96,6 +96,11 @@ void FullBuilder::give_up() {
 
 bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
+void FullBuilder::share(Standings& standings) {
+  if (list_ != nullptr) return;  // it decides
+  for (const auto& worker : workers_) worker->share(standings);
+}
+
 ChunkBytes FullBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }
 
 std::vector<KnownPlace> FullBuilder::link_places() const { return link_places_of(workers_); }

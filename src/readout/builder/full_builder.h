@@ -27,7 +27,7 @@ struct FullSettings {
 };
 
 /// Each group of links has fragments of its own: group g has the ROB's source id plus g.
-class FullBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces {
+class FullBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesStandings {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   FullBuilder(const FullSettings& settings, const BuilderContext& context);
@@ -39,6 +39,7 @@ class FullBuilder final : public FragmentBuilder, public CountsBytes, public Kno
   Status status() const override;
   ChunkBytes chunk_bytes() const override;
   std::vector<KnownPlace> link_places() const override;
+  void share(Standings& standings) override;
 
  private:
   std::uint64_t window_ = 0;

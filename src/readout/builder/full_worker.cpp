@@ -55,6 +55,10 @@ FullWorker::FullWorker(const Settings& settings, const FullSettings& full, const
   }
 }
 
+void FullWorker::share(Standings& standings) {
+  for (const auto& group : groups_) group->sequencer.share(0, standings, standings.add());
+}
+
 // ---- chunks
 
 void FullWorker::take_page(Page& page) {
@@ -376,6 +380,7 @@ void FullWorker::look(bool drained) {
   for (const auto& each : groups_) {
     Group& group = *each;
     if (drained) group.sequencer.pace(0).fade();
+    group.sequencer.pass(0, equipment_.stream->clock_ns());
     if (drained &&
         (group.sequencer.version() != group.version || event_clock_ >= group.looked_at + settings_.timeout_ns / 8))
       settle(group);

@@ -44,6 +44,9 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   FullWorker(const Settings& settings, const FullSettings& full, const Sequencer::Settings& sequencing,
              std::span<const BuilderLink> links, WorkerEquipment equipment, TriggerList* list, FragmentConsumer& consumer);
 
+  /// Before run().
+  void share(Standings& standings);
+
   void reclaim(Fragment& fragment) noexcept override;
 
   const FragmentCounters& fragments() const { return fragment_counters_; }

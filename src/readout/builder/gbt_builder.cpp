@@ -163,6 +163,11 @@ void GbtBuilder::give_up() {
 
 bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
+void GbtBuilder::share(Standings& standings) {
+  if (rob_->sequencer.settings().listed) return;  // the list decides
+  for (const auto& worker : workers_) worker->share(standings);
+}
+
 ChunkBytes GbtBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }
 
 std::vector<KnownPlace> GbtBuilder::link_places() const { return link_places_of(workers_); }

@@ -36,7 +36,7 @@ struct GbtSettings {
   std::size_t chunks_per_slice(std::size_t links, std::size_t bytes) const;
 };
 
-class GbtBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces {
+class GbtBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesStandings {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   GbtBuilder(const GbtSettings& settings, const BuilderContext& context);
@@ -48,6 +48,7 @@ class GbtBuilder final : public FragmentBuilder, public CountsBytes, public Know
   Status status() const override;
   ChunkBytes chunk_bytes() const override;
   std::vector<KnownPlace> link_places() const override;
+  void share(Standings& standings) override;
 
  private:
   std::unique_ptr<WorkerProgress[]> progress_;

@@ -437,6 +437,7 @@ void GbtWorker::open_listed() {
 // ---- the clock
 
 void GbtWorker::look(bool drained) {
+  tell_standing();
   if (!drained) return;
   window_.set_clocks(event_clock_, base::steady_now_ns());
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.pace(first_reader_ + source).fade();

@@ -24,6 +24,9 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   GbtWorker(const Settings& settings, std::uint64_t window, std::span<const BuilderLink> links, WorkerEquipment equipment,
             std::unique_ptr<SliceStore> store, RobSequence& rob, Assembler& assembler, std::span<WorkerProgress> progress);
 
+  /// Before run().
+  void share(Standings& standings);
+
   FragmentBuilder::Link link_status(std::size_t link) const override;
   double pool_fill() const override;
   std::string memory() const { return window_.store().arena().description(); }
@@ -48,6 +51,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   std::optional<std::size_t> waiting_link() const;
   bool someone_goes_on();
   void tell_looked();
+  void tell_standing();
   void end_page();
   bool short_of_buffers() const;
   void process_run(const ChunkRun& run);

@@ -92,6 +92,19 @@ void GbtWorker::tell_looked() {
   }
 }
 
+void GbtWorker::share(Standings& standings) {
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source)
+    rob_.sequencer.share(first_reader_ + source, standings, standings.add());
+}
+
+// Where its sources are. A peer that is at the sequencer is not waited for.
+void GbtWorker::tell_standing() {
+  const std::unique_lock lock(rob_.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source)
+    rob_.sequencer.pass(first_reader_ + source, equipment_.stream->clock_ns());
+}
+
 Sequence GbtWorker::passed_by_peers() const {
   Sequence passed = 0;
   for (const WorkerProgress& worker : progress_) passed = std::max(passed, worker.passed.load(std::memory_order_acquire));

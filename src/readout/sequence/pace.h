@@ -23,6 +23,12 @@ class Pace {
     head_ = head;
     base_ = base;
   }
+  /// So far the reader's own links have come.
+  void come(Sequence head, Sequence base) {
+    came_ = std::max(came_, head);
+    raise(head, base);
+  }
+  Sequence came() const { return came_; }
 
   /// A link brought `first` while the foremost was at `head`. Numbers between two segments are no events: a link that has still to come to the
   /// segment of the foremost is behind by what the foremost has brought of it, at least.
@@ -53,6 +59,7 @@ class Pace {
   std::uint64_t skew_ = 0;
   Sequence head_ = 0;
   Sequence base_ = 0;
+  Sequence came_ = 0;
 };
 
 }  // namespace rodeo::readout

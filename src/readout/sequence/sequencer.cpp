@@ -375,6 +375,7 @@ void Sequencer::leave(State& state) {
   if (link.here.exchange(false, std::memory_order_relaxed)) state.left = place_of(link);
   set(state, Stand::away);
   state.away_since = clock(state);
+  state.left_clock = readers_[state.reader].clock;
   note_departure(state);
   state.others_at = foremost();
   state.chunks_there = 0;

@@ -95,6 +95,7 @@
 #include "readout/sequence/pace.h"
 #include "readout/sequence/place_evidence.h"
 #include "readout/sequence/segments.h"
+#include "readout/sequence/standings.h"
 #include "readout/sequence/trigger_book.h"
 
 namespace rodeo::readout {
@@ -136,7 +137,7 @@ struct alignas(base::kCacheLine) LinkSequence {
     const Sequence now = position();
     if (now == before || doubtful) return;
     pace->note(heard, now - events);
-    pace->raise(now, base);
+    pace->come(now, base);
     heard = std::max(heard, now);
   }
 
@@ -206,6 +207,13 @@ class Sequencer {
   void set_bcids(std::size_t window, const EventBcids& bcids) { bcids_[window] = &bcids; }
   /// Of one reader; its thread alone.
   Pace& pace(std::size_t reader) { return *readers_[reader].pace; }
+  /// Where a reader is is told to the others of the process, and asked of them. Without the list; before the first offer().
+  void share(std::size_t reader, const Standings& others, Standing& own) {
+    readers_[reader].others = &others;
+    readers_[reader].standing = &own;
+  }
+  /// After each page of a reader, and while it has nothing to read: all that was sent up to this clock of the input is read.
+  void pass(std::size_t reader, std::uint64_t clock);
 
   /// True once the lowest number of the run is known.
   bool begun() const { return begun_.load(std::memory_order_acquire); }
@@ -321,6 +329,9 @@ class Sequencer {
     std::uint64_t looked = 0;   ///< departures of links until it last had nothing more to read
     std::size_t window = 0;     ///< of the thread that reads it, perhaps with others
     std::unique_ptr<Pace> pace;
+    const Standings* others = nullptr;
+    Standing* standing = nullptr;
+    std::uint64_t clock = 0;            ///< of the input
     std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
     bool over = false;                  ///< finish() was called: it reads no more
   };
@@ -354,6 +365,8 @@ class Sequencer {
     Place going;                      ///< away: what it brings next, there
     std::uint64_t away_since = 0;     ///< on its reader's clock
     std::uint64_t chunks_there = 0;   ///< away: kept aside since
+    std::uint64_t left_clock = 0;     ///< the same, on the input's
+    bool told_leaving = false;        ///< to the others of the process
     Sequence others_at = 0;           ///< where the foremost link was when it left
     bool alone = false;               ///< others have gone on from there, and it has brought nothing of theirs since
     std::uint64_t departure = 0;      ///< when it went away or was blocked: counts those of all links
@@ -437,7 +450,8 @@ class Sequencer {
   Step keep_aside(State& state, const Place& place);
   void refute(State& state);
   void follow(State& state);
-  bool may_follow(const State& state) const;
+  bool may_follow(State& state) const;
+  bool others_follow(State& state, const Place& left) const;
   Place first_aside(const State& state) const;
   bool together(const State& a, const State& b) const;
   bool contradicted(const State& state) const;
@@ -515,6 +529,7 @@ class Sequencer {
   const EventSet* events_ = nullptr;                  // FULL mode
   std::vector<const EventBcids*> bcids_;              // by window; null: none
   mutable std::vector<Sequence> stands_;              // by stand_of_peers()
+  mutable std::vector<Standing::Now> places_;         // by others_follow()
   mutable std::vector<PlaceEvidence::Other> others_;  // by prove()
   Sequence run_first_ = 0;
   std::uint64_t begun_at_ = 0;   // event clock

@@ -65,7 +65,7 @@ void Sequencer::follow(State& state) {
   if (open(state, lowest)) version_.fetch_add(1, std::memory_order_release);
 }
 
-bool Sequencer::may_follow(const State& state) const {
+bool Sequencer::may_follow(State& state) const {
   if (begun()) {
     const auto number = segments_.number(first_aside(state));
     if (number && *number <= std::max(front(), believed_) + settings_.reach) return false;  // within reach already
@@ -93,10 +93,12 @@ bool Sequencer::may_follow(const State& state) const {
     const Place goes_on{left.resets, left.index + std::int64_t{settings_.step} * other.link->stride};
     if (other.link->here.load(std::memory_order_relaxed) && place_of(*other.link) > goes_on) ++against;
   }
-  if (2 * there > alive) return true;
+  // Two links are no majority where others say something else.
+  const auto followed_outside = [&] { return alive > 2 || others_follow(state, left); };
+  if (2 * there > alive) return followed_outside();
   if (untold(state, left, 0, readers_.size())) return false;
   const bool long_enough = lasted > 2 * settings_.reach + std::uint64_t{settings_.step} * state.link->stride;
-  return there > against && (long_enough || clock(state) - since > settings_.timeout_ns || over_);
+  return there > against && (long_enough || clock(state) - since > settings_.timeout_ns || over_) && followed_outside();
 }
 
 bool Sequencer::open(const State& state, const Place& lowest) {

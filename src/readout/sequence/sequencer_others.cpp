@@ -1,0 +1,47 @@
+// What readers of other groups, ROBs and cards say of links that go where they may be the only ones.
+#include <algorithm>
+#include <cstdlib>
+
+#include "readout/sequence/sequencer.h"
+
+namespace rodeo::readout {
+
+void Sequencer::pass(std::size_t reader, std::uint64_t clock) {
+  Reader& of = readers_[reader];
+  of.clock = clock;
+  if (of.standing == nullptr || !begun() || of.pace->came() == 0) return;
+  of.standing->tell(clock, segments_.of(of.pace->came() - 1).place(of.pace->came()));
+}
+
+// Of the others that have gone on beyond where these links left, most have gone where they are: they are followed. None has gone on so far: they wait,
+// as long as there is room.
+bool Sequencer::others_follow(State& state, const Place& left) const {
+  const Reader& reader = readers_[state.reader];
+  if (reader.standing == nullptr || !state.left || !reader.others->has_others()) return true;
+  if (!state.told_leaving) reader.standing->leave(first_aside(state));
+  state.told_leaving = true;
+  reader.others->after(*reader.standing, state.left_clock, places_);
+  const std::int64_t steps = std::int64_t{settings_.step} * spread(*state.link);
+  const std::int64_t room = static_cast<std::int64_t>(settings_.reach) + steps;
+  const Place first = first_aside(state);
+  const Place goes_on{left.resets, left.index + steps};
+  const Place there{first.resets, first.index - room};
+  const bool by_reset = first.resets > left.resets;
+  const auto is_there = [&](const Standing::Now& other) {
+    const Place& place = other.place;
+    const bool beside = place.resets == first.resets && std::abs(place.index - first.index) <= room;
+    return beside || (!other.leaves && first > left && place >= there && (by_reset || place.resets == first.resets));
+  };
+  const auto goes_on_here = [&](const Standing::Now& other) {
+    return !other.leaves && !is_there(other) && other.place > goes_on;
+  };
+  const auto with = std::ranges::count_if(places_, is_there);
+  const auto against = std::ranges::count_if(places_, goes_on_here);
+  if (with != 0 || against != 0) return with >= against;
+  // Another one goes elsewhere. A reset is likelier than a jump.
+  if (!by_reset && !places_.empty() && std::ranges::any_of(places_, &Standing::Now::leaves)) return false;
+  return over_ || state.count + 2 * settings_.step >= settings_.aside ||
+         clock(state) - state.away_since > settings_.timeout_ns;
+}
+
+}  // namespace rodeo::readout
