@@ -34,7 +34,7 @@ TEST(Table, ColoursAreOnlyThereWhenAskedFor) {
 }
 
 TEST(Table, WhatAProcessSaysCannotRuleTheTerminal) {
-  Table table({{"text", "text"}});
+  Table table(std::vector<Column>{{"text", "text"}});
   table.add_row({"a\x1b[2Jb\x7f\r"});
   table.add_row({Cell(Json(),
                       "c\xc2\x9b"

@@ -127,7 +127,7 @@ def test_a_router_between_cards_and_readouts():
     assert balance({"a": report(100)}, None, None, {"r": (router(0), router(100))}).sent == 100, "a router may generate its data"
     assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, published=90))}).condition == "WRONG"
     gone = balance({"a": report(100)}, None, None, {"r": (router(0), None)})
-    assert gone.rest is None and gone.condition == "INCOMPLETE" and "r did not say" in gone.reasons[0]
+    assert gone.rest is None and gone.condition == "INCOMPLETE" and "r did not report" in gone.reasons[0]
 
 
 def test_what_a_readout_had_not_taken_from_a_router_when_it_left_is_undelivered():

@@ -145,7 +145,7 @@ def test_plain_lines_beyond_the_bound_are_not_said_to_be_none(tmp_path, monkeypa
     marks.note(0, 1)
     marks.note(os.stat(log).st_size, 5 * S)
     monkeypatch.setattr(records, "LONGEST_PLAIN", 1000)
-    assert [each["message"].split()[0] for each in found_in(log, "p", Wanted(search="line 3"), marks.known())] == ["what"]
+    assert [each["message"].split()[0] for each in found_in(log, "p", Wanted(search="line 3"), marks.known())] == ["older"]
     assert found_in(log, "p", Wanted(search="line 3", since_ns=6 * S), marks.known()) == [], "all that was asked for was looked at"
 
 

@@ -88,7 +88,7 @@ def test_what_is_damaged_more_than_at_its_end_stays_beside_what_was_saved(tmp_pa
     with open(tmp_path / "a" / "x._0001.writing", "r+b") as file:
         file.seek(20_000)
         file.write(bytes(500))
-    assert "stays" in recovered(tmp_path)[0]
+    assert "is kept" in recovered(tmp_path)[0]
     assert [each["state"] for each in files_of(tmp_path)] == ["recovered", "part"]
 
 

@@ -337,4 +337,4 @@ def test_a_control_room_and_readouts_without_one_never_get_the_same_number(verb,
 def test_a_report_without_a_number_is_no_run(verb, tmp_path, wrong):
     (tmp_path / "report.json").write_text(json.dumps(wrong))
     status, out, _ = verb("import", tmp_path / "report.json", "--database", tmp_path / "runs.db")
-    assert status == 1 and "not a run number" in out
+    assert status == 1 and "the report has no number of a run" in out

@@ -208,7 +208,7 @@ def test_sizes(value, text):
 
 def test_the_room_says_what_goes_on_without_it():
     alive = {**DOCUMENT, "processes": [{"name": "a", "phase": "running"}, {"name": "b", "phase": "failed"}]}
-    assert "run 12 goes on" in farewell({**alive, "run": RUN}) and "1 process (a)" in farewell({**alive, "run": RUN}) and "rodeo control stop" in farewell({**alive, "run": RUN})
+    assert "run 12 continues" in farewell({**alive, "run": RUN}) and "1 process (a)" in farewell({**alive, "run": RUN}) and "rodeo control stop" in farewell({**alive, "run": RUN})
     assert "rodeo control close" in farewell(alive)
     assert "no process runs" in farewell({**DOCUMENT, "processes": [{"name": "a", "phase": "absent"}]})
 

@@ -374,15 +374,18 @@ TEST_F(CruCardTest, EndpointsThatBeginAtOtherTimesShareOrbitsAndTimeFrames) {
   card.drop = false;
   card.rdh.frame_bytes = 32;
   auto all = settings(card);
-  all.trigger.rate_hz = 5'000;
+  all.trigger.rate_hz = 1'000;
+  all.trigger.wait_for = 1;
   start(std::move(all));
-  CruHost one(socket("0000:3b:00.0"), 4 << 20, 4), two(socket("0000:3b:00.1"), 4 << 20, 4);
+  // A time frame ends its superpage: there is room for 1600 triggers.
+  constexpr int kSuperpages = 100;
+  CruHost one(socket("0000:3b:00.0"), 1 << 18, kSuperpages), two(socket("0000:3b:00.1"), 1 << 18, kSuperpages);
   const auto accepted = [&] { return emulator_->report().trigger.accepted; };
   const auto begin = [&](CruHost& host) {
     host.write(cru::reg("datapath_enable"), 1);
     host.write(cru::reg("debug"), kLength << 20);
     host.start(0);
-    for (int i = 0; i < 4; ++i) host.push(0);
+    for (int i = 0; i < kSuperpages; ++i) host.push(0);
   };
   begin(one);
   ASSERT_TRUE(wait_until([&] { return accepted() > 20; }));

@@ -184,7 +184,7 @@ def test_ctrl_c_on_the_readout_leaves_the_router_and_what_comes_then_is_nobodys(
     sent, said = routed.finish()
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent)
     assert sent["chunks"]["published"] == built["chunks"]["sent"] and sent["chunks"]["pending"] == 0
-    assert "readout (data) at" in said and "has gone" in said
+    assert "readout (data) at" in said and "is gone" in said
 
 
 def test_a_readout_that_is_killed_and_started_again_goes_on(rodeo, sides):
