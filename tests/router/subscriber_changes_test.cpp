@@ -26,9 +26,8 @@ TEST(SubscriberChanges, WhoGoesIsNamedWhetherHeIsStillListedOrNot) {
   RouterStatus now = some_status();
   now.readers[0].subscribers[0].connected = false;
   now.readers[0].subscribers.pop_back();
-  EXPECT_THAT(subscriber_changes(some_status(), now),
-              ElementsAre("felix.0: readout (data) at 127.0.0.1:4711, tcp is gone",
-                          "felix.0: look (monitor) at 127.0.0.1:4712, shm is gone"));
+  EXPECT_THAT(subscriber_changes(some_status(), now), ElementsAre("felix.0: readout (data) at 127.0.0.1:4711, tcp is gone",
+                                                                  "felix.0: look (monitor) at 127.0.0.1:4712, shm is gone"));
 }
 
 TEST(SubscriberChanges, WhoComesBackFromAnotherPortIsSaidToHaveGoneAndCome) {
