@@ -146,6 +146,21 @@ TEST(SequencePlaces, ALinkThatWasSilentOverResetsReturnsInTheRightEpoch) {
   }
 }
 
+// The others have only just crossed the reset: the id that the silent link expects comes again.
+TEST(SequencePlaces, ALinkThatWasSilentForAnEpochReturnsJustBehindTheReset) {
+  Rob rob(3, settings(16));
+  const auto bring = [&](std::uint32_t from, std::uint32_t to, std::size_t links) {
+    for (std::uint32_t event = from; event < to; ++event) {
+      for (std::size_t link = 0; link < links; ++link) rob.offer(link, event % 560);
+    }
+  };
+  bring(0, 580, 3);
+  bring(580, 1139, 2);
+  rob.got(2);
+  bring(1139, 1142, 3);
+  EXPECT_EQ(rob.got(2), "2:19 2:20 2:21");
+}
+
 // The others are read by another thread, and tell nothing: until the BCIDs have proved its place the link is flagged.
 TEST(SequencePlaces, WhereNoOtherLinkTellsBcidsDoAndAtMost64ChunksAreFlagged) {
   LongRun run(2, 16, false, true, 2);

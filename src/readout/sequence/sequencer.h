@@ -73,6 +73,8 @@
 //   |19 | place not listed                                        | not listed                                                      |
 //   | 3 | following has the same id, and the list does not go on  | duplicate                                                       |
 //   |   | with it                                                 |                                                                 |
+//   | 3 | no following, no BCID, and the id of the last chunk:    | duplicate                                                       |
+//   |   | place is more than `step` events behind expected        |                                                                 |
 //   |19 | following listed near expected, place farther           | out of sequence                                                 |
 //   |21 | place listed, not reachable, following goes on there    | wait until more than half of the live links are there, or a     |
 //   |   |                                                         | time-out and no other reader is to tell; then out of sequence   |

@@ -109,6 +109,9 @@ Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
     if (next >= book_.end() && !of.passed) return wait_for_list(state);
     if (!find_following(of, place + 1, next + 1)) return end(state, Verdict::duplicate);
   }
+  const bool repeats_last = settings_.format.advance(of.chunk.id, state.link->stride) == state.link->expected;
+  if (repeats_last && of.following == nullptr && !of.exact && !of.fresh && place > of.soon_after)
+    return end(state, Verdict::duplicate);  // 3
   const Sequence soon_after_place = listed_after(place, of.steps);
   const bool goes_on = of.following == nullptr || find_following(of, place + 1, soon_after_place + 1);
   const auto without = of.by_bcid ? find_following(of, of.expected, of.soon_after + 1) : std::nullopt;

@@ -28,11 +28,15 @@ void Sequencer::find_lost(State& state) {
     state.lowest = link.position();
   }
   if (!here || !beyond_segment(state)) return;
-  // Others have crossed a reset long ago. The same id comes again.
+  // Others have crossed a reset, long ago or while this link was silent for a good part of an epoch. The same id comes again.
   const auto stand = stand_of_peers(state);
   const Sequence end = segments_.of(link.position()).end;
-  if (stand && stand->proves && stand->number > end + settings_.reach + std::uint64_t{settings_.step} * spread(link))
-    lose_place(state);
+  if (!stand || !stand->proves || stand->number < end) return;
+  const std::uint64_t steps = std::uint64_t{settings_.step} * spread(link);
+  const std::uint64_t free = settings_.reach + 2 * steps;  // numbers between two segments
+  const bool long_ago = stand->number > end + settings_.reach + steps;
+  const bool silent = stand->together && stand->number - link.position() > free + telling_period(stand->number) / 4;
+  if (long_ago || silent) lose_place(state);
 }
 
 void Sequencer::lose_place(State& state) {
