@@ -165,7 +165,7 @@ class Client:
         return self.get("/api/state")
 
     def session(self):
-        """How the room knows this client: name, role, whence."""
+        """The name, role and origin that the room has for this client."""
         return self.get("/api/session")
 
     def addresses(self):

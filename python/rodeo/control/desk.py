@@ -27,7 +27,7 @@ BEYOND = 1000  # added to the last kept number, to pass numbers that were not ke
 
 @dataclass(frozen=True)
 class Actor:
-    """The sender of a command: name, whence (shell, python, browser), role (viewer, shifter, expert), address or user id for the log."""
+    """The sender of a command: name, origin (shell, python, browser), role (viewer, shifter, expert), address or user id for the log."""
 
     name: str
     whence: str

@@ -92,7 +92,7 @@ class Door:
         return None
 
     async def _tell(self, scope, headers, refused):
-        """Writes an audit row for a refusal, with whence = door: the client is not identified."""
+        """Writes an audit row for a refusal. Its origin is "door", because the client is not identified."""
         if refused.code == "control.session":  # a page left open asks every few seconds; this is not an attempt to enter
             return
         untold = self.told.tell(self.desk.monotonic())
