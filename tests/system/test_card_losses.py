@@ -406,6 +406,7 @@ def test_wrong_numbers_of_a_card_are_flagged_and_name_the_link(rodeo):
     with emulated(rodeo, configuration):
         report, err, card = read(rodeo, configuration, during)
     assert card["counters"]["l1ids_flipped"] == 1 and card["counters"]["bcids_shifted"] > 4 * 600, card
-    assert report["run"]["condition"] == "INCOMPLETE" and report["chunks"]["lost"] == {"out_of_sequence": 1}, err
+    lost = report["chunks"]["lost"]
+    assert report["run"]["condition"] == "INCOMPLETE" and lost in ({"out_of_sequence": 1}, {"duplicate": 1}), err  # the bit decides: the wrong id may be that of the event before
     assert report["fragments"]["incomplete_by_reason"]["bcid_mismatch"] > 600, err
     assert err.count("is out of step (BCIDs too large by 1)") == 4, err
