@@ -22,12 +22,12 @@
 namespace rodeo::readout {
 namespace {
 
-// Back-pressure and the link policy are judged at this interval: long enough for a status to be cheap, short enough to catch a burst.
+// Interval at which back-pressure and the link policy are judged: long enough for cheap status calls, short enough for bursts.
 constexpr std::uint64_t kLookIntervalNs = 50'000'000;
 
 using formats::to_text;
 
-/// What a factory made, or its error with the table that asked for it.
+/// The component that a factory made. On an error, throws it with the place of the component's table.
 template <typename T>
 std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettings& settings) {
   if (result) return *std::move(result);
@@ -36,19 +36,19 @@ std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettin
   throw SetupError(std::move(error));
 }
 
-/// A component as a message names it.
+/// The name of a component in messages.
 std::string named(const base::ComponentRegistry& registry, base::ComponentKind kind, const std::string& type) {
   const auto found = registry.find(kind, type);
   const std::string name = fmt::format("{} `{}`", base::kind_name(kind), type);
   return !found || (*found)->origin == "built in" ? name : fmt::format("{} of plug-in {}", name, (*found)->origin);
 }
 
-/// Fragments that an event of these links has, each with a source id of its own.
+/// Number of fragments in one event of these links. Each has its own source id.
 std::uint32_t groups_of(const ReadoutSettings& settings, const std::vector<BuilderLink>& links) {
   return settings.builder.type != "gbt" && !links.empty() ? links.back().group + 1 : 1;
 }
 
-/// What to do where no thread can be had: each takes address space, too.
+/// Advice after a failed thread creation. Each thread also takes address space.
 std::string more_threads() {
   rlimit space{};
   const bool limited = ::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
@@ -79,7 +79,7 @@ Application::~Application() {
     stop();
     finish();
   }
-  // Last to first: what a consumer copied may still be held by those behind it.
+  // Destroyed last to first: consumers further down may still hold copies of earlier consumers.
   while (!consumers_.empty()) consumers_.pop_back();
 }
 
@@ -100,7 +100,7 @@ void Application::tell_silences(const TriggerFields& fields) const {
   }
 }
 
-// The trigger's own list counts resets, whatever chunks carry.
+// The trigger's own list counts resets, even if chunks carry no reset count.
 formats::IdLayout Application::id_layout(const TriggerFields& fields) const {
   formats::IdLayout ids = formats::IdLayout::of(fields);
   const Parameters& builder = settings_.builder.parameters;
@@ -118,7 +118,7 @@ void Application::make_consumers(const base::ComponentRegistry& registry) {
   last->link(nullptr);
 }
 
-// Files say which links a ROB has, in the order of the bitmaps in its events.
+// Files list the links of each ROB, in the order of the bitmaps in its events.
 void Application::find_links() {
   TakenLinks taken;
   for (const RobSettings& rob : settings_.robs) {
@@ -132,7 +132,7 @@ void Application::find_links() {
 }
 
 void Application::make_builders(const base::ComponentRegistry& registry) {
-  // Builders call these once per worker, and may do so as long as they live.
+  // Builders call these once per worker, at any time in their life.
   const auto extractor = [this, &registry] {
     return made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor);
   };
@@ -192,7 +192,7 @@ void Application::start() {
 
 void Application::start_all() {
   for (; started_consumers_ < consumers_.size(); ++started_consumers_) consumers_[started_consumers_]->start();
-  // Counted before: one that throws may have begun threads.
+  // Counted before start(): a builder that throws may have started threads already.
   while (started_builders_ < robs_.size()) robs_[started_builders_++].builder->start();
   unix_start_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   start_ns_ = base::steady_now_ns();
@@ -218,7 +218,7 @@ void Application::stop_consumer(std::size_t number) {
   }
 }
 
-/// Runs in a thread of its own, since waiting for builders and consumers blocks, and status and signals must go on meanwhile.
+/// Runs in its own thread: waiting for builders and consumers blocks, but status and signals must continue.
 void Application::drain() {
   base::set_thread_name("drain");
   for (const Rob& rob : robs_) rob.builder->join();
@@ -236,7 +236,7 @@ void Application::give_up() {
   consumers_give_up_ns_ = base::steady_now_ns() + static_cast<std::uint64_t>(settings_.stop_limit.count()) / 12;
 }
 
-// A worker reports what it waits for; a consumer is judged by its queue. Waiting for data counts only while a run is being ended.
+// Workers report what they wait for; consumers are judged by their queues. Waiting for data counts only while the run ends.
 void Application::watch(const ReadoutStatus& now, std::uint64_t now_ns) {
   std::vector<process::WatchedPart> parts;
   for (const RobStatus& rob : now.robs) {
@@ -273,7 +273,7 @@ void Application::step() {
       failure_ = now.failure;
       stop();
     }
-    // What a run that is being stopped waits for is no back-pressure.
+    // Waiting while the run ends is not back-pressure.
     if (phase() == Phase::running) {
       cause_ = first_cause(previous_, now);
       history_.add(cause_);
@@ -283,7 +283,7 @@ void Application::step() {
     watch(now, now_ns);
     previous_ = std::move(now);
   }
-  // Builders alone may have stood: consumers get half of what is left to work off what they have.
+  // Perhaps only builders were blocked: consumers get half of the remaining time to empty their queues.
   if (consumers_give_up_ns_ != 0 && now_ns >= consumers_give_up_ns_) {
     consumers_give_up_ns_ = 0;
     for (const auto& consumer : consumers_) consumer->give_up();
@@ -293,7 +293,7 @@ void Application::step() {
 
 void Application::finish() {
   drain_.join();
-  // An input that ended by itself still has threads to let go.
+  // Also stops the threads of an input that ended without a command.
   input_->stop();
   const ReadoutStatus last = status();
   warn_of_duplicates(last);
@@ -313,7 +313,7 @@ ReadoutStatus Application::status() {
     out.unix_start = unix_start_;
   }
   out.failure = failure_;
-  // Downstream first, so that what a consumer has seen was built, and what was built was sent.
+  // Downstream first: all fragments that consumers count are then in the builders' counts, and their chunks in the input's.
   for (std::size_t i = 0; i < consumers_.size(); ++i) {
     FragmentConsumer::Status status = consumers_[i]->status();
     if (!settings_.consumers[i].name.empty()) status.name = settings_.consumers[i].name;
@@ -355,7 +355,7 @@ void Application::apply_link_policy(const ReadoutStatus& now) {
   }
 }
 
-/// Links that bring what others have brought already: the data are not what the builder is for, which nothing else says.
+/// Many duplicates mean that the data do not fit this builder. Only this warning says so.
 void Application::warn_of_duplicates(const ReadoutStatus& now) {
   constexpr std::uint64_t kEnough = 1000;
   for (std::size_t i = 0; i < robs_.size(); ++i) {
@@ -373,7 +373,7 @@ void Application::warn_of_duplicates(const ReadoutStatus& now) {
   }
 }
 
-/// A builder obeys between two pages; what was asked of it last is what it will do.
+/// Builders obey between two pages. `asked` has the last state that was asked for, also before the builder obeys.
 void Application::set_state(Rob& rob, Fid fid, LinkState state) {
   rob.builder->set_link(fid, state);
   rob.asked[static_cast<std::size_t>(std::ranges::find(rob.links, fid, &BuilderLink::fid) - rob.links.begin())] = state;

@@ -1,6 +1,6 @@
-// The readout application: makes the components that its settings name, links them, runs them, and lets them go in order. It runs
-// interfaces only; what a generator or a file writer is, is the registry's business. Builders alone it knows by type: how many fragments an event
-// has, and what advice helps.
+// The readout application makes the components that its settings name, links them, runs them, and stops them in order. It
+// knows only their interfaces; the registry knows the types. The exception is builders: the application knows by their type
+// how many fragments an event has, and which advice helps.
 #pragma once
 
 #include <atomic>
@@ -22,67 +22,67 @@
 
 namespace rodeo::readout {
 
-/// One run of one readout process. All functions are called by one thread, except where they say otherwise.
+/// One run of one readout process. One thread calls all functions, except where they say otherwise.
 ///
 ///   Application run(settings, registry);     // throws SetupError
 ///   run.start();
 ///   while (run.phase() != Phase::stopped) { run.step(); sleep(10ms); }
 class Application {
  public:
-  /// Makes and links everything; nothing flows yet. Throws SetupError: unknown component, duplicate or unknown link, no links, or
-  /// what a component's factory says. The registry must outlive the application.
+  /// Makes and links all components; no data flow yet. Throws SetupError for an unknown component, a duplicate or unknown
+  /// link, no links, and for errors of a component's factory. The registry must outlive the application.
   Application(ReadoutSettings settings, const base::ComponentRegistry& registry);
 
-  /// Stops the run if it is still going, and waits for it.
+  /// Stops a run that is still going, and waits for its end.
   ~Application();
 
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
-  /// All is made, the input is open, and the run is not known yet: ready for take_run() and start(). Before start().
+  /// Waits for take_run() and start(): components exist and the input is open, but the run is not known. Before start().
   void hold();
 
-  /// The run that it is for, instead of the one that the settings name. In the phase ready. Throws SetupError where a consumer cannot take it, for
-  /// example one that finds files of this run; another run can be taken then.
+  /// Replaces the run of the settings. Only in the phase ready. Throws SetupError if a consumer refuses the run, for example
+  /// because files of this run exist; the application can then take another run.
   void take_run(std::uint32_t number, std::uint32_t type);
 
-  /// Starts the consumers in list order, then the builders, then the input. Once, in the phase prepared or ready. Throws SetupError if one of them
-  /// cannot; what was started is stopped again, and the application can only be destroyed then.
+  /// Starts the consumers in list order, then the builders, then the input. Once, in the phase prepared or ready. Throws SetupError if a component
+  /// cannot start: it stops the components that have started, and the application can then only be destroyed.
   void start();
 
-  /// Moves the run on: judges back-pressure and links, notices the failure of a consumer and the end of the run. Call it ten to a
-  /// hundred times a second. Does not block.
+  /// Judges back-pressure and links, and notices the failure of a consumer and the end of the run. Call it ten to a hundred
+  /// times a second. Does not block.
   void step();
 
-  /// Tells the input to stop; step() does the rest. Again is no error.
+  /// Stops the input; step() completes the end of the run. Further calls have no effect.
   void stop();
-  /// stop() was called: the run does not end by itself alone.
+  /// True after stop(): the run was told to end.
   bool stopping() const { return stopping_; }
 
-  /// After stop(): what still waits in builders and consumers is given up, and counted by name. Does not block.
+  /// After stop(): builders and consumers give up what they wait for, and count it by name. Does not block.
   void give_up();
 
-  /// Workers and consumers that have waited for long, and done nothing meanwhile.
+  /// Workers and consumers that have waited for long without progress.
   const std::vector<process::StandingPart>& standing() const { return watchdog_.standing(); }
-  /// The run is ABORTED, and why; the first reason stays.
+  /// Makes the run ABORTED, with a reason. The first reason stays.
   void fail(std::string why) {
     if (failure_.empty()) failure_ = std::move(why);
   }
 
-  /// Any thread.
+  /// Any thread may call this.
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
 
   /// Totals and the current back-pressure. In any phase, by the thread that calls step().
   ReadoutStatus status();
 
-  /// Takes a link out of the build or back into it. Returns an error if no ROB has it, it is in that state already, or
-  /// the run is ending, when builders no longer listen.
+  /// Removes a link from the build or restores it. Returns an error if no ROB has the link, if the link is in this state
+  /// already, or if the run is ending: builders then take no more commands.
   Result<void> set_link(Fid fid, LinkState state);
 
-  /// Which stage held the run back most often so far.
+  /// The stage that has held the run back most often so far.
   std::string limited_by() const { return history_.worst(); }
 
-  /// What happened since the last call that a user wants to read: links removed and restored, a ROB whose chunks are duplicates.
+  /// Events since the last call that a user wants to know: links removed and restored, a ROB whose chunks are duplicates.
   std::vector<std::string> take_messages();
 
   const ReadoutSettings& settings() const { return settings_; }
@@ -91,7 +91,7 @@ class Application {
   struct Rob {
     SourceId source_id;
     std::vector<BuilderLink> links;  ///< the builder refers to them
-    std::vector<LinkState> asked;    ///< of each link, last
+    std::vector<LinkState> asked;    ///< the state last asked for, by link
     LinkPolicy policy;
     std::unique_ptr<FragmentBuilder> builder;
     bool duplicates_told = false;
@@ -116,7 +116,7 @@ class Application {
   ReadoutSettings settings_;
   // Destroyed last to first: consumers hold fragments, fragments lie in the builders' memory, builders hold the input's streams.
   std::unique_ptr<DataInput> input_;
-  Standings standings_;  ///< of the builders' readers
+  Standings standings_;  ///< the builders' readers share it
   std::vector<Rob> robs_;
   FragmentMeter meter_;
   std::vector<std::unique_ptr<FragmentConsumer>> consumers_;
@@ -126,7 +126,7 @@ class Application {
   std::thread drain_;  ///< waits for the builders, then stops the consumers; both block
   std::atomic<bool> drained_{false};
   std::atomic<Phase> phase_{Phase::prepared};
-  std::atomic<std::uint64_t> end_ns_{0};  ///< steady time at which the flow ended; 0 while it goes on
+  std::atomic<std::uint64_t> end_ns_{0};  ///< steady time at which the data flow ended; 0 before
   std::uint64_t start_ns_ = 0;
   double unix_start_ = 0;
 
@@ -135,10 +135,10 @@ class Application {
   std::string cause_;
   BackPressureHistory history_;
   std::string failure_;
-  std::string drain_failure_;  ///< of the thread that drains; read once that has ended
+  std::string drain_failure_;  ///< set by the thread `drain`; read after that thread has ended
   std::vector<std::string> messages_;
   bool stopping_ = false;
-  std::uint64_t consumers_give_up_ns_ = 0;  ///< 0: not
+  std::uint64_t consumers_give_up_ns_ = 0;  ///< steady time at which consumers give up; 0: they do not
   process::Watchdog watchdog_;
 };
 

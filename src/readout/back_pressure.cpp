@@ -5,10 +5,10 @@
 namespace rodeo::readout {
 namespace {
 
-// A queue or pool this full leaves no room for the next burst, even if nobody was seen waiting.
+// Such a fill leaves no room for the next burst, even if no stage was seen waiting.
 constexpr double kFull = 0.95;
 
-/// How often a consumer was not ready: somebody waited for it, or it left a fragment out, as it may.
+/// How often a consumer was not ready: a stage waited for it, or the consumer skipped a fragment because its queue was full.
 std::uint64_t stalls_of(const ReadoutStatus& status, std::size_t consumer) {
   if (consumer >= status.consumers.size()) return 0;
   return status.consumers[consumer].stalls + skipped_by(status.consumers[consumer]);
@@ -26,7 +26,7 @@ std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now) {
     if (stalls_of(now, i) > stalls_of(before, i) || consumer.queue_fill >= kFull) return consumer.name;
   }
   const bool pool_full = std::ranges::any_of(now.robs, [](const RobStatus& rob) { return rob.builder.pool_fill >= kFull; });
-  // Buffers that a consumer keeps by design are not there for the builder; more chunks than expected may lie in each.
+  // A consumer that keeps fragments by design uses up buffers. A fragment may need more buffers than expected.
   const auto keeper = std::ranges::find_if(now.consumers, [](const FragmentConsumer::Status& consumer) {
     const std::uint64_t limit = counter_value(consumer.counters, "kept_limit");
     return limit != 0 && 2 * counter_value(consumer.counters, "kept") >= limit;

@@ -1,5 +1,5 @@
-// Finds the stage that holds a run back. Back-pressure travels upstream - a full queue of a consumer blocks the one before it, then
-// the builder, the input, and at last the trigger - so its first cause is the last stage of the chain that is full.
+// Finds the stage that holds a run back. Back-pressure travels upstream: a full queue of a consumer blocks the stage before
+// it, then the builder, the input, and at last the trigger. So its first cause is the last stage of the chain that is full.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace rodeo::readout {
 
 inline constexpr const char* kLimitedByNothing = "nothing";
-inline constexpr const char* kLimitedByInput = "input";  ///< triggers were refused though nothing behind the input was full
+inline constexpr const char* kLimitedByInput = "input";  ///< triggers were vetoed, but no later stage was full
 
-/// Fragments that a consumer left out because its queue was full: where it may (full_queue = skip), nobody waits for it.
+/// Fragments that a consumer left out because its queue was full (full_queue = skip). No stage waits for such a consumer.
 std::uint64_t skipped_by(const FragmentConsumer::Status& consumer);
 
-/// The first cause of back-pressure between two looks at the same run: the name of a consumer, "builder", or "nothing".
+/// The first cause of back-pressure between two status calls: the name of a consumer, "builder", or "nothing".
 std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now);
 
-/// Remembers over a run which stage held it back most often.
+/// Counts which stage held the run back, over the whole run.
 class BackPressureHistory {
  public:
   void add(const std::string& cause);
-  /// The most frequent cause; kLimitedByNothing if nothing ever pushed back.
+  /// The most frequent cause; kLimitedByNothing if there was no back-pressure.
   std::string worst() const;
 
  private:

@@ -35,7 +35,7 @@ void add(const SetupError& refused, const std::string& where, ConfigurationError
   errors.push_back(std::move(error));
 }
 
-/// Which links of a generator take turns must be known to the builder: it takes an event of a group once. Throws SetupError.
+/// The builder must know which links of a generator take turns: it accepts an event of a group once. Throws SetupError.
 void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings& input, const RobSettings& rob,
                  const std::vector<BuilderLink>& links) {
   const std::uint32_t turn = input.stride();
@@ -71,7 +71,7 @@ void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings
   }
 }
 
-/// Source ids and links; `links` as for rob_links().
+/// Checks source ids and links; `input_links` as for rob_links().
 void check_robs(const ReadoutSettings& settings, std::optional<std::span<const Fid>> input_links,
                 const std::optional<input::GeneratorSettings>& generator, ConfigurationErrors& errors) {
   try {
@@ -97,7 +97,7 @@ void check_robs(const ReadoutSettings& settings, std::optional<std::span<const F
   }
 }
 
-/// Nothing if another input, or if it is refused itself.
+/// Nothing for another input, or if the generator's settings are refused.
 std::optional<input::GeneratorSettings> generator_of(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return std::nullopt;
   try {
@@ -108,7 +108,7 @@ std::optional<input::GeneratorSettings> generator_of(const ReadoutSettings& sett
   }
 }
 
-/// The least that a whole event takes in a file that is not compressed, as far as that is known before there is one.
+/// A lower limit of the size of a whole event in an uncompressed file, before any event is known.
 std::uint64_t least_event_bytes(const ReadoutSettings& settings, const std::optional<input::GeneratorSettings>& generator) {
   std::uint64_t bytes = formats::EventFrame(event_frame_settings(settings.run)).bytes_around(Fragment{});
   if (!generator || generator->occupancy < 1 || settings.builder.type != "gbt") return bytes;
@@ -122,7 +122,7 @@ void check_file_sizes(const ReadoutSettings& settings, const std::optional<input
   const std::uint64_t uncompressed = least_event_bytes(settings, generator);
   for (const ComponentSettings& consumer : settings.consumers) {
     if (consumer.type != "file_writer") continue;
-    // What zlib makes of a payload is not known beforehand.
+    // The size of a compressed payload is not known in advance.
     const std::uint64_t event = consumer.parameters.integer("compression") > 0 ? formats::kSeparatorBytes : uncompressed;
     const auto most = static_cast<std::uint64_t>(consumer.parameters.integer("max_file_size"));
     if (most == 0 || most >= event) continue;
@@ -135,7 +135,7 @@ void check_file_sizes(const ReadoutSettings& settings, const std::optional<input
   }
 }
 
-/// The secret of what is reached from other hosts.
+/// Checks the secret of consumers that other hosts can reach.
 void check_publishers(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   for (const ComponentSettings& consumer : settings.consumers) {
     if (consumer.type != "publish" && consumer.type != "hlt_request_handler") continue;
@@ -145,7 +145,7 @@ void check_publishers(const ReadoutSettings& settings, ConfigurationErrors& erro
   }
 }
 
-/// Two that would serve events under one name, or write files of one name.
+/// Two consumers must not serve events under one name, or write files of one name.
 void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   std::map<std::string, const ComponentSettings*> outputs;
   for (const ComponentSettings& consumer : settings.consumers) {
@@ -166,7 +166,7 @@ void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors)
   }
 }
 
-/// Fragments that a handler keeps are not worked on any more: what it serves is what comes out at the end of the list.
+/// A handler serves fragments as they are at the end of the list, so no processor may change them after the handler.
 void check_order(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   const ComponentSettings* handler = nullptr;
   for (const ComponentSettings& consumer : settings.consumers) {

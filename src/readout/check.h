@@ -1,4 +1,4 @@
-// What a run would refuse, found without starting one: no memory is taken, no file made, no card touched.
+// Finds what a run would refuse, without a run: takes no memory, makes no file, touches no card.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace rodeo::readout {
 
 using settings::ConfigurationErrors;
 
-/// Adds what is wrong with ROBs, links and consumers of these settings, as far as it shows without looking at files and devices.
+/// Adds the errors in ROBs, links and consumers of these settings that show without a look at files and devices.
 void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors& errors);
 
-/// What a run would lose by its settings, though it can run: a sentence each. Chunks that wait in the input for longer than an event waits for them.
+/// Warnings, a sentence each, of losses that the settings cause. For example: chunks wait in the input for longer than events wait for them.
 std::vector<std::string> warnings_of(const ReadoutSettings& settings);
 
-/// The same, with a look at the recording that the input plays: for `rodeo check`. A card's links are known to nobody but the card.
+/// The errors that the played recording or event file shows; for `rodeo check`. The links of a card cannot be checked.
 void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors);
 
 }  // namespace rodeo::readout

@@ -1,4 +1,4 @@
-// The head of every consumer list: counts the fragments that the builders push and how long each took since its last data
+// The head of every consumer list. Counts the fragments that builders push, and measures the time since their last data
 // arrived. It forwards at insertion, on the builder's thread.
 #pragma once
 
@@ -18,7 +18,7 @@ class FragmentMeter final : public FragmentConsumer {
   void insert(FragmentPtr fragment) override {
     Lane& lane = lanes_[lane_of_thread()];
     lane.count.fetch_add(1, std::memory_order_relaxed);
-    // The latency of an incomplete fragment is its time-out, which says nothing about this machine.
+    // The latency of an incomplete fragment is its time-out and does not describe this machine.
     if (fragment->missing == 0 && fragment->handed_over_ns != 0) {
       const std::uint64_t now = base::steady_now_ns();
       if (now >= fragment->handed_over_ns) lane.latency.record(now - fragment->handed_over_ns);
@@ -46,8 +46,8 @@ class FragmentMeter final : public FragmentConsumer {
   }
 
  private:
-  // Builders push from their workers' threads; each of these has a lane of its own, as long as a process starts no more than this
-  // many of them. Beyond that two share a lane, which costs time and no count.
+  // Builders push from their workers' threads. Each thread has its own lane, as long as there are not more threads than
+  // lanes. Threads that share a lane are slower, but lose no count.
   static constexpr std::size_t kLanes = 64;
 
   struct Lane {

@@ -6,10 +6,10 @@
 
 namespace rodeo::readout {
 
-/// What rooms above this one bring: every Library that is made from now on has it as built in. Called by the program, before it makes one.
+/// Adds components of higher layers: each Library made after this call has them as built in. Programs call it first.
 void add_default_library(void (*registration)(Registry&));
 
-/// A registry with the default library in it, and the host that adds plug-ins. One per process; outlives all components made from it.
+/// A registry with the default library, and the host that adds plug-ins. One per process; it outlives all components made from it.
 class Library {
  public:
   Library();

@@ -1,5 +1,5 @@
-// Decides which links leave the build and come back: a link that stays silent for many consecutive events costs every one of
-// them its time-out, so it is removed until it delivers again.
+// Decides which links to remove from the build and to restore. A link that is silent for many consecutive events costs each
+// of them the time-out, so it is removed until it delivers again.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct LinkChange {
   std::uint64_t silent_events = 0;  ///< consecutive events without it, when it is removed
 };
 
-/// Judges the links of one builder from its counters. One thread. Holds no clock: an event is what the builder closed.
+/// Judges the links of one builder by its counters. One thread. Has no clock: it counts the events that the builder closed.
 class LinkPolicy {
  public:
   explicit LinkPolicy(LinkPolicySettings settings) : settings_(settings) {}
 
-  /// Compares with the previous call and says what to change. Links are in the same order at every call.
-  /// A link that somebody removed by hand is left alone until it is restored by hand.
+  /// Compares with the previous call and returns the changes to make. Links are in the same order at every call. A link that
+  /// was removed by hand is left alone until it is restored by hand.
   std::vector<LinkChange> judge(std::span<const FragmentBuilder::Link> links);
 
-  /// Somebody restored or removed a link by hand: the policy starts afresh with it.
+  /// A link was restored or removed by hand: the policy forgets its history.
   void set_by_hand(Fid fid);
 
   bool removed(Fid fid) const;

@@ -28,8 +28,8 @@ using settings::Table;
 
 namespace {
 
-/// Files say how their payload proves itself, to whoever reads them: by the seed of the generator, else by what a processor verifies in
-/// passing. Extractors of other formats, or told to leave them out, do not find BCID and trigger type.
+/// Files describe how their payload proves itself: by the generator's seed, else by the settings of the processor that
+/// verifies. BCID and trigger type are known only if the extractor reads them.
 std::optional<formats::ProvableMark> provable_of(const ReadoutSettings& settings) {
   const Parameters& input = settings.input.parameters;
   const Parameters& extractor = settings.extractor.parameters;
@@ -68,7 +68,7 @@ ComponentSettings component(const Table& table) {
   return {.type = table.type(), .name = name.empty() ? table.type() : name, .parameters = keys, .where = table.where()};
 }
 
-/// The name stands in views and reports, in a line.
+/// Views and reports print the name within a line.
 void refuse_control_characters(const Table& table, ConfigurationErrors& errors) {
   const std::string& name = table.parameters().text("name");
   if (std::ranges::none_of(name, [](unsigned char c) { return c < ' ' || c == 0x7f; })) return;
@@ -82,14 +82,14 @@ RobSettings rob(const Table& table) {
   return out;
 }
 
-/// Copies a key that nobody gave from the input.
+/// Copies the input's value if the configuration does not give the key.
 void follow(const Table& table, const Parameters& input, std::string_view key, ComponentSettings& out) {
   if (table.given(key)) return;
   if (key == "crc") return out.parameters.set("crc", input.boolean(key));
   out.parameters.set(std::string(key), input.integer(key));
 }
 
-/// What reads a generator's chunks knows their format from it, where the configuration does not say.
+/// Readers of a generator's chunks take the format from the generator, unless the configuration gives it.
 void follow_generator(const Table& readout, ReadoutSettings& out) {
   if (out.input.type != "generator") return;
   const Parameters& input = out.input.parameters;
@@ -104,7 +104,7 @@ void follow_generator(const Table& readout, ReadoutSettings& out) {
   }
 }
 
-/// Consumers that nobody named are called by their type, with a number behind it where that is taken: reports hold them by name.
+/// A consumer without a name gets its type as name, with a number if the name is taken. Reports use the name as key.
 void number_consumers(const Table& readout, ReadoutSettings& out) {
   std::vector<std::string> taken;
   for (std::size_t i = 0; i < out.consumers.size(); ++i) {
@@ -120,20 +120,20 @@ void number_consumers(const Table& readout, ReadoutSettings& out) {
   }
 }
 
-/// What the source of an input sends, where the configuration says it.
+/// The chunks that an input's source sends, as far as the configuration tells.
 struct SentChunks {
-  std::string_view of;  ///< what to make smaller
+  std::string_view of;  ///< the key to reduce
   std::size_t links = 0;
   std::size_t longest = 0;
 };
 
-/// Payload and headers of the pages of a time frame, without what pads them.
+/// Payload and headers of the pages of a time frame, without padding.
 std::size_t rdh_frame_bytes(std::size_t payload, std::size_t page, std::size_t orbits) {
   const std::size_t room = page - formats::kRdhBytes;
   return orbits * (payload + ((payload + room - 1) / room + 1) * formats::kRdhBytes);
 }
 
-/// The generator, or the emulated cards of the same configuration.
+/// Chunks of the generator, or of the emulated cards in the same configuration.
 std::optional<SentChunks> sent_chunks(const Configuration& configuration, const ReadoutSettings& settings) {
   if (settings.input.type == "generator") {
     const auto input = input::GeneratorSettings::from(settings.input.parameters);
@@ -155,7 +155,7 @@ std::optional<SentChunks> sent_chunks(const Configuration& configuration, const 
   return sent.longest > 0 ? std::optional(sent) : std::nullopt;
 }
 
-/// The chunks that are sent do not fit into the builder's slices.
+/// Refuses chunks that do not fit into the builder's slices.
 void refuse_small_slices(const Configuration& configuration, const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.builder.type != "gbt") return;
   try {
@@ -181,18 +181,18 @@ void refuse_small_slices(const Configuration& configuration, const ReadoutSettin
       return;
     }
   } catch (const SetupError&) {
-    return;  // what is wrong with them is said when they are made
+    return;  // errors in these settings are reported when the components are made
   }
 }
 
-/// A list that is given, and empty, is no list left out.
+/// An empty list is an error; only a missing list means all links.
 void refuse_empty_list(const Table& table, const char* key, ConfigurationErrors& errors) {
   if (!table.given(key) || !table.parameters().fids(key).empty()) return;
   errors.push_back({"readout.no_links", fmt::format("{}.{} is an empty list: zero links", table.path(), key),
                     where_of(table, key), fmt::format("name the links, or leave `{}` out", key)});
 }
 
-/// The generator, or the trigger of emulated cards, resets the event counter, and nothing will tell the builder.
+/// Refuses event counter resets, by the generator or the trigger of emulated cards, that the builder cannot see.
 void refuse_untold_resets(const Configuration& configuration, const ReadoutSettings& settings, ConfigurationErrors& errors) {
   const Table* const emulator = configuration.table("emulator");
   const Table* const trigger = settings.input.type == "card" && emulator != nullptr ? emulator->table("trigger") : nullptr;
@@ -213,8 +213,8 @@ void refuse_untold_resets(const Configuration& configuration, const ReadoutSetti
   }
 }
 
-/// An extractor that reads more bits of the L1 id than the generator writes takes what lies beside it for a part of it; a processor that
-/// expects others finds every chunk wrong.
+/// An extractor that reads more bits of the L1 id than the generator writes would read neighbouring fields as well. A
+/// processor that expects another number of bits would find every chunk wrong.
 void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return;
   const std::int64_t sent = settings.input.parameters.integer("l1id_bits");
@@ -245,7 +245,7 @@ void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, Con
   }
 }
 
-/// Events would be closed without chunks that still wait in the block of an emulated card, or in a page of a router.
+/// Refuses a time-out that closes events while their chunks still wait in a block of an emulated card or a router's page.
 void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSettings& settings, ConfigurationErrors& errors) {
   const Parameters& builder = settings.builder.parameters;
   const bool network = settings.input.type == "network";
@@ -269,7 +269,7 @@ void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSetti
   if (const Table* const router = configuration.table("router"); router != nullptr && network) compare(*router, "pages");
 }
 
-/// Of the generator, of a recording that is played at a rate, or of the trigger of emulated cards.
+/// Takes rate and resets of the trigger: of the generator, of a recording played at a rate, or of emulated cards.
 void take_trigger(const Configuration& configuration, ReadoutSettings& out) {
   const Table* const emulator = configuration.table("emulator");
   const Table* const trigger = emulator != nullptr ? emulator->table("trigger") : nullptr;
@@ -316,7 +316,7 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   return out;
 }
 
-/// One more than any run of this project has in the directories that files are written to.
+/// The highest run number of this project in the directories of the file writers, plus one.
 std::uint32_t next_run_number(const ReadoutSettings& settings) {
   std::uint32_t last = 0;
   for (const std::string& directory : data_directories(settings)) {

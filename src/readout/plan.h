@@ -1,5 +1,5 @@
-// From a configuration to what a readout process runs: plain settings, the library with the plug-ins loaded, and what belongs to
-// the process rather than to the run.
+// From a configuration to the plan of a readout process: plain settings, the library with the plug-ins loaded, and settings
+// of the process rather than of the run.
 #pragma once
 
 #include <expected>
@@ -22,21 +22,21 @@ struct ReadoutPlan {
   ReadoutSettings settings;
   bool numbered = false;  ///< the run took the next free number, since the configuration gives none
   bool control_socket = true;
-  bool another_name_will_do = false;  ///< where a process of this name runs, the number of this one is put behind it
+  bool another_name_will_do = false;  ///< if the name is in use, a hyphen and the process id are appended
   std::string metrics_listen;         ///< empty: no metrics over HTTP
   std::string configuration_sha256;   ///< settings::configuration_sha256()
 };
 
-/// What `rodeo readout` would refuse of a configuration with a readout, found without starting it.
+/// The errors for which `rodeo readout` would refuse this configuration, without starting it.
 ConfigurationErrors check_readout(const Configuration& configuration);
 
-/// After which silence links are placed rightly; for `rodeo check`. Of a configuration with a readout that is sound.
+/// After which silence a link still finds its place; for `rodeo check`. The configuration must have a readout and no errors.
 std::vector<SilenceNote> silence_notes(const Configuration& configuration, const base::ComponentRegistry& registry);
 
-/// Where the files of a run go.
+/// The directories of a run's files.
 std::vector<std::string> data_directories(const ReadoutSettings& settings);
 
-/// What a configuration says, which was read with this library. All errors at once.
+/// The plan of a configuration that was read with this library, or all errors at once.
 std::expected<ReadoutPlan, ConfigurationErrors> plan_readout(const Configuration& configuration,
                                                              std::unique_ptr<Library> library);
 

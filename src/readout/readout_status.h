@@ -1,4 +1,4 @@
-// One look at a whole readout process, pulled from its components while they run.
+// The status of a whole readout process. It is read from the components while they run.
 #pragma once
 
 #include <algorithm>
@@ -24,20 +24,20 @@ using base::counter_value;
 using base::find_counter;
 using process::Phase;
 
-/// From the hand-over of an event's last data to its first consumer, complete events only.
+/// Time from the hand-over of an event's last data to its first consumer. Only complete events count.
 struct Latency {
   double p50_us = 0;
   double p99_us = 0;
   double max_us = 0;
-  bool measured() const { return max_us > 0; }  ///< some event was complete
+  bool measured() const { return max_us > 0; }  ///< true once an event was complete
 };
 
 struct RobStatus {
   SourceId source_id;
   FragmentBuilder::Status builder;
-  std::uint32_t groups = 1;                    ///< fragments of one event: FULL mode, groups of links
-  std::optional<ChunkBytes> chunk_bytes = {};  ///< of a builder that counts them: ours do
-  std::vector<KnownPlace> places = {};         ///< likewise, of each of builder.links; else empty
+  std::uint32_t groups = 1;                    ///< fragments of one event: in FULL mode the groups of links
+  std::optional<ChunkBytes> chunk_bytes = {};  ///< of a builder that counts bytes: the built-in ones do
+  std::vector<KnownPlace> places = {};         ///< of each of builder.links; empty if the builder does not know places
 
   KnownPlace place_of(std::size_t link) const { return link < places.size() ? places[link] : KnownPlace{}; }
 };
@@ -46,31 +46,31 @@ struct RobStatus {
 struct ReadoutStatus {
   Phase phase = Phase::prepared;
   std::uint32_t run_number = 0;
-  bool input_ready = true;     ///< what is sent from now on comes here; false while publishers are still to be reached
+  bool input_ready = true;     ///< false while publishers are not all connected: their data would be lost
   double seconds = 0;          ///< from the start of the input to its end, or until now
   double unix_start = 0;       ///< wall-clock time of the start, seconds
-  double trigger_seconds = 0;  ///< in which the triggers that the input counts were offered; 0: the run's
+  double trigger_seconds = 0;  ///< time in which the counted triggers were offered; 0: the time of the run
 
   std::vector<NamedCounter> input;
-  /// Chunks that the sources made and the input never got, by name; not in its "sent".
+  /// Chunks that sources made and the input never received, by name. Not in the input's "sent".
   std::vector<NamedCounter> lost_before;
   double input_cpu_seconds = 0;
-  double router_cpu_seconds = 0;  ///< of the process that puts the links on the network, where it is known
+  double router_cpu_seconds = 0;  ///< of the process that routes the links to the network, where known
   std::vector<RobStatus> robs;
   std::vector<FragmentConsumer::Status> consumers;  ///< in list order
-  std::uint64_t fragments = 0;                      ///< that reached the list
+  std::uint64_t fragments = 0;                      ///< fragments that reached the list
   Latency latency;
 
-  std::string limited_by = "nothing";           ///< now: the stage whose back-pressure the others feel
-  std::string failure;                          ///< why the run has to stop; empty while all is well
-  std::vector<process::StandingPart> standing;  ///< what has waited for long and done nothing
+  std::string limited_by = "nothing";           ///< the stage whose back-pressure the others feel now
+  std::string failure;                          ///< why the run must stop; empty while there is no failure
+  std::vector<process::StandingPart> standing;  ///< parts that have waited for long without progress
 
   std::uint64_t incomplete() const { return over_robs(&FragmentBuilder::Status::incomplete); }
   std::uint64_t without_removed() const { return over_robs(&FragmentBuilder::Status::without_removed); }
   std::uint64_t chunks_built() const { return over_robs(&FragmentBuilder::Status::chunks_built); }
   std::uint64_t chunks_received() const { return over_robs(&FragmentBuilder::Status::chunks_received); }
   std::uint64_t payload_bytes() const { return over_robs(&FragmentBuilder::Status::payload_bytes); }
-  /// Every group of a ROB has a fragment of an event.
+  /// Each group of a ROB has one fragment of an event.
   std::uint64_t events() const {
     std::uint64_t most = 0;
     for (const RobStatus& rob : robs) most = std::max(most, rob.builder.fragments / rob.groups);

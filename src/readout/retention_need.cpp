@@ -26,7 +26,7 @@ constexpr std::uint64_t kSmallestWindow = 256;
 
 constexpr const char* kLess = "keep less: `retention`, `rate` or `max_fragments` of the hlt_request_handler";
 
-/// Links of the largest ROB; nothing where only the input knows.
+/// Links of the largest ROB; nothing if only the input knows them.
 std::optional<std::size_t> most_links(const ReadoutSettings& settings,
                                       const std::optional<input::GeneratorSettings>& generator) {
   std::size_t most = 0;
@@ -37,7 +37,7 @@ std::optional<std::size_t> most_links(const ReadoutSettings& settings,
   return most;
 }
 
-/// Buffers of one worker that a fragment may take: more than one where chunks are larger than `chunk_size`, as far as that is known.
+/// Buffers of one worker that a fragment may take: more than one if chunks are known to be larger than `chunk_size`.
 std::uint64_t buffers_of_a_fragment(const GbtSettings& gbt, std::size_t links,
                                     const std::optional<input::GeneratorSettings>& generator) {
   if (!generator || links == 0) return 1;
@@ -52,7 +52,7 @@ class Need {
   Need(const Table& builder, ReadoutSettings& settings, ConfigurationErrors& errors)
       : builder_(builder), settings_(settings), errors_(errors) {}
 
-  /// The builder has `key` of at least `least`; where its table does not say how many, `wanted`, at most `most`.
+  /// Sets `key` to `wanted` if the builder's table does not give it. Refuses a value below `least` or above `most`.
   void set(const char* key, std::uint64_t least, std::uint64_t wanted, std::uint64_t most, const std::string& why) {
     Parameters& parameters = settings_.builder.parameters;
     const bool given = builder_.given(key) && parameters.integer(key) != 0;
@@ -79,7 +79,7 @@ class Need {
 
 std::uint64_t held_of_a_rob(const ReadoutSettings& settings) {
   std::uint64_t most = 0;
-  // Two handlers keep the same fragments, but clients of one may be behind those of the other.
+  // Sums over handlers: all keep the same fragments, but one handler's clients may be behind another's.
   for (const ComponentSettings& consumer : settings.consumers) {
     if (consumer.type == "hlt_request_handler") most += HltRequestHandler::retention_of(consumer.parameters).most_held();
   }
@@ -116,14 +116,14 @@ void follow_retention(const Table& builder, ReadoutSettings& settings, Configura
       const auto workers = static_cast<std::uint64_t>(settings.builder.parameters.integer("workers"));
       const std::uint64_t fragments = held * ((groups + workers - 1) / workers);
       need.set("fragments", fragments + kSmallestWindow, fragments + defaults.fragments, kMostBuffers, why);
-      // What is kept must not stay in the input's memory.
+      // Kept fragments must not stay in the input's memory.
       need.set("copies", fragments, fragments + defaults.copies, kMostCopies, why);
       if (generator && !builder.given("copy_size") &&
           generator->size_max > static_cast<std::size_t>(settings.builder.parameters.integer("copy_size")))
         settings.builder.parameters.set("copy_size", static_cast<std::int64_t>(generator->size_max));
     }
   } catch (const SetupError&) {
-    return;  // what is wrong with them is said when they are made
+    return;  // errors in these settings are reported when the components are made
   }
 }
 

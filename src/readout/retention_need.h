@@ -1,4 +1,4 @@
-// What fragments that are kept mean for the builder: its buffers are theirs for so long.
+// The builder's memory for kept fragments: a kept fragment holds its buffers until it is cleared.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace rodeo::readout {
 
-/// Fragments of each ROB that handlers may hold at a time; 0: there is no handler.
+/// Fragments of each ROB that handlers may hold at a time; 0 without a handler.
 std::uint64_t held_of_a_rob(const ReadoutSettings& settings);
 
-/// Gives the builder so many buffers more where its table does not say how many it has, and refuses fewer: it would stand still before what is kept
-/// is as much as may be (readout.few_buffers). Builders of plug-ins see to it themselves.
+/// Adds as many buffers to the builder if its table does not give their number, and refuses a given number that is too small (readout.few_buffers):
+/// the builder would stop before the limit of kept fragments. Builders of plug-ins must care for this themselves.
 void follow_retention(const settings::Table& builder, ReadoutSettings& settings, settings::ConfigurationErrors& errors);
 
 }  // namespace rodeo::readout

@@ -1,4 +1,4 @@
-// Which links become which ROB: the lists of the settings, checked against each other and against what the input delivers.
+// Which links belong to which ROB. Compares the lists of the settings with each other and with the links of the input.
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@
 
 namespace rodeo::readout {
 
-/// Links that ROBs have taken, with the ROB.
+/// Links that already belong to a ROB.
 using TakenLinks = std::map<Fid, SourceId>;
 
-/// The links of one ROB, which are taken from then on. `input_links`: what the input delivers; nothing where only the running input
-/// knows - then a ROB without a list has none here, and lists are only compared with each other. Throws SetupError: readout.no_links,
-/// readout.link_ids, readout.unknown_link, readout.duplicate_link.
+/// The links of one ROB; marks them as taken. `input_links`: the links that the input delivers, or nothing if only the
+/// running input knows them. In that case a ROB without a list gets no links here, and lists are compared only with each
+/// other. Throws SetupError: readout.no_links, readout.link_ids, readout.unknown_link, readout.duplicate_link.
 std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::span<const Fid>> input_links,
                                    TakenLinks& taken);
 
-/// The free string that says which links a ROB has: "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000", ids and runs of neighbours, in order.
+/// The free string with the links of a ROB: "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000". Ids and runs of neighbours, in order.
 std::string links_string(SourceId source_id, std::span<const BuilderLink> links);
 
-/// Throws SetupError if there is no ROB (readout.no_rob) or two have one source id (readout.duplicate_rob).
+/// Throws SetupError if there is no ROB (readout.no_rob) or if two have the same source id (readout.duplicate_rob).
 void check_source_ids(std::span<const RobSettings> robs);
 
 }  // namespace rodeo::readout

@@ -1,4 +1,4 @@
-// What every event header says of the run: set by the application before it creates the consumers, and told to them again where the run is known later.
+// Run data for every event header. The application sets them before it creates the consumers, and again when the run is known later.
 #pragma once
 
 #include <cstdint>
@@ -23,38 +23,38 @@ struct RunInfo {
   std::string stream_type = "calibration";
   std::string stream_name = "readout";
   std::string readout_name = "readout";  ///< of the process: names files, sockets
-  formats::IdLayout ids = {};            ///< of L1 ids, as the extractor says
-  formats::Numbering numbering = {};     ///< what the ids count; without the phase, which the data tell
+  formats::IdLayout ids = {};            ///< layout of L1 ids, from the extractor
+  formats::Numbering numbering = {};     ///< what the ids count; without the phase, which comes from the data
   bool emulated = false;                 ///< ors 0x80000000 to the run type
   std::optional<formats::ProvableMark> provable =
-      {};                                      ///< the payload proves itself: files say so, `rodeo data verify` uses it
-  std::vector<std::string> free_strings = {};  ///< what else files say of the run
-  std::vector<SourceId> robs = {};             ///< of the fragments that come: in FULL mode of each group of links
+      {};                                      ///< how the payload proves itself; files store it for `rodeo data verify`
+  std::vector<std::string> free_strings = {};  ///< further strings for files
+  std::vector<SourceId> robs = {};             ///< source ids of the fragments; in FULL mode one per group of links
 };
 
-/// Replaces the process-wide description. Before any component is created; not while a run is under way.
+/// Replaces the run data of the process. Call it before any component is created, never during a run.
 void set_run_info(RunInfo info);
 
 const RunInfo& run_info();
 
-/// The phase of the run's time frames (formats/time_frame_numbers.h): the first that an extractor has found since set_run_info(). Any thread.
+/// Reports the phase of the run's time frames (formats/time_frame_numbers.h). The first call since set_run_info() counts. Any thread.
 void found_frame_phase(std::uint32_t phase);
 std::optional<std::uint32_t> frame_phase();
 
-/// A consumer that has to know the run, and is told again before start() where that was not known when it was made.
+/// A consumer that must know the run. If the run was not known at construction, take_run() follows before start().
 class RunAware {
  public:
   virtual ~RunAware() = default;
-  /// Throws SetupError where the run cannot be taken; then it is still what it was.
+  /// Throws SetupError if the consumer refuses the run; the consumer then keeps its old run.
   virtual void take_run(const RunInfo& run) = 0;
 };
 
-/// What the run puts into every event header; checksums as by default.
+/// The run's data for every event header, with the default checksums.
 formats::EventFrameSettings event_frame_settings(const RunInfo& run);
-/// Its number and type alone.
+/// Sets run number and run type only.
 void set_run(formats::EventFrameSettings& frame, const RunInfo& run);
 
-/// When the event of a fragment was: the same for every consumer. Any thread.
+/// The time of a fragment's event: equal for all consumers. Any thread.
 formats::EventStamp event_stamp(const Fragment& fragment);
 
 }  // namespace rodeo::readout

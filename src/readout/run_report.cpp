@@ -50,14 +50,14 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
     return std::tuple(one.place.out_of_step, one.place.in_doubt, one.place.moved);
   });
   report.cpu_seconds.emplace_back("readout", cpu_seconds);
-  // An input that counts nothing itself is believed, as with chunks.
+  // If the input does not count bytes, those that the builders received count as sent.
   report.bytes_in = counter_value(status.input, "sent_bytes", report.bytes_known ? bytes_received : report.bytes_payload);
   report.bytes_lost = without_zeros(std::move(report.bytes_lost));
   report.chunks_lost = without_zeros(std::move(report.chunks_lost));
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
 
-/// ROBs of one input are of the same events, in each of their groups: who has fewer when all is over has lost some, unless all its links were removed.
+/// All ROBs and groups of an input have the same events. After the run, a ROB with fewer lost some, unless its links are all removed.
 void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   const auto has_links = [](const RobStatus& rob) {
     return std::ranges::any_of(rob.builder.links, [](const FragmentBuilder::Link& link) {
@@ -84,8 +84,8 @@ void add_consumers(RunReport& report, const ReadoutStatus& status) {
   }
 }
 
-/// A trigger at a fixed rate of which none was vetoed was not held back: what pushed back for a moment was absorbed by buffers, unless a
-/// consumer left fragments out.
+/// True for a trigger at a fixed rate without any veto: buffers absorbed all back-pressure. Not true if a consumer left
+/// fragments out.
 bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
   const Parameters& input = settings.input.parameters;
   const bool paced = input.has("rate") && input.rate_hz("rate") > 0;
@@ -93,13 +93,13 @@ bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
          std::ranges::all_of(status.consumers, [](const auto& consumer) { return skipped_by(consumer) == 0; });
 }
 
-/// Triggers found the input busy, though nothing behind it was full: it, or what feeds it, had not enough of the machine.
+/// Triggers were vetoed although no later stage was full: the input, or its source, did not get enough of the machine.
 bool held_back(const ReadoutStatus& status) {
   const std::uint64_t vetoed = counter_value(status.input, "vetoed");
   return vetoed > 0 && vetoed * 100 >= counter_value(status.input, "triggers") + vetoed;
 }
 
-/// A failure may be the message of an error: here it stands in a line of its own.
+/// A failure may be the text of an error with several lines. Here it becomes one line.
 std::string in_a_line(std::string text) {
   constexpr std::string_view kPrefix = "error[";
   for (std::size_t at = text.find(kPrefix); at != std::string::npos; at = text.find(kPrefix, at)) {
@@ -118,15 +118,15 @@ constexpr std::string_view kCutOff = "unwritten_aborted";
 constexpr std::string_view kUnprocessed = "unprocessed_aborted";
 constexpr std::string_view kGivenUp = "given_up";
 
-/// Counters of consumers, besides those of what was not written, that say that a fragment did not come through them whole.
+/// Counters of consumers for fragments that did not pass them whole. The unwritten_ counters count as well.
 constexpr std::array<std::string_view, 7> kConsumerLosses{"exceptions", "work_threw", "not_taken", "undelivered",
                                                           "uncleared",  kGivenUp,     kUnprocessed};
 
-/// Counters of works that say what did not match.
+/// Counters of verifying works for faults.
 constexpr std::array<std::string_view, 6> kMismatches{"mismatches",     "wrong_chunks",     "duplicate_links",
                                                       "wrong_triggers", "broken_fragments", "missing_but_present"};
 
-/// The counters that are not zero, and that are wanted by their names.
+/// The non-zero counters whose names are wanted.
 template <typename Wanted>
 std::vector<NamedCounter> counters_if(const std::vector<NamedCounter>& counters, Wanted&& wanted) {
   std::vector<NamedCounter> out;
@@ -141,15 +141,15 @@ auto one_of(std::span<const std::string_view> names) {
 
 bool is_unwritten(std::string_view counter) { return counter.starts_with("unwritten_"); }
 bool is_unpublished(std::string_view counter) { return counter.starts_with("unpublished_"); }
-/// Shares and limits that were asked for are no loss.
+/// A share or limit that the configuration asks for is not a loss.
 bool is_left_out(std::string_view counter) { return counter.starts_with("unwritten_beyond_"); }
 
-/// Of a run that nobody waited for: what has not come out of a consumer, for good or for a reason, was still in it or before it. Events
-/// count as written once their file is closed; `rodeo data recover` finds more.
+/// For a run that was cut off: fragments without a result from a consumer were still in the consumer or before it. Events
+/// count as written when their file is closed; `rodeo data recover` finds more.
 void count_what_was_cut_off(RunReport& report) {
   for (FragmentConsumer::Status& consumer : report.consumers) {
     const bool writes = find_counter(consumer.counters, "events_written") != nullptr;
-    if (!writes && find_counter(consumer.counters, "exceptions") == nullptr) continue;  // it has no queue, and holds nobody
+    if (!writes && find_counter(consumer.counters, "exceptions") == nullptr) continue;  // no queue, delays no stage
     std::uint64_t done = writes ? 0 : consumer.consumed;
     for (const FragmentConsumer::File& file : consumer.files) done += writes ? file.events : 0;
     if (writes) base::counter_named(consumer.counters, "events_written") = done;
@@ -160,7 +160,7 @@ void count_what_was_cut_off(RunReport& report) {
   }
 }
 
-/// While a run goes on, what is under way is in no counter yet.
+/// During a run, data in transit are in no counter yet, so sums are checked only at its end.
 Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
@@ -205,7 +205,7 @@ std::vector<Loss> RunReport::losses() const {
     if (lost > 0) out.push_back({std::move(what), lost, of});
   };
   add("chunks lost", lost(), chunks_sent);
-  if (condition == Condition::wrong || condition == Condition::aborted)  // else they may be under way
+  if (condition == Condition::wrong || condition == Condition::aborted)  // otherwise they may be in transit
     add("chunks neither built nor counted as lost", chunks_sent - std::min(chunks_sent, chunks_built + lost()), chunks_sent);
   add("fragments incomplete", incomplete, fragments);
   add("fragments lacking removed links", without_removed, fragments);
@@ -220,7 +220,7 @@ std::vector<Loss> RunReport::losses() const {
             consumer.consumed + (counter.name == kUnprocessed || counter.name == kGivenUp ? counter.value : 0));
       }
     }
-    // What was skipped, or waited before it when the run was cut off, never came into the queue.
+    // Fragments that were skipped, or that still waited before the queue at the cut, are not in `consumed`.
     add("events not written by " + consumer.name, unwritten,
         std::max(consumer.consumed + skipped_by(consumer), unwritten + counter_value(consumer.counters, "events_written")));
   }
@@ -252,7 +252,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.incomplete = status.incomplete();
   report.without_removed = status.without_removed();
   report.chunks_built = status.chunks_built();
-  // An input that counts nothing itself is believed to have sent what the builders received.
+  // If the input does not count chunks, those that the builders received count as sent.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
   for (const NamedCounter& lost : status.lost_before) {
     report.chunks_sent += lost.value;
@@ -270,7 +270,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.latency = status.latency;
   report.input = status.input;
   report.consumers = status.consumers;
-  // A card, or an emulator of another process, takes no time of this one.
+  // A card, or an emulator in another process, uses no CPU time of this process.
   if (status.input_cpu_seconds > 0) report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
   if (status.router_cpu_seconds > 0) report.cpu_seconds.emplace_back("router", status.router_cpu_seconds);
   const bool over = status.phase == Phase::stopped;

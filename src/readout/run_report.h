@@ -1,5 +1,5 @@
-// What a run came to: the numbers of the end-of-run report, computed once from the last status, and the arithmetic that says
-// whether anything was lost.
+// The numbers of the end-of-run report, computed once from the last status, and the balance that says whether data were
+// lost.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace rodeo::readout {
 
-/// good: every fragment has all its links, no chunk is lost. incomplete: fragments without all their links, removed ones too, chunks in no
-/// fragment, an input that lost data, was cut off or brought none, or a consumer that lost data. wrong: the verifying processor found bytes that
-/// are not what was sent, or chunks are in no fragment and no counter.
+/// good: every fragment has all its links, and no chunk is lost. incomplete: fragments lack links (also removed ones),
+/// chunks are lost, the input lost data, was cut off or brought none, or a consumer lost data. wrong: the verifying
+/// processor found bytes that differ from those sent, or chunks are in no fragment and in no counter.
 using process::Condition;
 using process::name_of;
 
-/// So many of so many that are not as they should be.
+/// A number of items that are lost or faulty, and the number of all such items.
 struct Loss {
   std::string what;
   std::uint64_t lost = 0;
-  std::uint64_t of = 0;  ///< 0: nobody knows
+  std::uint64_t of = 0;  ///< 0: not known
   double fraction() const { return of > 0 ? static_cast<double>(lost) / static_cast<double>(of) : 0; }
 };
 
@@ -42,49 +42,49 @@ struct RunReport {
   std::string failure;
 
   std::uint64_t links = 0;
-  std::optional<double> offered_rate_hz;  // nothing where the input does not know what was vetoed: a card, a recording
+  std::optional<double> offered_rate_hz;  // empty if the input does not count vetoed triggers: a card, a recording
   double trigger_rate_hz = 0;
-  std::optional<double> dead_time_fraction;  // likewise
+  std::optional<double> dead_time_fraction;  // empty in the same case
 
-  /// By the sources, where they say what was lost on the way to the input; else by the input.
+  /// Counted by the sources if they report losses before the input, else by the input.
   std::uint64_t chunks_sent = 0;
   bool no_data = false;  ///< the run is over, and no chunk came
   std::uint64_t chunks_built = 0;
   std::vector<NamedCounter> chunks_lost;  ///< by reason, zeros left out
   std::uint64_t lost() const;
-  /// What the input found to be missing or unreadable in what it was given, by name: lost in a card, on a link, in a recording.
+  /// Data that the input found missing or unreadable, by name: lost in a card, on a link, in a recording.
   std::vector<NamedCounter> input_losses() const;
-  /// sent == built + every reason. False means a defect of Rodeo or of a plug-in, and the run is not to be trusted.
+  /// sent == built + the sum of all reasons. False means a defect of Rodeo or of a plug-in: do not trust the run.
   bool adds_up() const { return chunks_sent == chunks_built + lost() && bytes_add_up(); }
-  /// The same of the bytes of chunks, of what came to the input. True where a builder does not count them.
+  /// The same balance in bytes of chunks that reached the input. True if a builder does not count bytes.
   bool bytes_add_up() const { return !bytes_known || bytes_in == bytes_built + bytes_lost_sum(); }
   std::uint64_t bytes_lost_sum() const;
 
-  /// What is lost, not built whole or not written, and how much of it. A run that has some is not good.
+  /// What was lost, built incomplete or not written, and how much. A run with losses is not good.
   std::vector<Loss> losses() const;
-  /// The largest of these fractions.
+  /// The largest fraction among losses().
   double loss_fraction() const;
-  /// More is lost than the configuration lets pass: a fraction above it, or, where nothing may be lost, anything at all.
+  /// The losses exceed fail_on_loss: by their fraction or, if fail_on_loss is 0, because there are any.
   bool lost_too_much() const;
 
   std::string limited_by;
   std::uint64_t fragments = 0;
   std::uint64_t incomplete = 0;
-  std::uint64_t events = 0;                        ///< of all ROBs: known to have been
-  std::uint64_t skipped = 0;                       ///< of these, in no fragment of their ROB
-  std::uint64_t without_removed = 0;               ///< fragments, complete or not, that lack links which were removed
+  std::uint64_t events = 0;                        ///< known events, summed over all ROBs
+  std::uint64_t skipped = 0;                       ///< of these, events without a fragment in their ROB
+  std::uint64_t without_removed = 0;               ///< fragments, complete or not, that lack removed links
   std::vector<NamedCounter> incomplete_by_reason;  ///< fragments, zeros left out
-  std::vector<FragmentBuilder::Link> missing;      ///< links that some events were built without, the worst first
+  std::vector<FragmentBuilder::Link> missing;      ///< links that were missing in some events, the worst first
   std::vector<FragmentBuilder::Link>
-      left_out;                        ///< links that some events were built without because they were removed, likewise
+      left_out;                        ///< links that some events lack because these links were removed, the worst first
   std::vector<DoubtfulLink> doubtful;  ///< the worst first
   /// Chunks in fragments that are flagged because the place of their link was not proven.
   std::uint64_t in_doubt() const;
 
-  std::uint64_t bytes_in = 0;            ///< of chunks that the input handed over
+  std::uint64_t bytes_in = 0;            ///< bytes of the chunks that the input handed over
   bool bytes_known = true;               ///< all builders count them
-  std::uint64_t bytes_built = 0;         ///< of these, in fragments
-  std::vector<NamedCounter> bytes_lost;  ///< of lost chunks by reason, and "cut" off chunks in fragments, zeros left out
+  std::uint64_t bytes_built = 0;         ///< of these, bytes in fragments
+  std::vector<NamedCounter> bytes_lost;  ///< of lost chunks, by reason; "cut": cut off chunks in fragments; zeros left out
   std::uint64_t bytes_payload = 0;
   std::uint64_t bytes_written = 0;
 
@@ -95,18 +95,18 @@ struct RunReport {
   std::vector<FragmentConsumer::File> files;
 
   std::vector<FragmentConsumer::Status> consumers;
-  std::string input_type;  ///< advice depends on it
+  std::string input_type;  ///< the advice depends on it
   std::vector<NamedCounter> input;
   double fail_on_loss = 1;  ///< the largest fraction that may be lost
 };
 
-/// Fragments that a consumer lost, left unwritten without being told to, or could not do its work on, by name.
+/// Fragments that a consumer lost, failed to write or failed to process, by name.
 std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer);
 
-/// What a work that verifies found to be wrong, by name.
+/// Faults that a verifying work found, by name.
 std::vector<NamedCounter> mismatches_of(const FragmentConsumer::Status& consumer);
 
-/// `aborted`: the user would not wait for the run to drain.
+/// `aborted`: the run was cut off before it had drained.
 RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,
                       bool aborted);
 

@@ -1,4 +1,4 @@
-// What a configuration may say of a run and its ROBs: one declaration of each setting, from which keys, values and reference follow.
+// The settings of a run and its ROBs. Each setting is declared once; keys, values and the reference follow from it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace rodeo::readout {
 
-/// A run as it is written: 0 is the next free number.
+/// A run as the configuration gives it: 0 means the next free number.
 struct RunKeys : RunInfo {
   RunKeys() { run_number = 0; }
 };
 
-/// A process as it is written.
+/// A process as the configuration gives it.
 struct ProcessKeys {
   std::string name = "readout";
   std::vector<std::string> plugins;
@@ -26,7 +26,7 @@ struct ProcessKeys {
   std::chrono::nanoseconds stop_limit = process::kStopLimit;
 };
 
-/// Types of a run by name, as in the ATLAS event header.
+/// Types of a run by name, with their codes in the ATLAS event header.
 const std::vector<std::pair<std::string, std::uint32_t>>& run_types();
 
 const Settings<ProcessKeys>& process_settings();             ///< [readout]

@@ -1,4 +1,4 @@
-// What one readout process is to do, as plain values: readout/plan.h fills it from a configuration, tests fill it by hand.
+// The task of one readout process as plain values: readout/plan.h fills them from a configuration, tests fill them by hand.
 #pragma once
 
 #include <chrono>
@@ -22,19 +22,19 @@ struct ComponentSettings {
   std::string where;      ///< file:line:column of its table, for messages; may be empty
 };
 
-/// One ROB: the links whose chunks become the fragments of one source id.
+/// One ROB: its links give the fragments of one source id.
 struct RobSettings {
   SourceId source_id;
   std::vector<Fid> links;               ///< empty: every link of the input
   std::vector<std::uint32_t> link_ids;  ///< resource ids for chunk headers, one per link; empty: from the FIDs
-  std::uint32_t links_per_group = 0;    ///< FULL mode: this many neighbours are one data channel; 0: all of them are
+  std::uint32_t links_per_group = 0;    ///< FULL mode: this many neighbours form a group; 0: all links form one
   std::string where;
 };
 
-/// When a link is removed from the build without anybody asking.
+/// When a link is removed from the build automatically.
 struct LinkPolicySettings {
   std::uint64_t remove_after_events = 0;  ///< removed after this many consecutive events without it; 0: never
-  bool restore = true;                    ///< to the build when it delivers again
+  bool restore = true;                    ///< restores the link when it delivers again
 };
 
 struct ReadoutSettings {
@@ -47,10 +47,10 @@ struct ReadoutSettings {
   std::vector<RobSettings> robs;
   std::vector<ComponentSettings> consumers;  ///< in list order
   LinkPolicySettings link_policy;
-  double fail_on_loss = 1;  ///< a run that loses a larger fraction has failed; 1: none does
-  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
-  std::optional<double> trigger_rate_hz = {};                 ///< of the input, where the configuration says it
-  std::uint64_t reset_events = 0;                             ///< likewise, from one event counter reset to the next
+  double fail_on_loss = 1;                                    ///< a run that loses a larger fraction has failed; 1: never
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< time from the stop command to the end
+  std::optional<double> trigger_rate_hz = {};                 ///< of the input, where the configuration gives it
+  std::uint64_t reset_events = 0;                             ///< events between event counter resets; 0: not known
 };
 
 }  // namespace rodeo::readout

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kShortSeconds = 10;
 
-// Ids that were not read may have come round.
+// Unread ids may have wrapped by then.
 std::optional<std::uint64_t> of_all_links(const SilentLinks& links) {
   constexpr std::uint64_t kResets = 256;
   const IdFormat format(links.ids);

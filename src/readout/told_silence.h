@@ -1,4 +1,4 @@
-// After which silence links still find their place: what a set-up says of each ROB. Pure.
+// After how long a silence links still find their place, for each ROB of a configuration. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace rodeo::readout {
 
-/// Links that are placed together: of a ROB (GBT mode) or of one group (FULL mode).
+/// Links whose places are found together: those of a ROB (GBT mode) or of one group (FULL mode).
 struct SilentLinks {
   TriggerFields ids;
-  bool listed = false;              ///< the trigger's own list decides
-  std::uint64_t links = 1;          ///< that are placed together
-  std::uint64_t read_together = 1;  ///< of these, the fewest that one worker reads from one card
-  std::uint64_t window = 0;         ///< events that workers may be apart by
-  std::uint64_t reset_events = 0;   ///< from one event counter reset to the next, where that is known
-  bool compares_bcids = false;      ///< those of one event, by which a link is placed again
+  bool listed = false;              ///< the trigger's own list gives the events
+  std::uint64_t links = 1;          ///< number of links placed together
+  std::uint64_t read_together = 1;  ///< of these, the smallest number that one worker reads from one card
+  std::uint64_t window = 0;         ///< events by which workers may be apart
+  std::uint64_t reset_events = 0;   ///< events from one counter reset to the next, where known
+  bool compares_bcids = false;      ///< the BCIDs of one event are compared, so that a link finds its place again
 };
 
-/// Events in which links may bring nothing, and be placed rightly afterwards; nothing: any number.
+/// Events for which links may be silent and still find their place afterwards; nothing: any number.
 struct ToldSilence {
-  std::optional<std::uint64_t> of_one{};  ///< while the others bring data
-  std::optional<std::uint64_t> of_all{};  ///< of these links at once
+  std::optional<std::uint64_t> of_one{};  ///< of one link, while the others bring data
+  std::optional<std::uint64_t> of_all{};  ///< of all these links at once
 };
 
 ToldSilence told_silence(const SilentLinks& links);
@@ -34,15 +34,15 @@ ToldSilence told_silence(const SilentLinks& links);
 /// "a link finds its place after a silence of any length, all links at once after one of less than 655 ms (65536 events at 100 kHz)"
 std::string silence_text(const ToldSilence& told, std::optional<double> rate_hz);
 
-/// Some silence of less than ten seconds is not told.
+/// True if a silence of less than ten seconds may already lose the place.
 bool is_short(const ToldSilence& told, std::optional<double> rate_hz);
 
-/// One for all ROBs of which the same is to be said.
+/// One note for all ROBs with the same text.
 struct SilenceNote {
   std::string text;
   bool is_short = false;
 };
-/// `links`: of each ROB in the order of the settings; 0: not known, then several. Nothing of builders that we do not know. Throws what the extractor throws.
+/// `links`: number of each ROB, in the order of the settings; 0: unknown, taken as several. Empty for builders of plug-ins. May throw as the extractor.
 std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const TriggerFields& ids,
                                        const std::vector<std::size_t>& links);
 
