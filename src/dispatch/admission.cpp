@@ -22,7 +22,7 @@ void Admission::set_due(SettlingAt at, std::uint64_t due_ns) {
   due_.emplace(due_ns, at->first);
 }
 
-/// The newest id leaves for an older one. What has no place is found again: the readouts hold it.
+/// If the lists are full, the newest id makes place for an older one. A dropped id is found again: readouts still hold it.
 bool Admission::make_place(std::uint64_t id) {
   if (untold() < settings_.most_untold) return true;
   overflow_ = true;

@@ -1,13 +1,13 @@
-// Which events come into the books: those that the trigger tells of, and those that readouts hold and no trigger told of.
+// Decides which events enter the books: triggers, and untold events, which readouts hold although no trigger announced them.
 //
-//   a trigger          comes in while more slots are free than are kept
-//   an untold event    found ─► settled ─► recorders are asked ─► ready ─► comes in while a slot is free, the oldest first
+//   a trigger          enters while more slots are free than `kept`
+//   an untold event    found ─► settled ─► recorders are asked ─► ready ─► enters while a slot is free, the oldest first
 //
-// An event has settled when its trigger had time to come; where there is no trigger, when all readouts that may have it do, or had time to get it. So a slot
-// is not held by an event that some readout does not have yet.
+// An untold event has settled when its trigger had time to arrive. Without a trigger authority it has settled when all
+// readouts that may have it do, or had time to get it. So an event that some readout still lacks takes no slot.
 //
-// Readouts that are full bring nothing newer before their oldest events are cleared. Triggers run ahead of them and could fill the books with events that no
-// readout can bring. So some slots are kept for untold events, and these go to nodes before the others.
+// Full readouts bring nothing newer before their oldest events are cleared. Triggers run ahead of them and could fill the
+// books with events that no readout can bring. So some slots are kept for untold events, and nodes get these events first.
 #pragma once
 
 #include <algorithm>
@@ -24,28 +24,28 @@
 
 namespace rodeo::dispatch {
 
-/// Pure: time is an argument. One thread. Each untold id is in one list, and all lists together have a bound.
+/// Pure: time is an argument. One thread. Each untold id is in one list; all lists together are bounded.
 class Admission {
  public:
   struct Settings {
-    std::uint32_t kept = 1;          ///< slots that no trigger takes
-    std::size_t most_untold = 1024;  ///< ids; of more, the oldest are kept
-    std::uint64_t settle_ns =
-        0;  ///< so long a found id waits: its trigger, or other readouts' fragments, may be on their way
-    Offer::Turn turn = Offer::Turn::ahead;  ///< of untold events at the nodes
+    std::uint32_t kept = 1;          ///< Slots that no trigger takes.
+    std::size_t most_untold = 1024;  ///< Limit of untold ids; the oldest are kept.
+    /// How long a found id waits for its trigger, or for the fragments of other readouts.
+    std::uint64_t settle_ns = 0;
+    Offer::Turn turn = Offer::Turn::ahead;  ///< Turn of untold events at the nodes.
   };
 
   explicit Admission(Settings settings) : settings_(settings) {}
 
-  /// Triggers that may come into these books now.
+  /// Number of triggers that may enter these books now.
   std::uint32_t room_for_triggers(const Dispatcher& books) const {
     const std::uint32_t room = books.room();
     return room > settings_.kept ? room - settings_.kept : 0;
   }
 
-  /// A readout holds this event, and it is in no book. Repeated findings change nothing.
+  /// A readout holds this event, and the books do not contain it. Repeated calls change nothing.
   void found(std::uint64_t id, std::uint64_t now_ns);
-  /// The same where there is no trigger: it has settled at once when `all_have(id, holders)`.
+  /// The same without a trigger authority: the event has settled at once if `all_have(id, holders)`.
   template <typename AllHave>
   void found(std::uint64_t id, std::uint32_t holder, std::uint64_t now_ns, AllHave&& all_have) {
     found(id, now_ns);
@@ -55,7 +55,7 @@ class Admission {
     if (all_have(id, std::as_const(at->second.holders))) set_due(at, now_ns);
   }
 
-  /// The ids that recorders are asked for now, in order; empty: none. `untold(id)`: no trigger and no node has told of it since.
+  /// The ids to ask recorders for now, in order; empty: none. `untold(id)`: still announced by no trigger and no node.
   template <typename Untold>
   std::span<const std::uint64_t> ask(std::uint64_t now_ns, Untold&& untold) {
     if (!asked_.empty()) return asked_;
@@ -68,14 +68,14 @@ class Admission {
     return asked_;
   }
   enum class Recorded : std::uint8_t {
-    no,       ///< it is to be processed
-    unknown,  ///< some recorder did not say: it is to be built and recorded only
-    yes,      ///< it is decided: nothing is to be done
+    no,       ///< The event is to be processed.
+    unknown,  ///< Some recorder did not answer: the event is to be built and recorded only.
+    yes,      ///< The event is decided: nothing is left to do.
   };
-  /// What recorders said of each id of ask(), in its order.
+  /// The recorders' answers for the ids of ask(), in the same order.
   void answer(std::span<const Recorded> recorded);
 
-  /// Events that are ready come into these books, the oldest first, while there is room. `untold`: as for ask(). `event(id)`: the event of an id.
+  /// Ready events enter `books`, the oldest first, while there is room. `untold`: as for ask(). `event(id)` makes the event.
   template <typename Untold, typename MakeEvent>
   void admit(Dispatcher& books, Untold&& untold, MakeEvent&& event) {
     while (!ready_.empty() && books.room() > 0) {
@@ -85,16 +85,16 @@ class Admission {
     }
   }
 
-  /// Drops ids that are told by now.
+  /// Drops ids that were announced in the meantime.
   template <typename Untold>
   void forget_told(Untold&& untold) {
     std::erase_if(due_, [&](const auto& one) { return !untold(one.second) && settling_.erase(one.second) > 0; });
     std::erase_if(ready_, [&](const auto& one) { return !untold(one.first); });
   }
 
-  /// Ids that were found and have not come in.
+  /// Number of ids that were found and have not entered.
   std::size_t untold() const { return settling_.size() + asked_.size() + ready_.size(); }
-  /// Ids were found for which there was no place, and there is place again: readouts are to be asked for all that they hold. True once.
+  /// True once, when ids were dropped for lack of place and there is place again: ask readouts for all that they hold.
   bool take_overflow();
 
  private:
@@ -109,10 +109,10 @@ class Admission {
   void set_due(SettlingAt at, std::uint64_t due_ns);
 
   const Settings settings_;
-  std::map<std::uint64_t, Settling> settling_;             // by id
-  std::set<std::pair<std::uint64_t, std::uint64_t>> due_;  // of each of these: when it has settled, id
-  std::vector<std::uint64_t> asked_;                       // in order
-  std::map<std::uint64_t, bool> ready_;                    // id, build only
+  std::map<std::uint64_t, Settling> settling_;             // By id.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> due_;  // The same ids by time: (when it settles, id).
+  std::vector<std::uint64_t> asked_;                       // Sorted.
+  std::map<std::uint64_t, bool> ready_;                    // Id, and whether to build it only.
   bool overflow_ = false;
 };
 

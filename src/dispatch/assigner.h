@@ -1,4 +1,4 @@
-// Who gets the next event: nodes with their loads and free slots, a policy, and whose turn it is.
+// Chooses the node of the next event from the nodes' loads and free slots, by a policy.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rodeo::dispatch {
 
-/// What the farm's supervisor, the simulator's and the laboratory's decide with. Not thread-safe; O(log nodes) a call.
+/// The supervisors of the farm, the simulator and the laboratory use it. Not thread-safe; O(log nodes) per call.
 class Assigner {
  public:
   static constexpr std::uint32_t kNone = NodeChoice::kNone;
@@ -17,22 +17,22 @@ class Assigner {
   std::uint32_t nodes() const { return choice_.nodes(); }
   /// New nodes have no room.
   void resize(std::uint32_t nodes) { choice_.resize(nodes); }
-  /// A node has so many events and takes more, or does not.
+  /// Sets how many events a node has, and whether it takes more.
   void set(std::uint32_t node, std::uint32_t load, bool has_room) {
     choice_.set_load(node, has_room ? load : NodeChoice::kFull);
   }
   bool any_room() const { return choice_.any(); }
 
-  /// From where the next node is looked for; `draw(nodes)` gives a number below that, and is asked by the random policy alone.
+  /// Where the search for the next node starts. `draw(nodes)` returns a number below `nodes`; only the policy random uses it.
   template <typename Draw>
   std::uint32_t first(Draw&& draw) const {
     return policy_ == Policy::random && nodes() > 0 ? static_cast<std::uint32_t>(draw(nodes())) : turn_;
   }
-  /// Who would get an event then; kNone if nobody has room.
+  /// The node that the search finds from there; kNone if no node has room.
   std::uint32_t from(std::uint32_t first) const {
     return policy_ == Policy::least_loaded ? choice_.least_loaded(first) : choice_.next_with_room(first);
   }
-  /// That node has got it: the next one in turn is that behind it.
+  /// The node got the event; the node behind it is next in turn.
   void took(std::uint32_t node) { turn_ = node + 1 >= nodes() ? 0 : node + 1; }
 
  private:

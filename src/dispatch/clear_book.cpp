@@ -6,7 +6,7 @@
 namespace rodeo::dispatch {
 namespace {
 
-constexpr std::size_t kMostSpare = 64;  // batches whose memory is kept
+constexpr std::size_t kMostSpare = 64;  // Used batches whose memory is kept.
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void ClearBook::flush(std::uint64_t now_ns, bool at_once) {
     if (entry.id != kNoId) scratch_.push_back(entry.id);
   }
   make_id_set(scratch_, batch.ids);
-  // Where there is nothing to clear, nobody is asked; it is over in its turn.
+  // A batch without ids needs no answer; it is over in its turn.
   batch.missing = scratch_.empty() ? 0 : living();
   batch.done.assign((readouts_.size() + 63) / 64, 0);
   closed_.push_back(std::move(batch));

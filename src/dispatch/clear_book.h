@@ -1,12 +1,12 @@
-// Decided events on their way out: told to readouts in batches, and over when each readout that lives has cleared them.
+// Decided events on their way out. Readouts are told in batches; a batch is over when each living readout has cleared it.
 //
-// What may become of a readout, and then of the batches that it has not cleared:
+// What may happen to a readout, and the effect on the batches that it has not cleared:
 //
-//   1  it answers            the batch lacks one readout less; batches are over in their order
+//   1  it answers            the batch waits for one readout fewer; batches end in order
 //   2  it is away            they wait for it
-//   3  it comes back         it is told them again, all
-//   4  it has died           nobody waits for it any more
-//   5  it lives again        it is told those that are still here; what was over meanwhile it has to be asked for
+//   3  it comes back         it is told all of them again
+//   4  it has died           they wait for it no longer
+//   5  it lives again        it is told those that are not over; the caller asks it what it still holds of the others
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@
 
 namespace rodeo::dispatch {
 
-/// Pure: time is an argument. One thread. Memory: what was decided and is not over.
+/// Pure: time is an argument. One thread. Memory: the decided events that are not over.
 class ClearBook {
  public:
   struct Settings {
-    std::uint32_t count = 10'000;         ///< a batch is closed when it has so many
-    std::uint64_t after_ns = 10'000'000;  ///< or so long after its first
+    std::uint32_t count = 10'000;         ///< A batch with this many entries is closed.
+    std::uint64_t after_ns = 10'000'000;  ///< A batch of this age is closed, too.
   };
   static constexpr std::uint64_t kNoId = UINT64_MAX;
 
-  /// What was said to be decided, by whom: `who` and `session` are the caller's.
+  /// One reported decision. `who` and `session` are the caller's.
   struct Entry {
-    std::uint64_t id = kNoId;  ///< kNoId: there is nothing to clear, but it is over in its turn
+    std::uint64_t id = kNoId;  ///< kNoId: nothing is to be cleared; the entry is over in its turn.
     std::uint32_t who = 0;
     std::uint32_t session = 0;
   };
@@ -41,17 +41,17 @@ class ClearBook {
   // Batches.
 
   void add(const Entry& entry, std::uint64_t now_ns);
-  /// Closes the open batch if it is time to, or `at_once`.
+  /// Closes the open batch if it is due, or `at_once`.
   void flush(std::uint64_t now_ns, bool at_once = false);
-  /// Entries of batches that are not over.
+  /// Number of entries that are not over.
   std::uint64_t entries() const { return entries_; }
   std::uint64_t batches_closed() const { return end_; }
-  /// When flush() is to be called at the latest; UINT64_MAX: nothing is open.
+  /// Latest time of the next flush(); UINT64_MAX: no batch is open.
   std::uint64_t due_ns() const { return open_.empty() ? UINT64_MAX : opened_ns_ + settings_.after_ns; }
 
   // Readouts, by number from 0.
 
-  /// One that is to be told; it is away.
+  /// Adds a readout that must be told the batches; it is away at first.
   std::uint32_t add_readout();
   /// Cases 3 and 5.
   void here(std::uint32_t readout);
@@ -61,20 +61,20 @@ class ClearBook {
   void died(std::uint32_t readout);
   bool lives(std::uint32_t readout) const { return readouts_[readout].lives; }
   std::uint32_t living() const;
-  /// Batches that it has not cleared.
+  /// Number of batches that it has not cleared.
   std::uint64_t behind(std::uint32_t readout) const;
 
   struct Batch {
-    std::uint64_t sequence = 0;  ///< from 0
-    const IdSet* ids = nullptr;  ///< until it is over
+    std::uint64_t sequence = 0;  ///< Counted from 0.
+    const IdSet* ids = nullptr;  ///< Valid until the batch is over.
   };
-  /// The next batch that the readout, which is here, is to be told; nothing: it has been told all. sent() says that it was told it.
+  /// The next batch to tell the readout; nothing: it is away, or has been told all. The caller reports sent() afterwards.
   std::optional<Batch> next(std::uint32_t readout) const;
   void sent(std::uint32_t readout, std::uint64_t sequence) { readouts_[readout].told = sequence + 1; }
-  /// Case 1. An answer that nobody waits for changes nothing.
+  /// Case 1. An answer that is not awaited changes nothing.
   void answered(std::uint32_t readout, std::uint64_t sequence);
 
-  /// Takes the batches that are over, in their order: calls over(const Entry&) for each entry, then done(sequence).
+  /// Takes the batches that are over, in order: calls over(const Entry&) for each entry, then done(sequence).
   template <typename Over, typename Done>
   void take_over(Over&& over, Done&& done) {
     while (!closed_.empty() && closed_.front().missing == 0) {
@@ -92,13 +92,13 @@ class ClearBook {
   struct Closed {
     std::vector<Entry> entries;
     IdSet ids;
-    std::uint32_t missing = 0;        // readouts that live and have not cleared it
-    std::vector<std::uint64_t> done;  // bit of each readout
+    std::uint32_t missing = 0;        // Living readouts that have not cleared it.
+    std::vector<std::uint64_t> done;  // One bit for each readout.
   };
   struct Readout {
     bool lives = true;
     bool here = false;
-    std::uint64_t told = 0;  // batches below were told it on this connection
+    std::uint64_t told = 0;  // Batches below this number were told on this connection.
   };
 
   void recycle(Closed&& batch);
@@ -107,7 +107,7 @@ class ClearBook {
   const Settings settings_;
   std::vector<Entry> open_;
   std::uint64_t opened_ns_ = 0;
-  std::deque<Closed> closed_;  // sequence numbers begin_, begin_ + 1, ...
+  std::deque<Closed> closed_;  // Sequence numbers begin_, begin_ + 1, ...
   std::vector<Closed> spare_;
   std::vector<std::uint64_t> scratch_;
   std::vector<Readout> readouts_;

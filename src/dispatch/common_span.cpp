@@ -35,7 +35,7 @@ void CommonSpan::stop() {
     some = true;
     end_ = std::min(end_, std::max(one.newest, *one.first));
   }
-  if (!some) begin_ = UINT64_MAX;  // none has brought anything
+  if (!some) begin_ = UINT64_MAX;  // No readout has brought anything.
 }
 
 bool CommonSpan::all_have(std::uint64_t id, const Holders& holders) const {

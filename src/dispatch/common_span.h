@@ -1,9 +1,9 @@
-// Without a trigger, readouts say which events there are. Those of the run are from the first number that all readouts can have to the last one.
+// Without a trigger, readouts say which events exist. A run has the events from the first to the last that all can have.
 //
-//   a readout tells its first number      the begin is the highest of these, once all that live have told it, or `wait_ns` after the first that has
-//   it ends by itself                     the end is the lowest of the last numbers of those that have ended
-//   the run is stopped                    the end is the lowest of the newest numbers of those that bring something
-//   it dies, or is started anew           begin and end stay: what the others have of the run is not thrown away
+//   a readout tells its first number  the begin is the highest, once all living have told it, or `wait_ns` after the first
+//   a readout ends by itself          the end is the lowest last number of the readouts that have ended
+//   the run is stopped                the end is the lowest newest number of the readouts that bring something
+//   a readout dies or is restarted    begin and end stay: the other readouts' events are kept
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rodeo::dispatch {
 
-/// Which readouts have an event: a bit for each, by number.
+/// The readouts that have an event: one bit each, by number.
 class Holders {
  public:
   void add(std::uint32_t readout) {
@@ -27,28 +27,28 @@ class Holders {
   std::vector<std::uint64_t> bits_;
 };
 
-/// Pure: time is an argument. One thread. Readouts are numbers from 0.
+/// Pure: time is an argument. One thread. Readouts are numbered from 0.
 class CommonSpan {
  public:
   enum class Place : std::uint8_t { unknown, before, within, after };
 
   CommonSpan(std::uint32_t readouts, std::uint64_t wait_ns) : wait_ns_(wait_ns), readouts_(readouts) {}
 
-  // What readouts say.
+  // Reports of readouts.
 
   void first(std::uint32_t readout, std::uint64_t id) {
     if (!readouts_[readout].first) readouts_[readout].first = id;
   }
   void newest(std::uint32_t readout, std::uint64_t id) { readouts_[readout].newest = id; }
-  /// It is another process now.
+  /// The readout is another process now.
   void started_anew(std::uint32_t readout) { readouts_[readout] = {}; }
   void lives(std::uint32_t readout, bool lives) { readouts_[readout].lives = lives; }
-  /// It has told all that it holds, and newest() is its last number.
+  /// The readout has told all that it holds, and newest() was called with its last number.
   void ended(std::uint32_t readout);
 
-  /// Looks at the time. True once: the begin is known from now on.
+  /// Checks the time. True once, when the begin becomes known.
   bool look(std::uint64_t now_ns);
-  /// No number comes in behind those that all have now.
+  /// Sets the end: the last number that all readouts have now.
   void stop();
 
   bool begin_known() const { return begin_.has_value(); }
@@ -57,7 +57,7 @@ class CommonSpan {
     if (id < *begin_) return Place::before;
     return id > end_ ? Place::after : Place::within;
   }
-  /// Every readout that may have it, does.
+  /// Every readout that may have the event has it.
   bool all_have(std::uint64_t id, const Holders& holders) const;
 
  private:
@@ -71,7 +71,7 @@ class CommonSpan {
 
   const std::uint64_t wait_ns_;
   std::vector<Readout> readouts_;
-  std::uint64_t told_ns_ = UINT64_MAX;  // when the first of them was found to have told its first number
+  std::uint64_t told_ns_ = UINT64_MAX;  // When look() first found a readout's first number.
   std::optional<std::uint64_t> begin_;
   std::uint64_t end_ = UINT64_MAX;
 };

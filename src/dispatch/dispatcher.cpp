@@ -9,7 +9,7 @@ namespace {
 
 using C = DispatchCounter;
 
-/// Events that wait, in a round: below it each message has one, above it they are shared out among so many messages.
+/// Messages in a round of assignments. If more events wait, each message carries several.
 constexpr std::uint32_t kMessagesPerRound = 64;
 
 bool recorded(Verdict verdict) { return verdict == Verdict::accepted || verdict == Verdict::debug; }
@@ -76,13 +76,13 @@ bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, 
   } else {
     const Slot& had = slots_[slot];
     if (had.state == State::assigned && had.node == node) return had.build_only == build_only;
-    // Of two nodes that have an event, that which only builds it got it later.
+    // If two nodes report an event, the node that only builds it got it later.
     const bool stronger = had.state == State::assigned && build_only && !had.build_only;
     if (stronger) {
       take_from_node(slot);
       timed_.remove(slots_, slot);
     } else if (had.state == State::again && had.node != node && had.build_only && !build_only) {
-      return false;  // that other may have recorded it
+      return false;  // That node may have recorded it.
     } else if (had.state == State::waiting || had.state == State::again) {
       leave_queue(slot);
     } else {
@@ -137,7 +137,7 @@ void Dispatcher::give_back(std::uint32_t node, std::uint64_t id, bool build_only
   if (slot == EventTable::kNone || slots_[slot].state != State::assigned || slots_[slot].node != node) return;
   if (slots_[slot].build_only != build_only) return;
   counters_.add(C::given_back);
-  if (build_only) return wait_again(slot, true);  // a node before this one may have recorded it
+  if (build_only) return wait_again(slot, true);  // A former node may have recorded it.
   take_from_node(slot);
   timed_.remove(slots_, slot);
   slots_[slot].state = State::waiting;
@@ -145,7 +145,7 @@ void Dispatcher::give_back(std::uint32_t node, std::uint64_t id, bool build_only
   waiting_.push_front(slots_, slot);
 }
 
-/// While few wait, each node gets one: nobody waits behind another. While many do, messages are what there are too many of.
+/// If few events wait, each message has one, so that no event waits behind another. If many wait, messages are the limit.
 std::uint32_t Dispatcher::at_once() const {
   return std::clamp((ahead_.size() + waiting_.size()) / kMessagesPerRound, 1U, std::max(settings_.most_at_once, 1U));
 }
@@ -158,14 +158,14 @@ std::uint64_t Dispatcher::draw(std::uint32_t below) {
   return (random_ * 0x2545f4914f6cdd1dU >> 32) * below >> 32;
 }
 
-/// Something waits.
+/// Some event must wait.
 SlotQueue& Dispatcher::next_queue() {
   SlotQueue& others = ahead_.empty() ? waiting_ : ahead_;
   if (again_.empty()) return others;
   return again_was_last_ && !others.empty() ? others : again_;
 }
 
-/// A node has room. The node that had the event before is the last to get it again.
+/// Some node must have room. The node that had the event before gets it again only if no other node has room.
 std::uint32_t Dispatcher::choose() {
   const std::uint32_t first = assigner_.first([&](std::uint32_t nodes) { return draw(nodes); });
   const std::uint32_t had = slots_[next_queue().front()].node;
@@ -229,24 +229,24 @@ Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision
     return Said::late;
   };
   switch (of.state) {
-    case State::decided: counters_.add(C::repeated_decisions); return Said::repeated;  // case 6
+    case State::decided: counters_.add(C::repeated_decisions); return Said::repeated;  // Case 6.
     case State::free: break;
     case State::again:
-      // Case 3, though that other is gone: it may have recorded it.
+      // Case 3 with the other node gone: that node may have recorded it.
       if (of.node != node && !recorded(decision.verdict)) return late();
       [[fallthrough]];
-    case State::waiting:  // case 2; who never had it knows nothing of it, but for a supervisor that was started anew
+    case State::waiting:  // Case 2. After a restart of the supervisor, the node may have had it from the former supervisor.
       leave_queue(slot);
       return settle(slot, node, decision);
     case State::assigned:
       if (of.node == node) {
-        if (of.build_only && !decision.build_only) return late();  // case 5
+        if (of.build_only && !decision.build_only) return late();  // Case 5.
       } else if (of.build_only || !recorded(decision.verdict)) {
-        return late();  // cases 3 and 4
+        return late();  // Cases 3 and 4.
       }
       take_from_node(slot);
       timed_.remove(slots_, slot);
-      return settle(slot, node, decision);  // cases 1 and 4
+      return settle(slot, node, decision);  // Cases 1 and 4.
   }
   return Said::unknown;
 }

@@ -1,29 +1,29 @@
-// Which node has which event, and what has become of it: assignment, time-outs, reassignment, decisions, and the books that prove
-// that each event ended once.
+// Assigns events to nodes and records what became of each: time-outs, reassignments, decisions. Its books prove that each
+// event ended once.
 //
-// What a node says of an event, by whom has it:
+// A node decides an event. The effect depends on the owner of the event:
 //
-//   1  it has it, as it was assigned             counted
-//   2  it had it last; it waits for another      counted, and waits no more
-//   3  another has it, to build it only, or had
-//      it since, and is gone                     late: the other records it, or a rejection may come behind its record
-//   4  another has it, to process it             a rejection is late; that it was recorded is a fact, and counted
-//   5  it has it anew, to build it only, and
-//      speaks of the first time                  late
+//   1  the node has it, as it was assigned       counted
+//   2  the node had it last; it waits again      counted, and it waits no longer
+//   3  another node has it, build only           late: that node records it
+//      another node had it since and is gone     a rejection is late: that node may have recorded it
+//   4  another node has it, to process it        a rejection is late; a record is a fact, and counted
+//   5  the node has it again, build only, and
+//      decides its first assignment              late
 //   6  the event is decided                      repeated
-//   7  nobody knows the event                    unknown
+//   7  the event is not in the books             unknown
 //
-// What happens to an event that was assigned:
+// An assignment may end without a decision:
 //
-//   8  its time is out                           again: to be built only, to another node if there is one
+//   8  its time is out                           it waits again, build only, for another node if there is one
 //   9  its node is gone                          the same
-//  10  its node never got it                     again, to be processed as at first
-//  11  its node gives it back for an older one   it waits as before, before what was offered after it
+//  10  it never reached its node                 it waits again, to be processed as before
+//  11  its node gives it back for an older one   it waits as before, in front of later offers
 //
-// Which of those that wait is next:
+// Which waiting event is next:
 //
-//      again, and                                in turns: neither holds up the other
-//      ahead, then all others                    each in their order
+//      events that wait again                    they take turns with all others: neither holds up the other
+//      of the others                             those `ahead` first; each queue in its order
 #pragma once
 
 #include <algorithm>
@@ -41,18 +41,18 @@ namespace rodeo::dispatch {
 
 struct DispatcherSettings {
   Policy policy = Policy::least_loaded;
-  std::uint32_t capacity = 1024;  ///< events from offer() to cleared()
-  std::uint32_t reserve =
-      0;  ///< room besides, for what is adopted: those that say hello are not to be told that there is none
-  std::uint64_t timeout_ns = 0;    ///< 0: none
-  std::uint32_t most_at_once = 1;  ///< events in a row to one node, while many wait: fewer messages
-  std::uint64_t seed = 1;          ///< of the random policy
+  std::uint32_t capacity = 1024;  ///< Limit of events from offer() to cleared().
+  /// More room, for adopted events only: a node that says hello must never find the books full.
+  std::uint32_t reserve = 0;
+  std::uint64_t timeout_ns = 0;    ///< 0: no time-out.
+  std::uint32_t most_at_once = 1;  ///< Events in a row to one node while many wait: fewer messages.
+  std::uint64_t seed = 1;          ///< Seed of the random policy.
 };
 
-/// How an event comes in.
+/// How an event enters the books.
 struct Offer {
   enum class Turn : std::uint8_t { in_order, ahead };
-  bool build_only = false;  ///< it may have been recorded before
+  bool build_only = false;  ///< It may have been recorded before.
   Turn turn = Turn::in_order;
 };
 
@@ -100,25 +100,25 @@ inline constexpr std::array<base::CounterInfo, 17> kDispatchCounters{{
     {"cleared", "events", "Decided events that left the books, for the readouts have cleared them."},
 }};
 
-/// Pure: time is an argument, nothing blocks, nothing is allocated after the constructor but by add_node(). O(log nodes) a call. One thread; counters() may
-/// be read by any. Nodes are numbers from 0.
+/// Pure: time is an argument, nothing blocks. Only the constructor and add_node() allocate. O(log nodes) per call. One
+/// thread; any thread may read counters(). Nodes are numbered from 0.
 class Dispatcher {
  public:
   static constexpr std::uint32_t kNoNode = UINT32_MAX;
 
   explicit Dispatcher(DispatcherSettings settings);
-  /// A copy has the counts of this moment: tests go on from one state in several ways.
+  /// A copy has the counts of this moment. Tests continue one state in several ways.
   Dispatcher(const Dispatcher& other);
 
   // Events.
 
   enum class Offered : std::uint8_t { taken, full, repeated };
   Offered offer(const Event& event, Offer how = {});
-  /// A node has the event, as it says; nobody else has decided it. False: it is not the node's (another has it or had it since, it is decided, there is no
-  /// room).
+  /// A node reports that it has the event, and no other node has decided it. False: the event is not the node's, because
+  /// another node has it or had it since, it is decided, or there is no room.
   bool adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns);
   bool knows(std::uint64_t id) const { return table_.find(id) != EventTable::kNone; }
-  /// Events that can still come in.
+  /// Number of events that can still enter.
   std::uint32_t room() const {
     const auto free = static_cast<std::uint32_t>(free_.size());
     return free - std::min(free, settings_.reserve);
@@ -127,11 +127,11 @@ class Dispatcher {
   // Nodes.
 
   std::uint32_t add_node();
-  /// Events that it takes now, besides those that it has.
+  /// Sets how many events the node takes now, in addition to those that it has.
   void set_room(std::uint32_t node, std::uint32_t events);
   std::uint32_t room_of(std::uint32_t node) const { return nodes_[node].room; }
   std::uint32_t events_of(std::uint32_t node) const { return nodes_[node].slots.size(); }
-  /// Case 9, all of its events.
+  /// Case 9, for all events of the node.
   void node_gone(std::uint32_t node);
   /// Calls visit(const Event&, build_only) for each event of the node.
   template <typename Visit>
@@ -139,13 +139,13 @@ class Dispatcher {
     for (std::uint32_t at = nodes_[node].slots.front(); at != NodeSlots::kNone; at = slots_[at].node_next)
       visit(slots_[at].event, slots_[at].build_only);
   }
-  /// Case 10. Not if another has it.
+  /// Case 10. No effect if another node has the event.
   void undelivered(std::uint32_t node, std::uint64_t id);
 
-  /// Case 11. Not if another has it, or the node has it in another way.
+  /// Case 11. No effect if another node has the event, or if the node's assignment has another `build_only`.
   void give_back(std::uint32_t node, std::uint64_t id, bool build_only);
 
-  /// Assigns what waits, as far as nodes have room: calls assigned(node, const Event&, build_only). Returns how many.
+  /// Assigns waiting events while nodes have room: calls assigned(node, const Event&, build_only). Returns their number.
   template <typename Assigned>
   std::uint32_t assign(std::uint64_t now_ns, Assigned&& assigned) {
     std::uint32_t count = 0;
@@ -162,9 +162,9 @@ class Dispatcher {
     return count;
   }
   std::uint32_t waiting() const { return ahead_.size() + waiting_.size() + again_.size(); }
-  /// Of an event that a node has, or had: when it was assigned for the first time.
+  /// Time of the first assignment, for an event that a node has or had.
   std::uint64_t first_assigned_ns(std::uint64_t id) const { return slots_[table_.find(id)].first_assigned_ns; }
-  /// Calls visit(const Event&, build_only, State) for each of them, queue by queue.
+  /// Calls visit(const Event&, build_only, State) for each waiting event, queue by queue.
   template <typename Visit>
   void for_each_waiting(Visit&& visit) const {
     for (const SlotQueue* queue : {&ahead_, &waiting_, &again_}) {
@@ -172,11 +172,11 @@ class Dispatcher {
         visit(slots_[at].event, slots_[at].build_only, slots_[at].state);
     }
   }
-  /// Of these, those that go before others. `oldest`: the first of them.
+  /// Number of waiting events that go before the others, and the id of the first of them.
   std::uint32_t waiting_ahead() const { return ahead_.size(); }
   std::uint64_t oldest_ahead() const { return slots_[ahead_.front()].event.id; }
 
-  // What becomes of them.
+  // Decisions and ends.
 
   enum class Said : std::uint8_t { counted, late, repeated, unknown };
   struct Decision {
@@ -186,18 +186,18 @@ class Dispatcher {
     bool build_only = false;
   };
   Said decide(std::uint32_t node, const Decision& decision);
-  /// The same of an event that may not be in the books yet: it is taken into them. `full` is unknown.
+  /// The same for an event that may not be in the books yet: it enters them. Said::unknown if they are full.
   Said adopt_decision(std::uint32_t node, const Decision& decision);
-  /// Case 8; returns how many.
+  /// Case 8. Returns the number of events.
   std::uint32_t expire(std::uint64_t now_ns);
-  /// Decided, and cleared everywhere: it leaves the books.
+  /// The event is decided and cleared everywhere: it leaves the books.
   void cleared(std::uint64_t id);
 
   std::uint32_t assigned() const { return timed_.size(); }
   std::uint32_t decided() const { return decided_; }
   std::uint64_t counter(DispatchCounter which) const { return counters_.read(which); }
   const base::CounterBlock<DispatchCounter>& counters() const { return counters_; }
-  /// offered + adopted = waiting + assigned + accepted + rejected + debug + lost, and what is decided and not cleared is in memory.
+  /// offered + adopted = waiting + assigned + accepted + rejected + debug + lost; each event that is not cleared has a slot.
   bool adds_up() const;
 
  private:
@@ -222,13 +222,13 @@ class Dispatcher {
   Assigner assigner_;
   EventTable table_;
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_;  // last freed, first used: their memory is in the cache
+  std::vector<std::uint32_t> free_;  // A stack: the memory of the slot freed last is in the cache.
   std::vector<Node> nodes_;
   SlotQueue ahead_;
   SlotQueue waiting_;
   SlotQueue again_;
-  bool again_was_last_ = false;  // the event that was assigned last was one of these
-  SlotQueue timed_;              // assigned, in the order of their time-outs
+  bool again_was_last_ = false;  // The event assigned last came from again_.
+  SlotQueue timed_;              // Assigned events, in the order of their time-outs.
   std::uint32_t decided_ = 0;
   std::uint64_t random_;
   base::CounterBlock<DispatchCounter> counters_;

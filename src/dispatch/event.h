@@ -1,4 +1,4 @@
-// An event as those see it who assign it: a name, and what its header will say.
+// An event as its assignment sees it: its id and what its header will contain.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 namespace rodeo::dispatch {
 
 struct Event {
-  std::uint64_t id = 0;  ///< global: the extended L1 id, continued where its ECR counter wraps
+  std::uint64_t id = 0;  ///< Global id: the extended L1 id, continued where its ECR counter wraps.
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
-  std::uint16_t bcid = 0xffff;  ///< 0xffff: not known
+  std::uint16_t bcid = 0xffff;  ///< 0xffff: not known.
   std::uint8_t trigger_type = 0;
   bool operator==(const Event&) const = default;
 };
 
 enum class Verdict : std::uint8_t {
-  accepted,  ///< recorded
+  accepted,  ///< Recorded.
   rejected,
-  debug,  ///< recorded, undecided
-  lost,   ///< no readout has anything of it
+  debug,  ///< Recorded, but no selection decided it.
+  lost,   ///< No readout has any fragment of it.
   count
 };
 

@@ -1,4 +1,4 @@
-// Ids as ranges and bitmaps: what readouts are told to clear, in few bytes.
+// Ids as ranges and bitmaps: a compact list for readouts of what to clear.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct IdSet {
   };
   struct Bitmap {
     std::uint64_t first = 0;
-    std::uint64_t bits = 0;  ///< bit i: the id first + i
+    std::uint64_t bits = 0;  ///< Bit i: the id first + i.
     bool operator==(const Bitmap&) const = default;
   };
   std::vector<Range> ranges;
@@ -25,7 +25,7 @@ struct IdSet {
   bool operator==(const IdSet&) const = default;
 };
 
-/// Of ids in any order, which are sorted meanwhile; an id may be there twice. `out` keeps its memory.
+/// Makes a set of ids in any order, repeated or not. Sorts `ids` in place. `out` keeps its memory.
 void make_id_set(std::span<std::uint64_t> ids, IdSet& out);
 
 }  // namespace rodeo::dispatch

@@ -36,12 +36,12 @@ std::uint32_t NodeChoice::from(std::uint32_t first, std::uint32_t most) const {
   return right != kNone ? right : right_of(0, most);
 }
 
-/// The first leaf from `first` on with at most that load.
+/// The first leaf from `first` on whose load is at most `most`.
 std::uint32_t NodeChoice::right_of(std::uint32_t first, std::uint32_t most) const {
   std::uint32_t at = leaves_ + first;
-  // Up until the rest of what is below has one, to the right of where we came from.
+  // Climb until the next subtree to the right contains such a leaf.
   while (tree_[at] > most) {
-    while ((at & 1) != 0) at /= 2;  // a right child: what is right of it is below none of these
+    while ((at & 1) != 0) at /= 2;  // A right child: its parent reaches no further right.
     if (at == 0) return kNone;
     ++at;
   }

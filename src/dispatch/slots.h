@@ -1,4 +1,4 @@
-// Events under way in memory of a fixed size: each in one queue, and in the list of its node.
+// Events under way, in memory of a fixed size. Each is in one queue and in the list of its node.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@ namespace rodeo::dispatch {
 
 enum class State : std::uint8_t {
   free,
-  waiting,   ///< for its first node
-  again,     ///< for another node
-  assigned,  ///< to `node`
-  decided,   ///< not cleared yet
+  waiting,   ///< Waits for its first node.
+  again,     ///< Waits for another node.
+  assigned,  ///< Assigned to `node`.
+  decided,   ///< Decided, not cleared yet.
 };
 
 struct Slot {
   Event event = {};
   std::uint64_t assigned_ns = 0;
-  std::uint64_t first_assigned_ns = 0;  ///< 0: never
-  std::uint32_t node = UINT32_MAX;      ///< that has it, had it last or decided it; UINT32_MAX: none
+  std::uint64_t first_assigned_ns = 0;  ///< 0: never assigned.
+  std::uint32_t node = UINT32_MAX;      ///< The node that has it, had it last or decided it; UINT32_MAX: none.
   State state = State::free;
   bool build_only = false;
-  bool ahead = false;                                      ///< while it waits for its first node: it goes before others
-  std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;  // in the queue of its state
-  std::uint32_t node_previous = UINT32_MAX, node_next = UINT32_MAX;  // in the list of its node
+  bool ahead = false;                                      ///< It goes before others while it waits for its first node.
+  std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;  // Links of the queue of its state.
+  std::uint32_t node_previous = UINT32_MAX, node_next = UINT32_MAX;  // Links of the list of its node.
 };
 
-/// A list through slots; which of their two pairs of links it goes through is a parameter.
+/// A list through slots. The parameters say which pair of links it uses.
 template <std::uint32_t Slot::* Previous, std::uint32_t Slot::* Next>
 class SlotList {
  public:
