@@ -19,7 +19,7 @@ using settings::where_of;
 
 namespace {
 
-/// Rules that are always there, as python/rodeo/control/rules.py has them: a test holds the two together.
+/// The built-in rules, equal to python/rodeo/control/rules.py; a test compares the two.
 struct BuiltIn {
   std::string_view name;
   bool has_limit;
@@ -50,7 +50,7 @@ constexpr std::array kBuiltIn = {
     BuiltIn{"temperature", true},
 };
 
-/// Values of the system as a whole, and of one process beside what its status has.
+/// Values of the whole system, and values of one process besides those in its status.
 const std::vector<std::string> kOfSystem = {"bytes_in_per_second",
                                             "bytes_written",
                                             "bytes_written_per_second",
@@ -83,9 +83,9 @@ class Check {
     const ExternalKeys one = external_settings().read(table.parameters());
     refuse_other_than_plain_name(table, "name", errors_);
     if (classes_.contains(one.name) || !externals_.insert(one.name).second)
-      wrong(table, "name", fmt::format("something else of the system is called `{}`", one.name));
+      wrong(table, "name", fmt::format("another part of the system is already called `{}`", one.name));
     if (!one.address.starts_with("http://") && !one.address.starts_with("https://"))
-      wrong(table, "address", fmt::format("`{}` is no address of HTTP", one.address), "http://HOST:PORT/metrics");
+      wrong(table, "address", fmt::format("`{}` is not an HTTP address", one.address), "http://HOST:PORT/metrics");
   }
 
   void check_alarm(const Table& table) {
@@ -103,7 +103,7 @@ class Check {
     if (one.times > one.of_last)
       wrong(table, "times", fmt::format("{} of the last {} looks", one.times, one.of_last), "times is at most of_last");
     if (one.of_last > 0 && table.given("hold"))
-      wrong(table, "hold", "hold, and so many of the last looks: one of the two says how long", "leave one out");
+      wrong(table, "hold", "hold and of_last both set how long the alarm condition must last", "leave one out");
   }
 
   void check_built_in(const Table& table, const BuiltIn& rule) {
@@ -121,18 +121,18 @@ class Check {
     std::vector<std::string> known;
     for (const BuiltIn& rule : kBuiltIn) known.emplace_back(rule.name);
     if (!table.given("value") || one.value.empty())
-      return wrong(table, "name", fmt::format("the alarm `{}` has no value, and no built-in rule is called so", one.name),
+      return wrong(table, "name", fmt::format("the alarm `{}` has no value, and no built-in rule has this name", one.name),
                    base::did_you_mean(one.name, known));
     if (!table.given("limit")) wrong(table, "name", fmt::format("the alarm `{}` has no limit", one.name), "limit = NUMBER");
     if (one.of.empty()) return check_known(table, one.value, kOfSystem, "the system");
-    if (externals_.contains(one.of)) return;  // what it has it says when it is asked
+    if (externals_.contains(one.of)) return;  // Its values are known only when it answers.
     if (!classes_.contains(one.of)) {
       std::vector<std::string> names(classes_.begin(), classes_.end());
       names.insert(names.end(), externals_.begin(), externals_.end());
       return wrong(table, "of", fmt::format("there is no class of processes and no external program `{}`", one.of),
                    base::did_you_mean(one.of, names));
     }
-    // A path into the status of a process is what only a process knows.
+    // Only the process itself knows the paths in its status.
     if (one.value.find('.') == std::string::npos) check_known(table, one.value, kOfProcess, "a process");
   }
 
@@ -149,7 +149,7 @@ class Check {
   const Table& control_;
   const std::set<std::string>& classes_;
   std::set<std::string> externals_;
-  std::map<std::string, std::string> names_;  // of alarms, and where they stand
+  std::map<std::string, std::string> names_;  // names of alarms, and their places in the file
   ConfigurationErrors errors_;
 };
 
@@ -159,33 +159,33 @@ const Settings<AlarmKeys>& alarm_settings() {
   using A = AlarmKeys;
   static const Settings<A> settings{
       setting(&A::name, "name",
-              "Name of the rule. That of a built-in one changes it: `rodeo control alarms --rules` lists them.",
+              "Name of the rule. The name of a built-in rule changes that rule: `rodeo control alarms --rules` lists them.",
               {.required = true}),
       setting(&A::of, "of",
-              "Class of processes, or external program, whose value it is; each process by itself. Empty: the system."),
+              "Class of processes, or external program, that has the value; each process alone. Empty: the system."),
       setting(
           &A::value, "value",
-          "What is looked at. Of the system and of processes a number of the page; of a class also a path into its status, "
-          "with * for each: queue_fill.*; of an external program a metric, with labels if several have its name."),
-      setting(&A::per_second, "per_second", "How fast the value grows, instead of the value: for counters."),
-      setting(&A::comparison, "comparison", "The alarm is raised if the value is so, compared with `limit`.",
+          "The value to compare. System and processes: a number of the page. Class: also a path into its status, "
+          "with * for each: queue_fill.*. External program: a metric, with labels if several share the name."),
+      setting(&A::per_second, "per_second", "For counters: compare the growth per second instead of the value."),
+      setting(&A::comparison, "comparison", "The alarm is raised if this comparison of the value with `limit` is true.",
               {.choices = {">", ">=", "<", "<=", "==", "!="}}),
-      setting(&A::limit, "limit", "What the value is compared with."),
-      setting(&A::hold, "hold", "How long it must be so without a break. Looked at once a second.",
+      setting(&A::limit, "limit", "The number to compare the value with."),
+      setting(&A::hold, "hold", "How long the comparison must be true without a break. Checked once a second.",
               {.minimum = 0, .maximum = 3.6e12}),
-      setting(&A::times, "times", "Instead of `hold`: in so many of the last `of_last` looks. 0: in each.",
+      setting(&A::times, "times", "Instead of `hold`: true in this many of the last `of_last` checks. 0: in each.",
               {.minimum = 0, .maximum = 3600}),
-      setting(&A::of_last, "of_last", "Instead of `hold`: of so many looks, one a second. 0: `hold` says how long.",
+      setting(&A::of_last, "of_last", "Instead of `hold`: the number of checks, one a second. 0: `hold` applies.",
               {.minimum = 0, .maximum = 3600}),
-      setting(&A::priority, "priority", "alarm: no run is started before somebody has acknowledged it. warning: one is.",
+      setting(&A::priority, "priority", "alarm: no run starts until a user has acknowledged it. warning: runs start.",
               {.choices = {"alarm", "warning"}}),
-      setting(&A::text, "text", "What is shown; {process}, {value} and {limit} are replaced. Empty: the comparison."),
-      setting(&A::todo, "do", "What whoever reads it shall do."),
-      setting(&A::when, "when", "running: while a run is open and triggers are not held.",
+      setting(&A::text, "text", "The text to show; {process}, {value} and {limit} are replaced. Empty: the comparison."),
+      setting(&A::todo, "do", "What the reader of the alarm shall do."),
+      setting(&A::when, "when", "running: check while a run is open and triggers are not held.",
               {.choices = {"running", "always"}}),
-      setting(&A::gone, "gone", "What it is when a value that was there is there no longer.",
+      setting(&A::gone, "gone", "What to raise when a value that existed before is gone.",
               {.choices = {"alarm", "warning", "nothing"}}),
-      setting(&A::enabled, "enabled", "false: the rule is not looked at."),
+      setting(&A::enabled, "enabled", "false: the rule is off."),
   };
   return settings;
 }
@@ -193,14 +193,14 @@ const Settings<AlarmKeys>& alarm_settings() {
 const Settings<ExternalKeys>& external_settings() {
   using E = ExternalKeys;
   static const Settings<E> settings{
-      setting(&E::name, "name", "Name by which alarms know it.", {.required = true}),
-      setting(&E::address, "address", "http://HOST:PORT/PATH that answers with its values.", {.required = true}),
+      setting(&E::name, "name", "Name of the program in alarms.", {.required = true}),
+      setting(&E::address, "address", "http://HOST:PORT/PATH that returns the values.", {.required = true}),
       setting(&E::format, "format",
-              "prometheus: the text format of exporters. json: an object; its numbers by their path, as crate.voltage.",
+              "prometheus: the text format of exporters. json: an object; a path names a number, as crate.voltage.",
               {.choices = {"prometheus", "json"}}),
-      setting(&E::every, "every", "How often it is asked.", {.minimum = 1e9, .maximum = 3.6e12}),
+      setting(&E::every, "every", "Time between two requests.", {.minimum = 1e9, .maximum = 3.6e12}),
       setting(&E::timeout, "timeout", "How long an answer may take.", {.minimum = 1e8, .maximum = 6e10}),
-      setting(&E::keep, "keep", "Metrics that are kept with each run: at its begin, each minute, and at its end."),
+      setting(&E::keep, "keep", "Metrics to keep with each run: at its start, each minute, and at its end."),
   };
   return settings;
 }
@@ -208,11 +208,11 @@ const Settings<ExternalKeys>& external_settings() {
 std::vector<settings::TableDeclaration> alarm_tables() {
   using Form = settings::TableDeclaration::Form;
   return {{.path = "control.alarm",
-           .help = "A rule: when a value is an alarm, and what is to be done then.",
+           .help = "A rule: when a value is an alarm, and what to do then.",
            .keys = alarm_settings().keys(),
            .form = Form::array},
           {.path = "control.external",
-           .help = "A program that is not Rodeo's and says values over HTTP: slow control, high voltage, any exporter.",
+           .help = "An external program that reports values over HTTP: slow control, high voltage, any exporter.",
            .keys = external_settings().keys(),
            .form = Form::array}};
 }

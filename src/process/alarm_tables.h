@@ -1,5 +1,5 @@
-// The tables [[control.alarm]] and [[control.external]] of a system file: what is too much, too little or too long, and values of programs that are not
-// Rodeo's (docs/control-room-alarms.md). Python looks at the values; here is what such a table may say.
+// The tables [[control.alarm]] and [[control.external]] of a system file: rules for values, and programs outside Rodeo that
+// report values (docs/control-room-alarms.md). Python compares the values; this file declares and checks the tables.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace rodeo::process {
 
-/// [[control.alarm]]: a rule, or what is to be another of a built-in one.
+/// [[control.alarm]]: a new rule, or other settings of a built-in rule.
 struct AlarmKeys {
   std::string name;
   std::string of;
@@ -46,7 +46,7 @@ const Settings<AlarmKeys>& alarm_settings();
 const Settings<ExternalKeys>& external_settings();
 std::vector<settings::TableDeclaration> alarm_tables();
 
-/// What is wrong with the alarms and external programs of a system whose classes of processes are these. Code control.bad_alarm.
+/// The errors in the alarms and external programs of a system with these classes of processes. Code control.bad_alarm.
 settings::ConfigurationErrors check_alarms(const settings::Table& control, const std::set<std::string>& classes);
 
 }  // namespace rodeo::process

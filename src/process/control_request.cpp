@@ -22,10 +22,10 @@ constexpr std::chrono::milliseconds kPatience{5000};
 
 struct Listening {
   std::vector<std::string> names;
-  std::optional<std::filesystem::path> forbidden;  ///< what this user may not look at
+  std::optional<std::filesystem::path> forbidden;  ///< a path that this user may not read
 };
 
-/// The processes that listen; what the dead left behind is removed on the way.
+/// The processes that listen. Removes the sockets of dead ones.
 Listening listening(const ControlledProcess& kind) {
   Listening found;
   std::vector<std::filesystem::path> sockets;
@@ -54,7 +54,7 @@ Result<std::string> one_name(const ControlledProcess& kind, const std::string& n
   if (names.empty() && forbidden) {
     return std::unexpected(Error{
         "process.unreachable",
-        fmt::format("permission denied: whether {} {} runs cannot be seen",
+        fmt::format("permission denied: cannot see whether {} {} runs",
                     std::string_view("aeiou").find(kind.noun.front()) == std::string_view::npos ? "a" : "an", kind.noun),
         *forbidden, "ask as the user who started it, or set RODEO_RUNTIME_DIR to a directory of your own"});
   }

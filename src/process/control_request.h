@@ -1,4 +1,4 @@
-// Requests and answers on a control socket, as lines of JSON (docs/protocols/control.md): what all processes that have one share.
+// Requests and answers on a control socket, as lines of JSON (docs/protocols/control.md). All processes with a socket use it.
 #pragma once
 
 #include <functional>
@@ -17,24 +17,24 @@ std::string refusal(const Error& error);
 /// {"ok": true, "reply": value}
 std::string reply(Json value);
 
-/// What a process answers to one line, which may hold any bytes: `answer`'s, or a refusal if the line is no JSON
-/// (config.bad_json) or if something throws (its own error, else process.failed). Never throws but for want of memory for
-/// the refusal itself.
+/// The answer to one line, which may hold any bytes: the result of `answer`, or a refusal if the line is not JSON
+/// (config.bad_json) or if `answer` throws (the code of a SetupError, else process.failed). Throws only if there is no
+/// memory for the refusal itself.
 std::string answer_line(const std::string& line, const std::function<std::string(const Json& request)>& answer);
 
-/// A member as text; empty if there is none.
+/// A member as text; empty if the object has no such member.
 std::string text_of(const Json& object, std::string_view key);
 
 /// A kind of process with a control socket.
 struct ControlledProcess {
   std::string_view noun;        ///< "readout"
-  std::string_view extension;   ///< of the socket's file name: ".control"
-  std::string_view which_code;  ///< error if several may be meant
-  std::string_view start;       ///< how one is started
+  std::string_view extension;   ///< extension of the socket's file name: ".control"
+  std::string_view which_code;  ///< error code if several processes match
+  std::string_view start;       ///< the command that starts one
 };
 
-/// Sends a request to the process of this name - empty: the only one of its kind that runs. Errors: process.unreachable,
-/// which_code, and what it refuses with the code it gives. Waits five seconds at most.
+/// Sends a request to the process of this name. An empty name means the only running process of this kind. Errors:
+/// process.unreachable, which_code, and the code of the process if it refuses. Waits at most five seconds.
 Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request);
 
 }  // namespace rodeo::process

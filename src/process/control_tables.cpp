@@ -29,35 +29,35 @@ const Settings<ControlKeys>& control_settings() {
   constexpr SettingRules kDisk{.minimum = 0, .maximum = 1e18, .unit = Unit::bytes};
   constexpr SettingRules kLimit{.minimum = 0, .maximum = 8.64e13};
   static const Settings<C> settings{
-      setting(&C::name, "name", "Name of the system: its processes, sockets and runs carry it."),
+      setting(&C::name, "name", "Name of the system, used in the names of its processes, sockets and runs."),
       setting(&C::directory, "directory",
-              "Where the system keeps what it has: database, journal, logs, a folder for each run. Empty: its name, beside "
+              "Where the system keeps database, journal, logs, a folder for each run. Empty: a folder of its name, beside "
               "this file."),
       setting(&C::database, "database", "The run database, as a URL of SQLAlchemy. Empty: a file of SQLite in `directory`."),
       setting(
           &C::listen, "listen",
-          "ADDRESS:PORT of the page; port 0 takes a free one. Loopback only: whoever reaches the page may ask for control."),
-      setting(&C::disk_stop_bytes, "disk_stop", "With less free space where files go, the run is stopped in order.", kDisk),
-      setting(&C::disk_warn_bytes, "disk_warn", "With less free space there is an alarm.", kDisk),
+          "ADDRESS:PORT of the page; port 0 takes a free one. Loopback only: each user of the page may ask for control."),
+      setting(&C::disk_stop_bytes, "disk_stop", "With less free space for files, the room stops the run in order.", kDisk),
+      setting(&C::disk_warn_bytes, "disk_warn", "With less free space the room raises an alarm.", kDisk),
       setting(&C::disk_time, "disk_time",
-              "A run that could write for less than this is stopped in order. 0s: never for that.", {.maximum = 8.64e13}),
+              "If the free space lasts for less than this, the room stops the run in order. 0s: off.", {.maximum = 8.64e13}),
       setting(&C::event_limit, "event_limit", "From the start of a run to the first event of every readout.", kLimit),
       setting(&C::choose_limit, "choose_limit",
-              "When an essential process is lost triggers are held, and somebody may choose for so long; then the run is "
+              "When an essential process is lost, triggers are held. The crew has this time to choose; then the run is "
               "stopped in order.",
               kLimit),
       setting(&C::patience, "patience",
-              "Factor of all times after which silence counts as failure: for slow or crowded machines.",
+              "Factor on all times after which silence counts as failure, for slow or busy machines.",
               {.minimum = 0.1, .maximum = 1000}),
       setting(&C::lumi_block, "lumi_block",
-              "In a run the luminosity block goes on each so often (emulator.trigger.lumi_block_period of who assigns the "
-              "triggers). 0s: when somebody says so, by `rodeo control advance`.",
+              "Length of luminosity blocks in a run (emulator.trigger.lumi_block_period of the process that assigns the "
+              "triggers). 0s: only `rodeo control advance` starts the next block.",
               {.maximum = 8.64e13}),
       setting(&C::umask, "umask",
-              "What files of the system lack in permissions, in octal: data, logs, run database and journal have 0640 "
-              "with 0027, directories 0750. It holds for the room, its agents and all that they start."),
+              "Permissions that new files do not get, in octal: data, logs, run database and journal have 0640 "
+              "with 0027, directories 0750. Valid for the room, its agents and all processes that they start."),
       setting(&C::group, "group",
-              "Group of these files: `directory` and what is made in it belongs to it. Empty: that of the user."),
+              "Group of `directory` and of all files in it. Empty: the user's group."),
   };
   return settings;
 }
@@ -67,35 +67,35 @@ const Settings<ProcessClassKeys>& process_class_settings() {
   constexpr SettingRules kLimit{.minimum = 1e8, .maximum = 8.64e13};
   static const Settings<P> settings{
       setting(&P::name, "name",
-              "Name of the class. Its processes are NAME, or NAME-1, NAME-2 and so on if they are several.",
+              "Name of the class. Its process is NAME; several processes are NAME-1, NAME-2 and so on.",
               {.required = true}),
       setting(&P::kind, "kind",
-              "What its processes are. supervisor, node, recorder: of a farm (`rodeo farm`). program: anything else, run by "
-              "`command`; it is started, watched and ended, and asked nothing.",
+              "The kind of its processes. supervisor, node, recorder: of a farm (`rodeo farm`). program: any other, run by "
+              "`command`; the room starts, watches and ends it, and sends it no requests.",
               {.required = true, .choices = {"readout", "emulator", "router", "supervisor", "node", "recorder", "program"}}),
       setting(&P::configuration, "configuration", "Configuration of its processes, relative to this file."),
-      setting(&P::command, "command", "Of a program: what is run, with its arguments."),
+      setting(&P::command, "command", "For kind program: the program to run, with its arguments."),
       setting(&P::count, "count", "How many processes.", {.minimum = 1, .maximum = 4096}),
       setting(&P::hosts, "hosts", "Names of the hosts that the processes run on, in turn. Empty: this one."),
       setting(&P::role, "role",
-              "What it means when one is lost. essential: triggers are held. at_least: the same when too few are left. "
-              "expendable: the run goes on without.",
+              "When a process is lost: essential: triggers are held. at_least: the same when too few are left. "
+              "expendable: the run continues without it.",
               {.choices = {"essential", "at_least", "expendable"}}),
-      setting(&P::at_least, "at_least", "Of role at_least: how many are needed; below 1 a share of them.",
+      setting(&P::at_least, "at_least", "For role at_least: how many processes are needed; a number below 1 is a share.",
               {.minimum = 0, .maximum = 4096}),
       setting(&P::restart, "restart",
-              "When a process that has failed is started again by itself, at most three times in ten minutes.",
+              "When the room restarts a failed process automatically, at most three times in ten minutes.",
               {.choices = {"never", "between_runs", "in_run"}}),
       setting(&P::set, "set",
               "KEY=VALUE over the configuration. In values {index} (from 0), {number} (from 1), {name}, {system} and "
               "{run_directory} are replaced."),
       setting(
           &P::order, "order",
-          "Classes with a larger one start first, and stop last. 0: by kind, from where data go to where they come from.",
+          "Classes with a larger number start first and stop last. 0: by kind, receivers of data before their senders.",
           {.minimum = -1000, .maximum = 1000}),
       setting(&P::launch_limit, "launch_limit", "From launch to ready.", kLimit),
       setting(&P::start_limit, "start_limit", "From the order to start to running.", kLimit),
-      setting(&P::stop_limit, "stop_limit", "From the order to stop to the end. What takes longer is named, and not killed.",
+      setting(&P::stop_limit, "stop_limit", "From the order to stop to the end. A slower process is named, not killed.",
               kLimit),
   };
   return settings;
@@ -104,9 +104,9 @@ const Settings<ProcessClassKeys>& process_class_settings() {
 const Settings<HostKeys>& host_settings() {
   using H = HostKeys;
   static const Settings<H> settings{
-      setting(&H::name, "name", "Name by which classes of processes know it.", {.required = true}),
+      setting(&H::name, "name", "Name of the host in classes of processes.", {.required = true}),
       setting(&H::launcher, "launcher", "How processes are started there.", {.choices = {"local", "ssh", "slurm"}}),
-      setting(&H::address, "address", "Where it is: of ssh what ssh takes, of slurm the node. Empty: its name."),
+      setting(&H::address, "address", "Address: for ssh a destination of ssh, for slurm the node. Empty: its name."),
   };
   return settings;
 }
@@ -115,7 +115,7 @@ std::vector<settings::TableDeclaration> control_tables() {
   using Form = settings::TableDeclaration::Form;
   std::vector<settings::TableDeclaration> tables{
       {.path = "control",
-       .help = "A system of processes, for `rodeo control`: what they are, and when a run is stopped.",
+       .help = "A system of processes for `rodeo control`, and when a run is stopped.",
        .keys = control_settings().keys(),
        .optional = true},
       {.path = "control.process",
@@ -123,7 +123,7 @@ std::vector<settings::TableDeclaration> control_tables() {
        .keys = process_class_settings().keys(),
        .form = Form::array},
       {.path = "control.host",
-       .help = "A host that processes run on. `local`, this one, need not be declared.",
+       .help = "A host that processes run on. `local` is this host and needs no table.",
        .keys = host_settings().keys(),
        .form = Form::array}};
   for (settings::TableDeclaration& more : alarm_tables()) tables.push_back(std::move(more));
@@ -133,10 +133,10 @@ std::vector<settings::TableDeclaration> control_tables() {
 namespace {
 
 constexpr std::string_view kThisHost = "local";
-// Of "SYSTEM-CLASS-12", which names processes: sockets lie in directories with long names, and the kernel takes 107 characters.
+// Limit of "SYSTEM-CLASS-12", the name of a process: sockets lie in long paths, and the kernel allows 107 characters.
 constexpr std::size_t kLongestName = 64;
 
-/// The table that a configuration of a kind of process has.
+/// The table that a configuration for this kind of process must have.
 std::string table_of(const std::string& kind) {
   const bool farm = kind == "supervisor" || kind == "node" || kind == "recorder";
   return farm ? "farm." + kind : kind;
@@ -180,7 +180,7 @@ class Check {
     unsigned number = 0;
     const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (port.empty() || failure != std::errc{} || end != port.data() + port.size() || number > 65535) {
-      errors_.push_back({"config.bad_value", fmt::format("control.listen: `{}` is no ADDRESS:PORT", keys_.listen),
+      errors_.push_back({"config.bad_value", fmt::format("control.listen: `{}` is not ADDRESS:PORT", keys_.listen),
                          where_of(control_, "listen"), "for example 127.0.0.1:0, which takes a free port"});
       return;
     }
@@ -193,7 +193,7 @@ class Check {
     if (loopback) return;
     errors_.push_back(
         {"control.not_loopback",
-         fmt::format("control.listen: `{}` is not this computer's own address: others could reach the page", host),
+         fmt::format("control.listen: `{}` is not a loopback address: other computers could reach the page", host),
          where_of(control_, "listen"), "127.0.0.1:PORT, and `ssh -L` from elsewhere"});
   }
 
@@ -246,7 +246,7 @@ class Check {
     if (one.role != "at_least" && table.given("at_least"))
       wrong(table, "at_least", fmt::format("at_least is for role = \"at_least\", and this one is {}", one.role));
     if (one.restart == "in_run" && one.role == "essential")
-      wrong(table, "restart", "an essential process is not restarted in a run: what it had is lost",
+      wrong(table, "restart", "an essential process is not restarted in a run: its data are lost",
             "between_runs, or another role");
   }
 
@@ -280,7 +280,7 @@ class Check {
                    "configuration = \"FILE\"");
     const auto file = settings::read_toml_file(one.configuration);
     if (!file) {
-      // What is wrong within the file has its place there.
+      // An error inside the file names its own place.
       const bool there = file.error().code == "config.syntax";
       errors_.push_back(
           {file.error().code,
@@ -298,7 +298,7 @@ class Check {
   std::set<std::string> known_hosts_;
   std::set<std::string> classes_;
   bool supervisor_ = false;
-  std::map<std::string, std::string> names_;  // of processes, and where their class stands
+  std::map<std::string, std::string> names_;  // names of processes, and the places of their classes
   ConfigurationErrors errors_;
 };
 

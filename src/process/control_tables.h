@@ -1,5 +1,5 @@
-// The tables [control...] of a configuration: a system of processes that a control room starts, watches and ends (docs/control-room.md). Python runs
-// it; here is what a system file may say, and what is wrong with one.
+// The tables [control...] of a configuration: a system of processes that a control room starts, watches and ends
+// (docs/control-room.md). Python runs the system; this file declares and checks the tables.
 #pragma once
 
 #include <chrono>
@@ -62,18 +62,18 @@ const Settings<HostKeys>& host_settings();
 /// [control] and the tables below it.
 std::vector<settings::TableDeclaration> control_tables();
 
-/// The configuration of a class of processes, as one of its processes, or several alike, begin with it.
+/// The configuration of a class of processes. One process starts with it, or several alike.
 struct ClassConfiguration {
-  std::string process;  ///< name of the first that has it
+  std::string process;  ///< name of the first process that starts with it
   std::filesystem::path file;
   std::vector<std::string> overrides;  ///< `set`, with {index} and so on replaced
 };
 
-/// Those of a sound system, each file with the same overrides once. Empty if the configuration has no [control].
+/// The configurations of a valid system, without repetitions. Empty if the configuration has no [control].
 std::vector<ClassConfiguration> class_configurations(const settings::Configuration& configuration);
 
-/// What is wrong with a system beyond its keys: names that two processes would have, classes that lack what their kind needs, hosts that nobody
-/// declares, a page for everybody. Nothing if the configuration has no [control]. Codes control.bad_system, control.not_loopback.
+/// The errors of a system beyond those of single keys: duplicate process names, classes that lack what their kind needs,
+/// undeclared hosts, a page open to other computers. Empty without [control]. Codes control.bad_system, control.not_loopback.
 settings::ConfigurationErrors check_control(const settings::Configuration& configuration);
 
 }  // namespace rodeo::process

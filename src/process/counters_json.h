@@ -1,4 +1,4 @@
-// Counters as reports have them.
+// Counters in the form of reports.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace rodeo::process {
 
-/// An object of name and value, in their order.
+/// An object with one member (name, value) for each counter, in the order given.
 inline settings::Json counters_json(std::span<const NamedCounter> counters) {
   settings::Json out = settings::Json::object();
   for (const NamedCounter& counter : counters) out[counter.name] = counter.value;

@@ -32,7 +32,7 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
   return value;
 }
 
-/// The numbers of a line from this word on; nothing unless there are at least so many.
+/// The numbers of a line from word `first` on; nothing if there are fewer than `least`.
 std::optional<std::vector<std::uint64_t>> numbers_of(std::span<const std::string_view> words, std::size_t first,
                                                      std::size_t least) {
   std::vector<std::uint64_t> numbers;
@@ -45,7 +45,7 @@ std::optional<std::vector<std::uint64_t>> numbers_of(std::span<const std::string
   return numbers;
 }
 
-/// What a directory holds, by name; empty if it is not there.
+/// The entries of a directory, sorted by name; empty if the directory does not exist.
 std::vector<fs::path> sorted_entries(const fs::path& directory) {
   std::vector<fs::path> entries;
   std::error_code failure;
@@ -55,7 +55,7 @@ std::vector<fs::path> sorted_entries(const fs::path& directory) {
   return entries;
 }
 
-/// A sensor's file, in thousandths of a degree; it may be below zero.
+/// Reads a sensor's file: thousandths of a degree, possibly negative.
 void add_temperature(std::vector<Temperature>& out, std::string sensor, const fs::path& file) {
   const auto text = text_of_file(file);
   long thousandths = 0;
@@ -83,7 +83,7 @@ std::vector<CoreTimes> parse_core_times(std::string_view text) {
   for (const std::string_view line : split(text, "\n")) {
     const auto words = split(line, " ");
     if (words.empty() || !words[0].starts_with("cpu") || words[0].size() == 3) continue;
-    // user nice system idle iowait irq softirq steal; what guests had is in user.
+    // Fields: user nice system idle iowait irq softirq steal. The guests' time is part of user.
     const auto ticks = numbers_of(words, 1, 8);
     if (!ticks) continue;
     const auto& t = *ticks;
@@ -112,7 +112,7 @@ std::optional<std::uint64_t> parse_memory(std::string_view text, std::string_vie
 }
 
 std::vector<DiskCounts> parse_disks(std::string_view text) {
-  constexpr std::uint64_t kSector = 512;  // of this file, whatever the device has
+  constexpr std::uint64_t kSector = 512;  // the unit of this file, independent of the device's sectors
   std::vector<DiskCounts> disks;
   for (const std::string_view line : split(text, "\n")) {
     const auto words = split(line, " ");
@@ -187,7 +187,7 @@ std::string host_metrics(std::span<const std::string> directories, const fs::pat
   const auto tick = 1.0 / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
   each("rodeo_host_cpu_busy_seconds_total", "counter", "Time that a core worked.", cores, "cpu", &CoreTimes::cpu,
        [&](const CoreTimes& one) { return static_cast<double>(one.busy_ticks) * tick; });
-  each("rodeo_host_cpu_idle_seconds_total", "counter", "Time that it had nothing to do, or waited for disks.", cores, "cpu",
+  each("rodeo_host_cpu_idle_seconds_total", "counter", "Time that a core was idle or waited for disks.", cores, "cpu",
        &CoreTimes::cpu, [&](const CoreTimes& one) { return static_cast<double>(one.idle_ticks) * tick; });
 
   const auto single = [&](const char* name, const char* type, const char* help, std::optional<std::uint64_t> value) {
@@ -196,24 +196,24 @@ std::string host_metrics(std::span<const std::string> directories, const fs::pat
     out.sample(*value);
   };
   single("rodeo_host_interrupts_total", "counter", "Interrupts that the host has served.", parse_stat(stat, "intr"));
-  single("rodeo_host_context_switches_total", "counter", "Times that a core went from one thread to another.",
+  single("rodeo_host_context_switches_total", "counter", "Times that a core switched from one thread to another.",
          parse_stat(stat, "ctxt"));
   const std::string memory = text_of_file(root / "proc/meminfo").value_or("");
   single("rodeo_host_memory_bytes", "gauge", "Memory of the host.", parse_memory(memory, "MemTotal"));
-  single("rodeo_host_memory_available_bytes", "gauge", "Of it, what processes can have without swapping.",
+  single("rodeo_host_memory_available_bytes", "gauge", "Memory that processes can get without swapping.",
          parse_memory(memory, "MemAvailable"));
   const auto pages = huge_pages(root);
-  each("rodeo_host_huge_pages", "gauge", "Huge pages that were set aside.", pages, "size", &HugePages::size,
+  each("rodeo_host_huge_pages", "gauge", "Huge pages that are reserved.", pages, "size", &HugePages::size,
        [](const HugePages& one) { return one.total; });
-  each("rodeo_host_huge_pages_free", "gauge", "Of these, pages that nobody uses.", pages, "size", &HugePages::size,
+  each("rodeo_host_huge_pages_free", "gauge", "Huge pages that are not in use.", pages, "size", &HugePages::size,
        [](const HugePages& one) { return one.free; });
 
   const auto disks = parse_disks(text_of_file(root / "proc/diskstats").value_or(""));
   each("rodeo_host_disk_read_bytes_total", "counter", "Bytes read from a disk or partition.", disks, "device",
        &DiskCounts::device, [](const DiskCounts& one) { return one.read_bytes; });
-  each("rodeo_host_disk_written_bytes_total", "counter", "Bytes written to it.", disks, "device", &DiskCounts::device,
+  each("rodeo_host_disk_written_bytes_total", "counter", "Bytes written to a disk.", disks, "device", &DiskCounts::device,
        [](const DiskCounts& one) { return one.written_bytes; });
-  each("rodeo_host_disk_busy_seconds_total", "counter", "Time that it had something to do.", disks, "device",
+  each("rodeo_host_disk_busy_seconds_total", "counter", "Time that a disk or partition was busy.", disks, "device",
        &DiskCounts::device, [](const DiskCounts& one) { return static_cast<double>(one.busy_ms) * 1e-3; });
 
   struct Space {
@@ -226,9 +226,9 @@ std::string host_metrics(std::span<const std::string> directories, const fs::pat
     if (::statvfs(directory.c_str(), &found) == 0)
       spaces.push_back({directory, found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize});
   }
-  each("rodeo_host_directory_bytes", "gauge", "Size of the file system of a directory that data go to.", spaces, "directory",
+  each("rodeo_host_directory_bytes", "gauge", "Size of the file system of an output directory.", spaces, "directory",
        &Space::directory, [](const Space& one) { return one.total; });
-  each("rodeo_host_directory_free_bytes", "gauge", "Of it, what this user can have.", spaces, "directory", &Space::directory,
+  each("rodeo_host_directory_free_bytes", "gauge", "Free space in it for this user.", spaces, "directory", &Space::directory,
        [](const Space& one) { return one.free; });
 
   const auto interfaces = parse_interfaces(text_of_file(root / "proc/net/dev").value_or(""));
@@ -239,16 +239,16 @@ std::string host_metrics(std::span<const std::string> directories, const fs::pat
   };
   using Way = InterfaceCounts::Way;
   for (const What& what :
-       {What{"bytes", "Bytes over a network interface", &Way::bytes}, What{"packets", "Packets over it", &Way::packets},
-        What{"errors", "Packets that were damaged", &Way::errors},
-        What{"drops", "Packets that there was no room for", &Way::drops}}) {
+       {What{"bytes", "Bytes over a network interface", &Way::bytes}, What{"packets", "Network packets", &Way::packets},
+        What{"errors", "Damaged packets", &Way::errors},
+        What{"drops", "Packets dropped for lack of buffers", &Way::drops}}) {
     for (const auto& [way, member] :
          {std::pair("received", &InterfaceCounts::received), std::pair("sent", &InterfaceCounts::sent)})
       each(fmt::format("rodeo_host_network_{}_{}_total", way, what.name).c_str(), "counter",
            fmt::format("{}, {}.", what.help, way).c_str(), interfaces, "interface", &InterfaceCounts::interface,
            [&](const InterfaceCounts& one) { return (one.*member).*what.value; });
   }
-  each("rodeo_host_temperature_celsius", "gauge", "What a sensor tells.", temperatures(root), "sensor", &Temperature::sensor,
+  each("rodeo_host_temperature_celsius", "gauge", "Sensor temperature.", temperatures(root), "sensor", &Temperature::sensor,
        [](const Temperature& one) { return one.celsius; });
   return out.take();
 }

@@ -1,4 +1,4 @@
-// How the host of a process is: CPU, memory, huge pages, disks, network, temperatures, as the kernel tells it, and as metrics.
+// The state of a process's host, read from the kernel: CPU, memory, huge pages, disks, network, temperatures. Also as metrics.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace rodeo::process {
 
-/// The text of a small file, without the newline; nothing if it cannot be read.
+/// The text of a small file, without the newline at its end; nothing if the file cannot be read.
 std::optional<std::string> text_of_file(const std::filesystem::path& file);
-/// The number with which it begins.
+/// The number at the start of the file.
 std::optional<std::uint64_t> number_of_file(const std::filesystem::path& file);
 
-// One parser for each text of the kernel: what a line does not tell, or tells in another form, is left out.
+// One parser for each text of the kernel. A parser skips lines of an unknown form.
 
 struct CoreTimes {
   std::string cpu;  ///< "0"
   std::uint64_t busy_ticks = 0;
-  std::uint64_t idle_ticks = 0;  ///< waiting for disks included
+  std::uint64_t idle_ticks = 0;  ///< including the time that the core waited for disks
 };
 /// /proc/stat
 std::vector<CoreTimes> parse_core_times(std::string_view text);
 
-/// A number of /proc/stat that stands first behind its name: "intr", interrupts served; "ctxt", context switches.
+/// The first number after this name in /proc/stat: "intr", interrupts served; "ctxt", context switches.
 std::optional<std::uint64_t> parse_stat(std::string_view text, std::string_view name);
 
 /// A value of /proc/meminfo in bytes: "MemAvailable".
@@ -38,7 +38,7 @@ struct DiskCounts {
   std::uint64_t written_bytes = 0;
   std::uint64_t busy_ms = 0;
 };
-/// /proc/diskstats; devices that have done nothing are left out.
+/// /proc/diskstats, without devices that have done nothing.
 std::vector<DiskCounts> parse_disks(std::string_view text);
 
 struct InterfaceCounts {
@@ -57,17 +57,17 @@ struct HugePages {
   std::uint64_t total = 0;
   std::uint64_t free = 0;
 };
-/// Of each size that the kernel has, below sys/kernel/mm/hugepages of `root`.
+/// For each page size of the kernel, from sys/kernel/mm/hugepages below `root`.
 std::vector<HugePages> huge_pages(const std::filesystem::path& root);
 
 struct Temperature {
-  std::string sensor;  ///< "coretemp Core 0 (hwmon1/temp2)": no two have one name
+  std::string sensor;  ///< unique: "coretemp Core 0 (hwmon1/temp2)"
   double celsius = 0;
 };
-/// Of sys/class/hwmon, else of sys/class/thermal; empty where there are no sensors, as in most virtual machines.
+/// From sys/class/hwmon, else from sys/class/thermal. Empty if there are no sensors, as in most virtual machines.
 std::vector<Temperature> temperatures(const std::filesystem::path& root);
 
-/// All of it as metrics in Prometheus' text format, read now. `directories`: whose file systems' free space is wanted. `root`: where proc and sys are.
+/// All values, read now, in Prometheus' text format, with the free space of the file systems of `directories`. `root`: the parent of proc and sys.
 /// Names: docs/reference/metrics.md.
 std::string host_metrics(std::span<const std::string> directories, const std::filesystem::path& root = "/");
 

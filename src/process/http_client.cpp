@@ -52,7 +52,7 @@ Result<HttpAnswer> http_get(const std::string& url, std::chrono::milliseconds pa
                                  "check address and port, for example http://monitor:9090"});
   };
   const auto address = parse(url);
-  if (!address) return failed("that is no address of the form http://HOST:PORT/PATH");
+  if (!address) return failed("the address is not of the form http://HOST:PORT/PATH");
   asio::io_context context;
   beast::error_code error;
   const auto places = tcp::resolver(context).resolve(address->host, address->port, error);
@@ -65,7 +65,7 @@ Result<HttpAnswer> http_get(const std::string& url, std::chrono::milliseconds pa
   beast::flat_buffer buffer;
   http::response_parser<http::string_body> parser;
   parser.body_limit(kLargestBody);
-  stream.expires_after(patience);  // of connecting, asking and reading together; works for asynchronous calls only
+  stream.expires_after(patience);  // limits connecting, sending and reading together; affects asynchronous calls only
   stream.async_connect(places, [&](beast::error_code connected, const tcp::endpoint&) {
     error = connected;
     if (error) return;

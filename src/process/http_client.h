@@ -1,4 +1,4 @@
-// One HTTP GET, with a time-out. The HTTP library is included by http_client.cpp and http_server.cpp alone.
+// One HTTP GET, with a time-out. Only http_client.cpp and http_server.cpp include the HTTP library.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// "http://HOST[:PORT]/PATH?QUERY", already encoded. Blocks up to `patience`. Bodies of more than 64 MiB are refused.
-/// Errors: process.http_client (no such address, no answer in time, no HTTP); any status is an answer.
+/// `url`: "http://HOST[:PORT]/PATH?QUERY", already encoded. Blocks up to `patience`. Refuses bodies of more than 64 MiB.
+/// Errors: process.http_client (bad address, no answer in time, not HTTP). An answer with any status is a success.
 Result<HttpAnswer> http_get(const std::string& url, std::chrono::milliseconds patience);
 
-/// For the value of a query: everything but letters, digits and -._~ as %XX (RFC 3986).
+/// Encodes the value of a query: all characters but letters, digits and -._~ become %XX (RFC 3986).
 std::string percent_encoded(std::string_view text);
 
 }  // namespace rodeo::process

@@ -40,15 +40,15 @@ Result<tcp::endpoint> endpoint_of(const std::string& listen) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   boost::system::error_code error;
   const auto address = asio::ip::make_address(host, error);
-  if (error) return refuse("that is no IP address");
+  if (error) return refuse("the host is not an IP address");
   unsigned short port = 0;
   const char* end = listen.data() + listen.size();
   const auto read = std::from_chars(listen.data() + colon + 1, end, port);
-  if (read.ec != std::errc{} || read.ptr != end) return refuse("that is no port");
+  if (read.ec != std::errc{} || read.ptr != end) return refuse("the port is not a number up to 65535");
   return tcp::endpoint{address, port};
 }
 
-/// One connection; keeps itself alive while something is under way.
+/// One connection. Pending operations keep it alive.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, const HttpServer::Answer& answer) : stream_(std::move(socket)), answer_(answer) {}
@@ -84,7 +84,7 @@ class Session : public std::enable_shared_from_this<Session> {
     response_.keep_alive(request.keep_alive());
     if (answer.status == 405) response_.set(http::field::allow, "GET, HEAD");
     if (head) {
-      response_.content_length(answer.body.size());  // of what GET would bring
+      response_.content_length(answer.body.size());  // the size of the answer to a GET
     } else {
       response_.body() = std::move(answer.body);
       response_.prepare_payload();
@@ -120,17 +120,17 @@ struct HttpServer::Machinery {
       acceptor.listen();
     } catch (const boost::system::system_error& error) {
       throw SetupError({"process.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, error.code().message()),
-                        "", "is something else listening there? port 0 takes one that is free"});
+                        "", "is another process listening there? port 0 takes a free one"});
     }
     accept();
     thread = std::thread([this] {
       base::set_thread_name("metrics");
-      // What one connection throws ends that connection; a readout does not end because somebody asked for its metrics.
+      // An exception ends only its connection. A request for metrics must not end the readout.
       while (!context.stopped()) {
         try {
           context.run();
         } catch (const std::exception& ended) {
-          base::log_debug("a connection for metrics has ended: {}", ended.what());
+          base::log_debug("a connection for metrics ended: {}", ended.what());
         }
       }
     });
@@ -149,7 +149,7 @@ struct HttpServer::Machinery {
     });
   }
 
-  // Where there are no more descriptors the same error comes at once, again and again.
+  // Waits before the next try: without free descriptors the same error would return at once, without end.
   void accept_later() {
     retry.expires_after(kRetry);
     retry.async_wait([this](beast::error_code error) {

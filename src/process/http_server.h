@@ -1,5 +1,5 @@
-// A small HTTP server for metrics: one thread, GET and HEAD, the answer computed when it is asked for. The HTTP library is included by
-// http_server.cpp alone.
+// A small HTTP server for metrics: one thread, GET and HEAD. It computes an answer at each request. Only http_server.cpp
+// and http_client.cpp include the HTTP library.
 #pragma once
 
 #include <functional>
@@ -18,17 +18,17 @@ struct HttpReply {
 
 class HttpServer {
  public:
-  /// Called on the server's thread, one at a time, with the path and query of a request.
+  /// The server's thread calls it with the path and query of a request, one request at a time.
   using Answer = std::function<HttpReply(const std::string& target)>;
 
-  /// Whether that is an address and a port; error process.http.
+  /// Checks that `listen` is an address and a port. Error process.http.
   static Result<void> check(const std::string& listen);
 
-  /// Listens at "ADDRESS:PORT" (port 0: one that is free) and answers until destroyed. Throws SetupError: process.http.
+  /// Listens at "ADDRESS:PORT" (port 0: any free port) and answers until destroyed. Throws SetupError: process.http.
   HttpServer(const std::string& listen, Answer answer);
   ~HttpServer();
 
-  /// Where it listens: "127.0.0.1:9464".
+  /// The address and port of the server: "127.0.0.1:9464".
   std::string address() const;
 
  private:

@@ -12,7 +12,7 @@
 namespace rodeo::process {
 namespace {
 
-// After the limit: for what is given up, for the report and for destructors.
+// Added to the limit: time for giving up, for the report and for destructors.
 constexpr std::chrono::seconds kMoment{3};
 constexpr int kFailed = 1;
 
@@ -28,13 +28,13 @@ void LastResort::begin() {
       std::unique_lock lock(mutex);
       woken.wait_for(lock, over, limit_ + kMoment, [] { return false; });
       if (over.stop_requested()) return;
-      const std::string text = fmt::format("{} has not ended within {:g} s (stop_limit), nor aborted: it is cut off\n",
+      const std::string text = fmt::format("{} did not end within {:g} s (stop_limit) and did not abort: it is killed\n",
                                            name_, std::chrono::duration<double>(limit_).count());
       (void)!::write(STDERR_FILENO, text.data(), text.size());
       ::_exit(kFailed);
     });
   } catch (const std::system_error&) {
-    // No thread can be had: the end goes on without.
+    // No thread is available: the end continues without this object.
   }
 }
 

@@ -1,4 +1,4 @@
-// Ends a process whose end stands still where nothing can be given up: in a driver, a disk or a plug-in that does not return.
+// Ends a process that hangs while it ends: a driver, a disk or a plug-in does not return, so nothing can be given up.
 #pragma once
 
 #include <chrono>
@@ -7,13 +7,13 @@
 
 namespace rodeo::process {
 
-/// From begin() on the process has `limit` and a moment to come to the end of this object's life; then it says so on stderr and ends with exit status 1,
-/// without a report. One thread; costs a thread from begin() on.
+/// After begin() the process has `limit` and three seconds to destroy this object. Otherwise the object writes a message to stderr and ends the process
+/// with exit status 1, without a report. Called by one thread. begin() starts a thread.
 class LastResort {
  public:
   explicit LastResort(std::chrono::nanoseconds limit, std::string name) : limit_(limit), name_(std::move(name)) {}
 
-  /// The end was asked for. Again changes nothing.
+  /// The user asked for the end. Further calls change nothing.
   void begin();
 
  private:

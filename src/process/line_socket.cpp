@@ -19,16 +19,16 @@ namespace {
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kLongestReply = 64 << 20;
 constexpr std::size_t kMostClients = 16;
-constexpr std::size_t kMostUnread = 1 << 20;  // bytes of answers that a client has not read
+constexpr std::size_t kMostUnread = 1 << 20;  // limit for answers that a client has not read [bytes]
 
-/// Of the process that listens at the other end and says nothing: what the kernel knows of it, and what one does then.
+/// The error for a listening process that does not answer: its state in the kernel, and what the user can do.
 Error silent(int socket, std::chrono::milliseconds patience) {
   ucred peer{};
   socklen_t size = sizeof peer;
   std::string stat;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
     std::getline(std::ifstream(fmt::format("/proc/{}/stat", peer.pid)), stat);
-  const std::size_t name_end = stat.rfind(')');  // the name may hold anything
+  const std::size_t name_end = stat.rfind(')');  // the name may contain any character
   const char state = name_end == std::string::npos || name_end + 2 >= stat.size() ? '?' : stat[name_end + 2];
   Error error{"process.unreachable", fmt::format("no answer within {} ms", patience.count())};
   if (state == '?') return error;
@@ -36,7 +36,7 @@ Error silent(int socket, std::chrono::milliseconds patience) {
   error.what += fmt::format("; process {} is there, {} (state {})", peer.pid,
                             stopped        ? "but somebody has stopped it"
                             : state == 'D' ? "and waits for a disk or a device"
-                                           : "and does not come to it",
+                                           : "but does not answer",
                             state);
   error.next = stopped ? fmt::format("kill -CONT {} lets it go on", peer.pid)
                        : fmt::format("ask again; kill {0} ends it in order, kill -9 {0} at once", peer.pid);
@@ -45,7 +45,7 @@ Error silent(int socket, std::chrono::milliseconds patience) {
 
 enum class Sent : std::uint8_t { all, some, closed };
 
-/// As much of `out` as the client takes now; what is left stays in it.
+/// Sends as much of `out` as the client takes now, and keeps the rest in it.
 Sent send_out(int socket, std::string& out) {
   while (!out.empty()) {
     const ssize_t sent = ::send(socket, out.data(), out.size(), MSG_NOSIGNAL);
@@ -73,7 +73,7 @@ LineServer::LineServer(const std::filesystem::path& path) {
 
 void LineServer::accept_clients() {
   while (base::UniqueFd fd = endpoint_.accept()) {
-    // Whoever stays, and says nothing, must not keep others out.
+    // A silent client must not keep others out.
     if (clients_.size() == kMostClients) clients_.erase(clients_.begin());
     clients_.push_back({.fd = std::move(fd), .in = {}, .out = {}});
   }
@@ -94,7 +94,7 @@ bool LineServer::serve_client(Client& client, const std::function<std::string(co
     break;
   }
   for (std::size_t end = client.in.find('\n'); end != std::string::npos; end = client.in.find('\n')) {
-    // Whoever does not read is given no more answers until they do.
+    // A client that does not read gets no more answers until it reads.
     if (client.out.size() >= kMostUnread) {
       const Sent sent = send_out(client.fd.get(), client.out);
       if (sent != Sent::all) return sent == Sent::some;
@@ -118,7 +118,7 @@ void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::
     try {
       keep = ready[i + 1].revents == 0 || serve_client(clients_[i], answer);
     } catch (const std::exception&) {
-      keep = false;  // the connection ends, and the process goes on
+      keep = false;  // drop the connection; the process continues
     }
     if (!keep) clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -127,7 +127,7 @@ void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::
 
 bool somebody_listens(const std::filesystem::path& path) {
   if (base::somebody_listens(path)) return true;
-  // Whoever makes a socket holds the lock beside it before and while it is there.
+  // Each process holds the lock beside its socket for as long as the socket exists.
   const auto lock = base::LockFile::take(path.native() + ".lock", base::LockedPart::whole(), {});
   if (!lock) return false;
   ::unlink(path.c_str());
@@ -144,10 +144,10 @@ Result<std::string> ask(const std::filesystem::path& path, const std::string& li
   const auto unreachable = [&](const std::string& what) { return refuse({"process.unreachable", what}); };
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const auto socket = base::connect_unix(path, patience);
-  if (!socket) return unreachable(fmt::format("nobody listens: {}", socket.error().what));
+  if (!socket) return unreachable(fmt::format("no process listens: {}", socket.error().what));
   const std::string request = line + "\n";
   if (base::send_all(socket->get(), std::as_bytes(std::span(request)), {}, patience).status != base::IoStatus::done)
-    return unreachable("it takes no request");
+    return unreachable("the process does not accept the request");
   std::string reply;
   std::array<char, 4096> buffer{};
   base::ReceivedFds none;
@@ -155,9 +155,9 @@ Result<std::string> ask(const std::filesystem::path& path, const std::string& li
     if (!base::wait_for(socket->get(), POLLIN, deadline)) return refuse(silent(socket->get(), patience));
     const base::IoResult got = base::receive_now(socket->get(), std::as_writable_bytes(std::span(buffer)), none);
     if (got.status == base::IoStatus::closed || got.status == base::IoStatus::failed)
-      return unreachable("it ended before it answered");
+      return unreachable("the process ended before it answered");
     reply.append(buffer.data(), got.bytes);
-    if (reply.size() > kLongestReply) return unreachable("its answer has no end");
+    if (reply.size() > kLongestReply) return unreachable("the answer is too long");
   }
   reply.pop_back();
   return reply;

@@ -1,4 +1,4 @@
-// One request, one reply, a line each, over a Unix socket: how a running process takes orders from the command line.
+// One request and one reply, a line each, over a Unix socket. The command line sends orders to running processes with it.
 // Protocol: docs/protocols/control.md.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace rodeo::process {
 
-/// The server's end. One thread; it does its work inside serve().
+/// The server's end. Used by one thread, which does the work inside serve().
 class LineServer {
  public:
-  /// Throws SetupError: process.name_taken if a process of this name runs, and what base::UnixEndpoint says.
+  /// Throws SetupError: process.name_taken if a process of this name runs, and the errors of base::UnixEndpoint.
   explicit LineServer(const std::filesystem::path& path);
 
-  /// Waits up to `wait` for requests and answers those that are there: `answer` gets a line without its end and returns one.
-  /// Nobody holds up the others: a client that sends more than 64 KiB on a line or whose answer throws is dropped, and the seventeenth takes
-  /// the place of the one that has been there longest.
+  /// Waits up to `wait` for requests and answers them. `answer` gets a line without its newline and returns one.
+  /// No client blocks the others. A client is dropped if it sends a line of more than 64 KiB or if its answer throws. The
+  /// seventeenth client replaces the oldest one.
   void serve(std::chrono::milliseconds wait, const std::function<std::string(const std::string&)>& answer);
 
   const std::filesystem::path& path() const { return endpoint_.path(); }
@@ -39,11 +39,11 @@ class LineServer {
   std::vector<Client> clients_;
 };
 
-/// Whether somebody listens at `path`. What a dead process left there is removed, with its lock file, if that can be told for certain.
+/// True if a process listens at `path`. Removes the socket and the lock file of a dead process if it is certainly dead.
 bool somebody_listens(const std::filesystem::path& path);
 
-/// The client's end: sends a line and returns the one that comes back. Errors "process.unreachable" (nobody listens, or no whole answer
-/// within `patience`).
+/// The client's end: sends a line and returns the reply. Error "process.unreachable" (no process listens, or no complete
+/// answer within `patience`).
 Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience);
 
 }  // namespace rodeo::process

@@ -17,7 +17,7 @@ constexpr double kTerminalIntervalSeconds = 1;
 constexpr double kPlainIntervalSeconds = 5;
 constexpr int kBarCells = 12;
 
-/// Cuts to a number of visible characters; colour sequences count nothing.
+/// Cuts a line to a number of visible characters. Colour sequences have no width.
 std::string cut(const std::string& line, int columns) {
   std::string out;
   int visible = 0;
@@ -95,13 +95,13 @@ bool LiveView::show(double seconds, const std::function<std::vector<std::string>
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
   style_.columns = known && size.ws_col > 0 ? size.ws_col : 80;
   std::vector<std::string> lines = block(style_);
-  // What scrolled out of sight could not be drawn over.
+  // Lines that scrolled out of sight cannot be drawn over.
   if (known && size.ws_row > 3 && lines.size() + 2 > size.ws_row) {
     lines.resize(size.ws_row - 3U);
     lines.emplace_back("  ...");
   }
   erase();
-  // The cursor goes back to an empty line above the block: what others write meanwhile stands there, and the block below it.
+  // The cursor returns to an empty line above the block. Output of others goes there, and the block stays below it.
   std::string text;
   for (const std::string& one : lines) text += "\n" + one;
   std::fprintf(stderr, "%s\x1b[%zuF", text.c_str(), lines.size());

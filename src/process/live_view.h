@@ -1,4 +1,4 @@
-// What a person sees of a run on stderr: a block of lines redrawn once a second on a terminal, a line every few seconds elsewhere.
+// The progress of a run on stderr: on a terminal a block of lines, redrawn once a second; elsewhere a line every few seconds.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rodeo::process {
 
-/// How lines are dressed.
+/// Colours and width of the lines.
 struct ViewStyle {
   bool color = false;
   int columns = 80;
@@ -29,13 +29,13 @@ class Painter {
   ViewStyle style_;
 };
 
-/// "[######......]  50 %", of a fill from 0 to 1.
+/// "[######......]  50 %". `fill` is from 0 to 1.
 std::string bar(double fill);
 
 /// "1:02:03"
 std::string clock_text(double seconds);
 
-/// A line with as many of its parts as fit into the columns; the others go on in lines below it. Parts begin with the blanks that keep them apart.
+/// Adds a line with as many parts as fit into `columns`. The other parts follow on further lines. Each part begins with blanks that separate it.
 void add_line(std::vector<std::string>& lines, std::string line, const std::vector<std::string>& parts, int columns);
 
 /// Shows a run on stderr. One thread.
@@ -43,14 +43,14 @@ class LiveView {
  public:
   LiveView();
 
-  /// Draws if it is time to, `seconds` into the run: the block on a terminal, else the line. True if it has drawn.
+  /// Draws if the interval has passed: the block on a terminal, else the line. `seconds`: time of the run. True if drawn.
   bool show(double seconds, const std::function<std::vector<std::string>(ViewStyle)>& block,
             const std::function<std::string()>& line);
 
-  /// Says something that stays on the screen, above the block.
+  /// Prints a line that stays on the screen, above the block.
   void say(const std::string& line);
 
-  /// Takes the block off the screen: the report says how the run ended.
+  /// Removes the block from the screen: the report follows.
   void finish() { erase(); }
 
  private:

@@ -11,7 +11,7 @@
 namespace rodeo::process {
 namespace {
 
-// How often a run is looked after; also how long a request on the control socket may wait.
+// Period of the loop; a request on the control socket waits at most this long.
 constexpr std::chrono::milliseconds kStep{50};
 
 }  // namespace
@@ -45,7 +45,7 @@ Ended run_in_order(const OrderlyRun& run, LiveView& view, LineServer* control) {
     }
     if (limit.gives_up(now_ns) && !gave_up) {
       gave_up = true;
-      view.say(fmt::format("the run has not ended, and has to within {:g} s (stop_limit): what waits is given up, counted",
+      view.say(fmt::format("the run has not ended; its limit is {:g} s (stop_limit): what waits is given up and counted",
                            limit_s));
       if (run.give_up) run.give_up();
     }
@@ -54,7 +54,7 @@ Ended run_in_order(const OrderlyRun& run, LiveView& view, LineServer* control) {
       return Ended::in_order;
     }
     if (limit.over(now_ns)) {
-      view.say(fmt::format("the run has not ended within {:g} s (stop_limit): it is aborted, and {}", limit_s, run.aborted));
+      view.say(fmt::format("the run did not end within {:g} s (stop_limit): it is aborted, and {}", limit_s, run.aborted));
       view.finish();
       return Ended::by_limit;
     }

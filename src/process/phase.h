@@ -1,4 +1,4 @@
-// Where the run of a process stands, and what it came to.
+// The phase and the condition of a process's run.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace rodeo::process {
 
-/// Where a run stands. It moves forward only, but for a start that failed: that leaves it prepared, to be ended.
+/// Progress of a run. It only moves forward, except after a failed start: the run stays prepared until it is ended.
 enum class Phase : std::uint8_t {
   prepared,  ///< components made and linked
-  ready,     ///< held: it runs when it is told its run
+  ready,     ///< held: the run starts when its run number and settings arrive
   running,
-  draining,  ///< the input has been told to stop, or has ended; what is under way is worked off
-  stopped,   ///< all is worked off
+  draining,  ///< the input is stopping or has ended; the data under way are still processed
+  stopped,   ///< all data are processed
 };
 
 inline const char* phase_name(Phase phase) {
@@ -21,9 +21,9 @@ inline const char* phase_name(Phase phase) {
 }
 
 enum class Condition : std::uint8_t {
-  good,        ///< nothing is lost
-  incomplete,  ///< something is; each loss is counted by its reason
-  wrong,       ///< bytes are not what was sent, or chunks are in no counter
+  good,        ///< no losses
+  incomplete,  ///< there are losses; each is counted by its reason
+  wrong,       ///< some bytes differ from those sent, or chunks are in no counter
   aborted,     ///< a failure or the user ended the run before its data were safe
 };
 

@@ -35,7 +35,7 @@ void refuse_other_than_plain_name(const settings::Table& table, const char* key,
   const std::string& name = table.parameters().text(key);
   if (is_plain_name(name)) return;
   errors.push_back(
-      {"config.bad_value", fmt::format("{}.{}: `{}` cannot stand in the names of files", table.path(), key, name),
+      {"config.bad_value", fmt::format("{}.{}: `{}` is not allowed in the names of files", table.path(), key, name),
        settings::where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
 }
 

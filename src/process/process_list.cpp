@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whoever listens, without a word from it: one that is stopped says nothing.
+/// The process id of the listener, from the kernel: a stopped process does not answer.
 std::optional<pid_t> listener_of(const fs::path& socket, std::chrono::milliseconds patience) {
   const auto connected = base::connect_unix(socket, patience);
   if (!connected) return std::nullopt;
@@ -38,16 +38,16 @@ void ask_one(const fs::path& socket, ListedProcess& process, std::chrono::millis
   if (!line) {
     process.silent = line.error().what;
   } else if (const auto answer = Json::parse(*line); !answer) {
-    process.silent = "it answers what is no JSON";
+    process.silent = "its answer is not JSON";
   } else if (const Json* reply = answer->find("reply"); reply != nullptr && reply->is_object()) {
     process.status = *reply;
-    // Processes of the farm have sockets as a readout has them, and say what they are.
+    // Processes of the farm have the same kind of socket as a readout. Their status names their kind.
     if (const Json* self = reply->find("process"); self != nullptr && self->is_object()) {
       if (const std::string kind = text_of(*self, "kind"); !kind.empty()) process.kind = kind;
     }
   } else {
     process.silent = text_of(*answer, "what");
-    if (process.silent.empty()) process.silent = "it answers without a status";
+    if (process.silent.empty()) process.silent = "its answer has no status";
   }
   look_at_use(process);
 }
@@ -102,11 +102,11 @@ void look_at_use(ListedProcess& process) {
   const fs::path place = fs::path("/proc") / std::to_string(*process.pid);
   std::ifstream stat_file(place / "stat");
   const std::string text(std::istreambuf_iterator<char>(stat_file), {});
-  // The name of a process stands in parentheses and may have any character; what follows is numbers (proc(5)).
+  // The name of a process is in parentheses and may contain any character. Numbers follow it (proc(5)).
   if (const std::size_t end = text.rfind(')'); end != std::string::npos) {
     std::istringstream rest(text.substr(end + 1));
     std::string word;
-    constexpr int kUserTime = 12;  // counted from the state, which follows the name
+    constexpr int kUserTime = 12;  // counted from the state, the field after the name
     double user = 0;
     double system = 0;
     for (int i = 0; i < kUserTime - 1; ++i) rest >> word;

@@ -45,7 +45,7 @@ void PrometheusText::add(const Labels& labels, std::string_view value) {
 
 HttpServer::Answer metrics_answer(std::function<std::string()> text) {
   return [text = std::move(text)](const std::string& target) -> HttpReply {
-    // A scrape may carry parameters; there is nothing here to choose by them.
+    // A scrape may carry parameters; they are ignored.
     if (target.substr(0, target.find('?')) != "/metrics") return {.status = 404, .body = "the metrics are at /metrics\n"};
     return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = text()};
   };

@@ -17,16 +17,16 @@ namespace rodeo::process {
 
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
-/// What a declared counter means, with its unit.
+/// The meaning of a declared counter, with its unit.
 std::string help_of(const base::CounterInfo& counter);
 
-/// Collects the samples of one metric after another under their HELP and TYPE lines.
+/// Writes metrics one after another: HELP and TYPE lines, then the samples.
 class PrometheusText {
  public:
-  /// `common`: labels that every sample has, before its own.
+  /// `common`: labels at the start of every sample.
   explicit PrometheusText(Labels common = {}) : common_(std::move(common)) {}
 
-  /// `type`: counter, gauge or untyped. Samples that follow are this metric's.
+  /// Starts a metric. `type`: counter, gauge or untyped. The samples that follow belong to it.
   void metric(std::string_view name, std::string_view type, std::string_view help);
 
   template <typename Value>
@@ -34,14 +34,14 @@ class PrometheusText {
     add(labels, fmt::format("{}", value));
   }
 
-  /// One metric of one sample.
+  /// A metric with one sample.
   template <typename Value>
   void gauge(std::string_view name, std::string_view help, const Value& value) {
     metric(name, "gauge", help);
     sample(value);
   }
 
-  /// One metric for each declared counter, PREFIX_GROUP_NAME_total; `values` has them as GROUP_NAME.
+  /// One metric for each declared counter, PREFIX_GROUP_NAME_total. `values` holds it under the name GROUP_NAME.
   void counters(std::string_view prefix, std::string_view group, std::span<const base::CounterInfo> infos,
                 std::span<const NamedCounter> values);
 
@@ -55,7 +55,7 @@ class PrometheusText {
   std::string text_;
 };
 
-/// Answers a GET of /metrics with what `text` returns, on the server's thread, and nothing else.
+/// Answers a GET of /metrics with the result of `text`, and other paths with 404. Runs on the server's thread.
 HttpServer::Answer metrics_answer(std::function<std::string()> text);
 
 }  // namespace rodeo::process

@@ -18,7 +18,7 @@ std::unexpected<Error> bad(std::string what) {
   return std::unexpected(Error{"process.prometheus", std::move(what), "", "try the query in the server's own page"});
 }
 
-/// "1.5", "NaN", "+Inf"; nothing if it is none of these.
+/// "1.5", "NaN", "+Inf"; nothing for any other text.
 std::optional<double> value_of(const Json& json) {
   if (json.is_number()) return json.number();
   char* end = nullptr;
@@ -45,11 +45,11 @@ Result<std::vector<TimeSeries>> query_prometheus(const std::string& server, cons
 
 Result<std::vector<TimeSeries>> parse_range_answer(const std::string& body) {
   const auto json = Json::parse(body);
-  if (!json) return bad("the answer is no JSON: " + body.substr(0, 100));
+  if (!json) return bad("the answer is not JSON: " + body.substr(0, 100));
   const Json* status = json->find("status");
   if (status == nullptr || status->string() != "success") {
     const Json* why = json->find("error");
-    return bad(why != nullptr ? "the server refuses the query: " + why->string() : "the answer is not one of Prometheus");
+    return bad(why != nullptr ? "the server refuses the query: " + why->string() : "the answer is not from Prometheus");
   }
   const Json* data = json->find("data");
   const Json* result = data != nullptr ? data->find("result") : nullptr;

@@ -1,4 +1,4 @@
-// `standing` of a status: what waits and does nothing, as docs/reference/run-report.md says.
+// `standing` of a status: parts that wait and do nothing (docs/reference/run-report.md).
 #pragma once
 
 #include <span>

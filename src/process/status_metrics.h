@@ -1,4 +1,4 @@
-// The last status of a process, and how its host is, as metrics, for whoever asks over HTTP.
+// Serves the last status of a process and the state of its host as metrics over HTTP.
 #pragma once
 
 #include <cstdio>
@@ -18,8 +18,8 @@ namespace rodeo::process {
 template <typename Status>
 class StatusMetrics {
  public:
-  /// `listen`: "ADDRESS:PORT"; nothing is served if it is empty. `text` makes metrics of a status, on the server's thread. Throws SetupError: process.http.
-  /// `directories`: that data go to, whose free space is told; none of them twice.
+  /// `listen`: "ADDRESS:PORT"; empty: no server. `text` turns a status into metrics, on the server's thread. Throws SetupError: process.http.
+  /// `directories`: output directories, each once. The metrics include their free space.
   StatusMetrics(const std::string& listen, std::function<std::string(const Status&)> text,
                 std::vector<std::string> directories = {})
       : text_(std::move(text)), directories_(std::move(directories)) {

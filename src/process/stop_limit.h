@@ -1,4 +1,4 @@
-// How long the end of a run may take: in order at first, then what waits is given up, and at last nothing is waited for.
+// The time limit for the end of a run. First the run ends in order, then the process gives up what waits, at last it aborts.
 #pragma once
 
 #include <algorithm>
@@ -9,21 +9,21 @@ namespace rodeo::process {
 
 inline constexpr std::chrono::nanoseconds kStopLimit = std::chrono::seconds{30};
 
-/// Times are steady nanoseconds that the caller has read.
+/// Times are steady nanoseconds, read by the caller.
 class StopLimit {
  public:
   explicit StopLimit(std::chrono::nanoseconds limit)
       : limit_ns_(static_cast<std::uint64_t>(limit.count())),
         in_order_ns_(static_cast<std::uint64_t>(in_order(limit).count())) {}
 
-  /// The end was asked for. Again changes nothing.
+  /// The user asked for the end. Further calls change nothing.
   void begin(std::uint64_t now_ns) { begun_ns_ = std::min(begun_ns_, now_ns); }
 
-  /// Of the end: so long it goes in order.
+  /// The part of `limit` in which the run ends in order.
   static constexpr std::chrono::nanoseconds in_order(std::chrono::nanoseconds limit) { return limit - limit / 6; }
-  /// That is over: what still waits is given up, so that there is time left to count it and to close files.
+  /// True when that part is over: the process gives up what waits, and uses the rest to count it and to close files.
   bool gives_up(std::uint64_t now_ns) const { return spent(now_ns) >= in_order_ns_; }
-  /// All of it is over.
+  /// True when the whole limit is over.
   bool over(std::uint64_t now_ns) const { return spent(now_ns) >= limit_ns_; }
 
  private:

@@ -27,7 +27,7 @@ StopSignals::StopSignals() {
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &g_before[i]);
-    // As after nohup: what is to outlive its terminal does.
+    // A process started by nohup keeps ignoring SIGHUP and outlives its terminal.
     if (g_before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
   }
 }

@@ -1,11 +1,11 @@
-// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the third not to wait for it. The second changes nothing:
+// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the third aborts it. The second changes nothing:
 // timeout(1) and service managers send their signal to a process and, at once, to its group.
 #pragma once
 
 namespace rodeo::process {
 
-/// While one of these lives, the signals are counted instead of ending the process; those that were ignored before stay ignored. One thread. Within the life of one there may be others, which know
-/// what it has counted: who writes a report when a run is over has one until it is written.
+/// Signals are counted and do not end the process while an object lives; ignored signals stay ignored. For one thread. Objects may nest and share the count:
+/// the code that writes a report after a run keeps its own object until the report is written.
 class StopSignals {
  public:
   StopSignals();
@@ -22,8 +22,8 @@ class StopSignals {
   int count() const;
 };
 
-/// For processes that have a run, once, at their start: who reads what they say may end (the `tee` behind a pipe, by the same Ctrl-C), and a file may
-/// come to the limit of its size. Neither ends the process any more (SIGPIPE, SIGXFSZ): the write fails, which is nothing, or an error of its file.
+/// For processes that have a run: call once at the start. A closed stderr or stdout (the `tee` behind a pipe ends by the same Ctrl-C) or a file at its
+/// size limit then does not end the process (SIGPIPE, SIGXFSZ). The write fails, which is ignored or is an error of that file.
 void outlive_listeners();
 
 }  // namespace rodeo::process

@@ -1,4 +1,4 @@
-// Names what stands: a part of a process that waits for something and has done nothing for a while.
+// Finds standing parts of a process: they wait for something and have done nothing for some seconds.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,35 @@
 
 namespace rodeo::process {
 
-/// A part of a process, as it is now. Its progress changes with whatever it does.
+/// The present state of a part of a process. `progress` changes with everything that the part does.
 struct WatchedPart {
   std::string name;
-  std::string waits_for;  ///< empty: nothing that could keep it for long
+  std::string waits_for;  ///< empty: nothing that could block the part for long
   std::uint64_t progress = 0;
 };
 
 struct StandingPart {
   std::string name;
   std::string waits_for;
-  double seconds = 0;  ///< since it was seen to do something
+  double seconds = 0;  ///< since the part was last seen to do something
 
   std::string text() const;  ///< "rodeo-full-0 of ROB 0x610001 waits for consumers for 12 s"
 };
 
-/// Pure: the time is an argument. One thread.
+/// The time is an argument; the class reads no clock. For one thread.
 class Watchdog {
  public:
   static constexpr std::uint64_t kLimitNs = 5'000'000'000;
 
   explicit Watchdog(std::uint64_t limit_ns = kLimitNs) : limit_ns_(limit_ns) {}
 
-  /// Some times a second, with all parts. A part that is not named any more is forgotten.
+  /// Call some times a second, with all parts. A part that is not in the list any more is forgotten.
   void look(std::span<const WatchedPart> parts, std::uint64_t now_ns);
 
-  /// What stands, as of the last look.
+  /// The standing parts, as of the last look.
   const std::vector<StandingPart>& standing() const { return standing_; }
 
-  /// A sentence for each part that has begun to stand since the last call, or that goes on.
+  /// A sentence for each part that began to stand or continued since the last call.
   std::vector<std::string> take_messages();
 
  private:

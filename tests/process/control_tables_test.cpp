@@ -218,15 +218,15 @@ TEST_F(SystemFile, WhatIsWrongWithAnAlarmIsSaidAndWhatWasMeant) {
            {alarm + "of = \"radeout\"\nvalue = \"rate_hz\"\nlimit = 1",
             "there is no class of processes and no external program `radeout`", "did you mean `readout`?"},
            {alarm + "value = \"events\"\nlimit = 1\ntimes = 5\nof_last = 3", "5 of the last 3 looks", "times is at most"},
-           {alarm + "value = \"events\"\nlimit = 1\nhold = \"5s\"\ntimes = 2\nof_last = 3", "hold, and so many",
+           {alarm + "value = \"events\"\nlimit = 1\nhold = \"5s\"\ntimes = 2\nof_last = 3", "hold and of_last both",
             "leave one out"},
            {fmt::format("{0}value = \"events\"\nlimit = 1\n{0}value = \"events\"\nlimit = 2", alarm),
             "two alarms are called `mine`", "the other stands at"},
            {"[[control.alarm]]\nname = \"stall\"\nlimit = 1\n", "the built-in rule `stall` has no limit", ""},
            {"[[control.alarm]]\nname = \"stall\"\nvalue = \"events\"\n", "`stall` is a built-in rule", "leave it out"},
-           {"[[control.external]]\nname = \"hv\"\naddress = \"hv:9100\"\n", "`hv:9100` is no address of HTTP", "http://"},
+           {"[[control.external]]\nname = \"hv\"\naddress = \"hv:9100\"\n", "`hv:9100` is not an HTTP address", "http://"},
            {"[[control.external]]\nname = \"readout\"\naddress = \"http://hv\"\n",
-            "something else of the system is called `readout`", ""},
+            "another part of the system is already called `readout`", ""},
        }) {
     const auto found = errors("[control]\n[[control.process]]\nname = \"readout\"\n" + std::string(kReadout) + one.lines);
     ASSERT_EQ(found.size(), 1U) << one.lines;
