@@ -23,7 +23,7 @@ class Assigner {
   }
   bool any_room() const { return choice_.any(); }
 
-  /// Where the search for the next node starts. `draw(nodes)` returns a number below `nodes`; only the policy random uses it.
+  /// Where the search for the next node starts. `draw(nodes)` returns a number below `nodes`; only policy random uses it.
   template <typename Draw>
   std::uint32_t first(Draw&& draw) const {
     return policy_ == Policy::random && nodes() > 0 ? static_cast<std::uint32_t>(draw(nodes())) : turn_;

@@ -1,4 +1,4 @@
-// What a configuration says of a process that asks and answers on the network: the same keys for supervisor, node and recorder.
+// The network keys of a process of the farm: supervisor, node and recorder have the same.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace rodeo::farm {
 
 struct NetworkKeys {
-  std::filesystem::path bus = {};  ///< empty: transport::default_bus()
+  std::filesystem::path bus = {};  ///< Empty: transport::default_bus().
   std::string address = "127.0.0.1";
   std::vector<std::string> providers = {};
   std::filesystem::path secret_file = {};

@@ -14,13 +14,13 @@ using process::text_of;
 
 namespace {
 
-/// What requests have done to a process.
+/// A process, and what requests have changed.
 struct Controlled {
   FarmProcess& farm;
   const process::ProcessIdentity& identity;
-  bool held = false;  ///< it waits for its run
+  bool held = false;  ///< It waits for its run.
   bool left = false;
-  bool asked = false;  ///< to end
+  bool asked = false;  ///< Its end was asked for.
   std::optional<Error> failure = {};
   process::Watchdog watchdog{};
 
@@ -37,22 +37,22 @@ const char* phase_of(const Controlled& controlled) {
 }
 
 Result<void> start(Controlled& controlled, const Json& request) {
-  constexpr double kLargestRun = 0x7fffffff;  // 31 bits, as ROD headers have it
+  constexpr double kLargestRun = 0x7fffffff;  // 31 bits, as in ROD headers.
   if (!controlled.held || controlled.left)
-    return std::unexpected(Error{"process.not_ready", fmt::format("it is {}, and is started once", phase_of(controlled)), "",
-                                 "--hold waits for its start"});
+    return std::unexpected(Error{"process.not_ready", fmt::format("it is {}; it starts only once", phase_of(controlled)), "",
+                                 "a process launched with --hold waits for its start"});
   const std::string wanted = text_of(request, "configuration_sha256");
   if (wanted != controlled.identity.configuration_sha256)
     return std::unexpected(Error{"process.other_configuration",
                                  wanted.empty() ? fmt::format("configuration_sha256 is missing: this process has {}",
                                                               controlled.identity.configuration_sha256)
-                                                : fmt::format("the run is of the configuration {}, and this process has {}",
+                                                : fmt::format("the run has the configuration {}, this process has {}",
                                                               wanted, controlled.identity.configuration_sha256),
-                                 "", "ask its status, or end it and launch it with the other one"});
+                                 "", "ask for its status, or end it and launch it with the run's configuration"});
   const Json* const run = request.find("run");
   const double number = run != nullptr && run->is_number() ? run->number() : 0;
   if (!(number >= 1 && number <= kLargestRun && number == static_cast<double>(static_cast<std::uint32_t>(number))))
-    return std::unexpected(Error{"process.bad_run", "`run` is no number of a run", "",
+    return std::unexpected(Error{"process.bad_run", "`run` is not a run number", "",
                                  fmt::format("a whole number from 1 to {:.0f}", kLargestRun)});
   controlled.held = false;
   try {
@@ -89,7 +89,7 @@ std::string answer(Controlled& controlled, const std::string& line) {
       return reply(std::move(**more));
     }
     return process::refusal({"process.unknown_command",
-                             fmt::format("`{}` is no command of a {}", command, controlled.identity.kind), "",
+                             fmt::format("a {} has no command `{}`", controlled.identity.kind, command), "",
                              "the commands are status, start and stop"});
   });
 }
@@ -120,7 +120,7 @@ FarmOutcome run_farm_process(FarmProcess& farm, const process::ProcessIdentity& 
   process::run_in_order({.start =
                              [&] {
                                if (!run.hold) return farm.start(run.run_number);
-                               view.say(farm.name() + " is ready, and waits for its run");
+                               view.say(farm.name() + " is ready and waits for its run");
                              },
                          .step = step,
                          .stop = [&] { controlled.stop(); },

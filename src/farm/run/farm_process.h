@@ -1,4 +1,4 @@
-// A process of the farm - node, recorder - from launch to report: held until it is told its run, or started at once; signals, control socket, view.
+// The life of a farm's process, from launch to report: held until it gets its run or started at once; signals, socket, view.
 #pragma once
 
 #include <chrono>
@@ -23,48 +23,48 @@ namespace rodeo::farm {
 using process::Phase;
 using settings::Json;
 
-/// What runs, its own threads behind it. All functions by the thread that called run_farm_process().
+/// The process with its own threads. The thread that called run_farm_process() calls all functions.
 class FarmProcess {
  public:
   virtual ~FarmProcess() = default;
 
   virtual std::string name() const = 0;
-  /// Begins the run; 0: the run is not known here, and will be learned from others. Throws SetupError: the process has to end.
+  /// Begins the run; 0: the process learns its run from others. Throws SetupError: the process must end.
   virtual void start(std::uint32_t run_number) = 0;
-  /// Asks for the end in order. Again is harmless.
+  /// Asks for the end in order. A repeated call is harmless.
   virtual void stop() = 0;
-  /// The end has taken nearly as long as it may: what still waits is given up, and counted. Does not wait.
+  /// Shortly before the stop limit: gives up what still waits, and counts it. Does not block.
   virtual void give_up() {}
-  /// Some twenty times a second.
+  /// Called about twenty times a second.
   virtual void step() {}
   virtual Phase phase() const = 0;
-  /// The report so far (docs/reference/run-report.md); after the end the report.
+  /// The report so far (docs/reference/run-report.md); after the end, the final report.
   virtual Json report() const = 0;
   virtual std::vector<std::string> take_messages() = 0;
-  /// What has something to do now, and what it waits for, for the watchdog.
+  /// For the watchdog: the parts that have something to do now, and what they wait for.
   virtual std::vector<process::WatchedPart> watched() const = 0;
   /// `seconds`: since the process began.
   virtual std::vector<std::string> view_lines(double seconds, process::ViewStyle style) = 0;
   virtual std::string view_line(double seconds) = 0;
-  /// Further commands of the control socket: the reply; nothing: there is none of this name.
+  /// Further commands of the control socket. Returns the reply; nothing: the command is unknown.
   virtual std::optional<Result<Json>> command(const std::string&, const Json&) { return std::nullopt; }
 };
 
 struct FarmRun {
-  bool hold = false;             ///< wait for `start` on the control socket
-  std::uint32_t run_number = 0;  ///< where it is not held
+  bool hold = false;             ///< Wait for `start` on the control socket.
+  std::uint32_t run_number = 0;  ///< Used if the process is not held.
   std::optional<double> seconds = {};
-  std::string ending;  ///< what stop() does, for people
+  std::string ending;  ///< What stop() does, for people.
   std::chrono::nanoseconds stop_limit = process::kStopLimit;
   process::LastResort* last_resort = nullptr;
 };
 
 struct FarmOutcome {
-  bool left = false;      ///< held, and ended before it was told a run
-  bool finished = false;  ///< false: the user would not wait; threads still work, and the caller must leave by _exit
+  bool left = false;      ///< The process was held, and ended before it got a run.
+  bool finished = false;  ///< False: the end was forced. Threads still work, and the caller must leave by _exit.
 };
 
-/// Runs it to its end. `control` may be nullptr, not where it is held. `observe` is told of every step. Throws what start() throws.
+/// Runs the process to its end. If it is held, `control` must exist. Each step calls `observe`. Throws what start() throws.
 FarmOutcome run_farm_process(FarmProcess& farm, const process::ProcessIdentity& identity, const FarmRun& run,
                              process::LineServer* control, const std::function<void()>& observe);
 

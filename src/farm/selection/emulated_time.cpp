@@ -20,7 +20,7 @@ enum Purpose : std::uint64_t { kTime = 0x71, kAngle = 0x72 };
 
 std::chrono::nanoseconds EmulatedTime::of(std::uint64_t global_id) const {
   const auto scaled = [&](double factor) {
-    // An hour is longer than anybody waits, and fits.
+    // An hour exceeds every real wait, and fits the type.
     return std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(static_cast<double>(mean.count()) * factor, 3.6e12)));
   };
   const double one = draw::unit(draw::chunk(seed, kTime, 0, global_id));
@@ -29,7 +29,7 @@ std::chrono::nanoseconds EmulatedTime::of(std::uint64_t global_id) const {
     case Shape::fixed: return mean;
     case Shape::exponential: return scaled(-std::log(one));
     case Shape::log_normal: {
-      // Box and Muller; the mean of the distribution is `mean`, so its median is below.
+      // Box and Muller. The mean of the distribution is `mean`, so its median is lower.
       const double other = draw::unit(draw::chunk(seed, kAngle, 0, global_id));
       const double normal = std::sqrt(-2 * std::log(one)) * std::cos(2 * std::numbers::pi * other);
       return scaled(std::exp(sigma * normal - sigma * sigma / 2));

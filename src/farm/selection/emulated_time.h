@@ -1,4 +1,4 @@
-// How long a selection takes that only looks as if it worked: a fixed time, or one drawn for each event, always the same for the same event.
+// The emulated time of a selection: fixed, or drawn for each event. The same event always gets the same time.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@ struct EmulatedTime {
   enum class Shape : std::uint8_t { none, fixed, exponential, log_normal };
   Shape shape = Shape::none;
   std::chrono::nanoseconds mean = std::chrono::milliseconds{10};
-  double sigma = 0.5;  ///< of the logarithm, of log_normal
-  bool busy = false;   ///< keeps a core busy for that time, instead of sleeping
+  double sigma = 0.5;  ///< Of the logarithm, for log_normal.
+  bool busy = false;   ///< Keeps a core busy for that time, instead of sleeping.
   std::uint64_t seed = 1;
 
-  /// Of one event; a pure function.
+  /// The time of one event; a pure function.
   std::chrono::nanoseconds of(std::uint64_t global_id) const;
-  /// Takes it.
+  /// Sleeps, or keeps a core busy, for the time of the event.
   void take(std::uint64_t global_id) const;
 };
 

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kFirstMemory = std::size_t{1} << 20;
 constexpr std::size_t kMostAnswer = std::size_t{1} << 20;
 
-// As python/rodeo/selection/event.py reads it: "<QIIHHHBxIIQ".
+// The layout that python/rodeo/selection/event.py reads: "<QIIHHHBxIIQ".
 class RequestWriter {
  public:
   explicit RequestWriter(std::span<std::byte> to) : to_(to) {}
@@ -44,7 +44,7 @@ std::vector<SourceId> source_ids(const Json& list) {
   std::vector<SourceId> ids;
   for (const Json& one : list.elements()) {
     const bool possible = one.is_number() && one.number() >= 0 && one.number() <= 0xffffffff;
-    if (!possible) throw std::runtime_error("it asks for a ROB whose number is none of 32 bits");
+    if (!possible) throw std::runtime_error("it asks for a ROB number outside 32 bits");
     ids.push_back({static_cast<std::uint32_t>(one.number())});
   }
   return ids;
@@ -125,7 +125,7 @@ Result<void> PythonSelection::start() {
 }
 
 void PythonSelection::stop() {
-  socket_ = {};  // it ends by itself when it reads no more
+  socket_ = {};  // The process ends when its socket is closed.
   if (process_.pid() > 0 && !process_.wait(std::chrono::milliseconds{200})) process_.signal(SIGKILL);
   process_ = {};
 }
@@ -151,7 +151,7 @@ Result<Json> PythonSelection::answer(std::chrono::nanoseconds patience) {
     if (n <= 0 || received_.size() > kMostAnswer) {
       const auto status = process_.wait(std::chrono::milliseconds{1000});
       return std::unexpected(Error{"farm.python", status ? fmt::format("its process ended with status {}", *status)
-                                                         : "its process says what it should not"});
+                                                         : "its process closed its socket, or sent too long an answer"});
     }
     received_.append(piece, static_cast<std::size_t>(n));
   }
@@ -204,7 +204,7 @@ void PythonSelection::put_event(const WholeEvent& event) {
 void PythonSelection::start_again(const std::string& why) {
   process_.signal(SIGKILL);
   stop();
-  // One that does not come is started at the next event.
+  // If this start fails, the next event starts it.
   (void)start();
   throw std::runtime_error(why);
 }

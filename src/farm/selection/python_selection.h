@@ -1,4 +1,4 @@
-// A selection that a user wrote in Python (rodeo.select), in a process of its own: what it does to itself it does to nobody else.
+// A selection that a user wrote in Python (rodeo.select). It has a process of its own, so its crash harms nothing else.
 //
 //     thread of the node          socket: one request, one answer           process: python -m rodeo.selection.worker FILE
 //       select(event) ──────────► id, sizes ──────────────────────────────► user's function
@@ -22,15 +22,15 @@
 
 namespace rodeo::farm {
 
-/// One thread, that which makes it: its process ends with that thread.
+/// One thread, the one that makes the object: the process ends with that thread.
 class PythonSelection final : public EventSelection {
  public:
-  /// Starts the process, and waits until it has read the file. Throws SetupError: farm.python, with what Python said.
+  /// Starts the process and waits until it has read the file. Throws SetupError: farm.python, with the message of Python.
   explicit PythonSelection(const Parameters& parameters);
   ~PythonSelection() override;
 
   std::vector<SourceId> first_robs() const override { return first_robs_; }
-  /// Throws std::runtime_error for what the user's function raised, and when the process has ended or did not answer in time: it is started again.
+  /// Throws std::runtime_error if the function raised, the process ended, or its answer was late; the last two restart it.
   Selected select(const WholeEvent& event) override;
   std::vector<NamedCounter> counters() const override;
 

@@ -1,4 +1,4 @@
-// The selections that Rodeo brings.
+// The selections of Rodeo's default library.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace rodeo::farm {
 
 void register_selections(Registry& registry);
 
-/// How a module of Rodeo's Python package is run: the words before its arguments, of which the last is the module's name. Before a selection `python` is
-/// made; not while one runs.
+/// The words of a command that runs a module of Rodeo's Python package; the caller appends the module's name and arguments.
+/// Call it before a selection `python` is made, and never while one runs.
 void set_python_command(std::vector<std::string> words);
 const std::vector<std::string>& python_command();
 

@@ -1,4 +1,4 @@
-// Selections that look at nothing but the event's id: all are accepted, or a fraction; with a processing time that is emulated.
+// Selections that see only the event's id. They accept all events or a fraction, after an emulated processing time.
 #include <memory>
 
 #include "farm/selection/emulated_time.h"
@@ -24,7 +24,7 @@ class SimpleSelection final : public EventSelection {
   Selected select(const WholeEvent& event) override {
     constexpr std::uint64_t kFraction = 0x73;
     settings_.time.take(event.global_id);
-    // A draw is in (0, 1]: none is accepted at 0, each at 1.
+    // A draw is in (0, 1]: fraction 0 accepts no event, 1 accepts all.
     const double drawn = formats::draw::unit(formats::draw::chunk(settings_.time.seed, kFraction, 0, event.global_id));
     if (drawn > settings_.fraction) return Selected::reject();
     return Selected::accept({{.type = settings_.stream_type, .name = settings_.stream_name}});
