@@ -24,13 +24,13 @@ constexpr ControlledProcess kReadout{
 Json status_of(const ReadoutSettings& settings, const process::ProcessIdentity& identity, const ReadoutStatus& status,
                const std::string& limited_by) {
   Json json = status_json(make_report(settings, status, limited_by, false), status);
-  // One that has still to reach who sends to it does not run yet: what they send now goes to nobody.
+  // A readout that has not reached its publishers is not running yet: data sent now would be lost.
   const Phase phase = status.phase == Phase::running && !status.input_ready ? Phase::ready : status.phase;
   json["process"] = process::process_json(identity, process::life_phase(phase));
   return json;
 }
 
-/// Nothing if the configuration's type of run is to stay.
+/// Empty if the run type of the configuration stays.
 Result<std::optional<std::uint32_t>> run_type_of(const Json& request) {
   const Json* const name = request.find("run_type");
   if (name == nullptr || name->is_null()) return std::nullopt;
@@ -43,7 +43,7 @@ Result<std::optional<std::uint32_t>> run_type_of(const Json& request) {
       Error{"process.bad_run", fmt::format("`{}` is no type of a run", name->string()), "", "there are: " + names});
 }
 
-/// Takes the run and starts. What cannot be taken leaves the readout ready; one that has begun to start and cannot has to end.
+/// Takes the run and starts. A refused run leaves the readout ready; after a failed start the readout must end.
 Result<void> start(ControlledReadout& readout, const Json& request) {
   constexpr double kLargestRun = 0x7fffffff;  // 31 bits, as ROD headers have it
   Application& application = readout.application;

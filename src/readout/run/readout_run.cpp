@@ -35,7 +35,7 @@ RunReport run_readout(ControlledReadout& readout, RunLimits limits, process::Lin
     application.step();
     ReadoutStatus status = application.status();
     if (amend) amend(status, false);
-    // Of a failure of its own the application knows; of others' it is told here.
+    // The application stops on its own failures; failures of other processes (`amend`) stop it here.
     if (limit_reached(limits, status) || !status.failure.empty()) application.stop();
     for (const std::string& message : application.take_messages()) view.say(message);
     if (view.show(

@@ -1,5 +1,5 @@
-// What is kept of a run beside its events: its configuration and the versions of what made it in the free strings of each file, its
-// verdict in run.json beside them (docs/formats/eventstorage-file.md).
+// Records of a run besides its events. The free strings of each file have the configuration and the versions of the
+// software; run.json in the same directory has the verdict (docs/formats/eventstorage-file.md).
 #pragma once
 
 #include <cstddef>
@@ -25,24 +25,24 @@ inline constexpr std::string_view kPluginsKey = "Rodeo-Plugins";
 inline constexpr std::string_view kConfigurationKey = "Rodeo-Configuration";
 inline constexpr std::string_view kConfigurationHashKey = "Rodeo-Configuration-SHA256";
 
-/// Every value of the run and the readout as it was loaded, and the plug-ins with the hashes of their libraries.
+/// Every loaded value of the run and the readout, and the plug-ins with the hashes of their libraries.
 std::vector<std::string> run_strings(const Configuration& configuration, const base::PluginHost& plugins);
 
-/// Writes the report into each directory that has files of the run, with what `strings` say: as run.json, or, where another run has that name, as
-/// run-2.json and so on. Error file.write.
+/// Writes the report, with the values of `strings`, into each directory that has files of the run: as run.json or, if that
+/// name is in use, as run-2.json and so on. Error file.write.
 Result<void> write_run_files(const Json& report, const std::vector<FragmentConsumer::File>& files,
                              const std::vector<std::string>& strings);
 
-/// True if a file of this name is such a report.
+/// True if a file of this name is a report of a run.
 bool is_run_record(const std::filesystem::path& path);
 
-/// Why no report beside it knows this file: the name that its report would have there, for one that was not closed.
+/// Why no report in the directory names this file. For an unclosed file, names the report that is missing.
 std::string why_no_record(const std::filesystem::path& file);
 
-/// Verdicts on runs by the files that they wrote. A directory is looked through once, as long as its files are asked for one after the other. One thread.
+/// Finds reports of runs by their files. A directory is read once, as long as its files are asked for in a row. One thread.
 class RunRecords {
  public:
-  /// The verdict on the run that wrote this file, if it lies beside it; of its files this one.
+  /// The report of the run that wrote this file, if it is in the same directory. Of the run's files, it lists only this one.
   std::optional<Json> that_wrote(const std::filesystem::path& file);
 
  private:
@@ -53,7 +53,7 @@ class RunRecords {
     std::size_t record = 0;
     Json file;
   };
-  std::vector<Json> records_;  // without their files: there may be very many
+  std::vector<Json> records_;  // without their lists of files, which may be long
   std::map<std::string, Entry> by_file_;
 };
 

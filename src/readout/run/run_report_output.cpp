@@ -13,7 +13,7 @@
 namespace rodeo::readout {
 namespace {
 
-/// What is said of an input that brought nothing, or not all; the last of those that plug-ins bring.
+/// Texts for an input that brought nothing or lost data. The last entry is for inputs of plug-ins.
 struct Advice {
   std::string_view input;
   std::string_view no_data;
@@ -46,7 +46,7 @@ std::string reasons(const std::vector<NamedCounter>& counters) {
   return out;
 }
 
-/// What the processes before this one say that they have lost; ours is what we lack of it.
+/// Losses that the processes before this one report, of any link.
 std::vector<NamedCounter> lost_upstream(const std::vector<NamedCounter>& input) {
   constexpr std::string_view kPrefix = "upstream_";
   std::vector<NamedCounter> lost;
@@ -56,7 +56,7 @@ std::vector<NamedCounter> lost_upstream(const std::vector<NamedCounter>& input) 
   return lost;
 }
 
-/// What a consumer should have written or done, and has not; shares and limits that were asked for are no loss.
+/// What a consumer failed to write or process. Shares and limits of the configuration are not losses.
 std::string losses_text(const FragmentConsumer::Status& consumer) {
   constexpr std::string_view kPrefix = "unwritten_";
   std::vector<NamedCounter> unwritten;
@@ -77,7 +77,7 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
   return out;
 }
 
-/// What did not match: by consumer and name, and where it was first.
+/// What did not match: by consumer and counter, and the first place.
 std::string wrong_text(const RunReport& report) {
   if (report.condition != Condition::wrong && report.mismatches == 0) return {};
   std::string out = "data are WRONG";
@@ -96,7 +96,7 @@ std::string wrong_text(const RunReport& report) {
     if (const std::uint64_t link_id = counter_value(consumer.counters, "first_wrong_link_id"); link_id != 0)
       out += fmt::format(", link id {:#010x}", link_id);
   }
-  // Link ids are part of provable payload.
+  // Provable payload contains the link id: a wrong link id makes every chunk wrong.
   if (report.input_type == "card" && report.mismatches > 0 && report.verified_chunks == 0)
     out += "; not one chunk is right: of endpoint 1 alone, set readout.input.connector = 1";
   return out + "; ";
@@ -145,7 +145,7 @@ std::string doubt_text(const RunReport& report) {
   return out + (report.doubtful.size() > kNamed ? "; ..." : "");
 }
 
-/// What was lost, and whether that is too much.
+/// The losses, and whether they exceed the limit.
 std::string loss_verdict(const RunReport& report) {
   const std::vector<Loss> losses = report.losses();
   if (losses.empty())
@@ -175,7 +175,7 @@ Json losses_json(const RunReport& report) {
                        {"losses", what}});
 }
 
-/// The links that most events lack, missing or removed; which they are says what to look at.
+/// The links that are missing or removed in most fragments.
 std::string absent_text(std::string_view what, const RunReport& report, const std::vector<FragmentBuilder::Link>& links,
                         std::uint64_t FragmentBuilder::Link::* events) {
   if (links.empty()) return {};

@@ -12,16 +12,16 @@ namespace rodeo::readout {
 
 using settings::Json;
 
-/// As docs/reference/run-report.md describes it.
+/// The report as docs/reference/run-report.md describes it.
 Json report_json(const RunReport& report);
 
-/// A running readout, for `rodeo readout status` and the control socket: the report so far, and every link and fill level.
+/// A running readout, for `rodeo readout status` and the control socket: the report so far, all links and fill levels.
 Json status_json(const RunReport& so_far, const ReadoutStatus& status);
 
-/// The percentiles, kept apart by `between`, or that nothing was measured.
+/// The percentiles with `between` as separator, or a text if nothing was measured.
 std::string latency_text(const readout::Latency& latency, std::string_view between);
 
-/// Some lines to read on a terminal, without colours.
+/// The report as lines for a terminal, without colours.
 std::string report_text(const RunReport& report);
 
 }  // namespace rodeo::readout

@@ -20,7 +20,7 @@ using process::Painter;
 
 struct Rates {
   double triggers_hz = 0;
-  std::optional<double> dead_time;  // nothing where the input does not count what was vetoed
+  std::optional<double> dead_time;  // empty if the input does not count vetoed triggers
   double chunks_hz = 0;
   double fragments_hz = 0;
   double payload_bytes_s = 0;
@@ -122,7 +122,7 @@ std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& pai
   return names;
 }
 
-/// What the report has room for and a glance has not: latencies of single consumers, and what was left unwritten on purpose.
+/// Leaves out counters that only the report shows: latencies of single consumers, and events left unwritten on purpose.
 bool for_people(const std::string& counter) {
   return !counter.starts_with("latency_") && counter.find("_beyond_") == std::string::npos && counter != "past_page_cache";
 }

@@ -1,4 +1,4 @@
-// What a person sees of a run: a block of lines for a terminal, a line for a log.
+// The view of a run for a user: a block of lines for a terminal, one line for a log.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace rodeo::readout {
 
 using process::ViewStyle;
 
-/// The block for a terminal: rates between two looks, totals, fill levels, what limits the run. No line is wider than the
-/// terminal: what does not fit goes on in the next, and no number is cut.
+/// The block for a terminal: rates between two statuses, totals, fill levels, and what limits the run. No line is wider than
+/// the terminal. Text that does not fit continues in the next line; no number is cut.
 std::vector<std::string> view_lines(const ReadoutSettings& settings, const ReadoutStatus& before, const ReadoutStatus& now,
                                     ViewStyle style);
 
