@@ -105,14 +105,14 @@ void FragmentBook::align(std::uint64_t run_at) {
   if (const std::uint64_t by = lacking(newest_); by != 0) shift(by);
 }
 
-// What this id lacks to be near where the run is: a multiple of the step, never less than nothing.
+// The multiple of the step that brings this id nearest to the farm's; at least 0.
 std::uint64_t FragmentBook::lacking(std::uint64_t id) const {
   const std::uint64_t half = settings_.id_step / 2;
   if (*run_at_ < id + half) return 0;
   return (*run_at_ - id + half) / settings_.id_step * settings_.id_step;
 }
 
-// Clears that were remembered, and requests that wait, have the farm's ids already.
+// Remembered clears and waiting requests already use the farm's ids.
 void FragmentBook::shift(std::uint64_t by) {
   offset_ += by;
   newest_ += by;
@@ -182,7 +182,7 @@ void FragmentBook::remember_clear(std::uint64_t id, std::uint64_t now_ns) {
   early_.push({id, now_ns});
 }
 
-// One whose fragment has come is in the table no more, or there for another clear.
+// If the fragment has come, the id is no longer in the table, or is there for a later clear.
 void FragmentBook::forget_clear() {
   const std::uint64_t id = early_.front().id;
   if (early_table_.find(id) == early_.front_place()) {

@@ -1,31 +1,31 @@
-// FragmentBook: the fragments of one ROB that are kept until a client clears them, by global id (software ROD paper, section VI.C:
-// "HLTRequestHandler"). Pure: no thread, no clock, no network.
+// FragmentBook keeps the fragments of one ROB until a client clears them. The key is the global id (software ROD paper,
+// section VI.C: "HLTRequestHandler"). Pure: no thread, no clock, no network.
 //
-// Its rules. "The line" is an id that the builder has passed: it was the newest of all when `reorder_fragments` have come behind it, or
-// `reorder_ns` have gone by; what is at or behind the line and is not here is not expected any more. While the book is full, or fragments wait outside for
-// it to take them, older ones may be among these, or with a builder that is held back: this time does not count.
+// Rules. "The line" is an id that the builder has passed: the newest id of the moment `reorder_fragments` fragments ago, or `reorder_ns` ago. A fragment
+// at or behind the line that is not here is not expected any more. While the book is full, or fragments wait outside for room, this time does not count:
+// fragments that wait outside, or in a builder that is held back, may be older.
 //
 //   a fragment comes         kept already, or let go already   ─► let go, duplicates
 //                            cleared before it came            ─► let go, cleared_early
-//                            as many as may be are kept        ─► stays with the caller, who waits
-//                            behind the line                   ─► kept, late: whoever asked before was told that it is lost
+//                            the book is full                  ─► stays with the caller, which waits
+//                            behind the line                   ─► kept, late: earlier requests were told that it is lost
 //                            else                              ─► kept
 //   an id is asked for       kept                              ─► there
 //                            let go, or cleared early          ─► lost
-//                            behind the line, or all over      ─► lost
+//                            behind the line, or after end()   ─► lost
 //                            else                              ─► pending
 //   an id is cleared         kept                              ─► let go, cleared
 //                            let go, or cleared early          ─► nothing, cleared_again
-//                            behind the line, or all over      ─► nothing, cleared_again: it was cleared before, or never came
-//                            else                              ─► remembered; of too many the oldest is forgotten, early_forgotten
+//                            behind the line, or after end()   ─► nothing, cleared_again: it was cleared before, or never came
+//                            else                              ─► remembered; beyond the limit, the oldest is forgotten, early_forgotten
 //   time goes by             a fragment came `garbage_ns` before one that has been cleared ─► let go, garbage: no clear names it
-//                            a clear was remembered for `garbage_ns`                       ─► forgotten, early_forgotten: it never comes
+//                            a clear was remembered for `garbage_ns`                       ─► forgotten, early_forgotten: its fragment never comes
 //
-// A readout that joins a run begins its global ids with what its front-ends say, and so may lack rounds of them that the farm has seen. The first id
-// that the farm names tells how many (align()): the whole number of `id_step` that brings the two nearest to each other. From then on the book has the
-// farm's ids.
+// A readout that joins a run begins its global ids with the ids of its front ends, so its ids may lack rounds that the farm
+// has seen. The first id that the farm names tells how many (align()): the book adds the whole multiple of `id_step` that
+// brings its own id nearest to the farm's. From then on the book uses the farm's ids.
 //
-// What was let go is remembered only until it is behind the line.
+// The ids of fragments that were let go are remembered only until they are behind the line.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@
 
 namespace rodeo::readout {
 
-/// Takes all its memory at once. One thread at a time.
+/// Takes all its memory at construction. One thread at a time.
 class FragmentBook {
  public:
   struct Settings {
@@ -48,7 +48,7 @@ class FragmentBook {
     std::uint64_t garbage_ns = 60'000'000'000;
     std::size_t most_early_clears = 1024;
     std::uint64_t id_step = std::uint64_t{1}
-                            << 32;  ///< what a readout cannot know of its first global id is a multiple of this
+                            << 32;  ///< the unknown part of a readout's first global id is a multiple of this
   };
 
   struct Counts {
@@ -57,8 +57,8 @@ class FragmentBook {
     std::uint64_t cleared_early = 0;
     std::uint64_t duplicates = 0;
     std::uint64_t garbage = 0;
-    std::uint64_t left_over = 0;        ///< let_all_go()
-    std::uint64_t late = 0;             ///< of those taken
+    std::uint64_t left_over = 0;        ///< by let_all_go()
+    std::uint64_t late = 0;             ///< of the fragments taken
     std::uint64_t cleared_again = 0;    ///< ids
     std::uint64_t early_forgotten = 0;  ///< ids
 
@@ -71,52 +71,52 @@ class FragmentBook {
 
   explicit FragmentBook(const Settings& settings);
 
-  /// What a book of these settings takes, without the fragments.
+  /// Memory of a book with these settings, without the fragments.
   static double memory_bytes(const Settings& settings);
 
-  /// Empties `fragment`, unless the book is full. Times are of one clock and never fall.
+  /// Takes the fragment, unless the book is full: `fragment` is then empty. All times are of one clock and never fall.
   Taken take(FragmentPtr& fragment, std::uint64_t now_ns);
 
   struct Found {
     Answer answer = Answer::pending;
-    const FragmentPtr* fragment = nullptr;  ///< of `there`: until something else is called
+    const FragmentPtr* fragment = nullptr;  ///< if `there`: valid until the next call
   };
   Found find(std::uint64_t id) const;
 
   void clear(std::uint64_t id, std::uint64_t now_ns);
 
-  /// The run is at this global id, or nearly. Only the first counts. Moves what is kept, so that it may take time, once.
+  /// The farm is at this global id, or near it. Only the first call counts. It moves all kept ids, so it may take time once.
   void align(std::uint64_t run_at);
 
-  /// Whether fragments of this ROB have come that take() was not given, as its caller knows. At first: no.
+  /// Tells whether fragments of this ROB wait outside, before take(). At first: no.
   void wait_outside(bool some) { some_outside_ = some; }
 
-  /// What time brings about. Cheap where that is nothing.
+  /// Applies the passing of time. Cheap if nothing has changed.
   void advance(std::uint64_t now_ns);
 
-  /// All fragments have come: what is not here is lost.
+  /// All fragments have come: an id that is not here is lost.
   void end() { ended_ = true; }
   bool ended() const { return ended_; }
 
-  /// Lets go of what is kept.
+  /// Lets go of all kept fragments.
   void let_all_go();
 
   std::size_t size() const { return table_.size(); }
   std::size_t most() const { return entries_.size(); }
-  /// Bytes of ROD data that are kept.
+  /// Bytes of ROD data in kept fragments.
   std::uint64_t bytes() const { return bytes_; }
   const Counts& counts() const { return counts_; }
   bool has_newest() const { return has_newest_; }
-  /// What the farm's global ids have more than those of fragments.
+  /// The number added to a fragment's global id to get the farm's id.
   std::uint64_t offset() const { return offset_; }
-  /// Global id of the newest fragment that has come.
+  /// Global id of the newest fragment so far.
   std::uint64_t newest() const { return newest_; }
-  /// The lowest id that has come, `reorder_ns` after the first, or at the end: older ones may be on their way before.
+  /// The lowest id so far; known `reorder_ns` after the first fragment or at the end, since older ids may come until then.
   std::optional<std::uint64_t> first() const {
     return has_newest_ && (first_settled_ || ended_) ? std::optional(first_) : std::nullopt;
   }
 
-  /// Calls visit(global id) for what is kept, in the order in which it came.
+  /// Calls visit(global id) for each kept fragment, in the order of arrival.
   template <typename Visit>
   void for_each_id(Visit&& visit) const {
     for (std::uint32_t at = oldest_; at != GlobalIdTable::kNone; at = entries_[at].newer) visit(entries_[at].global_id);
@@ -129,20 +129,20 @@ class FragmentBook {
     std::uint64_t came_ns = 0;
     std::uint32_t bytes = 0;
     std::uint32_t older = GlobalIdTable::kNone;
-    std::uint32_t newer = GlobalIdTable::kNone;  ///< of one that is free: the next that is
+    std::uint32_t newer = GlobalIdTable::kNone;  ///< of a free entry: the next free one
   };
   struct Moment {
     std::uint64_t id = 0;
     std::uint64_t at_ns = 0;
   };
-  /// The last so many, in the order in which they were added.
+  /// The last moments, in the order in which they were added.
   class Moments {
    public:
     explicit Moments(std::size_t most) : moments_(most) {}
     bool empty() const { return count_ == 0; }
     bool full() const { return count_ == moments_.size(); }
     const Moment& front() const { return moments_[first_]; }
-    /// Where the next goes: a place of its own until it is popped.
+    /// The place of the next moment. The place is not used again before the moment is popped.
     std::uint32_t next_place() const { return static_cast<std::uint32_t>((first_ + count_) % moments_.size()); }
     std::uint32_t front_place() const { return static_cast<std::uint32_t>(first_); }
     void shift(std::uint64_t by) {
@@ -191,12 +191,12 @@ class FragmentBook {
   std::uint32_t oldest_ = GlobalIdTable::kNone;
   std::uint32_t newest_entry_ = GlobalIdTable::kNone;
   std::uint64_t bytes_ = 0;
-  std::uint64_t cleared_came_ns_ = 0;  // when the newest that has been cleared had come
+  std::uint64_t cleared_came_ns_ = 0;  // arrival time of the newest cleared fragment
 
-  Moments recent_;  // the newest id at each of the last fragments
+  Moments recent_;  // the newest id at the arrival of each recent fragment
   std::uint64_t newest_ = 0;
-  std::uint64_t first_ = 0;     // the lowest that has come
-  std::uint64_t first_ns_ = 0;  // when the first came
+  std::uint64_t first_ = 0;     // the lowest id so far
+  std::uint64_t first_ns_ = 0;  // arrival of the first fragment
   bool first_settled_ = false;
   std::uint64_t line_ = 0;
   bool has_newest_ = false;
@@ -204,14 +204,14 @@ class FragmentBook {
   bool ended_ = false;
   bool some_outside_ = false;
   std::optional<std::uint64_t> run_at_;  // the first id that the farm named
-  std::uint64_t offset_ = 0;             // of the farm's ids to those of fragments
-  std::uint64_t held_up_ns_ = 0;         // when it was last full, or some were outside
+  std::uint64_t offset_ = 0;             // added to the ids of fragments to get the farm's ids
+  std::uint64_t held_up_ns_ = 0;         // when the book was last full, or fragments last waited outside
 
   GlobalIdTable early_table_;  // places in early_
-  Moments early_;              // clears before their fragments; those that were used since are not in the table
+  Moments early_;              // clears before their fragments; used ones are no longer in the table
 
   GlobalIdTable gone_table_;
-  Moments gone_;  // let go, and not behind the line when that was
+  Moments gone_;  // let go before they were behind the line
   Counts counts_;
 };
 

@@ -1,4 +1,4 @@
-// Retention: the books of all ROBs that one service hands out.
+// Retention: the books of all ROBs that one service serves.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace rodeo::readout {
 /// One thread at a time.
 class Retention {
  public:
-  /// At least one ROB, none twice; `settings` are those of each.
+  /// At least one ROB, each only once; `settings` apply to each.
   Retention(std::span<const SourceId> robs, const FragmentBook::Settings& settings);
 
   const std::vector<SourceId>& robs() const { return robs_; }
-  /// Nothing: it is none of ours. Any thread.
+  /// The position of the ROB; empty if this service does not have it. Any thread.
   std::optional<std::size_t> rob(SourceId id) const;
 
   FragmentBook& book(std::size_t rob) { return books_[rob]; }
@@ -31,15 +31,15 @@ class Retention {
   void end();
   void let_all_go();
 
-  /// What is kept of any ROB, from this global id on, in at most `most` ranges.
+  /// The kept fragments of any ROB, from this global id on, in at most `most` ranges.
   formats::HoldingsReply holdings(std::uint64_t from, std::size_t most) const;
 
-  /// No ROB brings a lower id, and all that bring something have one from here on. Nothing: that is not known yet.
+  /// The highest of the first ids of all ROBs with fragments: from it on, all of them have fragments. Empty: not known yet.
   std::optional<std::uint64_t> first() const;
 
   std::uint64_t size() const;
   std::uint64_t bytes() const;
-  /// Of the ROB that has most, 0 to 1.
+  /// The fill of the fullest book, 0 to 1.
   double fill() const;
   FragmentBook::Counts counts() const;
 

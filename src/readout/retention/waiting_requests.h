@@ -1,4 +1,4 @@
-// WaitingRequests: requests for fragments that have not come yet. Pure, as the book is.
+// WaitingRequests: requests for fragments that have not come yet. Pure: no thread, no clock, no network.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace rodeo::readout {
 
-/// A request as it waits: who asked, for which ROBs of which event, and until when.
+/// A waiting request: its client, the ROBs of an event that it wants, and its time limit.
 struct WaitingRequest {
   std::uint64_t client = 0;
-  std::uint64_t number = 0;  ///< the client's
-  std::uint64_t id = 0;      ///< global
+  std::uint64_t number = 0;  ///< given by the client
+  std::uint64_t id = 0;      ///< global id
   std::uint64_t until_ns = 0;
-  std::vector<std::uint32_t> robs = {};  ///< positions among those of the service
+  std::vector<std::uint32_t> robs = {};  ///< positions among the ROBs of the service
 };
 
-/// A bounded number of them, found by id and by time. Takes its memory at once, but for the lists of ROBs. One thread at a time.
+/// A bounded set of requests, found by id and by time. Takes its memory at once, except lists of ROBs. One thread at a time.
 class WaitingRequests {
  public:
   explicit WaitingRequests(std::size_t most);
@@ -26,10 +26,10 @@ class WaitingRequests {
   std::size_t size() const { return size_; }
   bool full() const { return free_ == GlobalIdTable::kNone; }
 
-  /// Not while it is full. `request` gets the memory of another list.
+  /// Only if it is not full. `request` gets the memory of another list.
   void add(WaitingRequest& request);
 
-  /// Calls answered(request) for those of this id; who is answered waits no more. Must not add.
+  /// Calls answered(request) for the requests of this id; removes those for which it returns true. No add() inside.
   template <typename Answered>
   void of(std::uint64_t id, Answered&& answered) {
     if (size_ == 0) return;
@@ -40,7 +40,7 @@ class WaitingRequests {
     }
   }
 
-  /// The same for all of them.
+  /// The same for all requests.
   template <typename Answered>
   void all(Answered&& answered) {
     for (std::uint32_t at = 0; size_ != 0 && at < used_; ++at) {
@@ -48,22 +48,22 @@ class WaitingRequests {
     }
   }
 
-  /// False: it does not wait.
+  /// Removes a request; false if it does not wait.
   bool drop(std::uint64_t client, std::uint64_t number);
 
  private:
   struct Place {
     WaitingRequest request;
-    std::uint32_t next = GlobalIdTable::kNone;  ///< of the same id, or free
+    std::uint32_t next = GlobalIdTable::kNone;  ///< of the same id, or the next free place
     bool waits = false;
   };
 
   void remove(std::uint32_t place);
 
-  GlobalIdTable table_;  // the first of each id
+  GlobalIdTable table_;  // the first place of each id
   std::vector<Place> places_;
   std::uint32_t free_ = GlobalIdTable::kNone;
-  std::uint32_t used_ = 0;  // places below it have been used
+  std::uint32_t used_ = 0;  // the places below have been used
   std::size_t size_ = 0;
 };
 
