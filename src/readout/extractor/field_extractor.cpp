@@ -42,7 +42,7 @@ class FieldExtractor final : public TriggerExtractor {
   std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
                         std::uint16_t* bcids) override {
     if (run.entries == nullptr && run.size >= layout_.l1id_offset + 8 && one_word_) {
-      // Both fields in one load: the shape of the default format and of most others.
+      // One load for both fields: the layout of the default format and of most others.
       const std::byte* at = run.data + std::size_t{first} * run.stride + layout_.l1id_offset;
       for (std::uint32_t i = 0; i < n; ++i, at += run.stride) {
         const auto word = read<std::uint64_t>(at);
@@ -79,7 +79,7 @@ class FieldExtractor final : public TriggerExtractor {
   const bool one_word_;
 };
 
-// The provable payload's header, read as a detector expert would at first: a plain function that sees one chunk.
+// Reads the header of the provable payload as a first plain version would: a function that sees one chunk.
 template <std::uint32_t kBits>
 TriggerInfo extract_one(std::span<const std::byte> chunk) {
   if (chunk.size() < 8) return {.valid = false};
@@ -119,7 +119,7 @@ const Settings<FieldLayout>::Lines& l1id_bits() {
   return line;
 }
 
-// The defaults, where the parameters do not say.
+// The default values where the parameters give none.
 FieldLayout layout_of(const Settings<FieldLayout>& settings, const Parameters& parameters) {
   const FieldLayout layout = settings.read(parameters);
   if (layout.l1id_bits > 24 && layout.l1id_bits != 32)

@@ -8,7 +8,7 @@
 
 namespace rodeo::readout {
 
-/// Where a chunk carries its trigger information (little-endian fields). The defaults are those of the provable payload.
+/// The places of trigger information in a chunk (little-endian fields). The defaults are those of the provable payload.
 struct FieldLayout {
   std::uint32_t l1id_offset = 0;
   std::uint32_t l1id_bits = 32;          ///< 32: ECR counter and L1 id; 4 to 24: that many low bits of the L1 id
@@ -19,13 +19,13 @@ struct FieldLayout {
 
 std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout);
 
-/// What of a trigger they carry.
+/// The fields of a trigger that such chunks carry.
 TriggerFields fields_of(const FieldLayout& layout);
 
-/// TTC-to-host packets as a trigger's own list.
+/// Extracts the trigger's own list from TTC-to-host packets.
 std::unique_ptr<TriggerExtractor> make_ttc_extractor();
 
-/// CRC-32 (IEEE 802.3) in the last four bytes of a chunk, over all before them.
+/// Checks a CRC-32 (IEEE 802.3) in the last four bytes of a chunk, over all bytes before them.
 std::unique_ptr<IntegrityChecker> make_crc32_checker();
 
 void register_extractors(Registry& registry);

@@ -1,4 +1,4 @@
-// Trigger information of frames of RDH pages: the orbit of the first page, or the number of its time frame.
+// Trigger information of frames of RDH pages: the orbit of the first page, or the number of the time frame.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace rodeo::readout {
 
-/// The L1 id is the low 24 bits of the frame's number (formats/time_frame_numbers.h), the BCID that of the first page, the trigger type its low eight
-/// bits. Frames that have lost their begin before the first that has one are malformed: nothing tells their number.
+/// The L1 id is the low 24 bits of the frame's number (formats/time_frame_numbers.h). The BCID is that of the first page, the trigger type its low
+/// eight bits. Frames that have lost their begin are malformed if no earlier frame had one: their number is not known.
 std::unique_ptr<TriggerExtractor> make_rdh_extractor(std::uint32_t orbits_per_frame);
 
-/// Of a chunk of this extractor; 0: it is another one, whose ids count events of a trigger.
+/// Orbits per chunk of this extractor. 0 for other extractors, whose ids count events of a trigger.
 std::uint32_t orbits_of_chunks(const std::string& extractor, const Parameters& parameters);
 
 void register_rdh_extractor(Registry& registry);
