@@ -1,12 +1,12 @@
-// The consumer behind the last one: lets fragments go. With it there is always a next consumer, and passing on tests
-// nothing.
+// The consumer behind the last one: it releases fragments. Every consumer thus has a next one and need not test for
+// it.
 #pragma once
 
 #include "rodeo/consumer.h"
 
 namespace rodeo::readout {
 
-/// One for the process.
+/// One for the whole process.
 FragmentConsumer* end_of_list();
 
 }  // namespace rodeo::readout

@@ -92,8 +92,8 @@ void EventSampler::run() {
       sent = true;
     }
     if (ending) break;
-    // Builders wake nobody up: a reader sees an event a few milliseconds late, and nobody looks at an idle sampler more than
-    // ten times a second.
+    // Builders do not wake the sampler: a reader sees an event a few milliseconds late, and an idle sampler looks for
+    // readers only ten times a second.
     server_.serve(sent ? 0 : server_.readers() > 0 ? 2 : 100, now_ns);
     watched_.store(server_.readers() > 0, std::memory_order_relaxed);
     publish();
@@ -142,7 +142,7 @@ FragmentConsumer::Status EventSampler::status() const {
 
 namespace {
 
-/// The configuration: an endpoint may be left out.
+/// The configuration, where an endpoint may be left out.
 struct SamplerKeys : SamplerSettings {
   SamplerKeys() { endpoint.clear(); }
 };

@@ -1,4 +1,4 @@
-// EventSampler: shows a few of the events to whoever asks, and never slows the run for it (software ROD paper, section
+// EventSampler: shows some events to readers and never slows the run for them (software ROD paper, section
 // VI.C).
 #pragma once
 
@@ -24,19 +24,19 @@ namespace rodeo::readout {
 struct SamplerSettings {
   std::string name = "event_sampler";
   std::string endpoint = "readout";              ///< the socket is <endpoint>.events in the runtime directory
-  std::uint64_t prescale = 1;                    ///< every so many of those that match
+  std::uint64_t prescale = 1;                    ///< of the matching fragments, one in this many
   double max_rate_hz = 1000;                     ///< 0: no limit
   std::uint32_t status_mask = 0;                 ///< only fragments with one of these status bits; 0: any
   std::vector<std::uint8_t> trigger_types = {};  ///< only these; empty: any
   std::size_t max_payload_bytes = 64 * 1024;
-  std::size_t samples = 64;  ///< that may wait to be sent
+  std::size_t samples = 64;  ///< samples that may wait to be sent
   formats::EventFrameSettings frame = {};
   formats::IdLayout ids = {};
 };
 
-/// insert() forwards at once. A fragment that is to be shown is copied first (about a microsecond), so that no reader ever
-/// holds the builder's memory and consumers behind may change what they get; without a reader it costs one load. Where no
-/// copy or place is free, the sample is skipped and counted.
+/// insert() forwards at once. A fragment to show is copied first (about a microsecond): readers never hold the builder's
+/// memory, and later consumers may change the fragment. Without a reader, insert() costs one load. If no copy or no place is
+/// free, the sample is skipped and counted.
 class EventSampler final : public FragmentConsumer, public RunAware {
  public:
   /// Opens the socket. Throws SetupError.
@@ -73,7 +73,7 @@ class EventSampler final : public FragmentConsumer, public RunAware {
   std::atomic<std::uint64_t> skipped_too_large_{0};
 
   std::atomic<std::uint64_t> readers_{0}, readers_seen_{0}, readers_dropped_{0}, sent_{0},
-      missed_{0};  // copies of the server's
+      missed_{0};  // copies of the server's counters
   formats::EventEnds ends_;
   std::vector<std::byte> event_;
   std::atomic<bool> ending_{false};

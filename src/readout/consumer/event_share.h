@@ -1,4 +1,4 @@
-// Which fragments a consumer takes part in: a share of them, a rate, a number of bytes. Decided in the thread that inserts,
+// Selects the fragments that a consumer takes: by fraction, rate and number of bytes. It decides in the inserting thread,
 // without a lock.
 #pragma once
 
@@ -13,13 +13,13 @@ namespace rodeo::readout {
 
 enum class ShareVerdict : std::uint8_t { taken, beyond_fraction, beyond_rate, beyond_bytes };
 
-/// Any thread may call these.
+/// Any thread may call its functions.
 class EventShare {
  public:
   struct Settings {
     double fraction = 1;           ///< of the fragments, spread evenly over the sequence
     double max_rate_hz = 0;        ///< 0: no limit
-    std::uint64_t max_bytes = 0;   ///< of all that is taken; 0: no limit
+    std::uint64_t max_bytes = 0;   ///< sum over all taken fragments; 0: no limit
     bool keep_incomplete = false;  ///< incomplete fragments count as inside fraction and rate
   };
 
@@ -27,7 +27,7 @@ class EventShare {
       : settings_(settings),
         interval_ns_(settings.max_rate_hz > 0 ? static_cast<std::uint64_t>(1e9 / settings.max_rate_hz) : 0) {}
 
-  /// `bytes`: what taking it costs. A fragment's own time stands for the clock where it has one.
+  /// `bytes`: what the fragment adds to the byte limit. The rate uses the fragment's own time if it has one, else the clock.
   ShareVerdict take(const Fragment& fragment, std::uint64_t bytes) {
     if (!(settings_.keep_incomplete && !fragment.complete())) {
       if (settings_.fraction < 1 && !in_fraction(fragment.sequence)) return ShareVerdict::beyond_fraction;
@@ -37,23 +37,23 @@ class EventShare {
     if (settings_.max_bytes == 0) return ShareVerdict::taken;
     if (bytes_.load(std::memory_order_relaxed) + bytes > settings_.max_bytes) return ShareVerdict::beyond_bytes;
     if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= settings_.max_bytes) return ShareVerdict::taken;
-    give_back(bytes);  // another thread was first
+    give_back(bytes);  // another thread used up the limit first
     return ShareVerdict::beyond_bytes;
   }
 
-  /// What was taken with so many `bytes` is left out after all.
+  /// A fragment taken with these `bytes` was left out after all.
   void give_back(std::uint64_t bytes) {
     if (settings_.max_bytes != 0) bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
  private:
-  // The number of fragments due up to and including this one grows by one: no state, so any thread gives the same answer.
+  // The count of due fragments grows with this sequence number. This needs no state, so all threads get the same answer.
   bool in_fraction(Sequence sequence) const {
     const auto due = [this](double n) { return static_cast<std::uint64_t>(n * settings_.fraction); };
     return due(static_cast<double>(sequence + 1)) != due(static_cast<double>(sequence));
   }
 
-  // A token each interval; a tenth of a second's worth may be taken at once.
+  // One token each interval; at most the tokens of a tenth of a second are saved up.
   bool in_rate(std::uint64_t now_ns) {
     constexpr std::uint64_t kBurstNs = 100'000'000;
     std::uint64_t next = next_ns_.load(std::memory_order_relaxed);
@@ -70,7 +70,7 @@ class EventShare {
   std::atomic<std::uint64_t> bytes_{0};
 };
 
-/// Of fraction and rate: what can be set of every consumer that takes a share.
+/// Settings of fraction and rate, for every consumer that takes a share.
 const Settings<EventShare::Settings>& share_settings();
 
 }  // namespace rodeo::readout

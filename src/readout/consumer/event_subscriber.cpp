@@ -14,7 +14,7 @@
 namespace rodeo::readout {
 namespace {
 
-/// The entry that is meant.
+/// Finds the wanted stream on the bus.
 Result<transport::BusEntry> find_stream(const std::filesystem::path& bus, const std::string& name) {
   constexpr std::chrono::milliseconds kPatience{500};
   auto entries = RODEO_TRY(transport::read_bus(bus)).entries;
@@ -104,14 +104,14 @@ Result<EventSubscriber::Outcome> EventSubscriber::next(Sample& sample, std::chro
   }
 }
 
-// The chunk at hand; true if a fragment is whole with it.
+// Takes the current chunk; true if it completes a fragment.
 bool EventSubscriber::take(const ChunkRun& run, Sample& sample) {
   const std::span<const std::byte> bytes = run.chunk(chunk_);
   part_.insert(part_.end(), bytes.begin(), bytes.end());
   if (run.more_follows) return false;
   sample.event.swap(part_);
   part_.clear();
-  if (run.chunk_status(chunk_) != chunk_status::kOk) return false;  // only the beginning of it came
+  if (run.chunk_status(chunk_) != chunk_status::kOk) return false;  // only the beginning of the chunk came
   const std::uint64_t lost_now = lost();
   sample.header.missed = lost_now - std::exchange(lost_told_, lost_now);
   sample.header.sequence = sample.header.unix_ns = 0;

@@ -1,4 +1,4 @@
-// The receiving end of the consumer `publish`: the fragments of a readout, from the network (docs/formats/fragment-stream.md).
+// The receiver for the consumer `publish`: gets the fragments of a readout from the network (docs/formats/fragment-stream.md).
 #pragma once
 
 #include <chrono>
@@ -13,33 +13,33 @@ namespace rodeo::readout {
 
 struct EventSubscriberSettings {
   std::string bus = {};         ///< empty: transport::default_bus()
-  std::string stream = {};      ///< as the bus has it; empty: the only one there is
-  std::string name = "events";  ///< as the publisher shows it
+  std::string stream = {};      ///< name on the bus; empty: the only stream there
+  std::string name = "events";  ///< name shown to the publisher
   std::string provider = "auto";
   std::string secret_file = {};
-  bool monitor = true;  ///< loses fragments rather than hold up the readout
+  bool monitor = true;  ///< loses fragments rather than delay the readout
 };
 
 /// One thread.
 class EventSubscriber {
  public:
-  /// Errors readout.no_stream (none of this name, or none at all, is on the bus), readout.which_stream, transport.bus, transport.secret_file.
+  /// Errors: readout.no_stream (no stream of this name, or none at all), readout.which_stream, transport.bus, transport.secret_file.
   static Result<EventSubscriber> subscribe(const EventSubscriberSettings& settings);
 
   EventSubscriber(EventSubscriber&&) = default;
-  /// Leaves in order: nobody waits for it to come back.
+  /// Leaves in order: the publisher does not wait for it to come back.
   ~EventSubscriber();
 
   using Outcome = SampleClient::Outcome;
-  /// As SampleClient's; Sample::sequence is the global id of the event. A publisher that goes without a word is looked for. An error is what a publisher
-  /// says who refuses.
+  /// Like SampleClient::next(); Sample::sequence is the global id of the event. If the connection to the publisher breaks,
+  /// it looks for the publisher again. An error is the reason that a publisher gives for refusing.
   Result<Outcome> next(Sample& sample, std::chrono::milliseconds patience);
 
-  /// Asks for what is under way, then for the end.
+  /// Requests the data in transit, then the end.
   void leave() { stream_->stop(); }
 
   const std::string& stream() const { return name_; }
-  /// Fragments that the publisher had for us and that did not come, or not whole.
+  /// Fragments that the publisher had for this subscriber and that came incomplete or not at all.
   std::uint64_t lost() const;
 
  private:
@@ -49,9 +49,9 @@ class EventSubscriber {
   std::string name_;
   std::unique_ptr<input::NetworkStream> stream_;
   Page* page_ = nullptr;
-  std::size_t run_ = 0;          // of the page
-  std::uint32_t chunk_ = 0;      // of the run
-  std::vector<std::byte> part_;  // of a fragment of which more follows
+  std::size_t run_ = 0;          // within the page
+  std::uint32_t chunk_ = 0;      // within the run
+  std::vector<std::byte> part_;  // the first part of an incomplete fragment
   std::uint64_t lost_told_ = 0;
   bool cut_at_end_ = false;
 };

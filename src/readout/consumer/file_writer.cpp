@@ -10,11 +10,11 @@
 namespace rodeo::readout {
 namespace {
 
-/// For the check of an event's header: 2 bytes, and its part of a record's own 16, of 256 events as a rule.
+/// Bytes for the check of an event's header: 2, plus its share of the 16 bytes of a record, usually of 256 events.
 constexpr std::size_t kCheckBytes = 3;
 constexpr std::uint64_t kCheckRecordBytes = formats::HeaderCheckList::record_bytes(1);
 
-// The records of a file count, too.
+// The byte limit includes the records of files.
 EventShare::Settings share_for(const FileWriterSettings& settings) {
   EventShare::Settings share = settings.share;
   if (share.max_bytes == 0) return share;
@@ -22,7 +22,7 @@ EventShare::Settings share_for(const FileWriterSettings& settings) {
       storage::EventFileEncoder(settings.files.files).begin_file(0, storage::make_guid()).size() + formats::kFileEndBytes;
   const std::uint64_t largest = settings.files.files.max_bytes;
   const std::uint64_t files = largest == 0 ? 1 : share.max_bytes / largest + 1;
-  // A buffer and a file end with a record of checks, however few.
+  // Each buffer and each file ends with a record of checks, even a short one.
   const std::uint64_t checks = kCheckRecordBytes * (share.max_bytes / settings.files.buffer_bytes + 1 + files);
   share.max_bytes -= std::min(share.max_bytes - 1, records * files + checks);  // 0 would be no limit
   return share;
@@ -35,11 +35,11 @@ storage::EventFileSequence::Settings files_for(const FileWriterSettings& setting
   return files;
 }
 
-/// What can end the writing: ends of error codes, and of the counters of what was not written then; the last for all others.
+/// Reasons that end the writing: the ends of error codes and of unwritten_ counters. The last stands for all other errors.
 constexpr std::array<std::string_view, 4> kFailures{"disk_full", "size_limit", "directory_gone", "write_failed"};
 
 QueueSettings with_defaults(QueueSettings queue) {
-  if (queue.threads == 0) queue.threads = 1;  // never in the builder's thread: a disk may stall
+  if (queue.threads == 0) queue.threads = 1;  // not in the builder's thread: a disk may stall
   return queue;
 }
 
@@ -184,7 +184,7 @@ FragmentConsumer::Status FileWriter::status() const {
 
 namespace {
 
-/// The configuration, with the defaults of a readout.
+/// The configuration, with a readout's defaults.
 struct FileWriterKeys : FileWriterSettings {
   FileWriterKeys() {
     queue.name = "file_writer";

@@ -21,16 +21,16 @@ namespace rodeo::readout {
 
 struct FileWriterSettings {
   QueueSettings queue = {};
-  bool wait_when_full = true;  ///< a full queue holds back the run; false: the fragment is passed on unwritten
+  bool wait_when_full = true;  ///< a full queue delays the run; false: the fragment goes on unwritten
   EventShare::Settings share = {};
   formats::EventFrameSettings frame = {};
   int compression_level = 0;  ///< of the payload, with zlib; 0: not compressed
   storage::EventFileSequence::Settings files = {};
 };
 
-/// One full event per fragment. A fragment that is outside the share goes on at once; one that is written goes on after
-/// that, so that a consumer behind may change it. When the disk is full or fails, files are closed whole where they can be,
-/// Status::failure says how, and what follows is counted by what failed and passed on.
+/// One full event per fragment. A fragment outside the share goes on at once, a written one after it was written, so later
+/// consumers may change it. If the disk is full or fails, the writer closes the files whole if it can, says in
+/// Status::failure how they ended, and counts all later fragments by the reason and passes them on.
 class FileWriter final : public QueuedConsumer, public RunAware {
  public:
   /// Throws SetupError if the directory cannot be written to or holds this run already.
@@ -38,7 +38,7 @@ class FileWriter final : public QueuedConsumer, public RunAware {
   ~FileWriter() override;
 
   void insert(FragmentPtr fragment) override;
-  /// As the constructor.
+  /// Throws as the constructor.
   void take_run(const RunInfo& run) override;
   void start() override;
   void stop() override;
@@ -52,17 +52,17 @@ class FileWriter final : public QueuedConsumer, public RunAware {
   std::unique_ptr<Worker> make_worker(unsigned index) override;
   storage::EventFileSequence::Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
-  // Why a fragment was not written; one cell for each.
+  // Reasons why a fragment was not written; one counter for each.
   enum class Unwritten : std::uint8_t { fraction, rate, bytes, queue_full, failed, count };
   void leave_out(Unwritten why, FragmentPtr fragment);
 
-  FileWriterSettings settings_;  // constant from start() on, as is the frame
+  FileWriterSettings settings_;  // constant from start() on, like frame_
   formats::EventFrame frame_;
   EventShare share_;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};
-  std::mutex append_mutex_;  // workers take turns at the files
+  std::mutex append_mutex_;  // workers append to the files in turn
   bool told_of_large_events_ = false;
-  std::unique_ptr<storage::EventFileSequence> files_;  // never none
+  std::unique_ptr<storage::EventFileSequence> files_;  // never null
 };
 
 }  // namespace rodeo::readout

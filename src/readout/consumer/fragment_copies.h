@@ -1,5 +1,5 @@
-// Fragments of our own: copies whose payload lies in one contiguous buffer, for consumers that must not keep or change the
-// builder's memory.
+// Copies of fragments with the payload in one contiguous buffer, for consumers that must not keep or change the builder's
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace rodeo::readout {
 
-/// A fixed number of fragments with `payload_bytes` of memory each, taken at construction. Copies come back by themselves
-/// when their last reference is dropped, and have to before the pool is destroyed. Any thread; nothing blocks.
+/// A fixed number of fragments with `payload_bytes` of memory each, allocated at construction. A copy returns to the pool
+/// with its last reference. All copies must return before the pool is destroyed. Any thread; nothing blocks.
 class FragmentCopies final : public FragmentOwner {
  public:
-  /// Throws SetupError if the memory is not there.
+  /// Throws SetupError if there is not enough memory.
   FragmentCopies(std::size_t count, std::size_t payload_bytes);
   ~FragmentCopies();
 
   std::size_t payload_bytes() const { return payload_bytes_; }
   std::size_t free() const { return free_.size(); }
 
-  /// A copy with one part, writable; null if none is free or the payload is too large.
+  /// A writable copy with one part; null if no copy is free or the payload is too large.
   FragmentPtr copy(const Fragment& original);
 
   void reclaim(Fragment& fragment) noexcept override;
@@ -33,7 +33,7 @@ class FragmentCopies final : public FragmentOwner {
     Fragment fragment;
     FragmentPart part;
     std::byte* memory = nullptr;
-    std::vector<std::uint32_t> absent;  ///< both bitmaps; grows to the largest
+    std::vector<std::uint32_t> absent;  ///< both bitmaps; grows to the largest fragment's
   };
 
   const std::size_t count_;
@@ -43,7 +43,7 @@ class FragmentCopies final : public FragmentOwner {
   base::BoundedQueue<Copy*> free_;
 };
 
-/// Copies what a fragment says of itself, not its data, owner or references; bitmaps of links stay where they are.
+/// Copies the header data of a fragment, not its payload, owner or references. Its bitmaps stay in the original's memory.
 void copy_identity(const Fragment& from, Fragment& to);
 
 }  // namespace rodeo::readout

@@ -62,7 +62,7 @@ class FragmentProcessor::ProcessorWorker final : public Worker {
     fragment.status = view_.status;
   }
 
-  // Waits for a copy to come back from the end of the list: back-pressure, like a full queue.
+  // Waits until a copy returns from the end of the list: back-pressure, as with a full queue.
   FragmentPtr copy_of(Fragment& fragment) {
     if (fragment.payload_bytes() > processor_.settings_.max_payload_bytes) {
       refuse(fragment);
@@ -154,7 +154,7 @@ FragmentConsumer::Status FragmentProcessor::status() const {
 
 namespace {
 
-/// The configuration: the work names a component, whose own keys stand in the same table.
+/// The configuration: the key `work` names a component. The keys of that component are in the same table.
 struct ProcessorKeys : ProcessorSettings {
   std::string work = "release";
 };

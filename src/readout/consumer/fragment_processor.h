@@ -17,13 +17,13 @@ namespace rodeo::readout {
 
 struct ProcessorSettings {
   QueueSettings queue = {};
-  std::size_t max_payload_bytes = 64 * 1024;  ///< of a fragment that has to be copied
-  std::size_t copies = 256;                   ///< how many of them there may be between here and the end of the list
+  std::size_t max_payload_bytes = 64 * 1024;  ///< largest payload that can be copied
+  std::size_t copies = 256;                   ///< copies that may exist between this consumer and the end of the list
 };
 
-/// One FragmentWork per thread. A work that only reads gets the fragment as it is, or its bytes in a scratch buffer if it
-/// wants them contiguous. One that writes gets the fragment itself where that is enough; a copy of it in one piece, which
-/// replaces it, if it wants that or if the fragment's memory must not be written. What a work throws flags its fragment as
+/// One FragmentWork per thread. A work that only reads gets the fragment as it is or, if it wants one contiguous piece, its
+/// bytes in a scratch buffer. A work that writes gets the fragment itself if it needs no contiguous piece and the memory may
+/// be written. Otherwise it gets a contiguous copy that replaces the fragment. An exception of a work flags its fragment as
 /// corrupt.
 class FragmentProcessor final : public QueuedConsumer {
  public:
@@ -34,7 +34,7 @@ class FragmentProcessor final : public QueuedConsumer {
   Status status() const override;
 
   static std::vector<Key> keys();
-  /// `registry` makes the work that the parameters name and outlives the processor. The work's own keys stand in the same
+  /// `registry` makes the work that the parameters name; it must outlive the processor. The keys of the work are in the same
   /// table.
   static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const Registry& registry);
 

@@ -23,7 +23,7 @@ transport::Publisher publisher_for(const FragmentPublisherSettings& settings) {
 }
 
 QueueSettings of_one_thread(QueueSettings queue) {
-  queue.threads = 1;  // a publisher belongs to one
+  queue.threads = 1;  // a publisher belongs to one thread
   return queue;
 }
 
@@ -45,7 +45,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     publisher_.skip(0, newly_skipped());
     if (waits_for_somebody_) wait([&] { return publisher_.all_links_subscribed(); }, [] { return std::uint64_t{0}; });
     waits_for_somebody_ = false;
-    // What goes to nobody need not be made.
+    // Without a subscriber, the event need not be made.
     make_runs(*fragment, publisher_.wanted(0));
     if (!wait([&] { return publisher_.publish(runs_); }, [&] { return publisher_.pages_taken(); }))
       of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
@@ -54,7 +54,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     of_.pass_on(std::move(fragment));
   }
 
-  /// At the end until all is taken, or nothing has been for `grace`; monitors alone are not waited for so long.
+  /// Ends when all is taken, or when no page was taken for `grace`. Monitors alone get less time.
   bool rest(bool ending) override {
     const std::uint64_t now_ns = progress();
     if (!ending) return false;
@@ -69,7 +69,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   }
 
  private:
-  /// Until it is done; false: the run ends and `moved` stood still for `grace`. Then nothing that comes will be done either.
+  /// Waits for done(). False: the run ends and `moved` stood still for `grace`; all later calls then return false at once.
   template <typename Done, typename Moved>
   bool wait(Done&& done, Moved&& moved) {
     if (given_up_) return false;
@@ -94,7 +94,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     publisher_.progress(now_ns, now_ns);
     const bool must_wait = waits_for_somebody_ || publisher_.wanted_as_data(0);
     of_.must_wait_.store(must_wait, std::memory_order_relaxed);
-    // What found the queue full while a subscriber of data came, as long as that took, it has not lost: it was before its time.
+    // The queue was full while a subscriber of data connected: the fragments left out then came before the subscriber.
     if (must_wait && !had_to_wait) (void)newly_skipped();
     return now_ns;
   }
@@ -124,8 +124,8 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   bool waits_for_somebody_;
   bool given_up_ = false;  // on a subscriber that takes nothing while the run ends
   std::uint64_t skipped_ = 0;
-  std::uint64_t unseen_bytes_ = 0;  // since progress()
-  std::uint64_t taken_ = 0;         // when it last looked, at the end
+  std::uint64_t unseen_bytes_ = 0;  // bytes since progress()
+  std::uint64_t taken_ = 0;         // pages taken at the last rest() of the end
   std::uint64_t moved_ns_ = 0;
   formats::EventEnds ends_;
   std::vector<ChunkRun> runs_;
@@ -181,7 +181,7 @@ FragmentConsumer::Status FragmentPublisher::status() const {
   std::uint64_t subscribers = 0;
   for (const transport::Publisher::Subscriber& one : publisher_.subscribers()) {
     subscribers += one.connected ? 1 : 0;
-    // When all is over, what is in pages has nobody to go to.
+    // After the end, chunks in the pages of subscribers can no longer be delivered.
     if (over_.load(std::memory_order_acquire) && !one.gone && !one.monitor)
       base::counter_named(counters, "undelivered") += one.pending_chunks;
   }

@@ -1,4 +1,4 @@
-// FragmentPublisher: sends fragments, all or a share of them, over the network to whoever subscribes (software ROD paper, section IV).
+// FragmentPublisher: sends all fragments, or a share of them, over the network to subscribers (software ROD paper, section IV).
 #pragma once
 
 #include <array>
@@ -18,20 +18,20 @@
 namespace rodeo::readout {
 
 struct FragmentPublisherSettings {
-  QueueSettings queue = {};  ///< of one thread
+  QueueSettings queue = {};  ///< one thread, always
   EventShare::Settings share = {};
   transport::PublisherKeys publisher = {};
   bool wait_for_subscriber = false;
   formats::EventFrameSettings frame = {};
-  std::string stream = "readout.publish";  ///< its name on the bus
+  std::string stream = "readout.publish";  ///< name on the bus
 };
 
-/// One full event per fragment, as a file has it, and each a chunk of the one link that it publishes. A fragment that is outside the share goes on at
-/// once; one that is sent goes on when it is in the pages of all who want it. A subscriber of data that has no room holds up the run, at
-/// its end for `grace`; where there are only monitors a full queue lets fragments past.
+/// One full event per fragment, as in a file. Each event is a chunk of the one link that it publishes. A fragment outside the share goes on at once,
+/// a sent one when it is in the pages of all subscribers that want it. A subscriber of data without room delays the run, at the run's end for at most
+/// `grace`. With monitors alone, fragments pass a full queue unsent.
 class FragmentPublisher final : public QueuedConsumer, public RunAware {
  public:
-  /// Listens, and is on the bus. Throws SetupError, as transport::Publisher does.
+  /// Listens, and registers on the bus. Throws SetupError, as transport::Publisher does.
   explicit FragmentPublisher(FragmentPublisherSettings settings);
   ~FragmentPublisher() override;
 
@@ -43,14 +43,14 @@ class FragmentPublisher final : public QueuedConsumer, public RunAware {
 
   static std::vector<Key> keys();
   static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const RunInfo& run);
-  /// What create() would find wrong before it listens: the secret, and whether there has to be one.
+  /// The errors that create() would find before it listens: about the secret, and a secret that is missing.
   static Result<void> check(const Parameters& parameters);
 
  private:
   class PublishingWorker;
   std::unique_ptr<Worker> make_worker(unsigned index) override;
 
-  // Why a fragment is not sent; one cell for each.
+  // Reasons why a fragment was not sent; one counter for each.
   enum class Unpublished : std::uint8_t { fraction, rate, queue_full, count };
   void leave_out(Unpublished why, FragmentPtr fragment);
 
@@ -60,7 +60,7 @@ class FragmentPublisher final : public QueuedConsumer, public RunAware {
   transport::Publisher publisher_;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unpublished::count)> unpublished_{};
   std::atomic<std::uint64_t> not_taken_{0};
-  std::atomic<bool> must_wait_;  ///< for room in the queue: somebody wants all of the data
+  std::atomic<bool> must_wait_;  ///< insert() waits for room in the queue: a subscriber wants all data
   std::atomic<bool> ends_{false};
   std::atomic<bool> over_{false};
 };

@@ -1,4 +1,4 @@
-// FragmentReply: ROBs one behind the other as parts that lie where they are: headers and trailers in memory of its own, data in the fragments.
+// FragmentReply: several ROBs in a row as a list of parts. Headers and trailers have their own memory; data stay in the fragments.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rodeo::readout {
 
-/// What one reply holds until it is sent. Used again, it needs no memory once it has had the largest. One thread at a time.
+/// One reply until it is sent. A reused object allocates only for a larger reply than before. One thread at a time.
 class FragmentReply {
  public:
   void add(FragmentPtr fragment, const formats::RobFrame& frame);
@@ -19,21 +19,21 @@ class FragmentReply {
     formats::append_absent_rob(around_, frame, rob, id, status);
   }
 
-  /// All of it, in order, until something is added or let go; `list` is where the list of them lies.
+  /// All parts in order, valid until the next add or clear; `list` is the memory of the list.
   std::span<const std::span<const std::byte>> parts(std::vector<std::span<const std::byte>>& list) const;
 
   std::size_t fragments() const { return fragments_.size(); }
 
-  /// Lets go of the fragments.
+  /// Releases the fragments.
   void clear();
 
  private:
   struct Data {
-    std::size_t at = 0;  ///< so much of `around_` stands before it
+    std::size_t at = 0;  ///< number of bytes of `around_` before this fragment
     std::span<const std::byte> bytes;
   };
 
-  std::vector<std::byte> around_;  // what stands before, between and behind the data
+  std::vector<std::byte> around_;  // the bytes before, between and behind the data
   std::vector<Data> data_;
   std::vector<FragmentPtr> fragments_;
 };

@@ -13,7 +13,7 @@ using formats::FragmentRequest;
 using Answer = FragmentBook::Answer;
 using ClientNumber = transport::Replier::Client;
 
-// How often requests that wait are looked at: for what time has made lost, and for those that have waited long enough.
+// Interval of looks at waiting requests: some may have become lost, some may have waited long enough.
 constexpr std::uint64_t kLookNs = 1'000'000;
 constexpr std::uint64_t kShareOfClient = 8;
 
@@ -24,7 +24,7 @@ FragmentService::FragmentService(FragmentServiceSettings settings)
       retention_(settings_.robs, settings_.book),
       waiting_(settings_.most_waiting),
       replier_(std::make_unique<transport::Replier>(settings_.replier)) {
-  // A reply has a ROB at least.
+  // A reply has at least one ROB.
   replies_.reserve(settings_.most_sending + settings_.robs.size());
   free_replies_.reserve(replies_.capacity());
   named_in_.resize(settings_.robs.size());
@@ -55,7 +55,7 @@ bool FragmentService::serve(std::uint64_t now_ns) {
                   }));
   const bool moved = !requests_.empty() || room_again_;
   if (std::exchange(room_again_, false) && !held_back_.empty()) {
-    // In their order; those of a client that has enough under way wait on.
+    // In the order of arrival. Requests of clients with too much unsent data wait on.
     std::deque<HeldBack> held = std::exchange(held_back_, {});
     for (HeldBack& one : held) {
       if (may_send(one.request.client)) {
@@ -86,7 +86,7 @@ void FragmentService::handle(Request& request, std::uint64_t now_ns) {
     case FragmentRequest::fetch:
       used_ns_ = now_ns;
       if (may_send(request.client)) return fetch(request, now_ns);
-      // It keeps its pages, so who asks without taking the answers comes to an end.
+      // A waiting request keeps its pages of the client's connection, so a client that never reads answers must stop.
       counters_.add(ServiceCounter::held_back);
       held_back_.push_back({std::move(request), now_ns});
       return;
@@ -128,7 +128,7 @@ void FragmentService::fetch(Request& request, std::uint64_t came_ns) {
   waiting_.add(asked_);
 }
 
-// Not if some of it may still come, unless it has to be answered `now`.
+// False, without an answer, if a fragment may still come and the answer need not be given `now`.
 bool FragmentService::answer(const WaitingRequest& request, bool now) {
   bool data = false;
   std::uint16_t status = 0;
@@ -192,7 +192,7 @@ void FragmentService::clear(const Request& request, std::uint64_t now_ns) {
   if (const auto first = clear_request_.first_id()) retention_.align(*first);
   retention_.clear(clear_request_, now_ns);
   replier_->reply(request.client, request.number, 0, {});
-  look_ns_ = 0;  // who waits for what is cleared waits for nothing
+  look_ns_ = 0;  // requests for cleared fragments need not wait any longer
 }
 
 void FragmentService::describe(const Request& request) {
@@ -238,13 +238,13 @@ void FragmentService::look(std::uint64_t now_ns) {
   });
   for (auto& [number, client] : clients_) {
     if (client.sending == 0) continue;
-    // Of a large reply page after page.
+    // A large reply may take several looks: each sent page counts as progress.
     if (const std::uint64_t bytes = replier_->sent_bytes(number); std::exchange(client.sent_bytes, bytes) != bytes)
       client.moved_ns = now_ns;
     if (now_ns - client.moved_ns < settings_.patience_ns) continue;
     counters_.add(ServiceCounter::cut_off);
     replier_->cut_off(number, "it takes nothing of its replies");
-    break;  // what that lets go of may change the list
+    break;  // the cut releases replies and may change the list
   }
   const std::vector<ClientNumber> here = replier_->clients();
   if (clients_.size() <= 2 * here.size()) return;

@@ -1,4 +1,4 @@
-// FragmentService: keeps fragments until they are cleared, and answers who asks for them (docs/formats/fragment-requests.md).
+// FragmentService: keeps fragments until they are cleared, and answers requests for them (docs/formats/fragment-requests.md).
 #pragma once
 
 #include <array>
@@ -25,11 +25,11 @@ struct FragmentServiceSettings {
   transport::ReplierSettings replier = {};
   std::vector<SourceId> robs = {};
   FragmentBook::Settings book = {};
-  std::size_t most_waiting = 4096;             ///< requests for what has not come
-  std::size_t most_sending = 1024;             ///< ROBs in replies that are not sent yet; a client has an eighth of them
-  std::uint64_t patience_ns = 10'000'000'000;  ///< a client that takes nothing of its replies for so long is cut off
+  std::size_t most_waiting = 4096;             ///< requests for fragments that have not come yet
+  std::size_t most_sending = 1024;             ///< ROBs in unsent replies; a client may have an eighth of them
+  std::uint64_t patience_ns = 10'000'000'000;  ///< time without progress after which a client is cut off
   formats::RobFrame frame = {};
-  formats::IdLayout ids = {};  ///< of L1 ids, for ROBs that are not there
+  formats::IdLayout ids = {};  ///< layout of L1 ids, for absent ROBs
   formats::Numbering numbering = {};
 };
 
@@ -70,33 +70,33 @@ inline constexpr base::CounterInfo kServiceInfo[] = {
 };
 static_assert(std::size(kServiceInfo) == static_cast<std::size_t>(ServiceCounter::count));
 
-/// All functions by one thread, but for counters(). Nothing blocks.
+/// One thread calls all functions except counters(). Nothing blocks.
 class FragmentService final : private transport::ReplyOwner {
  public:
-  /// Listens, and is on the bus. Throws SetupError, as transport::Replier does.
+  /// Listens, and registers on the bus. Throws SetupError, as transport::Replier does.
   explicit FragmentService(FragmentServiceSettings settings);
-  /// Lets go of all fragments.
+  /// Releases all fragments.
   ~FragmentService();
   FragmentService(const FragmentService&) = delete;
   FragmentService& operator=(const FragmentService&) = delete;
 
-  /// What replies say of the run; before any fragment.
+  /// Sets the run number in replies; before any fragment.
   void set_run(std::uint32_t run_number) { settings_.frame.run_number = run_number; }
 
-  /// As FragmentBook::take(); answers those who wait for it.
+  /// As FragmentBook::take(); also answers the requests that wait for the fragment.
   FragmentBook::Taken take(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns);
 
-  /// Moves the network and time on. True: somebody asked something, or something has been sent.
+  /// Handles the network and the passing of time. True if a request came or a reply was sent.
   bool serve(std::uint64_t now_ns);
 
-  /// No fragment comes any more: what is not here is lost.
+  /// All fragments have come: a fragment that is not here is lost.
   void end();
 
   Retention& retention() { return retention_; }
   const Retention& retention() const { return retention_; }
-  /// Somebody has asked something, ever.
+  /// True once any request has come.
   bool was_asked() const { return was_asked_; }
-  /// When somebody last fetched or cleared something; 0: never. A supervisor that only looks what there is does so for ever.
+  /// Time of the last fetch or clear; 0: never. Other requests do not count: a supervisor may ask for holdings for ever.
   std::uint64_t used_ns() const { return used_ns_; }
   std::size_t sending() const { return sending_; }
   std::size_t waiting() const { return waiting_.size(); }
@@ -107,10 +107,10 @@ class FragmentService final : private transport::ReplyOwner {
  private:
   using Request = transport::Replier::Request;
   struct Client {
-    std::size_t sending = 0;                        ///< ROBs
-    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or something was sent
-    std::uint64_t sent_bytes = 0;                   ///< by then
-    std::optional<std::uint64_t> clear_sequence{};  ///< of its last
+    std::size_t sending = 0;                        ///< ROBs in unsent replies
+    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or when bytes were last sent
+    std::uint64_t sent_bytes = 0;                   ///< at the last look
+    std::optional<std::uint64_t> clear_sequence{};  ///< sequence number of its last clear
   };
   struct Sending {
     FragmentReply reply;
@@ -142,7 +142,7 @@ class FragmentService final : private transport::ReplyOwner {
   std::vector<std::unique_ptr<Sending>> replies_;  // by tag
   std::vector<std::uint64_t> free_replies_;
   std::size_t sending_ = 0;
-  bool room_again_ = false;  // something has been sent since
+  bool room_again_ = false;  // a reply has been sent since the last serve()
   bool ended_ = false;
   bool was_asked_ = false;
   std::uint64_t used_ns_ = 0;
@@ -151,19 +151,19 @@ class FragmentService final : private transport::ReplyOwner {
   base::CounterBlock<ServiceCounter> counters_;
   base::LogThrottle unreadable_log_;
 
-  // Used again and again
+  // Buffers that are reused
   std::vector<Request> requests_;
   std::vector<transport::Replier::Dropped> dropped_;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> answer_;
   std::vector<std::span<const std::byte>> list_;
-  std::vector<std::uint64_t> named_in_;  // of each ROB: the last FETCH that named it
+  std::vector<std::uint64_t> named_in_;  // by ROB: the last FETCH that named it
   std::uint64_t fetch_ = 0;
   formats::FetchRequest fetch_request_;
   formats::ClearRequest clear_request_;
   WaitingRequest asked_;
 
-  std::unique_ptr<transport::Replier> replier_;  // ended first: it tells what is not needed any more
+  std::unique_ptr<transport::Replier> replier_;  // destroyed first: its destructor calls sent()
 };
 
 }  // namespace rodeo::readout

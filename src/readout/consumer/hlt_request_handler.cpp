@@ -16,7 +16,7 @@
 namespace rodeo::readout {
 namespace {
 
-// Fragments that are taken from one queue before the network is looked at.
+// Most fragments taken from one queue between two looks at the network.
 constexpr int kBatch = 64;
 
 }  // namespace
@@ -51,13 +51,13 @@ void HltRequestHandler::insert(FragmentPtr fragment) {
     other_robs_.fetch_add(1, std::memory_order_relaxed);
     return next_->insert(std::move(fragment));
   }
-  fragment->writable = false;  // from here on it is shared
+  fragment->writable = false;  // shared from here on
   FragmentPtr shared = fragment;
   Queue& queue = *queues_[*rob];
   if (!queue.try_push(std::move(shared))) [[unlikely]] {
     stalls_.fetch_add(1, std::memory_order_relaxed);
     base::Backoff backoff(settings_.idle);
-    // A refused value stays where it is.
+    // A refused push leaves the fragment in `shared`.
     while (!queue.try_push(std::move(shared))) backoff.idle();  // NOLINT(bugprone-use-after-move)
   }
   next_->insert(std::move(fragment));
@@ -80,7 +80,7 @@ void HltRequestHandler::run() {
     base::log_warning("{}: its thread cannot be pinned to CPU {}", settings_.name, settings_.cpu);
   base::Backoff backoff(settings_.idle);
   for (;;) {
-    // Read before the queues are looked at: everything was inserted before the flag was set, so empty after it means done.
+    // Read before the queues: all fragments were inserted before the flag was set, so an empty queue now stays empty.
     const bool ending = ending_.load(std::memory_order_acquire);
     const std::uint64_t now_ns = base::steady_now_ns();
     const bool took = take_fragments(now_ns);
@@ -97,7 +97,7 @@ void HltRequestHandler::run() {
 }
 
 bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
-  // Nobody clears any more, and the run has to end.
+  // The run ends, a book is full, and no client clears any more.
   if (!given_up_ && (ends_.load(std::memory_order_relaxed) || told_to_give_up_.load(std::memory_order_relaxed)) &&
       std::ranges::any_of(first_, [](const FragmentPtr& one) { return bool(one); }))
     given_up_ = may_go(now_ns);
@@ -121,7 +121,7 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
   return took;
 }
 
-// All is cleared and sent, or nobody has fetched or cleared anything for `linger`.
+// True if all fragments are cleared and sent, or if no client has fetched or cleared anything for `linger`.
 bool HltRequestHandler::may_go(std::uint64_t now_ns) {
   if (told_to_give_up_.load(std::memory_order_relaxed)) return true;
   if (service_.retention().size() == 0 && service_.sending() == 0) return true;
@@ -171,7 +171,7 @@ FragmentConsumer::Status HltRequestHandler::status() const {
 
 namespace {
 
-/// What the configuration says.
+/// The values of the configuration.
 struct HandlerKeys {
   RetentionSettings retention = {};
   std::vector<std::uint32_t> robs = {};

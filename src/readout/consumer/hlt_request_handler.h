@@ -21,29 +21,29 @@
 
 namespace rodeo::readout {
 
-/// How much is kept, and what that means for the memory behind it.
+/// How many fragments are kept, and the memory that the builder needs for them.
 struct RetentionSettings {
-  double rate_hz = 100'000;  ///< of fragments of a ROB
+  double rate_hz = 100'000;  ///< fragments per second of one ROB
   std::chrono::nanoseconds retention = std::chrono::seconds{1};
-  std::uint64_t max_fragments = 0;  ///< of a ROB; 0: rate x retention
-  std::size_t queue = 1024;         ///< of a ROB, before the book
+  std::uint64_t max_fragments = 0;  ///< of one ROB; 0: rate x retention
+  std::size_t queue = 1024;         ///< fragments of one ROB that may wait for the book
   std::size_t sending = 1024;
 
   std::uint64_t most_fragments() const;
-  /// Fragments of one ROB that may be out of their builder's hands at a time because of this handler.
+  /// Most fragments of one ROB that this handler may hold at a time.
   std::uint64_t most_held() const { return most_fragments() + queue + sending + 1; }
 };
 
 struct HltRequestHandlerSettings {
   std::string name = "hlt_request_handler";
   RetentionSettings retention = {};
-  FragmentServiceSettings service = {};  ///< its sizes are those of `retention`
+  FragmentServiceSettings service = {};  ///< its limits come from `retention`
   std::chrono::nanoseconds linger = std::chrono::seconds{5};
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   int cpu = -1;  ///< -1: not pinned
 };
 
-/// What its thread tells of its books.
+/// Counters of the books, set by the handler's thread.
 enum class RetentionCounter : std::uint8_t {
   kept,
   kept_bytes,
@@ -83,18 +83,18 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Retentio
     {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they go on."},
 }};
 
-/// insert() keeps a shared reference and passes the fragment on at once; those behind it must not write to it, which Fragment::writable tells them.
-/// A book that is full leaves fragments in the queue of their ROB, and a full queue holds back who inserts. Everything else is one thread's.
+/// insert() keeps a shared reference and passes the fragment on at once. Later consumers must not write to it; Fragment::writable tells them so. A
+/// full book leaves fragments in the queue of their ROB, and a full queue delays insert(). All other work is in one thread.
 class HltRequestHandler final : public FragmentConsumer, public RunAware {
  public:
-  /// Listens, and is on the bus. Throws SetupError.
+  /// Listens, and registers on the bus. Throws SetupError.
   explicit HltRequestHandler(HltRequestHandlerSettings settings);
   ~HltRequestHandler() override;
 
   void insert(FragmentPtr fragment) override;
   void take_run(const RunInfo& run) override;
   void start() override;
-  /// What is kept is served until it is cleared, or until nobody has fetched or cleared anything for `linger`.
+  /// Kept fragments are served until they are cleared, or until no client has fetched or cleared anything for `linger`.
   void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
   void give_up() override { told_to_give_up_.store(true, std::memory_order_relaxed); }
   void stop() override;
@@ -103,7 +103,7 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
 
   static std::vector<Key> keys();
   static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const RunInfo& run);
-  /// What create() would find wrong before it listens.
+  /// The errors that create() would find before it listens.
   static Result<void> check(const Parameters& parameters);
   static RetentionSettings retention_of(const Parameters& parameters);
 
@@ -117,12 +117,12 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
 
   const HltRequestHandlerSettings settings_;
   FragmentService service_;
-  std::vector<std::unique_ptr<Queue>> queues_;  // of each ROB
-  std::vector<FragmentPtr> first_;              // of each ROB: taken from its queue, and the book was full
+  std::vector<std::unique_ptr<Queue>> queues_;  // by ROB
+  std::vector<FragmentPtr> first_;              // by ROB: a fragment taken from the queue while the book was full
 
-  std::atomic<bool> ends_{false};  // the run
+  std::atomic<bool> ends_{false};  // the run ends
   std::atomic<bool> told_to_give_up_{false};
-  std::atomic<bool> ending_{false};  // no fragment comes any more
+  std::atomic<bool> ending_{false};  // all fragments have been inserted
   bool given_up_ = false;            // on clients, while the run ends
   std::uint64_t waits_since_ns_ = 0;
   std::uint64_t not_kept_ = 0;

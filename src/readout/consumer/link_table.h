@@ -1,4 +1,4 @@
-// Which links a fragment has shown so far: a set that is emptied once per fragment at no cost.
+// The set of links that a fragment has shown so far. Emptying it for the next fragment costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 
 namespace rodeo::readout {
 
-/// A hash table of link ids, each with the number of the fragment that showed it last. Grows while new links appear, which
-/// is in the first fragments of a run. One thread.
+/// A hash table of link ids. Each has the number of the fragment that showed it last. The table grows while new links
+/// appear, which is in the first fragments of a run. One thread.
 class LinkTable {
  public:
   LinkTable() : slots_(512) {}
 
   void next_fragment() {
-    if (++fragment_ == 0) {  // the numbers wrapped: forget all
+    if (++fragment_ == 0) {  // the numbers wrapped: clear the table
       for (Slot& slot : slots_) slot.fragment = slot.fragment == 0 ? 0 : 1;
       fragment_ = 2;
     }
   }
 
-  /// False if this fragment has shown the link already.
+  /// False if this fragment has shown the link before.
   bool add(std::uint32_t link) {
     for (std::size_t at = home(link);; at = (at + 1) & (slots_.size() - 1)) {
       Slot& slot = slots_[at];
@@ -44,7 +44,7 @@ class LinkTable {
     std::uint32_t fragment = 0;  // 0: free
   };
 
-  // Neighbours in link id become neighbours in memory, and the upper bits still count.
+  // Neighbouring link ids get neighbouring places; the upper bits count as well.
   std::size_t home(std::uint32_t link) const { return (link ^ link >> 12 ^ link >> 22) & (slots_.size() - 1); }
 
   bool insert(Slot& slot, std::uint32_t link) {

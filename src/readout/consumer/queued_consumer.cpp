@@ -12,8 +12,8 @@
 namespace rodeo::readout {
 namespace {
 
-// Seats for threads that insert, when a consumer has no threads of its own: more than a host has builder workers, as a rule;
-// with more of them two share a seat and wait for each other.
+// Seats for inserting threads of a consumer without own threads. Usually there are fewer builder workers; otherwise two
+// threads share a seat and wait for each other.
 constexpr unsigned kInlineSeats = 8;
 
 unsigned number_of_this_thread() {
@@ -94,7 +94,7 @@ void QueuedConsumer::run(Seat& seat, unsigned index) {
   base::Backoff backoff(settings_.idle);
   FragmentPtr fragment;
   for (;;) {
-    // Read before the queue is looked at: everything was inserted before the flag was set, so empty after it means done.
+    // Read before the queue: all fragments were inserted before the flag was set, so an empty queue now stays empty.
     const bool draining = draining_.load(std::memory_order_acquire);
     if (queue_.try_pop(fragment)) {
       backoff.reset();
@@ -111,7 +111,7 @@ void QueuedConsumer::run(Seat& seat, unsigned index) {
 void QueuedConsumer::take(Seat& seat, FragmentPtr fragment) {
   if (gives_up()) [[unlikely]]
     return seat.counters.add(Count::given_up);
-  // One in sixteen: reading the clock costs more than the queue.
+  // One fragment in sixteen: reading the clock costs more than the queue.
   if (fragment->handed_over_ns != 0 && seat.timed++ % 16 == 0) {
     const std::uint64_t now = base::steady_now_ns();
     seat.latency.record(now > fragment->handed_over_ns ? now - fragment->handed_over_ns : 0);
@@ -142,7 +142,7 @@ void QueuedConsumer::work_inline(FragmentPtr fragment) {
 void QueuedConsumer::wait_and_push(FragmentPtr fragment) {
   stalls_.fetch_add(1, std::memory_order_relaxed);
   base::Backoff backoff(settings_.idle);
-  // A refused value stays where it is.
+  // A refused push leaves the fragment in place.
   while (!queue_.try_push(std::move(fragment))) backoff.idle();  // NOLINT(bugprone-use-after-move)
 }
 

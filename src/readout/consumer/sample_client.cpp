@@ -27,7 +27,7 @@ Error no_sampler(std::string what, const std::filesystem::path& where) {
 Result<SampleClient> SampleClient::connect(std::string_view readout_name) {
   const std::filesystem::path directory = base::runtime_directory_name();
   if (!readout_name.empty()) return connect_to(directory / (std::string(readout_name) + std::string(kEnding)));
-  // Connected to find out who is there: the dead leave their sockets behind.
+  // Connects to each socket to see whether its readout runs: killed processes leave their sockets behind.
   std::vector<SampleClient> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {

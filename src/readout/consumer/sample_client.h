@@ -1,4 +1,4 @@
-// The reading end of an event sampler's socket: what `rodeo events` is made of (docs/formats/sampling.md).
+// The client of an event sampler's socket, used by `rodeo events` (docs/formats/sampling.md).
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,14 @@ struct Sample {
 /// One thread.
 class SampleClient {
  public:
-  /// Connects to the readout of this name on this machine. Error readout.no_sampler if there is none, or several or none for
-  /// an empty name.
+  /// Connects to the readout of this name on this machine; an empty name means the only one. Error readout.no_sampler if
+  /// there is none, readout.which_sampler if an empty name fits several.
   static Result<SampleClient> connect(std::string_view readout_name);
   static Result<SampleClient> connect_to(const std::filesystem::path& socket);
 
   enum class Outcome : std::uint8_t { sample, nothing, end };
-  /// Waits up to `patience` for the next sample. Nothing: none came in time; what has come of one stays for the next call.
-  /// End: the run is over. Error readout.sample_protocol if the other side speaks something else.
+  /// Waits up to `patience` for the next sample. Nothing: none came in time; a partly received one continues in the next
+  /// call. End: the run is over. Error readout.sample_protocol if the other side uses another protocol.
   Result<Outcome> next(Sample& sample, std::chrono::milliseconds patience);
 
  private:

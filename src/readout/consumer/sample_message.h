@@ -18,19 +18,19 @@ inline constexpr std::size_t kSampleHeaderBytes = 40;
 inline constexpr std::uint32_t kLargestSample = 1 << 30;
 
 struct SampleHeader {
-  std::uint16_t header_bytes = kSampleHeaderBytes;  ///< of a later version more
+  std::uint16_t header_bytes = kSampleHeaderBytes;  ///< later versions may have more
   std::uint32_t event_bytes = 0;
   std::uint64_t sequence = 0;
   std::uint64_t unix_ns = 0;
-  std::uint64_t missed = 0;    ///< samples that this reader did not get since the one before
-  formats::IdLayout ids = {};  ///< of the event's L1 ids
+  std::uint64_t missed = 0;    ///< samples that this reader missed since the last one
+  formats::IdLayout ids = {};  ///< layout of the event's L1 ids
 
   bool operator==(const SampleHeader&) const = default;
 };
 
 std::array<std::byte, kSampleHeaderBytes> encode_sample_header(const SampleHeader& header);
 
-/// Nothing if the bytes are no header that this version can follow.
+/// Empty if this version cannot read the header.
 std::optional<SampleHeader> decode_sample_header(std::span<const std::byte, kSampleHeaderBytes> bytes);
 
 }  // namespace rodeo::readout

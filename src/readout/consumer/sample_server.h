@@ -1,4 +1,4 @@
-// Serves sampled events to any number of readers on a Unix socket; none of them can hold up the others
+// Serves sampled events to any number of readers on a Unix socket. A slow reader does not delay the others
 // (docs/formats/sampling.md).
 #pragma once
 
@@ -19,16 +19,16 @@ namespace rodeo::readout {
 /// Used by one thread at a time.
 class SampleServer {
  public:
-  /// Throws SetupError: readout.socket if another one has this name, and what base::UnixEndpoint says.
+  /// Throws SetupError: readout.socket if another readout uses this name, and errors of base::UnixEndpoint.
   explicit SampleServer(std::filesystem::path path);
 
-  /// Waits up to `timeout_ms` for readers that come, go, or can take more, and serves them. `now_ns`: steady clock.
+  /// Waits up to `timeout_ms` for new, leaving or writable readers, and serves them. `now_ns`: steady clock.
   void serve(int timeout_ms, std::uint64_t now_ns);
 
-  /// Sends to each reader that has taken all before; the others miss it. `event` is only read during the call.
+  /// Sends to each reader that has taken all earlier samples; the others miss it. `event` is read only during the call.
   void send(SampleHeader header, std::span<const std::byte> event, std::uint64_t now_ns);
 
-  /// Ends all connections, in order: what a socket holds is still read.
+  /// Ends all connections in order: readers still get the data in their sockets.
   void close_readers() { readers_.clear(); }
 
   std::size_t readers() const { return readers_.size(); }
@@ -44,7 +44,7 @@ class SampleServer {
  private:
   struct Reader {
     base::UniqueFd fd;
-    std::vector<std::byte> pending;  // what the socket did not take yet
+    std::vector<std::byte> pending;  // bytes that the socket has not taken yet
     std::size_t pending_from = 0;
     std::uint64_t stuck_since_ns = 0;
     std::uint64_t missed = 0;
@@ -57,7 +57,7 @@ class SampleServer {
 
   base::UnixEndpoint endpoint_;
   std::vector<std::unique_ptr<Reader>> readers_;
-  std::vector<pollfd> polled_;  // the listener, then one for each reader
+  std::vector<pollfd> polled_;  // the listener, then one entry for each reader
   Counters counters_;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kL1IdMask = 0xffffff;
 
-// Of a chunk header's link id as FIDs make it: bits 47..16 of the FID, of which the link number are bits 34..22.
+// Link ids in chunk headers are bits 47..16 of the FID. The link number is bits 34..22 of the FID.
 std::uint32_t link_number(std::uint32_t link_id) { return link_id >> 6 & 0x1fffU; }
 
 }  // namespace

@@ -14,8 +14,8 @@
 
 namespace rodeo::readout {
 
-/// Proves headers and payload of every frame (formats/rdh_payload.h), that it is of the fragment's orbit, and that no link occurs twice.
-/// A chunk's RDH link id is expected to be the link number of its FID, as the card input makes it.
+/// Verifies headers and payload of every frame (formats/rdh_payload.h), that it is of the fragment's orbit, and that no link
+/// occurs twice. The RDH link id of a chunk must be the link number of its FID, as the card input makes it.
 class VerifyRdhWork final : public FragmentWork {
  public:
   struct Settings {
@@ -28,8 +28,8 @@ class VerifyRdhWork final : public FragmentWork {
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
 
-  /// verified_chunks, mismatches (the sum of what is wrong, by kind below), flagged_chunks (known to be damaged: not
-  /// compared), unfinished_frames (right as far as they go, with fewer orbits than a frame: not verified), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments.
+  /// verified_chunks, mismatches (the sum of the faults, by kind below), flagged_chunks (known to be damaged, so not compared), unfinished_frames (correct, but with fewer
+  /// orbits than a frame: not verified), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments.
   std::vector<NamedCounter> counters() const override;
 
   static std::vector<Key> keys();

@@ -20,7 +20,7 @@ void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::by
              (settings_.chunk_bytes != 0 && bytes.size() != settings_.chunk_bytes)) [[unlikely]] {
     ++tally.wrong_chunks;
     if (tally.wrong_link == 0) tally.wrong_link = header.link_id;
-    return;  // its link id may be what is wrong
+    return;  // the link id itself may be wrong
   } else {
     ++tally.verified_chunks;
   }
@@ -37,8 +37,8 @@ void VerifyWork::process(Fragment& fragment) {
   const formats::ProvableTrigger expected = provable_.trigger(id);
   const std::uint64_t first_word = provable_.header(id);
 
-  // Chunks of a builder in GBT mode lie whole in their parts. Where one does not (FULL mode), the general walk
-  // starts again.
+  // In GBT mode, chunks never cross the end of a part. If one does (FULL mode), the general loop starts from the
+  // beginning.
   bool whole = true;
   for (const FragmentPart& part : fragment.all_parts()) {
     whole = for_each_whole_chunk(std::span(part.data, part.size), [&](const ChunkHeader& header, auto, auto bytes) {
@@ -117,16 +117,16 @@ std::vector<Key> VerifyWork::keys() { return verify_settings().keys(); }
 VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) { return verify_settings().read(parameters); }
 
 std::uint64_t xor_of(std::span<const std::byte> bytes) {
-  // Eight independent sums, so that the loop is as wide as the machine and waits for memory alone.
+  // Eight independent sums: the loop is then limited by memory alone.
   constexpr std::size_t kLanes = 8;
   constexpr std::size_t kAhead = 8192;
-  constexpr int kIntoSecondLevel = 2;  // the first level's few line buffers stay free for what is read now
+  constexpr int kIntoSecondLevel = 2;  // the first level's few line buffers stay free for the current reads
   constexpr std::size_t kStep = kLanes * sizeof(std::uint64_t);
   std::uint64_t lanes[kLanes] = {};
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= kStep; left -= kStep, at += kStep) {
-    // Two pages ahead, which reaches into the next chunk of a page, so that memory works while fragments are handed on.
+    // Two pages ahead, so also in the next chunk of the page: memory works while fragments are handed on.
     __builtin_prefetch(at + kAhead, 0, kIntoSecondLevel);
     std::uint64_t words[kLanes];
     std::memcpy(words, at, sizeof words);

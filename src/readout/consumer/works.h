@@ -16,8 +16,8 @@
 
 namespace rodeo::readout {
 
-/// Proves every byte of every chunk against the provable payload, and that each fragment is of one trigger and holds no link
-/// twice.
+/// Verifies every byte of every chunk against the provable payload, that a fragment is of one trigger, and that no link
+/// occurs twice.
 class VerifyWork final : public FragmentWork {
  public:
   struct Settings {
@@ -27,7 +27,7 @@ class VerifyWork final : public FragmentWork {
     std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits without resets
     bool trigger = true;             ///< compare the fragment's BCID and trigger type
     std::uint32_t chunk_bytes =
-        0;  ///< every whole chunk has this size; 0: any (a chunk cut short by a multiple of a word then goes unseen)
+        0;  ///< size of every whole chunk; 0: any size (a cut by a multiple of a word is then not seen)
   };
 
   explicit VerifyWork(Settings settings) : settings_(settings), provable_(settings.seed, settings.crc, settings.l1id_bits) {}
@@ -35,8 +35,8 @@ class VerifyWork final : public FragmentWork {
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
 
-  /// verified_chunks, mismatches (the sum of what is wrong, by kind below), mismatching_fragments, flagged_chunks (known to
-  /// be truncated or corrupt: not compared), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments,
+  /// verified_chunks, mismatches (the sum of the faults, by kind below), mismatching_fragments, flagged_chunks
+  /// (truncated or corrupt, so not compared), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments,
   /// missing_but_present.
   std::vector<NamedCounter> counters() const override;
 
@@ -52,14 +52,14 @@ class VerifyWork final : public FragmentWork {
     std::uint64_t wrong_triggers = 0;
     std::uint64_t broken_fragments = 0;
     std::uint64_t missing_but_present = 0;
-    std::uint64_t chunks = 0;      ///< seen in this fragment
-    std::uint32_t wrong_link = 0;  ///< link id of the first chunk that is not right
+    std::uint64_t chunks = 0;      ///< chunks of this fragment so far
+    std::uint32_t wrong_link = 0;  ///< link id of the first wrong chunk
   };
   struct Kind {
     std::string_view name;
     std::uint64_t Tally::* count;
   };
-  static const std::array<Kind, 5> kWrong;  ///< what counts as a mismatch
+  static const std::array<Kind, 5> kWrong;  ///< the faults that count as mismatch
 
   void verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id id, std::uint64_t first_word,
                     Tally& tally);
@@ -69,16 +69,16 @@ class VerifyWork final : public FragmentWork {
   LinkTable links_;
   FirstWrong first_wrong_;
   base::Gauge<std::uint64_t> verified_chunks_, mismatches_, mismatching_fragments_, flagged_chunks_;
-  std::array<base::Gauge<std::uint64_t>, 5> wrong_;  ///< as kWrong
+  std::array<base::Gauge<std::uint64_t>, 5> wrong_;  ///< in the order of kWrong
 };
 
-/// Reads every byte of every fragment and does nothing with it: what a consumer that has to touch all data costs at least.
+/// Reads every byte of every fragment without using it: the least cost of a consumer that must touch all data.
 class ReadWork final : public FragmentWork {
  public:
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
 
-  /// read_bytes, and read_sum (so that no compiler can leave the reading out).
+  /// read_bytes, and read_sum (which prevents compilers from removing the reads).
   std::vector<NamedCounter> counters() const override;
 
  private:
@@ -86,14 +86,14 @@ class ReadWork final : public FragmentWork {
   base::Gauge<std::uint64_t> sum_;
 };
 
-/// Does nothing: the fragment is let go at the end of the list.
+/// Does nothing: the end of the list releases the fragment.
 class ReleaseWork final : public FragmentWork {
  public:
   bool read_only() const override { return true; }
   void process(Fragment&) override {}
 };
 
-/// The exclusive or of all 64-bit words, the last one filled up with zeros; as fast as memory delivers them.
+/// The exclusive or of all 64-bit words, the last one padded with zeros; at memory speed.
 std::uint64_t xor_of(std::span<const std::byte> bytes);
 
 }  // namespace rodeo::readout
