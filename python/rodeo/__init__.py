@@ -10,10 +10,10 @@ import importlib
 
 try:
     from rodeo._version import VERSION as __version__
-except ImportError:  # the sources by themselves: CMake writes the version beside them
+except ImportError:  # only the sources are here: CMake generates the version
     __version__ = "unknown"
 
-# Imported when they are used: a name, and the module that has it ("": a module itself).
+# Names that are imported on first use, each with its module ("": the name is a module).
 _SELECTION = "rodeo.selection.decorator"
 _HOMES = {
     "card": "", "data": "", "events": "", "network": "", "decoder": "rodeo.data.decoder",

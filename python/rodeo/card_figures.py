@@ -1,4 +1,4 @@
-"""Draws what bench/measure-cards measured like Figures 10 and 11 of the ReadoutCard paper, beside what the paper's text states.
+"""Draws the results of bench/measure-cards like Figures 10 and 11 of the ReadoutCard paper, with the values that the paper's text states.
 
     python3 -m rodeo.card_figures cards.json        writes figure10.png, figure11.png and cards.md (the same as tables) beside it
 
@@ -71,7 +71,7 @@ def finish(canvas, data, path):
 
 
 def published(point):
-    """What the paper's text states for this point: rate, and CPU where it does."""
+    """The rate that the paper's text states for this point, and the CPU if it states one."""
     if point["card"] != "cru":
         return "-"
     rate = {1: f"{ENDPOINT_GBPS} Gb/s", 4: f"{FOUR_ENDPOINTS_GBPS} Gb/s"}.get(point["endpoints"], "-")

@@ -1,4 +1,4 @@
-"""The Python side of `rodeo bench data`: CPU seconds for columns and events of a file, and sums that show that all of it was read.
+"""The Python side of `rodeo bench data`: CPU seconds for reading columns and events of a file, and sums that prove that all data were read.
 
     python -m rodeo.data_bench FILE RESULT.json
 """
@@ -9,7 +9,7 @@ import sys
 import time
 import zlib
 
-# NumPy's threads turn for a while after it is imported: their CPU time is not the reader's.
+# NumPy's threads spin for a while after the import: their CPU time must not count.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import rodeo  # noqa: E402
@@ -18,7 +18,7 @@ CHUNK_FIELDS = ["chunk.link", "chunk.status", "chunk.size"]
 
 
 def timed(work):
-    """What work returns, and the CPU seconds of this process that it took. Once before, for imports and memory."""
+    """The result of `work` and the CPU seconds of this process. A first call, not timed, does imports and allocates memory."""
     work()
     begin = time.process_time()
     result = work()
@@ -35,7 +35,7 @@ def sums_of(columns):
 
 def measure(path):
     def columns(fields, checksums):
-        # Opened anew each time, as the loop beside it does: mapping and walking the file belong to the work.
+        # Opens the file anew each time, as the C++ loop does: mapping and walking the file belong to the work.
         return rodeo.data.open(path, checksums=checksums, index=False).read(fields)
 
     def loop():

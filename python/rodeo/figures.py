@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws performance figures of papers and slides from what `rodeo bench figures` measured, beside the published values.
+"""Draws performance figures of papers and slides from the results of `rodeo bench figures`, together with the published values.
 
 usage: figures.py FIGURES.JSON | --check
 """
@@ -21,8 +21,8 @@ except ImportError as missing:
     sys.exit(1)
 
 OURS = ["#0072b2", "#009e73", "#56b4e9"]  # filled circles, lines
-PUBLISHED = "#d55e00"  # open diamonds, and lines that are formulas of the paper
-QUIET_SHARE = 0.9  # below this share of the CPU a point says more about the neighbours than about us
+PUBLISHED = "#d55e00"  # open diamonds, and lines for formulas of the paper
+QUIET_SHARE = 0.9  # below this share of the CPU, other programs distort a point
 
 plt.rcParams.update({"figure.dpi": 130, "font.size": 9.5, "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
                      "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
@@ -30,7 +30,7 @@ plt.rcParams.update({"figure.dpi": 130, "font.size": 9.5, "axes.grid": True, "gr
 
 
 class Page:
-    """One picture: its axes, what is said of machine and conditions, and where it is written."""
+    """One picture: its axes, the text about machine and conditions, and the output file."""
 
     def __init__(self, data, figure, rows=1, columns=1, size=(6.6, 4.4)):
         self.data, self.figure = data, figure
@@ -57,7 +57,7 @@ class Page:
 
 
 def of(points, x, **wanted):
-    """Coordinates of the points that have these values: x as it is, rate in kHz."""
+    """Coordinates of the points that have these values: x as stored, rate in kHz."""
     chosen = [point for point in points if all(point.get(key) == value for key, value in wanted.items())]
     return [point[x] for point in chosen], [point["rate_hz"] / 1e3 for point in chosen]
 
@@ -67,7 +67,7 @@ def line(ax, x, y, colour, label, **style):
 
 
 def run3(ax, at):
-    """The rate that Run 3 asks for; its name begins at this share of the width, where no curve is."""
+    """Draws the rate that Run 3 requires. Its label begins at this share of the width, where it hides no curve."""
     ax.axhline(published.RUN3_RATE_HZ / 1e3, color="#888888", linewidth=0.8)
     ax.text(at, published.RUN3_RATE_HZ / 1e3, "Run 3: 100 kHz", fontsize=7.5, color="#666666", va="bottom", transform=ax.get_yaxis_transform())
 
@@ -170,7 +170,7 @@ def run4_line(ax, x):
 
 def figure6a(data, figure):
     memory = [point for point in data.get("ablations", {}).get("points", []) if point["experiment"] == "slice_memory"]
-    memory.sort(key=lambda point: point["chunk_bytes"])  # they were measured in random order
+    memory.sort(key=lambda point: point["chunk_bytes"])  # points are stored in their random order of measurement
     page = Page(data, figure, columns=2 if memory else 1, size=(10.4, 4.4) if memory else (6.6, 4.4))
     x, y = of(figure["points"], "chunk_bytes")
     line(page.axes[0], x, y, OURS[0], "Rodeo: the whole builder")

@@ -1,11 +1,11 @@
-"""What to do where a Python package is missing: it differs between a clone and an installation."""
+"""How to install a missing Python package: this differs between a clone and an installation."""
 
 import os
 from pathlib import Path
 
 
 def remedy():
-    """A command line that installs all packages that Rodeo uses."""
+    """A command line that installs all Python packages that Rodeo uses."""
     try:
         from rodeo._version import INSTALLED
     except ImportError:
@@ -15,6 +15,6 @@ def remedy():
     # PREFIX/lib[64]/rodeo/python/rodeo/missing.py
     installer = next((each / "sbin" / "rodeo-python-packages" for each in Path(__file__).resolve().parents if (each / "sbin" / "rodeo-python-packages").exists()), None)
     if installer is None:
-        return "pip install numpy"  # of the wheel
+        return "pip install numpy"  # the wheel
     command = "rodeo-python-packages" if str(installer.parent) in ("/sbin", "/usr/sbin", "/usr/local/sbin") else str(installer)
     return command if os.access(installer.parent, os.W_OK) else f"sudo {command}"

@@ -1,7 +1,7 @@
-"""How the command starts a program of this package: python3 -m rodeo.program MODULE ARGUMENTS...
+"""The command starts programs of this package with this module: python3 -m rodeo.program MODULE ARGUMENTS...
 
-It adds what holds for all of them. A failed write to stdout loses the result, so it is an error of its own, which no handler takes for an error of the file that
-the program writes. A Python package that is missing is an error with its remedy, and no traceback.
+It adds what all programs need. A failed write to stdout loses the result, so it is a separate error: no handler mistakes it for an error of the file
+that the program writes. A missing Python package is an error with its remedy, without a traceback.
 """
 
 import os
@@ -13,11 +13,11 @@ from rodeo.saying import say
 
 
 class OutputLost(BaseException):
-    """stdout cannot be written. No Exception, so that handlers of other failures let it pass."""
+    """Writing to stdout failed. A BaseException, so that handlers of other failures do not catch it."""
 
 
 class Stdout:
-    """sys.stdout, whose failed writes are OutputLost. A reader that has ended stays BrokenPipeError."""
+    """sys.stdout whose failed writes raise OutputLost. If the reader has ended, they raise BrokenPipeError as usual."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -44,7 +44,7 @@ class Stdout:
 
 
 def main(module):
-    """Runs a module as `python3 -m module` does. The exit status: 0 where the reader of stdout has ended."""
+    """Runs a module as `python3 -m module` does. Returns the exit status; it is 0 if the reader of stdout has ended."""
     if sys.stdout is not None:
         sys.stdout = Stdout(sys.stdout)
     try:
@@ -53,7 +53,7 @@ def main(module):
             sys.stdout.flush()
         return status
     except OutputLost as lost:
-        say(f"error[cli.output]: what was to be printed could not be written to stdout: {lost}\n  make room, or send stdout elsewhere")
+        say(f"error[cli.output]: the output could not be written to stdout: {lost}\n  make room, or send stdout elsewhere")
         _discard_stdout()
         return 1
     except BrokenPipeError:
@@ -78,7 +78,7 @@ def _status_of(module):
 
 
 def _discard_stdout():
-    """Python must not try once more at its end what could not be written."""
+    """Prevents Python from writing unwritten output again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

@@ -1,18 +1,18 @@
-"""Published results of the ATLAS software ROD: what its paper's text and its slides state, never what only a picture shows.
+"""Published results of the ATLAS software ROD: values stated in its paper's text and its slides, not values read from pictures.
 
 Paper: S. Kolos, "New software based readout driver for the ATLAS experiment" (2020). Slides: the talk of the same name.
 Testbed: two Xeon Gold 5218 (32 cores), 100 GbE with RoCE, data from a second computer through NetIO.
 """
 
 NETWORK_BITS_PER_SECOND = 91.3e9  # section IX.B, ib_send_bw
-NETIO_OVERHEAD_BYTES = 12  # of each chunk, eq. (5)
+NETIO_OVERHEAD_BYTES = 12  # per chunk, eq. (5)
 LINKS_PER_CARD = 192  # Table I
 
 RUN3_RATE_HZ = 100e3  # section VII
 RUN4_RATE_HZ = 1e6  # section IX.E
 
 SIX_CARDS_RATE_HZ = 150e3  # slides, "GBT mode algorithm performance": ~150 kHz from 1152 E-links
-ONE_STREAM_RATE_HZ = 1.76e6  # section IX.D: 24 links in one stream, the only point that was not limited by the network
+ONE_STREAM_RATE_HZ = 1.76e6  # section IX.D: 24 links in one stream, the only point not limited by the network
 
 # Slides, "GBT mode algorithm performance": S(n) by number of cards.
 SPEEDUP_BY_CARDS = {2: {1: 1.82, 2: 1.84, 3: 1.85, 4: 1.90}, 3: {1: 2.65, 2: 2.64}}
@@ -25,16 +25,16 @@ BRANCH_LOSS = "20 %"  # slides, "ROBFragmentConsumer interface performance optim
 
 # Slides on FelixCore's statistics: throughput against that of the first design, in which every count went through a queue.
 STATISTICS_TO_QUEUE = {"queue": 1, "central": 1.05, "push": 4, "pull": 5}  # central: gains "< 5 %"
-STATISTICS_OF_NONE = 0.15  # of the first design: "~85 % performance hit"
+STATISTICS_OF_NONE = 0.15  # relative to the first design: "~85 % performance hit"
 
 
 def network_limit_hz(cards, overhead_bytes=NETIO_OVERHEAD_BYTES, chunk_bytes=40):
-    """Eq. (5): the trigger rate at which the chunks of so many cards fill the network."""
+    """Eq. (5): the trigger rate at which the chunks of this number of cards fill the network."""
     return link_limit_hz(NETWORK_BITS_PER_SECOND, cards, chunk_bytes + overhead_bytes)
 
 
 def link_limit_hz(bits_per_second, cards, wire_bytes):
-    """The same equation for another network, and for chunks that take so many bytes on it."""
+    """Eq. (5) for another network, and for chunks that take this number of bytes on it."""
     return bits_per_second / (LINKS_PER_CARD * cards * wire_bytes * 8)
 
 

@@ -16,7 +16,7 @@ def say(text, out=None, end="\n"):
 
 @atexit.register
 def _leave():
-    """What could not be said is not tried once more at the end, where Python makes an exit status of it."""
+    """Prevents Python from writing unwritten text again at exit, which would change the exit status."""
     try:
         if sys.stderr:
             sys.stderr.flush()

@@ -1,8 +1,8 @@
-"""Signals as the process was started with them: what was ignored then, as SIGHUP is after nohup, stays ignored."""
+"""Respects signals that were ignored when the process started, as SIGHUP after nohup: they stay ignored."""
 
 import signal
 
 
 def heard(*numbers):
-    """Those of the signals that are not ignored."""
+    """The given signals that are not ignored."""
     return [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]

@@ -163,10 +163,10 @@ def test_an_hdf5_file_that_contradicts_itself_is_refused(rodeo, samples):
         return change
 
     refused(rodeo, samples, header_bit, "event 3 of /bytes")
-    refused(rodeo, samples, swapped, "is not what was written")
+    refused(rodeo, samples, swapped, "was changed")
     for name in ("event/bcid", "event/crc32", "fragment/status", "chunk/link", "chunk/offset", "fragment/chunk_offsets", "file/0"):
-        refused(rodeo, samples, changed(name), f"/{name} is not what was written")
-        refused(rodeo, samples, without(name), f"/{name} is not there" if name != "file/0" else "lacks")
+        refused(rodeo, samples, changed(name), f"/{name} was changed")
+        refused(rodeo, samples, without(name), f"/{name} is missing" if name != "file/0" else "lacks")
     refused(rodeo, samples, attribute, "attributes")
     refused(rodeo, samples, lambda file: file.attrs.__delitem__("checksums"), "checksums")
     refused(rodeo, samples, lambda file: file.create_dataset("event/mine", data=[1, 2]), "/event/mine")
@@ -183,8 +183,8 @@ def test_an_hdf5_file_of_today_without_checksums_is_read_and_its_columns_are_loo
     def bcid(file):
         file["bytes"][int(file["event/byte_offsets"][2]) + 4 * 16] ^= 1
 
-    refused(rodeo, samples, bcid, "/event/bcid: that of event 2")
-    refused(rodeo, samples, lambda file: file.__delitem__("event/time_ns"), "/event/time_ns is not there")
+    refused(rodeo, samples, bcid, "/event/bcid: the value of event 2")
+    refused(rodeo, samples, lambda file: file.__delitem__("event/time_ns"), "/event/time_ns is missing")
 
 
 def test_a_tree_of_no_events_is_as_one_of_some(rodeo, samples):

@@ -9,9 +9,9 @@
         for superpage in superpages:              # superpage.data: what the card wrote, read only
             print(superpage.link, len(superpage.data))
 
-A forked child opens cards itself: with what its parent has open every call is an error, and nothing that it does or leaves undone reaches the card.
-A name of a card is what `--id` of the command takes. Errors are ValueError with the text that the command
-prints; of a card that does not answer in time TimeoutError, of one that is gone ConnectionError.
+A forked child must open cards itself. Its calls on objects that the parent opened raise errors and never reach the card.
+Cards have the names that the option `--id` of the command takes. Errors are ValueError with the text that the command
+prints. A card that does not answer in time raises TimeoutError; a card that is gone raises ConnectionError.
 """
 
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ list_cards = _card.list_cards
 
 @dataclass(frozen=True)
 class Superpage:
-    """What a card wrote. `data` is the memory itself: it goes back to the card when the next superpage is asked for, by whichever thread, so copy what
-    is to stay. An array that is kept longer changes then, but it stays memory: also after the `with`, when nothing writes to it any more."""
+    """What a card wrote. `data` is the card's memory, not a copy: it returns to the card when any thread asks for the next superpage. Copy data that you
+    keep longer. An array that is kept may change later, but remains readable, even after the `with`; then nothing writes to it any more."""
 
-    link: int  # -1: of several links (FELIX)
+    link: int  # -1: the superpage has data of several links (FELIX)
     data: numpy.ndarray
 
 
 class Dma:
-    """A DMA channel: a context manager that starts it, and stops and closes it in the end, and an iterator over superpages.
+    """A DMA channel: an iterator over superpages, and a context manager that starts the channel, then stops and closes it.
 
-    The channel is owned from the making of this object to close(), which the end of `with` calls; whoever opens it next, in this process or another,
-    finds it free, whatever arrays are still there. Any thread may call any method; threads that share an iterator get different superpages, each of
-    which goes back as soon as any of them asks for the next."""
+    This object owns the channel until close(), which the end of `with` calls. Then any process may open the channel, even while arrays of
+    superpages exist. Any thread may call any method. Threads that share an iterator get different superpages; a superpage returns to the card
+    as soon as one of these threads asks for the next."""
 
     def __init__(self, channel, patience_s):
         self._channel, self._patience_s = channel, patience_s
@@ -60,22 +60,22 @@ class Dma:
         self._channel.start()
 
     def stop(self):
-        """Ends DMA. What the card has filled still comes from the iterator, which ends then; a thread that waits for more gets nothing."""
+        """Ends DMA. The iterator still returns the superpages that the card has filled, then ends; it also ends in threads that wait for more."""
         self._channel.stop()
 
     def close(self):
-        """Ends DMA and gives the channel away, also if the card is gone, which it says. What was not read is lost; iterators end, arrays stay.
+        """Ends DMA and releases the channel, also if the card is gone; then it raises the error. Unread data are lost; iterators end, arrays stay valid.
         In a forked child it does nothing."""
         self._channel.close()
 
     @property
     def place(self):
-        """Where the thread that iterates runs: on the card's NUMA node, or why it stays free."""
+        """Where the iterating thread runs: on the card's NUMA node, or the reason why it is not pinned."""
         return self._channel.place
 
     def __next__(self):
-        """Waits at most `patience_s` for a superpage; ends the iteration then, and once the channel is stopped and empty. ValueError if the channel was
-        never started, the card is gone, or it broke the rules of its DMA."""
+        """Waits at most `patience_s` for a superpage. The iteration ends after this time, or when the channel is stopped and empty. ValueError if the
+        channel was never started, or if the card is gone or broke the rules of its DMA."""
         found = self._channel.next(self._patience_s)
         if found is None:
             raise StopIteration
@@ -92,17 +92,17 @@ class Card:
     endpoint = property(lambda self: self._card.endpoint)
 
     def bar(self, number):
-        """Registers of one BAR: read(register), write(register, value), modify(register, position, width, value), which changes `width` bits from
-        bit `position` up while no other process does the same and returns what it wrote. A register is a name, name[index], or a byte address.
-        ValueError (card.read_only) at a write to one that is declared as one that can only be read, unless `force=True`; number and bytes are the BAR's."""
+        """Registers of one BAR: read(register), write(register, value), modify(register, position, width, value). modify() changes `width` bits from
+        bit `position` up, locked against modify() of other processes, and returns the value written. A register is a name, name[index], or a byte
+        address. A write to a register declared read only is a ValueError (card.read_only) unless `force=True`. Attributes: number, bytes (the BAR's size)."""
         return _card.bar(self._card, number)
 
     def dma(
         self, channel=0, data_source="internal", buffer_bytes=64 << 20, superpage_bytes=1 << 20, patience_s=5.0, numa="card", check_firmware=True
     ):
-        """Superpages of a channel; see Dma. `superpage_bytes` is a multiple of 32 KiB (FELIX: of its blocks), below 16 MiB for a CRU, and fits twice or more
-        into the buffer; a FELIX card's buffer is whole superpages. The thread that iterates stays on the CPUs of the card's NUMA node (`numa`: "card", "off",
-        or a node's number as a text) from the first superpage to the end of the `with`, unless it is pinned already."""
+        """Superpages of a channel; see Dma. `superpage_bytes` is a multiple of 32 KiB (FELIX: of its blocks), below 16 MiB for a CRU, and at most half of the
+        buffer; a FELIX card's buffer is a whole number of superpages. The iterating thread stays on the CPUs of the card's NUMA node from the first superpage
+        to the end of the `with`, unless it is pinned already. `numa` is "card", "off", or a node's number as a text."""
         return Dma(_card.dma(self._card, channel, data_source, buffer_bytes, superpage_bytes, numa, check_firmware), patience_s)
 
 

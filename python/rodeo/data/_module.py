@@ -1,4 +1,4 @@
-"""The extension module, with what Python adds to its classes; says what to do where there is none."""
+"""The extension module, with the parts that Python adds to its classes. If the module is missing, the error says how to build it."""
 
 try:
     from rodeo import _data as module
@@ -9,14 +9,14 @@ from rodeo.data.chunks import Chunks
 
 DamagedEvent, DataError, Event, Fragment, StreamTag = module.DamagedEvent, module.DataError, module.Event, module.Fragment, module.StreamTag
 
-# Every name that read() knows.
+# All names that read() accepts.
 FIELDS = tuple(module.FIELDS)
 
 Fragment.chunks = property(lambda self: Chunks(*self._chunks()), doc="The chunks of the fragment: see Chunks. ValueError if the file is not Rodeo's.")
 
 
 def data_error(code, reason, file="", next=""):
-    """A DataError that Python makes."""
+    """A DataError raised by the Python code."""
     where = f"{file}: " if file else ""
     error = DataError(f"error[{code}]: {where}{reason}" + (f"\n  {next}" if next else ""))
     error.code, error.reason, error.file, error.index, error.offset, error.l1_id = code, reason, file, None, 0, None

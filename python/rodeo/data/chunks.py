@@ -1,4 +1,4 @@
-"""Chunks as arrays: what a fragment holds, and what a decoder is given."""
+"""Chunks as arrays: the contents of a fragment, and the argument of a decoder."""
 
 from typing import NamedTuple
 
@@ -6,18 +6,18 @@ import numpy as np
 
 
 class Jagged(NamedTuple):
-    """Values of which each chunk has another number: `counts[i]` of them belong to chunk i."""
+    """Values of chunks that have different numbers of values: `counts[i]` values belong to chunk i."""
 
     counts: np.ndarray
     values: np.ndarray
 
 
 class Chunks:
-    """Chunks of one fragment, or of many.
+    """Chunks of one or many fragments.
 
     `data` is memory as bytes; chunk i is `size[i]` bytes at `offset[i]`. `link` and `status` (FELIX status in the low byte, Rodeo status in the high one)
-    have one value for each chunk; so have `l1_id` and `source_id` where chunks are of many fragments, else they are None. `chunks[i]` is a view of the bytes
-    of one chunk, `chunks[a:b]` and `chunks[mask]` are Chunks. Nothing is copied: arrays keep the file mapped."""
+    have one value for each chunk. `l1_id` and `source_id` do too if the chunks are of many fragments; else they are None. `chunks[i]` is a view of the
+    bytes of one chunk; `chunks[a:b]` and `chunks[mask]` are Chunks. Nothing is copied: arrays keep the file mapped."""
 
     __slots__ = ("data", "link", "status", "size", "offset", "l1_id", "source_id")
 
@@ -43,7 +43,7 @@ class Chunks:
 
     @property
     def table(self):
-        """The bytes as one array of two dimensions, a row for each chunk. ValueError if chunks differ in size."""
+        """The bytes as one two-dimensional array, one row per chunk. ValueError if chunks differ in size."""
         count = len(self)
         if count == 0:
             return np.empty((0, 0), np.uint8)
@@ -57,7 +57,7 @@ class Chunks:
         return self.data[self.offset[:, None] + np.arange(size)]
 
     def field(self, dtype, at=0):
-        """One value of each chunk, `at` bytes behind its begin (negative: before its end). ValueError if a chunk is too short for it."""
+        """One value of each chunk, `at` bytes after its begin (negative: before its end). ValueError if a chunk is too short."""
         dtype = np.dtype(dtype)
         begin = at if at >= 0 else self.size.astype(np.int64) + at
         short = (begin < 0) | (begin + dtype.itemsize > self.size)
@@ -68,7 +68,7 @@ class Chunks:
         return np.ascontiguousarray(self.data[place]).view(dtype)[:, 0]
 
     def values(self, dtype, skip=0, trim=0):
-        """All whole values of each chunk behind its first `skip` bytes and before its last `trim` bytes, as Jagged."""
+        """All whole values of each chunk between its first `skip` bytes and its last `trim` bytes, as Jagged."""
         dtype = np.dtype(dtype)
         counts = np.maximum(self.size.astype(np.int64) - skip - trim, 0) // dtype.itemsize
         firsts = np.repeat(self.offset + skip - dtype.itemsize * (np.cumsum(counts) - counts), counts)

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-# Where the values of an event, a fragment or a chunk begin among those of all; the last one is the end.
+# Offsets: where the values of each event, fragment or chunk begin in the common array; the last offset is the end.
 _OFFSETS = ("fragment.offsets", "chunk.offsets", "fragment.chunk_offsets", "chunk.data_offsets")
 
 
 class Columns(dict):
     """NumPy arrays by the names of their fields; `.events` is the number of events.
 
-    Fields of an event have one value for each event. Fields of fragments and chunks lie one after the other: those of event i are
-    `[offsets[i]:offsets[i + 1]]` with `columns["fragment.offsets"]` and `columns["chunk.offsets"]`; `fragment.chunk_offsets` says the same of the
-    chunks of a fragment, and `chunk.data_offsets` of the bytes of a chunk in `chunk.data`."""
+    Event fields have one value for each event. Fields of fragments and chunks of all events are joined: those of event i are
+    `[offsets[i]:offsets[i + 1]]`, where offsets is `columns["fragment.offsets"]` or `columns["chunk.offsets"]`. `fragment.chunk_offsets` gives the
+    chunks of each fragment in the same way, and `chunk.data_offsets` the bytes of each chunk in `chunk.data`."""
 
     events = 0
 
@@ -23,13 +23,13 @@ class Columns(dict):
 
     @classmethod
     def joined(cls, parts):
-        """Columns of events that follow each other, as one."""
+        """Joins the columns of successive parts."""
         if len(parts) == 1:
             return parts[0]
         columns = cls()
         columns.events = sum(part.events for part in parts)
         for name in dict.fromkeys(name for part in parts for name in part):
-            arrays = [part[name] for part in parts if name in part]  # a part without chunks may be without a decoder's fields
+            arrays = [part[name] for part in parts if name in part]  # a part without chunks may lack a decoder's fields
             if name in _OFFSETS or name.endswith("_offsets"):
                 before = np.cumsum([0] + [array[-1] for array in arrays[:-1]])
                 arrays = [arrays[0]] + [array[1:] + start for array, start in zip(arrays[1:], before[1:])]
@@ -37,7 +37,7 @@ class Columns(dict):
         return columns
 
     def to_awkward(self):
-        """One record for each event; `fragment`, `chunk` and what decoders made are lists of records in it."""
+        """One record for each event; `fragment`, `chunk` and the fields of decoders are lists of records in it."""
         ak = awkward()
         flat = {name: self[name] for name in self if "." not in name}
         lists = {}
@@ -58,7 +58,7 @@ class Columns(dict):
 
 
 def awkward():
-    """The package, which is imported on use."""
+    """The package awkward, imported on first use."""
     try:
         import awkward
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Detectors' decoders in Python: chunks to fields, many chunks at a time."""
+"""Decoders of detectors in Python: they turn many chunks at a time into fields."""
 
 import functools
 import linecache
@@ -13,11 +13,11 @@ _NEEDED = ("l1_id", "index", "file", "fragment.source_id", "chunk.link", "chunk.
 
 
 class DecoderError(ValueError):
-    """A decoder threw, or returned what cannot be used. The error that it threw is the cause (`__cause__`)."""
+    """A decoder raised an error or returned an invalid value. An error that it raised is the cause (`__cause__`)."""
 
 
 class Decoder:
-    """What @rodeo.decoder makes of a function: called with Chunks it returns the fields, checked."""
+    """The object that @rodeo.decoder returns: called with Chunks, it returns the checked fields."""
 
     def __init__(self, function, name=None):
         functools.update_wrapper(self, function)
@@ -34,8 +34,8 @@ class Decoder:
 
 
 def decoder(function=None, *, name=None):
-    """Makes a decoder of a function that takes Chunks, of any number of fragments, and returns a dictionary: each field an array with one value, or one row,
-    for each chunk, or Jagged(counts, values) where chunks have different numbers of values.
+    """Makes a decoder from a function that takes Chunks of any number of fragments and returns a dictionary of fields. A field is an array with one value
+    or one row for each chunk, or Jagged(counts, values) if chunks have different numbers of values.
 
         @rodeo.decoder
         def hits(chunks):
@@ -44,7 +44,7 @@ def decoder(function=None, *, name=None):
 
         events.read(["l1_id"], decoder=hits)["hits.adc"]
 
-    It is called as soon as some MB of chunks are there, and so never with one chunk after the other."""
+    Each call gets several MB of chunks, not single chunks."""
     if function is None:
         return functools.partial(Decoder, name=name)
     return Decoder(function, name)
@@ -65,7 +65,7 @@ def fields_for_decoders(fields):
 
 
 def decode_columns(columns, fields, decoders, paths):
-    """Adds what decoders make of the chunks, and leaves out what was read for them alone."""
+    """Adds the fields of decoders, and removes the fields that only decoders needed."""
     offsets = columns["chunk.data_offsets"]
     of_event = np.repeat(np.arange(columns.events), np.diff(columns["chunk.offsets"]))
     source_id = np.repeat(columns["fragment.source_id"], np.diff(columns["fragment.chunk_offsets"]))
@@ -82,7 +82,7 @@ def decode_columns(columns, fields, decoders, paths):
             made = one(chunks)
         except Exception as error:
             if len(chunks) == 0:
-                continue  # a decoder need not know what to do with nothing
+                continue  # an error without chunks is ignored: a decoder need not support this case
             raise _decoder_error(one, error, chunks, columns, of_event, paths) from error
         for name, value in made.items():
             if isinstance(value, Jagged):
@@ -106,7 +106,7 @@ def _checked(name, value, count):
 
 
 def _decoder_error(one, error, chunks, columns, of_event, paths):
-    """Where in the decoder, and at which chunk: the first that fails alone is found by halves."""
+    """An error with the line in the decoder and the first chunk that fails alone, found by bisection."""
     where = _line_of(one, error)
     at = _first_that_fails(one, chunks)
     if at is None:
@@ -120,7 +120,7 @@ def _decoder_error(one, error, chunks, columns, of_event, paths):
 
 
 def _line_of(one, error):
-    """The last line of the file of the decoder that the error came through, or the last of all."""
+    """The last line in the decoder's file that the traceback contains; empty if it contains none."""
     frames = traceback.extract_tb(error.__traceback__)
     code = getattr(one.function, "__code__", None)
     own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]

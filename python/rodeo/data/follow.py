@@ -1,4 +1,4 @@
-"""Files that are still being written: events as they come."""
+"""Reads events of files while these are written."""
 
 import time
 
@@ -10,8 +10,8 @@ _LOOK_S = 0.05
 
 
 class FollowedEvents(Events):
-    """Events whose iteration waits for more: for the end of a file that is being written, and for files to come. It ends when the last file of the run is
-    closed, or when nothing came for `timeout_s`. All else is as of what is there now."""
+    """Events whose iteration waits for more events of files being written, and for new files. It ends when the run's last file is closed, or when
+    nothing came for `timeout_s`. All other methods see the events that exist now."""
 
     def __init__(self, files, paths, skip, patterns, timeout_s):
         super().__init__(files, paths, skip)
@@ -56,7 +56,7 @@ class _Follower:
             time.sleep(_LOOK_S)
 
     def _there(self):
-        """The next event that is there; moves to the next file behind one that is closed."""
+        """The next event that exists. After the end of a closed file it moves to the next file."""
         while self._file < len(self._events._paths):
             try:
                 event = self._files.event_in(self._file, self._index)

@@ -1,4 +1,4 @@
-"""Opens data files: what there is of them, or also what comes."""
+"""Opens data files: those that exist, or also those still to be written."""
 
 import os
 
@@ -11,16 +11,16 @@ from rodeo.data.sequence import Events
 def open(files, *, follow=False, damaged="raise", checksums=True, index=True, timeout_s=None, l1_id_offset=0, l1_id_bits=32):
     """The events of data files: a path, a pattern ("*.data"), or a list of both.
 
-    follow      wait for what is still being written (`*.writing`, and files to come that fit the pattern), until the run's last file is closed or nothing
-                came for `timeout_s`
-    damaged     "raise": a damaged event is an error where it is met; "skip": it is left out, and listed in .errors. A file that is missing, or not ours, is
-                an error in both
-    checksums   check Adler-32 of events and ROBs, where they have one
-    index       keep an index beside event files (`<file>.index`), so that events[i] and by_l1_id() need not walk the file again; where the directory cannot
-                be written, it is in memory alone
-    l1_id_offset, l1_id_bits   where chunks in recordings of FELIX blocks have their L1 id (little-endian): chunks with one id are an event
+    follow      also wait for events still to be written (in `*.writing`, and in new files that fit the pattern), until the run's last file is closed or
+                nothing came for `timeout_s`
+    damaged     "raise": a damaged event is an error when it is read; "skip": it is left out, and listed in .errors. A missing file, or one of unknown format,
+                is an error in both
+    checksums   check the Adler-32 of events and ROBs that have one
+    index       keep an index next to event files (`<file>.index`), so that events[i] and by_l1_id() need not read the whole file again; if the directory
+                is not writable, the index stays in memory
+    l1_id_offset, l1_id_bits   the place of the L1 id in chunks of FELIX recordings (little-endian): chunks with the same id are an event
 
-    DataError (a ValueError) if there is no such file, or it holds no data."""
+    DataError (a ValueError) if a file does not exist or holds no data."""
     if damaged not in ("raise", "skip"):
         raise ValueError(f'damaged is "raise" or "skip", not {damaged!r}')
     if not 1 <= l1_id_bits <= 32 or l1_id_offset < 0:
@@ -35,7 +35,7 @@ def open(files, *, follow=False, damaged="raise", checksums=True, index=True, ti
         l1_id_bits=l1_id_bits)
     if follow:
         return FollowedEvents(opened, paths, damaged == "skip", patterns, timeout_s)
-    # What is wrong with a few files is said at once; with many, where they are met. A name that is missing is always said at once.
+    # Errors of the first 8 files, and missing files, are reported at once; other errors when the file is read.
     for number, path in enumerate(paths):
         if number < 8 or not os.path.lexists(path):
             opened.check(number)

@@ -1,14 +1,14 @@
-"""From names, patterns and lists of them to files."""
+"""Turns names, patterns and lists of them into paths of files."""
 
 import glob
 import os
 
 WRITING = ".writing"
-_NOT_DATA = (".index", ".json")  # what lies beside data files
+_NOT_DATA = (".index", ".json")  # files that accompany data files
 
 
 def expand(patterns, follow):
-    """Paths as texts, in the order of names within a pattern; those of a pattern must exist, a plain name is taken as it is."""
+    """Paths as texts, sorted by name within a pattern. Files of a pattern exist; a plain name is not checked."""
     paths = []
     for pattern in patterns:
         name = os.fsdecode(pattern)
@@ -25,7 +25,7 @@ def expand(patterns, follow):
 
 
 def stem(path):
-    """A file's name without what its writer changes when it closes it."""
+    """A file's name without the part that its writer changes on closing."""
     for ending in (WRITING, ".data"):
         if path.endswith(ending):
             return path.removesuffix(ending)

@@ -8,19 +8,19 @@ from rodeo.data.decoder import decode_columns, decoders_of, fields_for_decoders
 
 _EVENT_FIELDS = tuple(name for name in FIELDS if "." not in name)
 _MOST = (1 << 64) - 1
-_NAMED = 5  # ids, in an error
+_NAMED = 5  # ids that an error lists
 
 
 class Events:
-    """Events of files in the order in which these were named: len(), iteration, events[i], events[a:b].
+    """Events of files in the order of the files: len(), iteration, events[i], events[a:b].
 
-    Numbers count all events of the files, damaged ones too. With `damaged="raise"` a damaged event raises DamagedEvent where it is met, and an iterator goes
-    on behind it; with "skip" iteration and read() leave it out, and `errors` lists it. events[i] of a damaged event raises in both. Any thread may read;
-    long work leaves Python free for others, and Ctrl-C ends it."""
+    Numbers count all events of the files, damaged ones too. With `damaged="raise"` reading a damaged event raises DamagedEvent; an iterator then continues
+    with the next event. With "skip", iteration and read() leave it out, and `errors` lists it. events[i] of a damaged event raises in both. Any thread
+    may read. Long calls release the GIL, and Ctrl-C ends them."""
 
     def __init__(self, files, paths, skip, numbers=None):
         self._files, self._paths, self._skip, self._numbers = files, paths, skip, numbers
-        self._by_global_id = None  # where all were read: the number of each
+        self._by_global_id = None  # event number by global id, once all headers were read
 
     def __len__(self):
         return self._files.count() if self._numbers is None else len(self._numbers)
@@ -48,12 +48,12 @@ class Events:
         return f"<Events of {what}>" if self._numbers is None else f"<Events {self._numbers} of {what}>"
 
     def find(self, l1_id):
-        """Numbers of the events with this extended L1 id (ECR counter << 24 | L1 id): several if files are of several writers, or the ECR counter wrapped."""
+        """Numbers of the events with this extended L1 id (ECR counter << 24 | L1 id). Several if there are several writers, or the ECR counter wrapped."""
         numbers = self._files.find(operator.index(l1_id))
         return numbers if self._numbers is None else [self._numbers.index(number) for number in numbers if number in self._numbers]
 
     def by_l1_id(self, l1_id):
-        """The first event with this extended L1 id. KeyError if there is none; ValueError if several events have it, for it comes again within a run:
+        """The event with this extended L1 id. KeyError if no event has it; ValueError if different events have it, because it repeats within a run:
         by_global_id() tells them apart."""
         numbers = self.find(l1_id)
         if not numbers:
@@ -66,8 +66,8 @@ class Events:
         return event
 
     def by_global_id(self, global_id):
-        """The first event with this global id, which never repeats within a run. KeyError if there is none. Where the event counter was reset before its
-        24 bits went round the index finds it; else all headers are read, once."""
+        """The first event with this global id, which never repeats within a run. KeyError if no event has it. The index finds the event if the event counter
+        was always reset before its 24 bits wrapped; else all headers are read, once."""
         wanted = operator.index(global_id)
         for number in self.find(wanted & 0xFFFFFFFF):
             if (event := self[number]).global_id == wanted:
@@ -79,7 +79,7 @@ class Events:
         return self[self._by_global_id[wanted]]
 
     def _numbers_of_global_ids(self):
-        """The first event of each; damaged ones have none."""
+        """The number of the first event by global id, without damaged events."""
         first = {}
         for number in range(len(self)):
             try:
@@ -89,13 +89,13 @@ class Events:
         return first
 
     def read(self, fields=None, library="np", decoder=None):
-        """Columns of all events: `fields` are names of rodeo.data.FIELDS (all that an event itself has, if left out); what a `decoder` (or each of a list)
-        makes of the chunks comes besides. "np": Columns, a dictionary of arrays; "ak": one awkward array. Events that are damaged raise or are left out."""
+        """Columns of all events. `fields` are names of rodeo.data.FIELDS (default: all fields of the event itself); a `decoder`, or a list of them, adds its
+        fields. "np": Columns, a dictionary of arrays; "ak": one awkward array. Damaged events raise or are left out."""
         return self._pieces(fields, library, decoder, None).read()
 
     def iterate(self, fields=None, events=10_000, library="np", decoder=None):
-        """The same in pieces of so many events, for files that do not fit into memory. A damaged event raises behind the piece of those before it, and the
-        iterator goes on with those behind it."""
+        """As read(), but in pieces of `events` events, for files that do not fit into memory. The error of a damaged event is raised after the piece with the
+        events before it; the iterator then continues with the events after it."""
         if events < 1:
             raise ValueError(f"a piece has at least 1 event, not {events}")
         return self._pieces(fields, library, decoder, events)
@@ -121,8 +121,8 @@ class Events:
 
     @property
     def errors(self):
-        """What was left out so far, with damaged="skip": DamagedEvent and DataError, each with .file, .index, .offset, .code and .reason.
-        The first 10 000 are listed; error_count counts all."""
+        """The events left out so far, with damaged="skip": DamagedEvent and DataError, each with .file, .index, .offset, .code and .reason.
+        It lists the first 10 000; error_count counts all."""
         return self._files.errors()
 
     @property
@@ -135,12 +135,12 @@ class Events:
         return list(self._paths)
 
     def info(self, file=0):
-        """What the records of a file say: kind, run number, free strings, end, and so on, as a dictionary."""
+        """A dictionary of what the file's records contain: kind, run number, free strings, end, and so on."""
         return self._files.info(file)
 
 
 class _Backwards:
-    """Events by their numbers; it goes on behind a damaged one, which a generator could not."""
+    """Events by their numbers. Not a generator, because it must continue after the error of a damaged event."""
 
     def __init__(self, files, numbers, skip):
         self._files, self._numbers, self._skip = files, iter(numbers), skip
@@ -159,11 +159,11 @@ class _Backwards:
 
 
 class _Pieces:
-    """Columns of so many events at a time, or of all. What was read before a damaged event is handed out before its error is raised."""
+    """Columns of `events` events at a time, or of all. Events before a damaged one are returned before its error is raised."""
 
     def __init__(self, cursor, paths, fields, library, decoders, events):
         self._cursor, self._paths, self._fields, self._library, self._decoders, self._events = cursor, paths, fields, library, decoders, events
-        self._error = None  # of the events behind the piece that was handed out last
+        self._error = None  # of a damaged event after the last piece returned
 
     def __iter__(self):
         return self
@@ -178,14 +178,14 @@ class _Pieces:
         return self._in_library(columns)
 
     def read(self):
-        """All at once."""
+        """All events in one piece."""
         return self._in_library(self._decoded() if self._decoders else Columns.of(self._cursor.read(self._fields, _MOST)))
 
     def _in_library(self, columns):
         return columns.to_awkward() if self._library == "ak" else columns
 
     def _decoded(self):
-        """Decoders see chunks of some MB at a time, so that they are fast and memory stays flat."""
+        """Gives decoders several MB of chunks at a time: this is fast, and memory stays constant."""
         parts, done, step, most = [], 0, 16, self._events or _MOST
         while True:
             try:

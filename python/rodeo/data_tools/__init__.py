@@ -1,1 +1,1 @@
-"""What `rodeo data` does in Python: event files to HDF5 and ROOT and back, pictures of them, and functions that choose events."""
+"""The Python part of `rodeo data`: converts event files to HDF5 and back, and to ROOT, draws pictures, and runs users' functions that select events."""

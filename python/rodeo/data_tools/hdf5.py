@@ -17,12 +17,12 @@ from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, end, names
 
 FORMAT, VERSION = "rodeo-events", 2
 READ = (1, 2)  # 1 has no checksums
-END = 0xffffffff  # in the place of an event's size
-SLAB = 1 << 20  # bytes of a chunk of the dataset of bytes, and what is read at once
+END = 0xffffffff  # marks the end, in place of an event's size
+SLAB = 1 << 20  # size of HDF5 chunks of the dataset /bytes, and of one read
 
 
 class Written(io.RawIOBase):
-    """The file beneath HDF5. The library crashes where a disk is full: what fails is kept from it, and told to whoever asks with check()."""
+    """The file that HDF5 writes to. The library crashes when a disk is full, so this class hides errors from it; check() raises them."""
 
     def __init__(self, path):
         super().__init__()
@@ -62,7 +62,7 @@ class Written(io.RawIOBase):
         return self.file.tell()
 
     def flush(self):
-        pass  # nothing is held back
+        pass  # nothing is buffered
 
     def readable(self):
         return True
@@ -75,7 +75,7 @@ class Written(io.RawIOBase):
 
 
 class Columns:
-    """Datasets that grow, compressed; of a group for each thing: event, fragment, chunk. `checksums` has the CRC-32 of the values of each."""
+    """Compressed datasets that grow, in the groups event, fragment and chunk. `checksums` has the CRC-32 of the values of each."""
 
     def __init__(self, file, level):
         self.file, self.options, self.rows = file, {"compression": "gzip", "compression_opts": level, "shuffle": True} if level else {}, {}
@@ -115,7 +115,7 @@ def convert(paths, output, level=4, form="table"):
 
 
 def say_made(events, output, form):
-    """The new file on stdout, as `-o` wants it."""
+    """Prints the name and contents of the new file in the format of `-o`."""
     name = os.fsencode(output).decode("utf-8", "backslashreplace")
     columns = {"file": name, "events": len(events) - events.error_count, "damaged_events": events.error_count, "bytes": os.path.getsize(output)}
     if form == "json":
@@ -128,7 +128,7 @@ def say_made(events, output, form):
 
 
 def refuse_other_runs(events, paths):
-    """What is made of the file again is one event file, which is of one run."""
+    """Refuses files of several runs: the HDF5 file is converted back to one event file, which has one run."""
     runs = [(path, number) for path, number in ((path, events.info(i).get("run_number")) for i, path in enumerate(paths)) if number is not None]
     for path, number in runs:
         if number != runs[0][1]:
@@ -136,7 +136,7 @@ def refuse_other_runs(events, paths):
 
 
 def told(events):
-    """Damaged events are named; the exit status."""
+    """Lists damaged events and returns the exit status."""
     for error in list(events.errors)[:20]:
         say(f"note: left out: {error}")
     if events.error_count:
@@ -145,7 +145,7 @@ def told(events):
 
 
 def holds_chunk_records(events):
-    """Files of others have events whose data are no chunk records; of a file without events its records say whose it is."""
+    """Whether event data are chunk records, as only Rodeo writes them. For a file without events, the file's records decide."""
     try:
         for columns in events[:1].iterate(["chunk.size"], events=1):
             return columns.events > 0
@@ -155,12 +155,12 @@ def holds_chunk_records(events):
 
 
 def _little(values):
-    """Bytes that are the same on every machine."""
+    """The values as little-endian bytes, the same on every machine."""
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
 
 
 def attributes_sum(file):
-    """CRC-32 of what the root and the records say in attributes, but the checksums themselves."""
+    """CRC-32 of the attributes of the root and of the records, without the checksums."""
     said = {key: str(value) for key, value in file.attrs.items() if key != "checksums"}
     names = [str(file[f"file/{number}"].attrs.get("name", "")) for number in range(int(file.attrs["files"]))]
     return zlib.crc32(json.dumps([said, names], sort_keys=True).encode())
@@ -212,19 +212,20 @@ def fill(out, events, paths, chunks, progress, check):
 
 
 def back(path):
-    """The records of all files and every event on stdout, each behind its size, for whoever writes event files and looks into the events: how many
-    records there are, these, the events, END."""
+    """Writes to stdout, for the process that checks the events and writes the event file: the number of records, the records, the events, END. Each
+    record and event follows its size."""
     h5py = needed("h5py", "converting from HDF5")
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise Refused("data.unknown_kind", f"is no HDF5 file that can be read ({error})", path) from None
+        raise Refused("data.unknown_kind", f"is not a readable HDF5 file ({error})", path) from None
     with file:
         if file.attrs.get("format") != FORMAT or file.attrs.get("version") not in READ:
-            raise Refused("data.unknown_kind", "is an HDF5 file, but not one that `rodeo data convert` made", path, "its attribute `format` is to be rodeo-events, `version` 1 or 2")
+            raise Refused("data.unknown_kind", "is an HDF5 file, but not one that `rodeo data convert` made", path,
+                          "its attribute `format` must be rodeo-events, `version` 1 or 2")
         records = [f"file/{number}" for number in range(max(1, int(file.attrs.get("files", 1))))]
         if "event/byte_offsets" not in file or not all(name in file for name in records):
-            raise Refused("data.damaged", "the HDF5 file lacks what it should have", path)
+            raise Refused("data.damaged", "the HDF5 file lacks event offsets or file records", path)
         if file.attrs["version"] != 1:
             refuse_what_was_changed(file, path)
         out = sys.stdout.buffer
@@ -239,7 +240,7 @@ def back(path):
 
 
 def refuse_what_was_changed(file, path):
-    """Every dataset and attribute but /bytes, whose events have a checksum each, is what was written."""
+    """Checks every dataset and attribute but /bytes against its checksum. /bytes has a checksum for each event."""
     try:
         checksums = json.loads(file.attrs["checksums"])
         attributes = checksums.pop("attributes")
@@ -251,18 +252,18 @@ def refuse_what_was_changed(file, path):
     there = []
     file.visititems(lambda name, item: there.append(name) if hasattr(item, "dtype") else None)
     for name in sorted(set(there) - set(checksums) - {"bytes"}):
-        raise Refused("data.damaged", f"/{name} is not of what was written: it came later", path)
+        raise Refused("data.damaged", f"/{name} was added later", path)
     for name, checksum in checksums.items():
         if name not in file:
-            raise Refused("data.damaged", f"/{name} is not there any more", path)
+            raise Refused("data.damaged", f"/{name} is missing", path)
         if _sum(file, name, path) != checksum:
-            raise Refused("data.damaged", f"/{name} is not what was written: its checksum does not hold", path, "convert the event files once more")
+            raise Refused("data.damaged", f"/{name} was changed: its checksum does not match", path, "convert the event files once more")
     if attributes_sum(file) != attributes:
-        raise Refused("data.damaged", "the attributes are not what was written: their checksum does not hold", path)
+        raise Refused("data.damaged", "the attributes were changed: their checksum does not match", path)
 
 
 def _sum(file, name, path):
-    """CRC-32 of the values of a dataset, some at a time."""
+    """CRC-32 of the values of a dataset, read in parts."""
     dataset, checksum = file[name], 0
     if not hasattr(dataset, "dtype") or dataset.ndim != 1:
         return None
@@ -276,21 +277,21 @@ def _sum(file, name, path):
 
 def _column(file, field, path):
     if f"event/{field}" not in file:
-        raise Refused("data.damaged", f"/event/{field} is not there any more", path)
+        raise Refused("data.damaged", f"/event/{field} is missing", path)
     return _read(file, f"event/{field}", np.integer, path)
 
 
 def refuse_other_columns(columns, number, event, path):
-    """Of a file without checksums: the columns say what the header of the event says."""
+    """For a file without checksums: refuses columns that differ from the header of the event."""
     for field, value in layout.header_fields(event).items():
         if number >= len(columns[field]) or int(columns[field][number]) != value:
-            raise Refused("data.damaged", f"/event/{field}: that of event {number} is not what its bytes say", path, "convert the event files once more")
+            raise Refused("data.damaged", f"/event/{field}: the value of event {number} differs from its bytes", path, "convert the event files once more")
 
 
 def _read(file, name, kind, path, where=slice(None)):
-    """Of one kind alone: other numbers would become bytes that no event has."""
+    """Reads values and refuses other types: converted to bytes, they would make wrong events."""
     if not np.issubdtype(file[name].dtype, kind) or file[name].ndim != 1:
-        raise Refused("data.damaged", f"/{name} is {file[name].dtype}, and not what `rodeo data convert` writes there", path)
+        raise Refused("data.damaged", f"/{name} is {file[name].dtype}, not the type that `rodeo data convert` writes", path)
     try:
         return file[name][where]
     except OSError as error:
@@ -314,7 +315,7 @@ def _send_events(file, path, out):
         for number, size in enumerate(sizes[done:done + count].tolist()):
             event = slab[place:place + size]
             if checked and (number >= len(wanted) or zlib.crc32(event) != wanted[number]):
-                raise Refused("data.damaged", f"event {done + number} of /bytes is not what was written: its checksum does not hold", path,
+                raise Refused("data.damaged", f"event {done + number} of /bytes was changed: its checksum does not match", path,
                               "convert the event files once more")
             if not checked:
                 refuse_other_columns(columns, done + number, event, path)

@@ -1,4 +1,4 @@
-"""A user's function that says of each event whether it is wanted, on stdout: r when it is ready, then 1, 0 or t for every event, in order; t: it took too long.
+"""Runs a user's function that selects events. Writes to stdout r when ready, then in order for every event 1 (selected), 0 (not), or t (took too long).
 usage: judge.py FILE.py[:FUNCTION] SECONDS < NAMES"""
 
 import importlib.util
@@ -10,7 +10,7 @@ import time
 from rodeo.data_tools.running import Refused, end, names, run, say
 
 _TOLD_S = 0.5
-_MOST_IN_TURN = 3  # a function that hangs at each event would take for ever, file by file
+_MOST_IN_TURN = 3  # gives up then: a function that hangs at each event would never end
 
 
 def function_of(text):
@@ -23,7 +23,7 @@ def function_of(text):
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # who ends the process is not done with the events
+    except (Exception, SystemExit) as error:  # SystemExit in the user's module must not end the run
         raise failed(error, file, "cannot be run") from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -36,7 +36,7 @@ def failed(error, file, what):
 
 
 def _place(error, file):
-    """Where in the user's file it happened."""
+    """The line of the user's file where the error was raised."""
     line, trace = None, error.__traceback__
     while trace is not None:
         if os.path.abspath(trace.tb_frame.f_code.co_filename) == os.path.abspath(file):
@@ -46,7 +46,7 @@ def _place(error, file):
 
 
 class _TooLong(BaseException):
-    """No Exception: what the user's function catches is its own."""
+    """A BaseException, so that `except Exception` in the user's function does not catch it."""
 
 
 def _too_long(_number, _frame):
@@ -56,7 +56,7 @@ def _too_long(_number, _frame):
 def judge(text, hang_s, paths):
     from rodeo.data_tools.pieces import open_files
 
-    # What the function prints is for people: stdout is for the answers.
+    # Stdout is for the answers: what the function prints goes to stderr.
     answers = os.fdopen(os.dup(1), "wb", buffering=1 << 12)
     os.dup2(2, 1)
     function, file = function_of(text)
@@ -70,7 +70,7 @@ def judge(text, hang_s, paths):
             told = now
         try:
             event = events[number]
-        except ValueError:  # damaged, which is not for the function
+        except ValueError:  # a damaged event, which the function does not see
             answers.write(b"0")
             continue
         answer = _answer(function, file, number, event, hang_s)

@@ -1,4 +1,4 @@
-"""Where chunks lie in the bytes of events: raw events to one run of bytes, with the place of every chunk in it (docs/formats/hdf5.md)."""
+"""Finds the fragments and chunks in the bytes of raw events (docs/formats/hdf5.md)."""
 
 import struct
 import zlib
@@ -6,11 +6,11 @@ import zlib
 import numpy as np
 
 EVENT, ROB, ROD = 0xaa1234aa, 0xdd1234dd, 0xee1234ee
-LONG = 0xffff - 8  # chunks of so many bytes have their size in a word of its own
+LONG = 0xffff - 8  # chunks of at least this size have it in a separate word
 
 
 def uncompressed(raw):
-    """The bytes of an event, with its payload as it was before it was compressed: only header words that speak of that are others, and the checksum."""
+    """The bytes of an event with its payload uncompressed. Only the checksum and the header words about size and compression change."""
     words = np.frombuffer(raw, "<u4", len(raw) // 4)
     if words[0] != EVENT or words[3] >> 16 != 0x0500:
         return raw
@@ -36,7 +36,7 @@ HEADER_FIELDS = ("source_id", "status", "time_ns", "global_id", "run_type", "run
 
 
 def header_fields(raw):
-    """What the header of an event of version 5 says, by the names of columns; nothing of other bytes."""
+    """The header values of an event of version 5, by names of columns; empty for other versions and damaged headers."""
     if len(raw) < 96:
         return {}
     words = struct.unpack_from("<24I", raw)
@@ -48,7 +48,7 @@ def header_fields(raw):
 
 
 def data_of_fragments(raw):
-    """Offset and size of the ROD data of each fragment in the bytes of an (uncompressed) event; -1 and 0 where a ROB holds no ROD that can be read."""
+    """Offset and size of the ROD data of each fragment in the bytes of an uncompressed event; -1 and 0 if a ROB has no readable ROD."""
     word = struct.Struct("<I").unpack_from
     size, header, status = word(raw, 4)[0], word(raw, 8)[0], word(raw, 20)[0]
     checksum = word(raw, 24 + 4 * status)[0]
@@ -67,7 +67,7 @@ def data_of_fragments(raw):
 
 
 def places_of_chunks(sizes, chunk_offsets, data_at):
-    """Where the bytes of each chunk begin: `sizes` of all chunks, those of fragment i at [chunk_offsets[i]:chunk_offsets[i + 1]], its data at data_at[i]."""
+    """Where the bytes of each chunk begin. Fragment i has its data at data_at[i], and its chunks are [chunk_offsets[i]:chunk_offsets[i + 1]] of `sizes`."""
     sizes = sizes.astype(np.int64)
     header = np.where(sizes >= LONG, 12, 8)
     record = header + sizes + (-sizes) % 4

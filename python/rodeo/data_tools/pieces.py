@@ -1,4 +1,4 @@
-"""Events of files a piece at a time: columns, raw bytes and the places of fragments and chunks, so that memory does not grow with the files."""
+"""Reads events in pieces: columns, raw bytes and the places of fragments and chunks. Memory does not grow with the files."""
 
 import os
 import zlib
@@ -12,12 +12,12 @@ EVENT_FIELDS = ("l1_id", "global_id", "bcid", "run_number", "lumi_block", "run_t
 FRAGMENT_FIELDS = tuple(f"fragment.{name}" for name in (
     "source_id", "l1_id", "bcid", "trigger_type", "run_number", "detector_event_type", "status", "missing_links", "removed_links"))
 CHUNK_FIELDS = ("chunk.link", "chunk.status", "chunk.size")
-PIECE_EVENTS = 20_000  # at most,
-PIECE_BYTES = 32 << 20  # and so that events of the usual size take no more memory than this
+PIECE_EVENTS = 20_000  # at most
+PIECE_BYTES = 32 << 20  # of events of mean size, at most
 
 
 class RawPiece(NamedTuple):
-    """A piece with the bytes of its events: event i is [offsets[i]:offsets[i + 1]] of `bytes`; places count in it, too."""
+    """A piece with the bytes of its events: event i is [offsets[i]:offsets[i + 1]] of `bytes`. Places of fragments and chunks are offsets in `bytes`, too."""
 
     columns: dict
     events: int
@@ -30,20 +30,20 @@ class RawPiece(NamedTuple):
 
 
 def open_files(paths):
-    """Damaged events are left out, and counted in .error_count. No index is left beside the files."""
+    """Opens files. Damaged events are left out and counted in .error_count. No index file is written."""
     import rodeo.data
 
     return rodeo.data.open(list(paths), damaged="skip", index=False)
 
 
 def piece_of(events, paths):
-    """So many events are worked on at once."""
+    """The number of events in a piece."""
     mean = sum(map(os.path.getsize, paths)) // max(len(events), 1)
     return max(1, min(PIECE_EVENTS, PIECE_BYTES // max(mean, 1)))
 
 
 def raw_pieces(events, paths, chunks):
-    """Columns and bytes of the same events, which are walked side by side."""
+    """Yields pieces with the columns and the bytes of the same events."""
     fields = [*EVENT_FIELDS, *FRAGMENT_FIELDS, *(CHUNK_FIELDS if chunks else ())]
     raw = iter(open_files(paths))
     for columns in events.iterate(fields, events=piece_of(events, paths)):

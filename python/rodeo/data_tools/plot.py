@@ -11,7 +11,7 @@ from rodeo.data_tools.hdf5 import holds_chunk_records, told
 from rodeo.data_tools.pieces import open_files, piece_of
 from rodeo.data_tools.running import Progress, Refused, end, names, needed, new_file, run
 
-BCIDS = 3564  # of an LHC orbit
+BCIDS = 3564  # in an LHC orbit
 TIME_BINS = 200
 SIZE_BINS = 80
 MOST_LINKS = 16
@@ -24,14 +24,14 @@ LINK = re.compile(r" (0x[0-9a-f]{8})(?:\+(\d+))?")
 
 
 class Totals:
-    """What the picture needs of all events; memory does not grow with them, but by a number for every millisecond with events."""
+    """Sums over all events for the picture. Memory does not grow with the events, except by a number for every millisecond with events."""
 
     def __init__(self):
         self.events = self.flagged = self.bytes = 0
         self.sizes, self.times, self.incomplete_times = Counter(), Counter(), Counter()
         self.bcids = np.zeros(4096, np.int64)
         self.fragments, self.missing = Counter(), Counter()
-        self.links, self.known_links = Counter(), set()  # each by its ROB and its id: links of two ROBs may have one id
+        self.links, self.known_links = Counter(), set()  # by ROB and link id, because links of two ROBs may share an id
 
     def add(self, columns, chunks):
         self.events += columns.events
@@ -48,7 +48,7 @@ class Totals:
             if chunks:
                 counts = np.diff(columns["fragment.chunk_offsets"])
                 of_chunk = np.repeat(of_rob, counts)
-                # A link is in a fragment or is not, however many chunks it has there.
+                # A link counts once in a fragment, even with several chunks.
                 fragment = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)[of_chunk]
                 pairs = np.unique(fragment << np.uint64(32) | columns["chunk.link"][of_chunk].astype(np.uint64))
                 links, counts = np.unique((pairs & np.uint64(0xffffffff)).astype(np.uint32), return_counts=True)
@@ -57,7 +57,7 @@ class Totals:
                     self.known_links.add((rob, link))
 
     def missing_by_link(self):
-        """How many fragments of its ROB each link is not in: ((ROB, link), count), the worst first."""
+        """The number of fragments in which each link is missing: ((ROB, link), count), largest first."""
         lacking = {(rob, link): self.fragments[rob] - self.links[rob, link] for rob, link in self.known_links}
         return sorted(((link, count) for link, count in lacking.items() if count > 0), key=lambda one: (-one[1], one[0]))
 
@@ -74,13 +74,13 @@ def _arrays(counter):
 
 
 def named_links(events, files):
-    """Links that the files say they have, each with its ROB: one that is silent for the whole run is in no chunk."""
+    """Links that the files list, each with its ROB; a link that is silent for the whole run has no chunk."""
     links = set()
     for number in range(min(files, MOST_HEADERS)):
         try:
             strings = events.info(number).get("free_strings", [])
         except ValueError:
-            continue  # said where its events are read
+            continue  # reading its events reports the error
         for text in strings:
             match = LINKS.fullmatch(text)
             for first, count in LINK.findall(match[2]) if match else ():
@@ -152,7 +152,7 @@ def draw_sizes(ax, totals):
 
 def draw_rate(ax, totals):
     times, counts = _arrays(totals.times)
-    seconds = (times - times[0]) / 1e3  # of the millisecond
+    seconds = (times - times[0]) / 1e3  # times are in milliseconds
     span = max(seconds[-1], 1e-3)
     bins = min(TIME_BINS, max(1, int(span * 1e3)))
     scaled = {"rate": (seconds, counts), "flagged": ((_arrays(totals.incomplete_times)[0] - times[0]) / 1e3, _arrays(totals.incomplete_times)[1])}
@@ -192,7 +192,7 @@ def draw_missing(ax, totals):
 def draw_bcids(ax, totals):
     counts = totals.bcids[:BCIDS]
     used = np.flatnonzero(counts)
-    if len(used) < FEW_BCIDS:  # else thinner than a dot of the picture
+    if len(used) < FEW_BCIDS:  # more bars would be thinner than a pixel
         ax.vlines(used, 0, counts[used], color=GREEN, linewidth=1.4)
     else:
         ax.fill_between(np.arange(BCIDS), counts, step="mid", color=GREEN, linewidth=0)

@@ -1,4 +1,4 @@
-"""Event files to ROOT: a tree `events`, an entry for each event, with the columns of its fragments and chunks. usage: root.py OUT FORM < NAMES"""
+"""Converts event files to ROOT: the tree `events` has an entry for each event, with columns of fragments and chunks. usage: root.py OUT FORM < NAMES"""
 
 import sys
 
@@ -15,7 +15,7 @@ def convert(paths, output, form="table"):
     with new_file(output) as part:
         with uproot.recreate(part) as file:
             fields = [*EVENT_FIELDS, *(name for fields in groups.values() for name in fields)]
-            # By the columns of no event: the tree is the same whether events come or not.
+            # The columns come from an empty piece: the tree is the same with and without events.
             none = branches(ak, events[:0].read(fields), groups)
             tree, done = file.mktree("events", {name: array.dtype if name in EVENT_FIELDS else array.type.content for name, array in none.items()}), 0
             for columns in events.iterate(fields, events=piece_of(events, paths)):
@@ -28,7 +28,7 @@ def convert(paths, output, form="table"):
 
 
 def branches(ak, columns, groups):
-    """By their names: arrays of the events, and lists of records of their fragments and chunks."""
+    """By name: arrays of the events, and lists of records of their fragments and chunks."""
     out = {name: columns[name] for name in EVENT_FIELDS}
     for group, fields in groups.items():
         offsets = ak.index.Index64(columns[f"{group}.offsets"])

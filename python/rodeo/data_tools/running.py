@@ -1,4 +1,4 @@
-"""How the programs of this package run: exit status, one form of error, progress on stderr, files that are there whole or not at all."""
+"""Common parts of this package's programs: exit status, form of errors, progress on stderr, output files that appear only when complete."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _STATUS = {"file.exists": REFUSED, "cli.bad_value": USAGE, "cli.usage": USAGE, "
 
 
 class Refused(Exception):
-    """What ends the work: what, where, why, what next."""
+    """An error that ends the work: code, what, where, what to do next."""
 
     def __init__(self, code, what, where="", next=""):
         super().__init__(what)
@@ -27,7 +27,7 @@ class Refused(Exception):
 
 
 def _text(path):
-    """A name for people, whatever bytes it has."""
+    """A printable name, also if its bytes are not UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -36,33 +36,33 @@ def say(text):
 
 
 def names():
-    """The files that the command names, on stdin with NULs between them: there may be more than a command line takes."""
+    """The command's files, read from stdin and separated by NUL: a command line may be too short for them."""
     return [os.fsdecode(name) for name in sys.stdin.buffer.read().split(b"\0")]
 
 
 def needed(module, wanted_by):
-    """A package that is imported on use."""
+    """Imports a package on use."""
     import importlib
 
     try:
         return importlib.import_module(module)
     except ImportError as missing:
-        raise Refused("cli.python", f"{wanted_by} needs the Python package {module}, which is not there ({missing})", sys.executable,
+        raise Refused("cli.python", f"{wanted_by} needs the Python package {module}, which is missing ({missing})", sys.executable,
                       f"pip install {module}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3") from missing
 
 
 def run(work, *arguments):
-    """The exit status of work(*arguments), and its error on stderr. No traceback without `--log debug`."""
+    """Calls work(*arguments), prints its error to stderr and returns the exit status. Prints a traceback only with `--log debug`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if os.environ.get("RODEO_LOG") != "debug":
-        sys.unraisablehook = sys.excepthook = lambda *_: None  # of libraries that clean up behind an error, which is told of
+        sys.unraisablehook = sys.excepthook = lambda *_: None  # silences libraries that clean up after an error that is reported
     try:
         return work(*arguments) or DONE
     except KeyboardInterrupt:
-        say("interrupted: nothing is left of what was being written")
+        say("interrupted: the unfinished output was removed")
         return FAILED
     except BrokenPipeError:
-        return FAILED  # whoever read has ended, and says why
+        return FAILED  # the reader has ended, and reports why
     except Exception as error:
         if os.environ.get("RODEO_LOG") == "debug":
             import traceback
@@ -74,7 +74,7 @@ def run(work, *arguments):
 
 
 def end(status):
-    """Ends the process without what libraries do at their end: of a file that could not be written, they would try once more."""
+    """Ends the process without exit handlers of libraries: they would try again to write a file that could not be written."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -84,7 +84,7 @@ def end(status):
 def _said(error):
     if isinstance(error, Refused):
         return str(error), error.code
-    if isinstance(error, ValueError) and str(error).startswith("error["):  # of rodeo.data
+    if isinstance(error, ValueError) and str(error).startswith("error["):  # raised by rodeo.data
         return str(error), getattr(error, "code", "")
     if isinstance(error, MemoryError):
         return "error[data.memory]: there is not enough memory\n  end other programs, or convert fewer files at a time", ""
@@ -95,7 +95,7 @@ def _said(error):
 
 
 class Progress:
-    """A line on stderr that says how far the work is: redrawn on a terminal once a second, else plain every five seconds."""
+    """A progress line on stderr: on a terminal it is redrawn once a second, else a new line is printed every five seconds."""
 
     def __init__(self, doing, total):
         self.doing, self.total, self.start = doing, total, time.monotonic()
@@ -125,7 +125,7 @@ class Progress:
 
 @contextlib.contextmanager
 def new_file(path):
-    """The name to write to: beside `path`, which it becomes in the end, or nothing does. Never over an existing file."""
+    """Yields the name of a temporary file next to `path`. If all goes well it becomes `path`, else it is removed. Never overwrites a file."""
     path = os.fspath(path)
     if os.path.lexists(path):
         raise Refused("file.exists", "is there already", path, "remove it, or name another file")
@@ -138,16 +138,16 @@ def new_file(path):
         with open(part, "rb") as written:
             os.fsync(written.fileno())
         try:
-            os.link(part, path)  # unlike a rename, not over a file that came meanwhile
+            os.link(part, path)  # unlike a rename, does not overwrite a file created in the meantime
         except FileExistsError:
-            raise Refused("file.exists", "is there already", path, "it came while this was written: name another file") from None
+            raise Refused("file.exists", "is there already", path, "it was created during the conversion: name another file") from None
         except OSError:  # a file system without links
             if os.path.lexists(path):
-                raise Refused("file.exists", "is there already", path, "it came while this was written: name another file") from None
+                raise Refused("file.exists", "is there already", path, "it was created during the conversion: name another file") from None
             os.rename(part, path)
     except BrokenPipeError:
         raise
-    except OSError as error:  # people know the name that they gave, and not that of the part
+    except OSError as error:  # names the output, not the temporary file
         if error.filename is not None and os.fspath(error.filename) != part:
             raise
         raise Refused("file.write", error.strerror or str(error), path, "free space there, raise the limit (ulimit -f), or name another file") from error

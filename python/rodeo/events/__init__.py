@@ -1,11 +1,11 @@
-"""Events of a running readout, as its consumer event_sampler shows them: the same Event as of files.
+"""Events of a running readout from its consumer event_sampler, with the same class Event as events of files.
 
     import rodeo
     for event in rodeo.events.sample("my_readout"):
         print(event.l1_id, event.fragments[0].chunks.size.sum())
-    rodeo.events.sample(stream="my_readout.publish", bus="/shared/bus")       # of another host
+    rodeo.events.sample(stream="my_readout.publish", bus="/shared/bus")       # from another host
 
-It never slows the run: what is not read in time is left out, and counted.
+Sampling never slows the run: events that are not read in time are left out and counted.
 """
 
 import os
@@ -16,8 +16,8 @@ __all__ = ["Event", "Samples", "sample"]
 
 
 class Samples:
-    """An iterator over sampled events, which ends with the run. `taken` events came so far; `missed` did not, because this program had not read the one before
-    yet; `time_ns` and `sequence` are of the last one: when its sample was taken (nanoseconds since 1970), and the number of its trigger."""
+    """An iterator over sampled events; it ends with the run. `taken` counts the events received, `missed` those left out because this program had not yet
+    read the one before. `time_ns` (nanoseconds since 1970) and `sequence` are the sampling time and the trigger number of the last event."""
 
     def __init__(self, sampler, timeout_s, most):
         self._sampler, self._timeout_s, self._most = sampler, timeout_s, most
@@ -53,11 +53,11 @@ class Samples:
 
 
 def sample(readout="", *, timeout_s=None, events=None, stream=None, bus="", provider="auto", secret_file=""):
-    """Connects to a readout on this machine by its name, or by the path of its socket (anything with a slash); without either to the only one that runs.
-    With a `stream` (READOUT.CONSUMER on the bus, or "" for the only one) to the consumer `publish` of a readout on any host: `bus` is the directory of the
-    bus, `provider` the network, `secret_file` what has the secret that the publisher asks for. It rather loses events than hold up the readout.
-    The iteration ends after so many `events`, if that is given. ValueError (readout.no_sampler) if nobody is there; TimeoutError where no event comes for
-    `timeout_s`, after which iteration may go on; Ctrl-C ends it."""
+    """Connects to a readout on this machine by name or by the path of its socket (any text with a slash); by default to the only running readout.
+    `stream` (READOUT.CONSUMER on the bus, or "" for the only one) connects to the consumer `publish` of a readout on any host: `bus` is the directory of
+    the bus, `provider` the network, `secret_file` a file with the publisher's secret. If this program is slow, it loses events; the readout never waits.
+    If `events` is given, the iteration ends after this number. ValueError (readout.no_sampler) if no such readout runs; TimeoutError if no event comes
+    for `timeout_s`; iteration may continue after it. Ctrl-C ends it."""
     text = os.fsdecode(readout)
     if timeout_s is not None and not timeout_s >= 0:
         raise ValueError(f"timeout_s is a time in seconds, not {timeout_s}")

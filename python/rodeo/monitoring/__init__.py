@@ -1,4 +1,4 @@
-"""Histograms of sampled events: a function that fills them is a monitor.
+"""Histograms of sampled events. A monitor is a function that fills histograms.
 
     import hist
     import rodeo
@@ -8,7 +8,7 @@
         for fragment in event.fragments:
             size.fill(fragment.chunks.size)
 
-`rodeo events monitor FILE.py` gives it the events of a running readout, or of data files; docs/monitoring.md has the whole of it.
+`rodeo events monitor FILE.py` gives it the events of a running readout or of data files; docs/monitoring.md describes everything.
 """
 
 from rodeo.monitoring.monitor import Monitor, monitor

@@ -1,4 +1,4 @@
-"""What `rodeo events monitor` runs: python -m rodeo.monitoring FILE.py ..."""
+"""The program of `rodeo events monitor`: python -m rodeo.monitoring FILE.py ..."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ _DRAW_S = 1.0
 
 
 class _Stop:
-    """Ctrl-C and SIGTERM end the monitors in order; a second one at once."""
+    """The first Ctrl-C or SIGTERM ends the monitors in order; the second ends the process at once."""
 
     def __init__(self):
         self.asked = False
@@ -75,7 +75,7 @@ def run(arguments):
 
 
 def _save(paths, monitors, terminal, failures):
-    """Each file is tried, whatever became of the others."""
+    """Writes each file, even if others failed."""
     from rodeo.monitoring import saving
 
     saved = []
@@ -168,7 +168,7 @@ def main():
         return error.status
     except KeyboardInterrupt:
         return FAILED
-    except BrokenPipeError:  # who read stdout has seen enough
+    except BrokenPipeError:  # the reader of stdout has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
     except OSError as error:

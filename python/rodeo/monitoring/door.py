@@ -1,4 +1,4 @@
-"""Who may look at the page: whoever has the address as it was printed, with its token, and a browser that once came with it."""
+"""Access to the page: by the printed address, which has a token, or by the cookie that a browser gets with it."""
 
 import contextlib
 import hmac
@@ -13,7 +13,7 @@ _PRINTED = "open the address as `rodeo events monitor` has printed it"
 
 
 class Door:
-    """An ASGI application before another one, which answers GET and HEAD alone. New with every start: tokens of earlier ones open nothing."""
+    """An ASGI application that guards another one, which answers only GET and HEAD. Every start makes a new token; earlier tokens are invalid."""
 
     def __init__(self, application, port):
         self._application, self._hosts = application, hosts_of(port)
@@ -30,16 +30,16 @@ class Door:
             return await _answer(send, 403, {"Content-Type": "text/plain; charset=utf-8"}, f"{refused}\n".encode())
         if not opened:
             return await self._application(scope, receive, send)
-        # The token does not stay in the address: neither in the history of the browser nor over the shoulder.
+        # Redirects to an address without the token, so that neither the history nor the screen shows the token.
         cookie = f"{self._cookie_name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
         return await _answer(send, 303, {"Location": "/", "Set-Cookie": cookie}, b"")
 
     def _opens(self, scope, headers):
-        """Whether the request comes with the token, and is to get the cookie; False: it has the cookie. Refused: it has neither."""
+        """True: the request has the token and must get the cookie. False: it has the cookie. Raises Refused if it has neither."""
         check_addressed(headers.get("host"), headers.get("origin"), self._hosts)
         if scope["path"] == "/" and (given := parse_qs(scope["query_string"].decode("latin-1")).get("token")):
             if not _same(given[0], self.token):
-                raise Refused("monitor.token", "the token of this address is wrong: the monitor was started anew, or it is another one", _PRINTED)
+                raise Refused("monitor.token", "the token of this address is wrong: it belongs to an earlier start or another monitor", _PRINTED)
             return True
         if not _same(_cookie(headers.get("cookie", ""), self._cookie_name), self._cookie):
             raise Refused("monitor.token", "this address lacks the token of the page", _PRINTED)

@@ -6,11 +6,11 @@ import numpy as np
 
 _COLUMN = " ▁▂▃▄▅▆▇█"
 _SHADE = " ░▒▓█"
-_LABEL = 9  # columns for what stands at the vertical axis
+_LABEL = 9  # columns for the labels of the vertical axis
 
 
 def draw(name, histogram, width, height):
-    """Lines of at most `width` columns: a title, `height` rows, an axis, its numbers. What cannot be drawn says so in its place: the run goes on."""
+    """Lines of at most `width` columns: a title, `height` rows, an axis, its numbers. If drawing fails, a line with the error: the run continues."""
     width = max(width, 1)
     try:
         lines = _drawn(name, histogram, width, height)
@@ -39,7 +39,7 @@ def _drawn(name, histogram, width, height):
 
 
 def summary(histogram):
-    """Entries and mean, and what lies outside of the axes."""
+    """Entries, mean, and the entries outside the axes."""
     everything = np.asarray(histogram.values(flow=True), float)
     inside = np.asarray(histogram.values(), float)
     parts = [f"{number(inside.sum())} inside"]
@@ -47,13 +47,13 @@ def summary(histogram):
         parts.append(f"{number(everything.sum() - inside.sum())} outside")
     axis = histogram.axes[0] if len(histogram.axes) else None
     if len(histogram.axes) == 1 and 0 < inside.sum() < np.inf and not is_category(axis):
-        filled = inside > 0  # a bin that reaches to infinity has no centre
+        filled = inside > 0  # an empty bin may reach to infinity and have no centre
         parts.append(f"mean {number(float(np.average(np.asarray(axis.centers)[filled], weights=inside[filled])))}")
     return ", ".join(parts)
 
 
 def flat(histogram):
-    """Values along the first axis; other axes are summed over. What is no number, or has no end, has no height."""
+    """Values along the first axis, summed over the other axes. NaN and infinite values become 0."""
     values = finite(histogram)
     values = values.sum(axis=tuple(range(1, values.ndim)))
     return values[order(histogram.axes[0])]
@@ -64,12 +64,12 @@ def finite(histogram):
 
 
 def order(axis):
-    """Bins as they are shown: categories that came one after the other stand in their own order."""
+    """Bins in the order shown: categories that were added as they came are sorted."""
     return sorted(range(len(axis)), key=axis.value) if is_category(axis) and axis.traits.growth else list(range(len(axis)))
 
 
 def column_heights(values, columns):
-    """A value for each column: that of its bin, or the mean of its bins."""
+    """A value for each column: the value of its bin, or the mean of its bins."""
     if len(values) == 0:
         return values
     places = np.arange(columns) * len(values) // columns
@@ -93,7 +93,7 @@ def _map(histogram, width, height):
 
 
 def rebinned(histogram, wide, high):
-    """At most so many cells of a histogram with two axes."""
+    """A histogram with two axes, reduced to at most this many cells."""
     out = finite(histogram)[np.ix_(order(histogram.axes[0]), order(histogram.axes[1]))]
     for axis, most in ((0, wide), (1, high)):
         together = math.ceil(out.shape[axis] / most)
@@ -120,12 +120,12 @@ def edge_text(axis, top):
 
 
 def category_text(value):
-    """Large whole numbers are ids, which people know in hexadecimal."""
+    """Large whole numbers are ids and are shown in hexadecimal."""
     return f"{value:#x}" if isinstance(value, int) and value > 0xFFFF else str(value)[:20]
 
 
 def number(value):
-    """Up to five digits, thousands as a person writes them."""
+    """A number as text: whole numbers below 10^7 with separators of thousands, others with four digits."""
     value = float(value)
     if math.isfinite(value) and value == int(value) and abs(value) < 1e7:
         return f"{int(value):,}"
@@ -133,7 +133,7 @@ def number(value):
 
 
 def screen(blocks, columns, rows, height=6):
-    """Blocks beside and below each other, as many as there is room for; and how many there was none for."""
+    """Blocks in rows and columns, as many as fit, and the number of those that do not."""
     across = max(1, columns // 66)
     width = max(columns // across - 2, 1)
     each = height + 4

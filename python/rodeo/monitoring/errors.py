@@ -1,4 +1,4 @@
-"""Errors of `rodeo events monitor`: what, where, why, what next, and the exit status that goes with them."""
+"""Errors of `rodeo events monitor`: what, where, why, what to do next, and the exit status."""
 
 import sys
 
@@ -13,14 +13,14 @@ class MonitorError(Exception):
 
     @classmethod
     def of(cls, text, status):
-        """One that has its text already."""
+        """An error whose text is complete."""
         error = cls("", "", status=status)
         error.args = (text,)
         return error
 
 
 def needs(package):
-    """A package that is no requirement of Rodeo, imported where it is used."""
+    """Imports a package that Rodeo does not require, on use."""
     import importlib
 
     try:

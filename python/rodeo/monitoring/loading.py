@@ -1,4 +1,4 @@
-"""From a Python file to the monitors in it."""
+"""Loads the monitors of a Python file."""
 
 import importlib.util
 import linecache
@@ -11,7 +11,7 @@ from rodeo.monitoring.monitor import Monitor
 
 
 def load(path):
-    """The monitors of a file, in the order in which they stand there. MonitorError: there are none, or the file cannot be run."""
+    """The monitors of a file, in their order there. MonitorError if the file has none or cannot be run."""
     path = Path(path)
     if not path.is_file():
         raise MonitorError("file.open", f"there is no file {path}", "a monitor is a Python file: docs/monitoring.md")
@@ -19,7 +19,7 @@ def load(path):
     if specification is None or specification.loader is None:
         raise MonitorError("monitor.file", f"{path} is no Python file (its name ends in .py)", status=INVALID)
     module = importlib.util.module_from_spec(specification)
-    sys.path.insert(0, str(path.resolve().parent))  # for what lies beside it
+    sys.path.insert(0, str(path.resolve().parent))  # for modules in its directory
     try:
         specification.loader.exec_module(module)
     except ModuleNotFoundError as error:
@@ -44,7 +44,7 @@ def said(error):
 
 
 def where(error, path):
-    """`file:line` of the last line in this file that an exception came through."""
+    """`file:line` of the last line of this file in the traceback of an exception."""
     if isinstance(error, SyntaxError) and error.filename and is_same(error.filename, path):
         return f"{path}:{error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if is_same(frame.filename, path)]
@@ -52,7 +52,7 @@ def where(error, path):
 
 
 def is_same(file, path):
-    """Whether a file that Python names is this one."""
+    """Whether a file name of Python is this file."""
     return Path(file).resolve() == Path(path).resolve()
 
 

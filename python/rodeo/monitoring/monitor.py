@@ -3,12 +3,12 @@
 import functools
 import inspect
 
-# No histogram grows beyond this: an axis that takes new values as they come would fill the memory with a bad one.
+# The limit of a histogram: bad values would make an axis that grows with its values fill the memory.
 MOST_BYTES = 64 << 20
 
 
 class Monitor:
-    """What @rodeo.monitor makes of a function. Called with an event, it calls the function with the event and its histograms."""
+    """The object that @rodeo.monitor returns. Called with an event, it calls the function with the event and its histograms."""
 
     def __init__(self, function, histograms, name=None):
         functools.update_wrapper(self, function)
@@ -41,7 +41,7 @@ class Monitor:
 
 
 class TooLarge(MemoryError):
-    """A histogram has no bounds. Its monitor is left out from then on."""
+    """A histogram has grown too large. Its monitor is left out from then on."""
 
 
 def bytes_of(histogram):
@@ -49,7 +49,7 @@ def bytes_of(histogram):
 
 
 def monitor(function=None, *, name=None, **histograms):
-    """Makes a monitor of a function that takes an event and, by their names, histograms of the package hist, and fills them."""
+    """Makes a monitor of a function. It takes an event and, by name, histograms of the package hist, and fills them."""
     if function is not None:
         raise TypeError("a monitor has histograms: @rodeo.monitor(size=hist.Hist(...))")
 

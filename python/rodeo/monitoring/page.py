@@ -1,4 +1,4 @@
-"""The page of the histograms: on loopback, read only, for who has its address, and all of it from here."""
+"""The page of the histograms: on loopback, read only, for users with its address. It loads nothing from elsewhere."""
 
 import html
 import socket
@@ -49,14 +49,14 @@ look();
 
 
 class Page:
-    """Serves what show() was given last, in a thread of its own, until close()."""
+    """Serves the last argument of show() in a separate thread until close()."""
 
     def __init__(self, title, port):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
-            self._socket.listen()  # now: whoever has the address waits for the thread, and is not refused
+            self._socket.listen()  # at once: early connections wait for the thread and are not refused
         except OSError as error:
             self._socket.close()
             raise MonitorError("monitor.port", f"the page cannot listen on 127.0.0.1:{port}: {error.strerror}", "--port names another one, --no-page goes without") from error
@@ -70,7 +70,7 @@ class Page:
         self._thread.start()
 
     def show(self, state, blocks, messages):
-        """Drawn only when somebody looks."""
+        """Draws only on request."""
         self._now = (state, blocks, messages)
 
     def close(self):

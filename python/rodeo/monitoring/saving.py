@@ -1,4 +1,4 @@
-"""Histograms in files: ROOT (uproot), and HDF5 in the layout of the Unified Histogram Interface (h5py, uhi)."""
+"""Saves histograms as ROOT (uproot), or as HDF5 in the layout of the Unified Histogram Interface (h5py, uhi)."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ _ENDINGS = {".root": "uproot", ".h5": "h5py", ".hdf5": "h5py"}
 
 
 def check(paths):
-    """Before anything runs: what cannot be written at the end is known now."""
+    """Checks before the run that the files can be written at the end."""
     for path in map(Path, paths):
         package = _ENDINGS.get(path.suffix)
         if package is None:
@@ -23,8 +23,8 @@ def check(paths):
 
 
 def save(path, histograms, tell):
-    """Histograms by monitor and name. Nothing is written over: a name that is taken gets a number. Returns where they are. One that the format does not know
-    is told of and left out."""
+    """Saves histograms by monitor and name, and returns the path. No file is overwritten: if the name is taken, a number is added. A histogram that the
+    format does not support is reported and left out."""
     path = _free(Path(path))
     half = path.with_name(f".{path.name}.{os.getpid()}.writing")
     try:
@@ -36,7 +36,7 @@ def save(path, histograms, tell):
                     except (TypeError, ValueError, NotImplementedError) as error:
                         tell(f"{path}: {monitor}/{name} is not in it: {error}")
         half.rename(path)
-    except Exception as error:  # of the system, or of a package that writes
+    except Exception as error:  # from the system or from the package that writes
         raise MonitorError("monitor.save", f"{path}: {error or type(error).__name__}", "--save elsewhere") from error
     finally:
         with contextlib.suppress(OSError):
@@ -71,7 +71,7 @@ class _Root:
 
 
 def _doubles(histogram):
-    """ROOT's histograms have real numbers, and variances or none."""
+    """The histogram as ROOT supports it: real numbers, with or without variances."""
     import hist
 
     if isinstance(histogram.storage_type(), (hist.storage.Double, hist.storage.Weight)):

@@ -13,24 +13,24 @@ from rodeo.monitoring import worker
 from rodeo.monitoring.errors import FAILED, INVALID, UNREACHABLE, MonitorError
 from rodeo.monitoring.loading import code_at, is_same
 
-_MOST_HANGS = 3  # after which a monitor of a running readout is left out; one of files at once, for it would meet the same event again
-_MOST_DEATHS = 3  # one after the other, without an event between them, while no monitor was at work
-_LOAD_S = 60.0  # for the file of the monitors and all that it imports
+_MOST_HANGS = 3  # then a monitor of a running readout is left out. With files one is enough, because the same event comes again
+_MOST_DEATHS = 3  # of the process in sequence, without an event between them, while no monitor was running
+_LOAD_S = 60.0  # for the monitors' file and its imports
 _END_S = 5.0
 _MOST_LINES = 200
 
 
 class Count:
-    """What became of one monitor."""
+    """Failures of one monitor."""
 
     def __init__(self):
         self.threw = self.hung = 0
-        self.last_place = ""  # that people were told of
+        self.last_place = ""  # the last one reported
         self.left_out = False
 
 
 class Supervisor:
-    """One thread. `tell` is called with a line for people whenever something happened that they should know."""
+    """Used by one thread. Calls `tell` with a line for the user when something important happened."""
 
     def __init__(self, path, source, hang_s, debug, tell, load_s=_LOAD_S):
         self.path, self.source, self.hang_s, self.debug, self.tell = Path(path), source, hang_s, debug, tell
@@ -59,7 +59,7 @@ class Supervisor:
         self._connection, self._output, self._line = here, said, b""
 
     def poll(self, seconds):
-        """Takes what the process says, for up to so long. MonitorError if it cannot begin, or not again: the histograms are those that it had."""
+        """Handles messages of the process for up to `seconds`. MonitorError if the process cannot start or restart; the last histograms stay."""
         if self._connection.poll(seconds):
             self._take_messages()
         self._take_output()
@@ -76,7 +76,7 @@ class Supervisor:
             self._end_hanging(name)
 
     def end(self):
-        """Asks for the last histograms; a process that hangs has given what it had."""
+        """Asks for the last histograms. If the process hangs, its previous histograms stay."""
         deadline = time.monotonic() + min(_END_S, self.hang_s)
         try:
             self._connection.send("end")
@@ -99,7 +99,7 @@ class Supervisor:
         self._directory.cleanup()
 
     def _end_process(self):
-        """Whatever it printed before is told, also a line without an end."""
+        """Kills the process and reports what it has printed, also an incomplete line."""
         self._process.kill()
         self._process.join()
         self._take_output()
@@ -130,7 +130,7 @@ class Supervisor:
             self._leave_out(*rest)
         elif what == "failed":
             text, status = rest
-            if status == UNREACHABLE and self.histograms:  # the run ended while a process was begun anew
+            if status == UNREACHABLE and self.histograms:  # the run ended during the restart of the process
                 self.ended = True
                 return
             raise MonitorError.of(text, status)
@@ -146,7 +146,7 @@ class Supervisor:
         self.tell(f"monitor {name} is left out from now on: {why}")
 
     def _take_output(self):
-        """What monitors print; in lines, for people."""
+        """Reports what monitors print, line by line."""
         try:
             while came := os.read(self._output.fileno(), 65536):
                 *lines, self._line = (self._line + came).split(b"\n")
@@ -192,7 +192,7 @@ class Supervisor:
         self._begin_again(name, self.counts[name])
 
     def _died_idle(self, how):
-        """No monitor was at work: somebody killed it, or memory ran out. Of a process that never began, or does not come to an event any more, there is no use."""
+        """The process died while no monitor ran: it was killed, or memory ran out. Restarts it, unless it never started or no longer reaches an event."""
         self._deaths_since_event = self._deaths_since_event + 1 if self.events == self._events_at_death else 1
         self._events_at_death = self.events
         if not self.counts or self._deaths_since_event >= _MOST_DEATHS:
@@ -212,7 +212,7 @@ class Supervisor:
         self.start()
 
     def _line_where_it_is(self):
-        """Python's own handler of SIGUSR1 writes where the process is, even within a loop that never ends."""
+        """Asks Python's faulthandler by SIGUSR1 where the process is; this works even in an endless loop."""
         os.kill(self._process.pid, signal.SIGUSR1)
         deadline = time.monotonic() + 1
         while time.monotonic() < deadline:

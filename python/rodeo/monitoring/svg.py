@@ -1,4 +1,4 @@
-"""Histograms as SVG, for the page. Light: the machine that draws is the one that takes data."""
+"""Draws histograms as SVG for the page. This must be cheap, because it runs on a machine that takes data."""
 
 import html
 import math
@@ -14,7 +14,7 @@ _CHARACTER = 6.5
 
 
 def svg(name, histogram):
-    """A figure with title, axes and numbers. What cannot be drawn says so in its place."""
+    """A figure with title, axes and numbers. If drawing fails, the figure shows the error."""
     try:
         return _figure(name, histogram)
     except Exception as error:
@@ -83,20 +83,20 @@ def _horizontal(axis):
 
 
 def places(axis):
-    """Where along an axis, 0 to 1, which text stands."""
+    """Positions along an axis (0 to 1) and their texts."""
     if is_category(axis):
         texts = [category_text(axis.value(i)) for i in order(axis)]
         fit = max(1, int((_WIDTH - _LEFT - _RIGHT) / (_CHARACTER * (max(map(len, texts)) + 2))))
         return [((i + 0.5) / len(axis), texts[i]) for i in range(0, len(axis), math.ceil(len(axis) / fit))]
     edges = np.asarray(axis.edges, float)
     low, high = float(edges[0]), float(edges[-1])
-    if not np.allclose(np.diff(edges), (high - low) / len(axis)):  # bins are drawn equally wide
+    if not np.allclose(np.diff(edges), (high - low) / len(axis)):  # unequal bins are drawn equally wide
         return [(0.0, edge_text(axis, top=False)), (1.0, edge_text(axis, top=True))]
     return [((tick - low) / (high - low), number(tick)) for tick in nice_ticks(low, high, 6) if low <= tick <= high]
 
 
 def nice_ticks(low, high, about):
-    """Round numbers from `low` to `high`, the first not above and the last not below."""
+    """Round numbers from `low` to `high`: the first is at most `low`, the last at least `high`."""
     step = 10.0 ** math.floor(math.log10((high - low) / about))
     step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (step * factor) <= about)
     first = math.floor(low / step)

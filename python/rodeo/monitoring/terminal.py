@@ -1,4 +1,4 @@
-"""What people see of the monitors: a screen of histograms that is drawn again and again, or plain lines where there is no terminal."""
+"""The output of the monitors: a screen of histograms that is redrawn, or plain lines if there is no terminal."""
 
 import os
 import sys
@@ -9,21 +9,21 @@ from rodeo.monitoring.drawing import draw, screen
 from rodeo.saying import say
 
 _ENTER, _LEAVE, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
-_FEW = 6  # messages that are on the screen
+_FEW = 6  # messages on the screen
 _PLAIN_S = 10.0
 
 
 class Terminal:
-    """Histograms go to stdout, what is said of them to stderr."""
+    """Histograms go to stdout, messages to stderr."""
 
     def __init__(self, address, quiet):
         self.address, self.messages = address, []
-        self.quiet = quiet  # stdout is for a program
+        self.quiet = quiet  # a program reads stdout
         self.drawing = self._begun = False
         self._all, self._plain_at = [], 0.0
 
     def begin(self):
-        """There are monitors, and events may come."""
+        """The monitors are loaded, and events may come."""
         if self._begun:
             return
         self._begun = True
@@ -35,7 +35,7 @@ class Terminal:
             sys.stdout.flush()
 
     def tell(self, line):
-        """Something that people should know."""
+        """A message for the user."""
         stamped = f"{time.strftime('%H:%M:%S')}  {line}"
         self.messages = [*self.messages, stamped][-_FEW:]
         if self.drawing:
@@ -52,7 +52,7 @@ class Terminal:
             self._plain_at = time.monotonic()
 
     def close(self):
-        """Gives the screen back; what was said on it stays to be read."""
+        """Restores the screen and prints the messages again."""
         if not self.drawing:
             return
         self.drawing = False
@@ -65,7 +65,7 @@ class Terminal:
             say(line)
 
     def print_last(self, blocks):
-        """The histograms as they were at the end."""
+        """Prints the final histograms."""
         if self.quiet:
             return
         width = min(_size().columns, 100) - 1
@@ -86,7 +86,7 @@ class Terminal:
 
 
 def _size():
-    """A terminal that does not know its size says 0."""
+    """The terminal's size, or a default: a terminal of unknown size reports 0."""
     try:
         size = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The process that runs the user's monitors, so that one that hangs or crashes costs nobody else anything."""
+"""The process that runs the user's monitors. If a monitor hangs or crashes, other processes are not affected."""
 
 import ctypes
 import faulthandler
@@ -15,9 +15,9 @@ from rodeo.monitoring.errors import FAILED, REFUSED, UNREACHABLE, MonitorError
 from rodeo.monitoring.loading import load, said, where
 from rodeo.monitoring.monitor import TooLarge
 
-# What the supervisor reads without asking.
+# Indices of the shared array that the supervisor reads at any time.
 CURRENT, SINCE, EVENTS, MISSED, STATES = range(5)
-NOBODY, LOADING = -1, -2  # CURRENT, if no monitor is at work
+NOBODY, LOADING = -1, -2  # values of CURRENT while no monitor runs
 
 _SNAPSHOT_S = 0.2
 _PATIENCE_S = 0.1
@@ -27,13 +27,13 @@ _MOST_MEMORY = 2 << 30
 
 
 def work(path, source, carry_on, state, connection, trace, output, debug):
-    """`carry_on` is what an earlier worker had: histograms by monitor and name, events, and monitors to leave out."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody is there to ask for an end any more
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor's
-    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))  # a single value may make a histogram grow without end
+    """`carry_on` is the state of the previous worker: histograms by monitor and name, events, and monitors to leave out."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # end with the supervisor
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles it
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))  # one bad value may make a histogram grow without limit
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
-    sys.stdout.reconfigure(line_buffering=True)  # what is printed is there before the last message, behind which nobody waits for more
+    sys.stdout.reconfigure(line_buffering=True)  # output must precede the last message: the supervisor reads no output after it
     faulthandler.register(signal.SIGUSR1, file=open(trace, "w"), all_threads=False)
     state[SINCE] = time.monotonic()
     try:
@@ -55,8 +55,8 @@ class _Worker:
         self.events, self.missed, self.damaged = carry_on["events"], carry_on["missed"], 0
         self.next_snapshot = 0.0
         self.samples = self.opened = None
-        self.told_of = 0  # damaged events
-        self.threw = {}  # since the last snapshot: how often, where, what
+        self.told_of = 0  # damaged events reported so far
+        self.threw = {}  # since the last snapshot, by monitor: count, place, error
         for one in monitors:
             one.histograms.update(carry_on["histograms"].get(one.name, {}))
 
@@ -71,12 +71,12 @@ class _Worker:
                 event = None
             except StopIteration:
                 break
-            except ValueError as error:  # the publisher refuses, or what comes is no event
+            except ValueError as error:  # the publisher refuses, or sends something that is not an event
                 raise MonitorError.of(str(error), REFUSED if self.source["network"] else FAILED) from error
             if event is not None:
                 self._show(event)
             self._send_snapshot()
-        sys.stdout.flush()  # a last line without an end
+        sys.stdout.flush()  # an incomplete last line
         self._send_snapshot(last=True)
 
     def _open(self):
@@ -115,7 +115,7 @@ class _Worker:
             traceback.print_exception(error)
         if isinstance(error, MemoryError):
             self.left_out.add(one.name)
-            one.histograms.clear()  # those that were sent last are kept
+            one.histograms.clear()  # the supervisor keeps those sent last
             why = str(error) if isinstance(error, TooLarge) else f"it needs more memory than the {_MOST_MEMORY >> 30} GiB that monitors have together"
             return self.connection.send(("left out", one.name, why))
         times = self.threw.get(one.name, (0,))[0]
@@ -134,5 +134,5 @@ class _Worker:
         self.state[MISSED] = missed
         self.connection.send(("snapshot", {one.name: one.histograms for one in self.monitors if one.histograms}, self.events, missed, damaged, self.threw, last))
         self.threw = {}
-        # Histograms of many MB are sent less often.
+        # Large histograms take long to send and are sent less often.
         self.next_snapshot = now + max(_SNAPSHOT_S, 10 * (time.monotonic() - now))

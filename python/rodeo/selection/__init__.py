@@ -1,4 +1,4 @@
-"""Event selections in Python: the decorator rodeo.select, what a function gets, and the process that a filter node runs it in."""
+"""Event selections in Python: the decorator rodeo.select, the event that a selection gets, and the process in which a filter node runs it."""
 
 from rodeo.selection.decorator import Stream, accept, more, reject, select
 from rodeo.selection.event import Event, Rob

@@ -1,4 +1,4 @@
-"""The decorator that makes a function an event selection, and what such a function returns.
+"""The decorator that makes a function an event selection, and the values that it may return.
 
     import rodeo
 
@@ -31,7 +31,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a selection says: made by accept(), reject() and more()."""
+    """The answer of a selection, made by accept(), reject() or more()."""
 
     verdict: str
     streams: tuple = ()
@@ -39,7 +39,7 @@ class Decision:
 
 
 def accept(*streams):
-    """The event is kept: for these streams, each a name or a Stream; for physics_Main if there is none."""
+    """The event is kept for these streams, each a name or a Stream. Default: physics_Main."""
     made = tuple(one if isinstance(one, Stream) else Stream(one) for one in streams)
     return Decision("accepted", made or (Stream("Main"),))
 
@@ -50,12 +50,12 @@ def reject():
 
 
 def more(*source_ids):
-    """The function is called again when these ROBs are here, too; all of them if none is named. Where the node's `building` is `steps`."""
+    """The function is called again when these ROBs (default: all) have arrived, too. Only with the node's `building` = `steps`."""
     return Decision("more", robs=tuple(int(one) for one in source_ids))
 
 
 class Selection:
-    """A function that selects, and the ROBs that it wants to see first."""
+    """A selecting function, and the ROBs that it needs first."""
 
     def __init__(self, function, first):
         self.function = function
@@ -68,7 +68,7 @@ class Selection:
 def select(function=None, *, first=()):
     """Makes a function of one event a selection: it returns accept(...), reject(), more(...), True, False, or names of streams.
 
-    `first`: source ids of the ROBs that it wants to see first, where the node's `building` is `steps`; none: all.
+    `first`: source ids of the ROBs that it needs first, if the node's `building` is `steps`; empty: all.
     """
     if function is None:
         return lambda decorated: Selection(decorated, first)
@@ -76,7 +76,7 @@ def select(function=None, *, first=()):
 
 
 def decision_of(returned):
-    """What a function returned, as a Decision. Raises TypeError for what is none."""
+    """Turns a function's return value into a Decision. TypeError if it is not valid."""
     if isinstance(returned, Decision):
         return returned
     if returned is True:

@@ -1,4 +1,4 @@
-"""What a selection in Python sees of an event: views of shared memory, valid during the call."""
+"""An event as a selection in Python sees it: views of shared memory, valid during the call."""
 
 import struct
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ _ROD_HEADER_WORDS = 9
 
 @dataclass
 class Rob:
-    """One ROB fragment. `raw` is all of it, from the ROB header on; `data` the data of its ROD, a memoryview as well."""
+    """One ROB fragment. `raw` is the whole fragment with its ROB header; `data` is the data of its ROD. Both are memoryviews."""
 
     source_id: int
     status: int
@@ -33,7 +33,7 @@ class Rob:
 
 @dataclass
 class Event:
-    """One event: who it is, and its ROBs by source id."""
+    """One event: its identifiers, and its ROBs by source id."""
 
     global_id: int
     l1id: int
@@ -47,12 +47,12 @@ class Event:
 
     @property
     def l1_id(self):
-        """The extended L1 id, by the name that it has in rodeo.data."""
+        """The extended L1 id, under its name in rodeo.data."""
         return self.l1id
 
 
 def read_event(request, memory):
-    """The event of a request, in the memory that it names."""
+    """The event of a request, in the shared memory named there."""
     *who, count, _ = REQUEST.unpack(request)
     event = Event(*who)
     for index in range(count):

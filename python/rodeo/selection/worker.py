@@ -16,7 +16,7 @@ from rodeo.selection.event import REQUEST, read_event
 
 
 def load(path):
-    """The selection in a file. Raises what the file raises; ValueError if there is not just one."""
+    """The selection in a file. Raises what the file raises, and ValueError unless the file has exactly one selection."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("rodeo_user_selection", path)
     if spec is None or spec.loader is None:
@@ -37,10 +37,10 @@ def said(error):
 
 
 def answer_to(selection, request, memory):
-    """What the function says of one event, as the node reads it."""
+    """The function's answer for one event, in the form for the node."""
     try:
         decision = decision_of(selection(read_event(request, memory)))
-    except Exception as error:  # whatever a user's function raises is an answer
+    except Exception as error:  # an error of the user's function is an answer, too
         return {"error": said(error)}
     return {
         "verdict": decision.verdict,
@@ -50,7 +50,7 @@ def answer_to(selection, request, memory):
 
 
 def read_exactly(connection, size):
-    """Bytes of one request; empty when the node has gone."""
+    """The bytes of one request; empty when the node is gone."""
     parts = b""
     while len(parts) < size:
         some = connection.recv(size - len(parts))
@@ -61,12 +61,12 @@ def read_exactly(connection, size):
 
 
 def serve(selection, connection, memory_fd):
-    """Answers until the node has gone."""
+    """Answers requests until the node is gone."""
     memory = memoryview(b"")
     while request := read_exactly(connection, REQUEST.size):
         size = REQUEST.unpack(request)[-1]
         if size != len(memory):
-            # The old map lives as long as somebody has a view of it.
+            # The old map lives as long as a view of it exists.
             memory = memoryview(mmap.mmap(memory_fd, size, prot=mmap.PROT_READ))
         connection.sendall(json.dumps(answer_to(selection, request, memory)).encode() + b"\n")
 
@@ -77,7 +77,7 @@ def main(arguments):
     connection = socket.socket(fileno=socket_fd)
     try:
         selection = load(path)
-    except BaseException as error:  # a file may well call sys.exit()
+    except BaseException as error:  # the file may call sys.exit()
         connection.sendall(json.dumps({"ready": False, "error": said(error)}).encode() + b"\n")
         return 1
     connection.sendall(json.dumps({"ready": True, "first_robs": list(selection.first)}).encode() + b"\n")
