@@ -170,7 +170,7 @@ def test_a_process_that_is_killed_between_events_is_begun_anew_and_loses_a_momen
 
             before = shown_when(lambda now: now and not now.startswith("<p>0 events"))
             os.kill(worker_of(monitor.pid), signal.SIGKILL)
-            shown_when(lambda now: "begun anew once" in now)
+            shown_when(lambda now: "restarted once" in now)
             shown_when(lambda now: int(re.match(r"<p>([\d,]+) events", now)[1].replace(",", "")) > before)
             monitor.send_signal(signal.SIGINT)
             out, err = monitor.communicate(timeout=scaled(60))

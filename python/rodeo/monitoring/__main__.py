@@ -108,16 +108,16 @@ def _blocks(monitors):
 def _state(monitors):
     parts = [f"{monitors.events:,} events"]
     if monitors.missed:
-        parts.append(f"{monitors.missed:,} left out (not taken in time)")
+        parts.append(f"{monitors.missed:,} left out (not read in time)")
     if monitors.damaged:
         parts.append(f"{monitors.damaged:,} damaged")
     if monitors.deaths:
-        parts.append(f"all begun anew {_times(monitors.deaths)}")
+        parts.append(f"all restarted {_times(monitors.deaths)}")
     for name, count in monitors.counts.items():
         if count.threw:
             parts.append(f"{name} threw {_times(count.threw)}")
         if count.hung:
-            parts.append(f"{name} begun anew {_times(count.hung)}")
+            parts.append(f"{name} restarted {_times(count.hung)}")
         if count.left_out:
             parts.append(f"{name} is left out")
     return ", ".join(parts)

@@ -34,7 +34,7 @@ def save(path, histograms, tell):
                     try:
                         file.add(f"{monitor}/{name}", one)
                     except (TypeError, ValueError, NotImplementedError) as error:
-                        tell(f"{path}: {monitor}/{name} is not in it: {error}")
+                        tell(f"{path}: {monitor}/{name} was not saved: {error}")
         half.rename(path)
     except Exception as error:  # from the system or from the package that writes
         raise MonitorError("monitor.save", f"{path}: {error or type(error).__name__}", "--save elsewhere") from error

@@ -89,7 +89,7 @@ class Supervisor:
         self._take_messages()
         self._take_output()
         if not self.ended and self._process.is_alive():
-            self.tell("the monitors did not end: their histograms are those of a moment ago")
+            self.tell("the monitors did not end: their last histograms are used")
         self.close()
 
     def close(self):
@@ -169,7 +169,7 @@ class Supervisor:
             return
         line = self._line_where_it_is()
         raise MonitorError(
-            "monitor.file", f"{self.path} hangs while it is loaded{line}: nothing for {self.load_s:g} s", "what needs long belongs into a monitor, or before it", INVALID)
+            "monitor.file", f"{self.path} hangs while it is loaded{line}: nothing for {self.load_s:g} s", "do long work in a monitor, or before", INVALID)
 
     def _end_hanging(self, name):
         line = self._line_where_it_is()
@@ -178,7 +178,7 @@ class Supervisor:
         self._take_messages()
         count = self.counts[name]
         count.hung += 1
-        self.tell(f"monitor {name} hangs{line}: nothing for {self.hang_s:g} s; it is begun anew, with the histograms of a moment ago")
+        self.tell(f"monitor {name} hangs{line}: nothing for {self.hang_s:g} s; it restarts with its last histograms")
         self._begin_again(name, count)
 
     def _died(self):
@@ -188,7 +188,7 @@ class Supervisor:
         if name is None:
             return self._died_idle(how)
         self.counts[name].hung += 1
-        self.tell(f"monitor {name} ended its process ({how}); it is begun anew, with the histograms of a moment ago")
+        self.tell(f"monitor {name} ended its process ({how}); it restarts with its last histograms")
         self._begin_again(name, self.counts[name])
 
     def _died_idle(self, how):
@@ -198,13 +198,13 @@ class Supervisor:
         if not self.counts or self._deaths_since_event >= _MOST_DEATHS:
             raise MonitorError("monitor.ended", f"the process of the monitors ended with {how}", "`--log debug` says more", FAILED)
         self.deaths += 1
-        self.tell(f"the process of the monitors ended ({how}) while none was at work; it is begun anew, with the histograms of a moment ago")
+        self.tell(f"the process of the monitors ended ({how}) while no monitor ran; it restarts with the last histograms")
         self._start_again()
 
     def _begin_again(self, name, count):
         most = 1 if self.source["files"] else _MOST_HANGS
         if count.hung >= most:
-            self._leave_out(name, f"it did so {count.hung} times" if most > 1 else "it would meet the same event again")
+            self._leave_out(name, f"it failed {count.hung} times" if most > 1 else "it would fail at the same event again")
         self._start_again()
 
     def _start_again(self):

@@ -1,4 +1,4 @@
-"""How much buffer an event-building network needs: closed forms, superposition of events and simulation, as functions with arrays out.
+"""The buffer that an event-building network needs: closed forms, superposition of events and simulation, as functions that return arrays.
 
     from rodeo import network
     network.formula("5MB", "12kHz").exact_bytes
@@ -7,7 +7,7 @@
 
 import importlib
 
-# Imported when they are used, so that a Python that lacks something can say so in words (python -m rodeo.network).
+# Imported on first use, so that python -m rodeo.network can report missing packages in words.
 _HOMES = {"Formula": "closed_forms", "formula": "closed_forms", "highest_rate": "closed_forms", "superposition": "closed_forms", "Simulation": "simulation", "drops_at_all": "simulation", "simulate": "simulation"}
 
 __all__ = sorted(_HOMES)

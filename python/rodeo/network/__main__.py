@@ -1,4 +1,4 @@
-"""What `rodeo net sweep`, `plot`, `size` and `figures` run: python -m rodeo.network VERB --job JOB.JSON --out DIRECTORY."""
+"""The program of `rodeo net sweep`, `plot`, `size` and `figures`: python -m rodeo.network VERB --job JOB.JSON --out DIRECTORY."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ def executor_of(job):
 
 
 def write_table(rows, kind, stream=None):
-    """Rows of one kind for people or programs."""
+    """Writes rows as a table, CSV or JSON."""
     stream = stream or sys.stdout
     if kind == "json":
         print(json.dumps(rows, indent=2), file=stream)
@@ -123,7 +123,7 @@ def fit_of(rows, column, at, fit, units):
             grouped.setdefault((units.size(row["event_size"]) * 1e-6, units.rate(row["rate"]) * 1e-3), []).append(row[column] * 1e-6)
     sizes, rates = (np.array([point[i] for point in grouped]) for i in (0, 1))
     means = np.array([np.mean(values) for values in grouped.values()])
-    # One value says nothing of its scatter: half a percent is what the engines differ by.
+    # A single value has no scatter: its error is half a percent, the difference of the engines.
     errors = np.array([max(np.std(values, ddof=1) / len(values)**0.5 if len(values) > 1 else 0, 0.005 * mean) for values, mean in zip(grouped.values(), means)])
     size_mb, rate_khz = at[0] * 1e-6, at[1] * 1e-3
     found, fits = fit.extrapolate((sizes, rates, means, errors), size_mb, rate_khz)
@@ -164,7 +164,7 @@ def plot(arguments):
     (x_name, x_scale), (y_name, y_scale) = names.get(x, (x, 1)), names.get(y, (y, 1))
 
     def order(column, text):
-        """Quantities by what they are, words behind them by the alphabet."""
+        """Sorts quantities by value; words come after them, in alphabetical order."""
         try:
             return (0, readers.get(column, float)(text), text)
         except ValueError:
@@ -173,7 +173,7 @@ def plot(arguments):
     def show(column, text):
         try:
             return f"{column.replace('_', ' ')} {scenario.readable({column: text})[column]}"
-        except (ValueError, KeyError):  # no setting, but a result
+        except (ValueError, KeyError):  # a result, not a setting
             return f"{column} = {text}"
 
     plots.lines(ax, rows, x, y, by, (x_scale, y_scale), order, show)
@@ -189,7 +189,7 @@ def plot(arguments):
 
 
 def beside_each_other(rows, x, y, by):
-    """A row for each x, a column for each line of the picture: means over the repeats."""
+    """The picture as a table: a row for each x, a column for each line, with means over the repeats."""
     points = {}
     for row in rows:
         if row.get(y) is not None:
@@ -199,7 +199,7 @@ def beside_each_other(rows, x, y, by):
 
 
 def occupancy(arguments):
-    """`rodeo net formula --plot`."""
+    """Draws the picture of `rodeo net formula --plot`."""
     import numpy as np
 
     from . import plots
@@ -242,7 +242,7 @@ def size(arguments):
         executor.close()
     one = simulate(**{**sizing.plain(job["scenario"]), "duration": min(0.02, float(found["settings"]["duration"])), "occupancy": "20us"})
     page = Path(arguments.out) / "report.html"
-    # The series is in frames; the answer beside it as the switch counts.
+    # The series is in frames, the answer in the units that the switch counts.
     as_counted = one.numbers[sizing.counted(job["scenario"])] / max(one.max_buffer_bytes, 1)
     page.write_text(report.page(found, {**one.occupancy, "max_bytes": one.occupancy["max_bytes"] * as_counted}, arguments.source))
     found["report"] = str(page)
@@ -305,15 +305,15 @@ def parser():
 
 def main():
     arguments = parser().parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # from a batch system it is Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system ends jobs so; handle it like Ctrl-C
     if "RODEO" in os.environ:
         from .executors import end_with_parent
 
-        end_with_parent(signal.SIGTERM)  # of the command, should it be killed
+        end_with_parent(signal.SIGTERM)  # end with the command, even if it is killed
     try:
         return arguments.action(arguments)
     except KeyboardInterrupt:
-        say("interrupted; what has ended is in the journal: the same command goes on from there")
+        say("interrupted; completed runs are in the journal: the same command continues from there")
         return INTERRUPTED
     except ImportError as missing:
         complain("cli.python", f"{sys.executable}: {missing}", next=f"{remedy()}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3")

@@ -10,7 +10,7 @@ from .native import module
 
 @dataclass(frozen=True)
 class Formula:
-    """Bytes are those on the wire. None: there is no such number here (overload; too few ports for a bound). `why` says it."""
+    """Bytes are bytes on the wire. None: the value does not exist (overload; too few ports for a bound); `why` gives the reason."""
 
     event_wire_bytes: float
     event_rate_hz: float
@@ -35,7 +35,7 @@ def _wire(event_size, mtu, readouts):
 
 
 def formula(event_size="5MB", rate="12kHz", *, input="800Gbps", output="25Gbps", ports=32, mtu=None, readouts=1, k=1.5):
-    """Published formula, exact form and bound. With `mtu`, headers are added to `event_size` (payload); without, it is taken as it is."""
+    """Published formula, exact form and bound. With `mtu`, headers are added to `event_size` (payload); without `mtu`, `event_size` includes them."""
     wire = _wire(event_size, mtu, readouts)
     hertz = units.rate(rate)
     forms = module.closed_forms(wire, hertz, units.bit_rate(input), units.bit_rate(output), ports)
@@ -43,7 +43,7 @@ def formula(event_size="5MB", rate="12kHz", *, input="800Gbps", output="25Gbps",
 
 
 def highest_rate(buffer, event_size="5MB", *, input="800Gbps", output="25Gbps", ports=32, mtu=None, readouts=1):
-    """The rate [Hz] at which the exact form fills `buffer`; None if one event alone is too large for it."""
+    """The rate [Hz] at which the exact form fills `buffer`; None if a single event is larger than the buffer."""
     return module.highest_rate_hz(_wire(event_size, mtu, readouts), units.bit_rate(input), units.bit_rate(output), ports, units.size(buffer))
 
 
@@ -51,8 +51,8 @@ def superposition(arrivals="periodic", event_size="5MB", rate="12kHz", *, input=
                   events=1000, jitter_periods=0.5, seed=1, assigned=None, one_uplink=True):
     """Occupancy over time of any sequence of events, as a dict: max_bytes, max_port_bytes, and the arrays time_s, occupancy_bytes.
 
-    arrivals: periodic, jittered or poisson, or an array of start times [s]; event_size may be an array of the same length then, and
-    `assigned` an array of ports (in turn where left out).
+    arrivals: periodic, jittered or poisson, or an array of start times [s]. With such an array, `event_size` may be an array of the same
+    length, and `assigned` an array of ports (default: ports in turn).
     """
     bits_in, bits_out = units.bit_rate(input), units.bit_rate(output)
     sizes = np.atleast_1d(event_size) if not isinstance(event_size, str) else [event_size]

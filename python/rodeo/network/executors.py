@@ -1,7 +1,7 @@
-"""Where runs are done: processes of this machine, or the workers of a Dask cluster (Slurm and HTCondor through dask-jobqueue).
+"""Executors of runs: processes of this machine, or the workers of a Dask cluster (Slurm and HTCondor through dask-jobqueue).
 
-All offer submit(task) -> future, wait(futures) -> (done, not done), close(). A laboratory run needs the machine for itself: two of them
-never overlap, and locally nothing else runs meanwhile.
+All have submit(task) -> future, wait(futures) -> (done, not done), close(). A laboratory run needs the whole machine: two of them never
+overlap, and the local executor runs nothing else at the same time.
 """
 
 import concurrent.futures
@@ -25,7 +25,7 @@ CLUSTERS = ("local", "dask", "dask-local", "slurm", "htcondor")
 
 @contextlib.contextmanager
 def laboratory_lock():
-    """Held by whoever uses this host as a laboratory; another sweep waits here."""
+    """Lock of a laboratory run on this host; other sweeps wait here."""
     path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"rodeo-laboratory-{os.getuid()}.lock"
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -33,7 +33,7 @@ def laboratory_lock():
 
 
 def work(task):
-    """One run in whichever process: (result, seconds, host)."""
+    """One run in the current process: (result, seconds, host)."""
     if task.method in ("laboratory", "farm"):
         with laboratory_lock():
             return methods.timed(task)
@@ -41,21 +41,21 @@ def work(task):
 
 
 def end_with_parent(number):
-    """The kernel sends this process that signal when its parent ends, however it ends."""
+    """Makes the kernel send this process the signal when its parent ends for any reason."""
     ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
 
 
 def _begin_worker():
-    """Ctrl-C goes to workers too: the sweep says what there is to say, they have no traceback to add. What they are forked from ends with
-    the sweep, and they end with it."""
+    """Workers get Ctrl-C, too: they end without a traceback, because the sweep reports it. The fork server ends with the sweep, and the workers
+    end with the fork server."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with_parent(signal.SIGKILL)
-    if not multiprocessing.parent_process().is_alive():  # it was killed before we had asked
+    if not multiprocessing.parent_process().is_alive():  # the parent died before prctl()
         os._exit(1)
 
 
 def _start_server():
-    """What workers are forked from, deaf to Ctrl-C from its first instruction."""
+    """Starts the fork server of the workers with Ctrl-C ignored from the start."""
     if threading.current_thread() is not threading.main_thread():
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -67,7 +67,7 @@ def _start_server():
 
 @contextlib.contextmanager
 def _uninterrupted():
-    """Ctrl-C waits until this is done: a worker that is just being started is known to nobody who could end it."""
+    """Delays Ctrl-C until the block ends: a worker that is just starting is not yet registered, so close() would not end it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -117,15 +117,15 @@ class Local:
         return done, futures - done
 
     def close(self):
-        if self.running:  # after an error or Ctrl-C: nobody waits for what is still running
+        if self.running:  # after an error or Ctrl-C: results of running tasks are not needed
             for worker in multiprocessing.active_children():
                 worker.terminate()
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Dask:
-    """Workers of a cluster; `cluster` is closed with us. Laboratory runs ask for the resource `laboratory`, of which a worker that may do
-    them has one: dask worker --resources laboratory=1."""
+    """Workers of a cluster; close() closes `cluster`, too. Laboratory runs need the resource `laboratory`; start workers that may do
+    them with: dask worker --resources laboratory=1."""
 
     def __init__(self, client, cluster=None):
         self.client, self.cluster = client, cluster
@@ -147,8 +147,8 @@ class Dask:
 
 def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2GB", walltime="01:00:00", directives=(), prologue=(),
          interface=None):
-    """kind: local; dask (a running scheduler at `scheduler`); dask-local (a cluster of processes here); slurm, htcondor (jobs of
-    `cores`, `memory`, `walltime`, so many `workers`, in `queue`; `directives` are lines for the job script)."""
+    """kind: local; dask (a running scheduler at `scheduler`); dask-local (a cluster of processes on this machine); slurm, htcondor
+    (`workers` jobs of `cores`, `memory`, `walltime` in `queue`; `directives` are lines for the job script)."""
     if kind == "local":
         return Local(workers)
     try:
@@ -171,7 +171,7 @@ def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2G
 
 
 def batch_cluster(kind, queue, cores, memory, walltime, directives, prologue, interface):
-    """A cluster whose workers are jobs; none is submitted yet. Jobs find our package where we found it."""
+    """A cluster whose workers are jobs, before any is submitted. Jobs use this process's PYTHONPATH."""
     import dask_jobqueue
 
     environment = [f"export PYTHONPATH={os.environ['PYTHONPATH']}"] if os.environ.get("PYTHONPATH") else []

@@ -1,7 +1,7 @@
-"""The farm itself as the load of a network: readouts, supervisor and filter nodes as they are, in the namespaces of a laboratory or on loopback.
+"""A real farm as the load of a network: readouts, supervisor and filter nodes, in the namespaces of a laboratory or on loopback.
 
-`rodeo net lab --load farm` starts this module and speaks with it, a JSON object a line (docs/network-laboratory.md, "A load of your own").
-Readouts have a generator and keep fragments ahead of the trigger, whose authority is an emulator nobody reads; nodes build whole events and reject all.
+`rodeo net lab --load farm` starts this module and exchanges JSON objects with it, one per line (docs/network-laboratory.md, "A load of your own").
+Readouts generate fragments ahead of the trigger and keep them. The trigger authority is an emulator without readers. Nodes build whole events and reject all.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ import time
 from pathlib import Path
 
 RUN = 1
-LINKS = 8  # of a readout: a chunk each makes its fragment
+LINKS = 8  # per readout, with one chunk each per fragment
 CHUNK_HEADER_BYTES = 8
 FRAGMENT_HEADER_BYTES = 84  # ROB and ROD around the chunks
-KEPT_BYTES = 64 << 20  # of a readout, at most
-AHEAD = 2  # times the trigger's rate: what readouts make until their memory is full
+KEPT_BYTES = 64 << 20  # most bytes of fragments in a readout
+AHEAD = 2  # generator rate relative to the trigger rate; readouts fill their memory at this rate
 WARM_UP = 0.4  # s, at least
-PATIENCE = 60  # for processes to come and to go
-CONGESTION_CONTROL = "reno"  # what a namespace may choose; a library's sockets take the namespace's own
-SOUND = ("debug", "lost", "partial", "given_up", "let_go")  # events of a node: each of these spoils the run
+PATIENCE = 60  # s, for processes to start and to end
+CONGESTION_CONTROL = "reno"  # set in each namespace, because sockets of libraries use its default
+SOUND = ("debug", "lost", "partial", "given_up", "let_go")  # event counters of a node: the run is invalid if one is not 0
 
 
 class LoadFailed(Exception):
@@ -35,7 +35,7 @@ class LoadFailed(Exception):
 
 
 def chunk_bytes(event_bytes, readouts):
-    """So that whole events, with what stands around their data, have about that size: chunks are whole words."""
+    """The chunk size for whole events of about `event_bytes`, headers included. Chunks are whole words."""
     fragment = event_bytes / readouts
     return max(40, round((fragment - FRAGMENT_HEADER_BYTES) / LINKS - CHUNK_HEADER_BYTES) // 4 * 4)
 
@@ -45,7 +45,7 @@ def fragment_bytes(event_bytes, readouts):
 
 
 class FarmLoad:
-    """One run: start(), measure(), stop(). Nothing of it is left, whatever happens in between."""
+    """One run: start(), measure(), stop(). On errors the caller calls close(), which ends all processes and deletes all files."""
 
     def __init__(self, readouts, nodes, settings, rodeo):
         self.readouts, self.nodes, self.settings, self.rodeo = readouts, nodes, settings, rodeo
@@ -73,12 +73,12 @@ class FarmLoad:
             self._begin(name, place, ["farm", "filter", self._write(name, self._node(name, place["address"])), "--json", f"{name}.json"])
         self._until(lambda: all(status is not None and status["supervisor"]["connected"] and len(status["readouts"]) == len(self.readouts)
                                 and all(one["connected"] for one in status["readouts"]) for status in self._nodes()), "every node has its supervisor and all readouts")
-        # Only now, so that nothing waits which would be built faster than triggers come.
+        # Start triggers only now: waiting events would be built faster than triggers come.
         released = subprocess.run([self.rodeo, "emulate", "release"], env=self.environment, cwd=self.folder, capture_output=True, text=True)
         if released.returncode != 0:
             raise LoadFailed(f"the trigger cannot be released: {released.stderr.strip()}")
         self._until(self._follows_the_trigger, "events come with the trigger")
-        # As long as the emulators: windows open, and what came at once at the beginning has gone.
+        # The same warm-up as with emulators: congestion windows open, and the initial burst has passed.
         end = time.monotonic() + max(WARM_UP, 12 * len(self.nodes) / float(self.settings["rate"]))
         self._until(lambda: time.monotonic() > end and all(self._decided(status) > 0 for status in self._nodes()), "every node has decided events")
 
@@ -103,7 +103,7 @@ class FarmLoad:
                 "waits_for_credit": sum(status["counters"]["waits_for_credit"] for status in after), "tcp": self._congestion_control()}
 
     def stop(self):
-        """In order; then every event is in the supervisor's sum."""
+        """Ends the processes in order, so that the supervisor's sum contains every event."""
         self._end("supervisor")
         for name in [name for name in self.processes if name.startswith("node")]:
             self._end(name)
@@ -129,7 +129,7 @@ class FarmLoad:
 
     def _end(self, name):
         process = self.processes.pop(name)
-        process.send_signal(signal.SIGTERM)  # SIGINT is ignored where this runs in the background of a script
+        process.send_signal(signal.SIGTERM)  # SIGINT is ignored in the background of a script
         try:
             process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -148,11 +148,11 @@ class FarmLoad:
         while not condition():
             self._all_run()
             if time.monotonic() > end:
-                raise LoadFailed(f"after {PATIENCE} s it is not so that {what}")
+                raise LoadFailed(f"not reached within {PATIENCE} s: {what}")
             time.sleep(0.05)
 
     def _status(self, name):
-        """What a process says of itself; nothing while it does not."""
+        """The status of a process; None while it does not answer."""
         path = next((path for path in (self.folder / "run").rglob(f"{name}.control")), None)
         if path is None:
             return None
@@ -164,7 +164,7 @@ class FarmLoad:
         return None
 
     def _follows_the_trigger(self):
-        """A supervisor that starts has all events built that it finds at the readouts; these come before their triggers, and at once."""
+        """A starting supervisor has all events built that the readouts hold, at once and before their triggers. This waits until triggers have caught up."""
         status = self._status("supervisor")
         return status is not None and (status["trigger"] or {}).get("received", 0) >= status["counters"]["offered"] > 0
 
@@ -192,7 +192,7 @@ class FarmLoad:
         return int(self.settings["events_in_flight"])
 
     def _kept(self):
-        """Fragments of a readout: what is under way twice, as far as memory goes."""
+        """The number of fragments that a readout keeps: several times the events in flight, limited by memory."""
         size = fragment_bytes(float(self.settings["event_size"]), len(self.readouts))
         return int(min(max(64, 4 * self._in_flight() * len(self.nodes)), max(64, KEPT_BYTES / size)))
 
@@ -286,12 +286,12 @@ fraction = 0.0
 
 
 def entered(place):
-    """The words that start a program there."""
+    """The command prefix that starts a program in the namespace of a place."""
     return ["nsenter", f"--net={place['namespace']}", "--"] if place and place.get("namespace") else []
 
 
 def run_here(settings, seconds, rodeo=None):
-    """On loopback, without root: rate and latency, and no switch between."""
+    """Runs on loopback without root: it measures rate and latency, without a switch."""
     here = {"address": "127.0.0.1", "namespace": None}
     load = FarmLoad([here] * int(settings["readouts"]), [here] * int(settings["nodes"]), settings, rodeo or os.environ.get("RODEO", "rodeo"))
     try:

@@ -1,7 +1,7 @@
-"""`rodeo net figures`: Figures 3 to 6 of the network paper remade with three methods, and a table beside the values that the paper states.
+"""`rodeo net figures`: remakes Figures 3 to 6 of the network paper with three methods, and a table that compares them with the paper's values.
 
-The paper's pictures are not in its text: which sizes and rates they show is ours to choose, within its stated ranges of 1 to 8 MB and 1 to
-20 kHz. Three assumptions on traffic are simulated, because the paper does not give its distributions.
+The paper's text does not list the sizes and rates of its pictures. This module chooses them within the stated ranges of 1 to 8 MB and 1 to
+20 kHz. It simulates three assumptions on traffic, because the paper does not give its distributions.
 """
 
 import json
@@ -21,8 +21,8 @@ from .journal import Journal, write_parquet
 from .methods import METHODS, Task
 from .runner import Progress, Runner
 
-# What switches of the paper count in: 256-byte cells, 64 bytes of the first are the switch's own (Juniper, "QFX5K-Series Switches Packet
-# Buffer Architecture", 2025). Both frames and cells come out of one run.
+# The paper's switches count 256-byte cells; 64 bytes of a packet's first cell are metadata (Juniper, "QFX5K-Series Switches Packet
+# Buffer Architecture", 2025). One run counts both frames and cells.
 LABORATORY = {"preset": "lab-2023", "mtu": 1500, "cell": 256, "cell_metadata": 64, "engine": "train"}
 TRAFFIC = {
     "even": {"arrivals": "periodic"},
@@ -33,7 +33,7 @@ PANEL_RATES, PANEL_SIZES = (1.8, 6.0, 12.0), (1.0, 2.5, 5.0)
 
 
 class Plan:
-    """What is run; --quick is a look, not a measurement."""
+    """The runs to do. --quick gives a first look, not a measurement."""
 
     def __init__(self, quick):
         self.sizes = [1, 2.5, 5] if quick else [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8]
@@ -59,7 +59,7 @@ def point(size_mb, rate_khz, **more):
 
 
 def carries(size_mb, rate_khz):
-    """Whether the 800 Gb/s carry it, headers included."""
+    """Whether the 800 Gb/s carry this load, headers included."""
     return size_mb * 1e6 * rate_khz * 1e3 * 8 * 1514 / 1448 < 0.995 * 800e9
 
 
@@ -87,7 +87,7 @@ def simulate_reach(runner, plan):
     """Figure 3: the highest rate without drops, by seed."""
     sequences = {}
     for size in plan.reach_sizes:
-        # Nothing goes beyond what even intervals and no cells would allow.
+        # The upper limit is the rate with even intervals and without cells.
         ideal = highest_rate((published.SHALLOW_SHARED_MB + published.SHALLOW_DEDICATED_MB) * 1e6, size * 1e6, mtu=1500, readouts=48)
         limit = min(800e9 / 8 / (size * 1e6) * 1448 / 1514 * 0.995, ideal)
         for traffic in TRAFFIC:
@@ -99,8 +99,8 @@ def simulate_reach(runner, plan):
 
 
 def measure_grid(runner, plan):
-    """The laboratory with an infinite buffer: its largest occupancy, frame by frame and in cells. Also even intervals are run several times: a
-    run of real TCP is never the same."""
+    """The laboratory with an infinite buffer: its largest occupancy in frames and in cells. Runs with even intervals are repeated, too, because
+    runs of real TCP differ."""
     cases = [(size, rate, traffic, seed) for size in plan.laboratory_sizes for rate in plan.laboratory_rates if carries(size, rate)
              for traffic in plan.laboratory_traffic for seed in plan.laboratory_seeds]
     found = runner.all([Task("laboratory", laboratory_settings(size, rate, traffic, seed, plan)) for size, rate, traffic, seed in cases])
@@ -115,7 +115,7 @@ def laboratory_settings(size, rate, traffic, seed, plan):
 
 
 def measure_reach(runner, plan):
-    """Figure 3 by bisection with the laboratory's switch as the QFX5120 is simulated, scaled down with the events."""
+    """Figure 3 by bisection: the laboratory's switch has the settings of the simulated QFX5120, scaled down like the events."""
     rows = []
     for size in plan.laboratory_reach:
         limit = min(800e9 / 8 / (size * 1e6) * 0.85, 2 * highest_rate(published.SHALLOW_SHARED_MB * 1e6, size * 1e6))
@@ -130,7 +130,7 @@ def measure_reach(runner, plan):
 
 
 def forms(size, rate):
-    """Formula of the paper with headers of MTU 1500, as in LABORATORY."""
+    """The paper's formula with headers for MTU 1500, as in LABORATORY."""
     return formula(size * 1e6, rate * 1e3, mtu=1500, readouts=48)
 
 
@@ -141,7 +141,7 @@ def statistics(rows, value, **wanted):
 
 
 def fit_reachable(grid, column, traffic):
-    """The paper's way to 71 MB: a surface through what the shallow switch can hold, extrapolated to the operating point."""
+    """The paper's method for 71 MB: a surface through points that fit the shallow switch, extrapolated to the operating point."""
     chosen = {}
     for row in grid:
         if row["traffic"] == traffic:
@@ -184,7 +184,7 @@ def draw_figure3(data, path):
 
 
 def _bars(ax, rows, value, colour, label, marker="o", x="size_mb", scale=1.0, face=None, **wanted):
-    """Means with standard deviations."""
+    """Draws means with standard deviations."""
     xs = sorted({row[x] for row in rows if all(row[key] == one for key, one in wanted.items())})
     found = [(one, statistics(rows, value, **{x: one}, **wanted)) for one in xs]
     found = [(one, s) for one, s in found if s]
@@ -194,7 +194,7 @@ def _bars(ax, rows, value, colour, label, marker="o", x="size_mb", scale=1.0, fa
 
 
 def _panel(ax, data, fixed, value, other):
-    """One panel of Figures 4 and 5: buffer against the other quantity."""
+    """Draws one panel of Figures 4 and 5: buffer against event size or rate."""
     xs = np.linspace(0.8, 8 if other == "size_mb" else 20, 160)
     pairs = [(x, value) if other == "size_mb" else (value, x) for x in xs]
     pairs = [(pair, x) for pair, x in zip(pairs, xs) if carries(*pair)]
@@ -277,7 +277,7 @@ def _difference(ours, theirs):
 
 
 def table(data):
-    """Rows (what, ours, the paper's, difference, explanation)."""
+    """Rows (quantity, our value, the paper's value, difference, explanation)."""
     size, rate = published.EVENT_SIZE_MB, published.RATE_KHZ
     rows = []
 

@@ -1,8 +1,8 @@
 """The surface of the network paper (section 4): needed buffer against event size S and rate f, linear in f and quadratic in S.
 
-For given coordinates the model is linear in its parameters, so that weighted least squares have a closed solution; iminuit gives the
-errors (HESSE, and MINOS as a check of their symmetry). What a surface says outside its points has two errors: the statistical one
-follows from the covariance, the other from which surface one believes in.
+For given coordinates the model is linear in its parameters, so that weighted least squares have a closed solution. iminuit gives the
+errors (HESSE, and MINOS as a check of their symmetry). An extrapolation has two errors: the statistical error follows from the
+covariance, the model error from the choice of the surface.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import numpy as np
 MODELS = {
     "surface": ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)),  # the paper's shape, every term free
     "through zero": ((1, 0), (2, 0), (1, 1), (2, 1)),  # no buffer for no event
-    "large load": ((1, 0), (2, 1)),  # what is left of the closed form when many events overlap: a S + b f S^2
+    "large load": ((1, 0), (2, 1)),  # limit of the closed form when many events overlap: a S + b f S^2
 }
 
 
@@ -25,7 +25,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Fit:
-    """Bytes in MB, rates in kHz. `scaled`: errors were multiplied by sqrt(chi2/ndf), because the points scatter more than they say."""
+    """Bytes in MB, rates in kHz. `scaled`: errors were multiplied by sqrt(chi2/ndf), because the points scatter more than their errors."""
 
     model: str
     terms: tuple
@@ -51,7 +51,7 @@ def design(terms, size_mb, rate_khz):
 
 
 def fit(size_mb, rate_khz, buffer_mb, error_mb, model="surface"):
-    """Weighted least squares of one model. Errors are standard deviations of single points and above 0."""
+    """Weighted least-squares fit of one model. Errors are standard deviations of single points, above 0."""
     size_mb, rate_khz, buffer_mb, error_mb = (np.asarray(one, float) for one in (size_mb, rate_khz, buffer_mb, error_mb))
     terms = MODELS[model]
     if len(buffer_mb) <= len(terms):
@@ -60,7 +60,7 @@ def fit(size_mb, rate_khz, buffer_mb, error_mb, model="surface"):
         raise ValueError("every point needs an error above 0")
     matrix = design(terms, size_mb, rate_khz)
     weighted = matrix / error_mb[:, None]
-    scale = np.sqrt((weighted**2).sum(axis=0))  # columns of one length: S^2 f and 1 differ by thousands
+    scale = np.sqrt((weighted**2).sum(axis=0))  # normalises the columns: S^2 f and 1 differ by a factor of thousands
     solution, _, rank, _ = np.linalg.lstsq(weighted / scale, buffer_mb / error_mb, rcond=1e-10)
     if rank < len(terms):
         raise ValueError(f"the points do not tell the {len(terms)} parameters of the model {model} apart: vary size and rate independently")
@@ -88,7 +88,7 @@ def fit(size_mb, rate_khz, buffer_mb, error_mb, model="surface"):
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """value +- statistical (of the surface) +- model (half the range of what the models say). All in MB."""
+    """value +- statistical (of the surface) +- model (half the range of the models' values). All in MB."""
 
     value: float
     statistical: float
@@ -97,7 +97,7 @@ class Extrapolation:
 
 
 def extrapolate(points, size_mb, rate_khz, models=tuple(MODELS)):
-    """points: (size_mb, rate_khz, buffer_mb, error_mb) arrays. The first model is the one that is quoted."""
+    """points: (size_mb, rate_khz, buffer_mb, error_mb) arrays. The first model gives the quoted value."""
     fits = {}
     for model in models:
         try:

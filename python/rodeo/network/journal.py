@@ -1,4 +1,4 @@
-"""What has been run, in SQLite: one row a run, committed as it ends, so that whoever was killed goes on where it stopped."""
+"""The journal of runs in SQLite: each run is committed when it ends, so that a killed sweep can continue."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def canonical(settings):
-    """The text that stands for settings: the same for the same settings in any order."""
+    """A text that identifies settings, independent of their order."""
     return json.dumps(settings, sort_keys=True, separators=(",", ":"))
 
 
@@ -18,7 +18,7 @@ def key_of(method, settings):
 
 
 class Journal:
-    """One process writes, any may read. A run is known by its method and settings (seed included)."""
+    """One process writes, any process may read. Method and settings (seed included) identify a run."""
 
     def __init__(self, path, revision=""):
         self.path = Path(path)
@@ -26,7 +26,7 @@ class Journal:
         self.revision = revision
         self.database = sqlite3.connect(self.path)
         self.database.execute("PRAGMA journal_mode=WAL")
-        self.database.execute("PRAGMA synchronous=NORMAL")  # with WAL: whole after a kill; a power cut may cost the last rows
+        self.database.execute("PRAGMA synchronous=NORMAL")  # with WAL: consistent after a kill; a power cut may lose the last rows
         self.database.execute(
             "CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, method TEXT NOT NULL, settings TEXT NOT NULL, result TEXT NOT NULL,"
             " ended REAL NOT NULL, seconds REAL NOT NULL, host TEXT NOT NULL, revision TEXT NOT NULL)")
@@ -56,7 +56,7 @@ class Journal:
         return self.database.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
 
     def rows(self):
-        """Every run as one flat dict: settings, then results, then where and when."""
+        """Every run as one flat dict: settings, results, place and time."""
         for method, settings, result, ended, seconds, host, revision in self.database.execute(
                 "SELECT method, settings, result, ended, seconds, host, revision FROM runs ORDER BY ended, key"):
             yield {"method": method, **json.loads(settings), **json.loads(result), "ended": ended, "run_seconds": seconds, "host": host,
@@ -64,7 +64,7 @@ class Journal:
 
 
 def write_parquet(rows, path):
-    """A list of flat dicts as one Parquet file; a column is what any of them has, missing values are null."""
+    """Writes a list of flat dicts as one Parquet file. Its columns are all keys that occur; missing values are null."""
     import pyarrow
     import pyarrow.parquet
 
@@ -73,7 +73,7 @@ def write_parquet(rows, path):
     for name in columns:
         values = [row.get(name) for row in rows]
         kinds = {type(value) for value in values if value is not None}
-        if str in kinds and len(kinds) > 1:  # "infinite" beside numbers of bytes
+        if str in kinds and len(kinds) > 1:  # the column mixes "infinite" and numbers of bytes
             values = [None if value is None else str(value) for value in values]
         elif kinds == {int, float}:
             values = [None if value is None else float(value) for value in values]

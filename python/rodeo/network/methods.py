@@ -1,4 +1,4 @@
-"""One run of one method: settings in, a flat dict of numbers out. What executors send to workers."""
+"""One run of one method: settings in, a flat dict of numbers out. Executors send these calls to workers."""
 
 import json
 import os
@@ -13,18 +13,18 @@ METHODS = ("formula", "simulation", "laboratory", "farm")
 @dataclass(frozen=True)
 class Task:
     method: str
-    settings: dict = field(hash=False)  # seed among them
+    settings: dict = field(hash=False)  # seed included
 
     def with_settings(self, **changes):
         return Task(self.method, {**self.settings, **changes})
 
 
 class Overload(Exception):
-    """More is asked for than the network carries: no buffer is large enough."""
+    """The load is larger than the network can carry: no buffer is large enough."""
 
 
 def run(task):
-    """The numbers of one run. ValueError: impossible settings; Overload: more than the links carry."""
+    """The numbers of one run. ValueError: impossible settings; Overload: more load than the links carry."""
     return {"formula": by_formula, "simulation": by_simulation, "laboratory": by_laboratory, "farm": by_farm}[task.method](task.settings)
 
 
@@ -38,7 +38,7 @@ def timed(task):
 
 
 def by_formula(settings):
-    """The exact form as occupancy; drops are 1 where a finite buffer is smaller than that."""
+    """The exact form as occupancy; drops are 1 if a finite buffer is smaller."""
     from . import units
     from .closed_forms import formula
     from .scenario import formula_arguments
@@ -53,7 +53,7 @@ def by_formula(settings):
 
 
 def by_simulation(settings):
-    """With the setting `only_drops`: whether there are any, in the least time."""
+    """One simulation. With the setting `only_drops` it only finds out whether there are drops, in the least time."""
     from .simulation import drops_at_all, simulate
 
     settings = dict(settings)
@@ -67,20 +67,20 @@ def by_simulation(settings):
         raise
 
 
-# The laboratory of one machine stands for a faster network: bit rates times RATE_SCALE, events and buffers times SIZE_SCALE, rates of events
-# times their quotient (docs/network-laboratory.md, "The scaling law").
+# The laboratory of one machine represents a faster network: bit rates are multiplied by RATE_SCALE, sizes of events and buffers by SIZE_SCALE,
+# event rates by RATE_SCALE / SIZE_SCALE (docs/network-laboratory.md, "The scaling law").
 RATE_SCALE, SIZE_SCALE = 0.001, 0.1
 
 
 def seconds_of(settings):
-    """Of real time, where that is what a run takes: two, unless it is said."""
+    """Seconds of a run in real time: the setting `duration`, or 2."""
     from . import scenario
 
     return float(scenario.complete({"duration": settings["duration"]})["duration"]) if "duration" in settings else 2.0
 
 
 def by_farm(settings):
-    """The laboratory with the farm itself as its load; without root on loopback: rate and latency, and no switch between."""
+    """The laboratory with a real farm as its load. Without root it runs on loopback: it measures rate and latency, without a switch."""
     if os.geteuid() == 0:
         return by_laboratory(settings, load="farm")
     from . import farm_load, scenario
@@ -95,19 +95,19 @@ def by_farm(settings):
 
 
 def farm_figures(found):
-    """Of what the farm says of a run; its times are those of the slow network."""
+    """The farm's results of a run. Its times are times on the slow network."""
     return {"events_completed": found["events_completed"], "farm_rate_hz": found["rate_hz"], "latency_p50_us": found["latency_p50_us"],
             "latency_p99_us": found["latency_p99_us"], "building_p50_us": found["building_p50_us"], "building_p99_us": found["building_p99_us"],
             "waits_for_credit": found["waits_for_credit"]}
 
 
 def by_laboratory(settings, load=""):
-    """`rodeo net lab` in namespaces of this machine (root), scaled down; what it finds is scaled up again. Vetoed: {"failed": why}."""
+    """Runs `rodeo net lab` in namespaces of this machine (root), scaled down, and scales the results up. A vetoed run: {"failed": why}."""
     from . import scenario
 
     settings = dict(settings)
     duration = seconds_of(settings)
-    # Whether anything drops does not depend on time-outs; how deep a collapse is does, and waiting for it takes a hundred times as long.
+    # Time-outs do not change whether packets drop, only how deep the collapse is. Scaled time-outs take a hundred times as long.
     rto = 0.2 if settings.pop("only_drops", False) else 0.2 * SIZE_SCALE / RATE_SCALE
     whole = scenario.complete(settings)
     rate = float(whole["rate"]) * RATE_SCALE / SIZE_SCALE

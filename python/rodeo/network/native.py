@@ -1,4 +1,4 @@
-"""The C++ side, rodeo._network; says what to do where it was not built."""
+"""The C++ module rodeo._network. If it was not built, the error says what to do."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Pictures, one function each: they draw on axes that they are given, and know nothing of files."""
+"""Pictures, one function each. The functions draw on given axes; only save() writes files."""
 
 import io
 import re
@@ -27,7 +27,7 @@ def canvas(rows=1, columns=1, size=(6.4, 3.6)):
 
 
 def save(figure, path):
-    """By the ending of the path; the same bytes for the same picture."""
+    """Saves in the format of the path's ending. The same picture gives the same bytes."""
     if str(path).rpartition(".")[2].lower() not in ("png", "svg", "pdf"):
         raise ValueError(f"{path}: a picture ends in .png, .svg or .pdf")
     figure.savefig(path, **({"metadata": {"Date": None}} if str(path).endswith(".svg") else {}))
@@ -35,17 +35,17 @@ def save(figure, path):
 
 
 def legend_beside(ax, handles=None, **options):
-    """Right of the axes, where no data can be."""
+    """A legend to the right of the axes, where it hides no data."""
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, **options)
 
 
 def legend_under(ax, columns):
-    """Below the label of the horizontal axis, likewise."""
+    """A legend below the label of the horizontal axis."""
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
 
 
 def legend_below(figure, ax, columns, **options):
-    """One for all panels, below them."""
+    """One legend for all panels, below them."""
     figure.legend(*ax.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=columns, **options)
 
 
@@ -58,14 +58,14 @@ def inline_svg(figure):
 
 
 def occupancy(ax, time_s, bytes, label=None, colour=COLOURS["simulation"], levels=()):
-    """Buffer against time; levels: (bytes, name, colour)."""
+    """Draws buffer against time; levels: (bytes, name, colour)."""
     ax.plot([t * 1e3 for t in time_s], [b * 1e-6 for b in bytes], color=colour, linewidth=0.9, label=label)
     for value, name, line in levels:
         if value is not None:
             ax.axhline(value * 1e-6, color=line, linewidth=1, linestyle="--", label=f"{name}: {value * 1e-6:.1f} MB")
     ax.set_xlabel("time [ms]")
     ax.set_ylabel("buffer [MB]")
-    ax.set_ylim(bottom=0, auto=None)  # what is drawn later still makes room for itself
+    ax.set_ylim(bottom=0, auto=None)  # later data may still extend the axis
     if label or levels:
         legend_under(ax, 3)
 
@@ -89,8 +89,8 @@ def tornado(ax, rows):
 
 
 def lines(ax, rows, x, y, by=(), scale=(1.0, 1.0), order=lambda column, text: text, show=lambda column, text: f"{column} = {text}"):
-    """Mean and standard deviation of y against x, a line for each value of `by`; order(column, text) sorts these, show(column, text)
-    names them in the legend."""
+    """Draws mean and standard deviation of y against x, one line for each value of `by`. order(column, text) sorts these values, and
+    show(column, text) names them in the legend."""
     groups = {}
     for row in rows:
         if row.get(y) is not None:

@@ -1,4 +1,4 @@
-"""Numbers of the network paper (EPJ Web of Conferences 295, 02005 (2024)) that its text states. What only its pictures show is not here."""
+"""Numbers stated in the text of the network paper (EPJ Web of Conferences 295, 02005 (2024)), none read from its pictures."""
 
 EVENT_SIZE_MB, RATE_KHZ = 5.0, 12.0  # section 4: target of one rack's switch
 SHALLOW_SHARED_MB, SHALLOW_DEDICATED_MB = 27.0, 5.0  # section 3.1: QFX5120

@@ -1,4 +1,4 @@
-"""The one page of `rodeo net size`: HTML without anything beside it."""
+"""The page of `rodeo net size`: one self-contained HTML file."""
 
 import html
 
@@ -56,16 +56,16 @@ def proof_text(proof):
 
 
 def how_often(found):
-    """The confidence of a run, as operators count: in time of running."""
+    """The confidence, converted to running time between drops."""
     between = found["seconds_between_runs_with_drops"]
     if found["at_the_bound"]:
-        return "Packets are never dropped: the answer is the bound, which holds for ever."
+        return "Packets are never dropped: the answer is the bound, which is independent of running time."
     if between is None:
-        return "All runs need the same: nothing in them is random that could be rare."
+        return "All runs need the same buffer: no random effect could need more."
     rare = ", ".join(f"once {'an' if row['once_a'] == 'hour' else 'a'} {row['once_a']} {both(row['buffer_bytes'])}" for row in found["for_drops"])
     return (f"The answer has a margin of {found['margin']:.0%}. Without it, {both(found['quantile_bytes'])} would drop packets about every {between:.2g} s of "
-            f"running: that is what {found['confidence']:.3%} of runs of {float(found['settings']['duration']):g} s means. Drops at most {rare}, margin included: "
-            "estimates far beyond the runs that were made, which longer runs make surer.")
+            f"running: this follows from {found['confidence']:.3%} of runs of {float(found['settings']['duration']):g} s. Drops at most {rare}, margin included:"
+            " estimates far beyond the runs made; longer runs improve them.")
 
 
 def page(found, occupancy, source):

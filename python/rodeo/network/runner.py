@@ -1,4 +1,4 @@
-"""Drives many sequences of runs at once: each is a generator of tasks; what the journal knows is not run again."""
+"""Drives many sequences of runs at once. A sequence is a generator of tasks. Runs in the journal are not repeated."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from rodeo.saying import say
 
 
 class Runner:
-    """`progress` is told (runs done, known from the journal, sequences that have ended, all of them)."""
+    """Calls progress(runs done, runs known from the journal, sequences ended, all sequences)."""
 
     def __init__(self, journal, executor, progress=None):
         self.journal, self.executor = journal, executor
@@ -15,13 +15,13 @@ class Runner:
         self.ran = self.known = 0
 
     def drive(self, sequences):
-        """sequences: {name: generator}. Returns {name: what the generator returned}. An error of a run ends everything; what had ended
-        is in the journal."""
+        """sequences: {name: generator}. Returns {name: return value of the generator}. An error of a run ends everything; completed runs
+        are in the journal."""
         results, waiting = {}, {}
         left = dict(sequences)
 
         def advance(name, value):
-            """Sends a result on until the sequence asks for a run that is not known."""
+            """Sends results to a sequence until it asks for a run that the journal does not have."""
             generator = left[name]
             try:
                 task = generator.send(value)
@@ -42,7 +42,7 @@ class Runner:
             for future in done:
                 name, task = waiting.pop(future)
                 result, seconds, host = future.result()
-                if "failed" not in result:  # what could not be measured is tried again next time
+                if "failed" not in result:  # a failed measurement is tried again next time
                     self.journal.write(task.method, task.settings, result, seconds, host)
                 self.ran += 1
                 advance(name, result)
@@ -60,7 +60,7 @@ class Runner:
 
 
 class Progress:
-    """One line on a terminal, redrawn and gone at the end; a line every ten seconds elsewhere."""
+    """On a terminal one line, redrawn and erased at the end; elsewhere a line every ten seconds."""
 
     def __init__(self, stream=None):
         self.stream = stream or sys.stderr

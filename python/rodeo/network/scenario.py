@@ -1,10 +1,10 @@
-"""Settings of a network by name, as the configuration's keys: read and completed by the C++ side."""
+"""Settings of a network, named like the configuration's keys. The C++ code parses and completes them."""
 
 from .native import module
 
 
 def texts(settings):
-    """As the C++ side reads them: every value as text, None left out."""
+    """Settings for the C++ code: every value as text, without None."""
     return [(name, _text(value)) for name, value in settings.items() if value is not None]
 
 
@@ -17,22 +17,22 @@ def _text(value):
 
 
 def complete(settings):
-    """Every setting with its value in base units, as text; ValueError for one that is not known or not readable."""
+    """Every setting with its value in base units, as text. ValueError for an unknown name or an invalid value."""
     return module.scenario(texts(settings))
 
 
 def readable(settings):
-    """The same as people write it: "5 MB", "12 kHz", "200 ms"."""
+    """Settings in readable units: "5 MB", "12 kHz", "200 ms"."""
     return module.readable(texts(settings))
 
 
 def check(settings):
-    """ValueError for a network that cannot be, or would have to carry more than its links do."""
+    """ValueError for an impossible network, or one with more load than its links carry."""
     module.check(texts(settings))
 
 
 def formula_arguments(settings):
-    """The same network for formula(): one rack's switch, event size with headers; an event comes in as fast as uplink and readouts let it."""
+    """The network as arguments of formula(), for one rack's switch. An event arrives at the rate of the uplink or of all readouts, whichever is lower."""
     whole = complete(settings)
     together = int(whole["readouts"]) * float(whole["readout_link"])
     return {"event_size": int(whole["event_size"]), "rate": float(whole["rate"]), "input": min(float(whole["uplink"]), together), "output": float(whole["node_link"]),

@@ -1,6 +1,6 @@
-"""Bisection as a generator: yields tasks, is sent their results, returns what it found. Whoever drives it decides where tasks run.
+"""Bisection as a generator: it yields tasks, receives their results, and returns the value found. Its caller decides where tasks run.
 
-The largest rate without drops, or the smallest buffer without drops: both are the edge between runs that drop and runs that do not.
+It finds the largest rate or the smallest buffer without drops: the edge between runs with and without drops.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from .methods import Task
 
 @dataclass(frozen=True)
 class Found:
-    """good: the last value that did not drop; bad: the nearest that did (None: none did within the limits)."""
+    """good: the last value without drops; bad: the nearest value with drops (None: no drops within the limits)."""
 
     good: float | None
     bad: float | None
@@ -19,7 +19,7 @@ class Found:
 
 
 def drops(result, allowed=0.0):
-    """Whether a run counts as one with drops: more than this share of its packets, or overload."""
+    """Whether a run counts as one with drops: it dropped more than this share of its packets, or had overload."""
     if "failed" in result:
         raise RuntimeError(result["failed"])
     if "overload" in result:
@@ -29,9 +29,9 @@ def drops(result, allowed=0.0):
 
 
 def bisect(task: Task, quantity: str, low: float, high: float, tolerance=0.01, allowed=0.0):
-    """quantity: rate (as high as it can be) or buffer (as small as it can be), between low and high, to a relative tolerance.
+    """quantity: rate (finds the highest) or buffer (finds the smallest), between low and high, to a relative tolerance.
 
-    Values are probed as whole hertz or bytes, so that a journal knows them again.
+    Values are whole hertz or bytes, so that the journal recognises them.
     """
     if not 0 < low < high:
         raise ValueError(f"a search needs 0 < low < high, not {low:g} and {high:g}")

@@ -10,8 +10,8 @@ from .native import module
 class Simulation:
     """`numbers`: largest occupancy (max_buffer_bytes: frames on the wire), drops, retransmits, events, latency, packets, speed.
 
-    `occupancy` (if asked for): arrays time_s, max_bytes, last_bytes, rack, drops, one entry an interval. `flows` (if asked for): arrays by
-    connection. `settings`: all of them, with what was left out.
+    `occupancy` (if requested): arrays time_s, max_bytes, last_bytes, rack, drops, with one entry per interval. `flows` (if requested): arrays by
+    connection. `settings`: all settings, including defaults.
     """
 
     settings: dict
@@ -27,18 +27,18 @@ class Simulation:
 
 
 def drops_at_all(**settings):
-    """Whether the network drops anything: as simulate(), but a run ends soon after its first drop, which is much sooner where many follow."""
+    """Whether the network drops anything. As simulate(), but the run ends soon after its first drop, which saves much time."""
     return module.simulate(scenario.texts(settings), until_drop=True)["numbers"]["drops"] > 0
 
 
 def simulate(*, occupancy=None, flows=False, **settings):
-    """Simulates an event-building network; a pure function of its settings (seed among them).
+    """Simulates an event-building network. The result depends only on the settings (seed included).
 
     Settings have the names of the configuration's keys: preset, readouts, nodes, uplink, node_link, event_size, rate, arrivals,
     assignment, mtu, switch, buffer, engine, tcp, duration, seed, ... ; values are numbers in base units (seconds, bytes, hertz, bits per
-    second) or text with a unit. `occupancy` is an interval ("10us"), at which the buffer is sampled. Other threads run meanwhile.
+    second) or text with a unit. `occupancy` is the interval ("10us") at which the buffer is sampled. The call releases the GIL.
 
-    ValueError: a setting that is not known, a network that cannot be built, more load than its links carry.
+    ValueError: an unknown setting, an impossible network, or more load than its links carry.
     """
     given = scenario.texts(settings)
     found = module.simulate(given, units.duration(occupancy) if occupancy is not None else 0.0, flows)

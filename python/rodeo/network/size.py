@@ -1,7 +1,7 @@
-"""`rodeo net size`: the buffer to buy, its proof, what dominates it, and the rate that a given switch reaches.
+"""`rodeo net size`: the buffer to buy, its proof, the assumption that matters most, and the rate that a given switch reaches.
 
-Many seeds with an infinite buffer (train engine) give the distribution of the largest occupancy; its quantile at the stated confidence
-and a margin give the answer; the packet engine proves it with seeds that nobody has seen: none drops with it, one does with nine tenths.
+Many seeds with an infinite buffer (train engine) give the distribution of the largest occupancy. The answer is its quantile at the stated
+confidence plus a margin. The packet engine proves it with new seeds: none drops with this buffer, some drop with nine tenths of it.
 """
 
 from pathlib import Path
@@ -14,12 +14,12 @@ from .journal import Journal
 from .methods import Task
 from .runner import Runner
 
-PROOF_SEEDS_FROM = 1_000_000  # far from those of the fit
+PROOF_SEEDS_FROM = 1_000_000  # far from the seeds of the fit
 NINE_TENTHS = 0.9
-INTERVALS = {"hour": 3600.0, "day": 86400.0, "year": 86400.0 * 365}  # of running, between two runs with drops
-IP_TCP_BYTES, ETHERNET_BYTES = 52, 14  # of a packet in the closed forms
+INTERVALS = {"hour": 3600.0, "day": 86400.0, "year": 86400.0 * 365}  # running time between two runs with drops
+IP_TCP_BYTES, ETHERNET_BYTES = 52, 14  # per packet in the closed forms
 
-# One assumption at a time; what a variant changes. A variant that is the scenario itself is left out.
+# Variants of one assumption at a time, with the settings that they change. A variant equal to the scenario is left out.
 ASSUMPTIONS = {
     "arrivals": [("even intervals", {"arrivals": "periodic"}), ("jitter of half a period", {"arrivals": "jittered", "jitter_periods": 0.5}),
                  ("Poisson", {"arrivals": "poisson"})],
@@ -37,31 +37,31 @@ def plain(settings):
 
 
 def limited(settings):
-    """Whether what a switch needs is more than the sum of what it holds: limits that drop while memory is free."""
+    """Whether the switch has limits that make it drop packets while memory is free. Then it needs more memory than it holds."""
     whole = scenario.complete(settings)
     return float(whole["dynamic_threshold"]) > 0 or whole["port_limit"] != "none" or int(whole["dedicated"]) > 0
 
 
 def counted(settings):
-    """How the switch counts what it holds."""
+    """The result that counts memory as the switch does: in cells or in frames."""
     return "max_buffer_cell_bytes" if int(scenario.complete(settings)["cell"]) > 0 else "max_buffer_bytes"
 
 
 def held(whole, payload):
-    """What a packet of so much event data is: (in the closed forms, as the switch counts it)."""
+    """The size of a packet with this payload: (in the closed forms, as the switch counts it)."""
     frame = payload + IP_TCP_BYTES + int(whole["ethernet_overhead"])
     cell = int(whole["cell"])
     return payload + IP_TCP_BYTES + ETHERNET_BYTES, frame if cell == 0 else -(-(frame + int(whole["cell_metadata"])) // cell) * cell
 
 
 def one_packet(settings):
-    """The least that a switch can have."""
+    """The smallest possible memory of a switch."""
     whole = scenario.complete(settings)
     return held(whole, int(whole["mtu"]) - IP_TCP_BYTES)[1]
 
 
 def closed_forms(settings):
-    """The closed forms of this network, as its switch counts. The bound only where its premises hold: then no run ever needs more."""
+    """The closed forms of this network, as its switch counts. The bound exists only if its premises hold; then no run needs more."""
     network = scenario.formula_arguments(settings)
     forms = formula(**network)
     whole = scenario.complete(settings)
@@ -69,7 +69,7 @@ def closed_forms(settings):
     packets, rest = divmod(-(-int(whole["event_size"]) // int(whole["readouts"])), segment)
     full, last = held(whole, segment), held(whole, rest) if rest else (0, 0)
     scale = (packets * full[1] + last[1]) / (packets * full[0] + last[0])
-    # Of each live event all short packets may be there, which are more in cells than their share of bytes.
+    # All short packets of each live event may be in the switch; in cells they take more than their share of bytes.
     ends = int(network["input"] / network["output"] + 1) * network["readouts"] * max(0.0, last[1] - last[0] * full[1] / full[0])
     premises = {"nodes at random": whole["assignment"] == "random", "sizes that vary": whole["size_spread"] != "fixed",
                 "uplinks chosen by a hash": whole["uplink_sharing"] != "ideal", "a switch that drops while memory is free": limited(settings)}
@@ -81,7 +81,7 @@ def closed_forms(settings):
 
 
 def need(settings, seed):
-    """Generator: the memory [bytes] that this seed needs to drop nothing. By bisection only where limits of the switch take part."""
+    """Generator: the memory [bytes] that this seed needs to drop nothing. It uses bisection only if limits of the switch matter."""
     roomy = yield Task("simulation", {**plain(settings), "seed": seed})
     if "overload" in roomy:
         raise ValueError(roomy["overload"])
@@ -96,8 +96,8 @@ def need(settings, seed):
 
 
 def distribution(maxima):
-    """(what gives the value that a further run exceeds with 1 - confidence, description): a generalised extreme value distribution where the
-    maxima scatter; never below the largest that was seen."""
+    """(function, description): function(confidence) is the value that a further run exceeds with probability 1 - confidence, but at least the
+    largest maximum. It is from a generalised extreme value distribution if the maxima scatter."""
     maxima = np.asarray(maxima, float)
     largest = float(maxima.max())
     if maxima.std() <= 1e-3 * maxima.mean():
@@ -109,7 +109,7 @@ def distribution(maxima):
     gumbel = stats.gumbel_r(location, width)
     shape, general_location, general_width = stats.genextreme.fit(maxima / scale, 0.0, loc=location, scale=width)
     general = stats.genextreme(shape, general_location, general_width)
-    # The third parameter has to earn its keep (Akaike).
+    # Use the third parameter only if it improves the fit enough (Akaike).
     better = np.isfinite(general.logpdf(maxima / scale)).all() and (
         general.logpdf(maxima / scale).sum() - 1 > gumbel.logpdf(maxima / scale).sum())
     chosen, name = (general, f"generalised extreme value, shape {-shape:.2f}") if better else (gumbel, "Gumbel")
@@ -117,7 +117,7 @@ def distribution(maxima):
 
 
 def drops_of(runner, settings, seeds, stop_at_first=False):
-    """{seed: drops} with a finite buffer; with stop_at_first only until a seed has some, whose number is not counted then."""
+    """{seed: drops} with a finite buffer. With stop_at_first it stops at the first seed with drops and does not count these."""
     settings = {**settings, "only_drops": True} if stop_at_first else settings
     batch = 2 if stop_at_first else len(seeds)
     found = {}
@@ -131,7 +131,7 @@ def drops_of(runner, settings, seeds, stop_at_first=False):
 
 
 def prove(runner, settings, answer, seeds, engine):
-    """No drops with the answer over all seeds, some with nine tenths of it; no switch has less than a packet."""
+    """Drops by seed with the answer, and with nine tenths of it. The second is empty if nine tenths are less than a packet."""
     with_answer = drops_of(runner, {**settings, "buffer": round(answer), "engine": engine}, seeds)
     if answer * NINE_TENTHS < one_packet(settings):
         return with_answer, {}
@@ -140,7 +140,7 @@ def prove(runner, settings, answer, seeds, engine):
 
 
 def vary(runner, settings, seeds):
-    """The median need of every variant, relative to that of the scenario; assumptions in the order of what they do."""
+    """The median need of every variant, relative to that of the scenario; assumptions sorted by their effect."""
     whole = scenario.complete(settings)
     variants = {("base", "as given"): settings}
     for assumption, changes in ASSUMPTIONS.items():
@@ -156,7 +156,7 @@ def vary(runner, settings, seeds):
     for (assumption, name), bytes in median.items():
         rows.append({"assumption": assumption, "variant": name, "buffer_bytes": bytes, "ratio": bytes / base if bytes else None})
     def change(row):
-        """What the network cannot carry says nothing about its buffer."""
+        """The size of the effect; 0 for a variant that the network cannot carry."""
         return abs(np.log(row["ratio"])) if row["ratio"] else 0.0
 
     strength = {row["assumption"]: max(change(other) for other in rows if other["assumption"] == row["assumption"]) for row in rows}
@@ -165,7 +165,7 @@ def vary(runner, settings, seeds):
 
 
 def tolerant_need(settings, seed):
-    """None where the variant asks for more than the network carries."""
+    """As need(), but None if the network cannot carry the variant's load."""
     try:
         return (yield from need(settings, seed))
     except ValueError:
@@ -177,7 +177,7 @@ def _median(values):
 
 
 def reach(runner, settings, seeds):
-    """The highest rate [Hz] without drops that the switch reaches, by seed; None where not even a hundredth of the rate asked for."""
+    """The highest rate [Hz] without drops that the switch reaches, by seed; None if it is below a hundredth of the requested rate."""
     whole = scenario.complete(settings)
     asked = float(whole["rate"])
     payload = float(whole["event_size"])
@@ -189,7 +189,7 @@ def reach(runner, settings, seeds):
 
 
 def curve(runner, settings, shares=(0.25, 0.5, 0.75, 1.0, 1.25)):
-    """Need against rate, one seed each; rates that the network does not carry are left out."""
+    """Needed memory against rate, one seed each, without rates that the network cannot carry."""
     asked = float(scenario.complete(settings)["rate"])
     rates = [round(asked * share) for share in shares if round(asked * share) >= 1]
     found = runner.drive({rate: tolerant_need({**settings, "rate": rate}, 1) for rate in rates})
@@ -211,7 +211,7 @@ def size(job, directory, executor, progress=None, revision=""):
         value = quantile(wanted["confidence"])
 
         def with_margin(bytes):
-            """Nobody needs more than the bound."""
+            """Adds the margin, up to the bound: no run needs more."""
             return max(min(bytes * (1 + wanted["margin"]), bound), max(maxima))
 
         answer = with_margin(value)
@@ -223,7 +223,7 @@ def size(job, directory, executor, progress=None, revision=""):
             failing = [seed for seed, drops in with_answer.items() if drops]
             if not failing or raised == 3:
                 break
-            # The proof knows more than the fit did: a seed that drops says what it needs.
+            # The proof knows more than the fit: it gives the need of seeds that drop.
             raised += 1
             needs = runner.drive({seed: need(settings, seed) for seed in failing})
             answer = max(answer * 1.01, max(needs.values()) * (1 + wanted["margin"]))
@@ -244,7 +244,7 @@ def size(job, directory, executor, progress=None, revision=""):
     proved = not any(with_answer.values())
     seconds = float(whole["duration"])
     scatter = quantile(1 - 1e-9) > min(maxima)
-    once_in = seconds / (1 - wanted["confidence"]) if scatter and answer < bound else None  # by the fit, without the margin
+    once_in = seconds / (1 - wanted["confidence"]) if scatter and answer < bound else None  # from the fit, without the margin
     rare = [{"once_a": name, "buffer_bytes": round(max(with_margin(quantile(1 - seconds / interval)), answer))}
             for name, interval in INTERVALS.items() if interval > seconds]
     return {

@@ -1,4 +1,4 @@
-"""`rodeo net sweep`: every combination of the axes, with repeats, as single runs or as searches; journal, Parquet, and a table."""
+"""`rodeo net sweep`: every combination of the axes, with repeats, as single runs or searches. Results go to a journal, Parquet, and a table."""
 
 import itertools
 from pathlib import Path
@@ -50,7 +50,7 @@ def rows_of(job, all_points, found):
 
 
 def run(job, directory, executor, progress=None, revision=""):
-    """Runs what the journal in `directory` does not know, writes results.parquet and runs.parquet there; returns rows and runner."""
+    """Does the runs that the journal in `directory` lacks, writes results.parquet and runs.parquet there, and returns rows and runner."""
     directory = Path(directory)
     all_points, made = sequences(job)
     with Journal(directory / "journal.sqlite", revision) as journal:

@@ -1,4 +1,4 @@
-"""Quantities as people write them, read by the code that reads the command line: numbers pass, text has a unit."""
+"""Quantities as numbers in base units or as text with a unit, parsed by the same code as the command line."""
 
 from .native import module
 
