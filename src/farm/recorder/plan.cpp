@@ -91,14 +91,14 @@ std::expected<RecorderPlan, settings::ConfigurationErrors> plan_recorder(const s
   plan.settings.target = target_settings().read(target.parameters());
   const TargetKeys& to = plan.settings.target;
   if (!keys.files.payload.empty() && !formats::ProvableMark::parse(keys.files.payload))
-    errors.push_back({"config.bad_value", "`payload` is none that Rodeo knows", recorder.where(),
+    errors.push_back({"config.bad_value", "Rodeo does not know this `payload`", recorder.where(),
                       "as `rodeo data info` shows it: provable seed=1 crc=0"});
   if (!to.directory.empty() && !to.copy_command.empty())
-    errors.push_back({"config.bad_value", "files go to a directory or by a command, not both", target.where(),
-                      "leave `directory` out, or copy_command"});
+    errors.push_back(
+        {"config.bad_value", "`directory` and copy_command exclude each other", target.where(), "leave one of them out"});
   if (to.copy_command.empty() != to.checksum_command.empty())
-    errors.push_back({"config.bad_value", "a copy is believed only when its checksum is known", target.where(),
-                      "give both, copy_command and checksum_command"});
+    errors.push_back(
+        {"config.bad_value", "copy_command and checksum_command belong together", target.where(), "give both, or neither"});
   if (!errors.empty()) return std::unexpected(std::move(errors));
   plan.configuration_sha256 = settings::configuration_sha256(configuration);
   return plan;

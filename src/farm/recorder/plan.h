@@ -1,4 +1,4 @@
-// From a configuration to what a recorder process runs.
+// Makes the plan of a recorder process from a configuration.
 #pragma once
 
 #include <expected>
@@ -10,7 +10,7 @@
 
 namespace rodeo::farm {
 
-/// A recorder as it is written: [farm.recorder].
+/// The keys of [farm.recorder].
 struct RecorderKeys : RecorderSettings {
   bool control = true;
 };
@@ -21,11 +21,11 @@ const Settings<TargetKeys>& target_settings();      ///< [farm.recorder.target]
 struct RecorderPlan {
   RecorderSettings settings;
   bool control_socket = true;
-  std::string metrics_listen;  ///< empty: no metrics over HTTP
+  std::string metrics_listen;  ///< Empty: no metrics over HTTP.
   std::string configuration_sha256 = {};
 };
 
-/// What a configuration with a [farm.recorder] says. All errors at once.
+/// The plan of a configuration that has [farm.recorder]. Returns all errors at once.
 std::expected<RecorderPlan, settings::ConfigurationErrors> plan_recorder(const settings::Configuration& configuration);
 
 }  // namespace rodeo::farm

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRecovered = ".recovered._";
-constexpr std::uint64_t kIdsMark = 0x0001'5344'4945'4452;  // first in a file of remembered ids: "RDEIDS", version 1
+constexpr std::uint64_t kIdsMark = 0x0001'5344'4945'4452;  // First word of a file of remembered ids: "RDEIDS", version 1.
 
-// "data26.00431493.physics_Main.daq.RAW._lb0525._recorder._0001.data", and the same with ".recovered._0001" before its ending.
+// Names: "data26.00431493.physics_Main.daq.RAW._lb0525._recorder._0001.data"; recovered ones have ".recovered._0001" inside.
 bool is_of_run(const ReadBack& what, const std::string& name) {
   return storage::run_number_in(name, what.project) == what.run_number &&
          name.find(fmt::format("._{}._", what.recorder)) != std::string::npos;
@@ -32,12 +32,12 @@ bool is_of_run(const ReadBack& what, const std::string& name) {
   throw SetupError(
       Error{error.code, fmt::format("{}: {}", what, error.what), file.string(),
             error.next.empty()
-                ? "look at it with `rodeo data verify`, and move it away if it may be forgotten: ids that are in it "
-                  "alone would be recorded again"
+                ? "look at it with `rodeo data verify`; if you move it away, the events that only it has may be recorded "
+                  "a second time"
                 : error.next});
 }
 
-/// Of the stream that the name of their file says: <project>.<run>.<type>_<stream>.daq... Types have no underscore that is not theirs: the first one parts.
+/// Adds ids with the stream in their file's name: <project>.<run>.<type>_<stream>.daq... The first underscore ends the type.
 void add_all(RecordedEvents& ids, const std::vector<RecordedCopy>& more, const ReadBack& what, std::string_view file) {
   file.remove_prefix(std::min(what.project.size() + 1, file.size()));
   file.remove_prefix(std::min(file.find('.') + 1, file.size()));
@@ -50,7 +50,7 @@ void add_all(RecordedEvents& ids, const std::vector<RecordedCopy>& more, const R
   for (const RecordedCopy& one : more) ids.add_copy(one.id, number, one.copies);
 }
 
-// A file that a killed recorder left. Recovering may have been cut short as well: what it left is made anew, and what it finished is there.
+// Recovers a file that a killed recorder left open. An earlier recovery may have finished before the kill: its file counts.
 void recover(const ReadBack& what, const fs::path& file, const std::function<void(std::string)>& say) {
   const std::string name = file.filename().string();
   const fs::path recovered = what.directory / (file.stem().string() + std::string(kRecovered) + "0001.data");
@@ -63,7 +63,7 @@ void recover(const ReadBack& what, const fs::path& file, const std::function<voi
     if (const auto whole = mapped->check(); !whole) give_up(whole.error(), file, "cannot be recovered");
     events = result->scan.events;
     if (!result->written) {
-      say(fmt::format("{} was left open, and no event is in it: removed", name));
+      say(fmt::format("{} was left open and has no event: removed", name));
     } else {
       say(fmt::format("{} was left open: its {} are in {}", name, base::counted(events, "event"),
                       recovered.filename().string()));
@@ -84,7 +84,7 @@ Result<std::vector<RecordedCopy>> read_remembered(const fs::path& path) {
   const std::size_t listed = words.size() < 2 ? 0 : words.size() - 2;
   if (bytes.size() % sizeof(std::uint64_t) != 0 || words.size() < 2 || words[0] != kIdsMark || words[1] > listed ||
       (listed - words[1]) % 2 != 0)
-    return std::unexpected(Error{"farm.bad_ids", "is no list of ids", path.string()});
+    return std::unexpected(Error{"farm.bad_ids", "not a list of ids", path.string()});
   const std::size_t pairs = 2 + static_cast<std::size_t>(words[1]);
   for (std::size_t i = 2; i < pairs; ++i) copies.push_back({words[i], 1});
   for (std::size_t i = pairs; i < words.size(); i += 2) copies.push_back({words[i], words[i + 1]});
@@ -187,7 +187,7 @@ void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::functio
     say(fmt::format("run {} has {} here: {} are recorded already", what.run_number, base::counted(files, "file"),
                     base::counted(ids.size(), "id")));
   if (const std::uint64_t partly = ids.partly_there(); partly > 0)
-    say(fmt::format("{} not in all their streams: what is missing is written when they come again",
+    say(fmt::format("{} not in all their streams: missing copies are written when the events come again",
                     partly == 1 ? "1 of them is" : fmt::format("{} of them are", partly)));
 }
 

@@ -1,4 +1,4 @@
-// What a recorder that is started again finds in its directory: the ids that files of its run have, after those that were left open are recovered.
+// At the start of a recorder: recovers files that were left open, and reads back the ids in the files of its run.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ struct ReadBack {
   std::uint32_t run_number = 0;
 };
 
-/// Adds the ids of every file of the run, with the stream that its name says, and of files that were moved to a target. A `.writing` file is recovered and
-/// then removed, as is one in which no event is. Blocks for as long as reading the headers of all events takes. Throws SetupError where an event that may
-/// have been acknowledged could be missed: a file that cannot be read or recovered.
+/// Adds the ids of each file of the run, with the stream in its name, and of files that were moved to a target. A `.writing`
+/// file is recovered and then removed, also if it has no event. Blocks while it reads the headers of all events. Throws
+/// SetupError if a file cannot be read or recovered, because it may have an acknowledged event.
 void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::function<void(std::string)>& say);
 
-/// An event of a file, and how many streams it has, each with a copy.
+/// An event of a file, and the number of its streams; each stream has a copy.
 struct RecordedCopy {
   std::uint64_t id = 0;
   std::uint64_t copies = 1;
 };
-/// The events of a closed file. Error: it is no event file, or is damaged.
+/// The events of a closed file. Error: it is not an event file, or is damaged.
 Result<std::vector<RecordedCopy>> copies_in_file(const std::filesystem::path& file);
 
-/// Where the ids of a file are remembered once it has been moved away.
+/// Where the ids of a file are remembered after the file was moved away.
 std::filesystem::path remembered_ids_path(const std::filesystem::path& file);
-/// Writes them there, whole or not at all. Error file.write.
+/// Writes these ids, all or none. Error file.write.
 Result<void> remember_ids(const std::filesystem::path& file);
 
-/// Files of a run and a recorder in a directory, by their names; `ending`: ".data" or ".writing". A directory that is not there has none. Error file.open: it
-/// cannot be read.
+/// The files of a run and a recorder in a directory, by name; `ending`: ".data" or ".writing". A missing directory has no
+/// files. Error file.open: the directory cannot be read.
 Result<std::vector<std::filesystem::path>> files_of_run(const ReadBack& what, const std::string& ending);
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-// Which events a recorder has, and to which stream each was recorded.
+// The events that a recorder has, and the streams to which they were recorded.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace rodeo::farm {
 
-/// Ids by stream; streams are few. One thread.
+/// Ids by stream; there are few streams. One thread.
 class RecordedEvents {
  public:
   using Stream = formats::HaveAnswer::Stream;
   using StreamNumber = std::uint32_t;
 
-  /// Of this stream, from now on.
+  /// The number of this stream; a new stream gets the next number.
   StreamNumber number_of(std::string_view type, std::string_view name) {
     for (StreamNumber i = 0; i < streams_.size(); ++i) {
       if (streams_[i].stream.type == type && streams_[i].stream.name == name) return i;
@@ -28,7 +28,7 @@ class RecordedEvents {
     return static_cast<StreamNumber>(streams_.size() - 1);
   }
 
-  /// False: it was there. An event that is in a stream for debugging and in another is of the other.
+  /// False: the event was there. An event in a debug stream and in another stream belongs to the other.
   bool add(std::uint64_t id, StreamNumber stream) {
     const Stream* const before = find(id);
     if (before == nullptr || (is_debug(*before) && !is_debug(streams_[stream].stream))) streams_[stream].ids.add(id);
@@ -36,7 +36,7 @@ class RecordedEvents {
     return before == nullptr;
   }
 
-  /// One of `copies` is in a file of this stream: killed between the flushes of two files, a recorder has an event in some of its streams alone.
+  /// Adds one of `copies`, found in a file of this stream. After a kill between two flushes, an event may lack some streams.
   void add_copy(std::uint64_t id, StreamNumber stream, std::uint64_t copies) {
     if (copies > 1) {
       if (find(id) != nullptr && !partly_.contains(id)) return;
@@ -47,16 +47,16 @@ class RecordedEvents {
     add(id, stream);
   }
 
-  /// Of an event that is in some of its streams alone: those. nullptr: it is in all of them, or not there.
+  /// The streams that have an event, if other streams of the event lack it. nullptr: all have it, or none.
   const std::vector<StreamNumber>* partly(std::uint64_t id) const {
     const auto found = partly_.find(id);
     return found == partly_.end() ? nullptr : &found->second;
   }
   std::uint64_t partly_there() const { return partly_.size(); }
-  /// It is in all of its streams now.
+  /// All of its streams have the event now.
   void complete(std::uint64_t id) { partly_.erase(id); }
 
-  /// nullptr: it is not there. Valid until the next new stream.
+  /// nullptr: the event is not there. Valid until the next new stream.
   const Stream* find(std::uint64_t id) const {
     const Stream* found = nullptr;
     for (const OfStream& one : streams_) {

@@ -144,7 +144,7 @@ std::optional<Result<Json>> RecorderProcess::command(const std::string& command,
   if (command != "slow_disk") return std::nullopt;
   const Json* const seconds = request.find("seconds");
   if (seconds == nullptr || !seconds->is_number() || !(seconds->number() >= 0 && seconds->number() <= 3600))
-    return std::unexpected(Error{"process.bad_request", "`seconds` is no number from 0 to 3600", "", ""});
+    return std::unexpected(Error{"process.bad_request", "`seconds` must be a number from 0 to 3600", "", ""});
   server_.slow_down(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds->number() * 1e9)));
   return Json::object();
 }
@@ -194,12 +194,12 @@ std::string prometheus_text(const RecorderProcess::Shown& shown) {
   out.counters("rodeo_recorder_", "network_", transport::kReplierCounters, status.counters);
   out.gauge("rodeo_recorder_run_number", "Run that is recorded; 0: none yet.", status.run_number);
   out.gauge("rodeo_recorder_events_waiting", "Events that are taken, and not safe yet.", status.events_waiting);
-  out.gauge("rodeo_recorder_requests_waiting", "Requests that are not taken yet, for the disk is busy.",
+  out.gauge("rodeo_recorder_requests_waiting", "Requests that are not taken yet because the disk is busy.",
             status.requests_waiting);
   out.gauge("rodeo_recorder_open_files", "Files of streams and luminosity blocks that are open.", status.open_files);
   out.gauge("rodeo_recorder_closed_files", "Files that were closed in this life of the recorder.", status.files.size());
   out.gauge("rodeo_recorder_connected_clients", "Nodes and others that are connected.", status.clients);
-  out.gauge("rodeo_recorder_refusing", "1 while nothing is taken, for the disk is full or failed.",
+  out.gauge("rodeo_recorder_refusing", "1 while nothing is taken because the disk is full or failed.",
             status.trouble.empty() ? 0 : 1);
   out.gauge("rodeo_recorder_files_to_store", "Closed files that are not at their target yet.", shown.target.files_left);
   out.metric("rodeo_recorder_stored_files_total", "counter", "Files that were copied to their target and confirmed.");

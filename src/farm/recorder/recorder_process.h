@@ -1,4 +1,4 @@
-// A recorder as a process: the service, the way of its files to their target, report and view.
+// A recorder as a process: its service, the copies of its files to their target, report and view.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ namespace rodeo::farm {
 
 class RecorderProcess final : public FarmProcess {
  public:
-  /// For metrics.
+  /// The values that metrics show.
   struct Shown {
     RecorderStatus recorder;
     StorageTarget::Status target;
   };
-  /// What of the recorder waits, and for what. Pure.
+  /// The parts of the recorder that wait, and what they wait for. Pure.
   static std::vector<process::WatchedPart> watched_parts(const Shown& shown);
 
   /// Listens on the network. Throws SetupError.
@@ -36,7 +36,7 @@ class RecorderProcess final : public FarmProcess {
   std::vector<process::WatchedPart> watched() const override { return watched_parts(shown_); }
   std::vector<std::string> view_lines(double seconds, process::ViewStyle style) override;
   std::string view_line(double seconds) override;
-  /// `slow_disk` {"seconds": x}: each write to the disk takes so much longer, for tests.
+  /// For tests: `slow_disk` {"seconds": x} makes each write to the disk take that much longer.
   std::optional<Result<Json>> command(const std::string& command, const Json& request) override;
 
   process::Condition condition() const;
@@ -50,7 +50,7 @@ class RecorderProcess final : public FarmProcess {
   std::uint64_t began_ns_ = 0;
   std::uint64_t ended_ns_ = 0;
   Shown shown_;
-  RecorderStatus viewed_;  // when lines were made last
+  RecorderStatus viewed_;  // The status that the last view showed.
   double viewed_s_ = 0;
   std::size_t files_seen_ = 0;
   std::string trouble_told_;
@@ -60,7 +60,7 @@ class RecorderProcess final : public FarmProcess {
 /// Text format 0.0.4. Names and labels: docs/reference/metrics.md.
 std::string prometheus_text(const RecorderProcess::Shown& shown);
 
-/// Some lines to read on a terminal, of a report.
+/// A report as some lines of text for a terminal.
 std::string recorder_report_text(const Json& report);
 
 }  // namespace rodeo::farm

@@ -15,7 +15,7 @@ using formats::RecordStatus;
 namespace {
 
 constexpr std::uint64_t kShowNs = 50'000'000;
-// After the last file is closed: for so long answers go out, and who still asks is refused.
+// Time after the last file is closed: answers still go out, and new requests are refused.
 constexpr std::uint64_t kFarewellNs = 200'000'000;
 
 transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
@@ -30,7 +30,7 @@ transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
       .secret = *secret,
       .page_bytes = settings.network.page_bytes,
       .pages = settings.network.pages,
-      // Whatever a message can have: how large an event may be is for nodes (farm.node.max_event_size), and what they build is taken.
+      // Any size that a message can have: nodes limit events (farm.node.max_event_size); a recorder takes what they build.
       .most_clients = settings.most_clients,
       .most_request_bytes = 0xffff'ffff};
 }
@@ -70,7 +70,7 @@ std::vector<std::string> RecorderServer::take_messages() {
   return std::exchange(messages_, {});
 }
 
-// False: what it asks for is under way, the request waits.
+// False: an event that it asks for is under way; the request waits.
 bool RecorderServer::answer_have(const Request& request) {
   const auto ids = formats::decode_have(request.message.in_one_piece(scratch_));
   if (!ids || recording_ == nullptr) {
@@ -78,7 +78,7 @@ bool RecorderServer::answer_have(const Request& request) {
                      static_cast<std::uint16_t>(ids ? RecordStatus::not_ready : RecordStatus::malformed));
     return true;
   }
-  // What is on its way to the disk is neither here nor not.
+  // An event on its way to the disk is neither recorded nor missing.
   if (std::ranges::any_of(*ids, [&](std::uint64_t id) { return recording_->is_under_way(id); })) return false;
   formats::HaveAnswer have;
   for (const std::uint64_t id : *ids) {
@@ -96,7 +96,7 @@ bool RecorderServer::answer_have(const Request& request) {
   return true;
 }
 
-// False: the disk is busy, the request waits.
+// False: the disk is busy; the request waits.
 bool RecorderServer::take(Request& request, std::uint64_t now_ns) {
   if (request.kind == formats::event_request::kHave || request.kind == formats::event_request::kTakeOver)
     return answer_have(request);
@@ -122,7 +122,7 @@ void RecorderServer::run() {
     replier_->poll(now_ns, requests_, dropped_);
     bool busy = !requests_.empty() || !waiting_.empty();
     for (Request& request : requests_) waiting_.push_back(std::move(request));
-    // What nobody waits for any more need not be taken; what was taken is recorded all the same.
+    // A request that its client dropped need not be taken. An event that was taken is recorded all the same.
     for (const auto& gone : dropped_)
       std::erase_if(waiting_, [&](const Request& one) { return one.client == gone.client && one.number == gone.number; });
     while (!waiting_.empty() && take(waiting_.front(), now_ns)) waiting_.pop_front();
@@ -157,7 +157,7 @@ void RecorderServer::run() {
   ended_.store(true, std::memory_order_release);
   waiting_.clear();
   requests_.clear();
-  // Nobody finds a service that answers nobody.
+  // A service that answers no longer must leave the bus.
   replier_.reset();
   cpu_.detach();
 }

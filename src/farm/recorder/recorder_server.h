@@ -1,4 +1,4 @@
-// The service `events` on the network: a thread that takes events from whoever sends them, has them recorded, and answers when they are safe.
+// The service `events`: a thread takes events from clients, has them recorded, and answers when they are safe.
 #pragma once
 
 #include <atomic>
@@ -21,30 +21,30 @@ namespace rodeo::farm {
 
 struct RecorderStatus {
   std::uint32_t run_number = 0;
-  std::vector<NamedCounter> counters;  ///< kRecorderCounters, then those of the network
+  std::vector<NamedCounter> counters;  ///< kRecorderCounters, then those of the network.
   std::size_t open_files = 0;
-  std::size_t events_waiting = 0;    ///< taken, and not safe yet
-  std::size_t requests_waiting = 0;  ///< not taken yet, for the disk is busy
+  std::size_t events_waiting = 0;    ///< Taken, but not safe yet.
+  std::size_t requests_waiting = 0;  ///< Not taken yet because the disk is busy.
   std::uint64_t ids = 0;
   std::size_t clients = 0;
   double cpu_seconds = 0;
-  std::string trouble;                        ///< why nothing is taken at the moment
-  std::vector<FragmentConsumer::File> files;  ///< closed in this life of the recorder
+  std::string trouble;                        ///< Why nothing is taken at the moment.
+  std::vector<FragmentConsumer::File> files;  ///< Closed in this life of the recorder.
   std::uint64_t operator[](std::string_view counter) const;
 };
 
-/// start(), end() and the rest by one thread, which is not the server's.
+/// One thread calls start(), end() and the rest; it is not the server's.
 class RecorderServer {
  public:
-  /// Listens: requests are refused as `not_ready` until start(). Throws SetupError.
+  /// Listens. Requests are refused as `not_ready` until start(). Throws SetupError.
   explicit RecorderServer(const RecorderSettings& settings);
   ~RecorderServer();
 
-  /// Reads back what this run has here, and takes events from then on. Blocks for that long. Throws SetupError.
+  /// Reads back the ids that this run has here, then takes events. Blocks while it reads. Throws SetupError.
   void start(std::uint32_t run_number);
-  /// Files are closed, what waits is answered; does not wait. Then ended() becomes true.
+  /// Closes files and answers waiting requests; does not block. ended() becomes true afterwards.
   void end();
-  /// After end(): what waits for a disk is not answered any more. Nodes keep it, and files that are open are for `rodeo data recover`.
+  /// After end(): waiting requests get no answer. Nodes keep the events; `rodeo data recover` can recover the open files.
   void give_up() { leaving_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
@@ -64,9 +64,9 @@ class RecorderServer {
   const RecorderSettings settings_;
   std::unique_ptr<transport::Replier> replier_;
 
-  // Between the two threads
+  // Shared by the two threads.
   mutable std::mutex mutex_;
-  std::unique_ptr<RunRecording> next_;  // from start() to the server
+  std::unique_ptr<RunRecording> next_;  // Passed from start() to the server's thread.
   RecorderStatus shown_;
   std::vector<std::string> messages_;
   std::atomic<bool> ending_{false};
@@ -74,7 +74,7 @@ class RecorderServer {
   std::atomic<bool> ended_{false};
   std::atomic<std::int64_t> delay_ns_{0};
 
-  // Of the server
+  // Used by the server's thread only.
   std::unique_ptr<RunRecording> recording_;
   std::deque<Request> waiting_;
   std::vector<Request> requests_;

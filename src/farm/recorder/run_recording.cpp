@@ -16,10 +16,10 @@ using formats::RecordStream;
 
 namespace {
 
-// Of a request, so much is looked at in one piece: the head and the event's header.
+// Bytes of a request that are decoded in one piece: the head and the event's header.
 constexpr std::size_t kMostFront = formats::kMostRecordHeadBytes + (64 << 10);
 
-// The first bytes of a message, in one piece: where they lie, or in `scratch`.
+// The first bytes of a message in one piece, in place or copied to `scratch`.
 std::span<const std::byte> front_of(std::span<const std::span<const std::byte>> pieces, std::vector<std::byte>& scratch) {
   if (pieces.empty()) return {};
   if (pieces.size() == 1 || pieces[0].size() >= kMostFront) return pieces[0].first(std::min(pieces[0].size(), kMostFront));
@@ -102,7 +102,7 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
     refuse(ticket, RecordStatus::taken_over);
     return true;
   }
-  // What is safe in one stream is not refused, wherever else it should be: the next recorder would write it a second time.
+  // An event that is safe in one of its streams is not refused: the next recorder would write it a second time.
   if (partly && (ending_ || trouble_until_ns_ > now_ns || has_another_decision(id, taken->head.streams))) return had();
   if (ending_) {
     refuse(ticket, RecordStatus::not_ready);
@@ -112,14 +112,14 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
     refuse(ticket, refusal());
     return true;
   }
-  // Where one of the disks' buffers is not free, nobody gets a copy yet.
+  // If one of the files has no free buffer, none of them gets a copy yet.
   for (const RecordStream& stream : taken->head.streams) {
     StreamFile* const file = file_of(stream, event->lumi_block, now_ns);
     if (file == nullptr || file->over() || file->takes_at_once(event_bytes)) continue;
     counters_.add(RecorderCounter::waits_for_disk);
     return false;
   }
-  // The event alone, as it lies.
+  // The event without the head of the request, in place.
   event_pieces_.clear();
   std::size_t skip = taken->bytes;
   for (const auto piece : pieces) {
@@ -131,8 +131,8 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
   return true;
 }
 
-// Of an event that is there in some of its streams: leaves those that are missing. True: none of those that it should go to has it, or all have; a node
-// that has it now does not know what the one before decided.
+// For an event that only some of its streams have: leaves the streams that lack it. True: none of `streams` has it, or all.
+// Then another node decided it before, and this node cannot know that decision.
 bool RunRecording::has_another_decision(std::uint64_t id, std::vector<RecordStream>& streams) {
   const auto& there = *ids_.partly(id);
   const auto erased = std::erase_if(streams, [&](const RecordStream& stream) {
@@ -184,7 +184,7 @@ StreamFile* RunRecording::file_of(const RecordStream& stream, std::uint32_t lumi
   const auto found = files_.find({stream.type, stream.name, block});
   if (found != files_.end() && !found->second->over()) return found->second.get();
   if (found != files_.end()) {
-    // It is over and has still to be collected: its files are closed, and the next begin behind them.
+    // It is over but not collected: its files are closed, and the next ones begin behind them.
     ending_files_.push_back(std::move(found->second));
     files_.erase(found);
   }
@@ -196,7 +196,7 @@ StreamFile* RunRecording::file_of(const RecordStream& stream, std::uint32_t lumi
     return files_.emplace(FileKey{stream.type, stream.name, block}, std::move(made)).first->second.get();
   } catch (const SetupError& error) {
     fail(error.error(), now_ns);
-  } catch (const std::exception& error) {  // no more threads, a directory that cannot be read
+  } catch (const std::exception& error) {  // No more threads, or an unreadable directory.
     fail({"readout.cannot_write", fmt::format("cannot begin a file: {}", error.what()), keys_.directory}, now_ns);
   }
   return nullptr;
@@ -236,7 +236,7 @@ void RunRecording::settle(StreamFile::Waiter waiter, bool safe) {
 
 void RunRecording::collect(StreamFile& file, std::uint64_t now_ns) {
   if (file.over()) {
-    // The reason comes before those whom it concerns.
+    // The reason must be known before the answers that name it.
     if (const auto status = file.status(); !status.failure.empty()) fail({status.code, status.failure}, now_ns);
   }
   file.settle([&](StreamFile::Waiter waiter, bool safe) { settle(waiter, safe); });

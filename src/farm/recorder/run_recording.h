@@ -1,4 +1,4 @@
-// What a recorder does with events: files of their streams, one copy of each id, answers when they are safe. It knows no network.
+// What a recorder does with events: files by stream, one copy of each id, answers when events are safe. No network.
 #pragma once
 
 #include <array>
@@ -41,21 +41,21 @@ enum class RecorderCounter : std::uint8_t {
   count
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(RecorderCounter::count)> kRecorderCounters{{
-    {"events_recorded", "events", "Safe on disk and acknowledged; of each id one."},
-    {"event_bytes", "bytes", "Of these events."},
+    {"events_recorded", "events", "Events that are safe on disk and acknowledged; one for each id."},
+    {"event_bytes", "bytes", "Bytes of these events."},
     {"had_already", "events", "Second copies of an id: acknowledged, not written."},
     {"read_back", "events", "Ids that were found in files of this run when the recorder was started."},
     {"malformed", "requests", "Requests that cannot be read, or hold no event."},
     {"other_run", "events", "Events of another run than the recorder's: refused."},
-    {"refused_disk_full", "events", "Refused, for the disk is full."},
-    {"refused_write_failed", "events", "Refused, for the disk failed."},
-    {"taken_over", "events", "Refused, for another node has them by now: they came late from the one that had them before."},
+    {"refused_disk_full", "events", "Refused because the disk is full."},
+    {"refused_write_failed", "events", "Refused because the disk failed."},
+    {"taken_over", "events", "Refused because another node has them now; they came late from their former node."},
     {"copies_lost", "events",
-     "Events that are safe in one of their streams, and could not be written to another, or never came again for that."},
-    {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, for the disk was busy."},
+     "Events that one of their streams has and another lacks: the write failed, or they never came again."},
+    {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, because the disk was busy."},
 }};
 
-/// One thread, but for counters(). What blocks: opening a file, and reading back.
+/// One thread, except counters(). Opening a file and reading back block.
 class RunRecording {
  public:
   struct Ticket {
@@ -67,38 +67,38 @@ class RunRecording {
     formats::RecordStatus status = formats::RecordStatus::recorded;
   };
 
-  /// `name`: of the recorder, in names of files. Reads back the ids that files of this run have; those that a killed recorder left open are recovered
-  /// first. `say` is told what was found. Throws SetupError.
+  /// `name`: of the recorder, in file names. Recovers files that a killed recorder left open, then reads back the ids in the
+  /// files of this run. Tells `say` what it found. Throws SetupError.
   RunRecording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say);
   ~RunRecording();
 
-  /// Takes or refuses one request: its answer comes from poll(). False: the disk is busy, offer it again. The pieces are copied.
+  /// Takes or refuses one request; poll() returns the answer. False: the disk is busy, offer it again. Copies the pieces.
   bool offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes, std::uint64_t now_ns);
 
-  /// A node has the event that was another's: from now on it is not taken from that one any more. Forgotten when the recorder ends.
+  /// The event is another node's from now on: a copy of its former node is refused. Forgotten when the recorder ends.
   void take_over(std::uint64_t id) { taken_over_.add(id); }
 
-  /// It is taken and not safe yet.
+  /// The event is taken and not safe yet.
   bool is_under_way(std::uint64_t id) const { return under_way_.contains(id); }
   bool has(std::uint64_t id) const { return ids_.find(id) != nullptr; }
-  /// The stream to which it was recorded; one of several, none that is for debugging if there is another. nullptr: it is not recorded.
+  /// A stream that has the event; a debug stream only if there is no other. nullptr: it is not recorded.
   const formats::HaveAnswer::Stream* stream_of(std::uint64_t id) const { return ids_.find(id); }
 
-  /// Keeps files flushed, closes those that are over, and appends answers.
+  /// Flushes files, collects those that are over, and appends answers.
   void poll(std::uint64_t now_ns, std::vector<Answer>& answers);
 
-  /// Asks for the end: all files are closed. Then poll() until ended().
+  /// Asks for the end: all files are closed. Call poll() until ended().
   void end();
   bool ended() const { return ending_ && files_.empty() && ending_files_.empty(); }
 
-  /// Each write takes so much longer from now on: for tests of what a slow disk does.
+  /// For tests of a slow disk: each write takes that much longer from now on.
   void slow_down(std::chrono::nanoseconds each_write);
 
   /// Files that were closed since the last call.
   std::vector<FragmentConsumer::File> take_closed();
-  /// What happened since the last call, for people.
+  /// Messages for people since the last call.
   std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
-  /// Why nothing is taken at the moment; empty: it is.
+  /// Why nothing is taken at the moment; empty: events are taken.
   const std::string& trouble() const { return trouble_; }
   std::size_t open_files() const { return files_.size(); }
   std::size_t events_waiting() const { return events_.size() - free_events_.size(); }
@@ -108,23 +108,23 @@ class RunRecording {
   const base::CounterBlock<RecorderCounter>& counters() const { return counters_; }
 
  private:
-  /// One that waits for the disk.
+  /// An event that waits for the disk.
   struct Event {
     std::uint64_t id = 0;
     std::uint64_t bytes = 0;
-    std::uint32_t copies = 0;  // in files, of which it is not known yet whether they are safe
-    std::uint32_t safe = 0;    // copies that are
-    std::uint32_t lost = 0;    // and that will never be
+    std::uint32_t copies = 0;  // In files; not known yet whether they become safe.
+    std::uint32_t safe = 0;    // Copies that are safe.
+    std::uint32_t lost = 0;    // Copies that will never be safe.
     RecordedEvents::StreamNumber stream = 0;
     std::vector<Ticket> tickets;
   };
-  using FileKey = std::tuple<std::string, std::string, std::uint32_t>;  // type, name, luminosity block
+  using FileKey = std::tuple<std::string, std::string, std::uint32_t>;  // Type, name, luminosity block.
 
   void refuse(Ticket ticket, formats::RecordStatus status);
-  /// What a node is told whose copy is not needed: by the stream of the one that is there.
+  /// Answers a node whose copy is not needed; the status depends on the stream of the existing copy.
   void had_already(Ticket ticket, const RecordedEvents::Stream& stream);
   bool has_another_decision(std::uint64_t id, std::vector<formats::RecordStream>& streams);
-  /// nullptr: there is none and cannot be one now.
+  /// nullptr: there is no file, and none can be opened now.
   StreamFile* file_of(const formats::RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns);
   void fail(const Error& error, std::uint64_t now_ns);
   void take(Ticket ticket, const formats::RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
@@ -141,7 +141,7 @@ class RunRecording {
   SparseIdSet taken_over_;
   std::map<FileKey, std::unique_ptr<StreamFile>> files_;
   std::vector<std::unique_ptr<StreamFile>> ending_files_;
-  std::vector<Event> events_;  // those that wait for the disk, by their number
+  std::vector<Event> events_;  // Events that wait for the disk, by their number.
   std::vector<StreamFile::Waiter> free_events_;
   std::unordered_map<std::uint64_t, StreamFile::Waiter> under_way_;
   std::vector<Answer> answers_;

@@ -1,4 +1,4 @@
-// What one recorder is to do, as plain values: farm/recorder/plan.h fills it from a configuration, tests fill it by hand.
+// The settings of one recorder as plain values. farm/recorder/plan.h makes them from a configuration, tests by hand.
 #pragma once
 
 #include <chrono>
@@ -14,53 +14,53 @@
 
 namespace rodeo::farm {
 
-/// When what was taken is flushed to the disk, after which it is acknowledged.
+/// When events are flushed to the disk. After the flush they are acknowledged.
 enum class SyncPolicy : std::uint8_t {
-  each,      ///< at once; what comes while the disk is busy goes together
-  by_time,   ///< when the oldest has waited for `sync_interval`
-  by_bytes,  ///< when `sync_bytes` wait, or the oldest has waited for `sync_interval`
+  each,      ///< At once; events that come while the disk is busy go together.
+  by_time,   ///< When the oldest event has waited for `sync_interval`.
+  by_bytes,  ///< When `sync_bytes` wait, or the oldest event has waited for `sync_interval`.
 };
 
-/// Where event files of a recorder go.
+/// Where event files of a recorder go, and how they are written.
 struct FileKeys {
   std::filesystem::path directory = ".";
   std::string project = "rodeo";
-  std::uint64_t max_file_bytes = std::uint64_t{2} << 30;  ///< 0: no limit
-  std::uint32_t max_file_events = 0;                      ///< 0: no limit
+  std::uint64_t max_file_bytes = std::uint64_t{2} << 30;  ///< 0: no limit.
+  std::uint32_t max_file_events = 0;                      ///< 0: no limit.
   std::uint64_t min_free_bytes = 64 << 20;
   SyncPolicy sync = SyncPolicy::each;
   std::chrono::nanoseconds sync_interval = std::chrono::milliseconds{100};
   std::uint64_t sync_bytes = 16 << 20;
   std::chrono::nanoseconds lumi_block_linger = std::chrono::seconds{5};
-  std::chrono::nanoseconds retry_interval = std::chrono::seconds{1};  ///< after a disk was full or failed
-  std::uint32_t most_open = 32;                                       ///< files of streams and luminosity blocks at a time
+  std::chrono::nanoseconds retry_interval = std::chrono::seconds{1};  ///< After a disk was full or failed.
+  std::uint32_t most_open = 32;                                       ///< Limit of files of streams and luminosity blocks.
   std::size_t buffer_bytes = 4 << 20;
-  unsigned buffers = 4;  ///< of each file that is open
+  unsigned buffers = 4;  ///< Of each open file.
   bool direct = true;
-  std::string payload = {};  ///< what stands behind "Rodeo-Payload=" in files of the readouts; empty: nothing
+  std::string payload = {};  ///< The text behind "Rodeo-Payload=" in files of the readouts; empty: none.
 };
 
 /// Where closed files go.
 struct TargetKeys {
-  std::string directory = {};                      ///< copied there
-  std::vector<std::string> copy_command = {};      ///< or by this, with {file} and {name}
-  std::vector<std::string> checksum_command = {};  ///< prints the SHA-256 of what was copied
-  bool remove = true;                              ///< the local file, once the copy is confirmed
+  std::string directory = {};                      ///< Files are copied there.
+  std::vector<std::string> copy_command = {};      ///< Or this command copies them, with {file} and {name}.
+  std::vector<std::string> checksum_command = {};  ///< Prints the SHA-256 of the copy.
+  bool remove = true;                              ///< Removes the local file once the copy is confirmed.
   std::chrono::nanoseconds retry_interval = std::chrono::seconds{10};
-  std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< of one command
-  std::chrono::nanoseconds linger = std::chrono::seconds{25};  ///< at the end of a run
+  std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< Time limit of one command.
+  std::chrono::nanoseconds linger = std::chrono::seconds{25};  ///< Time limit at the end of a run.
 
   bool any() const { return !directory.empty() || !copy_command.empty(); }
 };
 
 struct RecorderSettings {
-  std::string name = "recorder";  ///< of its service on the bus
-  std::uint32_t run_number = 1;   ///< where it is not told
+  std::string name = "recorder";  ///< Name of its service on the bus.
+  std::uint32_t run_number = 1;   ///< Used if run control gives none.
   FileKeys files = {};
   TargetKeys target = {};
   NetworkKeys network = {};
-  std::uint32_t most_clients = 4096;                          ///< at a time
-  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
+  std::uint32_t most_clients = 4096;                          ///< Connected at a time.
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< From the order to stop to the end.
 };
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-// The ids that a recorder has: millions, of which neighbours come close to each other in time.
+// The ids that a recorder has: millions of them; neighbouring ids arrive at about the same time.
 #pragma once
 
 #include <bitset>
@@ -8,10 +8,10 @@
 
 namespace rodeo::farm {
 
-/// A bitmap for each 4096 neighbours of which one is there: where one id in a hundred is recorded, 13 bytes an id. One thread.
+/// A bitmap for each 4096 neighbours of which one is there: 13 bytes an id if one id in a hundred is recorded. One thread.
 class SparseIdSet {
  public:
-  /// False: it was there.
+  /// False: the id was there.
   bool add(std::uint64_t id) {
     auto& block = block_of(id);
     const bool added = !block[id % kBlock];

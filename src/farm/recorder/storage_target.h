@@ -1,5 +1,5 @@
-// Brings closed files to where they stay: copied, the copy's checksum compared, and only then removed here. What was under way when the process
-// was killed is done again, for the files themselves say what is left to do.
+// Copies closed files to their target, compares the checksum of each copy, and then removes the local file. After a kill the
+// files themselves show what is left to do.
 #pragma once
 
 #include <condition_variable>
@@ -16,27 +16,27 @@
 
 namespace rodeo::farm {
 
-/// Copies a file into a directory under a name that nobody takes for the file, flushes it, compares what is on the disk with the source, and then
-/// gives it its name. A file of this name that is there already counts as the copy if it has the same bytes. Blocks. Errors: farm.target_differs,
+/// Copies a file into a directory under a temporary name, flushes it, compares the copy on disk with the source, and renames
+/// it. An existing file of this name counts as the copy if it has the same bytes. Blocks. Errors: farm.target_differs,
 /// file.write, file.open.
 Result<void> copy_to_directory(const std::filesystem::path& file, const std::filesystem::path& directory);
 
-/// The same by two programs, which find {file} and {name} replaced in their arguments: one copies, the other prints the SHA-256 of the copy (the first
-/// word of its output). Errors: farm.target_failed, farm.target_differs.
+/// The same with two programs; {file} and {name} in their arguments are replaced. One copies, the other prints the SHA-256
+/// of the copy as the first word of its output. Errors: farm.target_failed, farm.target_differs.
 Result<void> copy_by_command(const std::filesystem::path& file, const TargetKeys& keys);
 
-/// SHA-256 in hex digits, of what is on the disk. Error file.open.
+/// SHA-256 of a file on the disk, in hex digits. Error file.open.
 Result<std::string> sha256_of_file(const std::filesystem::path& file);
 
-/// A thread that looks for closed files of one run, those of former lives of this recorder included.
+/// A thread that stores the closed files of one run, also those of former lives of this recorder.
 class StorageTarget {
  public:
   struct Status {
-    std::uint64_t stored_files = 0;  ///< copied and confirmed
+    std::uint64_t stored_files = 0;  ///< Copied and confirmed.
     std::uint64_t stored_bytes = 0;
-    std::uint64_t failures = 0;    ///< tries that failed
-    std::uint64_t files_left = 0;  ///< that are not stored yet, as of the last look
-    std::string trouble;           ///< why the last try failed; empty: it did not
+    std::uint64_t failures = 0;    ///< Tries that failed.
+    std::uint64_t files_left = 0;  ///< Not stored yet, as of the last look.
+    std::string trouble;           ///< Why the last try failed; empty: it succeeded.
   };
 
   StorageTarget(TargetKeys keys, ReadBack files);
@@ -44,9 +44,9 @@ class StorageTarget {
 
   /// There may be a new file. Any thread.
   void look();
-  /// No file comes any more: it ends when all are stored, or after `linger`. Does not wait. Any thread.
+  /// No more files come: the thread ends when all are stored, or after `linger`. Does not block. Any thread.
   void end();
-  /// It ends with the copy that is being made.
+  /// The thread ends after the copy that is under way.
   void give_up();
   bool ended() const;
   Status status() const;
@@ -65,7 +65,7 @@ class StorageTarget {
   bool ended_ = false;
   std::uint64_t ending_since_ns_ = 0;
   Status status_;
-  std::vector<std::filesystem::path> stored_;  // that stay here, for they are not removed
+  std::vector<std::filesystem::path> stored_;  // Files that stay here because they are not removed.
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// The files of one stream in one luminosity block, and who waits for what in them to be safe.
+// The files of one stream in one luminosity block, and the events in them that are not safe yet.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace rodeo::farm {
 
-/// The number after the largest that a file of this core name has in a directory: closed, being written, or moved away and remembered.
+/// The number after the largest one that files of this core name have: closed, being written, or moved away and remembered.
 std::uint32_t next_file_number(const std::filesystem::path& directory, const std::string& core_name);
 
-/// How a sequence of files is to be written.
+/// The settings of a sequence of files.
 storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, const std::string& recorder,
                                                        std::uint32_t run_number, const formats::RecordStream& stream,
                                                        std::uint32_t lumi_block);
@@ -26,23 +26,23 @@ storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, con
 /// One thread.
 class StreamFile {
  public:
-  using Waiter = std::uint32_t;  ///< the caller's number of an event
+  using Waiter = std::uint32_t;  ///< The caller's number of an event.
 
   /// Opens the first file. Throws SetupError.
   explicit StreamFile(storage::EventFileSequence::Settings settings);
 
   bool takes_at_once(std::size_t bytes) const { return files_.takes_at_once(bytes); }
-  /// False: refused; what waits comes from settle() all the same.
+  /// False: the event is refused; settle() still reports those that wait.
   bool append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes, Waiter waiter, std::uint64_t now_ns);
 
-  /// Has what waits flushed, where the policy says so and no flush is under way.
+  /// Starts a flush if the policy asks for it and no flush is under way.
   void keep_up(const FileKeys& keys, std::uint64_t now_ns);
-  /// Asks for its end; nothing more is appended.
+  /// Asks for the end; nothing more is appended.
   void end() { files_.end(); }
   bool over() const { return files_.over() || files_.closed(); }
   void slow_down(std::chrono::nanoseconds each_write) { files_.slow_down(each_write); }
 
-  /// Calls settled(waiter, safe) for each that is safe now, or, once the files are over, will never be.
+  /// Calls settled(waiter, safe) for each event that is safe now; once the files are over, also for those that never will.
   template <typename Settled>
   void settle(Settled&& settled) {
     const bool final = over();
@@ -51,22 +51,22 @@ class StreamFile {
       waiting_.pop_front();
     }
     if (!final) return;
-    // Those that became safe between the two looks are safe.
+    // Events may have become safe between the two looks.
     if (settled_ < files_.safe_events()) return settle(settled);
     for (; !waiting_.empty(); waiting_.pop_front()) settled(waiting_.front(), false);
   }
 
   bool idle() const { return waiting_.empty(); }
   std::uint64_t last_append_ns() const { return last_append_ns_; }
-  /// Waits for the end of the thread if over() is not true.
+  /// If over() is not true, waits for the end of the thread.
   storage::EventFileSequence::Status status() const { return files_.status(); }
 
  private:
   storage::EventFileSequence files_;
-  std::deque<Waiter> waiting_;  // events that are not settled, in order
-  std::uint64_t settled_ = 0;   // events before the first of them
+  std::deque<Waiter> waiting_;  // Events that are not settled, in order.
+  std::uint64_t settled_ = 0;   // Number of events before the first of them.
   std::uint64_t appended_ = 0;
-  std::uint64_t flushed_ = 0;  // events that the last flush has made safe, once it is done
+  std::uint64_t flushed_ = 0;  // Events that are safe once the last flush is done.
   std::uint64_t unflushed_bytes_ = 0;
   std::uint64_t oldest_unflushed_ns_ = 0;
   std::uint64_t last_append_ns_ = 0;
