@@ -25,7 +25,7 @@ class RecordingFile {
   static Result<RecordingFile> create(const std::filesystem::path& path) {
     if (std::filesystem::exists(path)) {
       return std::unexpected(
-          Error{"file.exists", "there is a file of this name already", path.string(), "move it away, or give another name"});
+          Error{"file.exists", "a file of this name already exists", path.string(), "move it away, or give another name"});
     }
     RecordingFile file;
     file.path_ = path;
@@ -33,7 +33,7 @@ class RecordingFile {
     file.file_.reset(std::fopen(file.part_.c_str(), "wb"));
     if (file.file_ == nullptr) {
       return std::unexpected(Error{"file.open", fmt::format("cannot make the recording: {}", std::strerror(errno)),
-                                   file.part_.string(), "name a directory that is there and that you may write to"});
+                                   file.part_.string(), "name an existing directory that you may write to"});
     }
     std::setvbuf(file.file_.get(), nullptr, _IOFBF, kFileBuffer);
     return file;
@@ -53,7 +53,7 @@ class RecordingFile {
     ++blocks_;
   }
 
-  /// The name under which the file is left.
+  /// The final path of the file.
   Result<std::filesystem::path> close(bool part) {
     if (failed_ == 0 && std::fflush(file_.get()) != 0) failed_ = errno;
     if (failed_ == 0 && ::fsync(::fileno(file_.get())) != 0) failed_ = errno;
@@ -86,7 +86,7 @@ class RecordingFile {
   std::uint64_t blocks_ = 0;
 };
 
-// One E-link's blocks: filled one after the other, written when full.
+// Blocks of one E-link: filled one after the other, written when full.
 class ElinkWriter {
  public:
   ElinkWriter(const formats::BlockFormat& format, std::uint16_t elink)
@@ -101,7 +101,7 @@ class ElinkWriter {
     if (encoder_.full()) write(file);
   }
 
-  // A last block that is not full ends with a time-out, as on a card.
+  // A last block that is not full ends with a time-out trailer, as on a card.
   void finish(RecordingFile& file) {
     if (!encoder_.full()) encoder_.timeout();
     write(file);
@@ -128,7 +128,7 @@ Result<std::vector<ElinkWriter>> writers_for(std::span<const Fid> links, const f
     if (!elink || !same_card || taken[*elink]) {
       return std::unexpected(
           Error{"readout.recording_links",
-                fmt::format("link {} cannot be in one recording with the others: blocks name a link by its number "
+                fmt::format("link {} cannot be in one recording with the others: a block names its link by the number "
                             "on one card, below {}",
                             formats::to_text(fid), formats::kCardElinks),
                 {},
@@ -168,7 +168,7 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
       if (formats::card_elink_of(fid) != settings.trigger_elink) continue;
       return std::unexpected(Error{
           "readout.recording_links",
-          fmt::format("E-link {} of the trigger list is that of link {}", *settings.trigger_elink, formats::to_text(fid)),
+          fmt::format("E-link {} of the trigger list belongs to link {}", *settings.trigger_elink, formats::to_text(fid)),
           {},
           {}});
     }
@@ -194,7 +194,7 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   const auto take_list = [&] { return list != nullptr && take(*list, list_writer, list_ended, packets); };
   const auto take_data = [&] { return take(*data, writers, data_ended, summary.chunks); };
   while (!data_ended || !list_ended) {
-    // In the order of time, as a card sends them: whichever is behind, and the other where that one has nothing.
+    // In the order of time, as a card sends them: first the stream that is behind; the other one if the first has no data.
     const bool list_first = list != nullptr && list->clock_ns() <= data->clock_ns();
     const bool any = list_first ? take_list() || take_data() : take_data() || take_list();
     const bool enough = settings.chunks != 0 && summary.chunks >= settings.chunks;
@@ -208,8 +208,8 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   for (ElinkWriter& writer : list_writer) writer.finish(file);
   for (ElinkWriter& writer : writers) writer.finish(file);
   if (file.blocks() == 0) {
-    return std::unexpected(Error{"readout.no_chunks", "the input has delivered no chunk: there is nothing to record",
-                                 path.string(), "see what it delivers: rate, events, occupancy, links"});
+    return std::unexpected(Error{"readout.no_chunks", "the input has delivered no chunk, so nothing is recorded",
+                                 path.string(), "check what the input delivers: rate, events, occupancy, links"});
   }
   summary.file = RODEO_TRY(file.close(summary.part));
   summary.blocks = file.blocks();

@@ -16,7 +16,7 @@ void refuse_bad_cards(const settings::Table& input, settings::ConfigurationError
     errors.push_back(std::move(error));
   };
   const auto cards = input.parameters().list("cards");
-  if (cards.empty()) refuse({"readout.no_cards", "it names no card", "", "`rodeo card list` shows what there is"});
+  if (cards.empty()) refuse({"readout.no_cards", "the list is empty", "", "`rodeo card list` shows all cards"});
   for (const std::string& card : cards) {
     if (const auto id = card::parse_card_id(card); !id) refuse(id.error());
   }

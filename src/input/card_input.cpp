@@ -28,8 +28,8 @@ namespace cru = card_registers::cru;
 
 constexpr std::uint64_t kQuietNs = 200'000'000;
 constexpr std::uint64_t kSilentNs = 1'000'000'000;
-constexpr std::uint64_t kLongestStopNs = 2'000'000'000;    // of a card that is not ours to switch off
-constexpr std::uint64_t kLongestDrainNs = 60'000'000'000;  // of one whose generator was
+constexpr std::uint64_t kLongestStopNs = 2'000'000'000;    // for a card whose generator the input may not stop
+constexpr std::uint64_t kLongestDrainNs = 60'000'000'000;  // for a card whose generator the input has stopped
 
 [[noreturn]] void fail(Error error) { throw SetupError(std::move(error)); }
 
@@ -43,14 +43,14 @@ T need(Result<T> result, std::string_view doing) {
 
 CardInput::CardInput(const CardInputSettings& settings) : settings_(settings) {
   if (settings.ids.empty()) {
-    fail({"readout.no_cards", "the card input has no card", "readout.input.cards",
+    fail({"readout.no_cards", "the card input names no card", "readout.input.cards",
           "name at least one, for example cards = [\"#0\"]; `rodeo card list` shows them"});
   }
   std::uint32_t connector = settings.connector;
   for (const std::string& id : settings.ids) add_endpoint(id, connector++);
 }
 
-/// A generator that was on before the run is on after it: whoever reads next may want it.
+/// Switches generators on again that were on before the run: the next reader may need them.
 CardInput::~CardInput() {
   for (Channel& channel : channels_) {
     if (!channel.generator_found_on) continue;
@@ -64,9 +64,9 @@ void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
   const std::shared_ptr<card::Card> card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
   if (card->endpoint_or_zero() == 1 && settings_.ids.size() == 1 && connector == 0)
     base::log_warning(
-        "{} is endpoint 1 of its card, and connector = 0 gives its links the names of those of endpoint 0: where it is read "
+        "{} is endpoint 1 of its card, and connector = 0 gives its links the FIDs of endpoint 0. To read endpoint 1 "
         "alone, "
-        "readout.input.connector = 1 is what its front-ends have (those of an emulated card do)",
+        "set readout.input.connector = 1, as its front-ends have it (also those of an emulated card)",
         card->address().text());
   for (const unsigned number : settings_.channels) {
     const bool alone = settings_.channels.size() == 1;
@@ -85,14 +85,14 @@ void CardInput::add_channel(const std::shared_ptr<card::Card>& card, Channel cha
     case card::CardType::cru: find_cru_links(channel, *card, connector); break;
     default:
       fail({"readout.card_type",
-            fmt::format("the card input reads FELIX and CRU cards, and {} is a {}", channel.id, card::name_of(channel.type)),
+            fmt::format("the card input reads FELIX and CRU cards, but {} is a {}", channel.id, card::name_of(channel.type)),
             "readout.input.cards", "read it with `rodeo card bench dma`, or name another card"});
   }
   if (channel.links.empty()) {
     fail({"card.no_links",
           fmt::format("no link of card {} is enabled for its DMA channel {}", card->address().text(), channel.number),
           "readout.input.cards",
-          "enable links, and name the channel of each, in the card's configuration (`rodeo card config`)"});
+          "enable links, and give each a channel, in the card's configuration (`rodeo card config`)"});
   }
   const auto place = need(card::reader_place(settings_.numa, card->found().numa_node), "readout.input.numa");
   const card::StayAtCard here(place);
@@ -128,7 +128,7 @@ void CardInput::find_felix_links(Channel& channel, card::Card& card, std::uint32
   channel.format.block_bytes = block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(block);
   channel.format.family = settings_.block_family;
   if (channel.format.block_bytes > formats::kBlockUnitBytes && channel.format.family == formats::BlockFamily::trailer16) {
-    channel.format.family = formats::BlockFamily::phase2;  // 16-bit trailers cannot describe such blocks
+    channel.format.family = formats::BlockFamily::phase2;  // 16-bit trailers have too few bits for such blocks
   }
   if (!channel.format.valid())
     fail({"card.misbehaved", fmt::format("the card claims blocks of {} bytes", block), channel.id, "check its firmware"});
@@ -148,7 +148,7 @@ void CardInput::find_felix_links(Channel& channel, card::Card& card, std::uint32
 }
 
 void CardInput::find_cru_links(Channel& channel, card::Card& card, std::uint32_t connector) {
-  if (!channel.first_of_card) return;  // all links come by one
+  if (!channel.first_of_card) return;  // one channel carries all links
   if (settings_.time_frame_length != 0) {
     need(card.modify(cru::reg("debug"), cru::kTimeFrameLength, settings_.time_frame_length),
          "cannot set the time frame's length");
@@ -201,7 +201,7 @@ std::unique_ptr<DataStream> CardInput::open_trigger_list() {
   if (!settings_.trigger_elink) return nullptr;
   const auto brings = std::ranges::find_if(channels_, &Channel::brings_list);
   if (brings == channels_.end())
-    throw std::runtime_error("trigger_elink names an E-link of a FELIX card, and no channel that is read brings it.");
+    throw std::runtime_error("trigger_elink names an E-link of a FELIX card, but no channel of this input carries it.");
   std::vector<CardStream::Walk> walks;
   walks.push_back({.spans = brings->spans,
                    .decoder = decoder(*brings, std::span(&*settings_.trigger_elink, 1)),
@@ -230,7 +230,7 @@ Result<void> CardInput::set_generator(Channel& channel, bool on) {
 
 void CardInput::start() {
   if (started_) return;
-  // Off until all channels are on: what one brings before another is ready would be lost to the other.
+  // Generators stay off until all channels are on: data before that would be lost.
   for (Channel& channel : channels_) {
     if (!settings_.start_generator || !channel.first_of_card) continue;
     channel.generator_found_on =
@@ -249,26 +249,26 @@ void CardInput::start() {
   }
 }
 
-/// A card that brings nothing while others do is worth a word: its events are incomplete, and nothing else names it.
+/// Names each card that is silent while others send data: its events are incomplete, and no other message names it.
 void CardInput::name_silent_cards() {
   if (std::ranges::all_of(channels_, [](const Channel& channel) { return channel.spans->bytes() == 0; })) {
     for (const Channel& channel : channels_)
-      base::log_warning("card {} has brought nothing: {}", channel.id, card::advice_without_data(channel.source->card()));
+      base::log_warning("card {} has sent no data: {}", channel.id, card::advice_without_data(channel.source->card()));
     return;
   }
-  // Measured by the others, not by the clock: a machine that stood still has kept all of them waiting.
+  // Compared with the other cards, not with the clock: a machine that stood still made all of them silent.
   std::vector<std::uint64_t> nothing_for;
   for (const Channel& channel : channels_) nothing_for.push_back(channel.spans->nothing_for_ns());
   const std::uint64_t least = std::ranges::min(nothing_for);
   const auto silent = [&](std::uint64_t ns) { return ns - least > kSilentNs; };
   silent_cards_ = static_cast<std::size_t>(std::ranges::count_if(nothing_for, silent));
   if (silent_cards_ == 0 && least > kSilentNs)
-    base::log_info("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
+    base::log_info("no card has sent data for a second or longer: check the triggers, and what makes the readout busy");
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (silent(nothing_for[i]))
-      base::log_warning("card {} has brought nothing for {:.1f} s{}, while others have", channels_[i].id,
+      base::log_warning("card {} has sent no data for {:.1f} s{}, but others have", channels_[i].id,
                         static_cast<double>(nothing_for[i]) * 1e-9,
-                        channels_[i].spans->bytes() == 0 ? ", nor anything before" : "");
+                        channels_[i].spans->bytes() == 0 ? " and none before" : "");
   }
 }
 
@@ -303,7 +303,7 @@ std::vector<NamedCounter> CardInput::counters() const {
     if (channel.spans->ended()) lost += channel.spans->lost_packets();
   }
   std::vector<NamedCounter> all{{"sent", sent}, {"sent_bytes", sent_bytes}, {"card_bytes", bytes}};
-  // A card whose data do not end by themselves is cut off by right.
+  // A card whose generator is not the input's has no end of data, so a cut there is no loss.
   const auto cut_off = [](const Channel& channel) { return channel.spans->ended() && channel.spans->cut_off(); };
   if (const auto cards = std::ranges::count_if(channels_, cut_off); settings_.start_generator && cards > 0)
     all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
@@ -334,35 +334,35 @@ struct CardInputKeys : CardInputSettings {
 const Settings<CardInputKeys>& card_input_table() {
   using K = CardInputKeys;
   static const Settings<K> table{
-      setting(&K::ids, "cards", "Endpoints to read, each as a PCI address, #N or serial:endpoint, as in `rodeo card list`.",
+      setting(&K::ids, "cards", "Endpoints to read, each by PCI address, #N or serial:endpoint, as in `rodeo card list`.",
               {.required = true}),
       setting(&K::channel, "channel", "DMA channel of each endpoint.", {.maximum = 7}),
       setting(&K::several_channels, "channels",
-              "DMA channels of each endpoint, instead of `channel`, with memory of its own each. A router has a reader for "
+              "DMA channels of each endpoint, instead of `channel`. Each has its own memory. A router has a reader for "
               "each.",
               {.maximum = 7}),
       setting(&K::memory_bytes, "memory",
-              "Memory that a channel fills; a multiple of `superpage`. When all of it waits to be read, the card is busy.",
+              "Memory of a channel; a multiple of `superpage`. When all of it is full of unread data, the card is busy.",
               {.minimum = 1 << 20, .maximum = 1e12, .unit = Unit::bytes}),
       setting(&K::superpage_bytes, "superpage",
-              "Memory that is handed to the card and back as one piece; a multiple of 32KiB.",
+              "Piece of memory that the card fills as a whole; a multiple of 32KiB.",
               {.minimum = 32 << 10, .maximum = 1 << 30, .unit = Unit::bytes}),
       setting(&K::source, "source",
               {{"fee", card::DataSource::fee}, {"ddg", card::DataSource::ddg}, {"internal", card::DataSource::internal}},
               "Where the card takes data from: front-ends, its DDG (CRU) or its internal generator."),
       setting(&K::start_generator, "start_generator",
-              "Let the card's own (or emulated) sources run only from the run's begin to its end. A FELIX's generator is "
-              "then left as it was found."),
+              "Let the card's own (or emulated) sources run only from the run's start to its end. A generator that was on "
+              "before is switched on again."),
       setting(&K::numa, "numa",
               "Where the threads that read a card run, unless they are pinned: card (the CPUs of the card's NUMA node), "
               "off, or a node's number."),
       setting(&K::register_map, "register_map",
-              "FELIX: the cards have the registers of this map, \"254.0\", whichever they name. Empty: the one that they "
+              "FELIX: register map of the cards, \"254.0\", instead of the one that they name. Empty: the one that they "
               "name, and "
-              "a card whose map is not known is not read."),
+              "a card with an unknown map is refused."),
       setting(&K::detector, "detector", "Detector id in the FIDs of the links.", {.maximum = 255}),
       setting(&K::connector, "connector",
-              "Connector id in the FIDs of the first endpoint's links; further endpoints have the next.",
+              "Connector id in the FIDs of the first endpoint's links; each further endpoint has the next number.",
               {.maximum = 65535}),
       setting(&K::trailer_bits, "trailer_bits",
               "FELIX: width of chunk trailers, 16 or 32; blocks of more than 1 KiB have 32.",
@@ -371,7 +371,7 @@ const Settings<CardInputKeys>& card_input_table() {
               "FELIX: E-link number (of block headers) that carries the trigger's own list. -1 means none.",
               {.maximum = 2047}),
       setting(&K::time_frame_length, "time_frame_length",
-              "CRU: orbits of a time frame, set in the card. 0: as the card is configured.", {.maximum = 4095}),
+              "CRU: orbits of a time frame, written to the card. 0: the card keeps its own value.", {.maximum = 4095}),
       setting(&K::orbits_per_frame, "orbits_per_frame",
               "CRU: orbits of a chunk. 1: heartbeat frames; the time frame's length: time frames.",
               {.minimum = 1, .maximum = 4096}),
@@ -389,7 +389,7 @@ CardInputSettings CardInputSettings::from(const Parameters& parameters) {
     fail({"readout.card_memory",
           fmt::format("{} of memory are not four or more superpages of {}", base::format_size(s.memory_bytes),
                       base::format_size(s.superpage_bytes)),
-          "readout.input.memory", "make it a multiple of `superpage`"});
+          "readout.input.memory", "make it a multiple of `superpage`, at least four"});
   }
   s.channels = s.several_channels.empty() ? std::vector{s.channel} : s.several_channels;
   std::vector<unsigned> sorted = s.channels;
@@ -398,8 +398,8 @@ CardInputSettings CardInputSettings::from(const Parameters& parameters) {
     fail({"readout.card_channels", fmt::format("DMA channel {} is named twice", *twice), "readout.input.channels",
           "name each channel once"});
   if (!s.register_map.empty() && !card::register_map_of(s.register_map))
-    fail({"readout.card_map", fmt::format("`{}` is no register map that is known here", s.register_map),
-          "readout.input.register_map", "the known one is 254.0 (docs/card-registers.md)"});
+    fail({"readout.card_map", fmt::format("`{}` is not a known register map", s.register_map),
+          "readout.input.register_map", "the only known map is 254.0 (docs/card-registers.md)"});
   if (s.trailer_bits == 32) s.block_family = formats::BlockFamily::trailer32;
   return s;
 }

@@ -1,4 +1,4 @@
-// CardInput: reads readout cards in the builder's own threads, without a network (as a Run 4 data handler does).
+// CardInput: reads readout cards in the builder's own threads, without a network (like a Run 4 data handler).
 #pragma once
 
 #include <atomic>
@@ -21,20 +21,20 @@ namespace rodeo::input {
 
 struct CardInputSettings {
   std::vector<std::string> ids;             ///< "#2", "3b:00.0", "0233:1": one per endpoint
-  std::vector<unsigned> channels = {0};     ///< of each endpoint
+  std::vector<unsigned> channels = {0};     ///< DMA channels to read of each endpoint
   std::uint64_t memory_bytes = 256U << 20;  ///< per channel
   std::uint32_t superpage_bytes = 1U << 20;
   std::uint32_t detector = 0;
-  std::uint32_t connector = 0;  ///< of the first endpoint; the others count on
+  std::uint32_t connector = 0;  ///< connector id of the first endpoint; the next endpoints have the next numbers
   std::uint32_t max_chunk_bytes = 64U << 10;
   std::uint32_t orbits_per_frame = 1;
-  std::uint32_t time_frame_length = 0;  ///< CRU: orbits, written to the card; 0: as the card has it
+  std::uint32_t time_frame_length = 0;  ///< CRU: orbits, written to the card; 0: the card keeps its own value
   std::optional<std::uint16_t> trigger_elink;
   formats::BlockFamily block_family = formats::BlockFamily::trailer16;
   card::DataSource source = card::DataSource::fee;
-  std::string register_map = {};  ///< FELIX: the map that cards are taken to have; empty: the one that each names
-  std::string numa = "card";      ///< where readers run: see card::reader_place()
-  bool start_generator = false;   ///< the card's own generator runs between start() and stop(), and is left as it was found
+  std::string register_map = {};  ///< FELIX: register map of the cards; empty: the map that each card names
+  std::string numa = "card";      ///< where reader threads run: see card::reader_place()
+  bool start_generator = false;   ///< run the card's own generator between start() and stop() only
 
   /// Throws SetupError.
   static CardInputSettings from(const Parameters& parameters);
@@ -43,14 +43,14 @@ struct CardInputSettings {
 std::vector<Key> card_input_keys();
 
 /// `type = "card"`. Opens the cards and owns their DMA channels. FELIX: chunks of the E-links that are enabled for its
-/// channels. CRU: heartbeat or time frames of the enabled links. Each worker walks the memory of the channels that its links come by, and takes its own
-/// links; memory goes back at the slowest worker's position, so a readout that does not keep up fills it, and the card is busy.
-/// stop() first stops the card's own generator if it was to start it, takes what still comes until 200 ms of looking have
-/// brought nothing, and then stops DMA. At the latest it does so after a minute - named by "cards_cut_off" - or, where the
-/// generator is not its own and data never end, after two seconds.
+/// channels. CRU: heartbeat or time frames of the enabled links. Each worker walks the memory of the channels that carry its links, and takes these links.
+/// Memory returns to the card at the slowest worker's position. A readout that is too slow lets the memory fill, and the card is busy.
+/// stop() first stops the card's generator if the input started it. Then it reads until 200 ms of polling have brought
+/// nothing, and stops DMA. The limit is a minute (counted as "cards_cut_off"), or two seconds if the generator is not the
+/// input's and the data never end.
 class CardInput final : public DataInput {
  public:
-  /// Throws SetupError: no such card, a channel that has an owner, no link enabled, no memory.
+  /// Throws SetupError: no such card, a channel with another owner, no enabled link, no memory.
   explicit CardInput(const CardInputSettings& settings);
   ~CardInput() override;
 
@@ -61,26 +61,26 @@ class CardInput final : public DataInput {
   void start() override;
   void stop() override;
 
-  /// "sent" (chunks read from the cards), "card_bytes", "cards_cut_off", "card_lost_packets" (blocks, pages that the cards say they have lost themselves;
-  /// when they have stopped), "card_links_down" (fibres that were down during the run), and what the decoders found wrong, by name.
+  /// "sent" (chunks read from the cards), "card_bytes", "cards_cut_off", "card_lost_packets" (blocks or pages that the stopped cards report as lost),
+  /// "cards_silent", "card_links_down" (fibres that were down during the run), and the anomalies that the decoders found, by name.
   std::vector<NamedCounter> counters() const override;
 
-  /// The first card that failed.
+  /// The failure of the first card that failed; empty if none has.
   std::string failure() const override;
 
  private:
   /// A DMA channel of an endpoint.
   struct Channel {
-    std::string id;  ///< of the card; of several channels with the number of this one
+    std::string id;  ///< id of the card, plus the channel's number if several are read
     unsigned number = 0;
-    bool first_of_card = true;  ///< what is done to the card is done by this one
-    bool brings_list = false;   ///< the trigger's
+    bool first_of_card = true;  ///< this channel does what is done once per card
+    bool brings_list = false;   ///< carries the trigger's list
     card::ReaderPlace place = {};
     DmaSpanSource* source = nullptr;  // owned by spans
     std::shared_ptr<CardSpans> spans = {};
     card::CardType type = card::CardType::unknown;
     formats::BlockFormat format = {};
-    bool generator_found_on = false;              // before it was started for this run
+    bool generator_found_on = false;              // before this run
     std::vector<std::size_t> links = {};          // positions in links_
     std::vector<std::uint16_t> local_links = {};  // E-link or RDH link number of each
     std::unique_ptr<LinkOutages> outages = std::make_unique<LinkOutages>();

@@ -6,11 +6,11 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr std::uint64_t kLongestStep = kMillisecond;         // of the clock, however long nobody looked
-constexpr std::uint64_t kFlowing = 5 * kMillisecond;         // data came this recently: the card is alive
-constexpr std::uint64_t kPatience = 1000 * kMillisecond;     // without any data, until the clock goes on nevertheless
-constexpr std::uint64_t kLongestLook = 20 * kMillisecond;    // between two looks, that counts as silence
-constexpr std::uint64_t kLongestPause = 100 * kMillisecond;  // of the same, that counts as time of a stop
+constexpr std::uint64_t kLongestStep = kMillisecond;         // of the clock, also after a long time without polling
+constexpr std::uint64_t kFlowing = 5 * kMillisecond;         // after this time without data the clock stops
+constexpr std::uint64_t kPatience = 1000 * kMillisecond;     // without data, until the clock runs again
+constexpr std::uint64_t kLongestLook = 20 * kMillisecond;    // most that one pause between two looks adds to silence
+constexpr std::uint64_t kLongestPause = 100 * kMillisecond;  // most that one such pause adds to the time of a stop
 constexpr int kSpansPerPump = 64;
 
 }  // namespace
@@ -19,7 +19,7 @@ CardSpans::CardSpans(std::unique_ptr<SpanSource> source) : source_(std::move(sou
 
 Result<void> CardSpans::start() {
   auto started = source_->start();
-  // Only now: the source has one caller at a time, and workers look for data as soon as they live.
+  // Set only now: the source allows one caller at a time, and workers poll as soon as they live.
   if (started) started_.store(true, std::memory_order_release);
   return started;
 }
@@ -28,7 +28,7 @@ void CardSpans::stop(std::uint64_t quiet_ns, std::uint64_t limit_ns) {
   quiet_ns_ = quiet_ns;
   limit_ns_ = limit_ns;
   stop_asked_.store(true, std::memory_order_release);
-  // A card that never started (or failed to) has nothing to wait for, and nobody pumps it.
+  // A card that never started (or failed to) has no data, and no worker pumps it.
   if (!started_.load(std::memory_order_acquire)) ended_.store(true, std::memory_order_release);
 }
 
@@ -41,7 +41,7 @@ void CardSpans::pump(std::uint64_t now_ns) {
     ++returned_;
   }
   const Fetched fetched = fetch(now_ns);
-  // Long pauses are this process's or the machine's, and no sign of silence.
+  // A long pause is the fault of this process or the machine, not silence of the card.
   const std::uint64_t passed = last_look_ns_ == 0 ? 0 : now_ns - std::min(now_ns, last_look_ns_);
   nothing_ns_.set(fetched == Fetched::nothing ? nothing_ns_.get() + std::min(passed, kLongestLook) : 0);
   if (!ended() && stop_asked_.load(std::memory_order_acquire)) {
@@ -60,7 +60,7 @@ void CardSpans::pump(std::uint64_t now_ns) {
   pumping_.clear(std::memory_order_release);
 }
 
-// What it had filled comes with the next fetch.
+// The next fetch gets the data that the source had filled.
 void CardSpans::stop_source() {
   source_stopped_ = true;
   if (auto stopped = source_->stop(); !stopped) {
@@ -101,7 +101,7 @@ void CardSpans::advance_clock(std::uint64_t now_ns, bool data) {
     clock_ns_.store(now_ns, std::memory_order_release);
     return;
   }
-  // In time of looking: while nobody looked, or the card did not answer, nobody could tell whether it was silent.
+  // Counted in polling time: silence without polling, or without an answer of the card, is not the card's silence.
   if (unheard_ns_ > kFlowing && unheard_ns_ < kPatience) return;
   clock_ns_.store(clock_ns_.load(std::memory_order_relaxed) + std::min(elapsed, kLongestStep), std::memory_order_release);
 }

@@ -1,5 +1,5 @@
-// The memory that a card fills, walked by several workers: each takes its own links from the same spans, and memory goes back to the card
-// at the slowest worker's position.
+// The memory that a card fills, read by several workers. Each takes its own links from the same spans. Memory returns to the card at the
+// slowest worker's position.
 #pragma once
 
 #include <atomic>
@@ -14,79 +14,79 @@
 
 namespace rodeo::input {
 
-/// What a DMA channel is to its reader: an ordered sequence of spans. One caller at a time.
+/// A DMA channel as its reader sees it: an ordered sequence of spans. One caller at a time.
 class SpanSource {
  public:
   virtual ~SpanSource() = default;
   /// Lets the card fill memory.
   virtual Result<void> start() = 0;
-  /// Ends the filling; what is filled by then still comes from next().
-  /// An Error says that what it still had may be lost.
+  /// Stops the filling; next() still returns the spans filled until then.
+  /// An Error means that data not yet read may be lost.
   virtual Result<void> stop() = 0;
-  /// The next filled span, without blocking; nothing if there is none yet. An Error ends the input.
+  /// The next filled span, without blocking; nothing if no span is filled. An Error ends the input.
   virtual Result<std::optional<CardSpan>> next() = 0;
-  /// The oldest span that was not given back yet goes back to the card.
+  /// Returns the oldest span that is still out to the card.
   virtual void give_back() = 0;
-  /// After stop(): packets (pages, blocks) that the card itself says it has lost since start(), where it counts them.
+  /// After stop(): packets (pages, blocks) that the card reports as lost since start(), if it counts them.
   virtual std::uint64_t lost_packets() const { return 0; }
-  /// Bytes that the card may fill, all together.
+  /// Bytes of all memory that the card may fill.
   virtual std::uint64_t memory_bytes() const = 0;
 };
 
-/// A ring of spans between one source and its walkers. Walkers are the workers' threads; any of them that finds nothing new asks the
-/// source for more, one at a time. A full ring leaves data where they are: the card, and at last the trigger, wait.
+/// A ring of spans between one source and its walkers. Walkers are the workers' threads. A walker that finds nothing new asks the source for
+/// more, one walker at a time. If the ring is full, data stay with the card; at last the card is busy and the trigger waits.
 class CardSpans {
  public:
   explicit CardSpans(std::unique_ptr<SpanSource> source);
 
-  /// Before start(): one more walker that will pass every span.
+  /// Adds a walker that will pass every span. Before start().
   void add_walker() { ++walkers_; }
-  /// Workers may walk before; there is nothing for them until it has returned.
+  /// Workers may poll before; they find nothing until start() has returned.
   Result<void> start();
 
   struct Slot {
     CardSpan span;
-    std::atomic<std::uint32_t> pending{0};  ///< walkers that have not passed it, and pages that point into it
+    std::atomic<std::uint32_t> pending{0};  ///< walkers that have not passed the span, and pages that point into it
   };
 
-  /// The span with this number, or nullptr if it has not come yet. Any walker.
+  /// The span with this number, or nullptr if it has not arrived. Any walker.
   Slot* at(std::uint64_t number) {
     return number < published_.load(std::memory_order_acquire) ? &slots_[number & kMask] : nullptr;
   }
-  /// A walker has passed it, or a page that pointed into it is gone. Any thread.
+  /// A walker has passed the span, or has dropped a page that pointed into it. Any thread.
   static void let_go(Slot& slot) { slot.pending.fetch_sub(1, std::memory_order_release); }
   static void keep(Slot& slot) { slot.pending.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Gives back what everybody has let go of and fetches what is new. Returns at once if another walker is doing so.
+  /// Returns spans that are no longer used to the card, and fetches new ones. Returns at once if another walker does it.
   /// `now_ns` is a steady time read before the call.
   void pump(std::uint64_t now_ns);
 
-  /// The application: no more data are wanted. What the card has filled is still fetched. The source is stopped when it had
-  /// nothing for `quiet_ns`, at the latest after `limit_ns`; ended() becomes true when what it had filled until then is
-  /// published. Both times are spent looking: longer than 20 ms between two looks counts as 20 ms of silence (100 ms of the
-  /// limit), and a ring that is full is no silence.
+  /// For the application: asks for the end. Data that the card has filled are still fetched. The source is stopped after
+  /// `quiet_ns` without data, at the latest after `limit_ns`. ended() becomes true when the data filled until then are
+  /// published. Both times count polling: a pause of more than 20 ms counts as 20 ms of silence (more than 100 ms: as 100 ms
+  /// of the limit). Time with a full ring is not silence.
   void stop(std::uint64_t quiet_ns, std::uint64_t limit_ns);
-  /// It was still bringing data when `limit_ns` was over: what it had not written by then is not here. After ended().
+  /// True if data still came when `limit_ns` was over; data not written by the card until then are lost. After ended().
   bool cut_off() const { return cut_off_; }
-  /// True once no span will come after the published ones.
+  /// True once no more spans follow the published ones.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
 
-  /// Time up to which everything that the card has written is published. It follows the steady clock while data come; when all of
-  /// them stop it waits for a second of looking (longer than 20 ms between two looks counts as 20 ms) before it goes on, and it never leaps: a
-  /// card that stands still as a whole loses nothing.
+  /// All that the card has written up to this time is published. The clock follows the steady clock while data come. When they stop, the
+  /// clock stops for a second of polling (a pause of more than 20 ms counts as 20 ms), then runs again. It never leaps, so a card that stands
+  /// still as a whole loses nothing.
   std::uint64_t clock_ns() const { return clock_ns_.load(std::memory_order_acquire); }
 
-  /// Share of the card's memory that is published and not given back, 0 to 1. Any thread.
+  /// Share of the card's memory that is published and not yet returned, 0 to 1. Any thread.
   double memory_fill() const {
     return static_cast<double>(held_bytes_.get()) / static_cast<double>(source_->memory_bytes());
   }
   std::uint64_t bytes() const { return bytes_.get(); }
-  /// For how long the card has had nothing, of looking (longer than 20 ms between two looks counts as 20 ms). Any thread.
+  /// Time without data from the card, in polling time (a pause of more than 20 ms counts as 20 ms). Any thread.
   std::uint64_t nothing_for_ns() const { return nothing_ns_.get(); }
-  /// See SpanSource; after ended().
+  /// See SpanSource; valid after ended().
   std::uint64_t lost_packets() const { return source_->lost_packets(); }
-  /// What ended the input before its time; after ended().
+  /// The reason of an early end; valid after ended().
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
@@ -106,14 +106,14 @@ class CardSpans {
   std::atomic<bool> started_{false};
   std::atomic<bool> ended_{false};
 
-  // Of whoever pumps.
+  // Used by the thread that pumps.
   alignas(64) std::atomic_flag pumping_;
   std::uint64_t returned_ = 0;
   std::uint64_t last_pump_ns_ = 0;
-  std::uint64_t unheard_ns_ = 0;  // of looking, since the last data
+  std::uint64_t unheard_ns_ = 0;  // polling time since the last data
   std::uint64_t last_look_ns_ = 0;
-  std::uint64_t silent_ns_ = 0;    // of looking, since the last data
-  std::uint64_t stopping_ns_ = 0;  // of looking, since a stop was asked for
+  std::uint64_t silent_ns_ = 0;    // polling time since the last data, during a stop
+  std::uint64_t stopping_ns_ = 0;  // polling time since a stop was asked for
   bool source_stopped_ = false;
   bool cut_off_ = false;
   std::optional<Error> failure_;

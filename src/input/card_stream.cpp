@@ -9,8 +9,8 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::size_t kPages = 256;
-constexpr int kStepsWithoutChunks = 32;  // that one poll() takes before it lets its worker look around
-// That a card may gain on the others; less than the shortest silence that stops a clock.
+constexpr int kStepsWithoutChunks = 32;  // limit of one poll(), so that the worker can do other work
+// Lead that a card may gain on the others; less than the shortest silence that stops a clock.
 constexpr std::uint64_t kClockLeadNs = 2'000'000;
 
 }  // namespace
@@ -40,12 +40,12 @@ void CardStream::release(Page& page) noexcept {
   free_.give_back(own);
 }
 
-// Decodes on from a position. False if nothing has come there.
+// Decodes the next piece at a position. False if there are no data.
 bool CardStream::step(Position& position, CardPage& page) {
   CardSpans& spans = *position.walk.spans;
   CardSpans::Slot* slot = spans.at(position.number);
   if (slot == nullptr) {
-    // The order matters: nothing comes after ended(), so what is not there then never will be.
+    // Read ended() first: after it no span can arrive, so a span that is then absent will never arrive.
     const bool ended = spans.ended();
     spans.pump(base::steady_now_ns());
     slot = spans.at(position.number);
@@ -76,7 +76,7 @@ PollStatus CardStream::poll(Page*& out) {
   }
   CardPage* page = free_.take();
   if (page == nullptr) {
-    // Other readers' memory goes back, and a stop goes on, though this one reads nothing.
+    // This stream cannot read now, but other readers' memory must return and a stop must continue.
     for (const Position& position : positions_) position.walk.spans->pump(base::steady_now_ns());
     return PollStatus::full;
   }
@@ -91,7 +91,7 @@ PollStatus CardStream::poll(Page*& out) {
     }
     idle = 0;
     if (!page->decoded.runs().empty()) {
-      // Page by page: one card that always has data must not keep the others from being read.
+      // One page a turn: a card that always has data must not block the others.
       turn_ = turn_ + 1 == positions_.size() ? 0 : turn_ + 1;
       return deliver(*page, position, out);
     }
@@ -102,18 +102,18 @@ PollStatus CardStream::poll(Page*& out) {
   return look_around() ? PollStatus::end : PollStatus::empty;
 }
 
-// Drained: every card that is not held has shown all it had when its clock was set. True if nothing will come any more.
+// All cards that are not held have shown all data up to their clocks. True if no more data will come.
 bool CardStream::look_around() {
   bool finished = true;
   for (const Position& position : positions_) {
-    if (position.held) position.walk.spans->pump(base::steady_now_ns());  // a card that fails says so, also while it waits
+    if (position.held) position.walk.spans->pump(base::steady_now_ns());  // to notice failures while the card is held
     finished = finished && position.finished && !position.held;
   }
   advance_clock();
   return finished;
 }
 
-// What a card has gained while it was held, or another stood still, must not be spent on its own next silence.
+// The lead that a card gained while it was held, or while another stood still, must not count in its own next silence.
 void CardStream::advance_clock() {
   constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint64_t least = kNone;

@@ -1,4 +1,4 @@
-// One worker's walk through the memory of one or several cards; decodes its own links in poll().
+// One worker's walk through the memory of one or several cards. It decodes its own links in poll().
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ namespace rodeo::input {
 
 class CardStream final : public DataStream, public ChunkLimit {
  public:
-  /// One card of this stream: where its spans come from, who decodes them, and the stream's index of each of the decoder's links.
+  /// One card of this stream: its spans, its decoder, and the stream's index of each of the decoder's links.
   struct Walk {
     std::shared_ptr<CardSpans> spans;
     std::unique_ptr<SpanDecoder> decoder;
     std::vector<LinkIndex> links;
-    card::ReaderPlace place = {};  ///< of whoever polls
+    card::ReaderPlace place = {};  ///< of the polling thread
   };
 
-  /// `max_chunk_bytes`: that the decoders join.
+  /// `max_chunk_bytes`: limit up to which the decoders join chunks.
   explicit CardStream(std::vector<Walk> walks, std::uint32_t max_chunk_bytes = 64U << 10);
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
-  /// The card that is furthest behind, of those that are not held; no card's clock gets ahead of the others' by more than a moment.
+  /// The clock of the card furthest behind, held cards excluded. A card's clock counts at most 2 ms ahead of the others.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   double memory_fill() const override;
-  /// Cards, in the order of the walks.
+  /// The number of cards; source numbers follow the order of the walks.
   std::uint32_t sources() const override { return static_cast<std::uint32_t>(positions_.size()); }
   std::uint32_t source_of(LinkIndex link) const override { return card_of_[link]; }
   bool source_ended(std::uint32_t source) const override { return positions_[source].finished; }
@@ -49,16 +49,16 @@ class CardStream final : public DataStream, public ChunkLimit {
   struct CardPage : Page {
     CardPage(formats::DecodeBuffer::Capacity capacity, CardStream& of) : decoded(capacity) { stream = &of; }
     formats::DecodeBuffer decoded;
-    CardSpans::Slot* slot = nullptr;  // what its runs point into
+    CardSpans::Slot* slot = nullptr;  // the span that the page's runs point into
     CardPage* next_free = nullptr;
   };
   struct Position {
     Walk walk;
-    std::uint64_t number = 0;  // of the span that is walked
-    std::size_t at = 0;        // bytes of it that are decoded
+    std::uint64_t number = 0;  // of the current span
+    std::size_t at = 0;        // decoded bytes of that span
     bool finished = false;
-    bool held = false;                // by the builder: it is not walked
-    std::uint64_t clock_lead_ns = 0;  // of its clock, that does not count
+    bool held = false;                // held by the builder; not read
+    std::uint64_t clock_lead_ns = 0;  // part of the card's clock that does not count
   };
 
   PollStatus deliver(CardPage& page, const Position& position, Page*& out);
@@ -68,9 +68,9 @@ class CardStream final : public DataStream, public ChunkLimit {
 
   const std::uint32_t max_chunk_bytes_;
   std::vector<Position> positions_;
-  std::vector<std::uint32_t> card_of_;  // position of each link
+  std::vector<std::uint32_t> card_of_;  // position of each link's card
   std::size_t turn_ = 0;
-  card::ReaderPlace place_;  // that of all its cards together
+  card::ReaderPlace place_;  // the CPUs of all its cards together
   bool placed_ = false;
   std::deque<CardPage> pages_;
   FreeList<CardPage> free_;

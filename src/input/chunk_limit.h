@@ -1,4 +1,4 @@
-// What a stream of ours says of the sizes of its chunks, beside what the public interface has.
+// Chunk sizes of Rodeo's own streams, in addition to the public interface.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace rodeo::input {
 
-/// A second base of a DataStream. Constant.
+/// A second base class of a DataStream. Its values are constant.
 class ChunkLimit {
  public:
-  /// The longest chunk, in bytes: what is longer is cut and marked.
+  /// The longest chunk, in bytes. Longer chunks are cut and marked.
   virtual std::uint32_t max_chunk_bytes() const = 0;
-  /// Some runs have ChunkRun::more_follows. A builder joins their chunks, up to max_chunk_bytes().
+  /// True if some runs have ChunkRun::more_follows. A builder joins their chunks, up to max_chunk_bytes().
   virtual bool delivers_parts() const { return false; }
 
  protected:
   ~ChunkLimit() = default;
 };
 
-/// Of a plug-in's stream, which may deliver parts.
+/// The limit for a stream of a plug-in, which may deliver parts.
 inline constexpr std::uint32_t kUnsaidMaxChunkBytes = 1U << 20;
 
 inline std::uint32_t max_chunk_bytes(const DataStream& stream) {

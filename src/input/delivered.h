@@ -1,4 +1,4 @@
-// What a stream has delivered to its worker, who counts; any thread reads.
+// Counts what a stream has delivered to its worker. The worker counts; any thread may read.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rodeo::input {
 
 class Delivered {
  public:
-  /// One more page.
+  /// Counts a page.
   void add(std::uint64_t chunks, std::uint64_t bytes) {
     chunks_.add(chunks);
     bytes_.add(bytes);

@@ -7,7 +7,7 @@
 namespace rodeo::input {
 namespace {
 
-// A card whose queues are registers is asked this seldom: each question is a trip over the bus and back.
+// Shortest time between two questions to a card whose queues are registers: each question crosses the bus twice.
 constexpr std::uint64_t kExchangeIntervalNs = 200'000;
 constexpr std::uint64_t kQuestionIntervalNs = 250'000'000;
 constexpr std::size_t kMostSpans = 8192;
@@ -28,7 +28,7 @@ Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::shared_ptr<card:
 
 Result<void> DmaSpanSource::start() {
   auto started = reader_->start();
-  // A FELIX channel counts from its enable, a CRU goes on.
+  // A FELIX channel counts from its enable. A CRU keeps counting, so its start value is subtracted.
   if (started) dropped_at_start_ = card_->type() == card::CardType::felix ? std::uint64_t{0} : dropped_packets();
   return started;
 }
@@ -41,12 +41,12 @@ std::optional<std::uint64_t> DmaSpanSource::dropped_packets() {
 Result<void> DmaSpanSource::stop() {
   if (stopped_) return {};
   stopped_ = true;
-  // A card that stands still (an emulator can) answers when it goes on: from then on the channel's short patience counts.
+  // This read waits until a stalled card (emulators can stall) answers; from then on the channel's short patience is enough.
   std::array<std::byte, 2> vendor{};
   (void)card_->function().read(card::pci::kConfigurationRegion, 0, vendor);
   auto stopped = reader_->stop();
   const auto dropped = dropped_packets();
-  // The registers that count have 32 bits.
+  // The counting registers have 32 bits, so the difference is taken modulo 2^32.
   if (dropped && dropped_at_start_) lost_packets_ = static_cast<std::uint32_t>(*dropped - *dropped_at_start_);
   return stopped;
 }
@@ -66,7 +66,7 @@ Result<std::optional<CardSpan>> DmaSpanSource::next() {
   return span;
 }
 
-// A ring in plain memory does not tell a card that is gone from one that has nothing to say: a silent one is asked now and then.
+// The ring in plain memory looks the same for a removed card and for an idle one, so a silent card is asked now and then.
 Result<std::optional<CardSpan>> DmaSpanSource::is_there() {
   const std::uint64_t now = base::steady_now_ns();
   if (silent_since_ns_ == 0) silent_since_ns_ = now;

@@ -15,17 +15,17 @@
 
 namespace rodeo::input {
 
-/// Owns its memory and its channel, and shares the card with the sources of other channels. One caller at a time.
+/// Owns its memory and its channel; shares the card with sources of other channels. One caller at a time.
 class DmaSpanSource final : public SpanSource {
  public:
   struct Settings {
     unsigned channel = 0;
     std::uint64_t memory_bytes = 0;     ///< a multiple of superpage_bytes
     std::uint32_t superpage_bytes = 0;  ///< a multiple of 32 KiB
-    int node = -1;                      ///< NUMA node that the memory is bound to; -1: any
+    int node = -1;                      ///< NUMA node to bind the memory to; -1: any
     card::DmaSettings dma;
   };
-  /// Takes the channel's lock and registers the memory.
+  /// Takes the channel's lock and registers the memory with the card.
   static Result<std::unique_ptr<DmaSpanSource>> open(std::shared_ptr<card::Card> card, const Settings& settings);
 
   Result<void> start() override;
@@ -55,12 +55,12 @@ class DmaSpanSource final : public SpanSource {
   card::DmaMemory memory_;
   std::unique_ptr<card::DmaChannel> channel_;
   std::optional<card::SpanReader> reader_;
-  card::FixedQueue<Handed> handed_;  // spans that are out, oldest first
+  card::FixedQueue<Handed> handed_;  // spans in use, oldest first
   std::uint64_t last_exchange_ns_ = 0;
-  std::uint64_t silent_since_ns_ = 0;  // or since the card was asked last; 0: it is not silent
-  std::optional<Error> failure_;       // of a superpage that could not be given back
+  std::uint64_t silent_since_ns_ = 0;  // or since the last question to the card; 0: not silent
+  std::optional<Error> failure_;       // of the last superpage that could not be returned
   bool stopped_ = false;
-  std::optional<std::uint64_t> dropped_at_start_;  // what the card had counted
+  std::optional<std::uint64_t> dropped_at_start_;  // the card's count at start()
   std::uint64_t lost_packets_ = 0;
 };
 

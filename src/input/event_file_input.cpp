@@ -40,7 +40,7 @@ std::unique_ptr<DataStream> EventFileInput::open_trigger_list() {
 
 void EventFileInput::start() { start_now(playback_.start_ns); }
 
-// Streams go no further than the foremost, then to the last event that any of them has begun.
+// Streams stop at the place of the foremost, then end with the last event that any of them has begun.
 void EventFileInput::stop() {
   if (playback_.planned.load()) return;
   streams_.hold(playback_.hold_at);
@@ -70,7 +70,7 @@ std::string EventFileInput::failure() const { return failure_of(files_.check());
 
 namespace {
 
-/// The re-stamping function is looked up by its name.
+/// The caller looks up the re-stamping function by name.
 struct EventFileInputKeys : EventFileInputSettings {
   std::string timing_name = "recorded";
   std::string restamp_name = "provable";
@@ -79,25 +79,25 @@ struct EventFileInputKeys : EventFileInputSettings {
 const Settings<EventFileInputKeys>& event_file_input_table() {
   using K = EventFileInputKeys;
   static const Settings<K> table{
-      setting(&K::file, "file", "An event file, as a file writer leaves it.", {.required = true}),
-      setting(&K::sequence, "sequence", "Play the files that follow it in its sequence, too: ._0002 after ._0001."),
-      setting(&K::detector, "detector", "Detector id in the FIDs of the links: event files hold link ids.",
+      setting(&K::file, "file", "An event file of a file writer.", {.required = true}),
+      setting(&K::sequence, "sequence", "Play the next files of the sequence, too: ._0002 after ._0001."),
+      setting(&K::detector, "detector", "Detector id in the FIDs of the links; event files hold only link ids.",
               {.maximum = 255}),
       setting(&K::timing_name, "timing",
-              "When events come: recorded keeps the times between them that stand in the file; fast is as fast as they are "
-              "taken.",
+              "When events come. recorded: with the time differences of the file; fast: as fast as the readout takes "
+              "them.",
               {.choices = {"recorded", "fast"}}),
-      setting(&K::rate_hz, "rate", "Events per second, whatever their times. 0 means as `timing` says.",
+      setting(&K::rate_hz, "rate", "Events per second, instead of `timing`. 0: `timing` applies.",
               {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
-      setting(&K::loop, "loop", "Play again and again, with L1 ids that go on counting."),
-      setting(&K::passes, "passes", "How often a loop plays the files. 0 means until the run ends.", {.maximum = 9e15}),
+      setting(&K::loop, "loop", "Play again and again, with L1 ids that count on."),
+      setting(&K::passes, "passes", "How often a loop plays the files. 0: until the run ends.", {.maximum = 9e15}),
       setting(&K::restamp_name, "restamp",
-              "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
+              "How a loop rewrites chunks. provable: writes Rodeo's test chunks again; else the name of a re-stamping "
               "function."),
       setting(&K::l1id_bits, "l1id_bits", "Bits of the L1 id that provable chunks carry.", {.minimum = 4, .maximum = 32}),
       setting(&K::seed, "seed", "Seed of provable chunks.", {.maximum = 9e15}),
       setting(&K::crc, "crc", "Provable chunks end with a CRC-32."),
-      setting(&K::memory_bytes, "memory", "Memory for the chunks that are under way, per worker.",
+      setting(&K::memory_bytes, "memory", "Memory for chunks that the readout has not released, per worker.",
               {.minimum = 1 << 20, .maximum = 1e12, .unit = Unit::bytes}),
   };
   return table;

@@ -1,4 +1,4 @@
-// EventFileInput: plays event files, so that a readout builds from them what was built before, or other things.
+// EventFileInput: plays event files, so that a readout can build from their chunks again, with the same or other settings.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct EventFileInputSettings {
   bool sequence = true;
   std::uint32_t detector = 0;
   EventTiming timing = EventTiming::recorded;
-  double rate_hz = 0;  ///< if not 0: timing is `rate`
+  double rate_hz = 0;  ///< not 0: play at this rate instead of `timing`
   bool loop = false;
   std::uint64_t passes = 0;
   RestampFunction restamp = nullptr;
@@ -30,18 +30,18 @@ struct EventFileInputSettings {
   std::uint32_t l1id_bits = 32;
   std::uint64_t memory_bytes = 32U << 20;
 
-  /// Throws SetupError. `restamp` is looked up by the caller.
+  /// Throws SetupError. The caller looks up `restamp`.
   static EventFileInputSettings from(const Parameters& parameters);
 };
 
 std::vector<Key> event_file_input_keys();
 
-/// `type = "event_file"`. The files are mapped read-only; each worker walks all of them and takes its own links. Links are those that the files name, or
-/// else those of all chunks. What was missing is missing again, what was flagged by the card has its flags. stop() lets every stream reach the last
-/// event that any has begun by then, and ends there.
+/// `type = "event_file"`. The files are mapped read-only; each worker walks all of them and takes its own links. The links are those that the file headers
+/// name, else those of all chunks. Chunks missing in the file are missing again; flags of the card are kept. After stop() every stream plays up to the last
+/// event that any stream has begun, and ends there.
 class EventFileInput final : public DataInput {
  public:
-  /// Throws SetupError for a file that is not there or no event file, or without chunks.
+  /// Throws SetupError if the file does not exist, is not an event file, or has no chunks.
   explicit EventFileInput(const EventFileInputSettings& settings);
 
   std::span<const Fid> links() const override { return links_.all(); }
@@ -51,10 +51,10 @@ class EventFileInput final : public DataInput {
   void start() override;
   void stop() override;
 
-  /// "damaged" (places in the files), "sent", "events" played by the foremost stream, "not_restamped".
+  /// "damaged" (places in the files), "sent", "events" (played by the foremost stream), "not_restamped".
   std::vector<NamedCounter> counters() const override;
 
-  /// A file was cut short while it is played.
+  /// Says if a file was cut short while it was played; else empty.
   std::string failure() const override;
 
  private:
@@ -64,7 +64,7 @@ class EventFileInput final : public DataInput {
   PlayedStreams<EventStream> streams_;
 };
 
-/// The FID of a link of which an event file says only the link id.
+/// The FID of a link from the link id in an event file.
 constexpr Fid fid_of_link_id(std::uint32_t detector, std::uint32_t link_id) {
   return Fid{Fid::kVersion << 60 | std::uint64_t{detector & 0xffU} << 52 | std::uint64_t{link_id} << 16};
 }

@@ -21,7 +21,7 @@ using namespace formats;
 
 namespace {
 
-// "run._0001.data" and 1: "run._0002.data"; empty if the name has no number there.
+// "run._0001.data" gives "run._0002.data"; empty if the name has no number there.
 std::string next_name(const std::string& name) {
   const std::size_t mark = name.rfind("._");
   const std::size_t end = mark == std::string::npos ? mark : name.find_first_not_of("0123456789", mark + 2);
@@ -38,10 +38,10 @@ PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow) {
     auto mapped = base::MappedFile::open(path.string());
     if (!mapped) throw SetupError(mapped.error());
     if (const auto kind = storage::file_kind(mapped->bytes()); kind != storage::FileKind::event_file) {
-      throw SetupError(Error{"readout.no_event_file", "is no event file", path.string(),
+      throw SetupError(Error{"readout.no_event_file", "is not an event file", path.string(),
                              kind == storage::FileKind::block_recording
-                                 ? "it is a recording of FELIX blocks: readout.input.type = \"file\" plays those"
-                                 : "`rodeo data info` says what it is"});
+                                 ? "it is a recording of FELIX blocks: use readout.input.type = \"file\""
+                                 : "`rodeo data info` shows its kind"});
     }
     files_.push_back({std::move(*mapped), path});
     const std::string next = follow ? next_name(path.filename().string()) : "";
@@ -54,13 +54,13 @@ PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow) {
   link_ids_.erase(same.begin(), same.end());
   if (const auto whole = check(); !whole) throw SetupError(whole.error());
   if (damaged_ > 0) {
-    base::log_warning("{}: damaged in {}; what is whole is played, and the run will not be GOOD", first.string(),
+    base::log_warning("{}: damaged in {}; the intact events are played, and the run will not be GOOD", first.string(),
                       base::counted(damaged_, "place"));
   }
   if (events_ == 0 || link_ids_.empty()) {
     throw SetupError(Error{"readout.no_chunks",
-                           events_ == 0 ? "there is no event in the file" : "the events hold no chunk records of links",
-                           first.string(), "`rodeo data list` shows what is in it"});
+                           events_ == 0 ? "the file has no event" : "the events have no chunk records of links",
+                           first.string(), "`rodeo data list` shows its contents"});
   }
 }
 
@@ -69,12 +69,12 @@ Result<void> PlayedFiles::check() const {
   return {};
 }
 
-// Links are read from the header if it names them, else from every chunk.
+// Takes the links from the header if it names them, else from every chunk.
 void PlayedFiles::look_through(const File& file) {
   auto reader = storage::EventFileReader::open(file.mapped.bytes());
   if (!reader) {
     throw SetupError(Error{"data.header", reader.error().message(), file.path.string(),
-                           "`rodeo data recover` saves the events that are whole"});
+                           "`rodeo data recover` saves the intact events"});
   }
   bool named = false;
   for (const std::string& text : reader->header().free_strings) {

@@ -1,4 +1,4 @@
-// An event file that is played: what is in it, and when each event is due.
+// Playing an event file: its contents, and when each event is due.
 #pragma once
 
 #include <atomic>
@@ -15,17 +15,17 @@
 
 namespace rodeo::input {
 
-/// When events are due.
+/// The rule for the time of an event.
 enum class EventTiming : std::uint8_t {
-  recorded,  ///< as far from each other as their times in the file say
-  rate,      ///< so many a second
-  fast,      ///< as fast as they are taken
+  recorded,  ///< with the time differences of the file
+  rate,      ///< at a given rate
+  fast,      ///< as fast as the reader takes them
 };
 
-/// The files of one sequence, looked through once: which links they have, how many events, from when to when. Throws SetupError. Constant after that.
+/// The files of one sequence, read once: links, number of events, first and last time. Throws SetupError. Constant after construction.
 class PlayedFiles {
  public:
-  /// `follow`: the files that follow in the sequence, by the numbers in their names, are played too.
+  /// `follow`: also play the next files of the sequence, by the numbers in their names.
   PlayedFiles(const std::filesystem::path& first, bool follow);
 
   struct File {
@@ -35,17 +35,17 @@ class PlayedFiles {
   const std::vector<File>& files() const { return files_; }
 
   const std::vector<std::uint32_t>& link_ids() const { return link_ids_; }
-  std::uint64_t blocks() const { return events_; }        ///< data blocks that decode: events, or what a ROB has of them
-  std::uint64_t damaged() const { return damaged_; }      ///< blocks that do not, and files without an end
+  std::uint64_t blocks() const { return events_; }        ///< data blocks that decode: events, or one ROB's part of them
+  std::uint64_t damaged() const { return damaged_; }      ///< blocks that do not decode, and files without an end
   std::size_t largest_event() const { return largest_; }  ///< bytes, decompressed
   std::uint64_t first_ns() const { return first_ns_; }    ///< time of the first event
-  /// From the first event to where a loop would begin again.
+  /// Time from the first event to the restart of a loop.
   std::uint64_t duration_ns() const { return last_ns_ - first_ns_ + (last_ns_ - first_ns_) / events_; }
-  /// The lowest L1 id, and how many there are from it to the highest: ids go on counting where they wrap, from that of the first event.
+  /// The lowest L1 id, and the number of ids from it to the highest. Ids that wrap count on from the first event's id.
   std::int64_t lowest() const { return lowest_; }
   std::uint64_t span() const { return static_cast<std::uint64_t>(highest_ - lowest_) + 1; }
 
-  /// Error "file.shrunk" if one was cut short meanwhile.
+  /// Error "file.shrunk" if a file was cut short since.
   Result<void> check() const;
 
  private:
@@ -65,23 +65,23 @@ class PlayedFiles {
   std::int64_t highest_ = 0;
 };
 
-/// How they are played; shared by all streams. What is below start_ns is set by the application's thread.
+/// How the files are played; shared by all streams. The application's thread sets the members from start_ns on.
 struct EventPlayback {
   EventTiming timing = EventTiming::recorded;
   double rate_hz = 0;
   bool loop = false;
-  std::uint64_t passes = 0;           ///< of a loop; 0: until it is stopped
-  RestampFunction restamp = nullptr;  ///< looping; nullptr: the chunk is written anew as `provable`
+  std::uint64_t passes = 0;           ///< passes of a loop; 0: until stop()
+  RestampFunction restamp = nullptr;  ///< for loops; nullptr: write the chunk again as `provable`
   formats::Provable provable{1};
-  std::uint64_t memory_bytes = 0;  ///< of pages, per stream
+  std::uint64_t memory_bytes = 0;  ///< memory of pages, per stream
 
   std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
   static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> hold_at{kNoStop};  ///< blocks, over all passes: no stream goes beyond until `last` is there
-  std::atomic<std::int64_t> last{-1};           ///< sequence number of the last event that is delivered
-  std::atomic<bool> planned{false};             ///< the streams end there
+  std::atomic<std::uint64_t> hold_at{kNoStop};  ///< blocks, over all passes; no stream passes this place until `last` is set
+  std::atomic<std::int64_t> last{-1};           ///< sequence number of the last event to deliver
+  std::atomic<bool> planned{false};             ///< true: the streams end after `last`
 
-  /// Nanoseconds after the start at which event `number` is due, whose time is `time_ns` after the first; over all passes.
+  /// The due time of event `number` (over all passes), in ns after the start. `time_ns`: its time after the first event.
   std::uint64_t due_ns(std::uint64_t number, std::uint64_t time_ns) const;
 };
 

@@ -1,4 +1,4 @@
-// Faults on demand: which chunk suffers which fault is a pure function of (seed, link, trigger).
+// Faults on demand. The fault of a chunk is a pure function of (seed, link, trigger).
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace rodeo::input {
 
-/// What a generator counts; the first ones are faults of single chunks.
+/// Counters of a generator. The first ones are faults of single chunks.
 enum class GeneratorCounter : std::uint8_t {
   missing,
   duplicate,
@@ -22,10 +22,10 @@ enum class GeneratorCounter : std::uint8_t {
   out_of_sequence,
   bcid,
   silent,        ///< chunks not sent by the silent link
-  not_occupied,  ///< chunks that a link had no data for
+  not_occupied,  ///< chunks not sent because the link had no data
   vetoed,        ///< triggers refused while busy
   triggers,      ///< accepted
-  overdue,       ///< triggers, also in `vetoed`, that were due before the end and that the generator did not come to
+  overdue,       ///< triggers, also in `vetoed`: due before the end, but the generator had no time for them
   count,
 };
 
@@ -44,7 +44,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Generato
     {"not_occupied", "chunks", "Not sent, since the link had no data (occupancy)"},
     {"vetoed", "triggers", "Triggers refused while the readout was busy: dead time"},
     {"triggers", "triggers", "Triggers accepted"},
-    {"overdue", "triggers", "Also in vetoed: due before the end, and the generator did not come to them"},
+    {"overdue", "triggers", "Also in vetoed: due before the end, but the generator had no time for them"},
 }};
 
 class FaultPlan {
@@ -62,7 +62,7 @@ class FaultPlan {
     }
   }
 
-  /// The fault of one chunk, or kNone.
+  /// The fault of one chunk; kNone: no fault.
   GeneratorCounter of(std::uint32_t link_id, std::uint64_t trigger) const {
     const std::uint64_t bits = formats::draw::at(formats::draw::base(seed_, 1, link_id), trigger) >> 11;
     if (bits >= limits_.back()) return kNone;
@@ -71,7 +71,7 @@ class FaultPlan {
     return static_cast<GeneratorCounter>(fault);
   }
 
-  /// True if none of the triggers first, first + step, ... below `end` gets a fault on this link: of() without the rest, for whole runs.
+  /// True if none of the triggers first, first + step, ... below `end` has a fault on this link. A faster of() for whole runs.
   bool quiet(std::uint32_t link_id, std::uint64_t first, std::uint64_t end, std::uint64_t step) const {
     const std::uint64_t base = formats::draw::base(seed_, 1, link_id);
     bool any = false;
@@ -80,7 +80,7 @@ class FaultPlan {
     return !any;
   }
 
-  /// Further chance for the same chunk: which bit, how short.
+  /// A further random number for the same chunk: selects the bit to flip, or the length to cut to.
   std::uint64_t detail(std::uint32_t link_id, std::uint64_t trigger) const {
     return formats::draw::chunk(seed_, 2, link_id, trigger);
   }
@@ -92,7 +92,7 @@ class FaultPlan {
     return link == settings_.jump_link && within(trigger, settings_.jump_from, settings_.jump_for);
   }
   bool off_at_times(std::int64_t link) const { return link == settings_.silent_link || link == settings_.jump_link; }
-  /// The L1 id of a link whose numbering is off.
+  /// The wrong L1 id that a jumping link sends.
   L1Id jump(L1Id l1id) const { return L1Id::of(l1id.ecr(), l1id.l1() + settings_.jump_by); }
 
  private:

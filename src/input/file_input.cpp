@@ -16,7 +16,7 @@ namespace {
 
 using formats::BlockCounter;
 
-// What makes a recording other than its chunks. Every worker meets a block without marker: that is in `damaged`.
+// Anomalies to report besides the chunks. Not a block without marker: every worker meets it, and `damaged` counts it.
 bool tells(BlockCounter counter) {
   using enum BlockCounter;
   return counter == unfinished || counter == given_up || (is_anomaly(counter) && counter != bad_marker);
@@ -61,7 +61,7 @@ std::unique_ptr<DataStream> FileInput::open_trigger_list() {
 
 void FileInput::start() { start_now(playback_.start_ns); }
 
-// Streams go no further than the foremost, then to the last event that any link has begun.
+// Streams stop at the place of the foremost, then end with the last event that any link has begun.
 void FileInput::stop() {
   if (playback_.planned.load()) return;
   playback_.plan = plan_stop(recording_, streams_.hold(playback_.hold_at));
@@ -99,7 +99,7 @@ std::string FileInput::failure() const { return failure_of(recording_.check()); 
 
 namespace {
 
-/// The re-stamping function is looked up by its name.
+/// The caller looks up the re-stamping function by name.
 struct FileInputKeys : FileInputSettings {
   std::string restamp_name = "provable";
 };
@@ -108,7 +108,7 @@ const Settings<FileInputKeys>& file_input_table() {
   using K = FileInputKeys;
   using R = Recording::Options;
   static const Settings<K> table{
-      setting(&K::file, "file", "The recording: FELIX blocks, one after the other.", {.required = true}),
+      setting(&K::file, "file", "The recording: a file of FELIX blocks.", {.required = true}),
       setting(&K::detector, "detector", "Detector id in the FIDs of the links.", {.maximum = 255}),
       setting(&K::card, "card", "Connector id in the FIDs of the links.", {.maximum = 65535}),
       setting(&K::recording, {setting(&R::max_chunk_bytes, "max_chunk", "Longer chunks are cut and marked.",
@@ -117,12 +117,12 @@ const Settings<FileInputKeys>& file_input_table() {
                                       "E-link number (of block headers) that carries the trigger's own list. -1 means none.",
                                       {.maximum = 2047})}),
       setting(&K::rate_hz, "rate",
-              "Events per second: as many chunks of the link that has most of them, or of the trigger's list. 0 means as "
-              "fast as they are taken.",
+              "Events per second; counted on the link with most chunks, or on the trigger's list. 0: as fast as the "
+              "readout takes them.",
               {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
-      setting(&K::loop, "loop", "Play again and again, with L1 ids that go on counting."),
+      setting(&K::loop, "loop", "Play again and again, with L1 ids that count on."),
       setting(&K::restamp_name, "restamp",
-              "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
+              "How a loop rewrites chunks. provable: writes Rodeo's test chunks again; else the name of a re-stamping "
               "function."),
       setting(&K::recording,
               {setting(&R::l1id, {setting(&L1IdField::offset, "l1id_offset", "Byte of a chunk at which its L1 id begins.",

@@ -21,24 +21,24 @@ struct FileInputSettings {
   Recording::Options recording;
   std::uint32_t detector = 0;
   std::uint32_t card = 0;  ///< connector id of the recorded card, in FIDs
-  double rate_hz = 0;      ///< events per second; 0: as fast as they are taken
+  double rate_hz = 0;      ///< events per second; 0: as fast as the readout takes them
   bool loop = false;
-  RestampFunction restamp = nullptr;  ///< looping; nullptr: provable chunks, written anew
+  RestampFunction restamp = nullptr;  ///< for loops; nullptr: write provable chunks again
   std::uint64_t seed = 1;             ///< of provable chunks
   bool crc = false;
   std::uint64_t memory_bytes = 32U << 20;
 
-  /// Throws SetupError. `restamp` is looked up by the caller.
+  /// Throws SetupError. The caller looks up `restamp`.
   static FileInputSettings from(const Parameters& parameters);
 };
 
 std::vector<Key> file_input_keys();
 
-/// `type = "file"`. The file is mapped read-only; each worker walks the whole of it and takes its own links. At a rate, all links keep
-/// to the same position. stop() lets every stream reach the last event that any link has begun by then, and ends there.
+/// `type = "file"`. The file is mapped read-only; each worker walks the whole file and takes its own links. At a rate, all links keep the
+/// same position. After stop() every stream plays up to the last event that any link has begun, and ends there.
 class FileInput final : public DataInput {
  public:
-  /// Throws SetupError for a file that is not there or no recording.
+  /// Throws SetupError if the file does not exist or is not a recording.
   explicit FileInput(const FileInputSettings& settings);
 
   std::span<const Fid> links() const override { return links_.all(); }
@@ -47,11 +47,11 @@ class FileInput final : public DataInput {
   void start() override;
   void stop() override;
 
-  /// "damaged" (places where the recording itself is), "sent", "events" played by the foremost stream, and what the block
-  /// decoders found wrong, by name.
+  /// "damaged" (damaged places of the recording itself), "sent", "events" (played by the foremost stream), and the anomalies
+  /// that the block decoders found, by name.
   std::vector<NamedCounter> counters() const override;
 
-  /// The recording was cut short while it is played: what comes from behind the cut is zeros.
+  /// Says if the recording was cut short while it was played; bytes after the cut read as zeros. Else empty.
   std::string failure() const override;
 
  private:

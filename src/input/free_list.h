@@ -1,4 +1,4 @@
-// Pages that are free: their owner takes them, any thread gives them back without a lock.
+// Free pages. The owner takes them; any thread returns them without a lock.
 #pragma once
 
 #include <atomic>
@@ -6,14 +6,14 @@
 
 namespace rodeo::input {
 
-/// T has a member `T* next_free`. What was given back last is taken first, so that a healthy run stays in cache. Because the returned ones are only ever
-/// taken all together, a plain push cannot meet the ABA problem.
+/// T has a member `T* next_free`. The page that came back last is taken first, so that its memory is still in the cache. Returned pages are always
+/// collected all at once, so a plain push has no ABA problem.
 template <typename T>
 class FreeList {
  public:
-  // The owner.
+  // For the owner.
 
-  /// nullptr if all are out.
+  /// The next free page; nullptr if all are in use.
   T* take() {
     collect();
     T* const item = own_;

@@ -6,9 +6,9 @@ namespace rodeo::input {
 namespace {
 
 constexpr int kBatchesPerCall = 16;
-// A longer time between two calls is a stall of ours (a stopped process, a machine with no CPU to give), not of the readout.
+// A longer time between two calls is a stall of this process (stopped, or without a CPU), not of the readout.
 constexpr std::uint64_t kStall = 10'000'000;
-constexpr std::uint64_t kClockStep = 2'000'000;  // an idle clock still moves: event time-outs run on it
+constexpr std::uint64_t kClockStep = 2'000'000;  // step of an idle clock: event time-outs need a moving clock
 
 }  // namespace
 
@@ -46,7 +46,7 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
   if (now_ns - last_call_ns_ > kStall) patience_ns_ += now_ns - last_call_ns_;
   last_call_ns_ = now_ns;
   bool refused = false;
-  // Who reads a list beside the data goes by the clocks of both, which are those of a call.
+  // With a trigger list, one batch a call: data and list share one clock reading per call, and the reader compares the two.
   const int batches = lists_.empty() ? kBatchesPerCall : 1;
   for (int round = 0; round < batches && !plan_.exhausted(); ++round) {
     if (plan_.paced() && plan_.due_ns() > now_ns) break;
@@ -54,7 +54,7 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
     const std::uint64_t flush_at = oldest_pending_ns() + flush_ns_;
     if (flushed_ < plan_.accepted() && flush_at < time) flush(flush_at);
     if (busy()) {
-      // What is overdue because we were stalled waits: the readout was not busy then, and is to get all triggers in the end.
+      // Triggers that are overdue because of a stall wait: the readout was not busy then, and gets all of them in the end.
       counters_.add(GeneratorCounter::vetoed, plan_.refuse_until(now_ns - patience_ns_));
       refused = true;
       break;
@@ -69,7 +69,7 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
   const bool waiting = plan_.paced() && !plan_.exhausted() && plan_.due_ns() <= now_ns;
   const std::uint64_t processed = waiting ? plan_.due_ns() - 1 : now_ns;
   patience_ns_ = waiting ? std::min(patience_ns_, now_ns - plan_.due_ns()) : 0;
-  // While we wait for memory, what is pending may be what keeps the memory's events open: it goes by the true time.
+  // While this thread waits for memory, pending chunks may keep the memory's events open, so the flush uses the true time.
   const std::uint64_t waited_to = refused ? now_ns : processed;
   if (flushed_ < accepted && (plan_.exhausted() || oldest_pending_ns() + flush_ns_ <= waited_to)) flush(processed);
   for (const auto& feed : feeds_) feed->send_late(processed, false);
@@ -98,7 +98,7 @@ bool Generator::busy() {
          std::any_of(lists_.begin(), lists_.end(), [](const auto& list) { return list->busy(); });
 }
 
-// Accepts what is due, up to a batch or to the moment when something has waited long enough; at least one trigger.
+// Accepts due triggers, at most a batch, and none after the next flush time; but at least one trigger.
 std::uint64_t Generator::accept_batch(std::uint64_t now_ns, std::uint64_t flush_at_ns) {
   const std::uint64_t end = plan_.accepted() + batch_;
   do {
@@ -111,7 +111,7 @@ std::uint64_t Generator::accept_batch(std::uint64_t now_ns, std::uint64_t flush_
   return plan_.accepted();
 }
 
-// Every link has sent all triggers up to the end of its last run, at most a period ago; a lagging link is at fault and not waited for.
+// Every link has sent all triggers up to the end of its last run, at most a period ago. A lagging link is a fault, and not counted.
 std::uint64_t Generator::oldest_pending_ns() const {
   const std::uint64_t accepted = plan_.accepted();
   const std::uint64_t oldest = std::max(flushed_, accepted >= period_ ? accepted - period_ : 0);

@@ -1,4 +1,4 @@
-// The generator proper: triggers on a schedule, accepted while there is memory, vetoed otherwise, and sent by every link.
+// The generator itself: triggers on a schedule, accepted while there is memory, else vetoed. Every link sends each trigger.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,38 @@
 
 namespace rodeo::input {
 
-/// Single-threaded, and time is an argument, so that tests are exact. Streams and lists are added before start().
+/// Single-threaded; time is an argument, so that tests are exact. Add streams and lists before start().
 class Generator {
  public:
   using Counters = LinkFeed::Counters;
 
-  /// `settings` are complete(). Throws SetupError.
+  /// `settings` must be complete(). Throws SetupError.
   explicit Generator(GeneratorSettings settings);
 
   const GeneratorSettings& settings() const { return settings_; }
   const Counters& counters() const { return counters_; }
 
-  /// A stream that carries the links at these positions. Owned by the generator. Throws SetupError if there is no memory.
+  /// Adds a stream of the links at these positions. The generator owns it. Throws SetupError if there is no memory.
   PagedStream& add_stream(std::span<const LinkIndex> positions);
 
-  /// The list of accepted triggers, as TTC packets; one stream per reader.
+  /// Adds a list of accepted triggers, as TTC packets, for one reader.
   PagedStream& add_trigger_list();
 
   void start(std::uint64_t now_ns);
 
-  /// Makes everything that is due up to now and returns when to be called again: `now_ns` if there is more to do at once.
-  /// The work of one call is bounded. Streams see the data, then the clock.
+  /// Makes all that is due up to now. Returns the time of the next call: `now_ns` if there is more to do at once.
+  /// The work of one call is bounded. Streams see the data first, then the clock.
   std::uint64_t advance(std::uint64_t now_ns);
 
-  /// Triggers that were due up to then are neither accepted nor vetoed yet.
+  /// True if a trigger was due at `end_ns` or before, and is neither accepted nor vetoed.
   bool behind(std::uint64_t end_ns) const { return plan_.paced() && !plan_.exhausted() && plan_.due_ns() <= end_ns; }
-  /// Nothing is offered after this. What was due before, and did not get its turn, is refused: dead time, and counted as overdue.
+  /// No more triggers after this. Refuses triggers that were due before and not yet handled: dead time, counted as overdue.
   void end_offering(std::uint64_t end_ns);
 
-  /// True once all triggers asked for are accepted and no chunk is held back any more.
+  /// True once all requested triggers are accepted and no chunk is held back.
   bool exhausted() const;
 
-  /// Sends what is under way and ends the streams; no further triggers. False if memory ran out: to be called again.
+  /// Sends what is pending and ends the streams; no further triggers. False if memory ran out: call again.
   bool finish(std::uint64_t now_ns);
 
   /// Chunks in closed pages; any thread.
@@ -72,8 +72,8 @@ class Generator {
   std::uint32_t batch_;
   std::uint64_t flush_ns_;
   std::uint64_t last_call_ns_ = 0;
-  std::uint64_t patience_ns_ = 0;  // how long triggers may wait for memory instead of being vetoed
-  std::uint64_t flushed_ = 0;      // all triggers before this one are sent by every link
+  std::uint64_t patience_ns_ = 0;  // time that triggers may wait for memory before they are vetoed
+  std::uint64_t flushed_ = 0;      // every link has sent all triggers before this one
 };
 
 }  // namespace rodeo::input

@@ -12,9 +12,9 @@
 namespace rodeo::input {
 namespace {
 
-// Waking up more often costs a laptop more than it brings: a chunk waits for its run longer than this anyway.
+// Waking up more often would only cost CPU: a chunk waits longer than this for its run anyway.
 constexpr std::uint64_t kShortestSleep = 200'000;
-constexpr std::uint64_t kLongestCatchUp = 200'000'000;  // after a stop
+constexpr std::uint64_t kLongestCatchUp = 200'000'000;  // for triggers still due at a stop
 
 void sleep_until(std::uint64_t time_ns) {
   timespec until{};
@@ -53,7 +53,7 @@ void InternalDataGenerator::stop() {
   const std::uint64_t now = base::steady_now_ns();
   std::uint64_t going_on = 0;
   const bool first = stop_ns_.compare_exchange_strong(going_on, now, std::memory_order_acq_rel);
-  // Without its thread nobody else ends the streams.
+  // Without the thread, this call must end the streams.
   if (first && !thread_.joinable()) generator_.finish(now);
 }
 
@@ -71,7 +71,7 @@ void InternalDataGenerator::run() {
       sleep_until(now + kShortestSleep);
       continue;
     }
-    // What was due when the stop came still gets its turn, if it can soon.
+    // Triggers that were due at the stop are still made, if the generator catches up soon.
     const std::uint64_t stop = stop_ns_.load(std::memory_order_acquire);
     const std::uint64_t end = stop == 0 ? now : std::max(stop, last_ns);
     if (generator_.exhausted() || (stop != 0 && (!generator_.behind(end) || now > end + kLongestCatchUp))) {

@@ -1,4 +1,4 @@
-// InternalDataGenerator: a DataInput that makes its own triggers and data in a thread of its own (software ROD paper, section V).
+// InternalDataGenerator: a DataInput that makes its own triggers and data in its own thread (software ROD paper, section V).
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace rodeo::input {
 
-/// `type = "generator"`. Its thread "rodeo-gen" makes pages of provable chunks in a bounded pool; a trigger that is due while the pool
-/// is full is vetoed and counted, so that a readout which cannot keep up shows dead time and never loss. Settings: generator_keys().
+/// `type = "generator"`. Its thread "rodeo-gen" makes pages of provable chunks in a bounded pool. A trigger that is due while the pool is
+/// full is vetoed and counted, so a readout that is too slow has dead time and never loss. Settings: generator_keys().
 class InternalDataGenerator final : public DataInput {
  public:
   /// Throws SetupError.
@@ -36,7 +36,7 @@ class InternalDataGenerator final : public DataInput {
 
   Generator generator_;
   OfferedLinks links_;
-  std::atomic<std::uint64_t> stop_ns_{0};  // when it was told to stop; 0: it was not
+  std::atomic<std::uint64_t> stop_ns_{0};  // time of stop(); 0: not stopped
   std::atomic<bool> abandoned_{false};
   base::ThreadCpu cpu_;
   std::thread thread_;

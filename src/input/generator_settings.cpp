@@ -64,8 +64,8 @@ std::vector<Fid> generated_fids(std::size_t count, std::uint32_t detector, std::
 }
 
 void GeneratorSettings::complete() {
-  if (links.empty()) refuse("there are no links", "give links = N, or a list of fids");
-  if (links.size() > kMaximumLinks) refuse(fmt::format("{} links are more than {}", links.size(), kMaximumLinks));
+  if (links.empty()) refuse("the generator has no links", "give links = N, or a list of fids");
+  if (links.size() > kMaximumLinks) refuse(fmt::format("{} links are too many: at most {}", links.size(), kMaximumLinks));
   std::unordered_set<Fid> seen;
   for (const Fid fid : links) {
     if (!seen.insert(fid).second) refuse(fmt::format("link {} is given twice", formats::to_text(fid)));
@@ -84,12 +84,12 @@ void GeneratorSettings::complete() {
     refuse("a counter of 32 bits has no event counter resets", "leave ecr_triggers and ecr_period out, or l1id_counter");
   }
   if (!std::isfinite(rate_hz) || rate_hz < 0 || rate_hz > 1e9)
-    refuse(fmt::format("a rate of {} Hz cannot be made", rate_hz));
+    refuse(fmt::format("a rate of {} Hz is not possible", rate_hz));
   if (groups != 0 && (groups > links.size() || links.size() % groups != 0)) {
-    refuse(fmt::format("{} cannot be dealt into {} equal groups", base::counted(links.size(), "link"), groups));
+    refuse(fmt::format("{} cannot be divided into {} equal groups", base::counted(links.size(), "link"), groups));
   }
   if (run_length == 0) run_length = std::max(1U, kBlockPayload / (std::max(chunk_bytes, 1U) + kTrailer));
-  if (flush <= std::chrono::nanoseconds{0}) refuse("flush must be longer than nothing");
+  if (flush <= std::chrono::nanoseconds{0}) refuse("flush must be longer than 0");
   page_bytes = std::max(page_bytes, 4 * size_max);
 }
 
@@ -101,7 +101,7 @@ std::uint64_t GeneratorSettings::nominal_memory_bytes() const {
 
 namespace {
 
-/// The configuration: links may be a number of them, and a size of 0 follows from the others.
+/// Keys of the configuration: `links` may be a number, and a size of 0 is computed from the other keys.
 struct GeneratorKeys : GeneratorSettings {
   std::uint32_t link_count = 192;
   std::uint32_t detector = 0;
@@ -121,21 +121,21 @@ const Settings<GeneratorKeys>& generator_table() {
   constexpr SettingRules kChance{.minimum = 0, .maximum = 1};
   constexpr SettingRules kLink{.minimum = -1, .maximum = 65534};
   static const Settings<K> table{
-      setting(&K::link_count, "links", "Number of links, when no fids are given.",
+      setting(&K::link_count, "links", "Number of links; not used with `fids`.",
               {.minimum = 1, .maximum = S::kMaximumLinks}),
-      setting(&S::links, "fids", "The links by FELIX identifier, instead of a number of them."),
+      setting(&S::links, "fids", "FIDs of the links, instead of a number of links."),
       setting(&K::detector, "detector", "Detector id in generated FIDs.", {.maximum = 255}),
       setting(&K::first_card, "first_card", "Connector id of the first card in generated FIDs.", {.maximum = 65535}),
       setting(
           &K::full, "format", {{"gbt", false}, {"full", true}},
-          "What the links look like: gbt has 8 E-links a link and 40-byte chunks, full one link a fibre and 5 kB chunks."),
+          "Kind of links. gbt: 8 E-links a fibre and 40-byte chunks; full: one link a fibre and 5 kB chunks."),
       setting(&S::seed, "seed", "Seed of payload, sizes and faults: the same seed gives the same run.", kCount),
       setting(&S::chunk_bytes, "chunk_bytes",
               "Size of a chunk, or the mean of drawn sizes. 0 means 40 for gbt and 5000 for full.", kSize),
       setting(&S::sizes, "sizes",
               {{"fixed", ChunkSizes::fixed}, {"uniform", ChunkSizes::uniform}, {"normal", ChunkSizes::normal}},
               "How chunk sizes are drawn."),
-      setting(&S::size_min, "size_min", "Least drawn size. 0 means half of chunk_bytes.", kSize),
+      setting(&S::size_min, "size_min", "Smallest drawn size. 0 means half of chunk_bytes.", kSize),
       setting(&S::size_max, "size_max", "Largest drawn size. 0 means one and a half chunk_bytes.", kSize),
       setting(&S::size_sigma, "size_sigma", "Width of normal sizes. 0 means a sixth of chunk_bytes.", kSize),
       setting(&S::crc, "crc", "End each chunk with a CRC-32."),
@@ -143,57 +143,57 @@ const Settings<GeneratorKeys>& generator_table() {
               {.minimum = 8, .maximum = 32}),
       setting(
           &S::l1id_counter, "l1id_counter",
-          "32: chunks carry a counter of 32 bits, which no event counter reset touches. 0: l1id_bits says what they carry.",
+          "32: chunks carry a counter of 32 bits that event counter resets do not change. 0: l1id_bits applies.",
           {.maximum = 32}),
-      setting(&S::rate_hz, "rate", "Triggers offered per second. 0 means as many as the readout takes.",
+      setting(&S::rate_hz, "rate", "Triggers offered per second. 0: as many as the readout takes.",
               {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
       setting(&S::random, "spacing", {{"periodic", false}, {"random", true}},
               "Time between triggers: even, or random (exponential)."),
-      setting(&S::events, "events", "Accepted triggers after which the run ends. 0 means it is ended from outside.", kCount),
+      setting(&S::events, "events", "Accepted triggers after which the run ends. 0: the run ends on request only.", kCount),
       setting(&S::occupancy, "occupancy",
-              "Chance that a link has data for a trigger: its rate is this share of the trigger rate.", kChance),
+              "Chance that a link has data for a trigger.", kChance),
       setting(&S::groups, "groups",
-              "FULL mode: deal the links, in order, into this many groups whose links carry events in turn.",
+              "FULL mode: divide the links, in order, into this many groups. Links of a group carry events in turn.",
               {.maximum = 65535}),
       setting(&S::ecr_triggers, "ecr_triggers",
-              "Event counter reset every so many triggers. 0 means none until 24 bits are used up.", {.maximum = 1 << 24}),
-      setting(&S::ecr_period, "ecr_period", "Event counter reset every so often. 0 means none.", {.minimum = 0}),
+              "Triggers between event counter resets. 0: a reset only when 24 bits are used up.", {.maximum = 1 << 24}),
+      setting(&S::ecr_period, "ecr_period", "Time between event counter resets. 0: none.", {.minimum = 0}),
       setting(&S::memory_bytes, "memory",
-              "Memory for pages. 0 means 100 ms of data at the rate, at least 16 MiB and at most 128 MiB. When it "
+              "Memory for pages. 0: 100 ms of data at the rate, at least 16 MiB and at most 128 MiB. When it "
               "is full, "
               "triggers are refused "
               "(dead time).",
               {.maximum = 1e12, .unit = Unit::bytes}),
       setting(&S::page_bytes, "page_bytes", "Size of a page; holds at least four chunks.",
               {.minimum = 4096, .maximum = 16.0 * kMiB, .unit = Unit::bytes}),
-      setting(&S::run_length, "run_length", "Chunks of one link in a row. 0 means as many as fill a FELIX block of 1 KiB.",
+      setting(&S::run_length, "run_length", "Chunks of one link in a row. 0: as many as fill a FELIX block of 1 KiB.",
               {.maximum = 65535}),
-      setting(&S::flush, "flush", "Longest time that a chunk waits for its run to fill.",
+      setting(&S::flush, "flush", "Longest time that a chunk waits until its run is full.",
               {.minimum = 1000, .maximum = 1e10}),
-      setting(&S::cpu, "cpu", "CPU for the generator's thread. -1 leaves it free.", {.minimum = -1, .maximum = 4095}),
+      setting(&S::cpu, "cpu", "CPU of the generator's thread. -1: any.", {.minimum = -1, .maximum = 4095}),
       setting(
           &S::faults,
           {
               setting(&F::missing, "fault_missing", "Chance that a chunk is not sent.", kChance),
               setting(&F::duplicate, "fault_duplicate", "Chance that a chunk is sent twice.", kChance),
-              setting(&F::late, "fault_late", "Chance that a chunk is held back by late_by.", kChance),
+              setting(&F::late, "fault_late", "Chance that a chunk is sent late_by later.", kChance),
               setting(&F::corrupt, "fault_corrupt", "Chance that a bit of a chunk's payload is flipped.", kChance),
               setting(&F::l1id, "fault_l1id", "Chance that a bit of a chunk's L1 id is flipped.", kChance),
               setting(&F::truncated, "fault_truncated", "Chance that a chunk is cut short and marked so.", kChance),
-              setting(&F::jump, "fault_jump", "Chance that a chunk is sent as that of L1 id + jump_by.", kChance),
+              setting(&F::jump, "fault_jump", "Chance that a chunk is sent with L1 id + jump_by.", kChance),
               setting(&F::out_of_sequence, "fault_out_of_sequence",
-                      "Chance that a chunk changes places with the next of its link.", kChance),
+                      "Chance that a chunk is sent after the next one of its link.", kChance),
               setting(&F::bcid, "fault_bcid", "Chance that a chunk's BCID is one too large.", kChance),
-              setting(&F::late_by, "late_by", "How long late chunks are held back.", {.minimum = 0, .maximum = 1e11}),
+              setting(&F::late_by, "late_by", "Delay of late chunks.", {.minimum = 0, .maximum = 1e11}),
               setting(&F::jump_by, "jump_by", "Size of jumps in L1 ids.", {.minimum = 1, .maximum = (1 << 24) - 1}),
-              setting(&F::jump_link, "jump_link", "Position of a link whose L1 ids jump by jump_by. -1 means none.", kLink),
-              setting(&F::jump_from, "jump_from", "Trigger from which jump_link is off.", kCount),
-              setting(&F::jump_for, "jump_for", "Triggers for which jump_link is off. 0 means for good.", kCount),
-              setting(&F::silent_link, "silent_link", "Position of a link that falls silent. -1 means none.", kLink),
-              setting(&F::silent_from, "silent_from", "Trigger from which silent_link is silent.", kCount),
-              setting(&F::silent_for, "silent_for", "Triggers for which silent_link is silent. 0 means for good.", kCount),
+              setting(&F::jump_link, "jump_link", "Position of a link whose L1 ids jump by jump_by. -1: none.", kLink),
+              setting(&F::jump_from, "jump_from", "First trigger at which jump_link is wrong.", kCount),
+              setting(&F::jump_for, "jump_for", "Triggers for which jump_link is wrong. 0: to the end.", kCount),
+              setting(&F::silent_link, "silent_link", "Position of a link that falls silent. -1: none.", kLink),
+              setting(&F::silent_from, "silent_from", "First trigger at which silent_link is silent.", kCount),
+              setting(&F::silent_for, "silent_for", "Triggers for which silent_link is silent. 0: to the end.", kCount),
               setting(&F::lag_link, "lag_link",
-                      "Position of a link whose chunks come lag_by triggers after those of the others. -1 means none.",
+                      "Position of a link whose chunks come lag_by triggers after those of the others. -1: none.",
                       kLink),
               setting(&F::lag_by, "lag_by", "Triggers by which lag_link lags.", {.maximum = 1 << 20}),
           }),

@@ -12,7 +12,7 @@
 namespace rodeo::input {
 namespace {
 
-// "provable" is the input's own way, which knows links and seed; any other name is that of a registered function.
+// "provable" is built into the input, which knows links and seed. Other names are those of registered functions.
 RestampFunction restamp_named(const Registry& registry, const std::string& name) {
   if (name == "provable") return nullptr;
   const auto* components = dynamic_cast<const base::ComponentRegistry*>(&registry);
@@ -38,7 +38,7 @@ void register_inputs(Registry& registry) {
                        return std::make_unique<FileInput>(settings);
                      });
   registry.add_input({.name = "event_file",
-                      .help = "Plays the events of files that a readout has written.",
+                      .help = "Plays event files that a readout has written.",
                       .keys = event_file_input_keys()},
                      [&registry](const Parameters& parameters) -> std::unique_ptr<DataInput> {
                        EventFileInputSettings settings = EventFileInputSettings::from(parameters);

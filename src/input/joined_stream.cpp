@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMemory = std::size_t{64} << 20;
 constexpr std::size_t kLeastChunks = 4;
 constexpr std::size_t kPage = 4096;
-// Builders look a little ahead of what they read, and kernels load beyond its end. An odd number of pages between chunks spreads them over the caches.
+// Builders read a little ahead, and kernels load beyond the end of a chunk. An odd number of pages between chunks spreads them over the caches.
 constexpr std::size_t kSlack = kPage;
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
@@ -35,7 +35,7 @@ JoinedStream::JoinedStream(std::unique_ptr<DataStream> stream, std::size_t links
       open_(links),
       chunks_(std::make_unique<Chunk[]>(settings.pages + links)),
       stretches_(std::make_unique<Stretch[]>(settings.pages)) {
-  const std::size_t count = settings.pages + links;  // each link has one that is being joined
+  const std::size_t count = settings.pages + links;  // each link has one chunk that is being joined
   const std::size_t stride = stride_of(settings.max_chunk_bytes);
   memory_ = base::Mapping(
       ::mmap(nullptr, count * stride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
@@ -43,7 +43,7 @@ JoinedStream::JoinedStream(std::unique_ptr<DataStream> stream, std::size_t links
   if (!memory_) {
     throw SetupError(
         {"base.memory",
-         fmt::format("address space for {} chunks of {} is not there", count, base::format_size(settings.max_chunk_bytes)),
+         fmt::format("no address space for {} chunks of {}", count, base::format_size(settings.max_chunk_bytes)),
          "readout.input.max_chunk", "make max_chunk smaller, or lift the limit on address space (ulimit -v)"});
   }
   free_.reserve(count);
@@ -101,7 +101,7 @@ bool JoinedStream::in_parts(const Page& page) const {
   return source.begun != 0 && std::ranges::any_of(page.runs, [&](const ChunkRun& run) { return !whole(run); });
 }
 
-// Goes on with the page of a source. False: it is finished, with nothing to hand out, or there is no memory for more.
+// Continues with the page of a source. False: the page is finished with nothing to hand out, or there is no memory for more.
 bool JoinedStream::advance(Source& source, Page*& out) {
   const std::span<const ChunkRun> runs = source.page->runs;
   while (source.at < runs.size()) {
@@ -125,7 +125,7 @@ bool JoinedStream::advance(Source& source, Page*& out) {
       source.at = end;
       stretch->of = source.page;
       if (end == runs.size())
-        source.page = nullptr;  // our reference becomes that of the stretch
+        source.page = nullptr;  // the stretch takes over our reference
       else
         source.page->references.fetch_add(1, std::memory_order_relaxed);
       stretch->references.store(1, std::memory_order_relaxed);
@@ -203,7 +203,7 @@ void JoinedStream::hand_out(Source& source, LinkIndex link, Page*& out) {
   out = &chunk;
 }
 
-// Of a source that has ended, or of all: the first chunk that never had an end.
+// Hands out the first chunk without an end, of a source that has ended, or (`over`) of any source.
 bool JoinedStream::end_chunk(bool over, Page*& out) {
   for (std::uint32_t number = 0; number < sources_.size(); ++number) {
     Source& source = sources_[number];
@@ -240,7 +240,7 @@ void JoinedStream::take_back() {
   if (touched_ > 2 * settings_.memory_bytes) trim();
 }
 
-// Long chunks have been everywhere: what has been free for longest gives its memory back.
+// Long chunks have used memory everywhere: the chunks that were free for longest return theirs.
 void JoinedStream::trim() {
   for (Chunk* const chunk : free_) {
     if (touched_ <= settings_.memory_bytes) return;

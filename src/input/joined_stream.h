@@ -1,4 +1,4 @@
-// Joins chunks that an input delivers in parts (ChunkRun::more_follows): behind it, every run holds whole chunks.
+// Joins chunks that an input delivers in parts (ChunkRun::more_follows). After it, every run holds whole chunks.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,32 @@
 
 namespace rodeo::input {
 
-/// What joining has counted; any thread reads.
+/// Counts of joining; any thread may read.
 struct JoinCounts {
   base::Gauge<std::uint64_t> joined_chunks;
   base::Gauge<std::uint64_t> cut_chunks;  ///< longer than the limit, or without an end; delivered as truncated
-  base::Gauge<std::uint64_t> cut_bytes;   ///< that came and were beyond the limit
+  base::Gauge<std::uint64_t> cut_bytes;   ///< bytes that arrived beyond the limit
 };
 
-/// A page without parts passes through as it is. Of another page, each stretch of whole chunks is a page of its own, and each joined chunk is one,
-/// in memory of this stream. Chunks of a link keep their order. The memory is reserved at construction and used as far as chunks are long.
+/// A page without parts passes through unchanged. Other pages are divided: each stretch of whole chunks becomes a page, and so does each joined chunk,
+/// in memory of this stream. Chunks of a link keep their order. Memory is reserved at construction, and used as far as chunks are long.
 class JoinedStream final : public DataStream {
  public:
   struct Settings {
     std::uint32_t max_chunk_bytes = 0;  ///< longer chunks are cut and marked
-    std::size_t memory_bytes = 0;       ///< of joined chunks that may be handed out; one chunk always may
-    std::size_t pages = 256;            ///< that may be handed out, of each kind
+    std::size_t memory_bytes = 0;       ///< of joined chunks handed out at a time; one chunk is always allowed
+    std::size_t pages = 256;            ///< handed out at a time, of each kind
   };
-  /// 64 MiB of memory, or four chunks if these are more.
+  /// 64 MiB of memory, or four chunks if they need more.
   static Settings settings(std::uint32_t max_chunk_bytes);
 
-  /// `links`: so many are in the stream. Throws SetupError base.memory: there is no address space for the chunks.
+  /// `links`: number of links in the stream. Throws SetupError base.memory: no address space for the chunks.
   JoinedStream(std::unique_ptr<DataStream> stream, std::size_t links, Settings settings);
   ~JoinedStream() override;
 
   PollStatus poll(Page*& out) override;
   void release(Page& page) noexcept override;
-  /// Stands still while a page of the input is not delivered to its end.
+  /// Stands still while a page of the input is only partly delivered.
   std::uint64_t clock_ns() const override;
   StreamCounters counters() const override;
   double memory_fill() const override;
@@ -49,8 +49,8 @@ class JoinedStream final : public DataStream {
   void hold(std::uint32_t source, bool held) override;
   void want(LinkIndex link, bool wanted) override { stream_->want(link, wanted); }
 
-  /// Nothing is read from the input any more: what came of open chunks is handed out by poll(), marked as truncated, and then the stream ends. False: it was
-  /// called before. The thread of poll().
+  /// Stops reading from the input. poll() hands out what has arrived of open chunks, marked as truncated; then the stream ends. Returns false if it was
+  /// called before. For the thread of poll().
   bool give_up() { return !std::exchange(given_up_, true); }
 
   const JoinCounts& counts() const { return counts_; }
@@ -60,25 +60,25 @@ class JoinedStream final : public DataStream {
   struct OwnPage : Page {
     Kind kind = Kind::chunk;
   };
-  /// A joined chunk, or one that is being joined.
+  /// A chunk that is joined or being joined.
   struct Chunk : OwnPage {
     ChunkRun run;
     std::byte* memory = nullptr;
-    std::size_t touched = 0;  // bytes of the memory that are in use
+    std::size_t touched = 0;  // used bytes of the memory
     Chunk* next_free = nullptr;
   };
-  /// Runs of a page of the input that hold whole chunks.
+  /// Consecutive runs of an input page that hold whole chunks.
   struct Stretch : OwnPage {
-    ChunkRun rest;  // of a run whose first chunk ended a joined one
+    ChunkRun rest;  // the rest of a run whose first chunk ended a joined one
     Page* of = nullptr;
     Stretch* next_free = nullptr;
   };
   struct Source {
-    Page* page = nullptr;  // of which runs are left
-    std::size_t at = 0;    // the next of them
+    Page* page = nullptr;  // page with runs left
+    std::size_t at = 0;    // index of the next run
     bool first_taken = false;
     bool held = false;
-    std::size_t begun = 0;  // links in the middle of a chunk
+    std::size_t begun = 0;  // number of links in the middle of a chunk
   };
 
   bool in_parts(const Page& page) const;
@@ -95,13 +95,13 @@ class JoinedStream final : public DataStream {
   std::unique_ptr<DataStream> stream_;
   base::Mapping memory_;
   std::vector<Source> sources_;
-  std::vector<Chunk*> open_;  // by link: the chunk that is being joined
+  std::vector<Chunk*> open_;  // the chunk being joined, by link
   std::unique_ptr<Chunk[]> chunks_;
   std::unique_ptr<Stretch[]> stretches_;
-  std::vector<Chunk*> free_;  // what came back last is taken first
+  std::vector<Chunk*> free_;  // the chunk that came back last is taken first
   FreeList<Chunk> returned_;
   FreeList<Stretch> free_stretches_;
-  std::size_t touched_ = 0;  // bytes of all chunks' memory
+  std::size_t touched_ = 0;  // used bytes of all chunks' memory
   bool given_up_ = false;
   mutable std::uint64_t clock_ns_ = 0;
   base::Gauge<std::size_t> out_chunks_;

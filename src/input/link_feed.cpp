@@ -15,7 +15,7 @@
 namespace rodeo::input {
 namespace {
 
-constexpr std::size_t kLateChunks = 1U << 15;  // most that are held back at a time
+constexpr std::size_t kLateChunks = 1U << 15;  // most chunks that are held back at a time
 
 enum Purpose : std::uint64_t { kSize = 3, kOccupancy = 4, kPhase = 5 };
 
@@ -25,7 +25,7 @@ struct Need {
   std::uint64_t chunks;
 };
 
-// The most that a stream can have pending plus what one batch adds.
+// The most data that a stream can have pending, plus those of one batch.
 Need worst_case(const GeneratorSettings& s, std::size_t links, bool plain) {
   const std::uint64_t batch = trigger_batch(s) / s.stride() + 1;
   std::uint64_t chunks = links * (s.run_length + batch) + s.faults.lag_by / s.stride() + 1;
@@ -45,7 +45,7 @@ PageShape shape_of(const GeneratorSettings& s) {
   return {.bytes = s.page_bytes, .runs = runs, .entries = entries};
 }
 
-// A page is closed when one of its resources is used up, so the sum of what each needs alone is enough.
+// A page is closed when one of its resources is used up, so the sum of the pages that each resource needs is enough.
 std::size_t pages_for(const Need& need, const PageShape& shape, std::uint32_t size_max) {
   const auto quotient = [](std::uint64_t n, std::uint64_t d) { return (n + d - 1) / d; };
   std::uint64_t pages = quotient(need.bytes, shape.bytes - 2 * size_max) + quotient(need.runs, shape.runs - 2) + 6;
@@ -58,7 +58,7 @@ std::size_t least_pages(const GeneratorSettings& s, std::size_t links) {
   return reserve + reserve / 2 + 4;
 }
 
-// A stream's share of the memory; a stream of few links gets somewhat more, so that it can run at all.
+// A stream's share of the memory. A stream of few links gets a little more, as much as it needs to run.
 std::size_t pool_pages(const GeneratorSettings& s, std::size_t links) {
   const std::uint64_t needed = std::uint64_t{least_pages(s, s.links.size())} * s.page_bytes;
   if (s.memory_bytes != 0 && s.memory_bytes < needed) {
@@ -100,7 +100,7 @@ LinkFeed::LinkFeed(const GeneratorSettings& settings, const TriggerHistory& hist
     link.position = positions[i];
     link.link_id = settings.links[positions[i]].default_link_id();
     link.lag = link.position == settings.faults.lag_link ? settings.faults.lag_by : 0;
-    link.next = positions[i] % step_;  // groups are consecutive links, as many as step_
+    link.next = positions[i] % step_;  // a group has step_ consecutive links
     const std::uint64_t phase =
         formats::draw::below(formats::draw::chunk(settings.seed, kPhase, link.link_id, 0), settings.run_length);
     buckets[(link.next + phase * step_ + link.lag) % period_].push_back(static_cast<LinkIndex>(i));
@@ -116,7 +116,7 @@ LinkFeed::LinkFeed(const GeneratorSettings& settings, const TriggerHistory& hist
 void LinkFeed::send(std::uint64_t first, std::uint64_t end) {
   std::uint64_t bucket = first % period_;
   for (std::uint64_t trigger = first; trigger < end; ++trigger) {
-    // Every link has sent what came before the end of its last run, at most a period ago.
+    // Every link has sent all triggers before the end of its last run, at most a period ago.
     stream_.set_page_clock(trigger >= period_ ? history_[trigger - period_].time_ns : 0);
     for (std::uint32_t i = bucket_begin_[bucket]; i < bucket_begin_[bucket + 1]; ++i) {
       const LinkIndex index = bucket_links_[i];
@@ -160,7 +160,7 @@ bool LinkFeed::send_plain(LinkIndex index, Link& link, std::uint64_t end) {
         formats::Provable::fill(out, bytes, of.header, provable_.key(link.link_id, of.l1id));
       }
     };
-    // A size that the compiler knows is half the work.
+    // A compile-time size halves the work.
     size == 40 ? fill(std::integral_constant<std::uint32_t, 40>{}) : fill(size);
     link.next = trigger;
   }
@@ -176,7 +176,7 @@ bool LinkFeed::send_each(LinkIndex index, Link& link, std::uint64_t end) {
   return true;
 }
 
-// There is room for two chunks: this one, and its duplicate or the one withheld before it.
+// The caller has made room for two chunks: this one, and its duplicate or the withheld one.
 bool LinkFeed::send_one(LinkIndex index, Link& link, std::uint64_t trigger) {
   if (plan_.silent(link.position, trigger)) {
     counters_.add(GeneratorCounter::silent);
@@ -249,7 +249,7 @@ void LinkFeed::damage(std::span<std::byte> chunk, const Link& link, std::uint64_
     case GeneratorCounter::bcid: {
       const auto wrong = static_cast<std::uint16_t>((provable_.trigger(l1id).bcid + 1) % 3564);
       std::memcpy(chunk.data() + 4, &wrong, sizeof wrong);
-      // A front end with a wrong BCID sends a good CRC over it.
+      // A front end with a wrong BCID computes a correct CRC over it.
       if (settings_.crc) provable_.seal(chunk);
       break;
     }
@@ -287,7 +287,7 @@ std::uint32_t LinkFeed::size_of(std::uint32_t link_id, std::uint64_t trigger) co
     return settings_.size_min +
            static_cast<std::uint32_t>(formats::draw::below(bits, settings_.size_max - settings_.size_min + 1));
   }
-  // The sum of four 16-bit draws: mean 2 * 65535, deviation 65535 / sqrt(3).
+  // Sum of four 16-bit draws: mean 2 * 65535, deviation 65535 / sqrt(3).
   const std::uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
   const double normal = (static_cast<double>(sum) - 2 * 65535.0) / (65535.0 / std::sqrt(3.0));
   const double size = settings_.chunk_bytes + normal * settings_.size_sigma;

@@ -1,4 +1,4 @@
-// The links of one stream: turns accepted triggers into runs of chunks, in the order in which FELIX blocks would fill.
+// The links of one stream. Turns accepted triggers into runs of chunks, in the order in which FELIX blocks would fill.
 #pragma once
 
 #include <cstdint>
@@ -14,42 +14,42 @@
 
 namespace rodeo::input {
 
-/// Most triggers that are accepted at once; fewer for many or large links, so that what one batch brings stays near 1 MiB.
+/// The most triggers accepted at once; fewer for many or large links, so that a batch has about 1 MiB of data.
 std::uint32_t trigger_batch(const GeneratorSettings& settings);
 
-/// Triggers between two ends of runs of one link.
+/// Triggers from one end of a run to the next, for one link.
 inline std::uint64_t run_period(const GeneratorSettings& settings) {
   return std::uint64_t{settings.run_length} * settings.stride();
 }
 
-/// Each link collects a run of chunks and sends it whole; the ends of runs are at a random phase per link. Single-threaded.
+/// Each link collects a run of chunks and sends it whole. The ends of runs have a random phase per link. Single-threaded.
 class LinkFeed {
  public:
   using Counters = base::CounterBlock<GeneratorCounter>;
 
-  /// `positions` are the links of this stream as positions in settings.links. References outlive the feed.
+  /// `positions`: the links of this stream as positions in settings.links. The references must outlive the feed.
   /// Throws SetupError if there is no memory, or less than the links need.
   LinkFeed(const GeneratorSettings& settings, const TriggerHistory& history, Counters& counters,
            std::span<const LinkIndex> positions);
 
   PagedStream& stream() { return stream_; }
 
-  /// True if the free pages may not take what is pending and one more batch.
+  /// True if the free pages might not hold all pending chunks and one more batch.
   bool busy() { return !stream_.free_at_least(reserve_); }
 
-  /// Sends the runs that end with a trigger of [first, end). Only after busy() said no.
+  /// Sends the runs that end with a trigger of [first, end). Call only after busy() returned false.
   void send(std::uint64_t first, std::uint64_t end);
 
-  /// Sends what is pending of the triggers before `end`; with `last`, also what lags or waits for a successor.
-  /// False if memory ran out on the way: to be called again.
+  /// Sends pending chunks of triggers before `end`; with `last`, also those that lag or wait for a successor.
+  /// False if memory ran out on the way: call again.
   bool flush(std::uint64_t end, bool last);
 
-  /// Sends late chunks that are due; with `last`, all. False if memory ran out.
+  /// Sends late chunks that are due; with `last`, all late chunks. False if memory ran out.
   bool send_late(std::uint64_t now_ns, bool last);
 
   bool holds_late_chunks() const { return late_count_ > 0; }
 
-  /// Pages that must be free for a batch to be accepted.
+  /// Free pages needed to accept a batch.
   std::size_t reserve() const { return reserve_; }
 
  private:
@@ -57,7 +57,7 @@ class LinkFeed {
 
   struct Link {
     std::uint64_t next = 0;               // first trigger not sent
-    std::uint64_t withheld = kNoTrigger;  // waits to be sent after its successor
+    std::uint64_t withheld = kNoTrigger;  // trigger of a chunk that is sent after its successor
     L1Id withheld_l1id;
     std::uint32_t link_id = 0;
     std::uint32_t lag = 0;
@@ -74,7 +74,7 @@ class LinkFeed {
     Link& link = links_[index];
     return plain_ || quiet(link, end) ? send_plain(index, link, end) : send_each(index, link, end);
   }
-  /// True if what the link has to send before `end` is as plain as without faults.
+  /// True if all that the link has to send before `end` is free of faults.
   bool quiet(const Link& link, std::uint64_t end) const {
     return equal_ && link.withheld == kNoTrigger && !plan_.off_at_times(link.position) &&
            plan_.quiet(link.link_id, link.next, end, step_);
@@ -93,13 +93,13 @@ class LinkFeed {
   const formats::Provable provable_;
   const FaultPlan plan_;
   const std::uint64_t step_;            // distance of a link's triggers
-  const std::uint64_t period_;          // of the ends of runs
-  const bool equal_;                    // chunks of one size on every trigger, no CRC
-  const bool plain_;                    // and no faults
-  const std::uint64_t occupied_below_;  // of 2^53
+  const std::uint64_t period_;          // triggers between ends of runs
+  const bool equal_;                    // all chunks have one size, one for every trigger, no CRC
+  const bool plain_;                    // equal_, and no faults
+  const std::uint64_t occupied_below_;  // threshold of 2^53
 
   std::vector<Link> links_;
-  std::vector<std::uint32_t> bucket_begin_;  // by trigger % period: which links end a run with it
+  std::vector<std::uint32_t> bucket_begin_;  // by trigger % period: links whose run ends with this trigger
   std::vector<LinkIndex> bucket_links_;
 
   std::vector<LateChunk> late_;  // ring

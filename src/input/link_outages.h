@@ -1,4 +1,4 @@
-// Links of a card that were down during a run, from their status registers: a loss that no chunk shows where no other link has its triggers.
+// Card links that were down during a run, from their status registers. Chunks do not show this loss if no other link has the same triggers.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace rodeo::input {
 
-/// Of one card. begin() and end() from one thread, links() from any.
+/// For one card. One thread calls begin() and end(); any thread calls links().
 class LinkOutages {
  public:
-  /// Notes how the links are: their numbers as the input has them (FELIX: E-links). Registers that cannot be read say nothing.
+  /// Stores the state of the links. `links`: numbers as the input uses them (FELIX: E-links). Registers that cannot be read are ignored.
   void begin(card::Card& card, std::span<const std::uint16_t> links);
-  /// Counts links that are down and were not, and those whose sticky bit has been set since. One that was set before, and that nobody has cleared,
-  /// does not tell of a second time.
+  /// Counts links that went down, and links whose sticky bit was set since begin(). A sticky bit that was already set at begin() cannot show
+  /// a second outage.
   void end(card::Card& card);
   std::uint64_t links() const { return lost_.load(std::memory_order_relaxed); }
 

@@ -1,4 +1,4 @@
-// Which counters of inputs say that data are missing, or were there and could not be read.
+// The counters of inputs that count losses: data missing, or present but unreadable.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace rodeo::input {
 
-/// Those of this list, and all that begin with "lost_", as a plug-in's may.
+/// True for the counters of this list, and for all that begin with "lost_" (as in plug-ins).
 constexpr bool is_loss(std::string_view counter) {
   constexpr std::array<std::string_view, 22> kLosses{"card_links_down",
                                                      "card_lost_packets",
@@ -31,7 +31,7 @@ constexpr bool is_loss(std::string_view counter) {
                                                      "list_network_cut_chunks",
                                                      "list_network_bad_pages",
                                                      "list_network_cut_off"};
-  // Of what routers lost: what their readers gave up at the end, behind which no count of a link comes any more.
+  // Losses of routers: data that their readers gave up at the end. No link count comes after them, so they are counted here.
   if (counter.starts_with("upstream_") && counter.ends_with("_not_taken")) return true;
   return counter.starts_with("lost_") || std::ranges::find(kLosses, counter) != kLosses.end();
 }

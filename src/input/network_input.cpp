@@ -24,33 +24,33 @@ T need(Result<T> result) {
 const Settings<NetworkInputSettings>& network_input_table() {
   using K = NetworkInputSettings;
   static const Settings<K> table{
-      setting(&K::bus, "bus", "Directory in which publishers are found. Empty means that of this user on this host."),
-      setting(&K::name, "subscriber", "Name under which publishers show this readout."),
+      setting(&K::bus, "bus", "Directory of the bus, where publishers are found. Empty: that of this user on this host."),
+      setting(&K::name, "subscriber", "Name of this readout at the publishers."),
       setting(&K::publishers, "publishers",
-              "Publishers that links are taken from: \"felix0.0\" is the first reader of router felix0, mostly a card; "
-              "the trigger's list is that of the same router. Empty: all on the bus."),
+              "Publishers to take links from: \"felix0.0\" is the first reader of router felix0, mostly a card; "
+              "the trigger's list comes from the same router. Empty: all on the bus."),
       setting(
           &K::links, "links",
-          "Links that are subscribed to; FID+N is a range, `rodeo route list --links` shows whose they are. Empty means all "
-          "that the publishers have at the start, but for virtual ones, which have no fibre."),
+          "Links to subscribe to; FID+N is a range, `rodeo route list --links` shows all links. Empty: all links "
+          "that the publishers have at the start, except virtual ones, which have no fibre."),
       setting(&K::provider, "provider",
-              "Network that is used: a provider of libfabric. auto: verbs where both sides have it, else tcp. shm is for "
+              "Network to use: a provider of libfabric. auto: verbs if both sides have it, else tcp. shm is for "
               "publishers that offer it by name.",
               {.choices = {"auto", "tcp", "shm", "verbs"}}),
       setting(&K::secret_file, "secret_file", "File with the secret that publishers ask for. Only its owner may read it."),
-      setting(&K::pages, "pages", "Pages that may be under way from one publisher to one worker.",
+      setting(&K::pages, "pages", "Pages in flight from one publisher to one worker.",
               {.minimum = 4, .maximum = 4096}),
       setting(&K::max_chunk_bytes, "max_chunk",
-              "Longer chunks are cut and marked. 0: as long as those of the publishers may be, as they say on the bus.",
+              "Longer chunks are cut and marked. 0: the limit that the publishers announce on the bus.",
               {.maximum = 256.0 * (1 << 20), .unit = Unit::bytes}),
-      setting(&K::monitor, "monitor", "Rather lose chunks than make publishers wait."),
+      setting(&K::monitor, "monitor", "Lose chunks rather than make publishers wait."),
       setting(&K::unbuffered, "unbuffered", "Publishers send each run at once: less latency, more work."),
       setting(&K::wait, "wait",
-              "How long publishers are waited for at the start; one that refuses for longer (another secret or version) "
+              "How long to wait for publishers at the start. A publisher that refuses for longer (other secret or version) "
               "ends the run.",
               {.minimum = 0}),
       setting(&K::silence, "silence",
-              "A publisher that has not been heard for so long is no longer waited for; events go on without its links.",
+              "After this time without a message from a publisher, events no longer wait for its links.",
               {.minimum = 1e8}),
   };
   return table;
@@ -63,10 +63,10 @@ const transport::BusEntry* publisher_of(const std::vector<transport::BusEntry>& 
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// "felix0" of "felix0.2": a router's readers are numbered, that of the trigger's list as well.
+/// "felix0" of "felix0.2": a router numbers its readers, including that of the trigger's list.
 std::string_view router_of(std::string_view publisher) { return publisher.substr(0, publisher.rfind('.')); }
 
-/// Those of the bus that answer.
+/// The entries of the bus whose publishers answer.
 std::vector<transport::BusEntry> living(const std::filesystem::path& bus) {
   std::vector<transport::BusEntry> entries = need(transport::read_bus(bus)).entries;
   std::erase_if(entries, [](const transport::BusEntry& entry) {
@@ -85,7 +85,7 @@ std::vector<Key> network_input_keys() { return network_input_table().keys(); }
 
 namespace {
 
-/// Virtual ones have no fibre behind them, and those to front-ends bring nothing.
+/// Virtual links have no fibre, and links to front-ends carry no detector data.
 bool brings_detector_data(Fid link) { return !link.is_virtual() && !link.to_frontend(); }
 
 }  // namespace
@@ -95,8 +95,8 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
   if (settings_.bus.empty()) settings_.bus = transport::default_bus();
   if (const auto out = std::ranges::find_if(settings_.links, &Fid::to_frontend); out != settings_.links.end())
     throw SetupError({"readout.unknown_link",
-                      fmt::format("link {} goes to a front-end: nothing comes from it", formats::to_text(*out)),
-                      "readout.input.links", "name the link that comes from there: the FID without the direction bit"});
+                      fmt::format("link {} goes to a front-end and brings no data", formats::to_text(*out)),
+                      "readout.input.links", "name the link from that front-end: the FID without the direction bit"});
   const std::uint64_t begin = base::steady_now_ns();
   for (;;) {
     entries_ = living(settings_.bus);
@@ -120,11 +120,11 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
       throw SetupError(
           {"input.no_publisher",
            !std::filesystem::is_directory(settings_.bus)
-               ? fmt::format("there is no directory {}, where publishers would be", settings_.bus.string())
+               ? fmt::format("the directory of the bus, {}, does not exist", settings_.bus.string())
            : !all_there ? fmt::format("publisher {} does not answer on the bus {}", *absent, settings_.bus.string())
            : !some      ? fmt::format("no publisher answers on the bus {}", settings_.bus.string())
-                   : fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing)),
-           "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows who is there"});
+                   : fmt::format("no publisher on bus {} has link {}", settings_.bus.string(), formats::to_text(*missing)),
+           "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows the publishers"});
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
   }
@@ -158,7 +158,7 @@ std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
   return open(publishers, false);
 }
 
-// Of these publishers' links.
+// The largest limit of these publishers.
 std::uint32_t NetworkInput::longest_chunk(const std::vector<NetworkStream::Publisher>& publishers) const {
   if (settings_.max_chunk_bytes != 0) return settings_.max_chunk_bytes;
   std::uint32_t longest = 1;
@@ -237,7 +237,7 @@ std::vector<NamedCounter> NetworkInput::counters() const {
     count(*stream, "");
   }
   for (const auto& list : lists_) count(*list, "list_");
-  // Several streams, and several readers of one router, are told the same. It need not be of our links: what we lack is counted where it is missed.
+  // Several streams, and several readers of one router, get the same report. Its losses may be of other links: our own losses are counted here.
   for (const auto* streams : {&streams_, &lists_}) {
     for (const auto& stream : *streams) {
       for (const NamedCounter& lost : stream->losses()) {

@@ -1,4 +1,4 @@
-// NetworkInput: links that routers publish (docs/formats/network-page.md), found on the bus.
+// NetworkInput: reads links that routers publish (docs/formats/network-page.md), found on the bus.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@ namespace rodeo::input {
 struct NetworkInputSettings {
   std::filesystem::path bus;
   std::string name = "readout";
-  std::vector<std::string> publishers = {};  ///< by name; empty: all
-  std::vector<Fid> links;                    ///< empty: all that these have at the start
+  std::vector<std::string> publishers = {};  ///< names; empty: all publishers
+  std::vector<Fid> links;                    ///< empty: all links that the publishers have at the start
   std::string provider = "auto";
   std::filesystem::path secret_file;
   std::uint32_t pages = 64;
-  std::uint32_t max_chunk_bytes = 0;  ///< 0: what the publishers announce
+  std::uint32_t max_chunk_bytes = 0;  ///< 0: the limit that the publishers announce
   bool monitor = false;
   bool unbuffered = false;
   std::chrono::nanoseconds wait = std::chrono::seconds{10};
@@ -34,10 +34,10 @@ struct NetworkInputSettings {
 
 std::vector<Key> network_input_keys();
 
-/// `type = "network"`. Each worker has a connection of its own to each publisher of its links. stop() asks publishers for what they still have.
+/// `type = "network"`. Each worker has its own connection to each publisher of its links. stop() asks publishers for the data that they still have.
 class NetworkInput final : public DataInput {
  public:
-  /// Throws SetupError: the bus has no links, or not those that are wanted, within `wait`.
+  /// Throws SetupError: within `wait`, the bus had no links, or not all that are wanted.
   explicit NetworkInput(NetworkInputSettings settings);
 
   std::span<const Fid> links() const override { return links_.all(); }
@@ -47,12 +47,12 @@ class NetworkInput final : public DataInput {
   void stop() override;
   std::string failure() const override;
 
-  /// Everybody that it reads from has been reached since start(): what is sent from then on comes here. Stays true. Any thread.
+  /// True once each publisher has been connected since start(): data sent from then on arrive here. Stays true. Any thread.
   bool connected() const;
 
-  /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came), "network_cut_bytes",
-  /// "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections", "network_cut_off" (publishers that ended without a word);
-  /// of the trigger's lists all but "sent", as "list_network_lost"; "upstream_...": what routers say with their end that they have lost.
+  /// "sent" (chunks that arrived), "network_lost" (chunks that a publisher sent and that did not arrive), "network_cut_chunks" (only the start arrived),
+  /// "network_cut_bytes", "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections", "network_cut_off" (publishers without an
+  /// END). For the trigger's lists all but "sent", as "list_network_lost". "upstream_...": losses that routers report with their END.
   std::vector<NamedCounter> counters() const override;
 
  private:

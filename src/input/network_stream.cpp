@@ -11,8 +11,8 @@
 namespace rodeo::input {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at what publishers say
-constexpr std::uint64_t kClockLeadNs = 2'000'000;  // that a publisher may gain on the others
+constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at the publishers' messages
+constexpr std::uint64_t kClockLeadNs = 2'000'000;  // lead that a publisher may gain on the others
 
 }  // namespace
 
@@ -58,7 +58,7 @@ PollStatus NetworkStream::poll(Page*& out) {
   });
   const std::uint64_t now = base::steady_now_ns();
   if (now - looked_ns_ >= kLookNs) look_around(now);
-  // Page by page: one publisher that always has data must not keep the others from being read.
+  // One page a turn: a publisher that always has data must not block the others.
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Source& source = *sources_[turn_];
     turn_ = turn_ + 1 == sources_.size() ? 0 : turn_ + 1;
@@ -87,7 +87,7 @@ void NetworkStream::look_around(std::uint64_t now_ns) {
   counts_.cut_off.set(cut_off);
   const bool all = std::ranges::all_of(sources_, [](const auto& source) { return source->subscriber.connections() > 0; });
   connected_.store(all, std::memory_order_relaxed);
-  // Who is leaving needs nobody any more.
+  // While stopping, missing publishers are not an error.
   if (give_up_ns_ != 0 && !all && !stopping_.load(std::memory_order_relaxed)) note_refusals(now_ns);
 }
 
@@ -102,7 +102,7 @@ void NetworkStream::note_refusals(std::uint64_t now_ns) {
     if (now_ns - source->refused_since_ns < give_up_ns_) continue;
     const std::lock_guard lock(told_mutex_);
     if (failure_.empty())
-      failure_ = fmt::format("publisher {} cannot be had: {}", refusal->publisher, base::in_a_line(refusal->why));
+      failure_ = fmt::format("publisher {} refuses: {}", refusal->publisher, base::in_a_line(refusal->why));
   }
 }
 
@@ -120,7 +120,7 @@ bool NetworkStream::deliver(Source& source, Page*& out) {
     page.slot = received->slot;
     if (!read(source, page, *received)) {
       subscriber.give_back(received->slot);
-      subscriber.refuse("it sent what is no page");
+      subscriber.refuse("it sent an invalid page");
       continue;
     }
     if (page.delivered.empty()) {
@@ -142,7 +142,7 @@ bool NetworkStream::deliver(Source& source, Page*& out) {
   return false;
 }
 
-// The publisher has ended: no link gets the rest of its chunk.
+// The publisher has ended: open chunks will not get their rest.
 bool NetworkStream::cut_last(Source& source, Page*& out) {
   if (std::ranges::none_of(source.links, &LinkState::in_chunk)) return false;
   NetworkPage& page = source.last.emplace(*this, source, source.links.size(), formats::NetworkPageWriter::kLeastBytes);
@@ -157,7 +157,7 @@ bool NetworkStream::cut_last(Source& source, Page*& out) {
   return true;
 }
 
-// False: it is no page.
+// False: the bytes are not a valid page.
 bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Subscriber::Received& received) {
   page.delivered.clear();
   const auto header = page.reader.read(received.bytes);
@@ -165,7 +165,7 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
     counts_.bad_pages.add(1);
     static base::LogThrottle throttle;
     if (const auto turn = throttle.turn()) {
-      base::log_warning("publisher {} sent what is no page: {}{}", source.subscriber.publisher(), header.error().message(),
+      base::log_warning("publisher {} sent an invalid page: {}{}", source.subscriber.publisher(), header.error().message(),
                         turn.suffix());
     }
     return false;
@@ -173,7 +173,7 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
   if (received.session != source.session) {
     source.session = received.session;
     source.next_page = 0;
-    // The clock may have gone on without it.
+    // The clock may have advanced while this publisher was away.
     source.clock_base_ns = std::max(source.clock_ns, clock_ns_ + source.clock_lead_ns);
     for (std::size_t i = 0; i < source.links.size(); ++i) {
       if (source.links[i].in_chunk) cut(source, page, i);
@@ -181,7 +181,7 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
     }
   }
   if (header->number < source.next_page) {
-    // No publisher of ours does that.
+    // Rodeo's publishers never repeat a page.
     counts_.repeated_pages.add(1);
     return true;
   }
@@ -200,9 +200,9 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
 void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std::uint32_t count, bool pages_lost) {
   LinkState& link = source.links[run.link];
   std::uint32_t lost = count - link.count;
-  if (lost >= 1U << 31U) lost = 0;  // it goes back, as no publisher's does
+  if (lost >= 1U << 31U) lost = 0;  // the count goes back; Rodeo's publishers never do this
   if (link.in_chunk && (lost > 0 || pages_lost)) {
-    // Parts of the chunk may be among what was lost. The rest of it may still come, with the same count.
+    // Parts of the open chunk may be lost. Its rest may still come, with the same count.
     cut(source, page, run.link);
     link.skips_rest = lost == 0;
     lost -= lost > 0 ? 1 : 0;
@@ -212,10 +212,10 @@ void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std
   if (link.skips_rest) {
     counts_.cut_bytes.add(run.chunk(0).size());
     link.skips_rest = run.more_follows;
-    link.in_doubt = false;  // this was the rest
+    link.in_doubt = false;  // this run was the rest
     return;
   }
-  // Parts come in runs of one.
+  // Parts of chunks come in runs of one.
   if (std::exchange(link.in_doubt, false) && run.count == 1 && run.entries == nullptr) {
     run.status |= chunk_status::kSoftwareTruncated;
     counts_.cut_chunks.add(1);
@@ -225,7 +225,7 @@ void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std
   page.delivered.push_back(run);
 }
 
-// The end of a chunk of which no more comes.
+// Delivers the end of a chunk whose rest will not come.
 void NetworkStream::cut(Source& source, NetworkPage& page, std::size_t position) {
   static constexpr std::byte kNothing{};
   counts_.cut_chunks.add(1);
@@ -241,7 +241,7 @@ void NetworkStream::hold(std::uint32_t source, bool held) {
   sources_[source]->subscriber.hold(held);
 }
 
-// As of cards: what one has gained on the others must not be spent on its own next silence.
+// As for cards: a lead that a publisher gained on the others must not count in its own next silence.
 void NetworkStream::advance_clock(std::uint64_t now_ns) {
   constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint64_t least = kNone;

@@ -1,4 +1,4 @@
-// Links that come over the network: one stream's, of one or several publishers.
+// Links over the network: one stream reads from one or several publishers.
 #pragma once
 
 #include <algorithm>
@@ -21,37 +21,37 @@
 
 namespace rodeo::input {
 
-/// What a stream has counted; any thread reads.
+/// Counts of a stream; any thread may read.
 struct NetworkCounts {
-  base::Gauge<std::uint64_t> lost_chunks;  ///< that a publisher had, and that did not come
-  base::Gauge<std::uint64_t> cut_chunks;   ///< of which a part came, or perhaps did; delivered as truncated
-  base::Gauge<std::uint64_t> cut_bytes;    ///< of these chunks, that came behind what is lost, and are not delivered
+  base::Gauge<std::uint64_t> lost_chunks;  ///< sent by a publisher and not arrived
+  base::Gauge<std::uint64_t> cut_chunks;   ///< arrived in part, or perhaps in part; delivered as truncated
+  base::Gauge<std::uint64_t> cut_bytes;    ///< of these chunks: arrived after the lost part, not delivered
   base::Gauge<std::uint64_t> lost_pages;
-  base::Gauge<std::uint64_t> repeated_pages;  ///< that came before; not delivered
-  base::Gauge<std::uint64_t> bad_pages;       ///< that could not be decoded
+  base::Gauge<std::uint64_t> repeated_pages;  ///< arrived before; not delivered
+  base::Gauge<std::uint64_t> bad_pages;       ///< impossible to decode
   base::Gauge<std::uint64_t> connections;
-  base::Gauge<std::uint64_t> cut_off;  ///< sessions that ended without their publisher's word
+  base::Gauge<std::uint64_t> cut_off;  ///< sessions that ended without an END of the publisher
 };
 
-/// Its sources are publishers. Runs point into the memory that the network wrote.
+/// The sources of the stream are publishers. Runs point into the memory that the network wrote.
 class NetworkStream final : public DataStream, public ChunkLimit {
  public:
   static constexpr std::uint32_t kMostChunkBytes = 64U << 20;
 
   struct Publisher {
     std::vector<Fid> links;
-    std::vector<LinkIndex> indices;  ///< of these links in the stream
-    std::string name = {};           ///< empty: whoever has them
+    std::vector<LinkIndex> indices;  ///< the stream's index of each of these links
+    std::string name = {};           ///< empty: any publisher that has the links
   };
 
-  /// `max_chunk_bytes`: up to which its reader joins chunks.
+  /// `max_chunk_bytes`: limit up to which the reader joins chunks.
   NetworkStream(const transport::SubscriberSettings& settings, const std::vector<Publisher>& publishers,
                 std::uint64_t silence_ns, std::uint32_t max_chunk_bytes = kMostChunkBytes);
   ~NetworkStream() override;
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
-  /// The publisher that is furthest behind, of those that are heard and not held.
+  /// The clock of the publisher furthest behind, among those that are heard and not held.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   double memory_fill() const override;
@@ -62,12 +62,12 @@ class NetworkStream final : public DataStream, public ChunkLimit {
   std::uint32_t max_chunk_bytes() const override { return max_chunk_bytes_; }
   bool delivers_parts() const override { return true; }
 
-  /// A publisher that has refused for so long, and would go on to, is a failure of the input; for a second at least, so that each that may have the links
-  /// is asked. Before the first poll().
+  /// A publisher that keeps refusing for this time, and would go on, is a failure of the input. At least one second, so that each publisher that may have the
+  /// links is asked. Call before the first poll().
   void give_up_after(std::chrono::nanoseconds refused) {
     give_up_ns_ = static_cast<std::uint64_t>(std::max<std::chrono::nanoseconds>(refused, std::chrono::seconds{1}).count());
   }
-  /// Which one refuses, and why; empty while all is well, unchanged once it is said. Any thread.
+  /// The publisher that refuses, and why. Empty without a failure; unchanged after the first. Any thread.
   std::string failure() const {
     const std::lock_guard lock(told_mutex_);
     return failure_;
@@ -76,14 +76,14 @@ class NetworkStream final : public DataStream, public ChunkLimit {
   /// Any thread.
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
   const NetworkCounts& counts() const { return counts_; }
-  /// What the processes of its publishers have lost of any link, as they have said with the end. Any thread.
+  /// Losses of any link in the publishers' processes, as reported with their END. Any thread.
   std::vector<NamedCounter> losses() const {
     const std::lock_guard lock(told_mutex_);
     return losses_;
   }
-  /// To each of its publishers there is a connection, or has been one. Any thread.
+  /// True once each publisher has been connected. Any thread.
   bool connected() const { return connected_.load(std::memory_order_relaxed); }
-  /// The worker that polls.
+  /// For the worker that polls.
   const transport::Subscriber& subscriber(std::uint32_t source) const;
 
  private:
@@ -94,15 +94,15 @@ class NetworkStream final : public DataStream, public ChunkLimit {
     std::vector<ChunkRun> delivered;
     Source* source;
     std::uint32_t slot = 0;
-    bool of_network = true;  // its memory is a slot's
+    bool of_network = true;  // false: its memory is not a slot of the network
     NetworkPage* next_free = nullptr;
   };
-  /// What has come of a link.
+  /// The state of a link's data.
   struct LinkState {
     std::uint32_t count = 0;
-    bool in_chunk = false;    // the last run has more to follow
-    bool skips_rest = false;  // of a chunk that was cut
-    bool in_doubt = false;    // pages were lost: the next part may be of a chunk that began in them
+    bool in_chunk = false;    // more parts follow the last run
+    bool skips_rest = false;  // the rest of a cut chunk is skipped
+    bool in_doubt = false;    // pages were lost; the next part may be of a chunk that began in them
   };
   struct Source {
     Source(const transport::SubscriberSettings& settings, const Publisher& of, transport::FabricPorts& ports)
@@ -114,17 +114,17 @@ class NetworkStream final : public DataStream, public ChunkLimit {
     transport::Subscriber subscriber;
     std::vector<LinkIndex> indices;
     std::vector<LinkState> links;   // by position in the subscription
-    std::deque<NetworkPage> pages;  // one a slot
+    std::deque<NetworkPage> pages;  // one per slot
     std::size_t page_bytes = 0;
     std::uint64_t session = 0;
     std::uint64_t next_page = 0;
     std::uint64_t clock_base_ns = 0;
     std::uint64_t clock_ns = 0;
-    std::uint64_t clock_lead_ns = 0;   // that does not count: gained while it was held
-    base::Gauge<std::uint32_t> out;    // pages that somebody has
-    base::Gauge<std::uint32_t> slots;  // of which there are so many; memory_fill() is any thread's
+    std::uint64_t clock_lead_ns = 0;   // lead that does not count: gained while held
+    base::Gauge<std::uint32_t> out;    // pages in use by readers
+    base::Gauge<std::uint32_t> slots;  // number of slots; memory_fill() reads it on any thread
     std::uint64_t refused_since_ns = 0;
-    std::optional<NetworkPage> last = {};  // for the ends of chunks whose rest never came
+    std::optional<NetworkPage> last = {};  // holds the ends of chunks whose rest never came
     bool held = false;
     bool ended = false;
   };

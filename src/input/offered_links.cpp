@@ -16,7 +16,7 @@ void OfferedLinks::add(Fid link) {
 }
 
 std::vector<std::size_t> OfferedLinks::take(std::span<const Fid> wanted, std::string_view input) {
-  if (wanted.empty()) throw std::runtime_error("A stream without links was asked for.");
+  if (wanted.empty()) throw std::runtime_error("A stream needs at least one link.");
   std::vector<bool> taken = taken_;
   std::vector<std::size_t> positions;
   for (const Fid link : wanted) {

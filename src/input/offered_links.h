@@ -1,4 +1,4 @@
-// The links that an input has, each given to one stream at most.
+// The links of an input. Each is given to at most one stream.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class OfferedLinks {
   void add(Fid link);
   std::span<const Fid> all() const { return links_; }
 
-  /// Where these stand among all. `input` is what messages call it: "the generator". Throws std::runtime_error for none, for one that is not
-  /// there, and for one that a stream has already.
+  /// Takes links for a stream and returns their positions in all(). `input`: its name in messages, "the generator". Throws std::runtime_error for
+  /// an empty list, an unknown link, or a link that another stream has taken.
   std::vector<std::size_t> take(std::span<const Fid> wanted, std::string_view input);
 
  private:

@@ -7,7 +7,7 @@
 namespace rodeo::input {
 
 PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose) : shape_(shape) {
-  // The pages' memory first: it says when there is not enough, before anything else of that size is asked for.
+  // Allocate the pages' memory first: if it is too large, the error comes before other large allocations.
   auto memory = base::Arena::create(pages * shape.bytes);
   if (!memory) {
     Error error = memory.error().within(purpose);

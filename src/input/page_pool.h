@@ -1,4 +1,4 @@
-// Pages that an input owns: a fixed number of them in one piece of memory, with a lock-free way back.
+// Pages owned by an input: a fixed number in one piece of memory, returned without locks.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rodeo::input {
 
-/// A page with the memory behind it. The producer fills it, the worker that polls reads it.
+/// A page with its memory. The producer fills it; the polling worker reads it.
 struct PooledPage : Page {
   std::byte* memory = nullptr;
   ChunkRun* run_storage = nullptr;
@@ -24,7 +24,7 @@ struct PooledPage : Page {
   std::uint32_t used_entries = 0;
   std::uint32_t chunks = 0;
   std::uint64_t payload_bytes = 0;
-  std::uint64_t clock_ns = 0;  ///< everything up to this time is in this page and those before it
+  std::uint64_t clock_ns = 0;  ///< all data up to this time are in this page or earlier ones
 
   PooledPage* next_free = nullptr;
 };
@@ -35,10 +35,10 @@ struct PageShape {
   std::uint32_t entries = 0;  ///< 0: uniform runs only
 };
 
-/// take() and free_at_least() belong to one thread, the producer; give_back() to any.
+/// The producer's thread calls take() and free_at_least(); any thread calls give_back().
 class PagePool {
  public:
-  /// Throws SetupError if there is no memory for that. `purpose` is named in the error.
+  /// Throws SetupError if there is not enough memory; the error names `purpose`.
   PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose);
 
   /// An empty page, or nullptr when all are in use.

@@ -5,12 +5,12 @@
 
 namespace rodeo::input {
 
-// Besides the reserve one page is open.
+// One page is open in addition to the reserve.
 PagedStream::PagedStream(std::size_t pages, PageShape shape, std::string_view purpose, std::size_t reserve)
     : pool_(pages, shape, *this, purpose), ring_(pages), most_out_(pages - reserve - 1) {}
 
 PollStatus PagedStream::poll(Page*& page) {
-  // Both are read before the ring: a clock or an end seen here came after the pages that it covers.
+  // Read both before the ring: then all pages that this clock or end covers are already in the ring.
   const bool ended = ended_.load(std::memory_order_acquire);
   const std::uint64_t clock = clock_ns_.load(std::memory_order_acquire);
   PooledPage* next = nullptr;

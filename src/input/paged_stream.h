@@ -1,4 +1,4 @@
-// A stream of pages from one producing thread to one worker: what the generator and the replay of files share.
+// A stream of pages from one producing thread to one worker. The generator and the replay of files use it.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 
 namespace rodeo::input {
 
-/// The producer adds chunks to an open page, closes it, and moves the clock; the worker polls. Nothing allocates after construction.
+/// The producer adds chunks to an open page, closes it, and moves the clock; the worker polls. No allocation after construction.
 class PagedStream final : public DataStream, public ChunkLimit {
  public:
-  /// The producer goes on while `reserve` pages are free. Throws SetupError if there is no memory for `pages` pages.
+  /// The producer continues while `reserve` pages are free. Throws SetupError if there is no memory for `pages` pages.
   PagedStream(std::size_t pages, PageShape shape, std::string_view purpose, std::size_t reserve);
 
   // The worker's side.
@@ -35,29 +35,29 @@ class PagedStream final : public DataStream, public ChunkLimit {
   bool free_at_least(std::size_t pages) { return pool_.free_at_least(pages); }
   std::size_t pages() const { return pool_.pages(); }
 
-  /// Makes sure that the open page takes `chunks` more chunks, `bytes` long together, whatever they look like; false when memory is out.
+  /// Makes sure that the open page has room for `chunks` more chunks of any kind, `bytes` long together; false if memory ran out.
   bool ensure(std::uint32_t bytes, std::uint32_t chunks);
 
-  /// Opens a run of equal chunks: at most `want`, at least one; `fit` says how many. The caller writes fit * size bytes there.
-  /// nullptr when memory is out.
+  /// Opens a run of equal chunks: at least one, at most `want`. `fit` returns the number. The caller writes fit * size bytes to the result.
+  /// nullptr if memory ran out.
   std::byte* add_run(LinkIndex link, std::uint32_t size, std::uint32_t want, std::uint32_t& fit);
 
-  /// Adds one chunk, to the last run if it can continue that. Only after ensure().
+  /// Adds one chunk, to the last run if possible. Call only after ensure().
   std::byte* add_chunk(LinkIndex link, std::uint32_t size, std::uint8_t status);
 
-  /// Further chunks start a new run.
+  /// The next chunk starts a new run.
   void end_run() { open_run_ = nullptr; }
 
-  /// Time that pages closed from now on claim to be complete up to.
+  /// Sets the clock of pages closed from now on: their data are complete up to this time.
   void set_page_clock(std::uint64_t clock_ns) { page_clock_ns_ = std::max(page_clock_ns_, clock_ns); }
 
-  /// Makes the open page visible to the worker, if there is anything in it.
+  /// Makes the open page visible to the worker, unless it is empty.
   void close_page();
 
-  /// All up to `clock_ns` is delivered: visible after the pages closed before.
+  /// All data up to `clock_ns` are delivered. The worker sees the new clock after the pages closed before.
   void advance_clock(std::uint64_t clock_ns);
 
-  /// Nothing will come any more.
+  /// Ends the stream: no more data will come.
   void end();
 
   std::uint64_t chunks_sent() const { return sent_.get(); }
@@ -78,13 +78,13 @@ class PagedStream final : public DataStream, public ChunkLimit {
   alignas(base::kCacheLine) std::atomic<std::uint64_t> clock_ns_{0};
   std::atomic<bool> ended_{false};
 
-  alignas(base::kCacheLine) std::atomic<std::size_t> out_{0};  // pages
-  const std::size_t most_out_;                                 // beyond which the producer waits
-  alignas(base::kCacheLine) std::uint64_t delivered_ns_ = 0;   // the worker's
+  alignas(base::kCacheLine) std::atomic<std::size_t> out_{0};  // pages in use by readers
+  const std::size_t most_out_;                                 // with more pages out, the producer waits
+  alignas(base::kCacheLine) std::uint64_t delivered_ns_ = 0;   // the worker's clock
   Delivered delivered_;
 };
 
-/// What an input hands out: the stream itself lives in the input, so that pages find their way back as long as the input lives.
+/// The object that an input hands out. The stream itself stays in the input, so that pages can return as long as the input lives.
 class StreamHandle final : public DataStream, public ChunkLimit {
  public:
   explicit StreamHandle(DataStream& stream) : stream_(stream) {}

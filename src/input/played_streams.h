@@ -1,4 +1,4 @@
-// The streams that an input has given out of the files which it plays: those of links, and those of the trigger's list. They begin and end together.
+// The streams of an input that plays files: streams of links, and streams of the trigger's list. They begin and end together.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +17,18 @@
 
 namespace rodeo::input {
 
-/// Stream: `claimed()` is the place in the files up to which it may have played, by any thread.
+/// `Stream::claimed()` returns the place in the files up to which the stream may have played. Any thread may call it.
 template <typename Stream>
 class PlayedStreams {
  public:
-  /// What the reader of the stream gets; the stream stays here.
+  /// Returns the reader's handle; the stream stays here.
   std::unique_ptr<DataStream> add(std::unique_ptr<Stream> stream) { return add_to(streams_, std::move(stream)); }
   std::unique_ptr<DataStream> add_list(std::unique_ptr<Stream> stream) { return add_to(lists_, std::move(stream)); }
 
-  /// Those of links.
+  /// The streams of links.
   std::span<const std::unique_ptr<Stream>> of_links() const { return streams_; }
 
-  /// Of each, those of the trigger's list included: the largest value.
+  /// The largest value over all streams, those of the trigger's list included.
   template <typename Value>
   Value largest(Value least, Value (Stream::*of)() const) const {
     for (const auto* streams : {&streams_, &lists_}) {
@@ -37,7 +37,7 @@ class PlayedStreams {
     return least;
   }
 
-  /// Lets streams go no further than the foremost, and says where that is.
+  /// Lets no stream pass the place of the foremost one, and returns this place.
   std::uint64_t hold(std::atomic<std::uint64_t>& hold_at) const {
     std::uint64_t place = largest(std::uint64_t{0}, &Stream::claimed);
     while (true) {
@@ -60,13 +60,13 @@ class PlayedStreams {
   Streams lists_;
 };
 
-/// Time begins for what is played, once.
+/// Starts the time of the playback; further calls change nothing.
 inline void start_now(std::atomic<std::uint64_t>& start_ns) {
   std::uint64_t not_started = 0;
   start_ns.compare_exchange_strong(not_started, base::steady_now_ns(), std::memory_order_release);
 }
 
-/// What an input says of files that may have been cut short; empty: they have not.
+/// The failure of an input whose files may have been cut short; empty if they are whole.
 inline std::string failure_of(const Result<void>& whole) {
   return whole ? std::string() : "input: " + whole.error().where + ": " + whole.error().what;
 }

@@ -6,7 +6,7 @@
 
 namespace rodeo::input {
 
-// Of narrow ids, the shorter way round.
+// Narrow ids may go either way: the shorter way counts.
 std::int64_t RecordedIds::step(std::uint32_t before, std::uint32_t now) const {
   const std::int64_t turn = std::int64_t{field_.mask()} + 1;
   const std::int64_t forward = (now - before) & field_.mask();
@@ -14,7 +14,7 @@ std::int64_t RecordedIds::step(std::uint32_t before, std::uint32_t now) const {
 }
 
 bool RecordedIds::near(std::uint32_t before, std::uint32_t now) const {
-  // A step of nearly half a turn could be one either way.
+  // A step of nearly half a turn is ambiguous.
   if (field_.bits < 32)
     return std::abs(step(before, now)) <= std::min<std::int64_t>(kLargestStep, (std::int64_t{field_.mask()} + 1) * 3 / 8);
   const L1Id a{before};
@@ -24,7 +24,7 @@ bool RecordedIds::near(std::uint32_t before, std::uint32_t now) const {
   return ((a.ecr() + 1) & 0xffU) == b.ecr() && b.l1() <= kLargestStep;
 }
 
-// Narrow ids are unwrapped along their link.
+// Unwraps narrow ids along their link.
 std::optional<std::int64_t> RecordedIds::follow(Follower& follower, std::uint32_t id) const {
   if (!follower.begun) follower = {.last = *first_, .position = 0, .begun = true};
   if (!near(follower.last, id)) {
@@ -67,20 +67,20 @@ void RecordedIds::learn(LinkIndex link, std::span<const std::byte> chunk) {
 
 void RecordedIds::end_learning() {
   learning_ = {};
-  // A recording of one event has no step from chunk to chunk to believe in.
+  // A recording of one event has no step from chunk to chunk that could confirm its id.
   if (!first_) first_ = seen_;
   if (!first_) return;
   if (field_.bits < 32) {
     span_ = static_cast<std::uint64_t>(highest_ - lowest_ + 1);
     return;
   }
-  // The epoch to begin with is the one without a predecessor; a full circle begins where the recording does.
+  // Begin with the epoch that has no predecessor. If all epochs are used, begin with that of the recording's first id.
   std::uint32_t begin = L1Id{*first_}.ecr();
   for (int i = 0; i < 255 && epochs_[(begin - 1) & 0xffU].used; ++i) begin = (begin - 1) & 0xffU;
   for (std::uint32_t i = 0; i < 256; ++i) {
     Epoch& epoch = epochs_[(begin + i) & 0xffU];
     if (!epoch.used) continue;
-    if (span_ > 0) epoch.first = 0;  // only the first may begin in the middle
+    if (span_ > 0) epoch.first = 0;  // only the first epoch may begin in the middle
     epoch.base = span_;
     span_ += epoch.last - epoch.first + 1;
   }
@@ -96,12 +96,12 @@ std::optional<std::uint64_t> RecordedIds::position(Follower& follower, std::span
   const std::uint32_t id = field_.read(chunk);
   if (field_.bits == 32) return position_of(id);
   const auto position = follow(follower, id);
-  // One that was not learnt, because it came before the first that was, has none either.
+  // An id before the first learnt one has no position.
   if (!position || *position < lowest_ || *position > highest_) return std::nullopt;
   return static_cast<std::uint64_t>(*position - lowest_);
 }
 
-// Of ids with the ECR counter.
+// For ids with the ECR counter.
 std::optional<std::uint64_t> RecordedIds::position_of(std::uint32_t id) const {
   const Epoch& epoch = epochs_[L1Id{id}.ecr()];
   const std::uint32_t l1 = L1Id{id}.l1();

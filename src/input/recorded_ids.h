@@ -1,4 +1,4 @@
-// The L1 ids in a recording, as positions in the order of its events: what a loop needs to go on counting.
+// The L1 ids of a recording as positions in the order of its events. A loop needs them to count on.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace rodeo::input {
 
 using formats::L1IdField;
 
-/// Learns in one pass over the recording, then maps ids to positions. An id that is far from those before it on its link, and that the next one does
-/// not go on from, is not learnt (a flipped bit must not make a recording look hours long) and has no position.
+/// Learns in one pass over the recording, then maps ids to positions. An id far from the previous ones of its link, which the next id does not
+/// confirm, is not learnt and has no position: a flipped bit must not make a recording look hours long.
 class RecordedIds {
  public:
   explicit RecordedIds(L1IdField field) : field_(field) {}
@@ -26,25 +26,25 @@ class RecordedIds {
 
   const L1IdField& field() const { return field_; }
 
-  /// Events from the first id to the last: what each further pass of a loop adds.
+  /// Number of events from the first id to the last; each further pass of a loop adds as many.
   std::uint64_t span() const { return span_; }
 
-  /// Where one link is in a pass; begins anew at each pass.
+  /// The place of one link in a pass; starts again at each pass.
   struct Follower {
     std::uint32_t last = 0;
     std::int64_t position = 0;
     bool begun = false;
-    std::optional<std::uint32_t> far = {};  // the id before, if it was far from `last`
+    std::optional<std::uint32_t> far = {};  // the previous id, if it was far from `last`
   };
 
-  /// Events from one id to another: negative if `to` is the earlier one; none if an id is not one of the recording's. Narrow ids: by the
-  /// shorter way round.
+  /// Events from one id to another: negative if `to` is earlier; none if one of the ids is not in the recording. Narrow ids: by the shorter
+  /// way.
   std::optional<std::int64_t> distance(std::uint32_t from, std::uint32_t to) const;
 
-  /// Largest step from chunk to chunk of a link that is believed.
+  /// The largest step from chunk to chunk of a link that counts as plausible.
   static constexpr std::uint32_t kLargestStep = 4096;
 
-  /// The position of the next chunk's event, 0 to span() - 1; none if the chunk does not carry a known id.
+  /// The position of the next chunk's event, 0 to span() - 1; none if the chunk has no known id.
   std::optional<std::uint64_t> position(Follower& follower, std::span<const std::byte> chunk) const;
 
  private:
@@ -62,10 +62,10 @@ class RecordedIds {
 
   L1IdField field_;
   std::vector<Follower> learning_;
-  std::optional<std::uint32_t> seen_;   // first id of all
-  std::optional<std::uint32_t> first_;  // first id of all that the next one of its link goes on from
+  std::optional<std::uint32_t> seen_;   // first id in the recording
+  std::optional<std::uint32_t> first_;  // first id that the next id of its link confirms
   std::array<Epoch, 256> epochs_{};     // by ECR counter
-  std::int64_t lowest_ = 0;             // narrow ids: position before the first id that was seen
+  std::int64_t lowest_ = 0;             // narrow ids: positions relative to the first id
   std::int64_t highest_ = 0;
   std::uint64_t span_ = 0;
 };

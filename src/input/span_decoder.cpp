@@ -11,7 +11,7 @@ namespace {
 using formats::DecodeBuffer;
 
 constexpr std::size_t kBlocksPerPage = 64;
-constexpr DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // besides one block's worst case
+constexpr DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // in addition to one block's worst case
 
 class BlockSpanDecoder final : public SpanDecoder {
  public:
@@ -33,7 +33,7 @@ class BlockSpanDecoder final : public SpanDecoder {
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
   void finish(DecodeBuffer& out) override { decoder_.finish(out); }
 
-  // Blocks of other links are another worker's business; what else tells of damage is the card's.
+  // Blocks of other links are another worker's. All other anomalies are the card's.
   std::vector<NamedCounter> counters() const override {
     auto all = base::named_counters(decoder_.counters(), formats::kBlockCounterInfo, formats::is_anomaly);
     all.push_back({"partial_block_bytes", partial_block_bytes_.get()});

@@ -9,10 +9,10 @@
 namespace rodeo::input {
 namespace {
 
-constexpr std::size_t kReach = std::size_t{16} << 20;  // a turn of all E-links of a card takes two megabytes
+constexpr std::size_t kReach = std::size_t{16} << 20;  // one turn over all E-links of a card takes two megabytes
 constexpr std::size_t kBlocksAtOnce = 16;
 
-/// Reads on through the recording and knows the last id of each link.
+/// Reads through the recording and stores the last id of each link.
 class Walk {
  public:
   Walk(const Recording& recording, std::size_t from)
@@ -56,7 +56,7 @@ class Walk {
   std::vector<std::optional<std::uint32_t>> last_;
 };
 
-/// The foremost id of the data; one that is far from most others is a flipped bit.
+/// The largest id of the data. An id far above most others is a flipped bit, and is ignored.
 std::optional<std::uint32_t> foremost(const Recording& recording, std::span<const std::optional<std::uint32_t>> last) {
   std::optional<std::uint32_t> reference;
   std::vector<std::pair<std::int64_t, std::uint32_t>> ids;

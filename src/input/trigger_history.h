@@ -1,4 +1,4 @@
-// The accepted triggers that some link has still to send: what its chunks need to know of each.
+// Accepted triggers that some link has not sent yet, with the values that their chunks need.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ struct AcceptedTrigger {
   L1Id l1id;
 };
 
-/// The last `span` accepted triggers by their number, counted from 0.
+/// The last `span` accepted triggers, by their numbers, which count from 0.
 class TriggerHistory {
  public:
   explicit TriggerHistory(std::size_t span) : mask_(std::bit_ceil(span) - 1), ring_(mask_ + 1) {}

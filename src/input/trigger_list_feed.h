@@ -1,4 +1,4 @@
-// The trigger's own list: one TTC packet per accepted trigger, as FELIX sends it on the TTC link.
+// The trigger's own list: one TTC packet per accepted trigger, as FELIX sends them on the TTC link.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rodeo::input {
 
-/// One reader's list. Single-threaded, like the feeds.
+/// The list of one reader. Single-threaded, like the feeds.
 class TriggerListFeed {
  public:
   /// Throws SetupError if there is no memory.
@@ -20,7 +20,7 @@ class TriggerListFeed {
   /// True if there is no room for the packets of a batch.
   bool busy() { return !stream_.free_at_least(1); }
 
-  /// Makes the packets of triggers [first, end) visible; not more than a batch.
+  /// Makes the packets of triggers [first, end) visible; at most a batch.
   void send(const TriggerHistory& history, std::uint64_t first, std::uint64_t end);
 
   void publish(std::uint64_t clock_ns) { stream_.advance_clock(clock_ns); }

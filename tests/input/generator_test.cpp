@@ -484,9 +484,9 @@ TEST(GeneratorSettings, RefusesWhatCannotWork) {
     return std::string("accepted");
   };
   EXPECT_EQ(why([](auto&) {}), "accepted");
-  EXPECT_EQ(why([](auto& s) { s.links.clear(); }), "there are no links");
+  EXPECT_EQ(why([](auto& s) { s.links.clear(); }), "the generator has no links");
   EXPECT_EQ(why([](auto& s) { s.links.push_back(s.links.front()); }), "link 0x1000000000000000 is given twice");
-  EXPECT_EQ(why([](auto& s) { s.groups = 5; }), "24 links cannot be dealt into 5 equal groups");
+  EXPECT_EQ(why([](auto& s) { s.groups = 5; }), "24 links cannot be divided into 5 equal groups");
   EXPECT_EQ(why([](auto& s) { s.chunk_bytes = 4; }), "chunks of 4 bytes are too short: their header takes 8");
   EXPECT_EQ(why([](auto& s) { s.l1id_bits = 12; }), "l1id_bits is 12");
   EXPECT_EQ(why([](auto& s) { s.l1id_counter = 32; }), "accepted");

@@ -348,5 +348,5 @@ def test_a_card_that_brings_nothing_is_named_with_its_links(rodeo):
             out, err = reader.communicate(timeout=scaled(90))
     report = json.loads(out)
     assert report["run"]["condition"] == "INCOMPLETE" and report["input"]["cards_silent"] == 1, err
-    assert "card af:00.1 has brought nothing for" in err and "1 card had brought nothing" in err, err
+    assert "card af:00.1 has sent no data for" in err and "1 card had brought nothing" in err, err
     assert len(report["fragments"]["missing_links"]) == 4 and "4 of 8 links in some fragments" in err, err

@@ -112,7 +112,7 @@ def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
         assert json.loads(done.stdout)["chunks"] == {"sent": 0, "built": 0, "lost": {}}
     done = rodeo("readout", "net.toml", "--seconds", 600, "--json", "-", "--set", "readout.input.wait=300ms", exit_code=None)
     assert done.returncode == 1 and json.loads(done.stdout)["run"]["condition"] == "ABORTED"
-    assert "publisher felix.0 cannot be had: the publisher requires a secret" in done.stderr
+    assert "publisher felix.0 refuses: the publisher requires a secret" in done.stderr
     built, _ = readout(sides, "readout.input.secret_file=ours").finish(how=None)
     sent, said = routed.finish(how=None)
     all_is_verified(built)
