@@ -87,7 +87,7 @@ Sequence Assembler::passed_by_all() const {
   return least;
 }
 
-// Parts and slices were last written by the peers: they are asked for before their turn comes.
+// The peers wrote parts and slices last, so they are prefetched before their turn.
 inline void Assembler::ask_ahead(Sequence sequence, Sequence end) const {
   for (std::uint32_t i = 0; i < settings_.workers; ++i) {
     __builtin_prefetch(&parts_[i][(sequence + kPartsAhead) & mask_]);
@@ -95,9 +95,9 @@ inline void Assembler::ask_ahead(Sequence sequence, Sequence end) const {
   }
 }
 
-// One worker assembles at a time, as many events as all have passed. Who finds the lock taken goes on: whoever has it looks
-// again after letting go (sequentially consistent order: either that look sees what was passed, or the lock is free for the
-// one who passed it).
+// One worker assembles at a time: all events that every worker has passed. A worker that finds the lock taken goes on,
+// because the owner of the lock looks again after releasing it. By sequentially consistent order, either the owner then sees
+// what was passed, or the worker finds the lock free.
 void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held) {
   if (settings_.workers == 1) return;
   passed_[worker].sequence.store(passed);
@@ -110,14 +110,14 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
         gathered_absent_[i] = absent_[i].data() + (sequence & mask_) * 2 * absent_words(i);
       }
       assemble(worker, sequence, gathered_, gathered_absent_, held);
-      // Not with each one: the peers read it, and each time it changes it must travel to them.
+      // Not for each event: every store moves this cache line to the peers, which read it.
       if (sequence % kToldEvery == 0 || sequence == end) assembled_.store(sequence, std::memory_order_release);
     }
     assembling_.store(false);
   }
 }
 
-// Builds the event if it is one, and before it those that only it proves.
+// Builds the event if it is one, and before it the skipped events that it proves.
 inline void Assembler::assemble(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
                                 std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
   const bool real = std::any_of(parts.begin(), parts.end(), [](const WorkerPart* part) {
@@ -130,7 +130,7 @@ inline void Assembler::assemble(std::uint32_t worker, Sequence sequence, std::sp
   last_built_ = sequence;
 }
 
-// The events of this one's segment that all links have skipped. They lack every link but those that this one knows as removed.
+// Builds the events of the segment that all links skipped: this event's removed links are removed, all others missing.
 void Assembler::build_skipped(std::uint32_t worker, Sequence before, std::span<const WorkerPart* const> parts,
                               std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
   Segment segment;
@@ -158,9 +158,9 @@ void Assembler::build_skipped(std::uint32_t worker, Sequence before, std::span<c
 }
 
 struct Assembler::Gathered {
-  const WorkerPart* named = nullptr;  // the part that names the event: the first with data, or with the trigger's word
+  const WorkerPart* named = nullptr;  // names the event: the first part with data, or with a flag of the trigger's list
   std::uint32_t flags = 0;
-  std::uint32_t difference = 0;  // of BCIDs
+  std::uint32_t difference = 0;  // bits in which BCIDs differ
   std::size_t bytes = 0;
   bool triggered = true;
 };
@@ -203,7 +203,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   fragment.parts = fragment.storage.data();
   const Gathered all = gather(fragment, parts, absent);
   if (settings_.sort_links) sort_by_link(fragment);
-  const WorkerPart& named = all.named == nullptr ? *parts.front() : *all.named;  // the first, where all have skipped it
+  const WorkerPart& named = all.named == nullptr ? *parts.front() : *all.named;  // the first if all have skipped it
   fragment.l1id = named.l1id;
   fragment.global_id = global_ids_.of(named.l1id, named.rounds);
   if (last_built_ == 0) first_event_.store(fragment.global_id, std::memory_order_relaxed);
@@ -219,7 +219,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   consumer_.insert(FragmentPtr::adopt(&fragment));
 }
 
-// Only the assembling worker writes here, which is one at a time.
+// Only the assembling worker writes here; there is one at a time.
 void Assembler::add_absent(BuiltFragment& fragment, std::uint32_t worker, const std::uint32_t* absent) {
   if (fragment.missing == 0 && fragment.removed == 0) std::ranges::fill(fragment.absent, 0U);
   const std::size_t first = first_link(worker) / 32;
@@ -247,13 +247,13 @@ void Assembler::read_bcids(const BuiltFragment& fragment) {
         if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
           bcids_.emplace_back(record.data(), bcid);
       } catch (...) {
-        return;  // it has thrown at a worker already, which counts and logs it
+        return;  // it has also thrown at a worker, which counted and logged it
       }
     });
   }
 }
 
-// Of several the lowest; true if more than half of the chunks have it.
+// If several are equally frequent, takes the lowest. True if more than half of the chunks have it.
 bool Assembler::most_frequent_bcid(BuiltFragment& fragment) {
   sorted_bcids_.clear();
   for (const auto& [record, bcid] : bcids_) sorted_bcids_.push_back(bcid);
@@ -270,8 +270,8 @@ bool Assembler::most_frequent_bcid(BuiltFragment& fragment) {
   return 2 * most > bcids_.size();
 }
 
-// The chunks do not agree on the BCID. That of the trigger's list is the event's (`listed`), else that of more than half of the chunks.
-// Where there is neither nobody knows, and all are marked.
+// The chunks do not agree on the BCID. The event's BCID is that of the trigger's list (`listed`), else that of more than
+// half of the chunks. If there is neither, the BCID is unknown and all chunks are marked.
 void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
   read_bcids(fragment);
   const bool known = listed || most_frequent_bcid(fragment);
@@ -282,9 +282,9 @@ void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
   }
 }
 
-// A link whose BCIDs go on to be others' is looked at: it may be in a wrong place.
+// A link with wrong BCIDs in several events may be in a wrong place, so the sequencer examines it.
 void Assembler::note_misfit(std::uint32_t link_id, Sequence sequence) {
-  constexpr Sequence kSoon = 64;  // a link may have nothing for some events
+  constexpr Sequence kSoon = 64;  // a link may be absent from some events
   const auto link = link_of_id_.find(link_id);
   if (link == link_of_id_.end()) return;
   Misfits& misfits = misfits_[link->second];
@@ -305,8 +305,8 @@ std::optional<std::uint16_t> Assembler::bcid_of_peers(std::uint32_t worker, Sequ
   return std::nullopt;
 }
 
-// Splits the parts into one for each chunk record and puts them in the order of their link ids. Records of one builder's links fit:
-// each link is there at most once.
+// Makes one part of each chunk record and sorts the parts by link id. The records of one builder's links fit, because each
+// link occurs at most once.
 void Assembler::sort_by_link(BuiltFragment& fragment) {
   const auto link_of = [](const FragmentPart& part) { return load_chunk_header({part.data, part.size}).header.link_id; };
   std::uint32_t records = 0;

@@ -1,4 +1,4 @@
-// Assembly: puts the slices that the workers made of one event together as a scatter list, without copying, and pushes the fragment
+// Assembly: joins the slices that the workers made of one event to a scatter list, without copying, and passes the fragment
 // to the first consumer (software ROD paper, section VIII, stage 2).
 #pragma once
 
@@ -23,9 +23,9 @@
 
 namespace rodeo::readout {
 
-/// What one worker has made of one event. Half a cache line, since each is written by one core and read by another.
+/// What one worker has made of one event. Half a cache line: one core writes it and another reads it.
 struct WorkerPart {
-  Slice* slice = nullptr;  ///< owned by the fragment from here on; null if no link of the worker delivered
+  Slice* slice = nullptr;  ///< the fragment owns it from here on; null if no link of the worker delivered
   std::uint64_t handed_over_ns = 0;
   L1Id l1id;
   std::uint16_t chunks = 0;
@@ -33,18 +33,18 @@ struct WorkerPart {
   std::uint16_t bcid_difference = 0;
   std::uint16_t flags = 0;  ///< slot_flag bits
   std::uint32_t trigger_type : 8 = 0;
-  std::uint32_t rounds : GlobalIds::kRoundBits = 0;  ///< the low ones of those of the global id
+  std::uint32_t rounds : GlobalIds::kRoundBits = 0;  ///< the low bits of the rounds of the global id
 };
 static_assert(sizeof(WorkerPart) <= 32);
 
-/// A fragment over slices.
+/// A fragment made of slices.
 struct BuiltFragment : Fragment {
   BuiltFragment* next_free = nullptr;
   RecyclePool<BuiltFragment>* pool = nullptr;
   std::vector<Slice*> slices;  ///< sized at construction
   std::uint32_t slice_count = 0;
-  std::vector<FragmentPart> storage;  ///< sized at construction
-  std::vector<FragmentPart> sorted;   ///< the same, if links are to be sorted
+  std::vector<FragmentPart> storage;  ///< allocated at construction
+  std::vector<FragmentPart> sorted;   ///< the same parts sorted, if links are to be sorted
   std::vector<std::uint32_t> absent;  ///< both bitmaps
 };
 
@@ -52,7 +52,7 @@ class Assembler final : public FragmentOwner {
  public:
   struct Settings {
     SourceId source_id;
-    std::vector<std::uint32_t> link_ids;  ///< of all workers, which have them one after the other: see first_link()
+    std::vector<std::uint32_t> link_ids;  ///< of all workers, one worker after the other: see first_link()
     std::uint32_t workers = 1;
     std::uint64_t window = 16384;       ///< a power of two
     std::uint32_t parts_per_slice = 1;  ///< buffers that a slice may have
@@ -61,61 +61,61 @@ class Assembler final : public FragmentOwner {
     bool sort_links = false;    ///< one part per chunk, in the order of link ids
   };
 
-  /// `rob` names events that no link has brought. `extractor`: its own, to find the chunks whose BCID differs.
+  /// `rob` names events that no link has brought. The assembler finds chunks with a wrong BCID by its own `extractor`.
   Assembler(Settings settings, RobSequence& rob, std::unique_ptr<TriggerExtractor> extractor, FragmentConsumer& consumer);
 
   /// Worker w has the links [first_link(w), first_link(w + 1)) of the ROB.
   std::size_t first_link(std::uint32_t worker) const { return worker * settings_.link_ids.size() / settings_.workers; }
-  /// Words of one of a worker's bitmaps: its first is word first_link(worker) / 32 of the fragment's.
+  /// Words of one of a worker's bitmaps. The first of them is word first_link(worker) / 32 of the fragment's bitmap.
   std::size_t absent_words(std::uint32_t worker) const {
     const std::size_t end = first_link(worker + 1);
     return end == first_link(worker) ? 0 : (end - 1) / 32 - first_link(worker) / 32 + 1;
   }
 
-  /// Called once, before any pass(), with the lowest sequence number of the run.
+  /// Called once with the lowest sequence number of the run, before any pass().
   void start(Sequence first);
 
   /// Makes the calling thread the owner of worker `worker`'s pool of fragments.
   void own(std::uint32_t worker) { pools_[worker]->own(); }
 
-  /// True if worker may pass this event now; false while the ring of half-assembled events still holds one that a slower
-  /// worker has not passed. Never false with one worker.
+  /// True if the worker may pass this event now. False while the ring of half-assembled events is full, because a slower
+  /// worker has not passed its oldest event. Never false with one worker.
   bool ready(Sequence sequence) const {
     return settings_.workers == 1 || sequence < assembled_.load(std::memory_order_acquire) + settings_.window;
   }
 
-  /// Notes what this worker has made of the next event, or nothing. A number that no link of any worker has brought is an event if the
-  /// trigger's own list has it or, without a list, if a later event of the same segment has come: then it is built empty. Each worker passes
-  /// every number in order, after ready(). `absent`: its bitmaps of missing and, behind them, of removed links; read only with
-  /// slot_flag::kLinksAbsent. With one worker the fragment is built and pushed at once, and may block there on a full consumer.
+  /// Stores the worker's part of the next event, which may be empty. A number that no link has brought is an event if the trigger's own list
+  /// has it or, without a list, if a later event of the same segment has come; such an event is built empty. Each worker passes every number
+  /// in order, after ready(). `absent`: the worker's bitmaps of missing links and, after it, of removed links; read only with
+  /// slot_flag::kLinksAbsent. With one worker, builds and passes on the fragment at once, and may block on a full consumer.
   void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::span<const std::uint32_t> absent,
             std::atomic<bool>& held);
 
-  /// Lets the peers know of everything passed up to here, and builds the events that all workers have passed, unless a peer is at it. May block on a
-  /// full consumer.
+  /// Tells the peers that everything up to `passed` is passed, and builds the events that all workers have passed, unless a
+  /// peer does so. May block on a full consumer.
   void publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held);
 
-  /// Events that this worker has passed and a peer has not, by what they have published.
+  /// The number of events that this worker has published as passed and some peer has not.
   std::uint64_t owed_to(std::uint32_t worker) const {
     const Sequence passed = passed_[worker].sequence.load();
     return passed - std::min(passed, passed_by_all());
   }
 
-  /// The BCID that a peer has for an event which this worker has not passed; nothing where none has published it.
+  /// The BCID of an event that a peer has published and this worker has not passed; empty if none has published it.
   std::optional<std::uint16_t> bcid_of_peers(std::uint32_t worker, Sequence sequence) const;
 
   void reclaim(Fragment& fragment) noexcept override;
 
   const FragmentCounters& counters(std::uint32_t worker) const { return counters_[worker]; }
-  /// Global id of the run's first event; all ones before. Any thread.
+  /// Global id of the run's first event; all ones before that event. Any thread.
   std::uint64_t first_event() const { return first_event_.load(std::memory_order_relaxed); }
-  /// Of one link of the ROB, any thread: events built without it, because it gave nothing or was removed.
+  /// For one link of the ROB, any thread: events built without it because it was missing or removed.
   std::uint64_t missing(std::size_t link) const { return absences_[link].missing.get(); }
   std::uint64_t left_out(std::size_t link) const { return absences_[link].left_out.get(); }
 
  private:
   struct alignas(base::kCacheLine) Passed {
-    std::atomic<Sequence> sequence{0};  // every number up to here
+    std::atomic<Sequence> sequence{0};  // every number up to this one is passed
   };
 
   struct Absences {
@@ -145,34 +145,34 @@ class Assembler final : public FragmentOwner {
   const std::uint64_t mask_;
   RobSequence& rob_;
   FragmentConsumer& consumer_;
-  Sequence last_built_ = 0;  // 0: none; by whoever assembles
+  Sequence last_built_ = 0;  // 0: none; written by the assembling worker
   std::atomic<std::uint64_t> first_event_{~std::uint64_t{0}};
   std::unique_ptr<Passed[]> passed_;
-  std::vector<std::vector<WorkerPart>> parts_;      // of each worker, by slot; a worker writes its own alone
-  std::vector<std::vector<std::uint32_t>> absent_;  // the same: both bitmaps of each event
-  // Of the event being assembled; with the lock
+  std::vector<std::vector<WorkerPart>> parts_;      // by worker and slot; each worker writes only its own
+  std::vector<std::vector<std::uint32_t>> absent_;  // the same for both bitmaps of each event
+  // Of the event being assembled; protected by the lock.
   std::vector<const WorkerPart*> gathered_;
   std::vector<const std::uint32_t*> gathered_absent_;
-  // What the workers have made of an event that all links skipped
+  // The workers' parts of an event that all links skipped.
   std::vector<WorkerPart> skipped_parts_;
   std::vector<std::vector<std::uint32_t>> skipped_absent_;
   std::vector<const WorkerPart*> skipped_;
   std::vector<const std::uint32_t*> skipped_bitmaps_;
   std::unique_ptr<TriggerExtractor> extractor_;
   const bool has_bcid_;
-  std::vector<std::pair<std::byte*, std::uint16_t>> bcids_;  // of each chunk: its header, its BCID
+  std::vector<std::pair<std::byte*, std::uint16_t>> bcids_;  // of each chunk: header and BCID
   std::vector<std::uint16_t> sorted_bcids_;
   std::unique_ptr<Absences[]> absences_;
-  /// Events in about a row in which a link's BCID was another than that of most.
+  /// Counts events almost in a row in which a link's BCID differs from the event's.
   struct Misfits {
     Sequence last = 0;
     std::uint32_t row = 0;
   };
   std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // filled at construction
-  std::vector<Misfits> misfits_;                               // of each link
+  std::vector<Misfits> misfits_;                               // by link
   GlobalIds global_ids_;
   alignas(base::kCacheLine) std::atomic<bool> assembling_{false};
-  alignas(base::kCacheLine) std::atomic<Sequence> assembled_{0};  // every number up to here; written with the lock
+  alignas(base::kCacheLine) std::atomic<Sequence> assembled_{0};  // every number up to here; written under the lock
   std::vector<std::unique_ptr<BuiltFragment>> fragments_;
   std::vector<std::unique_ptr<RecyclePool<BuiltFragment>>> pools_;
   std::unique_ptr<FragmentCounters[]> counters_;

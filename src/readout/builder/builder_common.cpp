@@ -46,7 +46,7 @@ void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_vie
   check_memory(static_cast<double>(bytes), 0, purpose, next);
 }
 
-// Doubles: window, buffers and chunk size multiply beyond 64 bits.
+// In floating point: the product of window, buffers and chunk size may exceed 64 bits.
 void check_memory(double objects, double arenas, std::string_view purpose, std::string_view next) {
   const auto available = static_cast<double>(base::available_memory_bytes());
   const double with_huge_pages = available + static_cast<double>(arenas > 0 ? base::free_huge_page_bytes() : 0);

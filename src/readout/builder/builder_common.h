@@ -1,4 +1,4 @@
-// What both builders do with their settings, their links and their counters.
+// What both builders need for their settings, links and counters.
 #pragma once
 
 #include <chrono>
@@ -20,26 +20,26 @@
 
 namespace rodeo::readout {
 
-/// Throws SetupError for no links, too many, one id twice, or a number of workers that does not fit.
+/// Throws SetupError for no links, too many links, an id used twice, or an impossible number of workers.
 void check_links(const BuilderContext& context, std::uint32_t workers);
 
-/// Throws SetupError (base.memory) if the machine has less free memory than this; `next` names the keys that make it less.
+/// Throws SetupError (base.memory) if the machine has less free memory. `next` names the keys that reduce it.
 void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_view next);
 
-/// The same for all that a builder wants, before it touches any of it: `objects` on plain memory, `arenas` on huge pages too.
+/// The same for all memory of a builder, before it is touched: `objects` in normal memory, `arenas` also in huge pages.
 void check_memory(double objects, double arenas, std::string_view purpose, std::string_view next);
 
-/// The same error with what to do.
+/// The same error with `next` as advice.
 Error without_memory(Error error, std::string_view next);
 
-/// The trigger's own list, for readers that may be `entries` apart. Throws SetupError if the input has none.
+/// The trigger's own list, for readers that are at most `entries` apart. Throws SetupError if the input has none.
 std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, std::size_t readers, std::size_t entries);
 
-/// How a ROB, or a group of so many links that take turns, is sequenced: what its ids allow and its window has room for. Warns of what cannot be known.
+/// Settings of the sequencer for a ROB, or for a group of links in turn, from its ids and its window. Logs warnings about undetectable cases.
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
                                std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list);
 
-/// What every builder's struct of settings has.
+/// The settings that both builders have.
 template <typename S>
 typename Settings<S>::Lines common_builder_settings() {
   return Settings<S>{
@@ -87,7 +87,7 @@ void add_worker(FragmentBuilder::Status& status, const Worker& worker, const Fra
   }
 }
 
-/// Of all workers of a builder. Downstream first: what is built was received.
+/// Sums over all workers of a builder. Downstream counters first: built chunks were received before.
 template <typename Workers>
 ChunkBytes chunk_bytes_of(const Workers& workers) {
   ChunkBytes bytes;
@@ -95,7 +95,7 @@ ChunkBytes chunk_bytes_of(const Workers& workers) {
   return bytes;
 }
 
-/// Of all workers of a builder, in the order in which add_worker() takes their links.
+/// Places of the links of all workers, in the order in which add_worker() adds the links.
 template <typename Workers>
 std::vector<KnownPlace> link_places_of(const Workers& workers) {
   std::vector<KnownPlace> places;
@@ -105,7 +105,7 @@ std::vector<KnownPlace> link_places_of(const Workers& workers) {
   return places;
 }
 
-/// Passes a command to the worker that has the link; false if none has.
+/// Passes a command to the worker that has the link; false if none has it.
 template <typename Workers>
 bool command_link(const Workers& workers, Fid fid, LinkState state) {
   for (const auto& worker : workers) {

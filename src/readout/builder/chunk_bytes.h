@@ -1,4 +1,4 @@
-// The balance of a builder's chunks in bytes.
+// The byte balance of a builder's chunks.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace rodeo::readout {
 
 /// Payload bytes of chunks. received = built + the sum of `lost`.
 struct ChunkBytes {
-  std::uint64_t received = 0;  ///< that the input handed over
-  std::uint64_t built = 0;     ///< in fragments
-  /// In no fragment: of lost chunks by reason, and "cut" off chunks that are in fragments.
+  std::uint64_t received = 0;  ///< bytes that the input handed over
+  std::uint64_t built = 0;     ///< of these, bytes in fragments
+  /// Bytes in no fragment: of lost chunks by reason, and "cut" for bytes cut off chunks in fragments.
   std::vector<NamedCounter> lost = {};
 
   std::uint64_t lost_sum() const {
@@ -28,7 +28,7 @@ struct ChunkBytes {
   }
 };
 
-/// A second base of our builders. Any thread.
+/// An additional interface of the built-in builders. Any thread.
 class CountsBytes {
  public:
   virtual ChunkBytes chunk_bytes() const = 0;

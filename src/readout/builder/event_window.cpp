@@ -52,7 +52,7 @@ void EventWindow::open_to(Sequence to) {
   }
 }
 
-// For somebody else to give back some of this room, which lies in events that peers have still to pass, or with consumers: with whom most is.
+// Waits until others give back buffers or ring places. Names as cause the peers if they owe at least half of `room`, else the consumers.
 template <typename Ready>
 void EventWindow::wait_for_room(std::uint64_t room, const Ready& ready) {
   if (ready()) return;
@@ -67,10 +67,10 @@ void EventWindow::wait_for_room(std::uint64_t room, const Ready& ready) {
 }
 
 bool EventWindow::make_buffer(Sequence wanted_by) {
-  // Buffers with consumers come back: waiting for them is back-pressure. If all are in open events, the oldest must go.
+  // The worker waits for buffers in consumers' hands (back-pressure). If all are in open events, the oldest must close.
   if (store_->open_buffers() < store_->pool().total()) {
-    tell();  // some may be in events that only wait for this worker's word
-    // In events, as large as they may be: who owes them is rather waited for once too often than never.
+    tell();  // some buffers may be in events that wait only for this call
+    // Divided by the most buffers of an event: in doubt, the peers count as the cause rather than the consumers.
     wait_for_room((store_->pool().total() - store_->open_buffers()) / store_->most_buffers(),
                   [&] { return store_->pool().in_use() < store_->pool().total(); });
     return true;
@@ -86,11 +86,11 @@ std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chu
   std::uint32_t lost = 0;
   AppendKernel kernel = append_kernel(run.size, base::cpu_level());
   while (done < run.count) {
-    // Only this one wants a buffer or has outgrown its own; the rest may go the fast way again.
+    // Only this chunk needs a new buffer; the fast kernel may continue with the next one.
     if (!append_one(run.first + done, link, chunks.chunk(first_chunk + done), 0, 0, run.bcids[done], 0)) ++lost;
     ++done;
     if (done == run.count) break;
-    if (ring_[(run.first + done) & mask_].write == nullptr) continue;  // a link that leads opens every event of its run
+    if (ring_[(run.first + done) & mask_].write == nullptr) continue;  // a leading link opens every event of its run
     AppendRun rest = run;
     rest.data = run.data + std::size_t{done} * run.stride;
     rest.count = run.count - done;
@@ -103,7 +103,7 @@ std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chu
 
 bool EventWindow::append_one(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk,
                              std::uint8_t felix_status, std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags) {
-  // Making room may close events, this one included: then the chunk is late, which the caller's count of overflow covers.
+  // Making room may close events, also this one. The chunk is then late, which the caller counts as overflow.
   EventSlot& slot = ring_[sequence & mask_];
   OpenEvent& event = events_[sequence & mask_];
   auto header = std::bit_cast<ChunkHeader>(link.header);
@@ -162,7 +162,7 @@ void EventWindow::set_active_links(std::uint32_t links) {
 void EventWindow::force_oldest(std::uint16_t reason) {
   EventSlot& slot = ring_[oldest_ & mask_];
   if (slot.remaining != 0) {
-    slot.missing = static_cast<std::uint16_t>(slot.missing + slot.remaining);  // links that have not come this far
+    slot.missing = static_cast<std::uint16_t>(slot.missing + slot.remaining);  // links that have not reached this event
     slot.remaining = 0;
     slot.flags |= reason;
   }
@@ -172,7 +172,7 @@ void EventWindow::force_oldest(std::uint16_t reason) {
 
 void EventWindow::reach(Sequence end) {
   if (end > reached_) {
-    // What was opened after the last look is young by itself.
+    // Events opened after the last look are young anyway.
     const Sequence stale_end = std::min(end, looked_at_);
     for (Sequence s = std::max(reached_, oldest_); s < stale_end; ++s) events_[s & mask_].opened_at = event_clock_;
     reached_ = end;
@@ -200,7 +200,7 @@ void EventWindow::publish_oldest() {
   EventSlot& slot = ring_[oldest_ & mask_];
   OpenEvent& event = events_[oldest_ & mask_];
   if (!assembler_.ready(oldest_)) {
-    tell_now();  // it may be this worker's word that the others wait for
+    tell_now();  // the others may wait for this worker's events
     wait_for_room(settings_.size, [&] {
       assembler_.publish(settings_.worker, oldest_ - 1, held_);
       return assembler_.ready(oldest_);
@@ -223,7 +223,7 @@ void EventWindow::publish_oldest() {
   assembler_.pass(settings_.worker, sequence, part, absent_, held_);
 }
 
-// What the trigger's own list says of the oldest event.
+// Fills in the data of the trigger's own list for the oldest event.
 void EventWindow::look_up(EventSlot& slot, OpenEvent& event) const {
   if (oldest_ >= book_->end()) return;
   const TriggerBook::Entry& entry = book_->at(oldest_);
@@ -239,7 +239,7 @@ void EventWindow::look_up(EventSlot& slot, OpenEvent& event) const {
   slot.flags |= slot_flag::kBcidKnown;
 }
 
-// Which of the worker's links are not in the event: those that did not deliver it, and those that were removed meanwhile.
+// Notes the worker's links that are not in the event: those that did not deliver, and those that were removed.
 void EventWindow::note_absent(EventSlot& slot, const OpenEvent& event) {
   if (slot.missing == 0 && oldest_ >= settled_) {
     std::fill_n(absent_.begin(), removed_.size(), 0U);
@@ -264,7 +264,7 @@ void EventWindow::note_absent(EventSlot& slot, const OpenEvent& event) {
   }
 }
 
-// Words are those of the ROB's bitmap, from the one on that has this worker's first link.
+// The bitmap begins with the word of the ROB's bitmap that has this worker's first link.
 void EventWindow::set_bit(std::span<std::uint32_t> bitmap, std::size_t link) const {
   const std::size_t bit = first_link_ + link;
   bitmap[bit / 32 - first_link_ / 32] |= 1U << (bit % 32);

@@ -1,4 +1,4 @@
-// What a builder says of a fragment that it has built, and what the fragment counts as: the same in both modes.
+// The status that a builder gives to a fragment, and the counters for it: equal in both modes.
 #pragma once
 
 #include <cstddef>
@@ -52,13 +52,13 @@ static_assert(std::size(kFragmentInfo) == static_cast<std::size_t>(FragmentCount
 
 using FragmentCounters = base::CounterBlock<FragmentCounter>;
 
-/// Beside slot_flag: of the whole event.
+/// Flags of the whole event, in addition to slot_flag.
 namespace event_flag {
 inline constexpr std::uint32_t kBcidDiffers = 0x10000;
-inline constexpr std::uint32_t kNotListed = 0x20000;  ///< by the trigger's own list
+inline constexpr std::uint32_t kNotListed = 0x20000;  ///< the trigger's own list does not have the event
 }  // namespace event_flag
 
-/// Sets the status from `flags` (slot_flag, event_flag) and from what the fragment has and lacks, and counts it. The caller hands it on.
+/// Sets and counts the status from `flags` (slot_flag, event_flag) and the contents. The caller passes the fragment on.
 inline void finish_fragment(Fragment& fragment, std::uint32_t flags, std::size_t payload_bytes, FragmentCounters& counters) {
   const auto has = [flags](std::uint32_t some) { return (flags & some) != 0; };
   const bool corrupt = has(slot_flag::kCorrupt | slot_flag::kWorkFailed);

@@ -12,8 +12,8 @@
 namespace rodeo::readout {
 namespace {
 
-// Chunks of a link that may wait, each of which keeps a page of the input's memory: so many that the link can be followed alone (Sequencer::may_follow), or
-// the trigger's list may be behind by half of the window, at most by twice what a card holds. `links`: of the smallest group.
+// Most chunks of a link that may wait. Each keeps a page of the input's memory. They suffice to follow a link alone (Sequencer::may_follow). With the
+// trigger's list they let the list be behind by half of the window, at most by twice the contents of a card. `links`: of the smallest group.
 std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
   constexpr std::size_t kEnoughForMost = 128;
   constexpr std::size_t kMostListed = 8192;
@@ -21,7 +21,7 @@ std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
   return std::max(2 * rules.reach / std::max<std::size_t>(links, 2) + rules.step + 4, kEnoughForMost);
 }
 
-// What one worker may have read of the trigger's list ahead of another, in what each remembers of it.
+// How far one worker may read the trigger's list ahead of another, in units of a worker's own book.
 constexpr std::size_t kBooksApart = 4;
 
 }  // namespace
@@ -97,7 +97,7 @@ void FullBuilder::give_up() {
 bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
 void FullBuilder::share(Standings& standings) {
-  if (list_ != nullptr) return;  // it decides
+  if (list_ != nullptr) return;  // the list decides
   for (const auto& worker : workers_) worker->share(standings);
 }
 
@@ -118,7 +118,7 @@ FragmentBuilder::Status FullBuilder::status() const {
       status.first_event = std::min(status.first_event, group.known.first);
     }
   }
-  // Groups carry the same events: who has fewer in the end has lost some, unless all its links were removed.
+  // Groups carry the same events. At the end, a group with fewer has lost some, unless all its links were removed.
   status.events = events_of_all(known);
   for (const FullWorker::GroupEvents& group : groups)
     status.skipped += group.skipped + (joined_ && group.has_links ? status.events - group.known.count : 0);

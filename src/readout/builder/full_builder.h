@@ -1,4 +1,4 @@
-// FULL-mode builder: few links with large chunks, each a fragment where it lies (software ROD paper, section IX.D).
+// FULL-mode builder: few links with large chunks, each a fragment in the input's memory (software ROD paper, section IX.D).
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ struct FullSettings {
   std::chrono::nanoseconds timeout{10'000'000};
   std::uint64_t window = 16384;  ///< per group; rounded up to a power of two
   std::uint32_t step_limit = 8;
-  std::size_t fragments = 4096;  ///< of each worker: what consumers can hold at once
-  std::size_t copies = 256;      ///< of these, with memory for a copy
+  std::size_t fragments = 4096;  ///< of each worker: most that consumers can hold at once
+  std::size_t copies = 256;      ///< of these, fragments with memory for a copy
   std::size_t copy_bytes = 16384;
   double copy_above = 0.75;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
@@ -26,10 +26,10 @@ struct FullSettings {
   bool trigger_list = false;
 };
 
-/// Each group of links has fragments of its own: group g has the ROB's source id plus g.
+/// Each group of links has its own fragments: group g has the ROB's source id plus g.
 class FullBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesStandings {
  public:
-  /// Opens the streams and takes all memory. Throws SetupError.
+  /// Opens the streams and allocates all memory. Throws SetupError.
   FullBuilder(const FullSettings& settings, const BuilderContext& context);
 
   void start() override;
@@ -44,7 +44,7 @@ class FullBuilder final : public FragmentBuilder, public CountsBytes, public Kno
  private:
   std::uint64_t window_ = 0;
   std::atomic<bool> joined_{false};
-  std::unique_ptr<TriggerList> list_;  // null: none
+  std::unique_ptr<TriggerList> list_;  // null without a list
   std::vector<std::unique_ptr<FullWorker>> workers_;
   std::vector<std::jthread> threads_;
 };

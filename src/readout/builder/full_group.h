@@ -1,4 +1,4 @@
-// One group of links that take turns, in FULL mode: which of its events have come, which are events at all, and what came out of turn.
+// One group of links in turn, in FULL mode: its events so far, which numbers are events, and the chunks that came out of turn.
 #pragma once
 
 #include <array>
@@ -16,34 +16,34 @@
 
 namespace rodeo::readout {
 
-/// Its worker's thread alone, but for `built`, `first_event` and the sequencer's skipped().
+/// Only for its worker's thread, except `built`, `first_event` and the sequencer's skipped().
 class FullGroup {
  public:
-  /// `members`: positions of its links among the worker's.
+  /// `positions`: the positions of its links among the worker's links.
   FullGroup(std::uint32_t group_number, std::vector<std::size_t> positions, const Sequencer::Settings& settings);
 
   bool listed() const { return sequencer.settings().listed; }
   /// The oldest event that is open, or 0 before the first.
   Sequence oldest() const { return begun ? events.oldest() : 0; }
 
-  /// The segment of an event: nearly always that of the event before.
+  /// The segment of an event. It is nearly always that of the previous call.
   const Segment& segment_of(Sequence sequence);
-  /// What the trigger's own list says of an event.
+  /// The entry of an event in the trigger's own list.
   TriggerBook::Entry entry_of(Sequence sequence) const;
 
-  /// A chunk of this event has come.
+  /// Notes that a chunk of this event has come.
   void note(Sequence sequence);
-  /// An event that nobody brings exists if the list has it or, without a list, if a later one of its segment has come.
+  /// An event without chunks exists if the list has it or, without a list, if a later event of its segment has come.
   bool is_event(Sequence sequence) const;
 
-  /// The first number that some link which is not removed has still to come to.
+  /// The first number that some active link has not passed yet.
   Sequence passed_by_all() const;
 
-  /// A chunk of another's turn waits until that link has passed the event, with a reference to its page. False: there is one, or no room.
+  /// Keeps a chunk of another link's turn, and its page, until that link has passed the event. False: there is one already, or no room.
   bool keep_stray(Sequence sequence, const ChunkView& chunk);
   std::optional<ChunkView> take_stray(Sequence sequence);
   std::size_t strays() const { return strays_.size(); }
-  /// The one that strayed last; there must be one. Its event is a gap.
+  /// Takes the newest stray. There must be one. Its event is a gap.
   ChunkView last_stray();
 
   const std::uint32_t number;
@@ -52,20 +52,20 @@ class FullGroup {
   Sequencer sequencer;
   Turns turns;
   std::unique_ptr<LinkSequence[]> links;
-  std::vector<std::uint32_t> link_ids;  ///< of its links; the owner fills it
+  std::vector<std::uint32_t> link_ids;  ///< of the group's links; the owner fills it
   bool begun = false;
-  std::uint64_t version = 0;    ///< of the sequencer, when what waits was last looked at
-  std::uint64_t looked_at = 0;  ///< event clock then
-  Sequence gap_at = 0;          ///< the oldest gap when the clock was last looked at
-  Sequence gap_head = 0;        ///< what was newest then
-  std::uint64_t gap_since = 0;  ///< on the event clock
-  Sequence list_end = 0;        ///< end of the list then
+  std::uint64_t version = 0;    ///< of the sequencer, at the last look at waiting chunks
+  std::uint64_t looked_at = 0;  ///< event clock at that look
+  Sequence gap_at = 0;          ///< the oldest gap at the last look at the clock
+  Sequence gap_head = 0;        ///< the newest event at that look
+  std::uint64_t gap_since = 0;  ///< since when, on the event clock
+  Sequence list_end = 0;        ///< end of the list at that look
   std::uint64_t listed_at = 0;
   base::Gauge<std::uint64_t> built;
   std::atomic<std::uint64_t> first_event{~std::uint64_t{0}};  ///< global id
 
  private:
-  /// A number of events of one segment: what lies beyond the last that came is none.
+  /// The events of one segment. Numbers beyond its last chunk are not events.
   struct Stretch {
     Sequence base = 0;
     Sequence first = 0;
@@ -74,7 +74,7 @@ class FullGroup {
 
   std::vector<std::pair<Sequence, ChunkView>> strays_;  // bounded
   std::array<Stretch, 4> stretches_{};                  // the last segments, newest first
-  Segment segment_{};                                   // of the last event that was asked for, as of `segment_version_`
+  Segment segment_{};                                   // segment of the last segment_of(), valid for `segment_version_`
   std::uint64_t segment_version_ = 0;
 };
 

@@ -15,8 +15,8 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::uint64_t kSmallestWindow = 256;  // a batch of a run and the gap before an epoch fit several times
-// Memory of each link for chunks whose event is not known yet; not touched before it is needed. A card may bring superpages of one link, each a megabyte or
-// more, before any of another.
+// Least memory of each link for chunks whose event is not known yet; untouched until needed. A card may deliver superpages
+// of one link, a megabyte or more each, before any of another.
 constexpr std::size_t kLeastWaitingBytes = 32 * 1024;
 constexpr std::size_t kMostWaitingBytes = 8 * 1024 * 1024;
 
@@ -66,7 +66,7 @@ const Settings<GbtSettings>& gbt_settings() {
   return settings;
 }
 
-// All of it, before anything is touched: slots and fragments on plain memory, slices in arenas.
+// Checks all memory before any is touched: slots and fragments in normal memory, slices in arenas.
 void check_all_memory(const GbtSettings& settings, std::size_t links) {
   const std::uint64_t parts = std::uint64_t{settings.workers} * (1 + settings.max_extensions);
   const std::uint64_t bitmaps = 2 * sizeof(std::uint32_t) * ((links + 31) / 32 + 1);
@@ -100,7 +100,7 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   progress_ = std::make_unique<WorkerProgress[]>(settings.workers);
   const std::span<WorkerProgress> progress{progress_.get(), settings.workers};
   const std::uint64_t buffers = buffers_of(settings);
-  // Each event that is open has a buffer.
+  // Each open event has a buffer.
   Sequencer::Settings rules = sequencing(context.make_extractor()->fields(), std::min(window_, buffers), settings.step_limit,
                                          1, settings.timeout, settings.trigger_list);
   rules.several_threads = settings.workers > 1;
@@ -146,7 +146,7 @@ void GbtBuilder::start() {
   try {
     for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
   } catch (...) {
-    // Workers wait for the end of their peers, also of those that never began.
+    // Workers wait for the end of all peers, including those that never started.
     for (std::size_t i = threads_.size(); i < workers_.size(); ++i) {
       rob_->leave(i);
       progress_[i].drained = progress_[i].ended = true;

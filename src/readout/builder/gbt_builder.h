@@ -18,7 +18,7 @@ struct GbtSettings {
   std::chrono::nanoseconds timeout{10'000'000};
   std::uint64_t window = 16384;    ///< open events; rounded up to a power of two
   std::uint32_t chunk_bytes = 64;  ///< size of a typical chunk; sets the size of a slice's first buffer
-  std::uint64_t buffers = 0;       ///< slice buffers of each worker; 0: the window and a quarter of it more
+  std::uint64_t buffers = 0;       ///< slice buffers of each worker; 0: a quarter more than the window
   std::uint32_t max_extensions = 4;
   std::uint32_t step_limit = 8;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
@@ -29,16 +29,16 @@ struct GbtSettings {
   /// Throws SetupError.
   static GbtSettings from(const Parameters& parameters);
 
-  /// Links that a worker has, at most.
+  /// The most links of any worker.
   std::size_t links_per_worker(std::size_t links) const { return (links + workers - 1) / workers; }
 
-  /// Chunks of this size that one worker's slice of an event can hold, extensions included; a chunk lies in one buffer whole.
+  /// Chunks of this size that a worker's slice of an event can hold, with extensions. A chunk is never split over buffers.
   std::size_t chunks_per_slice(std::size_t links, std::size_t bytes) const;
 };
 
 class GbtBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesStandings {
  public:
-  /// Opens the streams and takes all memory. Throws SetupError.
+  /// Opens the streams and allocates all memory. Throws SetupError.
   GbtBuilder(const GbtSettings& settings, const BuilderContext& context);
 
   void start() override;

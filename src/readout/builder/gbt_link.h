@@ -1,4 +1,4 @@
-// What a GBT worker knows of one link.
+// The data of a GBT worker about one link.
 #pragma once
 
 #include "readout/sequence/sequencer.h"
@@ -6,12 +6,12 @@
 namespace rodeo::readout {
 
 struct GbtLink : LinkSequence {
-  Sequence rejoin = 0;        ///< restored: events below this are built without it
-  std::uint64_t skipped = 0;  ///< events that it left out before the last chunk that was not expected
+  Sequence rejoin = 0;        ///< after a restore: events below this are built without the link
+  std::uint64_t skipped = 0;  ///< events left out before the last unexpected chunk
   std::uint32_t waiting = 0;  ///< chunks whose event is not known yet
   std::uint32_t strays = 0;   ///< chunks in a row that were out of sequence
 
-  /// What it brings next, if what waits is what it seems.
+  /// The event of its next chunk, if the waiting chunks are in sequence.
   Sequence coming() const { return position() + waiting; }
 };
 

@@ -1,4 +1,4 @@
-// Global ids of events in about their order, from what parts of 32 bytes have room for: the L1 id and 24 bits of the rounds.
+// Global ids of events in approximate order, from the L1 id and 24 bits of the rounds: 32-byte parts have no room for more.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rodeo::readout {
 
-/// Two events that follow each other are less than 2^23 rounds apart.
+/// Consecutive events must be less than 2^23 rounds apart.
 class GlobalIds {
  public:
   static constexpr std::uint32_t kRoundBits = 24;

@@ -1,4 +1,4 @@
-// What a builder knows of the places of its links, and which of their chunks are in doubt.
+// The places of a builder's links, and their chunks in doubt.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 
 namespace rodeo::readout {
 
-/// Of one link.
+/// The place of one link.
 struct KnownPlace {
-  std::uint64_t in_doubt = 0;  ///< chunks that are flagged because the link's place was not proven
-  std::uint64_t moved = 0;     ///< times that another place was found to be the link's
-  bool out_of_step = false;    ///< the BCIDs of its chunks agree with no place where it can be, or with several
-  std::optional<std::uint16_t> bcid_offset{};  ///< the same: all are too large by this, modulo the orbit
+  std::uint64_t in_doubt = 0;                  ///< chunks that are flagged because the link's place was not proven
+  std::uint64_t moved = 0;                     ///< times that the link was found to be in another place
+  bool out_of_step = false;                    ///< its BCIDs agree with no possible place, or with several
+  std::optional<std::uint16_t> bcid_offset{};  ///< if out of step: all BCIDs are too large by this, modulo the orbit
 
   bool doubtful() const { return in_doubt > 0 || moved > 0 || out_of_step; }
 };
 
-/// A second base of our builders. Any thread.
+/// An additional interface of the built-in builders. Any thread.
 class KnowsPlaces {
  public:
-  /// In the order of the links of status().
+  /// In the order of the links in status().
   virtual std::vector<KnownPlace> link_places() const = 0;
 
  protected:

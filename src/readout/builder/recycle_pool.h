@@ -1,5 +1,5 @@
-// Recycling pool: fixed objects that one thread takes and any thread gives back, handed out last-freed-first so that a healthy run
-// keeps reusing memory that is still in cache.
+// Recycling pool of fixed objects: one thread takes them, any thread gives them back. The object that was given back last is
+// taken first, so that a healthy run reuses memory that is still in cache.
 #pragma once
 
 #include <atomic>
@@ -11,22 +11,22 @@
 
 namespace rodeo::readout {
 
-/// T has a member `T* next_free`. add() and take() belong to the owner thread (the one that last called own()); give() to any.
-/// Empty is a value: take() returns nullptr and the caller decides whether to wait.
+/// T has a member `T* next_free`. Only the owner thread (the last that called own()) may call add() and take(); any thread
+/// may call give(). From an empty pool, take() returns nullptr, and the caller decides whether to wait.
 template <typename T>
 class RecyclePool {
  public:
   /// Makes the calling thread the owner.
   void own() { owner_of_this_thread() = this; }
 
-  /// Puts a new object in, before the threads run.
+  /// Adds a new object, before the threads run.
   void add(T* object) {
     object->next_free = unused_;
     unused_ = object;
     ++total_;
   }
 
-  /// What was given back last comes first; what was never used, only when nothing has come back.
+  /// Takes the object given back last; an unused object only if none has come back.
   T* take() {
     if (hot_ == nullptr && returned_.load(std::memory_order_relaxed) != nullptr) {
       hot_ = returned_.exchange(nullptr, std::memory_order_acquire);
@@ -35,7 +35,7 @@ class RecyclePool {
     T* object = list;
     if (object == nullptr) return nullptr;
     list = object->next_free;
-    __builtin_prefetch(list);  // whoever gave it back wrote to it
+    __builtin_prefetch(list);  // the thread that gave it back wrote to it
     taken_.add(1);
     return object;
   }
@@ -55,7 +55,7 @@ class RecyclePool {
   }
 
   std::size_t total() const { return total_; }
-  /// Objects out of the pool; an estimate while threads run.
+  /// Objects outside the pool; an estimate while threads run.
   std::size_t in_use() const {
     const std::uint64_t given = given_here_.get() + given_elsewhere_.load(std::memory_order_relaxed);
     const std::uint64_t taken = taken_.get();
@@ -68,7 +68,7 @@ class RecyclePool {
     return owner;
   }
 
-  T* hot_ = nullptr;  // given back, the last first
+  T* hot_ = nullptr;  // given back, the last one first
   T* unused_ = nullptr;
   std::size_t total_ = 0;
   base::Gauge<std::uint64_t> taken_;
@@ -77,7 +77,7 @@ class RecyclePool {
   std::atomic<std::uint64_t> given_elsewhere_{0};
 };
 
-/// Takes an object from a pool whose objects come back from consumers: waiting for one is back-pressure.
+/// Takes an object from a pool. If the pool is empty, waits for consumers to give one back (back-pressure).
 template <typename Pool>
 auto* take_or_wait(Pool& pool, std::atomic<bool>& held) {
   auto* object = pool.take();

@@ -1,5 +1,5 @@
-// The sequencer of one ROB and the trigger's own list, shared by the workers of a GBT builder. They ask it where a link does not go on as
-// expected, and take turns.
+// The sequencer of one ROB and the trigger's own list. The workers of a GBT builder share them under a lock, and ask them if
+// a link does not continue as expected.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ struct RobSequence {
   RobSequence(const Sequencer::Settings& settings, std::unique_ptr<TriggerList> trigger_list)
       : sequencer(settings), list_(std::move(trigger_list)) {}
 
-  /// Reads what the list holds by now, as far as there is room behind `oldest`, the lowest number that some worker has still open. True if
-  /// there was something. `needed`: what the list may have by now; else a peer that is at it is not waited for.
+  /// Reads new entries of the list, as far as the book has room behind `oldest`, the lowest number that a worker still has open. True if
+  /// there were any. `needed`: the caller needs the entries, so it waits for a peer that is reading; otherwise it returns at once.
   bool poll_list(std::uint64_t now, Sequence oldest, bool needed) {
     std::unique_lock lock(mutex, std::defer_lock);
     if (needed)
@@ -38,20 +38,20 @@ struct RobSequence {
     return any;
   }
 
-  /// This worker never began: nothing is to be read from its sources.
+  /// This worker never started: its sources are not read.
   void leave(std::size_t worker) {
     const std::lock_guard lock(mutex);
     for (std::size_t reader = first_readers[worker]; reader < first_readers[worker + 1]; ++reader)
       sequencer.reads_no_more(reader);
   }
 
-  std::mutex mutex;  ///< of the sequencer's functions; not to be held while anything is published
+  std::mutex mutex;  ///< for the sequencer's functions; never hold it while publishing
   Sequencer sequencer;
-  std::vector<std::size_t> first_readers;  ///< of each worker, its readers in the sequencer are one after the other
-  bool assembling = false;                 ///< the assembler knows the run's first number; with the mutex
+  std::vector<std::size_t> first_readers;  ///< by worker; the readers of one worker are consecutive
+  bool assembling = false;                 ///< the assembler has the run's first number; needs the mutex
 
  private:
-  const std::unique_ptr<TriggerList> list_;  // null: there is none
+  const std::unique_ptr<TriggerList> list_;  // null without a list
 };
 
 }  // namespace rodeo::readout

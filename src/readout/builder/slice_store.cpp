@@ -11,7 +11,7 @@ constexpr std::size_t kLine = base::kCacheLine;
 
 Result<std::unique_ptr<SliceStore>> SliceStore::create(const Settings& settings) {
   auto store = std::unique_ptr<SliceStore>(new SliceStore(settings));
-  // An odd number of cache lines from buffer to buffer keeps equal offsets of neighbouring events out of the same cache set.
+  // With an odd number of cache lines per buffer, equal offsets in neighbouring events are in different cache sets.
   const std::size_t lines = (settings.buffer_bytes + kStoreSlack + kLine - 1) / kLine | 1;
   const std::size_t stride = lines * kLine;
   auto arena = RODEO_TRY_WITHIN(base::Arena::create(stride * settings.buffers), "slice buffers of a builder's worker");
@@ -59,7 +59,7 @@ SliceStore::Outcome SliceStore::append(EventSlot& slot, OpenEvent& event, ChunkH
     slot.write = store_chunk(slot.write, header, chunk);
     return Outcome::appended;
   }
-  // No room for all of it anywhere: as much as fits, said so.
+  // No buffer has room for the whole chunk: appends what fits, and flags it.
   slot.flags |= slot_flag::kTruncated;
   if (room() < sizeof header) return Outcome::overflow;
   header.rodeo_status |= chunk_flag::kTruncated;

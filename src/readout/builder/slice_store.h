@@ -1,4 +1,4 @@
-// Slices: a worker's part of one event, in recycled buffers of its own huge-page arena.
+// Slices: a worker's parts of events, in recycled buffers of its own huge-page arena.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace rodeo::readout {
 
-/// One buffer of a slice; a slice that outgrows its first goes on in `extension`.
+/// One buffer of a slice. A slice that needs more continues in `extension`.
 struct Slice {
   std::byte* data = nullptr;
   std::uint32_t used = 0;  ///< bytes of chunk records, set when the slice or the buffer is closed
@@ -23,17 +23,17 @@ struct Slice {
   RecyclePool<Slice>* pool = nullptr;
 };
 
-/// Gives back a slice with its extensions. Any thread.
+/// Gives back a slice and its extensions. Any thread.
 inline void give_back(Slice* slice) noexcept {
   while (slice != nullptr) {
     Slice* extension = slice->extension;
-    if (extension != nullptr) slice->extension = nullptr;  // a write would take the line away from its owner
+    if (extension != nullptr) slice->extension = nullptr;  // a write takes the line from its owner
     slice->pool->give(slice);
     slice = extension;
   }
 }
 
-/// What a worker keeps of an open event besides its slot.
+/// Data of an open event in addition to its slot.
 struct OpenEvent {
   Slice* first = nullptr;
   Slice* last = nullptr;
@@ -44,19 +44,19 @@ struct OpenEvent {
   std::uint8_t trigger_type = 0;
 };
 
-/// Buffers of one worker. Owner thread only, except give_back().
+/// Buffers of one worker. Only for the owner thread, except give_back().
 class SliceStore {
  public:
   struct Settings {
-    std::size_t buffer_bytes = 16 * 1024;  ///< room for chunk records in each buffer
+    std::size_t buffer_bytes = 16 * 1024;  ///< for chunk records
     std::size_t buffers = 1024;
-    std::uint32_t max_extensions = 4;  ///< buffers that a slice may add to its first
+    std::uint32_t max_extensions = 4;  ///< buffers that a slice may have after its first
   };
   enum class Outcome : std::uint8_t {
     appended,
-    truncated,  ///< what fits was appended; the record and the slot say so
-    overflow,   ///< nothing was appended: not even a header fits any more
-    no_buffer,  ///< nothing has changed: the pool is empty
+    truncated,  ///< appended in part; the record and the slot are flagged
+    overflow,   ///< nothing appended: no room even for a header
+    no_buffer,  ///< nothing changed: the pool is empty
   };
 
   static Result<std::unique_ptr<SliceStore>> create(const Settings& settings);
@@ -64,20 +64,20 @@ class SliceStore {
   RecyclePool<Slice>& pool() { return pool_; }
   const base::Arena& arena() const { return arena_; }
 
-  /// Gives the event its first buffer; false if there is none.
+  /// Gives the event its first buffer; false if the pool is empty.
   bool open(EventSlot& slot, OpenEvent& event);
 
-  /// Appends one chunk the slow way: opens, extends, and cuts what does not fit in any extension. Where it is truncated, `fits` is set to the bytes that
-  /// were appended.
+  /// Appends one chunk the slow way: opens the event, adds extensions, and cuts what does not fit in any of them. If the
+  /// chunk is truncated, `fits` is set to the number of bytes appended.
   Outcome append(EventSlot& slot, OpenEvent& event, ChunkHeader header, std::span<const std::byte> chunk, std::size_t& fits);
 
-  /// Ends the slice: its buffers say how much they hold.
+  /// Ends the slice: notes in its buffers how many bytes they have.
   void close(EventSlot& slot, OpenEvent& event);
 
-  /// Buffers that one event may take.
+  /// Most buffers of one event.
   std::size_t most_buffers() const { return std::size_t{1} + settings_.max_extensions; }
 
-  /// Buffers that belong to events which are still open.
+  /// Buffers of events that are still open.
   std::size_t open_buffers() const { return open_buffers_; }
 
  private:

@@ -7,7 +7,7 @@ namespace rodeo::readout {
 namespace {
 
 constexpr Sequence kUnbounded = std::numeric_limits<Sequence>::max();
-constexpr Sequence kLeastLead = 64;  // events: the phase of runs
+constexpr Sequence kLeastLead = 64;  // events; runs of links may differ this much in phase
 constexpr std::uint64_t kPatienceNs = 100'000'000;
 constexpr std::uint64_t kPatienceTimeouts = 10;
 
@@ -24,7 +24,7 @@ void SourceBalance::begin(Sequence first) {
   for (Source& source : sources_) source.position = first;
 }
 
-// Where the second link of a source is: of the foremost its own numbers may be wrong. A source of two may well have lost one.
+// A source's place is that of its second link, since the foremost may have wrong numbers; with two links, the first's.
 void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
   Sequence first = 0;
   Sequence second = 0;
@@ -32,7 +32,7 @@ void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
   source.has_links = false;
   for (const std::uint32_t index : source.links) {
     const GbtLink& link = links_[index];
-    const bool sparse = (link.history & 3) != 3 && link.skipped > settings_.lead / 4;  // it may be far behind and right
+    const bool sparse = (link.history & 3) != 3 && link.skipped > settings_.lead / 4;  // may be far behind and right
     if (link.removed.load(std::memory_order_relaxed) || sparse) continue;
     source.has_links = true;
     if (!link.here.load(std::memory_order_relaxed)) continue;
@@ -64,7 +64,7 @@ Sequence SourceBalance::bound(std::uint32_t source, bool short_of_memory) {
   return least;
 }
 
-// Who is unbounded is so until somebody comes back.
+// An unbounded source stays unbounded until another one resumes.
 void SourceBalance::begin_page(std::uint32_t source) {
   if (sources_[source].limit == kUnbounded) sources_[source].limit = bound(source, false);
 }
@@ -79,7 +79,7 @@ std::uint32_t SourceBalance::room_now(std::uint32_t source, const GbtLink& link,
 void SourceBalance::park(std::uint32_t source, const Place& place, std::uint64_t event_clock) {
   event_clock_ = event_clock;
   if (parked_ == 0) {
-    // Only from now on anybody waits: silence before, with nobody ahead, says nothing.
+    // Sources are waited for from now on: earlier silence, with no source ahead, says nothing.
     for (Source& each : sources_) {
       each.progress_at = event_clock;
       each.since_progress = 0;
@@ -94,7 +94,7 @@ std::optional<SourceBalance::Resumed> SourceBalance::resume(std::uint64_t event_
   event_clock_ = event_clock;
   std::optional<std::uint32_t> chosen;
   bool forced = true;
-  bool others = false;  // that may still bring what is waited for
+  bool others = false;  // some source may still bring the awaited events
   for (std::uint32_t source = 0; source < sources_.size(); ++source) {
     const Place& place = sources_[source].parked;
     if (place.page == nullptr) {
@@ -141,12 +141,12 @@ void SourceBalance::look(std::uint64_t event_clock) {
     look_at(source, event_clock);
     front = std::max(front, source.position);
   }
-  // Who holds others up is given up sooner than who only has events waiting in the window.
+  // A source that blocks others has a shorter time-out than one that only keeps events waiting in the window.
   const std::uint64_t patience =
       parked() ? settings_.timeout_ns : std::max(kPatienceNs, kPatienceTimeouts * settings_.timeout_ns);
   for (Source& source : sources_) {
     if (source.position >= front) {
-      source.progress_at = event_clock;  // nobody waits for it
+      source.progress_at = event_clock;  // no other source waits for it
       source.since_progress = 0;
     } else if (source.parked.page == nullptr && event_clock - source.progress_at >= patience) {
       source.silent = true;

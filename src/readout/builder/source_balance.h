@@ -1,9 +1,9 @@
-// Bounds the sources of one worker's stream - cards - against each other: one that is further ahead of another than the builder can hold waits.
+// Bounds the sources (cards) of one worker's stream against each other: a source that is too far ahead of another waits.
 //
-// Cards are read independently: on a busy machine one may be read as far ahead as its memory reaches. The window would close events that the
-// other card has, too, and whose data only have not been read. So a source may be `lead` events ahead of the slowest; then its page is
-// parked and it is held: its memory fills, and the card, and at last the trigger, wait. Waited for is who has links that go on, until its time is
-// out: what is silent, senseless or at its end holds nobody up.
+// Cards are read independently: on a busy machine, one card may be read as far ahead as its memory reaches. The window would
+// then close events whose data from the other card are only unread. So a source may be `lead` events ahead of the slowest;
+// then its page is parked and the source is held. Its memory fills, and the card and at last the trigger wait. A source is
+// waited for while it has links that go on, until its time-out. A silent, senseless or ended source is not waited for.
 #pragma once
 
 #include <cstdint>
@@ -16,87 +16,87 @@
 
 namespace rodeo::readout {
 
-/// Of one worker, in its thread. Nothing is allocated after construction.
+/// For one worker, in its thread. Nothing is allocated after construction.
 class SourceBalance {
  public:
   struct Settings {
-    std::uint64_t lead = 8192;              ///< events that a source may be ahead of another
-    std::uint64_t timeout_ns = 10'000'000;  ///< on the event clock: so long a source without progress is waited for
+    std::uint64_t lead = 8192;              ///< most events that a source may be ahead of another
+    std::uint64_t timeout_ns = 10'000'000;  ///< on the event clock: waits this long for a source without progress
   };
 
-  /// Where the work on a parked page goes on.
+  /// The place where the work on a parked page continues.
   struct Place {
     Page* page = nullptr;
     std::size_t run = 0;
     std::uint32_t chunk = 0;
   };
 
-  /// `links`: what the worker knows of the stream's links, by position; they and the stream outlive this.
+  /// `links`: the worker's data of the stream's links, by position. They and the stream must outlive this object.
   SourceBalance(const Settings& settings, DataStream& stream, std::span<const GbtLink> links);
 
-  /// False where there is nothing to bound: then nothing else is called.
+  /// False if there is only one source: then no other function is called.
   bool several() const { return sources_.size() > 1; }
 
-  /// The lowest number of the run is known.
+  /// Sets the lowest number of the run.
   void begin(Sequence first);
 
   std::uint32_t source_of(const Page& page) const { return stream_.source_of(page.runs.front().link); }
 
-  /// A page of this source is begun or gone on with.
+  /// A page of this source is begun or continued.
   void begin_page(std::uint32_t source);
 
-  /// How many of `left` chunks a link of this source may deliver now. `short_of_memory`: the events that are open have nearly all buffers.
+  /// How many of `left` chunks a link of this source may deliver now. `short_of_memory`: open events use nearly all buffers.
   std::uint32_t room(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory) {
     return link.coming() + left <= sources_[source].limit && !short_of_memory
                ? left
                : room_now(source, link, left, short_of_memory);
   }
 
-  /// A source has delivered so many chunks.
+  /// A source has delivered this many chunks.
   void delivered(std::uint32_t source, std::uint32_t chunks) { sources_[source].since_progress += chunks; }
 
-  /// Keeps what is left of a page and holds its source.
+  /// Keeps the rest of a page and holds its source.
   void park(std::uint32_t source, const Place& place, std::uint64_t event_clock);
   bool parked() const { return parked_ != 0; }
   std::size_t sources() const { return sources_.size(); }
 
-  /// The run that a parked source goes on with; null if it is not parked.
+  /// The run at which a parked source continues; null if it is not parked.
   const ChunkRun* parked_run(std::uint32_t source) const {
     const Place& place = sources_[source].parked;
     return place.page == nullptr ? nullptr : &place.page->runs[place.run];
   }
-  /// A parked source waits for what the others tell, however far it might go.
+  /// A parked source waits for data of other sources, even within its bound.
   void set_untold(std::uint32_t source, bool untold) { sources_[source].untold = untold; }
 
   struct Resumed {
     std::uint32_t source = 0;
     Place place;
-    bool forced = false;  ///< all wait for each other: this one goes on beyond its bound
+    bool forced = false;  ///< all sources wait for each other: this one may exceed its bound
   };
-  /// A parked page whose source may go on, if there is one. Its source is held no longer.
+  /// A parked page whose source may go on, if there is one; the source is then not held any more.
   std::optional<Resumed> resume(std::uint64_t event_clock, bool short_of_memory);
-  /// Any parked page, however far its source is ahead. Its source is held no longer.
+  /// Any parked page, even if its source is far ahead; the source is then not held any more.
   std::optional<Resumed> resume_any();
 
-  /// The first number that some source which is waited for has not come to, as of the last look().
+  /// The first number that some awaited source has not reached, at the last look().
   Sequence reached_by_all() const;
 
-  /// The stream is drained but for what is held: who is behind and has made no progress for long - the time-out where somebody is held, else ten times
-  /// that and at least 100 ms - is not waited for any more, until it goes on.
+  /// Called while the stream is drained except for held sources. A source that is behind and made no progress for long is not waited for until it goes
+  /// on. Long is the time-out if a source is held, else ten times the time-out and at least 100 ms.
   void look(std::uint64_t event_clock);
 
  private:
   Resumed unpark(std::uint32_t source, bool forced);
   struct Source {
     std::vector<std::uint32_t> links;  ///< positions
-    Place parked;                      ///< page == nullptr: none
-    Sequence limit = 0;     ///< the first number that was out of its reach at the last look: by now it may reach further
-    Sequence position = 0;  ///< how far it has come, at the last look
-    std::uint64_t progress_at = 0;     ///< event clock when it was seen to go on, or when somebody began to wait for it
-    std::uint64_t since_progress = 0;  ///< chunks
+    Place parked;                      ///< no page: not parked
+    Sequence limit = 0;                ///< the first number out of reach at the last look; by now it may reach further
+    Sequence position = 0;             ///< how far it had come at the last look
+    std::uint64_t progress_at = 0;     ///< event clock of the last progress, or since when others wait for it
+    std::uint64_t since_progress = 0;  ///< chunks since then
     bool silent = false;
     bool untold = false;
-    bool has_links = true;  ///< some that are expected to bring every event, or nearly
+    bool has_links = true;  ///< has links that should bring (nearly) every event
   };
 
   void look_at(Source& source, std::uint64_t event_clock);

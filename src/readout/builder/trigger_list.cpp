@@ -42,7 +42,7 @@ std::uint64_t TriggerList::room() const {
   return size_ - (end - least);
 }
 
-// Makes runs[run_] one that has something left at at_; false if the list holds no more for now.
+// Makes runs[run_] one with chunks left at at_; false if the list has no more for now.
 bool TriggerList::next_run() {
   for (;;) {
     if (page_ == nullptr) {
@@ -61,7 +61,7 @@ bool TriggerList::next_run() {
   }
 }
 
-// A batch, if there is anything.
+// Decodes one batch, if the list has data.
 void TriggerList::decode(std::uint64_t most) {
   const std::uint64_t end = end_.load(std::memory_order_relaxed);
   while (next_run()) {
@@ -70,7 +70,7 @@ void TriggerList::decode(std::uint64_t most) {
     const std::uint32_t got = std::min(n, extractor_->extract(run, at_, n, ids_.data(), bcids_.data()));
     for (std::uint32_t i = 0; i < got; ++i)
       ring_[(end + i) & (size_ - 1)] = {ids_[i], bcids_[i], extractor_->trigger_type(run.chunk(at_ + i))};
-    at_ += got < n ? got + 1 : got;  // what is no packet is passed over
+    at_ += got < n ? got + 1 : got;  // passes over what is not a packet
     end_.store(end + got, std::memory_order_release);
     if (got != 0) return;
   }

@@ -1,4 +1,4 @@
-// The trigger's own list of one ROB: whoever comes first decodes it, once for all; each reader takes what it has room for.
+// The trigger's own list of one ROB. The first reader decodes an entry for all; each reader takes what it has room for.
 #pragma once
 
 #include <array>
@@ -15,24 +15,24 @@
 
 namespace rodeo::readout {
 
-/// Any thread, each for a reader of its own. What is decoded is read without a lock; who finds nothing decodes on, or waits for the peer that does:
-/// what follows may need what it reads. What there is no room for stays in the input's memory.
+/// Any thread, each with its own reader. Decoded entries are read without a lock. A reader that finds none decodes the next ones, or waits for a
+/// peer that does, because its next steps may need them. Entries without room stay in the input's memory.
 class TriggerList {
  public:
-  /// Readers may be `entries` (a power of two) apart.
+  /// The distance of readers may be up to `entries` (a power of two).
   TriggerList(std::unique_ptr<DataStream> stream, std::unique_ptr<TriggerExtractor> extractor, std::size_t readers,
               std::size_t entries);
 
-  /// What the reader has not taken, at least a part of it; nothing if the list holds no more for now. Waits while another is as far behind as
-  /// the list reaches: so the reader's data wait for it, and nothing is lost.
+  /// Entries that the reader has not taken, or a part of them; empty if the list has no more for now. Waits while another
+  /// reader is as far behind as the ring reaches: the reader's data then wait, and nothing is lost.
   std::span<const ListedTrigger> unread(std::size_t reader);
 
   void take(std::size_t reader, std::size_t count) { taken_[reader].count.fetch_add(count, std::memory_order_release); }
 
-  /// The list is read no further: unread() is empty and blocks no reader. Any reader may call it, for all.
+  /// Ends the reading of the list: unread() is then empty and does not block. Any reader may call it, for all readers.
   void give_up() { given_up_.store(true, std::memory_order_release); }
 
-  /// The reader is waited for no more.
+  /// The other readers no longer wait for this one.
   void leave(std::size_t reader) { taken_[reader].count.store(kGone, std::memory_order_release); }
 
  private:
@@ -53,11 +53,11 @@ class TriggerList {
   const std::uint64_t size_;
   const std::unique_ptr<ListedTrigger[]> ring_;
   const std::unique_ptr<Taken[]> taken_;
-  std::atomic<std::uint64_t> end_{0};  // so many are decoded
-  std::mutex mutex_;                   // of what follows
+  std::atomic<std::uint64_t> end_{0};  // number of decoded entries
+  std::mutex mutex_;                   // protects the members below
   Page* page_ = nullptr;
   std::size_t run_ = 0;
-  std::uint32_t at_ = 0;  // in the run
+  std::uint32_t at_ = 0;  // within the run
   std::array<std::uint32_t, kBatch> ids_{};
   std::array<std::uint16_t, kBatch> bcids_{};
 };

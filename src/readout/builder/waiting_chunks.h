@@ -1,4 +1,4 @@
-// Chunks that wait until it is known which event they belong to: of each link in order, bounded, nothing allocated after construction.
+// Chunks whose event is not known yet: by link, in order, bounded. Nothing is allocated after construction.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace rodeo::readout {
 
-/// A chunk and what is known of it. Trivial: memory for many is not touched before it is used.
+/// A chunk and its known data. Trivial, so that memory for many chunks stays untouched until it is used.
 struct ChunkView {
   const std::byte* data;
   std::size_t size;
-  Page* page;  ///< where the bytes lie, if they are not to be copied
+  Page* page;  ///< the page of the bytes, if they are not to be copied
   std::uint32_t id;
   std::uint16_t bcid;
   LinkIndex link;
   std::uint8_t felix_status;
   std::uint8_t rodeo_status;
-  bool lost;  ///< there was no room for its bytes: it is counted already
+  bool lost;  ///< there was no room for its bytes; it is counted already
 
   std::span<const std::byte> bytes() const { return {data, size}; }
 };
@@ -41,7 +41,7 @@ inline ChunkView view_of(const ChunkRun& run, std::uint32_t chunk, std::uint32_t
           .lost = false};
 }
 
-/// Of `n` chunks of a run, from `first` on.
+/// The bytes of `n` chunks of a run, from `first` on.
 inline std::uint64_t bytes_of(const ChunkRun& run, std::uint32_t first, std::uint32_t n) {
   if (run.entries == nullptr) return std::uint64_t{n} * run.size;
   std::uint64_t bytes = 0;
@@ -49,7 +49,7 @@ inline std::uint64_t bytes_of(const ChunkRun& run, std::uint32_t first, std::uin
   return bytes;
 }
 
-/// One worker thread. With `copy_bytes` the bytes are copied into so much memory a link; else their pages keep a reference.
+/// For one worker thread. With `copy_bytes`, copies the bytes into so much memory per link; else keeps page references.
 class WaitingChunks {
  public:
   WaitingChunks(std::size_t links, std::size_t chunks, std::size_t copy_bytes)
@@ -60,7 +60,7 @@ class WaitingChunks {
     }
   }
 
-  /// Behind the link's others, of which there are fewer than `chunks`. False: no room for the bytes; the chunk waits without them.
+  /// Appends to the link's chunks, which must be fewer than `chunks`. False: no room for the bytes, which the chunk loses.
   bool push(const ChunkView& chunk) {
     Queue& queue = queues_[chunk.link];
     ++total_;
@@ -78,7 +78,7 @@ class WaitingChunks {
     return true;
   }
 
-  /// The link's oldest, until the next push() for it; a page reference goes to the caller.
+  /// Takes the link's oldest chunk, valid until its next push(). A page reference passes to the caller.
   ChunkView pop(LinkIndex link) {
     Queue& queue = queues_[link];
     const ChunkView chunk = queue.entries[queue.first];
@@ -94,7 +94,7 @@ class WaitingChunks {
   std::size_t size(LinkIndex link) const { return queues_[link].count; }
   std::size_t total() const { return total_; }
 
-  /// True if a quarter of what may wait does.
+  /// True if the link uses more than a quarter of its room.
   bool crowded(LinkIndex link) const {
     const Queue& queue = queues_[link];
     const std::size_t bytes = queue.end >= queue.begin ? queue.end - queue.begin : copy_bytes_ - queue.begin + queue.end;
@@ -107,10 +107,10 @@ class WaitingChunks {
     std::unique_ptr<std::byte[]> memory;
     std::size_t first = 0;
     std::size_t count = 0;
-    std::size_t begin = 0;  // bytes in use: [begin, end), or from begin to the last and [0, end)
+    std::size_t begin = 0;  // bytes in use: [begin, end), or [begin, last chunk's end) and [0, end)
     std::size_t end = 0;
 
-    // A chunk's bytes lie in one piece.
+    // A chunk's bytes are in one piece.
     std::byte* reserve(std::size_t bytes, std::size_t capacity) {
       const bool wrapped = end < begin;
       if (!wrapped && bytes > capacity - end) {

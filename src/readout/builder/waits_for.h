@@ -9,9 +9,9 @@ namespace rodeo::readout {
 enum class WaitsFor : std::uint8_t {
   nothing,
   data,          ///< the input is drained
-  pages,         ///< all pages of the input are handed out
+  pages,         ///< all pages of the input are in use
   peers,         ///< other workers of this builder
-  trigger_list,  ///< the trigger's own list, which another worker has no room for
+  trigger_list,  ///< the trigger's own list: another worker has no room for it
 };
 
 inline const char* text_of(WaitsFor what) {

@@ -1,4 +1,4 @@
-// What a worker counts, declared once.
+// The counters of a worker, each declared once.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rodeo::readout {
 
-/// Chunks that are in no fragment, by reason; received = built + their sum.
+/// Reasons why chunks are in no fragment; received = built + their sum.
 enum class LostCounter : std::size_t {
   late,
   duplicate,
@@ -35,7 +35,7 @@ inline constexpr base::CounterInfo kLostInfo[] = {
 };
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 
-/// What else a worker counts.
+/// The other counters of a worker.
 enum class WorkerCounter : std::size_t {
   corrupt,
   truncated,
@@ -66,16 +66,16 @@ static_assert(std::size(kWorkerInfo) == static_cast<std::size_t>(WorkerCounter::
 using LostCounters = base::CounterBlock<LostCounter>;
 using WorkerCounters = base::CounterBlock<WorkerCounter>;
 
-/// Of one link; written by its worker, read by any thread.
+/// Counters of one link: its worker writes them, any thread reads.
 struct LinkCounters {
   base::Gauge<std::uint64_t> chunks;
-  base::Gauge<std::uint64_t> missing;   // FULL mode, and
-  base::Gauge<std::uint64_t> left_out;  // likewise: in GBT mode the assembler knows
+  base::Gauge<std::uint64_t> missing;   // in FULL mode; in GBT mode the assembler counts both
+  base::Gauge<std::uint64_t> left_out;  // the same
   base::Gauge<std::uint64_t> bad;
-  base::Gauge<std::uint64_t> doubtful;     // chunks that were flagged because the link's place was not proven
+  base::Gauge<std::uint64_t> doubtful;     // chunks flagged because the link's place was not proven
   base::Gauge<std::uint64_t> moved;        // times
-  base::Gauge<bool> out_of_step;           // BCIDs agree with no place
-  base::Gauge<std::uint16_t> bcid_offset;  // by which they are then too large; 0: not constant
+  base::Gauge<bool> out_of_step;           // its BCIDs agree with no place
+  base::Gauge<std::uint16_t> bcid_offset;  // if out of step: excess of all its BCIDs; 0: not constant
   base::Gauge<bool> removed;
 };
 

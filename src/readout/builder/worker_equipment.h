@@ -1,4 +1,4 @@
-// What a worker of either builder reads its links with, and how it looks at chunks through plug-ins that may throw.
+// The streams and plug-ins of a worker, in both builders, and the calls to plug-ins that may throw.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace rodeo::readout {
 
 struct WorkerEquipment {
-  std::unique_ptr<DataStream> stream;     ///< every run holds whole chunks
-  input::JoinedStream* joined = nullptr;  ///< the same, where its input delivers chunks in parts; else null
+  std::unique_ptr<DataStream> stream;     ///< every run has whole chunks
+  input::JoinedStream* joined = nullptr;  ///< the same stream if its input delivers chunks in parts; else null
   std::unique_ptr<TriggerExtractor> extractor;
   std::unique_ptr<IntegrityChecker> checker;  ///< may be null
   std::vector<Fid> links;                     ///< by LinkIndex
@@ -27,11 +27,11 @@ struct WorkerEquipment {
   std::string checker_name;
 };
 
-/// Opens the streams of one worker's links and makes its plug-ins. Throws SetupError, and what input and plug-ins throw.
+/// Opens the streams of a worker's links and makes its plug-ins. Throws SetupError and exceptions of input and plug-ins.
 WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links);
 
-/// What a look at the first `asked` of some chunks found: `read` have trigger information, of these the first `good` are intact as well. Where
-/// good < read, the next one is corrupt; else, where read < asked, it is lost.
+/// The result of a look at the first `asked` of some chunks. The first `read` have trigger information; of these, the first
+/// `good` are also intact. If good < read, the next one is corrupt; otherwise, if read < asked, the next one is lost.
 struct Looked {
   std::uint32_t asked = 0;
   std::uint32_t read = 0;
@@ -39,11 +39,11 @@ struct Looked {
   LostCounter lost = LostCounter::malformed;
 };
 
-/// Logs (once a second) the exception that is being handled: which plug-in threw it, and at a chunk of which link.
+/// Logs (once a second) the current exception, with the plug-in that threw it and the link of the chunk.
 void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& throttle);
 
-/// Extracts from `n` chunks of a run, from `first` on, and checks them. What a plug-in throws costs the chunk that it throws at: it is looked for
-/// by asking for half as many, and lost (extractor) or corrupt (checker).
+/// Extracts from `n` chunks of a run, from `first` on, and checks them. If a plug-in throws, halves the number of chunks to
+/// find the one at fault, which is then lost (extractor) or corrupt (checker).
 inline Looked look_at(const WorkerEquipment& equipment, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
                       std::uint32_t* ids, std::uint16_t* bcids, base::LogThrottle& throttle) {
   for (;; n = (n + 1) / 2) {

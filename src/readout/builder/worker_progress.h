@@ -1,4 +1,4 @@
-// How far the workers of one builder have come, for each other.
+// The progress of the workers of one builder, for their peers.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@
 
 namespace rodeo::readout {
 
-/// Written by its worker alone, read by its peers.
+/// Written only by its worker, read by its peers.
 struct alignas(base::kCacheLine) WorkerProgress {
   std::atomic<Sequence> passed{0};   ///< every number up to here is published
   std::atomic<bool> busy{true};      ///< its last look at its input found a page, or it has not looked yet
   std::atomic<bool> waiting{false};  ///< for consumers or for a peer
-  std::atomic<bool> drained{false};  ///< its stream has ended, and the sequencer knows
-  std::atomic<bool> ended{false};    ///< and all is published
+  std::atomic<bool> drained{false};  ///< the stream has ended, and the sequencer knows it
+  std::atomic<bool> ended{false};    ///< in addition, all events are published
 };
 
 }  // namespace rodeo::readout
