@@ -8,7 +8,7 @@ formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<for
   open_ = false;
   greeted_decisions_ = decisions_.size();
   greeted_slots_ = slots;
-  // By their numbers in the session before the supervisor knows those that are safe already.
+  // From their numbers in the session before, the supervisor knows which decisions are safe already.
   return {.instance = instance_,
           .slots = slots,
           .session = session_,
@@ -18,7 +18,7 @@ formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<for
           .events = std::move(undecided)};
 }
 
-/// Numbers begin anew, with what HELLO said.
+/// Numbers begin again, with the decisions of HELLO.
 void AssignmentSession::welcome(const formats::NodeWelcome& welcome) {
   session_ = welcome.session;
   open_ = true;

@@ -45,7 +45,7 @@ void EventCollector::describe(std::uint32_t readout, std::span<const SourceId> r
   }
   order_.clear();
   for (const Readout& each : readouts_) order_.insert(order_.end(), each.robs.begin(), each.robs.end());
-  // Those that a readout does not have any more.
+  // ROBs that a readout has no longer come last.
   for (RobIndex rob = 0; rob < robs_.size(); ++rob) {
     if (std::ranges::find(order_, rob) == order_.end()) order_.push_back(rob);
   }
@@ -59,7 +59,7 @@ std::optional<EventCollector::RobIndex> EventCollector::find(SourceId source_id)
 
 void EventCollector::up(std::uint32_t readout, bool anew) {
   Readout& one = readouts_[readout];
-  // Its triggers may have come before the connection: what began while there was none is asked for, and answered as lost if it is older.
+  // The new process may have events that began since down(): they are asked for, and it answers LOST for those it missed.
   if (anew && one.known) lose_all_of(readout, RobLoss::readout_died, one.begun_before);
   one.up = true;
   one.given_up = false;
@@ -93,7 +93,7 @@ void EventCollector::want(Slot slot, std::span<const RobIndex> robs) {
   Event& event = events_[slot];
   event.armed = true;
   for (const RobIndex rob : robs) {
-    // A ROB that was described after the event began is none of its.
+    // An event does not have ROBs that were described after it began.
     if (rob >= event.robs.size() || event.robs[rob].state != RobState::unwanted) continue;
     const std::uint32_t readout = robs_[rob].readout;
     event.robs[rob].state = RobState::wanted;
@@ -111,7 +111,7 @@ void EventCollector::want(Slot slot, std::span<const RobIndex> robs) {
 void EventCollector::want_all(Slot slot) {
   Event& event = events_[slot];
   event.armed = true;
-  // Each event begins with another readout, so that they do not all ask the first one first.
+  // Each event begins with another readout, so that not all events ask the first readout first.
   for (std::uint32_t i = 0; i < readouts(); ++i) want(slot, readouts_[(i + event.number) % readouts()].robs);
 }
 
@@ -170,7 +170,7 @@ void EventCollector::lose_all_of(std::uint32_t readout, RobLoss loss, std::uint6
 }
 
 bool EventCollector::credit_for(std::uint32_t fragments, std::uint64_t bytes) const {
-  if (fragments_under_way_ == 0) return true;  // one always goes
+  if (fragments_under_way_ == 0) return true;  // A single request always goes.
   if (settings_.credit_fragments > 0 && fragments_under_way_ + fragments > settings_.credit_fragments) return false;
   return settings_.credit_bytes == 0 || bytes_under_way_ + bytes <= settings_.credit_bytes;
 }
@@ -187,12 +187,12 @@ std::optional<EventCollector::Ask> EventCollector::next() {
       continue;
     }
     if (!readout.up) {
-      // It comes back into the queue by itself.
+      // poll() returns it to this queue.
       ready_.pop_front();
       later_.push_back(item);
       continue;
     }
-    // All are asked for without a list; of a list there is a largest, and the rest goes with the next.
+    // A request without a list asks for all ROBs. A list has a largest size; the rest goes with the next request.
     const bool all = work.wanted == readout.robs.size();
     const auto count = all ? work.wanted : std::min<std::uint32_t>(work.wanted, formats::kMostFetchRobs);
     const auto bytes = static_cast<std::uint64_t>(readout.fragment_bytes * count);
@@ -319,7 +319,7 @@ void EventCollector::poll(std::uint64_t now_ns, std::vector<Slot>& complete) {
     Item item = later_.front();
     later_.pop_front();
     if (!readouts_[item.readout].up && !readouts_[item.readout].given_up) {
-      // Looked at again later; the order of times stays.
+      // It waits again; the order of times stays.
       item.due_ns = now_ns + static_cast<std::uint64_t>(settings_.pending_retry.count()) + 1;
       later_.push_back(item);
       continue;

@@ -33,7 +33,7 @@ void EventData::begin(const formats::AssignedEvent& assigned, std::size_t robs, 
   payload_bytes_ = 0;
   status_ = 0;
   trigger_differs_ = false;
-  // What the assignment says is replaced by what the first fragment says.
+  // The first fragment replaces these values of the assignment.
   knows_trigger_ = false;
   l1id_ = formats::payload_id(assigned.id);
   bcid_ = assigned.bcid != formats::kNoBcid ? assigned.bcid : 0;
@@ -56,7 +56,7 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
   found_.clear();
   if (!formats::walk_robs(pieces, found_)) counters.add(unreadable_replies);
   std::uint64_t taken = 0;
-  std::size_t expected = 0;  // answers come in the order of the question
+  std::size_t expected = 0;  // Answers come in the order of the request.
   for (const FoundRob& rob : found_) {
     const auto is = [&](RobIndex index) { return collector.source_id(index) == rob.source_id; };
     auto at = asked.begin() + static_cast<std::ptrdiff_t>(std::min(expected, asked.size()));
@@ -105,7 +105,7 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
       results.push_back({*at, Result::What::had});
     }
   }
-  // Nothing of it was taken: its pages go back, others wait for them.
+  // Nothing was taken: its pages go back, because others wait for them.
   if (taken == 0) messages_.pop_back();
   return taken;
 }
@@ -118,7 +118,7 @@ WholeEvent EventData::view(const EventContext& context, const EventCollector& co
     if (rob >= parts_.size() || !parts_[rob].here) continue;
     const Part& part = parts_[rob];
     const std::size_t first = view_pieces_.size();
-    // Each ROB has pieces of its own, also where the next lies right behind it.
+    // Each ROB has its own pieces, even if the next ROB follows at once.
     std::vector<std::span<const std::byte>> pieces;
     formats::Pieces(messages_[part.message].pieces()).append(part.offset, part.bytes, pieces);
     view_pieces_.insert(view_pieces_.end(), pieces.begin(), pieces.end());
@@ -144,7 +144,7 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
     counters.add(trigger_mismatch);
     status_ |= fragment_status::kBcidMismatch;
   }
-  // What stands for fragments that are missing.
+  // ROBs that stand for missing fragments.
   stubs_.clear();
   const formats::RobFrame frame{.run_number = context.run_number};
   bool partial = making.partial;

@@ -1,5 +1,5 @@
-// The bytes of one event in a filter node: fragments as they lie in received pages, checked as they come, and the event that is made around them without
-// copying them.
+// The bytes of one event in a filter node: fragments in the pages in which they were received, checked as they come, and the
+// event that is made around them without copying them.
 #pragma once
 
 #include <array>
@@ -30,60 +30,60 @@ enum class DataCounter : std::uint8_t {
   count
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DataCounter::count)> kDataCounters{{
-    {"bad_robs", "fragments", "Fragments whose ROD is none."},
-    {"unknown_robs", "fragments", "ROBs in an answer that nobody has asked this readout for."},
-    {"twice_robs", "fragments", "ROBs that were there already."},
+    {"bad_robs", "fragments", "Fragments without a valid ROD."},
+    {"unknown_robs", "fragments", "ROBs in an answer that this readout was not asked for."},
+    {"twice_robs", "fragments", "ROBs that came a second time."},
     {"wrong_l1id", "fragments", "Fragments with the L1 id of another event: not taken, the event is partial."},
     {"wrong_run", "fragments", "Fragments of another run: not taken, the event is partial."},
     {"too_large", "fragments", "Fragments that would make the event larger than farm.node.max_event_size: not taken."},
-    {"unreadable_replies", "replies", "Answers that are no ROBs from some place on: what stands before is taken."},
+    {"unreadable_replies", "replies", "Answers with bytes that are not ROBs: the ROBs before them are taken."},
     {"trigger_mismatch", "events", "Events whose fragments do not agree on BCID or trigger type: flagged."},
 }};
 
-/// What is the same for all events of a run.
+/// The values that all events of a run share.
 struct EventContext {
   std::uint32_t run_number = 0;
   std::uint32_t run_type = 0;
   std::uint64_t most_bytes = std::uint64_t{256} << 20;
-  bool checksum = true;  ///< Adler-32 over the payload
+  bool checksum = true;  ///< Adler-32 over the payload.
 };
 
-/// One thread; views that it gave may be read by others while it is not changed.
+/// One thread. Other threads may read its views while it is not changed.
 class EventData {
  public:
   using RobIndex = EventCollector::RobIndex;
 
-  /// Forgets what it had.
+  /// Begins a new event and drops the one before.
   void begin(const formats::AssignedEvent& assigned, std::size_t robs, std::uint64_t utc_ns);
 
-  /// Takes an answer of a readout to a request for these ROBs, and says of each what came.
+  /// Takes a readout's answer to a request for `asked`. `results`: what came of each ROB. Returns the bytes that were taken.
   std::uint64_t take(transport::ReceivedMessage message, std::span<const RobIndex> asked, const EventCollector& collector,
                      const EventContext& context, std::vector<EventCollector::Result>& results,
                      base::CounterBlock<DataCounter>& counters);
 
-  /// What a selection sees. Valid until the next take() or begin().
+  /// The event as a selection sees it. Valid until the next take() or begin().
   WholeEvent view(const EventContext& context, const EventCollector& collector, std::uint32_t step);
 
-  /// Makes the event around what is here: a record for a recorder. `partial`: fragments are missing, also where no ROB is known for them.
+  /// Makes the record of the event for a recorder. `partial`: fragments are missing, perhaps of ROBs that are not known.
   struct Making {
     std::span<const formats::RecordStream> streams;
-    std::uint32_t status = 0;  ///< event_status bits
+    std::uint32_t status = 0;  ///< Bits of event_status.
     bool partial = false;
   };
   void make(const Making& making, EventCollector::Slot slot, const EventCollector& collector, const EventContext& context,
             base::CounterBlock<DataCounter>& counters);
-  /// The record, valid until the next begin(): memory of this object and of the messages that it keeps.
+  /// The record: memory of this object and of its messages. Valid until the next begin().
   std::span<const std::span<const std::byte>> record() const { return record_; }
   std::uint64_t event_bytes() const { return event_bytes_; }
 
   bool empty() const { return robs_had_ == 0; }
-  /// Lets pages go.
+  /// Releases the pages.
   void end();
 
  private:
   struct Part {
     bool here = false;
-    std::uint8_t why_not = 0;  ///< generic status bits of what stands for it
+    std::uint8_t why_not = 0;  ///< Generic status bits of the ROB that stands for it.
     std::uint32_t message = 0;
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -100,12 +100,12 @@ class EventData {
   std::uint32_t status_ = 0;
   bool knows_trigger_ = false;
   bool trigger_differs_ = false;
-  L1Id l1id_ = {};  // of the first fragment; before it, as resets would have it
+  L1Id l1id_ = {};  // Of the first fragment; before it comes, from the event's id.
   std::uint32_t bcid_ = 0;
   std::uint32_t trigger_type_ = 0;
   std::vector<std::span<const std::byte>> view_pieces_;
   std::vector<EventRob> view_robs_;
-  std::vector<std::byte> front_;  // record head and event header
+  std::vector<std::byte> front_;  // Record head and event header.
   std::vector<std::byte> stubs_;
   std::array<std::byte, 4> checksum_{};
   std::vector<std::span<const std::byte>> record_;

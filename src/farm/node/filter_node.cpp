@@ -23,7 +23,7 @@ using enum NodeCounter;
 namespace {
 
 constexpr std::uint64_t kShowNs = 50'000'000;
-constexpr std::uint64_t kFarewellNs = 10'000'000'000;  // after end(): for decisions to become safe
+constexpr std::uint64_t kFarewellNs = 10'000'000'000;  // After end(): time for decisions to become safe.
 constexpr std::uint32_t kMostSteps = 64;
 
 const std::vector<RecordStream> kPartialStream{{.type = "debug", .name = "NodePartial", .obeys_lumi_block = false}};
@@ -44,11 +44,11 @@ transport::RequesterSettings requester_settings(const NodeSettings& settings) {
       .provider = settings.network.providers.empty() ? "auto" : settings.network.providers.front(),
       .secret = *secret,
       .pages = settings.network.pages,
-      // Whatever a message can have: what is too large for an event is left out and counted, one ROB at a time, and costs no connection.
+      // Any size that a message can have: each ROB that is too large is left out and counted, and the connection survives.
       .most_reply_bytes = 0xffff'ffff};
 }
 
-// The streams of a verdict that can be carried out; nothing: it cannot.
+// The streams of a verdict; nothing: they are not valid.
 std::optional<std::vector<RecordStream>> streams_of(const Selected& selected) {
   if (selected.streams.empty() || selected.streams.size() > formats::kMostRecordStreams) return std::nullopt;
   std::vector<RecordStream> streams;
@@ -206,7 +206,7 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
                                                [this](std::string text) { say(std::move(text)); });
     for (const std::string& name : welcome.readouts) readouts_->add(name, now_ns);
     for (const std::string& name : welcome.recorders) recorders_.add(name);
-    if (recorders_.none()) say("there is no recorder: what is accepted is not recorded");
+    if (recorders_.none()) say("there is no recorder: accepted events are not recorded");
     described_by_ns_ = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
     say(fmt::format("run {}: {}, {}", welcome.run_number, base::counted(welcome.readouts.size(), "readout"),
                     base::counted(welcome.recorders.size(), "recorder")));
@@ -218,7 +218,7 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
 std::uint32_t FilterNode::slots_free() const {
   if (collector_ == nullptr || ending_.load(std::memory_order_relaxed) || over_) return 0;
   if (all_hang_) return 0;
-  if (!collector_->any_up()) return 0;  // it could only give events up
+  if (!collector_->any_up()) return 0;  // The node could only give events up.
   if (!readouts_->all_described() && base::steady_now_ns() < described_by_ns_) return 0;
   return collector_->free_slots();
 }
@@ -228,8 +228,8 @@ std::uint32_t FilterNode::slots_free() const {
 void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now_ns) {
   events_.counters.add(NodeCounter::assigned);
   if (assigned.build_only()) events_.counters.add(build_only);
-  drop_all_of(assigned.id);  // its time was over; what is done with it here is nobody's any more
-  // Of its time half is for fragments.
+  drop_all_of(assigned.id);  // The earlier assignment timed out: its work here is void.
+  // Half of its time is for fragments.
   const auto slot = collector_->begin(now_ns + event_timeout_ns_ / 2);
   if (!slot) {
     events_.counters.add(given_up);
@@ -252,7 +252,7 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
       if (const auto rob = collector_->find(id)) first.push_back(*rob);
     }
     if (first.size() == pool_.first_robs().size()) return collector_->want(*slot, first);
-    // One that nobody has: the selection sees all there is, and says what it makes of that.
+    // No readout has one of these ROBs: the selection gets the whole event and decides.
   }
   want_all(*slot);
 }
@@ -262,7 +262,7 @@ void FilterNode::want_all(Slot slot) {
   collector_->want_all(slot);
 }
 
-/// It waits for fragments, and no selection has seen it.
+/// The event waits for fragments, and no selection has seen it.
 bool FilterNode::can_go_back(Slot slot) const {
   const NodeEvent& event = events_.slots[slot];
   const bool unseen = (event.state == State::fetching && event.job.event.step == 0) ||
@@ -270,7 +270,7 @@ bool FilterNode::can_go_back(Slot slot) const {
   return unseen && !event.dropped && collector_->open(slot);
 }
 
-/// Older events fill the readouts: nothing newer comes before these are cleared. The newest go first.
+/// Older events fill the readouts; nothing newer comes before these are cleared. So the newest events go back first.
 void FilterNode::give_back(std::uint32_t count, std::uint64_t newer_than) {
   for (; count > 0; --count) {
     std::optional<Slot> newest;
@@ -292,7 +292,7 @@ void FilterNode::drop(Slot slot) {
   NodeEvent& event = events_.slots[slot];
   events_.counters.add(let_go);
   event.dropped = true;
-  if (event.state == State::selecting) return;  // ends when the selection does
+  if (event.state == State::selecting) return;  // selected() frees the slot later.
   if (!recorders_.cancel(slot)) free_slot(slot);
 }
 
@@ -318,12 +318,12 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
   const bool lacks = lacks_fragments(slot);
   if (event.state == State::fetching && !lacks && !event.assigned.build_only()) return select(slot);
   if (event.state == State::fetching) {
-    // It is not shown to the selection: whatever else there is of it is fetched, and recorded.
+    // The selection does not see the event: its other fragments are fetched and recorded.
     event.state = State::completing;
     event.verdict = Verdict::debug;
     event.streams = event.assigned.build_only() ? kBuildOnlyStream : kPartialStream;
     want_all(slot);
-    return;  // complete again at once, if there is nothing more
+    return;  // It is complete again at once if nothing more can come.
   }
   build(slot, now_ns);
 }
@@ -331,13 +331,13 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
 void FilterNode::build(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
   if (event.data.empty()) {
-    // Readouts may have it, and cannot be reached from here: another node may. Those that answer may get it yet, but not for ever.
+    // A readout out of reach may have it: another node may reach that one. The others may still get it, but not for ever.
     const bool may_come = collector_->lost_by(slot, RobLoss::timed_out) && !event.assigned.last();
     const bool may_be_there = !event.knew_all || may_come || collector_->lost_by(slot, RobLoss::readout_away);
     const bool bad = collector_->lost_by(slot, RobLoss::bad);
-    // Each readout has said that it has nothing, or was started anew since.
+    // Each readout has said that it has nothing, or was restarted since.
     if (!may_be_there && !bad) return decide(slot, Verdict::lost, now_ns);
-    // Two nodes could take nothing of what there is: a third will not, and the event is recorded as one that lacks all.
+    // Two nodes could take none of its fragments, and a third would not: the event is recorded without fragments.
     const bool last = !may_be_there && event.assigned.build_only();
     if (!last) {
       events_.counters.add(given_up);
@@ -370,14 +370,14 @@ void FilterNode::selected(SelectionJob& job, std::uint64_t now_ns) {
     case Selected::Verdict::rejected: return decide(slot, Verdict::rejected, now_ns);
     case Selected::Verdict::accepted: {
       auto streams = streams_of(job.selected);
-      if (!streams) return to_debug(bad_selection, "its streams are none, too many, or have names that cannot be");
-      // Its verdict is what its files say: another node may have to tell from these alone.
+      if (!streams) return to_debug(bad_selection, "its streams are missing, too many, twice there, or have bad names");
+      // The streams decide the verdict: another node may have to derive it from the files alone.
       const bool debug = std::ranges::all_of(*streams, [](const RecordStream& one) { return one.type == "debug"; });
       return keep(slot, debug ? Verdict::debug : Verdict::accepted, std::move(*streams));
     }
     case Selected::Verdict::more: break;
   }
-  if (++job.event.step > kMostSteps) return to_debug(bad_selection, "it asks for more and more");
+  if (++job.event.step > kMostSteps) return to_debug(bad_selection, "it asked for more too often");
   std::vector<EventCollector::RobIndex> robs;
   for (const SourceId id : job.selected.robs) {
     const auto rob = collector_->find(id);
@@ -397,7 +397,7 @@ void FilterNode::keep(Slot slot, Verdict verdict, std::vector<RecordStream> stre
   event.verdict = verdict;
   event.streams = std::move(streams);
   event.state = State::completing;
-  want_all(slot);  // what is not here yet; complete at once if nothing is missing
+  want_all(slot);  // Fetches what is not here yet; the event is complete at once if nothing is missing.
 }
 
 void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
@@ -431,7 +431,7 @@ void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns, bool a
   free_slot(slot);
 }
 
-// A thread that does not come back from user's code cannot be ended. What can be done: take no events that nobody would select, and say so.
+// A thread that hangs in user code cannot be ended. If all hang, the node takes no more events and says so.
 void FilterNode::look_at_selections(std::uint64_t now_ns, NodeStatus& status) {
   for (const NodeEvent& event : events_.slots) {
     const std::uint64_t began_ns = event.state == State::selecting ? event.job.began_ns.load(std::memory_order_relaxed) : 0;

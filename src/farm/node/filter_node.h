@@ -1,9 +1,9 @@
-// A filter node: a thread that is assigned events, fetches their fragments, has them selected, and hands what is kept to a recorder.
+// A filter node: its thread gets events, fetches their fragments, has them selected, and sends kept events to a recorder.
 //
 //     SupervisorLink ──► slot: fetching ──► selecting ──► fetching the rest ──► recording ──► decided, until that is safe
 //                         │  ▲ more             │ rejected                         │
 //                         ▼  │                  └──────────────────────────────────┴──► decisions ──► SupervisorLink
-//     ReadoutLinks ◄── EventCollector: who is asked for what         SelectionPool: threads; RecorderLinks: who has it
+//     ReadoutLinks ◄── EventCollector: what to ask of which readout  SelectionPool: threads; RecorderLinks: what is where
 #pragma once
 
 #include <atomic>
@@ -29,20 +29,20 @@
 
 namespace rodeo::farm {
 
-/// start(), end() and the rest by one thread, which is not the node's.
+/// One thread calls start(), end() and the rest; it is not the node's.
 class FilterNode {
  public:
   using MakeSelection = std::function<std::unique_ptr<EventSelection>()>;
 
-  /// Makes the selections, and looks for its supervisor. Throws SetupError.
+  /// Makes the selections and looks for the supervisor. Throws SetupError.
   FilterNode(const NodeSettings& settings, MakeSelection make);
   ~FilterNode();
 
-  /// Takes events of this run, and of no other; 0: of whichever run its supervisor has.
+  /// Takes only events of this run; 0: of the run that the supervisor has.
   void start(std::uint32_t run_number);
-  /// Takes no more events; those that it has are finished, and it waits until their decisions are safe. Does not wait here.
+  /// Takes no more events. The node finishes those that it has and waits until their decisions are safe. Does not block.
   void end();
-  /// After end(): nothing is waited for any more; events that it has, and decisions that are not safe, stay in its counts.
+  /// After end(): waits for nothing more. Events that it has and decisions that are not safe stay in its counts.
   void give_up() { leaving_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
@@ -75,7 +75,7 @@ class FilterNode {
   void selected(SelectionJob& job, std::uint64_t now_ns);
   void keep(Slot slot, formats::Verdict verdict, std::vector<formats::RecordStream> streams);
   void make_record(Slot slot, std::uint64_t now_ns);
-  /// `another_copy`: what is recorded of it is not what this node has built.
+  /// `another_copy`: the recorded copy is not the one that this node built.
   void decide(Slot slot, formats::Verdict verdict, std::uint64_t now_ns, bool another_copy = false);
   void free_slot(Slot slot);
   bool lacks_fragments(Slot slot) const { return collector_->lost(slot) > 0 || !events_.slots[slot].knew_all; }
@@ -83,14 +83,14 @@ class FilterNode {
   void say(std::string text);
 
   const NodeSettings settings_;
-  // What threads of the pool look at, and what is on its way, outlives both.
+  // Threads of the pool and requests use this memory: it outlives both.
   NodeEvents events_;
   SelectionPool pool_;
   Requester requester_;
   SupervisorLink supervisor_;
   RecorderLinks recorders_;
 
-  // Between the two threads
+  // Shared by the two threads.
   mutable std::mutex mutex_;
   NodeStatus shown_;
   std::vector<std::string> messages_;
@@ -100,15 +100,15 @@ class FilterNode {
   std::atomic<bool> leaving_{false};
   std::atomic<bool> ended_{false};
 
-  // Of the node's thread
+  // Used by the node's thread only.
   std::uint64_t event_timeout_ns_ = 10'000'000'000;
   std::string system_;
-  std::unique_ptr<EventCollector> collector_;  // null: no welcome yet
-  std::unique_ptr<ReadoutLinks> readouts_;     // with it
-  std::uint64_t described_by_ns_ = 0;          // then readouts that nobody knows are not waited for
+  std::unique_ptr<EventCollector> collector_;  // Null: no welcome yet.
+  std::unique_ptr<ReadoutLinks> readouts_;     // Made with it.
+  std::uint64_t described_by_ns_ = 0;          // After this, unknown readouts are not waited for.
   std::uint64_t leave_at_ns_ = 0;
   bool over_ = false;
-  bool all_hang_ = false;  // each thread that selects is at an event whose time is over
+  bool all_hang_ = false;  // All threads of the selection hang.
   std::vector<Requester::Reply> replies_;
   std::vector<Slot> complete_;
   std::string failure_;

@@ -1,4 +1,4 @@
-// The events that a filter node has, slot by slot, with what all parts of its thread need to know of them.
+// The events of a filter node, slot by slot, with the data that all parts of its thread use.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace rodeo::farm {
 
-/// One event, from its assignment to its decision. Nobody's any more (`dropped`): it ends as soon as nobody works on it.
+/// One event, from its assignment to its decision. If it is `dropped`, it ends as soon as no thread or request uses it.
 struct NodeEvent {
   enum class State : std::uint8_t { free, fetching, selecting, completing, recording };
   State state = State::free;
-  bool knew_all = false;  ///< all readouts were known when it began
+  bool knew_all = false;  ///< All readouts were known when it began.
   bool dropped = false;
   bool wants_all = false;
-  bool built = false;  ///< it had all, once
+  bool built = false;  ///< It had all fragments once.
   formats::AssignedEvent assigned = {};
   std::uint64_t assigned_ns = 0;
-  std::uint64_t asked_ns = 0;  ///< the first request of those that are under way; 0: none yet
+  std::uint64_t asked_ns = 0;  ///< Time of the first request since it was complete last; 0: none.
   EventData data = {};
   SelectionJob job = {};
   std::vector<formats::RecordStream> streams = {};
@@ -33,7 +33,7 @@ struct NodeEvent {
   bool here() const { return state != State::free && !dropped; }
 };
 
-/// Of the node's thread. Threads of a selection look at an event meanwhile, and requests are made of its memory: it outlives both.
+/// Owned by the node's thread. Threads of a selection read its events, and requests use its memory: it outlives both.
 struct NodeEvents {
   std::vector<NodeEvent> slots;
   EventContext context;

@@ -56,7 +56,7 @@ NodeProcess::NodeProcess(NodeSettings settings, const base::ComponentRegistry& r
       })) {}
 
 NodeProcess::~NodeProcess() {
-  // A selection that hangs still looks at an event of the node: both stay until the process has gone.
+  // A selection that hangs still reads an event of the node: both stay until the process has gone.
   if (node_->ended() && node_->status().hanging > 0) static_cast<void>(node_.release());
 }
 
@@ -216,10 +216,10 @@ std::string prometheus_text(const NodeStatus& status) {
   out.gauge("rodeo_node_selecting_longest_seconds", "How long the selection has been at one event.",
             microseconds(status.selecting_longest_ns) * 1e-6);
   out.gauge("rodeo_node_recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
-  out.gauge("rodeo_node_unsafe_decisions", "Decisions that are kept, for the supervisor has not said that they are safe.",
+  out.gauge("rodeo_node_unsafe_decisions", "Decisions that are kept because they are not safe yet.",
             status.unsafe_decisions);
   out.gauge("rodeo_node_fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
-  out.gauge("rodeo_node_bytes_under_way", "Their bytes, as fragments lately were.", status.bytes_under_way);
+  out.gauge("rodeo_node_bytes_under_way", "Their bytes, estimated from recent fragments.", status.bytes_under_way);
   out.gauge("rodeo_node_readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
   out.gauge("rodeo_node_recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
   out.gauge("rodeo_node_collecting_p50_seconds",

@@ -11,17 +11,17 @@
 
 namespace rodeo::farm {
 
-/// What of the node waits, and for what. Pure.
+/// The parts of the node that wait, and what they wait for. Pure.
 std::vector<process::WatchedPart> watched_parts(const NodeStatus& status);
 
 class NodeProcess final : public FarmProcess {
  public:
-  /// Makes the selection, of a registry that outlives this. Throws SetupError.
+  /// Makes the selection from a registry that outlives this object. Throws SetupError.
   NodeProcess(NodeSettings settings, const base::ComponentRegistry& registry);
   ~NodeProcess() override;
 
   std::string name() const override { return settings_.name; }
-  /// 0: of whichever run the supervisor has.
+  /// 0: the run that the supervisor has.
   void start(std::uint32_t run_number) override;
   void stop() override;
   void give_up() override;
@@ -43,14 +43,14 @@ class NodeProcess final : public FarmProcess {
   std::uint64_t began_ns_ = 0;
   std::uint64_t ended_ns_ = 0;
   NodeStatus shown_;
-  NodeStatus viewed_;  // when lines were made last
+  NodeStatus viewed_;  // The status that the last view showed.
   double viewed_s_ = 0;
 };
 
 /// Text format 0.0.4. Names and labels: docs/reference/metrics.md.
 std::string prometheus_text(const NodeStatus& status);
 
-/// Some lines to read on a terminal, of a report.
+/// A report as some lines of text for a terminal.
 std::string node_report_text(const Json& report);
 
 }  // namespace rodeo::farm

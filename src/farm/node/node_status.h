@@ -1,4 +1,4 @@
-// What a filter node tells of itself: its counters, and how it stands.
+// What a filter node reports: its counters and its status.
 #pragma once
 
 #include <array>
@@ -37,37 +37,37 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(NodeCoun
     {"assigned", "events", "Events that the supervisor has assigned."},
     {"accepted", "events", "Decided: accepted, and safe with a recorder."},
     {"rejected", "events", "Decided: rejected by the selection."},
-    {"debug", "events", "Decided: recorded to a debug stream, for no selection has decided."},
-    {"lost", "events", "Decided: no readout has anything of them, nothing is recorded."},
+    {"debug", "events", "Decided: recorded to a debug stream because no selection has decided."},
+    {"lost", "events", "Decided: no readout has a fragment of them, nothing is recorded."},
     {"partial", "events", "Events that lack fragments."},
     {"build_only", "events", "Assigned a second time, only to be built and recorded."},
-    {"given_up", "events", "Neither built nor recorded within their time: left to the supervisor, who assigns them again."},
-    {"let_go", "events", "Dropped, for they are another node's by now, or were assigned here once more."},
+    {"given_up", "events", "Neither built nor recorded in time: left to the supervisor, which assigns them again."},
+    {"let_go", "events", "Dropped because another node has them now, or they were assigned here again."},
     {"given_back", "events",
      "Given back to the supervisor while they waited for fragments, to make room for older events; they are assigned "
      "again."},
     {"had_already", "events", "Of those recorded: the recorder had them already."},
     {"selection_failed", "events", "Events whose selection threw, crashed or did not answer: to a debug stream."},
-    {"bad_selection", "events", "Events whose selection said what cannot be carried out: to a debug stream."},
+    {"bad_selection", "events", "Events whose selection gave an answer that is not valid: to a debug stream."},
     {"record_refused", "requests", "Events that a recorder refused; they are sent to another one, or again."},
-    {"record_again", "requests", "Events that were sent to a recorder again, for it did not answer."},
+    {"record_again", "requests", "Events that were sent to a recorder again because it did not answer."},
     {"recorded_elsewhere", "events",
-     "Sent to another recorder although one that stayed away may have them: they may be recorded twice."},
-    {"recorded_bytes", "bytes", "Of events that are recorded."},
-    {"bad_orders", "replies", "Answers of the supervisor that cannot be read, or whose numbers do not follow."},
+     "Sent to another recorder because one that may have them stayed away: they may be recorded twice."},
+    {"recorded_bytes", "bytes", "Bytes of recorded events."},
+    {"bad_orders", "replies", "Answers of the supervisor that cannot be read, or whose numbers are out of sequence."},
 }};
 
 struct NodeStatus {
-  bool connected = false;  ///< to the supervisor
-  bool over = false;       ///< the run has no more events
+  bool connected = false;  ///< Connected to the supervisor.
+  bool over = false;       ///< The run has no more events.
   std::uint32_t run_number = 0;
   std::string system;
   std::string supervisor_trouble;
-  std::vector<NamedCounter> counters;  ///< of node, collector, data, selection, network
+  std::vector<NamedCounter> counters;  ///< Counters of node, collector, data, selection and network.
   std::uint32_t slots_used = 0;
   std::uint32_t fetching = 0;
   std::uint32_t selecting = 0;
-  std::uint32_t hanging = 0;  ///< of these, at the selection for longer than event_timeout
+  std::uint32_t hanging = 0;  ///< Selections that have been at one event for longer than event_timeout.
   std::uint32_t recording = 0;
   std::uint64_t unsafe_decisions = 0;
   std::uint64_t fragments_under_way = 0;
@@ -82,14 +82,14 @@ struct NodeStatus {
   double cpu_seconds = 0;
   double selection_cpu_seconds = 0;
   std::uint64_t selecting_longest_ns = 0;
-  std::uint64_t collecting_p50_ns =
-      0;  ///< from the first request for fragments to the last of those that were wanted at a time
+  /// From the first request for fragments to the last fragment of those that were wanted together.
+  std::uint64_t collecting_p50_ns = 0;
   std::uint64_t collecting_p99_ns = 0;
-  std::uint64_t building_p50_ns = 0;  ///< from assignment to all fragments: what waits for credit included
+  std::uint64_t building_p50_ns = 0;  ///< From assignment to all fragments, waiting for credit included.
   std::uint64_t building_p99_ns = 0;
-  std::uint64_t deciding_p50_ns = 0;  ///< from assignment to decision
+  std::uint64_t deciding_p50_ns = 0;  ///< From assignment to decision.
   std::uint64_t deciding_p99_ns = 0;
-  std::string failure;  ///< why the node must end; empty while all is well
+  std::string failure;  ///< Why the node must end; empty while all is well.
   std::uint64_t operator[](std::string_view counter) const { return base::counter_value(counters, counter); }
 };
 

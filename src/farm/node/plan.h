@@ -1,4 +1,4 @@
-// From a configuration to what a filter node runs.
+// Makes the plan of a filter node from a configuration.
 #pragma once
 
 #include <expected>
@@ -11,7 +11,7 @@
 
 namespace rodeo::farm {
 
-/// A node as it is written: [farm.node].
+/// The keys of [farm.node].
 struct NodeKeys : NodeSettings {
   std::vector<std::string> plugins;
   std::vector<std::string> plugin_directories;
@@ -23,11 +23,11 @@ const Settings<NodeKeys>& node_settings();  ///< [farm.node]
 struct NodePlan {
   NodeSettings settings;
   bool control_socket = true;
-  std::string metrics_listen;  ///< empty: no metrics over HTTP
+  std::string metrics_listen;  ///< Empty: no metrics over HTTP.
   std::string configuration_sha256 = {};
 };
 
-/// What a configuration with a [farm.node] says. All errors at once.
+/// The plan of a configuration that has [farm.node]. Returns all errors at once.
 std::expected<NodePlan, settings::ConfigurationErrors> plan_node(const settings::Configuration& configuration);
 
 }  // namespace rodeo::farm

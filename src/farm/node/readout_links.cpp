@@ -43,7 +43,7 @@ void ReadoutLinks::look(std::uint64_t now_ns) {
       const std::uint64_t instance = requester_.instance(readout.service);
       const bool anew = readout.instance != 0 && instance != readout.instance;
       if (anew) {
-        say_(readout.name + " was started anew: what it held is lost");
+        say_(readout.name + " was restarted: the fragments that it held are lost");
         readout.described = false;
       }
       readout.instance = instance;
@@ -73,7 +73,7 @@ void ReadoutLinks::fetch(std::uint64_t now_ns) {
     }
     bytes_.clear();
     formats::append_fetch_request(bytes_, fetch);
-    // A little longer than its event, so that an answer that does not come ends with the event, not before.
+    // A little longer than its event: a missing answer ends with the event, not before.
     const std::chrono::nanoseconds patience(std::max(ask->deadline_ns, now_ns) - now_ns + kAgainNs);
     const auto request =
         requester_.ask(readouts_[ask->readout].service, static_cast<std::uint16_t>(formats::FragmentRequest::fetch),
@@ -107,7 +107,7 @@ void ReadoutLinks::take_description(std::uint32_t number, Requester::Reply& repl
   if (reply.outcome != Outcome::answered) return;
   const auto description = formats::read_describe_reply(reply.message.in_one_piece(scratch_));
   if (!description)
-    return say_(fmt::format("{} describes itself as nobody can read: {}", readout.name, description.error().message()));
+    return say_(fmt::format("the description of {} cannot be read: {}", readout.name, description.error().message()));
   if (!numbering_) {
     numbering_ = description->numbering;
     numbering_of_ = readout.name;
@@ -119,10 +119,10 @@ void ReadoutLinks::take_description(std::uint32_t number, Requester::Reply& repl
                              "", "give all readouts of the farm the same extractor and orbits_per_frame"};
   }
   if (other_numbering_) return;
-  if (description->run_number == 0) return;  // it waits for its run
+  if (description->run_number == 0) return;  // It waits for its run.
   if (description->run_number != events_.context.run_number) {
     readout.describe_at_ns = now_ns + 10 * kAgainNs;
-    return say_(fmt::format("{} has run {}, not {}: nothing is asked of it", readout.name, description->run_number,
+    return say_(fmt::format("{} has run {}, not {}: it is asked for nothing", readout.name, description->run_number,
                             events_.context.run_number));
   }
   readout.described = true;

@@ -1,5 +1,5 @@
-// A filter node's talk with its readouts: which are there, what they describe of themselves, and the fragments that are fetched of them, as its
-// EventCollector says.
+// A filter node's connections to its readouts: which are there, how they describe themselves, and the fragments that are
+// fetched from them for the EventCollector.
 #pragma once
 
 #include <cstddef>
@@ -28,17 +28,17 @@ class ReadoutLinks {
 
   ReadoutLinks(const NodeSettings& settings, NodeEvents& events, Requester& requester, EventCollector& collector, Say say);
 
-  /// In the order of the collector's numbers.
+  /// Call in the order of the collector's numbers.
   void add(const std::string& name, std::uint64_t now_ns);
   bool all_described() const;
-  /// A readout whose ids count something else than those of the others.
+  /// The error, if the ids of one readout count something else than those of the others.
   const std::optional<Error>& other_numbering() const { return other_numbering_; }
 
-  /// Looks who came and went, now and then, and asks who is new.
+  /// Looks from time to time which readouts came or went, and asks new ones for their description.
   void look(std::uint64_t now_ns);
-  /// Asks for what the collector wants now.
+  /// Asks for the fragments that the collector wants now.
   void fetch(std::uint64_t now_ns);
-  /// A reply. False: it was not asked here.
+  /// Takes a reply. False: it was not asked here.
   bool take(Requester::Reply& reply, std::uint64_t now_ns);
 
   std::vector<NodeStatus::Peer> peers() const;
@@ -55,8 +55,8 @@ class ReadoutLinks {
   };
   struct Pending {
     bool describes = false;
-    std::uint32_t number = 0;  // of the readout, else the ask
-    Slot slot = 0;             // of a fetch
+    std::uint32_t number = 0;  // Of the readout, or of the ask.
+    Slot slot = 0;             // Of a fetch.
   };
 
   void take_description(std::uint32_t number, Requester::Reply& reply, std::uint64_t now_ns);
@@ -70,7 +70,7 @@ class ReadoutLinks {
   std::vector<Readout> readouts_;
   std::unordered_map<Requester::Request, Pending> pending_;
   std::uint64_t looked_ns_ = 0;
-  std::optional<formats::Numbering> numbering_;  // of the readout that was described first
+  std::optional<formats::Numbering> numbering_;  // Of the readout that was described first.
   std::string numbering_of_;
   std::optional<Error> other_numbering_;
   std::vector<EventCollector::RobIndex> asked_;

@@ -16,8 +16,8 @@ using enum NodeCounter;
 
 namespace {
 
-constexpr std::uint64_t kAgainNs = 50'000'000;        // the recorder did not answer
-constexpr std::uint64_t kAllRefusedNs = 500'000'000;  // each recorder has refused
+constexpr std::uint64_t kAgainNs = 50'000'000;        // After a missing answer.
+constexpr std::uint64_t kAllRefusedNs = 500'000'000;  // After all recorders have refused.
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void RecorderLinks::add(const std::string& name) { recorders_.push_back({.name =
 
 void RecorderLinks::begin(Slot slot, std::uint64_t now_ns) {
   ++active_;
-  // One that was another node's may be with a recorder that is not its first: each of the others is asked, the first tells by itself.
+  // If the event was another node's, any recorder may have it. All but the first are asked; the first tells by its answer.
   const bool may_be_recorded = events_.slots[slot].assigned.build_only();
   deliveries_[slot] = {
       .active = true, .to_ask = may_be_recorded ? static_cast<std::uint32_t>(recorders_.size() - 1) : 0, .since_ns = now_ns};
@@ -91,11 +91,11 @@ bool RecorderLinks::patient(const Delivery& delivery, std::uint64_t now_ns) cons
   return now_ns - delivery.since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count());
 }
 
-// The recorder in hand does not come to say what it has.
+// The recorder in turn stays away, or does not say what it has.
 void RecorderLinks::go_without(Slot slot, std::uint64_t now_ns) {
   Delivery& delivery = deliveries_[slot];
   if (delivery.to_ask > 0) {
-    // One that does not come back is not asked: what it has may be there twice.
+    // A recorder that stays away cannot be asked: the event may be recorded twice.
     events_.counters.add(recorded_elsewhere);
     --delivery.to_ask;
     return go_to(slot, recorder_of(slot), now_ns);
@@ -173,7 +173,7 @@ RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Repl
     if (!patient(delivery, now_ns)) go_without(slot, now_ns);
     return {.what = Came::nothing, .slot = slot};
   }
-  // It is not there, for sure: the next may have it.
+  // This recorder surely does not have the event: go on to the next.
   const auto count = static_cast<std::uint32_t>(recorders_.size());
   go_to(slot, (delivery.recorder + 1) % count, now_ns);
   delivery.unanswered = false;

@@ -1,14 +1,14 @@
-// A filter node's talk with its recorders: which of them is sent an event, who is asked whether it has the event already, and when it is safe.
+// A filter node's connections to its recorders: where an event goes, which recorders may have it already, when it is safe.
 //
-//     the first recorder of an event follows from its id; one that was another node's is taken over at all others before, so that the
-//     other node, which may still be at work on it, puts it nowhere
-//     answered                                    safe; where a copy was there before, the event is what that one was recorded as
-//     no answer                                   sent again, to the same: it may have it, and tells
-//     refused                                     the next one; after all of them, again a while later
-//     ... as not ready, where it may be there     sent again, to the same: a recorder that is started again has not read back yet what it has
-//     ... because nobody could take it            given up
+//     The id of an event decides its first recorder. If the event was another node's, it is first taken over at all other
+//     recorders. Then the other node, which may still work on the event, cannot record it.
+//     answered                                    safe; if there was a copy before, the verdict of that copy counts
+//     no answer                                   sent again to the same one: it may have the event, and says so
+//     refused                                     sent to the next one; after all of them, again after a pause
+//     ... as not ready, and it may have it        sent again to the same one: it may not have read back its files yet
+//     ... because no recorder could take it       given up
 //     ... as taken over                           let go: another node has it
-//     not there, not ready for recorder_patience  the next one; counted where the event may be recorded twice by that
+//     away, or not ready, for recorder_patience   sent to the next one; counted if the event may be recorded twice
 #pragma once
 
 #include <cstddef>
@@ -39,11 +39,11 @@ class RecorderLinks {
   void add(const std::string& name);
   bool none() const { return recorders_.empty(); }
 
-  /// An event whose record is made: it is sent from the next send() on.
+  /// Begins to deliver an event whose record is made: the next send() sends it.
   void begin(Slot slot, std::uint64_t now_ns);
-  /// It is decided, or nobody's any more, and no request is under way.
+  /// Ends the delivery: the event is decided or dropped, and no request is under way.
   void end(Slot slot);
-  /// It is nobody's any more. True: a request is under way, take() tells its end.
+  /// The event is dropped. True: a request is under way, and take() reports its end.
   bool cancel(Slot slot);
   void send(std::uint64_t now_ns);
 
@@ -51,7 +51,7 @@ class RecorderLinks {
   struct Told {
     Came what = Came::not_for_it;
     Slot slot = 0;
-    std::optional<formats::Verdict> copy = {};  ///< safe, as another's copy, that was recorded with this verdict
+    std::optional<formats::Verdict> copy = {};  ///< The event is safe as another copy, recorded with this verdict.
   };
   Told take(Requester::Reply& reply, std::uint64_t now_ns);
 
@@ -62,18 +62,18 @@ class RecorderLinks {
     std::string name;
     Requester::Service service = 0;
   };
-  struct Delivery {  // of the event in the same slot
+  struct Delivery {  // Of the event in the same slot.
     bool active = false;
     std::uint32_t recorder = 0;
-    std::uint32_t to_ask = 0;    // recorders that may have it from another node; the one in hand included
-    std::uint32_t refusals = 0;  // one after the other
-    bool unanswered = false;     // the recorder may have it
-    std::uint64_t since_ns = 0;  // with this recorder
-    std::uint64_t at_ns = 0;     // not before
+    std::uint32_t to_ask = 0;    // Recorders that may have it from another node, with the current one.
+    std::uint32_t refusals = 0;  // One after the other.
+    bool unanswered = false;     // The recorder may have it.
+    std::uint64_t since_ns = 0;  // Begin of this recorder's turn.
+    std::uint64_t at_ns = 0;     // Not before this time.
     std::optional<Requester::Request> request = {};
   };
   struct Pending {
-    bool asks = false;  // whether it has the event
+    bool asks = false;  // The request asks whether the recorder has the event.
     Slot slot = 0;
   };
 

@@ -14,7 +14,7 @@ SelectionPool::SelectionPool(std::function<std::unique_ptr<EventSelection>()> ma
 SelectionPool::~SelectionPool() {
   leaving_.store(true, std::memory_order_release);
   for (const auto& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();  // there was none for the last one if the system had no more
+    if (worker->thread.joinable()) worker->thread.join();  // The last one has no thread if the system had no more.
   }
 }
 
@@ -73,13 +73,13 @@ void SelectionPool::run(Worker& worker) {
       job->selected = worker.selection->select(job->event);
     } catch (const std::exception& thrown) {
       job->error = thrown.what();
-      if (job->error.empty()) job->error = "something was thrown";
+      if (job->error.empty()) job->error = "it threw an exception without a message";
     } catch (...) {
-      job->error = "something was thrown that is no std::exception";
+      job->error = "it threw something other than a std::exception";
     }
     while (!done_.try_push(auto(job))) base::cpu_relax();
   }
-  // What Python runs for this thread ends with it.
+  // The selection ends in this thread, because its Python process ends with the thread.
   {
     const std::lock_guard lock(mutex_);
     made = std::move(worker.selection);

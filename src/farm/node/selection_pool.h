@@ -1,4 +1,4 @@
-// Threads that run a selection on events which the node's thread gives them, and takes back.
+// Threads that run a selection on events. The node's thread submits the events and takes them back.
 #pragma once
 
 #include <atomic>
@@ -18,41 +18,41 @@
 
 namespace rodeo::farm {
 
-/// One event on its way through a selection. Of who gives it until submit(), and again after take().
+/// One event on its way through a selection. Its submitter owns it before submit() and after take().
 struct SelectionJob {
   std::uint32_t slot = 0;
   WholeEvent event = {};
   Selected selected = {};
-  std::string error = {};                  ///< what was thrown; empty: nothing
-  std::atomic<std::uint64_t> began_ns{0};  ///< steady clock; 0: it waits
+  std::string error = {};                  ///< What was thrown; empty: nothing.
+  std::atomic<std::uint64_t> began_ns{0};  ///< Steady clock; 0: it waits.
 };
 
-/// The node's thread, but for counters().
+/// For the node's thread, except counters().
 class SelectionPool {
  public:
-  /// `make` is called by each thread for itself. `most`: jobs at a time.
+  /// Each thread calls `make` for itself. `most`: limit of jobs at a time.
   SelectionPool(std::function<std::unique_ptr<EventSelection>()> make, std::uint32_t threads, std::uint32_t most,
                 base::IdlePolicy idle);
-  /// Waits for jobs that are being worked on.
+  /// Waits for jobs that a thread works on.
   ~SelectionPool();
 
-  /// Starts the threads, and waits until each has its selection. Throws what one could not be made for.
+  /// Starts the threads and waits until each has its selection. Throws what `make` threw.
   void start();
   const std::vector<SourceId>& first_robs() const { return first_robs_; }
 
-  /// There is room: never more than `most` are given.
+  /// Never submit more than `most` jobs at a time.
   void submit(SelectionJob& job);
-  /// One that is done; nullptr: none.
+  /// A job that is done; nullptr: none.
   SelectionJob* take();
 
   double cpu_seconds() const;
-  /// Of all threads together.
+  /// Sums over all threads.
   std::vector<NamedCounter> counters() const;
 
  private:
   struct Worker {
     base::ThreadCpu cpu;
-    std::unique_ptr<EventSelection> selection;  // under mutex_ until it is made, then constant
+    std::unique_ptr<EventSelection> selection;  // Under mutex_ until it is made, then constant.
     std::exception_ptr failure;
     bool made = false;
     std::thread thread;

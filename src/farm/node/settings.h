@@ -1,4 +1,4 @@
-// What one filter node is to do, as plain values: farm/node/plan.h fills it from a configuration, tests fill it by hand.
+// The settings of one filter node as plain values. farm/node/plan.h makes them from a configuration, tests by hand.
 #pragma once
 
 #include <chrono>
@@ -14,23 +14,23 @@
 namespace rodeo::farm {
 
 enum class Building : std::uint8_t {
-  full,   ///< all fragments of an event at once, then its selection
-  steps,  ///< what the selection wants to see, step by step, and the rest once it is accepted
+  full,   ///< All fragments of an event at once, then its selection.
+  steps,  ///< The fragments that the selection asks for, step by step; the rest once the event is accepted.
 };
 
-/// The selection, as the registry makes it.
+/// The selection that the registry makes.
 struct SelectionSettings {
   std::string type = "accept";
   Parameters parameters = {};
-  std::string where = {};  ///< file:line:column of its table, for messages; may be empty
+  std::string where = {};  ///< file:line:column of its table, for messages; may be empty.
 };
 
 struct NodeSettings {
   std::string name = "node";
-  std::string supervisor = "supervisor";  ///< name of its service on the bus
-  std::uint32_t slots = 32;               ///< events at a time
+  std::string supervisor = "supervisor";  ///< Name of its service on the bus.
+  std::uint32_t slots = 32;               ///< Events at a time.
   Building building = Building::full;
-  std::uint32_t workers = 2;  ///< threads of the selection
+  std::uint32_t workers = 2;  ///< Threads of the selection.
   std::uint32_t credit_fragments = 0;
   std::uint64_t credit_bytes = 0;
   std::chrono::nanoseconds fetch_wait = std::chrono::milliseconds{20};
@@ -43,7 +43,7 @@ struct NodeSettings {
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   SelectionSettings selection = {};
   NetworkKeys network = {};
-  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< From the order to stop to the end.
 };
 
 }  // namespace rodeo::farm

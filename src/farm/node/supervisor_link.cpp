@@ -55,7 +55,7 @@ void SupervisorLink::say_work(std::uint32_t free_slots, std::uint64_t now_ns) {
   const auto request = requester_.ask(service_, static_cast<std::uint16_t>(AssignmentKind::work), std::span(bytes_),
                                       patience_ + std::chrono::seconds{2});
   if (!request) {
-    // What was to be said is not: it is said again, all of it.
+    // The WORK was not sent: HELLO repeats all of it.
     session_.close();
     hello_at_ns_ = now_ns + kAgainNs;
     return;
@@ -70,7 +70,7 @@ Result<SupervisorLink::Heard> SupervisorLink::take(Requester::Reply& reply, std:
   if (work == works_.end()) return Heard::not_for_it;
   const bool current = work->second == greetings_;
   works_.erase(work);
-  // An answer to what was said before the last HELLO is no answer any more.
+  // An answer to a request before the last HELLO is out of date.
   return current ? take_orders(reply, now_ns) : Heard::nothing;
 }
 

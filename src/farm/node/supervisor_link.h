@@ -1,4 +1,4 @@
-// A filter node's talk with its supervisor: who says HELLO when, and what is said and heard of work (docs/formats/assignments.md).
+// A filter node's connection to its supervisor: when to send HELLO, and the exchange of WORK (docs/formats/assignments.md).
 #pragma once
 
 #include <chrono>
@@ -29,16 +29,16 @@ class SupervisorLink {
   bool connected() const { return session_.open() && requester_.connected(service_); }
   const std::string& trouble() const { return requester_.trouble(service_); }
 
-  /// Whether HELLO is to be said now: there is no session, or its connection has ended.
+  /// True if HELLO must be sent now: there is no session, or its connection has ended.
   bool greets(std::uint64_t now_ns);
   void say_hello(std::uint32_t free_slots, std::uint64_t now_ns);
-  /// Says decisions and room, where there is something new, or nothing that the supervisor could answer.
+  /// Sends decisions and room if there is something new, or if the supervisor has no WORK to answer.
   void say_work(std::uint32_t free_slots, std::uint64_t now_ns);
 
   enum class Heard : std::uint8_t { not_for_it, nothing, welcome, orders };
-  /// Of a reply that was asked here: what it brings. An error: the node must end.
+  /// Takes a reply, and says what it brings. An error: the node must end.
   Result<Heard> take(Requester::Reply& reply, std::uint64_t now_ns);
-  /// What was heard last. The session is open once the welcome is accepted.
+  /// What came last. The session is open after accept_welcome().
   const formats::NodeWelcome& welcome() const { return welcome_; }
   const formats::NodeOrders& orders() const { return orders_; }
   void accept_welcome();
@@ -55,10 +55,10 @@ class SupervisorLink {
   Requester& requester_;
   Requester::Service service_ = 0;
   AssignmentSession session_;
-  std::map<Requester::Request, std::uint32_t> works_;  // that are under way, with the greeting that they follow
-  std::optional<Requester::Request> greeting_;         // that is under way
+  std::map<Requester::Request, std::uint32_t> works_;  // WORKs under way, each with the number of its HELLO.
+  std::optional<Requester::Request> greeting_;         // The HELLO under way.
   std::uint32_t greetings_ = 0;
-  std::uint32_t works_under_way_ = 0;  // since the last greeting
+  std::uint32_t works_under_way_ = 0;  // Since the last HELLO.
   std::uint64_t greeted_connections_ = 0;
   std::uint64_t hello_at_ns_ = 0;
   std::chrono::nanoseconds patience_ = std::chrono::milliseconds{500};
