@@ -1,4 +1,4 @@
-// The books of a supervisor: events under way, what is decided and not cleared, and which ids are over.
+// The books of a supervisor: events under way, decisions that are not cleared, and ids that are over.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace rodeo::farm {
 
-inline constexpr std::uint64_t kSettleNs = 500'000'000;  ///< a trigger that was accepted is told of within that
+inline constexpr std::uint64_t kSettleNs = 500'000'000;  ///< An accepted trigger is announced within this time.
 
 enum class BooksCounter : std::uint8_t { before_common_start, after_common_end, count };
 inline constexpr std::array<base::CounterInfo, 2> kBooksCounters{{
@@ -30,7 +30,7 @@ inline constexpr std::array<base::CounterInfo, 2> kBooksCounters{{
      "assigned."},
 }};
 
-/// One thread. What is said of events by nodes, readouts and the trigger goes through here; each function is one of those sayings.
+/// One thread. Each report of a node, a readout or the trigger about an event has its function here.
 class Books {
  public:
   static constexpr std::uint32_t kNobody = UINT32_MAX;
@@ -41,51 +41,51 @@ class Books {
 
   /// Triggers come without a gap from this id on.
   void trigger_begins(std::uint64_t id) { told_.emplace_back(id, id); }
-  /// It has told us of this event. The admission must have room for a trigger. False: a readout had told of it first, and it has left the books by now.
+  /// The trigger announced this event. The admission must have room. False: a readout named it first, and it is over by now.
   bool trigger(const dispatch::Event& event);
 
   // Readouts.
 
   enum class Held : std::uint8_t {
-    known,   ///< in the books
-    over,    ///< decided and cleared everywhere else
-    orphan,  ///< untold, so far
+    known,   ///< In the books.
+    over,    ///< Decided, and cleared everywhere else.
+    orphan,  ///< Announced by no trigger so far.
   };
   Held held(std::uint64_t id) const { return dispatcher.knows(id) ? Held::known : is_over(id) ? Held::over : Held::orphan; }
-  /// It is over, and a readout has it nevertheless.
+  /// The event is over, but a readout still has it.
   void clear_again(std::uint64_t id, std::uint64_t now_ns) { clears.add({.id = id, .who = kNobody}, now_ns); }
 
-  // Nodes. Each decision becomes safe in its turn, whatever it is worth.
+  // Nodes. Each decision becomes safe in its turn, whether it counts or not.
 
   void decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns);
-  /// The same in a HELLO, where it may be of before this supervisor began.
+  /// The same from a HELLO: the decision may be older than this supervisor.
   void decision_of_before(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
                           std::uint64_t now_ns);
-  /// It makes room for an older event. `heard`: in this session; in a HELLO it says only that the node does not have the event.
+  /// The node made room for an older event. `heard`: it said so in WORK. In HELLO this means only that it lacks the event.
   void given_back(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, bool heard,
                   std::uint64_t now_ns);
-  /// An event that a node says it has; false: not any more.
+  /// A node reports that it has an event. False: the event is not the node's any more.
   bool has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns);
 
-  // A recorder: it has an event that nobody has decided; `debug`: in a stream for debugging.
+  // A recorder has an event that no node has decided. `debug`: it is in a debug stream.
   void recorded_before(std::uint64_t id, bool debug, std::uint64_t now_ns);
 
-  /// The readout holds it, and it is an orphan.
+  /// The readout holds the event, which is an orphan.
   void found(std::uint32_t readout, std::uint64_t id, std::uint64_t now_ns);
-  /// Triggers that may come in.
+  /// Number of triggers that may enter.
   std::uint32_t room() const { return admission.room_for_triggers(dispatcher); }
-  /// Events that are not decided: each counts once.
+  /// Number of undecided events; each counts once.
   std::uint64_t undecided();
 
-  /// Whether an id that is not in the books was.
+  /// True if the id was in the books and has left them.
   bool is_over(std::uint64_t id) const;
-  /// All that came in has been decided and cleared.
+  /// All events that entered are decided and cleared.
   bool empty() const {
     return dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 && clears.entries() == 0 &&
            admission.untold() == 0;
   }
 
-  /// What is cleared everywhere leaves the books: calls safe(node, session) for each decision, in order.
+  /// Removes what is cleared everywhere. Calls safe(node, session) for each decision, in order.
   template <typename Safe>
   void take_over(Safe&& safe) {
     if (!decisions.written()) return;
@@ -97,13 +97,13 @@ class Books {
         [](std::uint64_t) {});
   }
 
-  /// Readouts hold events, and it is not known yet which of them are of the run.
+  /// Readouts hold events, but it is not known yet which of them belong to the run.
   bool has_unplaced() const { return unplaced_ && !span.begin_known(); }
   std::vector<NamedCounter> counters() const;
 
   dispatch::Dispatcher dispatcher;
   dispatch::Admission admission;
-  dispatch::CommonSpan span;  ///< used where there is no trigger
+  dispatch::CommonSpan span;  ///< Used without a trigger authority.
   dispatch::ClearBook clears;
   DecisionFile decisions;
 
@@ -117,11 +117,11 @@ class Books {
   const bool has_trigger_;
   bool unplaced_ = false;
   base::CounterBlock<BooksCounter> counters_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> told_;  // ids that the trigger told of, first and last without a gap
-  Lately lately_;                                              // others
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> told_;  // Announced ids: first and last of ranges without a gap.
+  Lately lately_;                                              // Other ids that are over.
 };
 
-/// Of the events that a supervisor has room for, those that no trigger takes.
+/// How many of the events that a supervisor has room for are not for triggers.
 std::uint32_t kept_for_untold(std::uint32_t events_in_flight);
 
 dispatch::Event event_of(const formats::AssignedEvent& event);

@@ -28,10 +28,10 @@ Result<Decided> read_decisions(const std::filesystem::path& path) {
       case dispatch::Verdict::debug: ++out.debug; break;
       case dispatch::Verdict::lost: ++out.lost; break;
       default:
-        return std::unexpected(
-            Error{"farm.decisions",
-                  fmt::format("no verdict {} is known, at byte {}", static_cast<unsigned>(bytes[at + sizeof id]), at),
-                  path.string(), "was the file written by `rodeo farm supervise`?"});
+        return std::unexpected(Error{
+            "farm.decisions",
+            fmt::format("unknown verdict {} in the record at byte {}", static_cast<unsigned>(bytes[at + sizeof id]), at),
+            path.string(), "name a file that `rodeo farm supervise` wrote"});
     }
   }
   RODEO_TRY(file.check());
@@ -47,11 +47,11 @@ DecisionFile::DecisionFile(const std::filesystem::path& path) : path_(path) {
   file_ = base::UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file_) fail("open");
   struct stat is{};
-  if (::fstat(file_.get(), &is) != 0) fail("look at");
+  if (::fstat(file_.get(), &is) != 0) fail("get the size of");
   const auto size = static_cast<std::uint64_t>(is.st_size);
   if (S_ISREG(is.st_mode) && size % kRecordBytes != 0 &&
       ::ftruncate(file_.get(), static_cast<off_t>(size - size % kRecordBytes)) != 0)
-    fail("cut");
+    fail("truncate");
 }
 
 void DecisionFile::add(std::uint64_t id, dispatch::Verdict verdict) {
@@ -69,7 +69,7 @@ Result<void> DecisionFile::flush() {
     if (written <= 0)
       return std::unexpected(Error{"farm.decisions",
                                    fmt::format("cannot write the file of decisions: {}", std::strerror(errno)),
-                                   path_.string(), "make room; decisions are not safe before they are in it"});
+                                   path_.string(), "free disk space; decisions are not safe before they are in the file"});
     waiting_.erase(waiting_.begin(), waiting_.begin() + written);
   }
   return {};

@@ -1,4 +1,4 @@
-// Ids that left the books a while ago: who speaks of them then is late, and does not bring something new.
+// Ids that left the books recently. A report about such an id is late; it does not bring a new event.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rodeo::farm {
 
-/// The last so many. Not thread-safe.
+/// Keeps the last `most` ids. Not thread-safe.
 class Lately {
  public:
   explicit Lately(std::uint32_t most) : table_(most), ids_(most) {}

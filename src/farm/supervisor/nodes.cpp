@@ -17,15 +17,15 @@ using formats::AssignmentKind;
 using formats::AssignmentRefusal;
 using C = NodesCounter;
 
-constexpr std::size_t kMostNodes = 65'536;    // names that are remembered
-constexpr std::uint32_t kMostSlots = 65'536;  // of one node
-constexpr std::uint64_t kLookNs =
-    1'000'000;                      // how often is looked who has gone, and who waits too long: at a part of the nodes,
-constexpr std::size_t kLooks = 10;  // since there may be thousands; at each of them after so many looks
-constexpr std::uint64_t kAskBackNs = 20'000'000;  // a node that has nothing to give back is asked again after so long
-constexpr std::uint64_t kSafeNs = 50'000'000;     // safe decisions alone are told after so long: one answer for many
+constexpr std::size_t kMostNodes = 65'536;    // Names that are remembered.
+constexpr std::uint32_t kMostSlots = 65'536;  // Of one node.
+// There may be thousands of nodes: each look checks a part of them for nodes that have gone and requests that wait too long.
+constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr std::size_t kLooks = 10;                // Looks until each node was checked once.
+constexpr std::uint64_t kAskBackNs = 20'000'000;  // A node that has nothing to give back is asked again after this time.
+constexpr std::uint64_t kSafeNs = 50'000'000;     // Safe decisions alone are reported after this time: one answer for many.
 
-/// A welcome on its way.
+/// The memory of a welcome until it is sent.
 struct SentWelcome final : transport::ReplyOwner {
   explicit SentWelcome(std::vector<std::byte> of) : bytes(std::move(of)) {}
   void sent(std::uint64_t) noexcept override { delete this; }
@@ -52,7 +52,7 @@ Nodes::Nodes(const SupervisorSettings& settings, Books& books)
     : settings_(settings),
       books_(books),
       replier_(replier_settings(settings)),
-      // Not those of a supervisor that was here before.
+      // Sessions of an earlier supervisor had other numbers.
       sessions_(static_cast<std::uint64_t>(base::steady_now_ns()) << 20) {}
 
 bool Nodes::poll(std::uint64_t now_ns) {
@@ -62,11 +62,11 @@ bool Nodes::poll(std::uint64_t now_ns) {
   for (const auto& gone : dropped_) forget_parked(gone.client, gone.number);
   for (const auto& request : requests_) {
     hear(request, now_ns);
-    // What it says counts; an answer would go to nobody.
+    // The message counts, but no client is left to answer.
     if (transport::Replier::was_dropped(request, dropped_)) forget_parked(request.client, request.number);
   }
   const bool some = !requests_.empty();
-  requests_.clear();  // pages go back
+  requests_.clear();  // The pages go back.
   if (now_ns >= looked_ns_ + kLookNs) look_after(now_ns);
   return some;
 }
@@ -113,7 +113,7 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
   const bool other = had.client && *had.client != request.client && !replier_.client_name(*had.client).empty();
   if (other && had.instance != hello_.instance) return refuse(request, AssignmentRefusal::name_taken);
   counters_.add(C::hellos);
-  // Decisions that were safe in the session before, though the node has not heard so, are so at once.
+  // Decisions that became safe in the former session without the node's knowledge are safe at once.
   std::size_t known = 0;
   if (had.session != 0 && had.session == hello_.session && had.instance == hello_.instance && hello_.first > 0 &&
       hello_.first <= had.safe)
@@ -145,22 +145,22 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
                                .let_go = std::move(let_go)};
   reply_.clear();
   encode(welcome, reply_);
-  // It may be larger than what is copied: its memory stays until it has gone.
+  // The welcome may be too large to be copied: its memory stays until it is sent.
   auto* const sent = new SentWelcome{std::move(reply_)};
   reply_ = {};
   const std::span<const std::byte> parts[] = {sent->bytes};
   replier_.reply(request.client, request.number, 0, parts, sent, 0);
 }
 
-/// What the node holds, against what the books say it does; a node that was started anew holds nothing of what it had.
+/// Compares what the node holds with the books. A restarted node holds none of its former events.
 void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
                       std::uint64_t now_ns) {
   Node& node = nodes_[number];
   if (node.instance != hello.instance) {
-    if (books_.dispatcher.events_of(number) > 0) lose(number, "was started anew");
+    if (books_.dispatcher.events_of(number) > 0) lose(number, "was restarted");
     node.instance = hello.instance;
   }
-  // It has what it says as the books have it. What it was assigned anew, to build it only, may not have come to it: then it speaks of the first time.
+  // Events are the node's if the books agree. If a second assignment (build only) did not arrive, the node names the first.
   std::unordered_set<std::uint64_t> held[2];
   for (const formats::AssignedEvent& event : hello.events) held[event.build_only()].insert(event.id);
   for (const formats::EventDecision& decision : hello.decisions) {
@@ -182,7 +182,7 @@ void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std
 void Nodes::begin_session(std::uint32_t number, Client client, std::uint64_t now_ns) {
   Node& node = nodes_[number];
   if (node.client) by_client_.erase(*node.client);
-  // One client is one node: of the name that it said before it has no more.
+  // A client is one node: it leaves the node of its former name.
   if (const auto was = by_client_.find(client); was != by_client_.end()) {
     const auto& parked = nodes_[was->second].parked;
     if (parked) replier_.refuse(client, parked->number, static_cast<std::uint16_t>(AssignmentRefusal::say_hello));
@@ -211,7 +211,7 @@ void Nodes::work(const transport::Replier::Request& request, std::span<const std
     return refuse(request, AssignmentRefusal::say_hello);
   counters_.add(C::works);
   node.heard_ns = now_ns;
-  // Those that came before, too, are in it: they are skipped.
+  // WORK may repeat earlier decisions: they are skipped.
   const std::size_t known = work_.decisions.empty() ? 0 : static_cast<std::size_t>(node.decisions + 1 - work_.first);
   for (std::size_t i = known; i < work_.decisions.size(); ++i) {
     ++node.decisions;
@@ -260,7 +260,7 @@ bool Nodes::older_events_wait_for(std::uint32_t number) const {
   return dispatcher.waiting_ahead() > 0 && dispatcher.room_of(number) == 0 && dispatcher.events_of(number) > 0;
 }
 
-/// The request that waits. What there is no room for in the answer goes with the next.
+/// Answers the request that waits. Events that do not fit go with the next answer.
 void Nodes::answer(std::uint32_t number) {
   Node& node = nodes_[number];
   orders_.safe = node.safe;
@@ -295,7 +295,7 @@ void Nodes::lose(std::uint32_t number, std::string_view why) {
   node.lost = true;
 }
 
-/// It is not connected any more; it may come back, and say what came to it.
+/// The node is not connected any more; it may come back and say what reached it.
 void Nodes::leave(std::uint32_t number, std::uint64_t now_ns) {
   Node& node = nodes_[number];
   by_client_.erase(*node.client);
@@ -305,19 +305,19 @@ void Nodes::leave(std::uint32_t number, std::uint64_t now_ns) {
   books_.dispatcher.set_room(number, 0);
 }
 
-/// What was not sent yet no selection has seen: others process it.
+/// No selection has seen events that were not sent: other nodes process them.
 void Nodes::take_out(std::uint32_t number) {
   for (const formats::AssignedEvent& event : std::exchange(nodes_[number].out, {}))
     books_.dispatcher.undelivered(number, event.id);
 }
 
-/// Who has gone, who says nothing, and whom nothing was said to for long: of the nodes whose turn it is.
+/// Looks at a part of the nodes: which have gone, which are silent, and which have waited long for an answer.
 void Nodes::look_after(std::uint64_t now_ns) {
   looked_ns_ = now_ns;
   const auto patience = static_cast<std::uint64_t>(settings_.work_patience.count());
   const auto grace = static_cast<std::uint64_t>(settings_.node_grace.count());
   const auto count = static_cast<std::uint32_t>(nodes_.size());
-  const bool heard_all = replier_.heard_all();  // else somebody may have spoken long ago, while this thread stood still
+  const bool heard_all = replier_.heard_all();  // If not, messages may have waited while this thread stood still.
   for (std::uint32_t i = 0; i < (count + kLooks - 1) / kLooks; ++i) {
     const std::uint32_t number = next_look_++ % count;
     Node& node = nodes_[number];
@@ -329,7 +329,7 @@ void Nodes::look_after(std::uint64_t now_ns) {
       if (ask_back) node.asked_back_ns = now_ns;
       if (waited >= patience || ask_back || (node.safe > node.told_safe && waited >= kSafeNs)) answer(number);
     } else if (!node.lost && heard_all && now_ns - node.heard_ns > grace) {
-      if (node.client || books_.dispatcher.events_of(number) > 0) lose(number, node.client ? "says nothing" : "has gone");
+      if (node.client || books_.dispatcher.events_of(number) > 0) lose(number, node.client ? "is silent" : "has gone");
       node.lost = true;
     }
   }

@@ -1,4 +1,4 @@
-// Filter nodes as their supervisor sees them: the service `assignments`, sessions, requests that wait, who has gone.
+// Filter nodes as their supervisor sees them: the service `assignments`, sessions, waiting requests, nodes that have gone.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ namespace rodeo::farm {
 struct SupervisedNode {
   std::string name;
   bool connected = false;
-  std::uint32_t events = 0;  ///< that it has, undecided
-  std::uint32_t room = 0;    ///< for so many more
+  std::uint32_t events = 0;  ///< Undecided events that it has.
+  std::uint32_t room = 0;    ///< Events that it takes in addition.
   std::uint64_t assigned = 0;
   std::uint64_t decisions = 0;
 };
@@ -32,34 +32,34 @@ inline constexpr std::array<base::CounterInfo, 6> kNodesCounters{{
     {"hellos", "requests", "Sessions of nodes that began."},
     {"works", "requests", "Requests for work that were taken."},
     {"orders", "replies", "Requests for work that were answered."},
-    {"nodes_lost", "nodes", "Times that a node with events or room went away, or said nothing, for too long."},
+    {"nodes_lost", "nodes", "Times that a node with events or room was away or silent for too long."},
     {"bad_messages", "requests", "Requests of nodes that could not be decoded."},
     {"refused_requests", "requests", "Requests of nodes that were refused for another reason."},
 }};
 
-/// The run, as nodes are told it.
+/// The run as nodes are told it.
 struct RunForNodes {
-  std::uint32_t number = 0;  ///< 0: not known yet
+  std::uint32_t number = 0;  ///< 0: not known yet.
   std::uint32_t type = 0xf;
 };
 
-/// One thread, that of its Replier.
+/// One thread, the one of its Replier.
 class Nodes {
  public:
   /// Puts the service on the bus. Throws SetupError.
   Nodes(const SupervisorSettings& settings, Books& books);
 
   void set_run(RunForNodes run) { run_ = run; }
-  /// Hears what nodes say. True if there was something.
+  /// Takes messages of nodes. True if there were some.
   bool poll(std::uint64_t now_ns);
-  /// Assigns what waits and answers who is to be answered. True if there was something.
+  /// Assigns waiting events, and sends the answers that are due. True if an event was assigned.
   bool assign(std::uint64_t now_ns);
-  /// A decision of this session is over and done with.
+  /// A decision of this session is safe.
   void safe(std::uint32_t node, std::uint32_t session) {
     Node& of = nodes_[node];
     if (of.tag() == session) ++of.safe;
   }
-  /// Nobody gets events any more, and everybody is told that the run is over.
+  /// Nodes get no more events, and all are told that the run is over.
   void say_over();
   bool all_told() const;
 
@@ -77,20 +77,20 @@ class Nodes {
   struct Node {
     std::string name;
     std::uint64_t instance = 0;
-    std::optional<Client> client = {};  // nothing: away
+    std::optional<Client> client = {};  // Nothing: away.
     std::uint64_t session = 0;
     std::uint64_t heard_ns = 0;
-    std::uint64_t decisions = 0;  // of this session that were taken
-    std::uint64_t safe = 0;       // of these
+    std::uint64_t decisions = 0;  // Decisions of this session that were taken.
+    std::uint64_t safe = 0;       // Decisions of these that are safe.
     std::uint64_t told_safe = 0;
-    std::uint64_t granted = 0;   // of this session
-    std::uint64_t assigned = 0;  // of this session
+    std::uint64_t granted = 0;   // Of this session.
+    std::uint64_t assigned = 0;  // Of this session.
     std::uint64_t all_decisions = 0, all_assigned = 0;
-    std::vector<formats::AssignedEvent> out = {};  // assigned, and not sent yet
+    std::vector<formats::AssignedEvent> out = {};  // Assigned, but not sent yet.
     std::optional<Parked> parked = {};
-    std::uint64_t asked_back_ns = 0;  // when it was last asked to give events back
-    bool dirty = false;               // in dirty_
-    bool lost = false;                // its events were given to others
+    std::uint64_t asked_back_ns = 0;  // When it was last asked to give events back.
+    bool dirty = false;               // It is in dirty_.
+    bool lost = false;                // Its events were given to others.
     bool told_over = false;
 
     std::uint32_t tag() const { return static_cast<std::uint32_t>(session); }
@@ -117,18 +117,18 @@ class Nodes {
   Books& books_;
   RunForNodes run_;
   transport::Replier replier_;
-  std::vector<Node> nodes_;  // by the dispatcher's numbers
+  std::vector<Node> nodes_;  // By the dispatcher's numbers.
   std::unordered_map<std::string, std::uint32_t> by_name_;
   std::unordered_map<Client, std::uint32_t> by_client_;
-  std::vector<std::uint32_t> dirty_;  // that may have to be answered
+  std::vector<std::uint32_t> dirty_;  // Nodes that may need an answer.
   std::uint64_t sessions_;
   std::uint64_t looked_ns_ = 0;
-  std::uint32_t next_look_ = 0;  // at this node, modulo their number
+  std::uint32_t next_look_ = 0;  // The next node to look at, modulo their number.
   bool over_ = false;
   std::vector<std::string> messages_;
   base::CounterBlock<NodesCounter> counters_;
 
-  // Used again and again
+  // Buffers that are used again and again.
   std::vector<transport::Replier::Request> requests_;
   std::vector<transport::Replier::Dropped> dropped_;
   std::vector<std::byte> whole_;

@@ -9,7 +9,7 @@ namespace {
 
 using Outcome = transport::Requester::Outcome;
 
-constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // so long a recorder may be away, or not answer
+constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // How long a recorder may be away, or not answer.
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void Orphans::poll(std::uint64_t now_ns, bool released, const std::vector<trigge
   });
 }
 
-/// One recorder after the other, for some of the ids at a time.
+/// Asks one recorder after the other, for a part of the ids at a time.
 void Orphans::ask(std::uint64_t now_ns) {
   if (asked_of_ < recorders_.size()) {
     const std::size_t count = std::min(asked_.size() - asked_from_, formats::kMostHaveIds);
@@ -87,7 +87,7 @@ bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_n
       if (have->has(i)) recorded_[asked_from_ + i] = have->stream(i).type == "debug" ? Recorded::debug : Recorded::accepted;
     }
   } else if (now_ns - asked_ns_ < kRecorderPatienceNs) {
-    return true;  // asked again
+    return true;  // It is asked again.
   } else {
     not_said(asked_from_, count);
   }

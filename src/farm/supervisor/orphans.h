@@ -1,5 +1,5 @@
-// Asks recorders whether they have events that readouts hold and no trigger told of: after a restart, after a gap in the triggers, or where no trigger tells
-// of events at all. Which events these are, and when they come into the books: dispatch/admission.h.
+// Asks recorders whether they have events that readouts hold and no trigger announced: after a restart, after a gap in the
+// triggers, or without a trigger authority. dispatch/admission.h says which events these are and when they enter the books.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ namespace rodeo::farm {
 
 enum class OrphansCounter : std::uint8_t { untold, unasked, count };
 inline constexpr std::array<base::CounterInfo, 2> kOrphansCounters{{
-    {"untold", "events", "Events that readouts held, and that nobody had told of."},
+    {"untold", "events", "Events that readouts held, and that no trigger or node had announced."},
     {"unasked", "events",
-     "Of these, those that some recorder did not say whether it has them: assigned to be built and recorded only."},
+     "Of these, events that a recorder may have, because it did not answer: assigned to be built and recorded only."},
 }};
 
 /// One thread.
@@ -30,13 +30,13 @@ class Orphans {
  public:
   Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders);
 
-  /// Asks, and lets events in. `released`: no node is waited for any more. `marks`: luminosity blocks and steps, for those that a trigger gave; else `block`.
+  /// Asks, and admits events. `released`: no node is waited for. `marks`: blocks and steps by id; before the first, `block`.
   void poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block);
   bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
   std::vector<NamedCounter> counters() const;
 
  private:
-  /// What the recorders said of an id. One that a recorder does not speak of may be in its files.
+  /// What recorders said of an id. If a recorder does not answer, the id may be in its files.
   enum class Recorded : std::uint8_t { no, unknown, accepted, debug };
   void ask(std::uint64_t now_ns);
   void not_said(std::size_t from, std::size_t count);
@@ -44,9 +44,9 @@ class Orphans {
   Books& books_;
   transport::Requester& requester_;
   std::vector<transport::Requester::Service> recorders_;
-  std::span<const std::uint64_t> asked_;  // the admission's: until it is answered
-  std::size_t asked_of_ = 0;              // which recorder is asked
-  std::size_t asked_from_ = 0;            // for which of them
+  std::span<const std::uint64_t> asked_;  // Owned by the admission, until it is answered.
+  std::size_t asked_of_ = 0;              // The recorder that is asked now.
+  std::size_t asked_from_ = 0;            // The first id that it is asked for.
   std::optional<transport::Requester::Request> request_;
   std::uint64_t asked_ns_ = 0;
   std::vector<Recorded> recorded_;

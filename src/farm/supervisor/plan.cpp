@@ -26,7 +26,7 @@ std::expected<SupervisorPlan, settings::ConfigurationErrors> plan_supervisor(con
     std::vector<std::string> sorted = *names;
     std::ranges::sort(sorted);
     const auto twice = std::ranges::adjacent_find(sorted);
-    if (twice != sorted.end()) wrong(key, fmt::format("`{}` is there twice", *twice), "name each once");
+    if (twice != sorted.end()) wrong(key, fmt::format("`{}` is listed twice", *twice), "list each name once");
   }
   if (!keys.trigger.empty()) {
     if (const auto address = trigger::TriggerAddress::parse(keys.trigger); !address)

@@ -1,4 +1,4 @@
-// From a configuration to what a supervisor process runs.
+// Makes the plan of a supervisor process from a configuration.
 #pragma once
 
 #include <expected>
@@ -12,11 +12,11 @@ namespace rodeo::farm {
 struct SupervisorPlan {
   SupervisorSettings settings;
   bool control_socket = true;
-  std::string metrics_listen;  ///< empty: no metrics over HTTP
+  std::string metrics_listen;  ///< Empty: no metrics over HTTP.
   std::string configuration_sha256 = {};
 };
 
-/// What a configuration with a [farm.supervisor] says. All errors at once.
+/// The plan of a configuration that has [farm.supervisor]. Returns all errors at once.
 std::expected<SupervisorPlan, settings::ConfigurationErrors> plan_supervisor(const settings::Configuration& configuration);
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-// What a supervisor is to do, as plain values: farm/supervisor/plan.h fills it from a configuration, tests fill it by hand.
+// The settings of a supervisor as plain values. farm/supervisor/plan.h makes them from a configuration, tests by hand.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,17 @@ namespace rodeo::farm {
 
 struct SupervisorSettings {
   std::string name = "supervisor";
-  std::string trigger = {};                ///< address of the trigger authority; empty: ids are those that the readouts hold
-  std::string system = {};                 ///< of the trigger authority
-  std::uint64_t seed = 1;                  ///< of provable payload: must be the authority's
-  std::vector<std::string> readouts = {};  ///< names of their services
-  std::vector<std::string> recorders = {};  ///< the same
+  std::string trigger = {};                 ///< Address of the trigger authority; empty: there is none.
+  std::string system = {};                  ///< System of the trigger authority.
+  std::uint64_t seed = 1;                   ///< Seed of provable payload: must be the authority's.
+  std::vector<std::string> readouts = {};   ///< Names of their services.
+  std::vector<std::string> recorders = {};  ///< Names of their services.
   dispatch::Policy assignment = dispatch::Policy::least_loaded;
-  std::uint32_t nodes = 0;  ///< that there are; 0: not known
+  std::uint32_t nodes = 0;  ///< Number of filter nodes; 0: not known.
   std::uint32_t most_nodes = 4096;
   std::uint32_t run_number = 1;
   std::uint32_t run_type = 0xf;
-  std::uint32_t events_in_flight = 100'000;  ///< that it has room for, those included whose clears are under way
+  std::uint32_t events_in_flight = 100'000;  ///< Room for events, those included whose clears are under way.
   std::chrono::nanoseconds event_timeout{std::chrono::seconds{10}};
   std::chrono::nanoseconds lost_after{std::chrono::seconds{120}};
   std::uint32_t clear_count = 10'000;
@@ -43,10 +43,10 @@ struct SupervisorSettings {
   std::filesystem::path decisions = {};
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   NetworkKeys network = {};
-  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< From the order to stop to the end.
 };
 
-/// A supervisor as it is written: [farm.supervisor].
+/// The keys of [farm.supervisor].
 struct SupervisorKeys : SupervisorSettings {
   bool control = true;
 };

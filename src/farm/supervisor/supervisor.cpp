@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kTickNs = 1'000'000;
 constexpr std::uint64_t kShowNs = 50'000'000;
-constexpr std::uint64_t kPartNs = 1'000'000'000;  // so long nodes are waited for that have not heard that the run is over
+constexpr std::uint64_t kPartNs = 1'000'000'000;  // Time for nodes to hear that the run is over.
 
 transport::RequesterSettings requester_settings(const SupervisorSettings& settings) {
   const auto secret = transport::read_secret(settings.network.secret_file);
@@ -60,7 +60,7 @@ void Supervisor::run() {
   cpu_.detach();
 }
 
-/// What a readout holds is known, over, or told by nobody.
+/// An id that a readout holds is known, over, or announced by no trigger.
 void Supervisor::found(std::uint32_t readout, std::uint64_t id) {
   switch (books_.held(id)) {
     case Books::Held::known: return;
@@ -124,14 +124,14 @@ void Supervisor::enter(Stage stage, std::uint64_t now_ns) {
   if (stage == Stage::over) over_.store(true, std::memory_order_release);
 }
 
-/// A thousand times a second: what follows from time, and from what the others have come to.
+/// Called a thousand times a second: acts on time, and on the progress of the other parts.
 void Supervisor::move_on(std::uint64_t now_ns) {
   const auto in_stage = [&] { return now_ns - entered_ns_; };
   const bool stop = stop_.load(std::memory_order_acquire);
   const bool give_up = give_up_.load(std::memory_order_acquire);
   if (readouts_.other_numbering() && stage_ != Stage::over) return refuse(*readouts_.other_numbering(), now_ns);
   if (stage_ != Stage::idle && stage_ != Stage::over) {
-    // No event comes before it is known what the readouts count; but one of them may be away.
+    // No event enters before it is known what the readouts count; but one of them may be away.
     if (triggers_ && !triggers_started_ && (readouts_.all_described() || stage_ > Stage::rebuilding)) {
       triggers_->start();
       triggers_started_ = true;
@@ -151,10 +151,10 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       if (run_number_.load(std::memory_order_acquire) != 0) begin(now_ns);
       return;
     case Stage::rebuilding: {
-      // Where readouts hold nothing that nobody told of, no node can have anything either.
+      // If readouts hold no event that was not announced, no node can have one either.
       const bool nothing = readouts_.surveyed() && readouts_.all_described() && books_.admission.untold() == 0 &&
                            !books_.has_unplaced() && (!triggers_ || in_stage() >= kSettleNs);
-      // Whoever could have something has said what it has.
+      // All that could have events have said what they have.
       const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() &&
                        (!triggers_ || in_stage() >= kSettleNs);
       if (stop || nothing || all || in_stage() >= static_cast<std::uint64_t>(settings_.rebuild_time.count()))
@@ -174,8 +174,8 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       return enter(Stage::draining, now_ns);
     case Stage::draining: {
       books_.clears.flush(now_ns, books_.dispatcher.waiting() + books_.dispatcher.assigned() == 0);
-      if (readouts_.surveyed()) readouts_.follow(false);  // what comes now is behind the end
-      // What was not told of may still be on its way through a readout.
+      if (readouts_.surveyed()) readouts_.follow(false);  // Events that come now are behind the end.
+      // Events that were not announced may still be on their way through a readout.
       const bool found = readouts_.watched() || in_stage() >= static_cast<std::uint64_t>(settings_.readout_grace.count());
       const bool all = found && books_.empty() && readouts_.surveyed();
       if (!all && !give_up && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
@@ -191,7 +191,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
   }
 }
 
-/// Equal ids would be of different data: nothing is assigned.
+/// Equal ids would mean different data: nothing is assigned.
 void Supervisor::refuse(const Error& why, std::uint64_t now_ns) {
   trouble_ = why.what;
   nodes_.say_over();
@@ -255,7 +255,7 @@ std::vector<std::string> Supervisor::take_messages() {
   return std::exchange(messages_, {});
 }
 
-/// Where events are, when there is no room for more, or many wait.
+/// Where events are, if there is no room for more or many wait.
 std::string SupervisorStatus::limited_by() const {
   const std::uint64_t all = waiting + assigned + uncleared;
   if (all == 0 || room > all / 8) return waiting > 0 && assigned > 0 ? "filter nodes" : "nothing";

@@ -1,4 +1,4 @@
-// The supervisor of a farm: one thread that hears the trigger, nodes, readouts and recorders, and keeps the books between them.
+// The supervisor of a farm: one thread that serves trigger, nodes, readouts and recorders, and keeps the books.
 #pragma once
 
 #include <atomic>
@@ -21,60 +21,60 @@
 
 namespace rodeo::farm {
 
-/// Where the run of a supervisor stands. It moves forward only.
+/// Stage of a supervisor's run. It only moves forward.
 enum class Stage : std::uint8_t {
-  idle,        ///< nodes are told that there is no run yet
-  rebuilding,  ///< it waits for those who may hold events of before; new ones are assigned already
+  idle,        ///< Nodes are told that there is no run yet.
+  rebuilding,  ///< Waits for processes that may hold earlier events; new events are assigned already.
   running,
-  holding,   ///< the trigger is asked to stop
-  draining,  ///< no events come; what is under way is decided and cleared
-  parting,   ///< nodes are told that the run is over
+  holding,   ///< The trigger is asked to stop.
+  draining,  ///< No events come; events under way are decided and cleared.
+  parting,   ///< Nodes are told that the run is over.
   over
 };
 const char* stage_name(Stage stage);
 
 struct SupervisorStatus {
-  std::uint64_t at_ns = 0;  ///< steady clock: at most 50 ms ago
+  std::uint64_t at_ns = 0;  ///< Steady clock: at most 50 ms ago.
   Stage stage = Stage::idle;
   std::uint32_t run_number = 0;
-  double seconds = 0;  ///< of the run
-  std::vector<NamedCounter>
-      counters;  ///< kDispatchCounters, kBooksCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters, those of the network
-  std::uint64_t waiting = 0;    ///< events for a node
-  std::uint64_t assigned = 0;   ///< events that nodes have
-  std::uint64_t uncleared = 0;  ///< decided events that some readout has not cleared
-  std::uint64_t orphans = 0;    ///< held by readouts, told by nobody, not in the books yet
-  std::uint64_t room = 0;       ///< for so many events more
-  std::uint64_t undecided = 0;  ///< at the end of the run: given up
-  bool adds_up = true;          ///< as Dispatcher::adds_up()
+  double seconds = 0;  ///< Of the run.
+  /// kDispatchCounters, kBooksCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters, those of the network.
+  std::vector<NamedCounter> counters;
+  std::uint64_t waiting = 0;    ///< Events that wait for a node.
+  std::uint64_t assigned = 0;   ///< Events that nodes have.
+  std::uint64_t uncleared = 0;  ///< Decided events that some readout has not cleared.
+  std::uint64_t orphans = 0;    ///< Events that readouts hold, that were not announced, and that have not entered.
+  std::uint64_t room = 0;       ///< Events that can still enter.
+  std::uint64_t undecided = 0;  ///< Events that were given up at the end of the run.
+  bool adds_up = true;          ///< Result of Dispatcher::adds_up().
   std::uint32_t lumi_block = 0;
   std::uint32_t scan_step = 0;
   std::vector<SupervisedNode> nodes;
   std::vector<SupervisedReadout> readouts;
   std::optional<trigger::TriggerReport> trigger = {};
-  std::string trouble = {};  ///< with the file of decisions, or the trigger
+  std::string trouble = {};  ///< Trouble of the file of decisions, or of the trigger.
   double cpu_seconds = 0;
 
   std::uint64_t operator[](std::string_view counter) const { return base::counter_value(counters, counter); }
   std::string limited_by() const;
 };
 
-/// start(), stop() and the rest by one thread, which is not the supervisor's.
+/// One thread calls start(), stop() and the rest; it is not the supervisor's.
 class Supervisor {
  public:
-  /// Puts the service on the bus, and looks for the others. Throws SetupError.
+  /// Puts the service on the bus, and looks for the other processes. Throws SetupError.
   explicit Supervisor(SupervisorSettings settings);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
   void start(std::uint32_t run_number);
-  /// The end in order: the trigger is held, what is under way is decided and cleared.
+  /// Ends in order: the trigger is held, events under way are decided and cleared.
   void stop() { stop_.store(true, std::memory_order_release); }
-  /// After stop(): nothing is waited for any more, and what is under way is undecided.
+  /// After stop(): waits for nothing more; events under way stay undecided.
   void give_up() { give_up_.store(true, std::memory_order_release); }
   bool over() const { return over_.load(std::memory_order_acquire); }
-  /// Why there is no run with these readouts; it is over then.
+  /// Why a run with these readouts is not possible. The supervisor is over then.
   std::optional<Error> refused() const;
 
   SupervisorStatus status() const;
@@ -100,10 +100,10 @@ class Supervisor {
   Orphans orphans_;
   std::optional<Triggers> triggers_;
 
-  // Of its thread
+  // Used by its thread only.
   Stage stage_ = Stage::idle;
   std::uint64_t now_ns_ = 0;
-  std::uint64_t entered_ns_ = 0;  // the stage
+  std::uint64_t entered_ns_ = 0;  // When the stage began.
   std::uint64_t began_ns_ = 0;
   std::uint64_t ended_ns_ = 0;
   std::uint64_t ticked_ns_ = 0;
@@ -115,7 +115,7 @@ class Supervisor {
   std::vector<transport::Requester::Reply> replies_;
   base::ThreadCpu cpu_;
 
-  // Between the two threads
+  // Shared by the two threads.
   std::atomic<std::uint32_t> run_number_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> give_up_{false};

@@ -222,7 +222,7 @@ std::string prometheus_text(const SupervisorStatus& status) {
   out.gauge("rodeo_supervisor_events_assigned", "Events that nodes have.", status.assigned);
   out.gauge("rodeo_supervisor_events_uncleared", "Decided events that some readout has not cleared.", status.uncleared);
   out.gauge("rodeo_supervisor_events_held_untold",
-            "Events that readouts hold and nobody has told of, that are not taken yet.", status.orphans);
+            "Events that readouts hold, that no trigger announced, and that have not entered yet.", status.orphans);
   out.gauge("rodeo_supervisor_room", "Events that it has room for, before the trigger is busy.", status.room);
   out.gauge("rodeo_supervisor_lumi_block", "Luminosity block of the newest event.", status.lumi_block);
   out.gauge("rodeo_supervisor_scan_step", "Scan step of the newest event.", status.scan_step);
@@ -262,7 +262,7 @@ std::string supervisor_report_text(const Json& report) {
   out += fmt::format("  of these    {:.0f} partial; {:.0f} times assigned again", events("partial"), events("reassigned"));
   if (events("uncleared") > 0) out += fmt::format("; {:.0f} NOT CLEARED by all readouts", events("uncleared"));
   if (const double outside = events("before_common_start") + events("after_common_end"); outside > 0)
-    out += fmt::format("; besides, {:.0f} that not all readouts could have", outside);
+    out += fmt::format("; {:.0f} more that not all readouts could have", outside);
   if (events("held_untold") > 0) out += fmt::format("; {:.0f} MORE HELD by readouts", events("held_untold"));
   out += fmt::format("\n  CPU         supervisor {:.1f} s\n", number("cpu_seconds", "supervisor"));
   if (const Json* limited = report.find("limited_by")) out += fmt::format("  limited by  {}\n", limited->string());

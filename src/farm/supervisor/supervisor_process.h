@@ -1,4 +1,4 @@
-// A supervisor as a process: report, view and metrics of it.
+// A supervisor as a process: its report, view and metrics.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rodeo::farm {
 
-/// What of the farm waits, and for what. Pure.
+/// The parts of the farm that wait, and what they wait for. Pure.
 std::vector<process::WatchedPart> watched_parts(const SupervisorStatus& status);
 
 class SupervisorProcess final : public FarmProcess {
@@ -43,7 +43,7 @@ class SupervisorProcess final : public FarmProcess {
 /// Text format 0.0.4. Names and labels: docs/reference/metrics.md.
 std::string prometheus_text(const SupervisorStatus& status);
 
-/// Some lines to read on a terminal, of a report.
+/// A report as some lines of text for a terminal.
 std::string supervisor_report_text(const Json& report);
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-// Where a supervisor learns of events: it follows the trigger authority, and lets no more come than it has room for.
+// A supervisor's source of events: follows the trigger authority, and accepts no more events than the books have room for.
 #pragma once
 
 #include <memory>
@@ -13,26 +13,26 @@
 
 namespace rodeo::farm {
 
-/// One thread; the follower has one of its own.
+/// One thread; the follower has its own.
 class Triggers {
  public:
   /// Does not wait for the authority. Throws SetupError: trigger.address.
   Triggers(const SupervisorSettings& settings, Books& books);
 
   void start() { source_->set_ready(true); }
-  /// Takes what has come, as far as there is room. True if there was something.
+  /// Takes the triggers that have come, while there is room. True if there were some.
   bool poll();
-  /// Events that were told of have left the books: the trigger may go on by so many.
+  /// Announced events have left the books: the trigger may go on by that many.
   void done(std::uint64_t left_the_books);
-  /// True once everything that was accepted before is in the books, and nothing else comes. To be called again until then.
+  /// True once everything accepted before is in the books, and nothing else comes. Call it again until then.
   bool hold();
   void end() { source_->set_ready(false); }
 
-  /// Triggers may have been accepted since the last time that nobody told us of: the connection was made anew.
+  /// True if triggers may have been accepted unannounced since the last call, because the connection is new.
   bool take_gap();
-  /// The first id that was told of since then; UINT64_MAX: none was.
+  /// The first id that was announced since then; UINT64_MAX: none.
   std::uint64_t told_from() const { return told_from_; }
-  /// Where the run is: the last id that was told of.
+  /// Where the run is: the last id that was announced.
   std::optional<std::uint64_t> newest() const { return newest_; }
   trigger::TriggerReport report() const { return follower_->report(); }
   std::optional<Error> refused() const { return follower_->refused(); }
@@ -44,12 +44,12 @@ class Triggers {
   std::unique_ptr<trigger::TriggerFollower> follower_;
   std::unique_ptr<trigger::TriggerSource> source_;
   std::vector<trigger::TriggerRange> ranges_;
-  std::uint64_t expected_ = UINT64_MAX;  // sequence number
+  std::uint64_t expected_ = UINT64_MAX;  // Sequence number.
   std::uint64_t connections_ = 0;
   std::uint64_t told_from_ = UINT64_MAX;
   std::optional<std::uint64_t> newest_;
-  std::uint64_t under_way_ = 0;  // told of, and in the books
-  bool full_ = false;            // the books: what has come waits
+  std::uint64_t under_way_ = 0;  // Announced, and in the books.
+  bool full_ = false;            // The books are full: triggers that have come wait.
 };
 
 }  // namespace rodeo::farm
