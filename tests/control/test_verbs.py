@@ -99,7 +99,7 @@ def test_what_is_wrong_is_told_with_what_was_meant(room, capsys, argv, said):
 
 def test_the_state_is_text_or_json(room, capsys):
     assert verbs.main(["status"]) == 0
-    assert re.search("idle  READY.*control: nobody", capsys.readouterr().out)
+    assert re.search("idle  READY.*control: free", capsys.readouterr().out)
     assert verbs.main(["status", "-o", "json"]) == 0
     assert set(json.loads(capsys.readouterr().out)) == set(DOCUMENT)
 

@@ -6,7 +6,7 @@ import textwrap
 
 from rodeo.control.refused import Refused
 
-EXITS = "0 done, 1 failed, 2 usage, 3 invalid configuration, 4 nobody there or timed out, 5 refused, 6 partial ({partial}), 7 {seven}"
+EXITS = "0 done, 1 failed, 2 usage, 3 invalid configuration, 4 unreachable or timed out, 5 refused, 6 partial ({partial}), 7 {seven}"
 
 
 def columns():

@@ -83,7 +83,7 @@ def headline(document: dict) -> str:
     parts = [f"[{glyph}] {document['system']['name']}  {word}", *document.get("flags", [])]
     if run is not None:
         parts.append(f"run {run['number']} ({run['type']}) {span(run.get('seconds'))}")
-    parts.append(f"control: {lease.get('holder') or 'nobody'}" + (f", {lease['asked_by']} asks" if lease.get("asked_by") else ""))
+    parts.append(f"control: {lease.get('holder') or 'free'}" + (f", {lease['asked_by']} asks" if lease.get("asked_by") else ""))
     return "  ".join(parts)
 
 
