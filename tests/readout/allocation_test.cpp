@@ -1,4 +1,4 @@
-// After start no data path allocates: everything that the process takes from the heap is counted while events flow from input to consumer.
+// After start no data path allocates: the test counts all heap allocations while events flow from input to consumer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@
 #include "readout/application.h"
 #include "readout/defaults.h"
 
-// What glibc's own are called; they free what each other made.
+// The names of glibc's own functions. Memory of any of these functions can be freed by the others.
 extern "C" {
 void* __libc_malloc(std::size_t size);                           // NOLINT
 void* __libc_calloc(std::size_t count, std::size_t size);        // NOLINT
@@ -35,7 +35,7 @@ void count() {
 
 }  // namespace
 
-// Under every way to memory, those of operator new included, plain or aligned: also of libraries, which find these first.
+// These replace all allocation functions, also those under operator new and in libraries, which find these first.
 extern "C" {
 void* malloc(std::size_t size) noexcept {
   count();
@@ -165,7 +165,7 @@ TEST_P(Allocation, NoneAfterStart) {
     while (builder->status().fragments < goal) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   };
   wait_for(5000);
-  // status() allocates, so the flow is left alone while it is counted.
+  // status() allocates, so it is not called while allocations are counted.
   const std::uint64_t before = builder->status().fragments;
   counting.store(true);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(Flows, Allocation,
                                            Flow{"full", "full", 2, false, 1, "read"}),
                          [](const auto& param) { return std::string(param.param.name); });
 
-/// A whole readout, from an input of the product through processor, sampler and writer.
+/// A whole readout: a real input, processor, sampler and writer.
 class WholeReadout : public ::testing::TestWithParam<const char*> {
  protected:
   WholeReadout() {

@@ -1,4 +1,4 @@
-// The order in which the application makes, starts, stops and lets go, and what it refuses to set up.
+// The order in which the application makes, starts, stops and releases its parts, and the setups that it refuses.
 #include "readout/application.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// As long as it lives, the process has address space for the stacks of so many further threads.
+/// While this object exists, the process has address space for the stacks of only this number of further threads.
 class ThreadsLeft {
  public:
   explicit ThreadsLeft(std::size_t threads) {
@@ -153,7 +153,7 @@ TEST_F(ApplicationTest, OneThatIsHeldHasMadeEverythingAndStartsNothing) {
   EXPECT_EQ(application.phase(), Phase::ready);
   application.step();
   application.stop();
-  EXPECT_EQ(application.phase(), Phase::ready) << "nothing runs that could be stopped";
+  EXPECT_EQ(application.phase(), Phase::ready) << "there is nothing to stop";
   EXPECT_TRUE(script_.noted().empty());
   EXPECT_EQ(application.set_link(Fid::of(0, 1, 0, 0), LinkState::removed).error().code, "readout.not_running");
 }
@@ -239,8 +239,8 @@ TEST_F(ApplicationTest, AConsumerThatCannotStartUndoesWhatWasStarted) {
   EXPECT_THAT(script_.noted(), ElementsAre("first started", "first stopped"));
 }
 
-// The fewer threads there are, the earlier the start ends: in the first worker, in one that has a peer, in the next ROB, in the input that then never
-// started, and in the thread that waits.
+// The fewer threads are possible, the earlier the start fails: in the first worker, in a worker with a peer, in the next ROB, in the input (which
+// then never starts), or in the waiting thread.
 TEST_F(ApplicationTest, AStartThatRunsOutOfThreadsIsUndone) {
   const std::vector<Fid> fids = input::generated_fids(8, 1, 2, false);
   const auto added = registry_.add_library("real", [&](Registry& r) {
@@ -359,7 +359,7 @@ TEST_F(ApplicationTest, ARobWhoseChunksAreDuplicatesIsTold) {
   Application application(settings_, registry_);
   application.start();
   script_.received = 100'000;
-  script_.duplicates = 9'000;  // a link now and then
+  script_.duplicates = 9'000;  // chunks that a link sends twice now and then
   application.step();
   EXPECT_TRUE(application.take_messages().empty());
   script_.duplicates = 90'000;

@@ -1,4 +1,4 @@
-// The end of a test's consumer list: keeps what arrives, in order.
+// The last consumer of a test: it keeps the fragments that arrive, in order.
 #pragma once
 
 #include <mutex>

@@ -25,7 +25,7 @@ using test::CollectingConsumer;
 using test::counter_of;
 using test::FragmentPool;
 
-/// How long a test waits before it says that something never came; generous, since nothing is timed.
+/// A test fails if something has not come after this time. It is generous, because no test measures time.
 std::chrono::milliseconds patience() {
   const char* const scale = std::getenv("RODEO_TEST_TIMEOUT_SCALE");
   return std::chrono::milliseconds(static_cast<long>(10'000 * (scale != nullptr ? std::atof(scale) : 1)));
@@ -60,7 +60,7 @@ class Sampler : public testing::Test {
     while (count("readers") != readers) std::this_thread::sleep_for(1ms);
     return std::move(*client);
   }
-  /// Inserts and waits until the sampler has dealt with it, so that the next sample finds the reader free.
+  /// Inserts a fragment and waits until the sampler has handled it, so that the next sample finds the reader free.
   void insert_and_settle(FragmentPtr fragment) {
     sampler_->insert(std::move(fragment));
     while (sampler_->status().queue_fill > 0) std::this_thread::sleep_for(1ms);
@@ -116,7 +116,7 @@ TEST_F(Sampler, TakesNothingWhileNobodyLooks) {
 TEST_F(Sampler, NeverWaitsForAReaderThatDoesNotRead) {
   start({.samples = 4});
   SampleClient idle = connect();
-  // Far more than sockets and places hold; it returns without anybody reading.
+  // Far more than sockets and places hold; insert() returns although the client does not read.
   constexpr Sequence kMany = 20'000;
   for (Sequence i = 0; i < kMany; ++i) {
     sampler_->insert(pool_.make(i));
@@ -139,9 +139,9 @@ TEST_F(Sampler, TellsAReaderWhatItMissedAndServesAnotherOneMeanwhile) {
     ++sent;
     end_.clear();
     std::this_thread::sleep_for(1ms);
-    if (sent > 100'000) FAIL() << "a socket that never fills";
+    if (sent > 100'000) FAIL() << "the socket never fills";
   }
-  // What it did not miss is still there; the one after the gap says how many are gone.
+  // Samples from before the gap are still there; the first one after it says how many are missing.
   std::uint64_t received = 0;
   Sample sample;
   while (true) {

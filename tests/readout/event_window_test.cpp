@@ -1,4 +1,4 @@
-// The window of open events, without a worker's thread: the test is who it asks.
+// The window of open events, without a worker's thread: the test is the window's host.
 #include "readout/builder/event_window.h"
 
 #include <gtest/gtest.h>
@@ -79,8 +79,8 @@ class EventWindowTest : public testing::Test, private EventWindowHost {
   std::optional<EventWindow> window_;
   std::vector<std::pair<Sequence, std::ptrdiff_t>> named_;
   std::vector<std::size_t> waited_with_;
-  std::vector<bool> was_held_;                                 // at each of these
-  std::vector<std::vector<std::uint32_t>> missing_of_let_go_;  // of each fragment that the consumer had to let go
+  std::vector<bool> was_held_;                                 // at each call of set_waiting()
+  std::vector<std::vector<std::uint32_t>> missing_of_let_go_;  // of each fragment that the consumer had to release
 };
 
 TEST_F(EventWindowTest, EventsAreNamedByTheirFirstChunkAndPublishedInOrder) {
@@ -145,7 +145,7 @@ TEST_F(EventWindowTest, WhereConsumersHaveAllBuffersItSaysSoUntilTheyGiveOneBack
   ASSERT_EQ(consumer_.size(), 4u);
   EXPECT_TRUE(waited_with_.empty());
   window_->advance(5);
-  bring(5, 0);  // the consumer lets go as it hears of it
+  bring(5, 0);  // set_waiting() makes the consumer release its fragments
   EXPECT_EQ(waited_with_, (std::vector<std::size_t>{Sequencer::kConsumers, Sequencer::kNothing}));
   EXPECT_EQ(was_held_, (std::vector<bool>{true, false}));
 }

@@ -1,4 +1,4 @@
-// The default extraction and its twin, the plain function per chunk, say the same of every chunk.
+// The default extraction gives the same values for every chunk as its reference, a plain function per chunk.
 #include "readout/extractor/field_extractor.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST_F(FieldExtractors, ACounterOf32BitsHasNoResetCounter) {
     EXPECT_FALSE((*counter)->fields().has_ecr);
     EXPECT_TRUE(make(name, 32)->fields().has_ecr) << "l1id_bits = 32 keeps its meaning";
     parameters.set("l1id_bits", std::int64_t{24});
-    EXPECT_FALSE(registry_.make_extractor(name, parameters)) << "one of the two";
+    EXPECT_FALSE(registry_.make_extractor(name, parameters)) << "only one of the two may be given";
     parameters.set("l1id_bits", std::int64_t{32});
     parameters.set("l1id_counter", std::int64_t{24});
     EXPECT_FALSE(registry_.make_extractor(name, parameters));

@@ -45,7 +45,7 @@ struct ReadFile {
   formats::FileEnd end;
 };
 
-/// Reads a closed file with the decoders and checks every checksum in it; fails the test where it is not sound.
+/// Reads a closed file with the decoders and checks every checksum in it; the test fails if one is wrong.
 ReadFile read_closed(const fs::path& path) {
   ReadFile out;
   std::ifstream in(path, std::ios::binary);
@@ -80,8 +80,8 @@ ReadFile read_closed(const fs::path& path) {
   }
   EXPECT_TRUE(reader->end()) << path;
   if (reader->end()) out.end = *reader->end();
-  EXPECT_EQ(reader->position(), bytes.size()) << "nothing behind the end record";
-  // The CRC over the whole file, its own digits taken as zeros.
+  EXPECT_EQ(reader->position(), bytes.size()) << "no bytes after the end record";
+  // The CRC over the whole file, with zeros in place of its own digits.
   const std::string text(chars.begin(), chars.end());
   const std::size_t digits = text.find(std::string(formats::kCrcKey)) + formats::kCrcKey.size() + 1;
   const auto stored = formats::read_crc_digits(text.substr(digits, formats::kCrcDigits));
@@ -131,7 +131,7 @@ class Writer : public testing::Test {
     for (const FragmentConsumer::File& file : writer_->status().files) paths.push_back(file.path);
     return paths;
   }
-  /// Every event of every file, with the order and the records of the files checked.
+  /// Returns every event of every file, and checks the order and the records of the files.
   std::vector<ReadEvent> all_events() const {
     std::vector<ReadEvent> out;
     std::uint32_t number = 0;
@@ -192,7 +192,7 @@ TEST_F(Writer, WritesEveryFragmentAsAFullEvent) {
   }
   EXPECT_EQ(count("events_written"), 1000u);
   EXPECT_EQ(count("bytes_written"), fs::file_size(files()[0]));
-  EXPECT_EQ(end_.size(), 1000u) << "all go on";
+  EXPECT_EQ(end_.size(), 1000u) << "all fragments are passed on";
   EXPECT_EQ(writing_files(), 0u);
   EXPECT_EQ(writer_->status().failure, "");
 }
@@ -298,7 +298,7 @@ TEST_F(Writer, WritesAnEvenShareOfTheFragments) {
   ASSERT_EQ(events.size(), 250u);
   for (std::size_t i = 1; i < events.size(); ++i) EXPECT_EQ(events[i].fields.global_id, events[i - 1].fields.global_id + 4);
   EXPECT_EQ(count("unwritten_beyond_fraction"), 750u);
-  EXPECT_EQ(end_.size(), 1000u) << "the rest goes on all the same";
+  EXPECT_EQ(end_.size(), 1000u) << "the other fragments are passed on";
 }
 
 TEST_F(Writer, KeepsIncompleteFragmentsOutsideItsShare) {
@@ -350,7 +350,7 @@ TEST_F(Writer, StaysBelowItsLargestRate) {
   }
   writer_->stop();
   EXPECT_GE(count("events_written"), 500u);
-  EXPECT_LE(count("events_written"), 511u) << "with a tenth of a second at once in the beginning";
+  EXPECT_LE(count("events_written"), 511u) << "including a burst of a tenth of a second at the beginning";
 }
 
 TEST_F(Writer, LeavesFragmentsOutRatherThanWaitIfAskedTo) {
@@ -380,7 +380,7 @@ TEST_F(Writer, EventsThatItSkipsAreNoneOfItsLargestNumberOfBytes) {
   writer_->stop();
   EXPECT_GT(count("unwritten_queue_full"), 0u);
   ASSERT_GT(count("unwritten_beyond_bytes"), 0u);
-  EXPECT_LE(fs::file_size(files().at(0)), 1'000'000u) << "events, and the checks of their headers";
+  EXPECT_LE(fs::file_size(files().at(0)), 1'000'000u) << "events and their header checks";
   EXPECT_GE(fs::file_size(files().at(0)), 990'000u);
 }
 
@@ -399,7 +399,7 @@ TEST_F(Writer, StopsBeforeTheLastFreeSpaceIsUsed) {
 }
 
 TEST_F(Writer, ClosesItsFileWholeAtAFileSizeLimit) {
-  // The kernel refuses every byte beyond the limit, as a full disk does where nothing can be reserved.
+  // The kernel refuses every byte beyond the limit, like a full disk on which no space can be reserved.
   for (const bool direct : {true, false}) {
     auto settings = defaults();
     settings.files.disk.direct = direct;
@@ -474,7 +474,7 @@ TEST_F(Writer, ClosesItsFileWholeOnAFullDiskAndStopsTheRun) {
     writer_->stop();
     EXPECT_NE(writer_->status().failure, "");
     const auto events = all_events();
-    EXPECT_GT(events.size(), 2900u);  // but for what is kept for the record of the run
+    EXPECT_GT(events.size(), 2900u);  // some space is reserved for the run's record
     EXPECT_EQ(count("events_written"), events.size());
     EXPECT_EQ(count("events_written") + count("unwritten_disk_full"), 6000u);
     directory_ = disk / "data";
@@ -512,7 +512,7 @@ TEST_F(Writer, TakesWhatIsLeftOfADiskInAFewSteps) {
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
     GTEST_SKIP() << "host: needs the right to mount a small tmpfs";
   {
-    auto file = storage::DirectFile::create(disk / "file", {.direct = false});  // it would have 64 MiB in advance
+    auto file = storage::DirectFile::create(disk / "file", {.direct = false});  // otherwise it would reserve 64 MiB
     ASSERT_TRUE(file);
     std::set<std::int64_t> steps;
     std::uint64_t bytes = storage::DirectFile::kAlign;
@@ -523,8 +523,8 @@ TEST_F(Writer, TakesWhatIsLeftOfADiskInAFewSteps) {
     }
     EXPECT_EQ(file->make_room(bytes), storage::Room::full);
     EXPECT_GE(bytes + storage::DirectFile::kKeptForRecord, 4U << 20)
-        << "to the last page, but for what is kept for the record of the run";
-    EXPECT_LE(steps.size(), 20U) << "half of what is left each time, not what each event wants";
+        << "to the last page, except the space for the run's record";
+    EXPECT_LE(steps.size(), 20U) << "each step takes half of the remaining space, not the size of an event";
   }
   ::umount(disk.c_str());
 }

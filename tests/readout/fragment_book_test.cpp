@@ -1,4 +1,4 @@
-// The rules of the book of kept fragments, one by one, and then all of them against a slow twin.
+// The rules of the book of kept fragments, first one by one, then all together against a slow reference.
 #include "readout/retention/fragment_book.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST_F(FragmentBookTest, TheFirstIdIsKnownWhenOlderOnesHadTimeToCome) {
   EXPECT_EQ(book_.first(), 103u);
   clear(103, 120 * kMs);
   take(200, 120 * kMs);
-  EXPECT_EQ(book_.first(), 103u) << "what was cleared had come";
+  EXPECT_EQ(book_.first(), 103u) << "the cleared ones had come";
 }
 
 TEST_F(FragmentBookTest, TheFirstIdIsKnownInAFullBookAndAtTheEnd) {
@@ -128,14 +128,14 @@ TEST_F(FragmentBookTest, AClearThatComesTwiceDoesNothingMore) {
   take(9);
   clear(1);
   clear(1);
-  EXPECT_EQ(counts().cleared_again, 1u) << "it is known that it was here";
+  EXPECT_EQ(counts().cleared_again, 1u) << "the book knows that it was here";
   EXPECT_EQ(ask(1), Answer::lost);
   clear(20);
   clear(20);
   EXPECT_EQ(counts().cleared_again, 2u);
   for (std::uint64_t id = 10; id < 15; ++id) take(id);
   clear(1);
-  EXPECT_EQ(counts().cleared_again, 3u) << "behind the line: it is not waited for";
+  EXPECT_EQ(counts().cleared_again, 3u) << "it is before the line: the book does not wait for it";
   EXPECT_EQ(counts().cleared, 1u);
 }
 
@@ -148,7 +148,7 @@ TEST_F(FragmentBookTest, OfTooManyEarlyClearsTheOldestIsForgotten) {
 
 TEST_F(FragmentBookTest, AMissingIdIsPendingUntilEnoughHaveOvertakenIt) {
   take(10);
-  take(12);  // 11 is not there
+  take(12);  // 11 is missing
   for (std::uint64_t id = 13; id < 16; ++id) {
     EXPECT_EQ(ask(11), Answer::pending) << id;
     take(id);
@@ -173,11 +173,11 @@ TEST_F(FragmentBookTest, AMissingIdIsPendingUntilTimeHasGoneBy) {
 TEST_F(FragmentBookTest, WhileItIsFullTimeMakesNothingLost) {
   for (std::uint64_t id = 1; id <= 8; ++id) take(id == 8 ? 9 : id, 0);
   book_.advance(5000 * kMs);
-  EXPECT_EQ(ask(8), Answer::pending) << "it may wait outside";
+  EXPECT_EQ(ask(8), Answer::pending) << "it may be waiting outside";
   clear(1);
   book_.advance(5099 * kMs);
-  EXPECT_EQ(ask(8), Answer::pending) << "and come now";
-  EXPECT_EQ(ask(1), Answer::lost) << "it is known that it was here";
+  EXPECT_EQ(ask(8), Answer::pending) << "it may come now";
+  EXPECT_EQ(ask(1), Answer::lost) << "the book knows that it was here";
   book_.advance(5100 * kMs);
   EXPECT_EQ(ask(8), Answer::lost);
   EXPECT_EQ(ask(1), Answer::lost);
@@ -191,7 +191,7 @@ TEST_F(FragmentBookTest, WhileSomeWaitOutsideTimeMakesNothingLost) {
   EXPECT_EQ(ask(2), Answer::pending);
   book_.wait_outside(false);
   book_.advance(5099 * kMs);
-  EXPECT_EQ(ask(2), Answer::pending) << "the builder was held back, too";
+  EXPECT_EQ(ask(2), Answer::pending) << "the builder had to wait, too";
   EXPECT_EQ(take(2, 5099 * kMs), Taken::kept);
   EXPECT_EQ(counts().late, 0u);
   book_.advance(5200 * kMs);
@@ -210,7 +210,7 @@ TEST_F(FragmentBookTest, WhatHasOvertakenMakesLostWhoeverWaitsOutside) {
 TEST_F(FragmentBookTest, TheLineIsAtTheNewestHoweverTheyAreReordered) {
   take(20);
   for (const std::uint64_t id : {15, 14, 13, 12}) take(id);
-  EXPECT_EQ(ask(19), Answer::lost) << "four have come behind 20";
+  EXPECT_EQ(ask(19), Answer::lost) << "four have come after 20";
   EXPECT_EQ(ask(12), Answer::there);
 }
 
@@ -225,7 +225,7 @@ TEST_F(FragmentBookTest, WhatComesBehindTheLineIsKeptAndCounted) {
 TEST_F(FragmentBookTest, AnEventCounterResetIsNoGap) {
   take(0x01000fff, 0);
   take(0x02000000, 0);
-  EXPECT_EQ(ask(0x01001000), Answer::pending) << "it may still be overtaken";
+  EXPECT_EQ(ask(0x01001000), Answer::pending) << "it may still come";
   EXPECT_EQ(ask(0x02000001), Answer::pending);
   book_.advance(100 * kMs);
   EXPECT_EQ(ask(0x01001000), Answer::lost);
@@ -237,7 +237,7 @@ TEST_F(FragmentBookTest, IdsWhoseLowerHalvesAreTheSameAreDifferentEvents) {
   book_.advance(100 * kMs);
   EXPECT_EQ(ask(0xff000004), Answer::lost);
   EXPECT_EQ(ask(0x100000000), Answer::pending) << "the next epoch";
-  EXPECT_EQ(take(0x1ff000005, 100 * kMs), Taken::kept) << "the reset counter went round";
+  EXPECT_EQ(take(0x1ff000005, 100 * kMs), Taken::kept) << "the reset counter wrapped";
   EXPECT_EQ(counts().duplicates, 0u);
   clear(0xff000005, 100 * kMs);
   EXPECT_EQ(ask(0x1ff000005), Answer::there);
@@ -255,7 +255,7 @@ TEST(FragmentBookWraps, AHundredThousandEventsAreHeldOverAWrapOf24AndOf32Bits) {
     const std::uint64_t first = (std::uint64_t{1} << bits) - kHeld / 2;
     for (std::uint64_t id = first; id < first + kHeld; ++id) {
       FragmentPtr fragment = pool.make(id);
-      fragment->l1id = ids.l1id(0, static_cast<std::int64_t>(id));  // as it stands in headers: the wrap looks like the past
+      fragment->l1id = ids.l1id(0, static_cast<std::int64_t>(id));  // as in headers: a wrapped id looks like the past
       ASSERT_EQ(book.take(fragment, 0), Taken::kept) << id;
     }
     EXPECT_EQ(book.counts().late, 0u) << bits;
@@ -289,15 +289,15 @@ TEST_F(BookOfAReadoutThatJoins, TakesTheFarmsIdsFromTheFirstThatItNames) {
   book_.for_each_id([&](std::uint64_t id) { held.push_back(id); });
   EXPECT_EQ(held, (std::vector<std::uint64_t>{kRounds + 0x05000101, kRounds + 0x06000000}));
   book_.align(0);
-  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::there) << "the first decides";
+  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::there) << "the first id decides";
 }
 
 TEST_F(BookOfAReadoutThatJoins, IsToldBeforeItsFirstFragment) {
   book_.align(kRounds + 0xff000000);
   clear(kRounds + 0x1'00000001);
-  EXPECT_EQ(take(0), Taken::kept) << "the reset counter has just gone round";
+  EXPECT_EQ(take(0), Taken::kept) << "the reset counter has just wrapped";
   EXPECT_EQ(ask(kRounds + 0x1'00000000), Answer::there);
-  EXPECT_EQ(take(1), Taken::let_go) << "cleared early, by the farm's id";
+  EXPECT_EQ(take(1), Taken::let_go) << "it was cleared early under the farm's id";
 }
 
 TEST_F(BookOfAReadoutThatJoins, StaysAsItIsInARunThatItHasSeenFromTheBegin) {
@@ -329,7 +329,7 @@ TEST_F(FragmentBookTest, WhatNoClearNamesIsGarbageWhenMuchYoungerOnesAreCleared)
   take(2, 500 * kMs);
   take(3, 1001 * kMs);
   book_.advance(100'000 * kMs);
-  EXPECT_EQ(counts().garbage, 0u) << "time alone is no reason: nobody may be there to clear";
+  EXPECT_EQ(counts().garbage, 0u) << "time alone is no reason: there may be no client that clears";
   clear(3, 100'000 * kMs);
   book_.advance(100'000 * kMs);
   EXPECT_EQ(counts().garbage, 1u);
@@ -363,7 +363,7 @@ TEST_F(FragmentBookTest, IdsAreShownInTheOrderInWhichTheyCame) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{5, 3, 4}));
 }
 
-/// The same rules, written down as they are read: lists that are searched from end to end.
+/// The same rules in a direct form: lists that are searched from end to end.
 class SlowBook {
  public:
   explicit SlowBook(const FragmentBook::Settings& settings) : settings_(settings) {}
@@ -379,7 +379,7 @@ class SlowBook {
     ++counts.taken;
     if (again) return ++counts.duplicates, Taken::let_go;
     if (cleared) {
-      // The ring's place stays taken.
+      // The place in the ring stays occupied.
       early->used = true;
       early->id = kUsed;
       note_gone(id, now_ns);

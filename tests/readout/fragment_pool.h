@@ -1,4 +1,4 @@
-// Fragments for tests: real memory, provable payload, an owner that knows how many are still out.
+// Fragments for tests, in real memory and with a payload that can be checked. The pool counts those that are not returned.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace rodeo::test {
 
-/// Makes fragments as a builder does: `links` chunks of `chunk_bytes` provable bytes behind their headers, in one part per
-/// `links_per_part` links. Counts what comes back.
+/// Makes fragments as a builder does: `links` chunks with headers and `chunk_bytes` checkable bytes, in one part per
+/// `links_per_part` links. Counts the fragments that are returned.
 class FragmentPool final : public FragmentOwner {
  public:
   struct Shape {
@@ -84,7 +84,7 @@ class FragmentPool final : public FragmentOwner {
     returned_.fetch_add(1, std::memory_order_release);
   }
 
-  /// Fragments made and not given back.
+  /// The number of fragments that were made and not returned.
   std::uint64_t out() const { return made_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_acquire); }
 
  private:
@@ -101,7 +101,7 @@ class FragmentPool final : public FragmentOwner {
   std::atomic<std::uint64_t> returned_{0};
 };
 
-/// The value of a named counter; fails loudly if it is not there.
+/// The value of a named counter; the test fails if the counter does not exist.
 inline std::uint64_t counter_of(const std::vector<NamedCounter>& counters, std::string_view name) {
   for (const NamedCounter& counter : counters) {
     if (counter.name == name) return counter.value;

@@ -26,7 +26,7 @@ struct WorkTraits {
   bool read_only = false;
 };
 
-/// A user's work made of a function.
+/// A user's work that calls a function.
 class FunctionWork final : public FragmentWork {
  public:
   using Function = std::function<void(Fragment&, const std::function<bool(std::size_t)>& resize)>;
@@ -67,7 +67,7 @@ class Processor : public testing::Test {
   std::unique_ptr<FragmentProcessor> processor_;
 };
 
-/// A work that has found this to be wrong first, if anything.
+/// A work that reports this as its first wrong place; nullopt: nothing is wrong.
 class WrongWork final : public FragmentWork {
  public:
   explicit WrongWork(std::optional<std::pair<std::uint32_t, std::uint32_t>> first) {
@@ -155,8 +155,8 @@ TEST_F(Processor, GivesOnePieceToWorksThatWantIt) {
   std::vector<std::byte> bytes(expected->payload_bytes());
   expected->copy_to(bytes.data());
   EXPECT_EQ(seen, bytes);
-  EXPECT_EQ(end_[0].part_count, 2u) << "the fragment itself goes on";
-  EXPECT_EQ(end_[0].status, fragment_status::kBcidMismatch) << "with the status that the work gave it";
+  EXPECT_EQ(end_[0].part_count, 2u) << "the fragment itself is passed on";
+  EXPECT_EQ(end_[0].status, fragment_status::kBcidMismatch) << "with the status that the work has set";
 }
 
 TEST_F(Processor, LetsAWorkResizeThePayloadWithinItsLimit) {

@@ -1,4 +1,4 @@
-// Fragments on their way over the network, from one thread to another of this process.
+// Fragments sent over the network from one thread of this process to another.
 #include "readout/consumer/fragment_publisher.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class FragmentPublisherTest : public testing::Test {
     EXPECT_TRUE(subscriber) << subscriber.error().message();
     return std::move(*subscriber);
   }
-  /// At a time that all who look at it agree on.
+  /// At a fixed time, the same for all readers.
   FragmentPtr make(Sequence sequence) const {
     FragmentPtr fragment = pool_.make(sequence);
     fragment->handed_over_ns = 1'000'000'000 + sequence;
@@ -92,7 +92,7 @@ TEST_F(FragmentPublisherTest, EveryFragmentComesAsAFileWouldHaveItAndThenTheEnd)
   EXPECT_EQ(subscriber.lost(), 0u);
   EXPECT_EQ(count("chunks_wanted"), kEvents);
   EXPECT_EQ(count("not_taken") + count("undelivered") + count("no_subscriber"), 0u);
-  EXPECT_EQ(end_.size(), kEvents) << "all fragments went on";
+  EXPECT_EQ(end_.size(), kEvents) << "all fragments were passed on";
 }
 
 TEST_F(FragmentPublisherTest, WithoutASubscriberNobodyWaitsAndNothingIsMade) {
@@ -112,7 +112,7 @@ TEST_F(FragmentPublisherTest, ASubscriberThatNeverComesIsNotWaitedForBeyondGrace
   for (Sequence i = 0; i < 10; ++i) publisher_->insert(make(i));
   publisher_->stop();
   EXPECT_EQ(count("not_taken"), 10u);
-  EXPECT_EQ(end_.size(), 10u) << "whoever comes behind has them all the same";
+  EXPECT_EQ(end_.size(), 10u) << "the next consumers still get them";
 }
 
 TEST_F(FragmentPublisherTest, OneThatTakesNothingAtTheEndIsNotWaitedForBeyondGrace) {
@@ -128,14 +128,14 @@ TEST_F(FragmentPublisherTest, OneThatTakesNothingAtTheEndIsNotWaitedForBeyondGra
     ASSERT_TRUE(outcome);
     if (*outcome == EventSubscriber::Outcome::sample) break;
   }
-  // More than credit and sockets have room for; the subscriber does not look at them.
+  // More than credit and sockets have room for; the subscriber does not read.
   constexpr Sequence kEvents = 8000;
   std::jthread inserter([&] {
     for (Sequence i = 1; i <= kEvents; ++i) publisher_->insert(make(i));
   });
   while (publisher_->status().queue_fill < 1) std::this_thread::sleep_for(1ms);
   publisher_->run_ends();
-  inserter.join();  // nobody is held back any longer
+  inserter.join();  // insert() no longer waits
   publisher_->stop();
   EXPECT_GT(count("not_taken"), 0u);
   EXPECT_EQ(count("chunks_wanted") + count("no_subscriber") + count("not_taken"), kEvents + 1);

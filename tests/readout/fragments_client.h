@@ -1,4 +1,4 @@
-// A client of the service `fragments` for tests: asks, waits for the answer, and takes it apart.
+// A client of the service `fragments` for tests: it sends requests, waits for answers, and decodes them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class FragmentsClient {
   transport::Requester& requester() { return requester_; }
   transport::Requester::Service service() const { return service_; }
 
-  /// Without waiting for the answer; waits until it can be asked.
+  /// Sends a request as soon as there is room, and does not wait for the answer.
   transport::Requester::Request ask(formats::FragmentRequest kind, std::span<const std::byte> request) {
     for (;;) {
       if (const auto asked = requester_.ask(service_, static_cast<std::uint16_t>(kind), request, std::chrono::seconds(60)))
@@ -40,7 +40,7 @@ class FragmentsClient {
     }
   }
 
-  /// Of a request that was asked before.
+  /// Waits for the answer to an earlier request.
   Answer wait_for(transport::Requester::Request request) {
     for (;;) {
       for (auto& reply : ended_) {
@@ -88,7 +88,7 @@ class FragmentsClient {
     return reply.value_or(formats::DescribeReply{});
   }
 
-  /// The ROBs of an answer; they refer to its bytes.
+  /// The ROBs of an answer, as views of its bytes.
   static std::vector<formats::RobView> robs(const Answer& answer) {
     std::vector<formats::RobView> out;
     EXPECT_EQ(answer.bytes.size() % 4, 0u);

@@ -1,4 +1,4 @@
-// FULL-mode builder, case by case: one stream over links that take turns, in order and in every disorder.
+// FULL-mode builder, case by case: one stream over links that take turns, in order and in many kinds of disorder.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -46,7 +46,7 @@ TEST(FullBuilder, DisorderBetweenLinksIsNoLoss) {
   FullFixture fixture(4, 1);
   fixture.start();
   fixture.push_events(0, 0, 8);
-  // Each link brings eight of its events before the next link has its turn.
+  // Each link sends eight of its events before the next link continues.
   for (std::uint32_t link = 0; link < 4; ++link) {
     for (std::uint32_t l1 = 8 + link; l1 < 40; l1 += 4) fixture.input.push({fixture.event(0, L1Id{l1})});
   }
@@ -81,7 +81,7 @@ TEST(FullBuilder, WhatWaitsAtTheEndOfTheRunComesInOrder) {
   FullFixture fixture(2, 1, {.window = 64});
   fixture.start();
   fixture.push_events(0, 0, 100);
-  // The one link leaves out an event, and its next chunk is its last. The other goes on beyond the window.
+  // One link leaves out an event, and its next chunk is its last. The other link continues beyond the window.
   fixture.input.push({fixture.event(0, L1Id{103})});
   for (std::uint32_t l1 = 100; l1 < 200; l1 += 2) fixture.input.push({fixture.event(0, L1Id{l1})});
   fixture.wait_for(151);
@@ -191,7 +191,7 @@ TEST(FullBuilder, AStormPassesWithoutALastingLoss) {
     const auto random = [&](std::uint32_t below) { return static_cast<std::uint32_t>(engine() % below); };
     FullFixture fixture(kLinks, 1);
     fixture.start();
-    std::vector<std::uint32_t> down(kLinks);  // until this event
+    std::vector<std::uint32_t> down(kLinks);  // each link is silent until this event
     for (std::uint32_t& until : down) until = random(3) == 0 ? 0 : random(kStorm);
     std::uint64_t now = 1;
     for (std::uint32_t l1 = 0; l1 < kStorm + kCalm; ++l1) {
@@ -325,7 +325,7 @@ TEST(FullBuilder, AWrongL1IdNearByIsFoundByTheLinksNextChunk) {
       fixture.sort_out();
       EXPECT_EQ(fixture.whole, 399U) << links << " links, bit " << bit;
       EXPECT_EQ(fixture.empty, std::set{L1Id{200}}) << links << " links, bit " << bit;
-      // 200 has bits 3 and 6 set: without them it is an event that came long ago.
+      // 200 has bits 3 and 6 set: without one of them, the id is that of a much earlier event.
       EXPECT_EQ(fixture.lost("out_of_sequence") + fixture.lost("duplicate"), 1U) << links << " links, bit " << bit;
     }
   }

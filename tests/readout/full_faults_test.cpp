@@ -1,4 +1,4 @@
-// The generator, the FULL-mode builder and the verifying work together: what a chunk with a wrong id or BCID comes to.
+// Generator, FULL-mode builder and verifying work together: how they count chunks with a wrong id or BCID.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// A FULL-mode builder whose input a test writes by hand: groups of links that carry the events of one stream in turn.
+// A FULL-mode builder with a scripted input: groups of links that carry the events of one stream in turn.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace rodeo::test {
 
-/// Chunks are of the event that their link has its turn for, unless a test says otherwise.
+/// By default each link sends the chunks of the events of its turn.
 class FullFixture {
  public:
   explicit FullFixture(std::uint32_t links, std::uint32_t groups, const readout::FullSettings& settings = {},
@@ -47,7 +47,7 @@ class FullFixture {
     running = false;
   }
 
-  /// The chunk of one event of a group, on the link whose turn it is.
+  /// The chunk of one event of a group, on the link that has its turn.
   ScriptedRun event(std::uint32_t group, L1Id l1id, std::size_t size = 1000) const {
     const std::size_t link = group * turn + l1id.value % turn;
     ScriptedRun run{.fid = fids[link], .chunks = {std::vector<std::byte>(size)}, .statuses = {}};
@@ -76,7 +76,7 @@ class FullFixture {
     }
     return packets;
   }
-  /// All chunks that were pushed are read.
+  /// Waits until all pushed chunks are read.
   void wait_for(std::uint64_t chunks) const {
     const auto deadline = std::chrono::steady_clock::now() + patience();
     while (builder->status().chunks_received < chunks && std::chrono::steady_clock::now() < deadline)
@@ -91,7 +91,7 @@ class FullFixture {
     return ~std::uint64_t{0};
   }
 
-  /// Complete events by L1 id, and the empty ones.
+  /// Counts complete events, and collects the L1 ids of empty ones.
   void sort_out() {
     std::uint64_t lost_sum = 0;
     const FragmentBuilder::Status status = builder->status();

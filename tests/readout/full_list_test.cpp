@@ -24,7 +24,7 @@ TEST(FullBuilder, TheListMayComeAfterAllTriggersThatACardHolds) {
 
 TEST(FullBuilder, TheListMayComeAfterTheEndOfTheRun) {
   for (const std::uint32_t links : {4U, 5U, 8U}) {
-    const std::uint32_t events = 22 * links;  // fewer chunks of a link than may pass what stands still
+    const std::uint32_t events = 22 * links;  // fewer chunks of a link than may overtake a link that stands still
     FullFixture fixture(links, 1, {.window = 64, .trigger_list = true});
     fixture.start();
     fixture.push_events(0, 0, events);
@@ -38,7 +38,7 @@ TEST(FullBuilder, TheListMayComeAfterTheEndOfTheRun) {
 }
 
 TEST(FullBuilder, OneDecodedListServesAllWorkersHoweverFarApart) {
-  constexpr std::uint32_t kEvents = 20'000;  // more than the list lets its readers be apart
+  constexpr std::uint32_t kEvents = 20'000;  // more than the largest distance of the list's readers
   FullFixture fixture(2, 2, {.workers = 2, .window = 64, .trigger_list = true});
   EXPECT_EQ(fixture.input.trigger_lists(), 1U);
   fixture.push_triggers(kEvents);
@@ -62,11 +62,11 @@ TEST(FullBuilder, AListThatIsAheadOfOneWorkerAtTheEndIsReadToItsEndByBoth) {
   fixture.finish();
   fixture.sort_out();
   EXPECT_EQ(fixture.whole, kEvents);
-  EXPECT_EQ(fixture.builder->status().incomplete, kEvents) << "the other group's, all of them empty";
+  EXPECT_EQ(fixture.builder->status().incomplete, kEvents) << "all events of the other group are empty";
   EXPECT_EQ(fixture.builder->status().fragments, 2 * kEvents);
 }
 
-// More of the list than it remembers is there, so that it goes on only when events are closed.
+// The list has more entries than the builder keeps: it continues only when events are closed.
 constexpr std::uint32_t kMoreThanRemembered = 3000;
 
 TEST(FullBuilder, IdsThatTheListDoesNotHaveCostTheirChunksWhereWhatWaitsBehindThemKeepsAllPages) {
@@ -110,7 +110,7 @@ TEST(FullBuilder, WhatWaitsIsGivenUpAndCountedWhereItHasToEnd) {
   fixture.start();
   for (std::uint32_t l1 = 0; l1 < 50; ++l1)
     fixture.input.push({fixture.event(0, L1Id{l1}, 40), fixture.event(1, L1Id{l1}, 40)});
-  fixture.wait_for(100);  // none of it is known, for the list has not begun
+  fixture.wait_for(100);  // all events are unknown until the list begins
   fixture.builder->give_up();
   while (!fixture.builder->status().workers.empty() && fixture.lost("stop_limit") < 100) std::this_thread::yield();
   fixture.input.push({fixture.event(0, L1Id{50}, 40)});
@@ -133,7 +133,7 @@ TEST(FullBuilder, ABcidThatIsNotTheTriggersFlagsTheFragment) {
   std::vector<L1Id> flagged;
   for (const SeenFragment& seen : fixture.collector.fragments()) {
     if ((seen.status & fragment_status::kBcidMismatch) != 0) flagged.push_back(seen.l1id);
-    EXPECT_EQ(seen.bcid, fixture.provable.trigger(seen.l1id).bcid) << "the list's";
+    EXPECT_EQ(seen.bcid, fixture.provable.trigger(seen.l1id).bcid) << "the BCID of the list";
     EXPECT_EQ(seen.headers.begin()->second.rodeo_status, seen.l1id == L1Id{50} ? chunk_flag::kBcidMismatch : 0);
   }
   EXPECT_EQ(flagged, std::vector{L1Id{50}});

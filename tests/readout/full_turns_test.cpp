@@ -1,4 +1,4 @@
-// FULL-mode builder: links whose turns change, that take none, or that bring for good what is not theirs.
+// FULL-mode builder: links whose turns change, links without turns, and links that permanently send wrong events.
 #include <gtest/gtest.h>
 
 #include "readout/full_fixture.h"
@@ -6,13 +6,13 @@
 namespace rodeo::test {
 namespace {
 
-// As a card sends small chunks at its highest rate: of all triggers that it holds first those of one link, then those of the next.
+// As a card sends small chunks at its highest rate: the chunks of one link for all triggers that it holds, then the next link.
 
-// More chunks wait than the window has room for.
+// More chunks are waiting than the window has room for.
 
-// Links go and come, one by one or all at once, with flipped ids. When all are back, nothing is lost any more.
+// Links stop and resume, one by one or all at once, with flipped ids. When all are back, no chunk is lost any more.
 
-// The turns begin anew at every seam, as in a looped recording whose events are no multiple of the links.
+// The turns restart at every seam, as in a looped recording whose number of events is not a multiple of the links.
 
 TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
   FullFixture fixture(3, 1);
@@ -29,7 +29,7 @@ TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
   EXPECT_TRUE(fixture.empty.empty());
 }
 
-// Events go to the links in turn for `in_turn` of each 400, to any link for the others. How many are whole.
+// Of each 400 events, `in_turn` go to the links in turn, the others to random links. Returns the number of whole events.
 
 std::size_t whole_of(std::uint32_t in_turn, std::uint32_t events) {
   FullFixture fixture(4, 1);
@@ -50,7 +50,7 @@ std::size_t whole_of(std::uint32_t in_turn, std::uint32_t events) {
 }
 
 TEST(FullBuilder, MissingEventsAreChargedToTheLinkThatIsSilentAndNotToItsNeighbour) {
-  // From the start, and from a reset on at which turns are dealt anew.
+  // From the start, and after a reset at which the turns change.
   for (const std::uint32_t before : {0U, 101U}) {
     FullFixture fixture(2, 1);
     fixture.start();
@@ -68,7 +68,7 @@ TEST(FullBuilder, MissingEventsAreChargedToTheLinkThatIsSilentAndNotToItsNeighbo
 TEST(FullBuilder, LinksThatTakeNoTurnsLoseNothing) { EXPECT_EQ(whole_of(0, 2000), 2000U); }
 
 TEST(FullBuilder, WhenTurnsEndAFewChunksPassForStrays) {
-  // Five times habits form and end: whose turn it was is not believed before most links have gone by it.
+  // Five times the turns become regular and irregular: the builder trusts a turn only when most links have passed it.
   EXPECT_GE(whole_of(200, 2000), 2000U - 5 * 8);
 }
 
@@ -94,7 +94,7 @@ TEST(FullBuilder, ALinkThatJumpsIntoTheTurnsOfOthersLosesItsOwnChunksAlone) {
   }
 }
 
-// One link is off for good, so that what it brings waits, or strays. All pages of the input could be kept by that.
+// The ids of one link stay wrong: its chunks wait, or are stray. They must not hold all pages of the input.
 
 TEST(FullBuilder, ALinkThatLiesForGoodDoesNotKeepAllPages) {
   constexpr std::uint32_t kEvents = 3000;
@@ -146,7 +146,7 @@ TEST(FullBuilder, WhatWaitsIsLetGoWhereTheInputsMemoryIsUsedUpAndNothingComes) {
     }
   };
   time_passes_until([&] { return fixture.collector.count() == kEvents; });  // the gaps have timed out
-  EXPECT_FALSE(fixture.input.idle()) << "what the link brings waits";
+  EXPECT_FALSE(fixture.input.idle()) << "the link's chunks wait";
   fixture.input.set_memory_fill(0.9);
   time_passes_until([&] { return fixture.input.idle(); });
   EXPECT_TRUE(fixture.input.idle());

@@ -1,4 +1,4 @@
-// GBT builder, case by case: what it makes of orderly links, and of every way in which links go wrong.
+// GBT builder, case by case: orderly links, and links with every kind of fault.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -98,9 +98,9 @@ TEST_P(GbtBuilder, ASilentLinkTimesOutOnTheInputsClockAlone) {
   fixture.wait_for_fragments(10);
   fixture.input.push({fixture.run(0, L1Id{10}, 5), fixture.run(1, L1Id{10}, 5), fixture.run(2, L1Id{10}, 5)});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(fixture.collector.count(), 10U) << "the input's clock stands: nothing may time out";
+  EXPECT_EQ(fixture.collector.count(), 10U) << "the input's clock is stopped: nothing may time out";
   fixture.let_time_pass(15);
-  // What comes now is late, and counted.
+  // Chunks that come now are late, and counted.
   fixture.input.push({fixture.run(3, L1Id{10}, 5)});
   fixture.push_all(L1Id{15}, 5);
   fixture.wait_for_fragments(20);
@@ -114,7 +114,7 @@ TEST_P(GbtBuilder, ASilentLinkTimesOutOnTheInputsClockAlone) {
 }
 
 TEST_P(GbtBuilder, AFullWindowClosesItsOldestInsteadOfWaiting) {
-  // One link is silent while the others flood: the clock does not run, the ring does.
+  // One link is silent while the others send much: the clock is stopped, but the ring fills.
   GbtFixture fixture(4, settings());
   fixture.start();
   for (std::uint32_t first = 0; first < 5000; first += 50) {
@@ -212,7 +212,7 @@ TEST_P(GbtBuilder, ABcidThatDiffersFlagsTheEvent) {
   }
 }
 
-// Whichever worker or link came first, the majority has the event's BCID, and the chunks that differ say so.
+// The majority decides the event's BCID, in any order of workers and links; chunks that differ are flagged.
 TEST_P(GbtBuilder, ChunksWhoseBcidDiffersFromThatOfMostAreMarked) {
   GbtFixture fixture(5, settings());
   fixture.start();
@@ -221,7 +221,7 @@ TEST_P(GbtBuilder, ChunksWhoseBcidDiffersFromThatOfMostAreMarked) {
     std::vector<ScriptedRun> runs;
     for (std::uint32_t link = 0; link < 5; ++link) {
       runs.push_back(fixture.run(link, L1Id{event}, 1));
-      if (odd.contains(link)) runs.back().chunks[0][4] ^= static_cast<std::byte>(link + 1);  // each in its own way
+      if (odd.contains(link)) runs.back().chunks[0][4] ^= static_cast<std::byte>(link + 1);  // each flips different bits
     }
     fixture.input.push(runs);
   }
@@ -236,7 +236,7 @@ TEST_P(GbtBuilder, ChunksWhoseBcidDiffersFromThatOfMostAreMarked) {
     const std::set<std::uint32_t> expected = event == 10   ? std::set{0U}
                                              : event == 11 ? std::set{4U}
                                              : event == 12 ? std::set{0U, 3U}
-                                             : event == 13 ? std::set{0U, 1U, 2U, 3U, 4U}  // no BCID has more than half
+                                             : event == 13 ? std::set{0U, 1U, 2U, 3U, 4U}  // no BCID has a majority
                                                            : std::set<std::uint32_t>{};
     EXPECT_EQ(marked, expected) << event;
     EXPECT_EQ(fragment.bcid, fixture.provable.trigger(fragment.l1id).bcid) << event;
@@ -281,11 +281,11 @@ TEST_P(GbtBuilder, ALinkCanBeRemovedAndTakenBackWhileRunning) {
     EXPECT_EQ(fragment.removed_links, without ? std::vector{fixture.link_id(1)} : std::vector<std::uint32_t>{});
     EXPECT_EQ(fragment.global_id, fragment.l1id.value);
   }
-  EXPECT_EQ(fixture.builder->status().incomplete, 0U) << "nothing that was waited for is missing";
+  EXPECT_EQ(fixture.builder->status().incomplete, 0U) << "no awaited link is missing";
   EXPECT_EQ(fixture.builder->status().links[1].left_out, 20U);
 }
 
-// What a link has skipped, is missing; what is still open when it is removed, goes without it.
+// Events that a link has skipped lack it; events that are open when it is removed are built without it.
 TEST_P(GbtBuilder, EventsThatAreOpenWhenALinkIsRemovedGoWithoutIt) {
   GbtFixture fixture(4, settings());
   fixture.start();
@@ -338,7 +338,7 @@ TEST_P(GbtBuilder, LinksCanBeSorted) {
   GbtFixture fixture(12, sorted);
   fixture.start();
   for (std::uint32_t first = 0; first < 240; first += 24) {
-    // Links arrive last to first.
+    // Links arrive in reverse order.
     std::vector<ScriptedRun> runs;
     for (std::size_t link = 12; link-- > 0;) runs.push_back(fixture.run(link, L1Id{first}, 24, 40 + link));
     fixture.input.push(runs);
@@ -351,7 +351,7 @@ TEST_P(GbtBuilder, LinksCanBeSorted) {
   }
 }
 
-/// Throws wherever it meets L1 id 5, and, if asked, when it is to tell the trigger type of L1 id 7.
+/// Throws for every chunk of L1 id 5 and, if requested, when asked for the trigger type of L1 id 7.
 class ThrowsAtFive final : public TriggerExtractor {
  public:
   ThrowsAtFive(bool odd, bool typed) : odd_(odd), typed_(typed) {}
@@ -399,7 +399,7 @@ TEST(GbtBuilderPlugin, WhatAPluginThrowsCostsTheChunkItThrewAtAndIsCounted) {
     fixture.check_invariants();
     EXPECT_EQ(fixture.lost("plugin_threw"), 2U);
     EXPECT_EQ(fixture.lost("malformed"), 0U);
-    ASSERT_EQ(fixture.collector.count(), 100U);  // the event that lost both of its chunks is built empty
+    ASSERT_EQ(fixture.collector.count(), 100U);  // the event without its two chunks is built empty
     for (const SeenFragment& fragment : fixture.collector.fragments()) {
       EXPECT_EQ(fragment.chunks, fragment.l1id.value == 5 ? 0U : 2U) << fragment.l1id.value;
       if (fragment.l1id.value == 5) continue;

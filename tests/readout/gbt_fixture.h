@@ -1,4 +1,4 @@
-// A GBT builder between a scripted input and a collector: what a test sends, and what came of it.
+// A GBT builder between a scripted input and a collector of fragments.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace rodeo::test {
 
-/// A fragment as the first consumer saw it, copied.
+/// A copy of a fragment as the first consumer sees it.
 struct SeenFragment {
   L1Id l1id;
   Sequence sequence = 0;
@@ -33,7 +33,7 @@ struct SeenFragment {
   std::vector<std::uint32_t> removed_links;
   std::map<std::uint32_t, std::vector<std::byte>> data;  // by link id
   std::map<std::uint32_t, ChunkHeader> headers;
-  std::vector<std::uint32_t> order;  // link ids as they stand
+  std::vector<std::uint32_t> order;  // link ids in their order in the fragment
   bool well_formed = true;
   bool link_twice = false;
 };
@@ -87,7 +87,7 @@ class FragmentCollector final : public FragmentConsumer {
   std::vector<FragmentPtr> kept_;
 };
 
-/// Time that a test grants what must happen soon, scaled for slow builds.
+/// The time limit for things that must happen soon, scaled for slow builds.
 inline std::chrono::milliseconds patience() {
   const char* scale = std::getenv("RODEO_TEST_TIMEOUT_SCALE");
   return std::chrono::milliseconds(static_cast<int>(20'000 * (scale != nullptr ? std::atof(scale) : 1.0)));
@@ -123,7 +123,7 @@ class GbtFixture {
   std::vector<std::byte> chunk(std::size_t link, L1Id l1id, std::size_t size = 40) const {
     std::vector<std::byte> bytes(size);
     provable.write(bytes, link_id(link), l1id);
-    if (bits < 32 && size >= 4) {  // a narrow counter sends its low bits only
+    if (bits < 32 && size >= 4) {  // a narrow counter sends only its low bits
       std::uint32_t id = 0;
       std::memcpy(&id, bytes.data(), 4);
       id &= (1U << bits) - 1;
@@ -155,7 +155,7 @@ class GbtFixture {
     input.push_triggers(packets);
   }
 
-  /// One page in which every link delivers `count` events.
+  /// One page with `count` events of every link.
   void push_all(L1Id first, std::uint32_t count) {
     std::vector<ScriptedRun> runs;
     for (std::size_t link = 0; link < fids.size(); ++link) runs.push_back(run(link, first, count));
@@ -185,7 +185,7 @@ class GbtFixture {
     ASSERT_GE(collector.count(), n);
   }
 
-  /// As in a run, where no worker's data are much behind another's: waits until all is read. The input's clock runs on from `now`.
+  /// Waits until all data are read, because in a run no worker is much behind another. The input's clock continues from `now`.
   void let_workers_catch_up(std::uint64_t& now) {
     const auto deadline = std::chrono::steady_clock::now() + patience();
     while (!input.idle() && std::chrono::steady_clock::now() < deadline) {
@@ -195,7 +195,7 @@ class GbtFixture {
     ASSERT_TRUE(input.idle());
   }
 
-  /// Lets the input's clock run on from `now` until n fragments are there.
+  /// Lets the input's clock continue from `now` until there are n fragments.
   void let_time_pass(std::size_t n, std::uint64_t now = 1) {
     const auto deadline = std::chrono::steady_clock::now() + patience();
     while (collector.count() < n && std::chrono::steady_clock::now() < deadline) {
@@ -213,7 +213,7 @@ class GbtFixture {
     return 0;
   }
 
-  /// What must hold whatever was sent: nothing without a place, nothing in the wrong place, nothing twice.
+  /// Checks that hold for any input: every chunk has one place, the right one.
   void check_invariants() {
     const FragmentBuilder::Status status = builder->status();
     std::uint64_t lost_sum = 0;
@@ -233,7 +233,7 @@ class GbtFixture {
       EXPECT_TRUE(sequences.insert(seen.sequence).second) << "event built twice";
       EXPECT_EQ(seen.data.size(), seen.chunks);
       chunks += seen.chunks;
-      // Every link is there, or missing, or removed.
+      // Every link is present, missing or removed.
       std::set<std::uint32_t> links(seen.missing_links.begin(), seen.missing_links.end());
       links.insert(seen.removed_links.begin(), seen.removed_links.end());
       for (const auto& [link_id, bytes] : seen.data) {
@@ -256,7 +256,7 @@ class GbtFixture {
       missing -= link.missing;
       removed -= link.left_out;
     }
-    EXPECT_EQ(missing, 0U) << "of all links, less what each counted";
+    EXPECT_EQ(missing, 0U) << "the counters of all links add up to it";
     EXPECT_EQ(removed, 0U) << "likewise";
   }
 
@@ -280,7 +280,7 @@ class GbtFixture {
   bool running = false;
 };
 
-/// Every fragment is there, whole and proved.
+/// Checks that every fragment exists, is complete and has the right bytes.
 inline void expect_complete(GbtFixture& fixture, std::size_t fragments) {
   const auto seen = fixture.collector.fragments();
   ASSERT_EQ(seen.size(), fragments);
@@ -291,7 +291,7 @@ inline void expect_complete(GbtFixture& fixture, std::size_t fragments) {
   }
 }
 
-/// Tests that are made with as many workers as their parameter says.
+/// Tests whose parameter is the number of workers.
 class GbtWithWorkers : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   readout::GbtSettings settings() const {

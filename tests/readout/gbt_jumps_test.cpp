@@ -1,4 +1,4 @@
-// GBT builder: links that jump or run ahead, alone and together, and what they do to the others.
+// GBT builder: links that jump or run ahead, alone and together, and their effect on the others.
 #include <gtest/gtest.h>
 
 #include <fmt/core.h>
@@ -38,7 +38,7 @@ TEST_P(GbtJumps, ALinkThatLeavesTheWindowDoesNotDragItAlong) {
   for (std::uint32_t l1 = 100; l1 < 300; ++l1) {
     fixture.input.push({fixture.run(0, L1Id{l1}, 1), fixture.run(1, L1Id{l1}, 1), fixture.run(2, L1Id{l1 + 500'000}, 1)});
   }
-  // The next event counter reset brings it back.
+  // The link is right again after the next event counter reset.
   for (std::uint32_t l1 = 0; l1 < 50; ++l1) fixture.push_all(L1Id::of(1, l1), 1);
   fixture.finish();
   fixture.check_invariants();
@@ -65,7 +65,7 @@ TEST_P(GbtJumps, ALoneLinkThatJumpsAheadCostsTheOthersNothing) {
     fixture.finish();
     fixture.check_invariants();
     const auto seen = fixture.collector.fragments();
-    ASSERT_EQ(seen.size(), 400U) << "no event is made of the jump";
+    ASSERT_EQ(seen.size(), 400U) << "the jump makes no events";
     for (const SeenFragment& fragment : seen) {
       EXPECT_EQ(fragment.missing, fragment.l1id.value >= 100 ? 1U : 0U) << fragment.l1id.value;
       EXPECT_TRUE(fixture.proves(fragment));
@@ -127,7 +127,7 @@ TEST_P(GbtJumps, LinksThatJumpTogetherAreFollowed) {
   fixture.finish();
   fixture.check_invariants();
   EXPECT_EQ(fixture.lost("late"), 0U);
-  EXPECT_LE(fixture.lost("out_of_sequence"), 100U) << "half of the links must be there before one is believed";
+  EXPECT_LE(fixture.lost("out_of_sequence"), 100U) << "half of the links must have come before the builder believes one";
   std::size_t complete = 0;
   for (const SeenFragment& fragment : fixture.collector.fragments()) complete += fragment.missing == 0;
   EXPECT_GE(complete, 350U);
@@ -145,7 +145,7 @@ TEST_P(GbtJumps, LinksThatHaveNotComeYetJumpWithTheOthers) {
   fixture.finish();
   fixture.check_invariants();
   EXPECT_LE(fixture.lost("out_of_sequence") + fixture.lost("late"), 80U)
-      << "half of the links must be there before one is believed";
+      << "half of the links must have come before the builder believes one";
   std::size_t complete = 0;
   for (const SeenFragment& fragment : fixture.collector.fragments()) complete += fragment.missing == 0;
   EXPECT_GE(complete, 380U);
@@ -192,8 +192,8 @@ TEST_P(GbtJumps, ALoneLinkIsFollowedWhenTheOthersHaveLongBeenSilent) {
   }
   fixture.finish();
   fixture.check_invariants();
-  EXPECT_GT(fixture.collector.count(), 100U) << "what the link brings is built, without the silent one";
-  EXPECT_EQ(fixture.lost("out_of_sequence"), 0U) << "it waited meanwhile";
+  EXPECT_GT(fixture.collector.count(), 100U) << "the link's chunks are built, without the silent link";
+  EXPECT_EQ(fixture.lost("out_of_sequence"), 0U) << "the chunks waited";
 }
 
 TEST(GbtJumpsOfLinksAlone, WhatTheOnlyLinkOfARobSkipsIsKnown) {
@@ -208,7 +208,7 @@ TEST(GbtJumpsOfLinksAlone, WhatTheOnlyLinkOfARobSkipsIsKnown) {
     fixture.check_invariants();
     const FragmentBuilder::Status status = fixture.builder->status();
     EXPECT_EQ(status.chunks_built, 2000U);
-    EXPECT_EQ(status.incomplete + status.skipped, jump) << "each is an empty fragment, or known to be in none";
+    EXPECT_EQ(status.incomplete + status.skipped, jump) << "each event is an empty fragment, or counted as skipped";
     EXPECT_EQ(status.skipped != 0, jump == 4'000'000) << status.skipped;
     EXPECT_EQ(status.first_event, kFirst);
     EXPECT_EQ(status.events, 2000 + jump);

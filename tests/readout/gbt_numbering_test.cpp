@@ -1,4 +1,4 @@
-// GBT builder: what it makes of the numbers that links give their chunks - flipped bits, resets, narrow counters - with and without
+// GBT builder: how it handles the ids that links give their chunks - flipped bits, resets, narrow counters - with and without
 // the trigger's own list.
 #include <gtest/gtest.h>
 
@@ -16,10 +16,10 @@ using readout::GbtSettings;
 
 class GbtNumbering : public GbtWithWorkers {};
 
-// Global ids of what was built, and L1 ids, from an id just below a wrap of 24 bits on.
+// Global ids and L1 ids of the fragments; the ids start just below a wrap of 24 bits.
 void expect_global_ids(GbtFixture& fixture, std::uint64_t first, std::uint32_t l1id_mask) {
   fixture.start();
-  // Links that are further apart than a quarter of a round of narrow ids cannot be told from links that were silent.
+  // Links further apart than a quarter of the period of narrow ids look like links that were silent.
   for (std::uint64_t at = 0; at < 400; at += 2) fixture.push_all(payload_id(first + at), 2);
   fixture.finish();
   const auto fragments = fixture.collector.fragments();
@@ -34,7 +34,7 @@ void expect_global_ids(GbtFixture& fixture, std::uint64_t first, std::uint32_t l
 TEST_P(GbtNumbering, GlobalIdsGoOnOverAWrapOfTheL1Id) {
   for (const std::uint32_t bits : {4U, 8U, 16U, 24U}) {
     GbtFixture fixture(3, settings(), bits);
-    // A front-end's counter alone tells the first: narrow ones begin anew below their own wrap.
+    // The front end's counter alone gives the first id: narrow counters restart below their own wrap.
     const std::uint64_t first = bits == 24 ? 0xffffffU - 100 : (1U << bits) - 3;
     expect_global_ids(fixture, first, 0xffffffU);
   }
@@ -53,7 +53,7 @@ TEST_P(GbtNumbering, GlobalIdsGoOnOverAWrapWhileTheResetByteStandsStill) {
   EXPECT_EQ(fragments[100].global_id, 0x06000000U);
   EXPECT_EQ(fragments[100].l1id, L1Id::of(5, 0));
   EXPECT_EQ(fragments[299].global_id, 0x060000c7U);
-  EXPECT_EQ(fragments[300].global_id, 0x07000000U) << "the reset byte moves later";
+  EXPECT_EQ(fragments[300].global_id, 0x07000000U) << "the reset byte changes later";
   EXPECT_EQ(fragments[300].l1id, L1Id::of(6, 0));
 }
 
@@ -88,7 +88,7 @@ TEST_P(GbtNumbering, AFlippedBitInOneL1IdClosesNoWindow) {
         if (fragment.missing != 0)
           where += fmt::format(" {}/{}", fragment.l1id.l1(), fragment.missing_links[0] - fixture.link_id(0));
       }
-      // The event itself misses the chunk. A lone chunk whose id is a small step on is believed, which costs the events between.
+      // The event lacks the chunk. The builder believes a lone chunk with a slightly larger id and loses the events between.
       EXPECT_LE(incomplete, run_length == 1 && bit < 4 ? 9U : 1U)
           << "bit " << bit << ", runs of " << run_length << ", incomplete:" << where;
       EXPECT_EQ(fixture.collector.count(), 60U) << "bit " << bit;
@@ -101,7 +101,7 @@ TEST_P(GbtNumbering, ChunksTooLargeToBeHeldStillConfirmEachOther) {
   mine.chunk_bytes = 40;
   GbtFixture fixture(2, mine);
   fixture.start();
-  // A run that begins at a high id, one large chunk at a time.
+  // The run begins at a high id, with one large chunk at a time.
   for (std::uint32_t l1 = 5000; l1 < 5100; ++l1)
     fixture.input.push({fixture.run(0, L1Id{l1}, 1, 9000), fixture.run(1, L1Id{l1}, 1, 9000)});
   fixture.finish();
@@ -110,8 +110,8 @@ TEST_P(GbtNumbering, ChunksTooLargeToBeHeldStillConfirmEachOther) {
   EXPECT_GE(fixture.collector.count(), 99U);
 }
 
-// Near enough to be followed, so far that its events would be overdue before the others come.
-// The first ids of a run that does not begin near 0 wait for a second opinion, which may be the run's end.
+// These ids are near enough to be followed, but the events would time out before the other links come.
+// If a run does not begin near 0, its first ids wait for confirmation, or for the end of the run.
 TEST_P(GbtNumbering, ARunOfOneEventIsBuiltWhereverItsIdIs) {
   for (const std::uint32_t id : {0U, 1000U, 5U << 24, (5U << 24) + 1000}) {
     GbtFixture fixture(4, settings());
@@ -136,13 +136,13 @@ TEST_P(GbtNumbering, TheOnlyChunkOfALinkIsBuiltWhereverTheRunBegins) {
   }
   fixture.finish();
   fixture.check_invariants();
-  EXPECT_EQ(fixture.builder->status().chunks_built, 102U) << "the first of two links came late, if at all";
+  EXPECT_EQ(fixture.builder->status().chunks_built, 102U) << "the first chunks of two links came late, or never";
 }
 
-// Half of the links bring nothing, from the beginning or for long: they do not speak against what the others agree on.
+// Half of the links are silent, from the beginning or for long: they do not contradict the agreement of the others.
 TEST_P(GbtNumbering, ALinkThatWasSilentDuringAResetFindsItsEpochByItsNeighbours) {
   for (const std::uint32_t bits : {16U, 24U, 32U}) {
-    GbtFixture fixture(4, settings(), bits);  // each has a neighbour at its worker
+    GbtFixture fixture(4, settings(), bits);  // each link has a neighbour in its worker
     fixture.start();
     fixture.push_all(L1Id{0}, 350);
     for (std::uint32_t l1 = 350; l1 < 400; l1 += 10) {
@@ -180,7 +180,7 @@ TEST_P(GbtNumbering, LinksThatSkipMostEventsAreFollowedAndFlippedBitsAreNot) {
   for (std::uint32_t l1 = 1; l1 < kEvents; ++l1) {
     std::vector<ScriptedRun> runs;
     for (std::size_t link = 0; link < 6; ++link) {
-      if (link < 4 && random() % 30 != 0) continue;  // two links bring every event
+      if (link < 4 && random() % 30 != 0) continue;  // two links send all events
       const bool flip = link < 4 && l1 > 1000 && random() % 10 == 0;
       runs.push_back(fixture.run(link, L1Id{flip ? l1 ^ 1U << 20 : l1}, 1));
       flipped += flip ? 1 : 0;
@@ -193,12 +193,12 @@ TEST_P(GbtNumbering, LinksThatSkipMostEventsAreFollowedAndFlippedBitsAreNot) {
   ASSERT_GT(flipped, 10U);
   std::uint64_t built = 0;
   for (const SeenFragment& fragment : fixture.collector.fragments()) {
-    EXPECT_LT(fragment.l1id.value, kEvents) << "no event is made of a flipped bit";
+    EXPECT_LT(fragment.l1id.value, kEvents) << "a flipped bit makes no event";
     EXPECT_TRUE(fixture.proves(fragment)) << fragment.l1id.value;
     built += fragment.chunks;
   }
   EXPECT_EQ(fixture.collector.count(), kEvents);
-  // The first long steps of each wait for a second opinion, which may come too late.
+  // The first long steps of each link wait for confirmation, which may come too late.
   EXPECT_LE(sent - built - flipped, 4U * 2 + flipped);
 }
 
@@ -206,7 +206,7 @@ TEST_P(GbtNumbering, LateChunksOfLowIdsAreNoReset) {
   for (const std::uint32_t bits : {16U, 24U}) {
     GbtFixture fixture(2, settings(), bits);
     fixture.start();
-    // Link 0 lacks 3 and 4 at first, and brings them 600 events later, one after the other.
+    // Link 0 omits 3 and 4 and sends them 600 events later, one after the other.
     fixture.input.push({fixture.run(0, L1Id{0}, 3), fixture.run(1, L1Id{0}, 3)});
     fixture.input.push({fixture.run(0, L1Id{5}, 595), fixture.run(1, L1Id{3}, 597)});
     fixture.input.push({fixture.run(0, L1Id{3}, 2)});
@@ -224,7 +224,7 @@ TEST_P(GbtNumbering, OfTwoChunksWithOneIdTheLaterIsBelieved) {
   GbtFixture fixture(2, settings());
   fixture.start();
   fixture.push_all(L1Id{0}, 100);
-  // A flipped bit makes 101 of link 0's 100, and its true 101 follows.
+  // A flipped bit turns link 0's 100 into 101, and its true 101 follows.
   ScriptedRun hurt = fixture.run(0, L1Id{100}, 24);
   hurt.chunks[0][0] ^= std::byte{1};
   fixture.input.push({hurt, fixture.run(1, L1Id{100}, 24)});
@@ -241,7 +241,7 @@ TEST_P(GbtNumbering, AnEventCounterResetMayCatchEventsStillOpen) {
   GbtFixture fixture(3, settings());
   fixture.start();
   fixture.push_all(L1Id::of(255, 0), 1000);
-  // Links cross the reset (255 -> 0, the counter wraps) one after the other, with old events open behind them.
+  // Links cross the reset (255 -> 0, the counter wraps) one after the other, while older events are open.
   fixture.input.push({fixture.run(0, L1Id::of(255, 1000), 30), fixture.run(0, L1Id::of(0, 0), 40)});
   fixture.input.push({fixture.run(1, L1Id::of(255, 1000), 30), fixture.run(1, L1Id::of(0, 0), 10)});
   fixture.input.push({fixture.run(2, L1Id::of(255, 1000), 10)});
@@ -257,7 +257,7 @@ TEST_P(GbtNumbering, AResetWithLostChunksOnTheFirstLinkCostsOnlyThose) {
   GbtFixture fixture(2, settings());
   fixture.start();
   fixture.push_all(L1Id::of(3, 0), 500);
-  fixture.input.push({fixture.run(0, L1Id::of(4, 2), 18)});  // lost 500..519 of epoch 3 and 0, 1 of epoch 4
+  fixture.input.push({fixture.run(0, L1Id::of(4, 2), 18)});  // it lost 500..519 of epoch 3, and 0 and 1 of epoch 4
   fixture.input.push({fixture.run(1, L1Id::of(3, 500), 20), fixture.run(1, L1Id::of(4, 0), 20)});
   fixture.finish();
   fixture.check_invariants();
@@ -332,7 +332,7 @@ TEST_P(GbtNumbering, ANarrowCounterFollowsTheTriggersListOverAReset) {
   aligned.trigger_list = true;
   GbtFixture fixture(3, aligned, 8);
   fixture.start();
-  // 300 events, a reset, 100 more: the chunks carry eight bits, the list the rest.
+  // 300 events, a reset, 100 more events: the chunks carry eight bits; the list has the others.
   fixture.push_triggers(L1Id::of(5, 0), 300);
   for (std::uint32_t l1 = 0; l1 < 300; l1 += 50) fixture.push_all(L1Id::of(5, l1), 50);
   fixture.push_triggers(L1Id::of(6, 0), 100);
@@ -349,7 +349,7 @@ TEST_P(GbtNumbering, ANarrowCounterFollowsTheTriggersListOverAReset) {
 }
 
 TEST_P(GbtNumbering, AResetThatNobodyTellsOfIsFlagged) {
-  // Eight bits and no list: after 200 events the counter starts again, which could be a jump of 56.
+  // Eight bits and no list: after 200 events the counter restarts, which looks like a jump of 56.
   GbtFixture fixture(3, settings(), 8);
   fixture.start();
   for (std::uint32_t l1 = 0; l1 < 200; l1 += 50) fixture.push_all(L1Id::of(0, l1), 50);

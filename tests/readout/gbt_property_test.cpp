@@ -1,5 +1,5 @@
-// Property: whatever faults and orders the links come with, every chunk that was sent is in exactly one fragment - the one of its
-// event - or in exactly one counter. A slow twin, which knows what was sent, says for each chunk which it must be.
+// Property: with any faults and order of links, every chunk sent is in exactly one fragment - that of its event - or in
+// exactly one counter. A slow reference, which knows what was sent, gives the right answer for each chunk.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -11,7 +11,7 @@
 namespace rodeo::test {
 namespace {
 
-/// The obvious builder: a map from event to the links whose chunks belong there. No window, no clock, no runs.
+/// A simple builder: a map from event to the links with chunks in this event. It has no window, clock or runs.
 class SlowTwin {
  public:
   void expect(std::uint32_t trigger, std::uint32_t link_id) { events_[trigger].insert(link_id); }
@@ -31,9 +31,9 @@ class SlowTwin {
 struct Faults {
   double missing = 0;
   double duplicate = 0;
-  double flipped = 0;  ///< a high bit of the L1 id: far from every neighbour
+  double flipped = 0;  ///< one high bit of the L1 id is flipped: far from every neighbour
   double too_short = 0;
-  double gone = 0;  ///< begins a silence of more events than a step may skip
+  double gone = 0;  ///< the link becomes silent for more events than a step may skip
 };
 
 struct Trial {
@@ -52,7 +52,7 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
   constexpr std::uint32_t kLinks = 7;
   constexpr std::uint32_t kTriggers = 4000;
 
-  // Triggers: consecutive L1 ids, with an event counter reset now and then where the format can say so.
+  // Triggers: consecutive L1 ids, with event counter resets if the format shows them.
   std::vector<L1Id> triggers;
   std::uint32_t ecr = 250;
   std::uint32_t l1 = 0;
@@ -66,7 +66,7 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
 
   readout::GbtSettings settings;
   settings.workers = trial.workers;
-  settings.window = 8192;  // nothing is closed by force: what is lost is the links' doing
+  settings.window = 8192;  // the window never closes events by force: only links cause losses
   GbtFixture fixture(kLinks, settings, trial.bits);
   fixture.start();
   SlowTwin twin;
@@ -75,17 +75,17 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
   std::vector<std::uint32_t> sheltered_until(kLinks, 0);
   std::uint64_t sent = 0;
   while (*std::min_element(next.begin(), next.end()) < kTriggers) {
-    // Any link, a run of any length. Lead, run and silence together stay below a quarter of the period of the narrowest
-    // ids: a link further behind loses its place, and its chunks are flagged.
+    // A random link and a run of random length. Lead, run and silence together stay below a quarter of the period of the
+    // narrowest ids: a link further behind loses its place, and its chunks are flagged.
     const std::size_t link = random() % kLinks;
     const std::uint32_t lead = next[link] - *std::min_element(next.begin(), next.end());
     if (next[link] >= kTriggers || lead > 12) continue;
     ScriptedRun run{.fid = fixture.fids[link], .chunks = {}, .statuses = {}};
     const std::uint32_t length = 1 + static_cast<std::uint32_t>(random() % 20);
-    // The first and last events are whole, so that the links' beginnings and ends are no cases of their own.
+    // The first and last events are whole, so that links need no special cases there.
     for (std::uint32_t n = 0; n < length && next[link] < kTriggers; ++n) {
       const std::uint32_t trigger = next[link]++;
-      // So are the two after a long silence: the second confirms the first, which is then believed.
+      // The two events after a long silence are whole, too: the second confirms the first.
       const bool sheltered =
           trigger < 20 || trigger + 20 > kTriggers || triggers[trigger].l1() < 20 || trigger < sheltered_until[link];
       if (!sheltered && chance(trial.faults.gone)) {
@@ -130,7 +130,7 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
     EXPECT_EQ(fixture.lost(reason), twin.lost(reason)) << reason;
   for (const char* reason : {"late", "overflow", "link_removed"}) EXPECT_EQ(fixture.lost(reason), 0U) << reason;
 
-  // Fragment by fragment: the k-th event that any link delivered is the k-th fragment, with just these links, byte for byte.
+  // The k-th event that any link delivered is the k-th fragment, with exactly these links and the right bytes.
   const auto seen = fixture.collector.fragments();
   ASSERT_EQ(seen.size(), twin.events().size());
   std::size_t at = 0;
@@ -150,8 +150,8 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
   }
 }
 
-// Whatever one link does - ids from anywhere, spells beyond or behind the others, silence, old chunks again - the others lose nothing and no
-// event of theirs gets another L1 id.
+// One link does anything - random ids, periods ahead of or behind the others, silence, old chunks again. The others lose
+// nothing, and no event of theirs gets a wrong L1 id.
 class GbtOneBadLink : public ::testing::TestWithParam<Trial> {};
 
 TEST_P(GbtOneBadLink, CostsTheOthersNothing) {
@@ -174,7 +174,7 @@ TEST_P(GbtOneBadLink, CostsTheOthersNothing) {
   settings.workers = trial.workers;
   settings.window = 8192;
   settings.trigger_list =
-      trial.bits < 32;  // ids that do not count resets: one link's restart cannot be told from a reset without it
+      trial.bits < 32;  // ids without a reset counter: one link's restart looks like a reset that the others have not had
   GbtFixture fixture(kLinks, settings, trial.bits);
   fixture.start();
   std::uint32_t bad_from = 100 + random() % 100;
@@ -238,8 +238,8 @@ INSTANTIATE_TEST_SUITE_P(Trials, GbtOneBadLink, ::testing::ValuesIn(bad_links())
   return fmt::format("W{}_bits{}_seed{}", param.param.workers, param.param.bits, param.param.seed);
 });
 
-// Property: links go and come, one by one or all at once, with flipped ids, for longer than a step or the window; some have not come
-// before. When all are back, nothing is lost any more.
+// Property: links stop and resume, one by one or all at once, with flipped ids, for longer than a step or the window; some
+// come for the first time. When all are back, no chunk is lost any more.
 class GbtStorm : public ::testing::TestWithParam<Trial> {};
 
 TEST_P(GbtStorm, PassesWithoutALastingLoss) {
@@ -254,7 +254,7 @@ TEST_P(GbtStorm, PassesWithoutALastingLoss) {
   settings.window = 512U << random(4);
   GbtFixture fixture(kLinks, settings, trial.bits);
   fixture.start();
-  std::vector<std::uint32_t> down(kLinks);  // until this trigger
+  std::vector<std::uint32_t> down(kLinks);  // each link is silent until this trigger
   for (std::uint32_t& until : down) until = random(3) == 0 ? 0 : random(kStorm);
   std::uint64_t now = 1;
   for (std::uint32_t at = 0; at < kStorm + kCalm;) {

@@ -1,4 +1,4 @@
-// A GBT worker that reads several cards: whichever is read first, no event is given up that the others only have not been asked for.
+// A GBT worker that reads several cards in any order gives up no event for which another card still has data to read.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +14,7 @@ using readout::GbtSettings;
 
 constexpr std::uint32_t kLinks = 12;
 
-// Link i is of card i % cards, so that every worker reads all of them.
+// Link i belongs to card i % cards, so that every worker reads all cards.
 std::vector<std::uint32_t> cards_of(std::uint32_t links, std::uint32_t cards) {
   std::vector<std::uint32_t> made;
   for (std::uint32_t i = 0; i < links; ++i) made.push_back(i % cards);
@@ -26,7 +26,7 @@ class GbtSources : public GbtWithWorkers {
   GbtFixture two_cards() const { return GbtFixture(kLinks, settings(), 32, false, cards_of(kLinks, 2)); }
 };
 
-// Pages of all links of one card.
+// Pages with all links of one card.
 void push_card(GbtFixture& fixture, std::uint32_t card, std::uint32_t first, std::uint32_t end, std::uint32_t each = 24,
                std::uint32_t cards = 2, std::uint32_t silent_link = kLinks) {
   for (std::uint32_t at = first; at < end; at += each) {
@@ -66,7 +66,7 @@ TEST_P(GbtSources, FewBuffersAreNoReasonToGiveUpEvents) {
   expect_complete(fixture, 5000);
 }
 
-// Each card is read to its end first: all links go elsewhere, and one link of each card stays where it was.
+// Each card is read to its end first. All links jump, except one link of each card.
 TEST_P(GbtSources, AJumpOfAllLinksWithFewBuffersLosesNothingOfHealthyLinks) {
   constexpr std::uint32_t kEvents = 1500;
   for (const std::uint64_t buffers : {48U, 300U}) {
@@ -126,10 +126,10 @@ TEST_P(GbtSources, ADeadCardIsWaitedForUntilItsTimeIsOutAndThenNoMore) {
   push_card(fixture, 0, 0, 5000);
   fixture.start();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(fixture.collector.count(), 0U) << "the clock stands: the other card may have the same events";
+  EXPECT_EQ(fixture.collector.count(), 0U) << "the clock is stopped: the other card may have the same events";
   EXPECT_FALSE(fixture.input.idle());
   fixture.let_time_pass(5000);
-  // It comes back and is waited for as before.
+  // The card comes back, and the worker waits for it as before.
   for (const std::uint32_t card : {1U, 0U}) push_card(fixture, card, 5000, 5048);
   fixture.wait_for_fragments(5048);
   for (const std::uint32_t card : {0U, 1U}) push_card(fixture, card, 5048, 15'000);
@@ -148,7 +148,7 @@ TEST_P(GbtSources, ACardThatIsBehindAndGoesOnIsNotLate) {
   GbtFixture fixture = two_cards();
   push_card(fixture, 0, 0, 3000);
   fixture.start();
-  // Far more than the time-out passes, but never so much while the other card brings nothing.
+  // Far more time than the time-out passes in total, but less in each silence of the other card.
   std::uint64_t now = 1;
   for (std::uint32_t at = 0; at < 3000; at += 10) {
     for (int i = 0; i < 3; ++i) {
@@ -165,7 +165,7 @@ TEST_P(GbtSources, ACardThatIsBehindAndGoesOnIsNotLate) {
 TEST_P(GbtSources, ACardThatBringsNothingSensibleHoldsNobodyUp) {
   GbtFixture fixture = two_cards();
   push_card(fixture, 0, 0, 5000);
-  // The same event over and over; the clock stands.
+  // The same event repeatedly; the clock is stopped.
   for (std::uint32_t page = 0; page < 1000; ++page) push_card(fixture, 1, 7, 31);
   fixture.start();
   fixture.wait_for_fragments(3000);
@@ -208,8 +208,8 @@ TEST_P(GbtSources, ACardWhoseLinksAreRemovedIsNotWaitedFor) {
 
 INSTANTIATE_TEST_SUITE_P(Workers, GbtSources, ::testing::Values(1, 2, 3));
 
-// Any number of cards, pages of any size in any order - each card is read to its end first -, resets, and one link that loses, repeats and
-// flips what it likes: all other chunks are in their fragments.
+// Random numbers of cards, random sizes and orders of pages - each card is read to its end first -, resets, and one link that
+// loses, repeats and flips chunks at random: all other chunks are in their fragments.
 class GbtSourcesProperty : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(GbtSourcesProperty, OrderOfReadingCostsNothing) {

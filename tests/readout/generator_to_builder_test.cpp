@@ -13,7 +13,7 @@
 namespace rodeo::readout {
 namespace {
 
-/// Proves chunks as they pass and lets fragments go.
+/// Checks the bytes of chunks and releases the fragments.
 class ProvingConsumer final : public FragmentConsumer {
  public:
   explicit ProvingConsumer(const input::GeneratorSettings& s) : provable_(s.seed, s.crc, s.l1id_bits) {}
@@ -149,7 +149,7 @@ TEST_P(GeneratorToBuilder, WithAllFaultsEveryChunkIsBuiltOrCounted) {
             24U * 6000 + chain.sent["fault_duplicate"] - chain.sent["fault_missing"] - chain.sent["fault_silent"]);
   EXPECT_LE(chain.consumer.chunks - chain.consumer.proven,
             chain.sent["fault_corrupt"] + chain.sent["fault_bcid"] + chain.sent["fault_l1id"])
-      << "nothing else fails to prove";
+      << "all other chunks have the right bytes";
 }
 
 TEST_P(GeneratorToBuilder, ASilentLinkTimesOutWhileTheOthersFlow) {

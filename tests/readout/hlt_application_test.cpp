@@ -1,4 +1,4 @@
-// A whole readout whose fragments are fetched and cleared over the network: generator, builder, handler, and a client that proves every byte.
+// A whole readout whose fragments are fetched and cleared over the network, with a client that checks every byte.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using test::FragmentsClient;
 
 constexpr std::uint64_t kSeed = 11;
 
-/// Two ROBs of eight links; the handlers are `hlt`, and what `more` says.
+/// Two ROBs of eight links, the handler `hlt`, and the consumers in `more`.
 std::string configuration(const std::filesystem::path& bus, std::uint64_t events, const std::string& builder,
                           const std::string& more = "") {
   return fmt::format(R"(
@@ -84,7 +84,7 @@ class HltApplicationTest : public testing::Test {
     return make_report(plan_->settings, application_->status(), application_->limited_by(), false);
   }
 
-  /// Fetches every event of all ROBs, event after event, proves every chunk, and clears in between. Returns the chunks.
+  /// Fetches all ROBs event by event, checks every chunk, and clears in between. Returns the number of chunks.
   static std::uint64_t take_all(FragmentsClient& node, std::uint64_t events, std::size_t chunks_of_a_rob) {
     std::uint64_t chunks = 0;
     std::uint64_t taken = 0;
@@ -131,7 +131,7 @@ class HltApplicationTest : public testing::Test {
   test::TemporaryDirectory bus_;
   std::unique_ptr<ReadoutPlan> plan_;
   std::unique_ptr<Application> application_;
-  std::atomic<bool> held_back_{false};  // mostly by the handler, as the thread that steps sees it
+  std::atomic<bool> held_back_{false};  // mostly by the handler; set by the thread that calls step()
   std::jthread stepper_;
 };
 

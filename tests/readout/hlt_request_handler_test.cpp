@@ -1,4 +1,4 @@
-// Fragments that are kept, fetched and cleared over the network, from one thread to another of this process.
+// Fragments that are kept, fetched and cleared over the network between two threads of this process.
 #include "readout/consumer/hlt_request_handler.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using test::FragmentPool;
 using test::FragmentsClient;
 using Outcome = FragmentsClient::Outcome;
 
-constexpr SourceId kRob{0x00610001};  // of the pool
+constexpr SourceId kRob{0x00610001};  // the pool's ROB
 constexpr SourceId kOther{0x00610002};
 
 class HltRequestHandlerTest : public testing::Test {
@@ -61,19 +61,19 @@ class HltRequestHandlerTest : public testing::Test {
   void insert(Sequence first, Sequence last, SourceId rob = kRob) {
     for (Sequence id = first; id <= last; ++id) handler_->insert(make(id, rob));
   }
-  /// Of which one is more than a connection has room for.
+  /// One such fragment is larger than the room of a connection.
   void insert_large(Sequence first, Sequence last) {
     for (Sequence id = first; id <= last; ++id) handler_->insert(large_.make(id));
   }
-  /// Asks, and takes nothing of what is answered.
+  /// Sends requests and reads no answers.
   static void ask_and_look_away(FragmentsClient& node, std::initializer_list<std::uint32_t> ids, std::uint32_t wait_us = 0) {
-    (void)node.describe();  // it is connected, and knows how many pages the other side has
+    (void)node.describe();  // now it is connected and knows the number of pages of the other side
     for (const std::uint32_t id : ids) {
       const auto request = FragmentsClient::fetch_request(id, wait_us);
       ASSERT_TRUE(node.requester().ask(node.service(), static_cast<std::uint16_t>(FragmentRequest::fetch), request, 60s));
     }
   }
-  /// The ROB as it stands in the event that a file has of this fragment.
+  /// The ROB of this fragment as the file writer would write it.
   std::vector<std::byte> rob_of(Sequence id, SourceId rob = kRob) const {
     const FragmentPtr fragment = make(id, rob);
     formats::EventEnds ends;
@@ -82,7 +82,7 @@ class HltRequestHandlerTest : public testing::Test {
     event.resize(ends.head.size() + fragment->payload_bytes());
     fragment->copy_to(event.data() + ends.head.size());
     event.insert(event.end(), ends.tail.begin(), ends.tail.end());
-    return {event.begin() + 24 * 4, event.end()};  // behind the event's header
+    return {event.begin() + 24 * 4, event.end()};  // after the event's header
   }
   std::uint64_t count(std::string_view name) const { return counter_of(handler_->status().counters, name); }
   void wait_until(std::string_view counter, std::uint64_t value) const {
@@ -106,7 +106,7 @@ TEST_F(HltRequestHandlerTest, WhatIsFetchedIsTheRobThatAFileWouldHave) {
     EXPECT_EQ(answer.status, 0);
     ASSERT_EQ(answer.bytes, rob_of(id)) << id;
   }
-  EXPECT_EQ(end_.size(), 20u) << "all went on at once";
+  EXPECT_EQ(end_.size(), 20u) << "all were passed on at once";
   EXPECT_EQ(count("kept"), 20u);
   node.clear({.ranges = {{1, 19}}, .bitmaps = {{20, 1}}});
   wait_until("kept", 0);
@@ -134,18 +134,18 @@ TEST_F(HltRequestHandlerTest, SeveralRobsComeInTheOrderThatIsAskedFor) {
     }
     return all;
   };
-  EXPECT_EQ(node.fetch(5, 10'000'000).bytes, expected({kRob, kOther})) << "all, in the order of DESCRIBE";
+  EXPECT_EQ(node.fetch(5, 10'000'000).bytes, expected({kRob, kOther})) << "all ROBs, in the order of DESCRIBE";
   EXPECT_EQ(node.fetch(5, 10'000'000, {kOther, kRob}).bytes, expected({kOther, kRob}));
   EXPECT_EQ(node.fetch(5, 10'000'000, {kOther}).bytes, expected({kOther}));
   auto description = node.describe();
-  description.first.reset();  // when it is known is a matter of time
+  description.first.reset();  // it becomes known at some time
   EXPECT_EQ(description, (formats::DescribeReply{.run_number = 77, .robs = {kRob, kOther}}));
   const auto unknown = node.fetch(5, 0, {SourceId{1}});
   EXPECT_EQ(unknown.outcome, Outcome::refused);
   EXPECT_EQ(unknown.status, static_cast<std::uint16_t>(FragmentRefusal::unknown_rob));
   EXPECT_EQ(node.fetch(5, 0, {kRob, kRob}).outcome, Outcome::refused);
   EXPECT_EQ(count("refused_unknown_rob"), 2u);
-  EXPECT_EQ(node.fetch(5, 0, {kRob}).status, 0) << "named once in each";
+  EXPECT_EQ(node.fetch(5, 0, {kRob}).status, 0) << "each request names the ROB once";
   EXPECT_EQ(node.fetch(5, 0, {kRob}).status, 0);
 }
 
@@ -158,7 +158,7 @@ TEST_F(HltRequestHandlerTest, WhatIsNotThereIsARobOfItsOwnThatSaysWhy) {
   insert(3, 8);
   insert(1, 2, kOther);
   wait_until("kept", 9);
-  // 2 is lost of the first ROB (3 to 6 have overtaken it), and there of the other; 7 is pending of the other.
+  // 2 is lost in the first ROB (3 to 6 have overtaken it) and present in the other; 7 is pending in the other.
   const auto two_of = node.fetch(2);
   EXPECT_EQ(two_of.status, formats::fetch_status::kLost);
   const auto robs = FragmentsClient::robs(two_of);
@@ -185,7 +185,7 @@ TEST_F(HltRequestHandlerTest, ARequestWaitsForItsFragment) {
   while (count("requests_waiting") == 0) node.poll();
   insert(9, 9);
   EXPECT_EQ(node.wait_for(asked).bytes, rob_of(9));
-  while (count("requests_waiting") != 0) node.poll();  // told a moment later
+  while (count("requests_waiting") != 0) node.poll();  // the counter changes a moment later
 }
 
 TEST_F(HltRequestHandlerTest, ARequestThatWaitsIsToldWhenTheFragmentIsLost) {
@@ -205,7 +205,7 @@ TEST_F(HltRequestHandlerTest, WhatWaitsInTheQueueOfAFullBookIsNotLostWhenThereIs
   insert(2, 201);
   wait_until("kept", 200);
   insert(202, 350);
-  insert(1, 1);  // behind more than are taken at a time
+  insert(1, 1);  // after more than the handler takes at a time
   std::this_thread::sleep_for(300ms);
   client().clear({.ranges = {{2, 200}}});
   wait_until("kept", 150);
@@ -222,7 +222,7 @@ TEST_F(HltRequestHandlerTest, MoreThanMayWaitAreRefused) {
   EXPECT_EQ(third.status, static_cast<std::uint16_t>(FragmentRefusal::busy));
   node.requester().cancel(first);
   while (count("requests_dropped") == 0) node.poll();
-  EXPECT_EQ(node.fetch(11).status, formats::fetch_status::kPending) << "one that will not wait is answered";
+  EXPECT_EQ(node.fetch(11).status, formats::fetch_status::kPending) << "a request that does not wait is answered";
 }
 
 TEST_F(HltRequestHandlerTest, AFullBookHoldsBackWhoInsertsUntilSomethingIsCleared) {
@@ -282,7 +282,7 @@ TEST_F(HltRequestHandlerTest, WhoReadsNoAnswersHoldsNoMoreThanHisShare) {
   wait_until("requests_held_back", 3);
   FragmentsClient node = client("node");
   for (std::uint32_t id = 5; id <= 40; ++id) ASSERT_EQ(node.fetch(id, 60'000'000).bytes, rob_of(id));
-  EXPECT_EQ(count("fragments_sending"), 1u) << "an eighth of what may be under way";
+  EXPECT_EQ(count("fragments_sending"), 1u) << "an eighth of those that may be in flight";
 }
 
 TEST_F(HltRequestHandlerTest, WhoTakesNothingOfHisRepliesIsCutOff) {
@@ -332,7 +332,7 @@ TEST_F(HltRequestHandlerTest, GarbageIsRefusedAndCounted) {
   EXPECT_EQ(unknown.status, static_cast<std::uint16_t>(FragmentRefusal::unknown_kind));
   EXPECT_EQ(count("refused_unreadable"), 4u);
   EXPECT_EQ(count("refused_unknown_kind"), 1u);
-  EXPECT_EQ(node.describe().robs.size(), 1u) << "it is served all the same";
+  EXPECT_EQ(node.describe().robs.size(), 1u) << "the handler still serves it";
 }
 
 TEST_F(HltRequestHandlerTest, APeerOfAnOlderVersionIsRefusedAndSaidByName) {
@@ -356,7 +356,7 @@ TEST_F(HltRequestHandlerTest, AtTheEndWhatIsKeptIsServedUntilItIsCleared) {
   std::jthread stopper([&] { handler_->stop(); });
   while (!node.describe().ended) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(node.fetch(10).bytes, rob_of(10));
-  EXPECT_EQ(node.fetch(11, 60'000'000).status, formats::fetch_status::kLost) << "nothing comes any more";
+  EXPECT_EQ(node.fetch(11, 60'000'000).status, formats::fetch_status::kLost) << "no more fragments come";
   node.clear({.ranges = {{1, 10}}});
   stopper.join();
   EXPECT_EQ(count("uncleared"), 0u);
@@ -402,7 +402,7 @@ TEST_F(HltRequestHandlerTest, ARunThatEndsIsNotHeldBackByAFullBook) {
   handler_->run_ends();
   inserter.join();
   handler_->stop();
-  EXPECT_EQ(count("uncleared"), 500u) << "nobody ever asked";
+  EXPECT_EQ(count("uncleared"), 500u) << "no client has asked";
   EXPECT_EQ(handler_->status().consumed, 500u);
   EXPECT_EQ(end_.size(), 500u);
 }

@@ -1,4 +1,4 @@
-// Chunks that come in parts, in both builders: whole whatever their size and wherever they are cut, or flagged and counted with their bytes.
+// Chunks that come in parts, in both builders: complete for any size and any cuts, or flagged and counted with their bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace rodeo::test {
 namespace {
 
 constexpr std::size_t kPart = 65536;
-constexpr std::size_t kLimit = 1 << 20;  // of a stream that does not say another
+constexpr std::size_t kLimit = 1 << 20;  // the default of a stream
 
 /// The runs of one chunk in parts.
 std::vector<ScriptedRun> in_parts(const ScriptedRun& whole, std::size_t part = kPart) {
@@ -28,7 +28,7 @@ std::vector<ScriptedRun> in_parts(const ScriptedRun& whole, std::size_t part = k
   return runs;
 }
 
-/// Sizes by one around those of parts and pages.
+/// The sizes of parts and pages, and one byte more or less.
 std::vector<std::size_t> sizes() {
   std::vector<std::size_t> all;
   for (const std::size_t limit : {std::size_t{1024}, kPart, 2 * kPart, kLimit}) {
@@ -116,7 +116,7 @@ TEST_P(LargeChunksInGbtMode, BeyondTheLimitAreFlaggedAndTheirBytesCounted) {
 
 TEST_P(LargeChunksInGbtMode, ASliceHasRoomForChunksOfItsSizeAndCutsOneByteMore) {
   for (const std::size_t size : {kLimit - 1, kLimit, kLimit + 1}) {
-    // Records are padded to words: of the last word all bytes fit.
+    // Records are padded to words: all bytes of the last word fit.
     GbtFixture fixture(1, {.window = 256, .chunk_bytes = kLimit - 4, .buffers = 64, .max_extensions = 0});
     fixture.start();
     for (const ScriptedRun& part : in_parts(fixture.run(0, L1Id{0}, 1, size - 4))) fixture.input.push({part});
@@ -142,7 +142,7 @@ TEST_P(LargeChunksInGbtMode, InTheMiddleOfAChunkAStopThatGivesUpCountsThePartsTh
   for (const std::size_t part : {0, 1}) fixture.input.push({whole[part]});
   fixture.input.push({in_parts(fixture.run(1, L1Id{0}, 1, 100))[0]});
   while (fixture.builder->chunk_bytes().received < 100) std::this_thread::yield();
-  fixture.builder->give_up();  // the input goes on, and brings nothing
+  fixture.builder->give_up();  // the input continues without data
   fixture.builder->join();
   fixture.running = false;
   const readout::ChunkBytes bytes = fixture.builder->chunk_bytes();

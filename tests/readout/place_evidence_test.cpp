@@ -1,4 +1,4 @@
-// What BCIDs say of a link's place.
+// What BCIDs show about a link's place.
 #include "readout/sequence/place_evidence.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::uint16_t laser(std::int64_t /*event*/) { return 1234; }
 // Trains of 8 bunches at the same places of each orbit.
 std::uint16_t train(std::int64_t event) { return static_cast<std::uint16_t>(100 + 40 * (event / 8 % 3) + event % 8); }
 
-/// A link sends the chunks of events `true_offset` away from where it is taken to be, with `wrong` added to its BCIDs; places are a period of 256 apart.
+/// A link is `true_offset` events from its assumed place, and its BCIDs are too large by `wrong`; places are 256 apart.
 PlaceEvidence::Finding after(std::uint32_t chunks, std::int64_t true_offset, std::uint16_t wrong = 0,
                              const Bcid& of = random_bcid,
                              const std::vector<std::int64_t>& others = {-512, -256, 256, 512}) {
@@ -67,7 +67,7 @@ TEST(PlaceEvidence, ABcidThatAllPlacesShareProvesNothing) {
 }
 
 TEST(PlaceEvidence, BunchTrainsThatAgreeAtSeveralPlacesProveNothing) {
-  // Places that are a multiple of three trains apart have the same BCIDs; others do not.
+  // Two places have the same BCIDs if their distance is a multiple of three trains.
   EXPECT_EQ(after(200, 0, 0, train, {-240, 240}).says, Says::nothing);
   EXPECT_EQ(after(200, 0, 0, train, {-240, 8}).says, Says::nothing);
   EXPECT_EQ(after(200, 0, 0, train, {-8, 8}).says, Says::here);

@@ -74,7 +74,7 @@ TEST(QueuedConsumer, LetsGoOfWhatIsQueuedAndCountsItWhenItHasToGiveUp) {
     consumer.insert(pool.make(0));
     begun.acquire();
     std::thread inserter([&] {
-      for (Sequence i = 1; i < 10; ++i) consumer.insert(pool.make(i));  // waits for room
+      for (Sequence i = 1; i < 10; ++i) consumer.insert(pool.make(i));  // insert() waits for room
     });
     while (consumer.status().stalls == 0) std::this_thread::yield();
     consumer.give_up();
@@ -119,10 +119,10 @@ TEST(QueuedConsumer, WithoutThreadsWorksInTheThreadsThatInsert) {
     });
     consumer.start();
     for (Sequence i = 0; i < 10; ++i) consumer.insert(pool.make(i));
-    EXPECT_EQ(consumer.status().consumed, 10u) << "done before insert() returns";
+    EXPECT_EQ(consumer.status().consumed, 10u) << "the work ends before insert() returns";
     EXPECT_EQ(others, 0);
     std::vector<std::thread> inserters;
-    for (int t = 0; t < 12; ++t) {  // more than there are seats
+    for (int t = 0; t < 12; ++t) {  // more threads than seats
       inserters.emplace_back([&] {
         for (Sequence i = 0; i < 100; ++i) consumer.insert(pool.make(i));
       });
@@ -147,7 +147,7 @@ TEST(QueuedConsumer, HoldsBackTheInserterWhileItsQueueIsFullAndCountsTheStall) {
         ++inserted;
       }
     });
-    while (inserted < 5) std::this_thread::yield();  // four in the queue, one in work
+    while (inserted < 5) std::this_thread::yield();  // four in the queue, one being processed
     EXPECT_EQ(inserted, 5);
     EXPECT_EQ(consumer.status().queue_fill, 1.0);
     may_work.release(10);
@@ -187,7 +187,7 @@ TEST(QueuedConsumer, RecordsTheTimeFromHandOverToItsTakingTheFragment) {
   old->handed_over_ns = base::steady_now_ns() - 5'000'000'000U;
   consumer.insert(std::move(old));
   consumer.stop();
-  EXPECT_GE(counter_of(consumer.status().counters, "latency_p50_us"), 5'000'000u) << "the one without a time does not count";
+  EXPECT_GE(counter_of(consumer.status().counters, "latency_p50_us"), 5'000'000u) << "one without a time does not count";
   EXPECT_GE(counter_of(consumer.status().counters, "latency_max_us"), 5'000'000u);
 }
 

@@ -1,4 +1,4 @@
-// What a readout answers on its control socket before, in and after its run.
+// The answers of a readout on its control socket before, during and after its run.
 #include "readout/run/readout_control.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST_F(ReadoutControl, IsStartedOnceAndForTheConfigurationThatItHas) {
        {"", R"(,"run":0)", R"(,"run":-1)", R"(,"run":1.5)", R"(,"run":2147483648)", R"(,"run":"7")", R"(,"run":null)"})
     EXPECT_EQ(start(run), "process.bad_run") << run;
   EXPECT_EQ(start(R"(,"run":7,"run_type":"holiday")"), "process.bad_run");
-  EXPECT_EQ(phase(), "ready") << "what was refused has changed nothing";
+  EXPECT_EQ(phase(), "ready") << "the refused request has changed nothing";
   EXPECT_EQ(start(R"(,"run":7,"run_type":"cosmics")"), "");
   EXPECT_EQ(phase(), "running");
   EXPECT_EQ(run_info().run_number, 7U);

@@ -1,4 +1,4 @@
-// Small components that write down what the application does to them: for the order of things, not for data.
+// Small components that record the application's calls. They test the order of calls, not data.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace rodeo::readout::testing {
 
-/// What happened, in order, and what the components shall do.
+/// The calls in order, and instructions for the components.
 struct Script {
   std::mutex mutex;
   std::vector<std::string> calls;
@@ -24,8 +24,8 @@ struct Script {
   std::atomic<bool> fail_stop{false};  ///< the first consumer throws at the end
   std::atomic<bool> fail_input{false};
   std::atomic<bool> refuse_start{false};
-  std::atomic<bool> hold_stop{false};        ///< the first consumer does not come to its end
-  std::atomic<bool> builder_is_slow{false};  ///< it has not come to obey yet
+  std::atomic<bool> hold_stop{false};        ///< the first consumer does not end
+  std::atomic<bool> builder_is_slow{false};  ///< the builder has not yet obeyed
   std::atomic<std::uint64_t> received{0};
   std::atomic<std::uint64_t> duplicates{0};
   std::vector<BuilderLink> links_seen;
@@ -68,7 +68,7 @@ class RecordingInput final : public DataInput {
     if (script_.events != 0) ended_ = true;
   }
   void stop() override {
-    if (!ended_) script_.note("input stopped");  // before the builder can see it
+    if (!ended_) script_.note("input stopped");  // noted before the builder sees the end
     ended_ = true;
   }
   std::vector<NamedCounter> counters() const override { return {{"sent", 0}, {"triggers", 0}, {"vetoed", 0}}; }

@@ -1,4 +1,4 @@
-// Books of several ROBs together, and requests that wait for what has not come.
+// Books of several ROBs together, and requests that wait for fragments.
 #include "readout/retention/retention.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What programs and people read of a run: JSON report, metrics, and the view on a terminal.
+// The output of a run: JSON report, metrics, and the view on a terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST(RunReport, LinksOutOfStepAndChunksInDoubtAreNamed) {
 
   status.robs[0].places[0] = {.in_doubt = 3, .out_of_step = true, .bcid_offset = 5};
   EXPECT_THAT(text(), HasSubstr("2 of 2 links: 0x1000001000000000 out of step (BCIDs too large by 5), 3 chunks; 0x"))
-      << "the worst first";
+      << "the largest first";
   EXPECT_THAT(text(), HasSubstr("; 15 chunks in doubt: 12 of link 0x1000001000010000, 3 of link 0x1000001000000000; "
                                 "link 0x1000001000000000 is out of step (BCIDs too large by 5)\n"));
   EXPECT_THAT(view_lines({}, {}, status, {.color = false, .columns = 200}),
@@ -255,18 +255,18 @@ TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
   EXPECT_THAT(report_text(cut_short), Not(HasSubstr("nothing was lost")));
   cut_short.chunks_sent += 1000;
   EXPECT_THAT(report_text(cut_short), HasSubstr("1000 chunks neither built nor counted as lost of"));
-  // What a card lost has no whole to be a part of.
+  // Losses of a card have no total to compare with.
   status.input.push_back({"card_lost_packets", 5});
   EXPECT_FALSE(report(0.001).lost_too_much());
   EXPECT_TRUE(report(0).lost_too_much());
   EXPECT_TRUE(report_json(report(0)).find("loss")->find("losses")->elements().at(0).find("of")->is_null());
-  // Events that were to be written count, shares that were asked for do not.
+  // Unwritten events count as losses, except those left out by a requested fraction.
   status.input.pop_back();
   status.consumers[0].consumed = 100;
   status.consumers[0].counters = {{"unwritten_beyond_fraction", 9}, {"unwritten_queue_full", 2}};
   EXPECT_TRUE(report(0.01).lost_too_much());
   EXPECT_FALSE(report(0.02).lost_too_much());
-  // So do fragments at which a consumer threw, and those without links that were removed.
+  // Fragments at which a consumer threw count, too, and so do fragments that lack removed links.
   status.consumers[0].counters = {{"work_threw", 3}};
   EXPECT_TRUE(report(0.02).lost_too_much());
   EXPECT_THAT(report_text(report(0)), HasSubstr("\n  verdict     TOO MUCH IS LOST: 3 work_threw (file \"a\") of 100 (3 %)"));

@@ -1,4 +1,4 @@
-// The arithmetic of the end-of-run report, and which stage is blamed for back-pressure.
+// The arithmetic of the end-of-run report, and the stage that it names as the cause of back-pressure.
 #include "readout/run_report.h"
 
 #include <gtest/gtest.h>
@@ -91,11 +91,11 @@ TEST(RunReport, RobsThatHaveFewerEventsThanOthersHaveLostThem) {
   constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
   EXPECT_EQ(skipped(0, 1000, 0, 1000), std::pair(0UL, 2000UL));
   EXPECT_EQ(skipped(0, 1000, 0, 990), std::pair(10UL, 2000UL));
-  EXPECT_EQ(skipped(0, 1000, kUnknown, 0), std::pair(1000UL, 2000UL)) << "it never brought anything";
-  EXPECT_EQ(skipped(0, 990, 10, 990), std::pair(20UL, 2000UL)) << "one lacks the first, the other the last";
+  EXPECT_EQ(skipped(0, 1000, kUnknown, 0), std::pair(1000UL, 2000UL)) << "the other ROB never had an event";
+  EXPECT_EQ(skipped(0, 990, 10, 990), std::pair(20UL, 2000UL)) << "one ROB lacks the first events, the other the last";
   EXPECT_EQ(skipped(10, 990, 0, 1000), std::pair(10UL, 2000UL));
   EXPECT_EQ(skipped(0, 1000, 0, 990, 3), std::pair(30UL, 6000UL)) << "in each of its channels";
-  EXPECT_EQ(skipped(kUnknown, 1000, kUnknown, 990), std::pair(10UL, 2000UL)) << "a builder that does not say";
+  EXPECT_EQ(skipped(kUnknown, 1000, kUnknown, 990), std::pair(10UL, 2000UL)) << "a builder that does not report its events";
   EXPECT_EQ(skipped(5, 1000, L1Id::of(1, 0).value, 900), std::pair(100UL, 2000UL));
 }
 
@@ -112,7 +112,7 @@ TEST(RunReport, ARunWhoseConsumersLostOrCouldNotDoTheirWorkIsNotGood) {
            {"unwritten_queue_full", Condition::incomplete},
            {"unwritten_disk_full", Condition::incomplete},
            {"unwritten_directory_gone", Condition::incomplete},
-           {"unwritten_beyond_fraction", Condition::good},  // as it was told
+           {"unwritten_beyond_fraction", Condition::good},  // as configured
            {"undelivered", Condition::incomplete},
            {"not_taken", Condition::incomplete},
            {"no_subscriber", Condition::good},
@@ -138,7 +138,7 @@ TEST(RunReport, OfAnAbortedRunEveryFragmentIsWrittenOrCounted) {
   status.consumers[0].consumed = 900;
   status.consumers[0].counters = {{"exceptions", 0}};
   status.consumers[1].name = "event_sampler";
-  status.consumers[1].consumed = 3;  // it has copies of a few
+  status.consumers[1].consumed = 3;  // it gets copies of a few fragments
   status.consumers[2].name = "file_writer";
   status.consumers[2].consumed = 800;
   status.consumers[2].counters = {
@@ -288,7 +288,7 @@ TEST(RunReport, FragmentsWithoutRemovedLinksAreNotAllThatThereShouldBe) {
   EXPECT_EQ(report.condition, Condition::incomplete);
   EXPECT_EQ(report.without_removed, 5U);
   ASSERT_EQ(report.left_out.size(), 2U);
-  EXPECT_EQ(report.left_out[0].left_out, 5U) << "the worst first";
+  EXPECT_EQ(report.left_out[0].left_out, 5U) << "the largest first";
   EXPECT_EQ(report.missing.size(), 1U);
 }
 
@@ -331,7 +331,7 @@ TEST(BackPressure, BuffersThatAConsumerKeepsAreItsOwnDoing) {
   status.robs.emplace_back().builder.pool_fill = 1;
   EXPECT_EQ(first_cause(status, status), "builder");
   status.consumers[0].counters = {{"kept", 49}, {"kept_limit", 100}};
-  EXPECT_EQ(first_cause(status, status), "builder") << "it has not half of what it may have";
+  EXPECT_EQ(first_cause(status, status), "builder") << "it keeps less than half of its limit";
   status.consumers[0].counters = {{"kept", 50}, {"kept_limit", 100}};
   EXPECT_EQ(first_cause(status, status), status.consumers[0].name);
 }

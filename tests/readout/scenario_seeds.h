@@ -1,4 +1,4 @@
-// Which random scenarios a test tries.
+// The seeds of the random scenarios that a test runs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct ScenarioSeeds {
   std::uint32_t count = 0;
 };
 
-/// RODEO_SCENARIOS=FIRST:COUNT, else so many from 1 on.
+/// First seed and count: from RODEO_SCENARIOS=FIRST:COUNT, else 1 and the given count.
 inline ScenarioSeeds scenario_seeds(std::uint32_t count) {
   const auto number = [](const std::string& text) { return static_cast<std::uint32_t>(std::stoul(text)); };
   if (const char* const of = std::getenv("RODEO_SCENARIOS")) {

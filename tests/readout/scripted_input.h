@@ -1,4 +1,4 @@
-// An input whose pages a test writes by hand: what comes, in which order, on which clock.
+// A scripted input: the test sets the pages, their order and the clock.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +14,22 @@
 
 namespace rodeo::test {
 
-/// Chunks of one link, in one piece of memory of their own.
+/// Chunks of one link, in a separate block of memory.
 struct ScriptedRun {
   Fid fid;
   std::vector<std::vector<std::byte>> chunks;
-  std::vector<std::uint8_t> statuses;  ///< empty: all ok
+  std::vector<std::uint8_t> statuses;  ///< empty: all are good
   bool more_follows = false;
 };
 
-/// Everything a worker needs of an input; pages appear in the order of push() and the clock stands where it is set.
+/// An input for workers: pages appear in the order of push(), and the clock changes only when the test sets it.
 class ScriptedInput final : public DataInput {
  public:
-  /// `sources[i]` is the card of link i; without any, all links are of one. Streams read a card to its end before they look at the next.
+  /// `sources[i]` is the card of link i; if empty, there is one card. Streams read a card to its end before the next card.
   explicit ScriptedInput(std::vector<Fid> links, std::vector<std::uint32_t> sources = {})
       : links_(std::move(links)), sources_(std::move(sources)) {}
 
-  /// One page with these runs for each stream that carries their links. Any thread.
+  /// Adds one page with these runs for each stream that carries their links. Any thread may call it.
   void push(const std::vector<ScriptedRun>& runs) {
     const std::lock_guard lock(mutex_);
     for (Stream* stream : streams_) stream->add(runs);
@@ -39,16 +39,16 @@ class ScriptedInput final : public DataInput {
     const std::lock_guard lock(mutex_);
     for (Stream* stream : trigger_streams_) stream->add({ScriptedRun{kTriggerFid, packets, {}, false}});
   }
-  /// No more data come, and the list has these once a stream has said so.
+  /// Ends the data. The list gets these entries when a stream has reported the end.
   void stop_before(std::vector<std::vector<std::byte>> packets) {
     const std::lock_guard lock(mutex_);
     last_triggers_ = std::move(packets);
     stopped_.store(true);
   }
-  /// So many are read.
+  /// Waits until this number of pages is read.
   std::size_t trigger_lists() const { return trigger_streams_.size(); }
   void set_clock(std::uint64_t ns) { clock_ns_.store(ns); }
-  /// So many pages may be handed out at a time, of each stream.
+  /// The most pages of each stream that may be handed out at a time.
   void set_pages(std::size_t pages) { pages_.store(pages); }
   void set_memory_fill(double fill) { memory_fill_.store(fill); }
 
@@ -66,7 +66,7 @@ class ScriptedInput final : public DataInput {
   void start() override {}
   void stop() override { stopped_.store(true); }
 
-  /// True when every page has been handed out and given back.
+  /// True when every page has been handed out and returned.
   bool idle() {
     const std::lock_guard lock(mutex_);
     for (const Stream* stream : streams_) {
@@ -157,7 +157,7 @@ class ScriptedInput final : public DataInput {
 
    private:
     void append(OwnPage& page, const ScriptedRun& run, LinkIndex link) {
-      std::vector<std::byte> memory(64);  // what lies around chunks is nobody's
+      std::vector<std::byte> memory(64);  // space around the chunks
       std::vector<ChunkEntry> entries;
       bool uniform = run.statuses.empty();
       for (std::size_t i = 0; i < run.chunks.size(); ++i) {
@@ -191,7 +191,7 @@ class ScriptedInput final : public DataInput {
       std::deque<std::unique_ptr<OwnPage>> queue;
       bool held = false;
     };
-    std::vector<std::uint32_t> source_of_;  // of each link
+    std::vector<std::uint32_t> source_of_;  // by link
     std::vector<Card> cards_;
     std::map<OwnPage*, std::unique_ptr<OwnPage>> out_;
     std::vector<std::unique_ptr<OwnPage>> released_;

@@ -1,4 +1,4 @@
-// Runs that once were lost or wrong.
+// Single runs that once had lost or wrong events.
 #include <gtest/gtest.h>
 
 #include <algorithm>

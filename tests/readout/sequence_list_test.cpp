@@ -1,4 +1,4 @@
-// The cases in which the trigger's own list is there.
+// Cases with the trigger's own list.
 #include <string>
 #include <vector>
 
@@ -163,7 +163,7 @@ TEST(SequencerWithList, AnIdThatTwoEpochsHaveIsFlaggedUntilTheNextReset) {
   EXPECT_EQ(rob.got(0), "1:0 1:1");
 }
 
-// The next chunk may not have been read: the same id in the next epoch is no place for it.
+// The next chunk may be unread: it must not be placed at the same id in the next epoch.
 TEST(SequencerWithList, ALastIdThatComesAgainAloneIsADuplicateWhereTheNextEpochHasItToo) {
   Rob rob(1, listed(16));
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {

@@ -1,4 +1,4 @@
-// The decisions of a Sequencer on a random run, and an oracle that knows which event every chunk was of.
+// The decisions of a Sequencer on a random run, and an oracle that knows the event of every chunk.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace rodeo::test {
 
-/// What came of a scenario.
+/// The result of a scenario.
 struct Judged {
   std::uint64_t chunks = 0, right = 0, flagged = 0, wrong_flagged = 0, wrong_incomplete = 0, lies = 0, unknowable = 0,
                 wrong = 0;
@@ -25,7 +25,7 @@ struct Judged {
   std::uint64_t silent = 0, head = 0, tail = 0, deficit = 0, spurious = 0, empty = 0, skipped = 0, period = 0, lied = 0,
                 chance = 0, others_of_group = 0, others_of_two = 0, others_read_later = 0, repeats = 0, standstills = 0,
                 everybody_waits = 0;
-  std::uint64_t in_doubt = 0;  // chunks that were flagged because the place of their link was not proven
+  std::uint64_t in_doubt = 0;  // chunks flagged because the place of their link was not proven
   std::map<std::string, std::uint64_t> by_reason;
 
   void add(const Judged& o) {
@@ -61,7 +61,7 @@ struct Judged {
   }
 };
 
-/// Drives a Sequencer as a builder does, with the obvious window: a map.
+/// Drives a Sequencer as a builder does. Its window is a map.
 class ScenarioRun : private readout::EventBcids {
  public:
   explicit ScenarioRun(const Scenario& scenario)
@@ -107,7 +107,7 @@ class ScenarioRun : private readout::EventBcids {
  private:
   struct Event {
     std::map<std::size_t, std::size_t> chunks;  // link to chunk
-    std::size_t first = 0;                      // of them
+    std::size_t first = 0;                      // first chunk
     bool doubtful = false;
     std::uint64_t opened = 0;
   };
@@ -116,19 +116,19 @@ class ScenarioRun : private readout::EventBcids {
     Event event;
     L1Id l1id;
     std::uint64_t resets;
-    readout::TriggerBook::Entry listed = {};  // what the list said when its last part was closed
+    readout::TriggerBook::Entry listed = {};  // its entry in the list when its last part was closed
   };
-  /// A worker: its window, and what it reads.
+  /// A worker: its window, and its chunks.
   struct Reader {
     std::size_t index = 0;
     std::vector<std::size_t> links;
     std::vector<std::size_t> chunks;
-    std::size_t next = 0;           // chunk
-    std::uint64_t now = 0;          // its event clock, which stands while there is something to read
+    std::size_t next = 0;           // next chunk
+    std::uint64_t now = 0;          // its event clock, which stops while there are chunks to read
     std::uint64_t looked_at = 0;    // when it last had nothing to read
     std::uint64_t returned = 1000;  // when its links were last all silent
-    std::uint64_t rests_until = 0;  // the machine is busy elsewhere, or its consumers are
-    bool waits = false;             // for another
+    std::uint64_t rests_until = 0;  // until then the CPU or the consumers are busy
+    bool waits = false;             // for another reader
     std::uint64_t version = 0;
     bool over = false;
     Sequence oldest = 0;
@@ -153,7 +153,7 @@ class ScenarioRun : private readout::EventBcids {
             .list_entries = s.listed ? std::bit_ceil(2 * s.window + 1024) : 0};
   }
 
-  // Of the first chunk of an event that is open or closed.
+  // BCID of the first chunk of an open or closed event.
   std::optional<std::uint16_t> bcid(Sequence number) const override {
     const Reader& one = readers_.front();
     const auto open = one.open.find(number);
@@ -168,7 +168,7 @@ class ScenarioRun : private readout::EventBcids {
   std::size_t reader_of(std::size_t link) const { return link * s_.readers / s_.links; }
   Reader& reader(std::size_t link) { return readers_[reader_of(link)]; }
 
-  // One reader: everything in the order of its coming.
+  // One reader: reads everything in the order of arrival.
   void read_in_order() {
     Reader& one = readers_.front();
     std::size_t c = 0;
@@ -187,7 +187,7 @@ class ScenarioRun : private readout::EventBcids {
     }
   }
 
-  // Several: each reads what has come by now, unless it rests, or has to wait for another.
+  // Several readers: each reads what has arrived so far, unless it rests or must wait for another.
   void read_at_random() {
     for (std::size_t c = 0; c < s_.chunks.size(); ++c) reader(s_.chunks[c].link).chunks.push_back(c);
     std::size_t l = 0;
@@ -222,7 +222,7 @@ class ScenarioRun : private readout::EventBcids {
     while (l < s_.list.size() && announce(s_.list[l])) ++l;
   }
 
-  // True if the reader has gone on.
+  // True if the reader has made progress.
   bool read(Reader& of) {
     bool any = false;
     of.waits = false;
@@ -256,7 +256,7 @@ class ScenarioRun : private readout::EventBcids {
     return any;
   }
 
-  // What the others pass, once nothing waits any more.
+  // Closes the events that the other readers have passed, when no chunk waits any more.
   void follow(Reader& of) {
     finish(of);
     for (const std::size_t link : of.links) {
@@ -277,7 +277,7 @@ class ScenarioRun : private readout::EventBcids {
 
   bool drained(const Reader& of) const { return of.next == of.chunks.size() || s_.chunks[of.chunks[of.next]].at > now_; }
 
-  // There is little room for its waiting chunks, or they reach over many events, and others may tell; or it is far ahead of the others.
+  // The reader waits if it is far ahead; or if its waiting chunks are many or span many events, and other readers may decide them.
   std::size_t waits_with(const Reader& of, std::size_t link) const {
     for (const Reader& other : readers_) {
       if (&other != &of && of.oldest > other.oldest + 2 * s_.window) return readout::Sequencer::kRoom;
@@ -307,7 +307,7 @@ class ScenarioRun : private readout::EventBcids {
     readout::LinkSequence& link = *links_[sent.link];
     Reader& of = reader(sent.link);
     waiting_[sent.link].push_back(chunk);
-    if (!anything_lives(of)) of.returned = of.now;  // all were silent: they may return together
+    if (!anything_lives(of)) of.returned = of.now;  // all links were silent: they may return together
     const Sequence before = link.position();
     link.hear();
     if (sent.id == link.expected && link.position() < link.end && link.position() < of.oldest + s_.window && !s_.full) {
@@ -420,13 +420,13 @@ class ScenarioRun : private readout::EventBcids {
     begin(of);
     if (of.oldest == 0) return;
     ended_ = all;
-    // What another has passed are events.
+    // Events that another reader has passed exist.
     for (const Reader& other : readers_) raise(of, std::min(other.oldest, of.oldest + s_.window));
-    // With the list, events exist that nobody has come to.
+    // With the list, events exist that no link has reached.
     if (s_.listed) {
       of.listed_at.emplace_back(of.now, sequencer_.book().end());
       while (of.listed_at.size() > 1 && of.listed_at.front().first + s_.timeout * 1000 < of.now) {
-        if (!anything_lives(of)) raise(of, std::max(of.head, of.listed_at.front().second));  // who is alive comes to them
+        if (!anything_lives(of)) raise(of, std::max(of.head, of.listed_at.front().second));  // live links will reach them
         of.listed_at.erase(of.listed_at.begin());
       }
       if (all) raise(of, std::max(of.head, sequencer_.book().end()));
@@ -448,7 +448,7 @@ class ScenarioRun : private readout::EventBcids {
       strays_.erase(stray);
       events_.add(of.oldest);
     }
-    // The parts of all readers are one event.
+    // The parts of all readers form one event.
     const readout::Segment& segment = sequencer_.segment_of(of.oldest);
     Closed& closed =
         closed_.try_emplace(of.oldest, Closed{of.oldest, {}, segment.l1id(of.oldest), segment.resets}).first->second;
@@ -485,18 +485,18 @@ class ScenarioRun : private readout::EventBcids {
         if (alone && s_.links > 1 && s_.chunks[c].link != 0) {
           const bool lies = s_.fault != LinkFault::dead && s_.fault != LinkFault::silent;
           if (lies && s_.full && !(s_.listed && s_.bcid))
-            ++j.others_of_group;  // in a group each event comes once: nothing tells whose chunk is the wrong one
+            ++j.others_of_group;  // in a group each event comes once: it is unknown which chunk is wrong
           else if ((lies || (s_.readers > 1 && !s_.listed)) && s_.links == 2)
             ++j.others_of_two;  // two links that contradict each other
           else if (lies && s_.readers > 1 && !s_.listed)
-            ++j.others_read_later;  // those that could contradict it had not been read
+            ++j.others_read_later;  // links that could contradict it had not been read
           else
             ++j.others_lost;
         }
         if (s_.chunks[c].fault == 0) ++j.good_lost;
       }
     }
-    // Empty events are events if the list says so, or a later one of the same segment has come.
+    // Empty events are real if the list has them, or if a later event of the same segment has come.
     std::vector<const Closed*> real;
     std::vector<const Closed*> pending;
     bool begun = false;
@@ -556,18 +556,18 @@ class ScenarioRun : private readout::EventBcids {
           }
           const bool compared = s_.bcid && (s_.listed || (!s_.full && s_.links > 1));
           if (compared && (c.fault == 'j' || c.fault == 'f' || s_.readers > 1)) {
-            ++j.chance;  // a wrong id, or a link in a wrong epoch, is found out by its BCID, but for one in 3564
+            ++j.chance;  // its BCID reveals a wrong id or epoch, except for one in 3564
           } else if (c.fault == 'j' && (s_.links == 1 || s_.full || (s_.links == 2 && !s_.listed) ||
                                         apart <= apart_at_most() || (s_.listed && !visible))) {
-            ++j.lies;  // nothing contradicts a lone counter, nor one that lies by less than links may be apart
+            ++j.lies;  // nothing contradicts a lone counter, or an error less than the distance of links
           } else if (c.fault == 'f') {
-            ++j.unknowable;  // an id that the link, or another of its group, has just lost
+            ++j.unknowable;  // an id that the link, or another link of its group, has just lost
           } else if (!visible && !s_.bcid && id == id_of(truth, s_.bits) &&
                      (s_.links == 1 || (s_.readers > 1 && !s_.listed) || longest_silence() > kScenarioStep ||
                       s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone ||
                       (s_.fault == LinkFault::short_epochs && s_.full))) {
-            // Another epoch has the id, too: a lone link, one that was silent or one that lied may go on there, and one that is read later than the
-            // others where it takes a flipped id for a reset; so may the links of a group in epochs that are shorter than links may be apart.
+            // Another epoch has this id, too. Links may continue there that are alone, were silent or had wrong ids, that are read later than the
+            // others and take a flipped id for a reset, or that are in a group whose epochs are shorter than the links may be apart.
             ++j.repeats;
           } else {
             ++j.wrong;
@@ -607,7 +607,7 @@ class ScenarioRun : private readout::EventBcids {
         else if (s_.links == 1 && (s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone))
           ++j.lied;  // nothing contradicts a lone counter
         else if (!s_.listed && s_.bits == 8 && longest_silence() > 256 - 64)
-          ++j.period;  // ids of 8 bits that come round while nothing comes
+          ++j.period;  // ids of 8 bits that repeat during a silence
         else
           ++missing;
       }
@@ -621,10 +621,10 @@ class ScenarioRun : private readout::EventBcids {
     return j;
   }
 
-  // Events between what two links bring: the window, and where they have several readers what one of these may be ahead.
+  // The largest distance of two links in events: the window and, with several readers, the lead that a reader may have.
   std::size_t apart_at_most() const { return (s_.readers > 1 ? 4 : 1) * s_.window + kScenarioStep; }
 
-  // Events in a row of which a link has brought nothing that was taken, at most.
+  // The longest sequence of events without a chunk of one link that was taken.
   std::size_t longest_silence() const {
     std::size_t longest = 0;
     std::vector<std::size_t> last(s_.links);

@@ -1,4 +1,4 @@
-// Groups of one link, which only those of other readers contradict: links that jump alone.
+// Groups of one link, which only the groups of other readers contradict: links that jump alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,12 +30,12 @@ using readout::Standings;
 constexpr std::uint64_t kEvent = 10'000;  // ns: 100 kHz
 constexpr std::uint64_t kPatience = 2'000'000;
 
-/// What became of a group's chunks.
+/// The results of a group's chunks.
 struct Fates {
   std::uint64_t right = 0, flagged = 0, wrong = 0, wrong_flagged = 0, lost = 0, waiting = 0;
 };
 
-/// The events of a run: epochs of equal length, or none.
+/// The events of a run, in epochs of equal length or without epochs.
 struct Counting {
   std::uint8_t bits = 24;  // 32: 24 and the event counter resets
   std::uint64_t epoch = 0;
@@ -48,7 +48,7 @@ struct Counting {
   }
 };
 
-/// A group of FULL mode with one link and a reader of its own.
+/// A group of FULL mode with one link and its own reader.
 class Lone {
  public:
   explicit Lone(const Counting& run) : run_(run), sequencer_(of(run)), came_(sequencer_.settings().window) {
@@ -58,7 +58,7 @@ class Lone {
 
   void share(Standings& standings) { sequencer_.share(0, standings, standings.add()); }
 
-  /// Its chunk of this event, with another id by `off`.
+  /// The link sends its chunk of this event, with `off` added to the id.
   void bring(std::uint64_t event, std::uint32_t off = 0) {
     const std::uint32_t id = off == 0 ? run_.id(event) : (run_.id(event) + off) & ((1U << run_.bits) - 1);
     const Sequence before = link_.position();
@@ -76,9 +76,9 @@ class Lone {
     link_.told(before, 1);
     apply();
   }
-  /// It has read what was sent up to this time.
+  /// The reader has read everything sent until this time.
   void pass(std::uint64_t now, bool drained) {
-    // A reader that was not there for a while knows nothing of that time.
+    // A reader that was away for a while knows nothing of that time.
     event_clock_ += std::min(now - passed_, kPatience / 4);
     passed_ = now;
     sequencer_.pass(0, now);
@@ -142,7 +142,7 @@ class Lone {
   std::vector<Decision> decisions_;
 };
 
-/// Some of them, of one process.
+/// Several groups of one process.
 struct Process {
   Process(std::size_t groups, const Counting& of) : run(of) {
     for (std::size_t i = 0; i < groups; ++i) groups_.push_back(std::make_unique<Lone>(run));
@@ -150,7 +150,7 @@ struct Process {
   }
   Lone& operator[](std::size_t group) { return *groups_[group]; }
 
-  /// All groups bring the events from `from` to `to`; `off` is added to the ids of `liar`.
+  /// All groups send the events from `from` to `to`; `off` is added to the ids of `liar`.
   void go(std::uint64_t from, std::uint64_t to, std::size_t liar = kNone, std::uint32_t off = 0) {
     for (std::uint64_t event = from; event < to; ++event) {
       for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -172,7 +172,7 @@ struct Process {
   std::vector<std::unique_ptr<Lone>> groups_;
 };
 
-// 16 chunks of a link jump, and three other groups go on.
+// 16 chunks of a link jump, and three other groups continue.
 TEST(SequenceOthers, ALinkThatIsAloneInItsGroupIsNotFollowedWhereOtherGroupsContradictIt) {
   for (const std::size_t groups : {2, 4}) {
     Process process(groups, {.bits = 24, .epoch = 977});
@@ -191,7 +191,7 @@ TEST(SequenceOthers, ALinkThatIsAloneInItsGroupIsNotFollowedWhereOtherGroupsCont
 enum class Fault : std::uint8_t { none, jump, count };
 constexpr const char* kFaults[] = {"none", "jump"};
 
-// Groups of readers that stand still and go on as they like, each in its own time.
+// Groups whose readers pause and continue at random times.
 struct Random {
   explicit Random(std::uint32_t seed) : engine(seed) {
     fault = static_cast<Fault>(below(static_cast<std::uint32_t>(Fault::count)));
@@ -200,7 +200,7 @@ struct Random {
     groups = between(2, 5);
     from = between(2000, 3000);
     jumps = fault == Fault::jump ? between(2, 40) : 0;
-    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // what lies by less than a window cannot be told
+    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // an error of less than a window cannot be detected
     off = between(2000, 60'000);
     total = from + jumps + between(1000, 2000);
   }
@@ -209,7 +209,7 @@ struct Random {
 
   Fates play() {
     Process process(groups, run);
-    // Each has read so much, and the process looks at them in turn.
+    // Each reader has read up to some time, and the process visits them in turn.
     std::vector<std::uint64_t> read(groups);
     std::vector<std::uint64_t> rests(groups);
     for (std::uint64_t sent = 0; sent < total;) {

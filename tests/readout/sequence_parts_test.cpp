@@ -1,4 +1,4 @@
-// The parts of which a Sequencer is made.
+// The parts of a Sequencer.
 #include <gtest/gtest.h>
 
 #include "readout/builder/global_id.h"
@@ -96,7 +96,7 @@ constexpr Sequence kFirst = Sequence{1} << 32;
 constexpr std::int64_t kWrap = 1 << 24;
 constexpr formats::IdLayout kCounterOf32{.bits = 32, .has_resets = false};
 
-// L1 id and global id of a number.
+// L1 id and global id of an event number.
 std::pair<std::uint32_t, std::uint64_t> ids_at(const Segments& segments, Sequence number) {
   const readout::Segment& segment = segments.of(number);
   return {segment.l1id(number).value, segment.global_id(number)};
@@ -123,7 +123,7 @@ TEST(GlobalIds, AWrapCountsForTheRestOfTheRunAlsoIfTheResetByteMovesLater) {
 TEST(GlobalIds, NumbersThatStayFreeBeforeAResetAreNoWrap) {
   Segments segments(8);
   segments.open({kFirstResets, kWrap - 10}, kFirst, kFirst);
-  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // the last that came is that of 24 ones
+  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // the last id that came has 24 ones
   EXPECT_EQ(ids_at(segments, kFirst + 300), (std::pair{0x01000000U, 0x01000000UL}));
 }
 
@@ -132,7 +132,7 @@ TEST(GlobalIds, ACounterOf32BitsWrapsAt32AndHasNoResetCounter) {
   segments.open({kFirstResets, 0xfffffffe}, kFirst, kFirst);
   EXPECT_EQ(ids_at(segments, kFirst), (std::pair{0xfffffffeU, 0xfffffffeUL}));
   EXPECT_EQ(ids_at(segments, kFirst + 2), (std::pair{0U, 0x100000000UL}));
-  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // it was started anew
+  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // it was restarted
   EXPECT_EQ(ids_at(segments, kFirst + 303), (std::pair{3U, 0x200000003UL}));
 }
 
@@ -158,7 +158,7 @@ TEST(GlobalIds, PartsOfEventsCarry24BitsOfTheirRounds) {
   readout::GlobalIds ids(formats::IdLayout{});
   EXPECT_EQ(ids.of(L1Id::of(254, 7), 254), 0xfe000007U);
   EXPECT_EQ(ids.of(L1Id::of(0, 3), 256), 0x100000003U);
-  EXPECT_EQ(ids.of(L1Id::of(255, 5), 255), 0xff000005U) << "one of the epoch before";
+  EXPECT_EQ(ids.of(L1Id::of(255, 5), 255), 0xff000005U) << "an event of the epoch before";
   for (std::uint64_t rounds = 256; rounds < 80'000'000; rounds += 4'000'000)
     EXPECT_EQ(ids.of(L1Id::of(7, 9), static_cast<std::uint32_t>(rounds & 0xffffff)), rounds << 24 | 9);
   readout::GlobalIds wide(kCounterOf32);
@@ -189,11 +189,11 @@ TEST(Turns, TurnsThatAreDealtAnewAreLearnt) {
 
 TEST(Pace, NumbersBetweenTwoSegmentsDoNotPutLinksApart) {
   readout::Pace pace(std::uint64_t{1} << 24);
-  pace.raise(10'000, 10'000 - 400);  // the foremost is at index 400
+  pace.raise(10'000, 10'000 - 400);  // the link in front is at index 400
   pace.note(10'000, 9'980);
   EXPECT_TRUE(pace.tells(434)) << "20 events";
   pace.raise(10'302, 10'300);  // at index 2 of the next segment
-  pace.note(10'302, 10'012);   // this link has still to come to it
+  pace.note(10'302, 10'012);   // this link has not yet reached it
   EXPECT_TRUE(pace.tells(434));
   pace.raise(10'450, 10'300);
   pace.note(10'450, 10'020);

@@ -1,4 +1,4 @@
-// Links that were silent for so long that their ids have come round, or that began late: they are in the right period, or flagged.
+// Links that were silent until their ids repeat, or that began late: they are in the right period, or flagged.
 #include <map>
 
 #include "readout/sequence_rob.h"
@@ -12,7 +12,7 @@ std::uint16_t bcid_of(std::uint64_t event) { return static_cast<std::uint16_t>((
 
 constexpr std::uint64_t kOpen = 4096;
 
-/// Links that bring events 0, 1, 2, ... with ids of few bits and random BCIDs. The events of the last window are open or known.
+/// Links that send events 0, 1, 2, ... with ids of few bits and random BCIDs. The events of the last window are open or known.
 class LongRun : public Rob, private readout::EventBcids {
  public:
   LongRun(std::size_t links, std::uint8_t bits, bool full = false, bool has_bcid = true, std::size_t readers = 1)
@@ -22,7 +22,7 @@ class LongRun : public Rob, private readout::EventBcids {
     }
   }
 
-  /// All links but `silent` bring the events from `from` to `to`; those that are taken are checked.
+  /// All links but `silent` send the events from `from` to `to`. The places of taken chunks are checked.
   void go(std::uint64_t from, std::uint64_t to, std::size_t silent = ~std::size_t{0}) {
     for (std::uint64_t event = from; event < to; ++event) {
       for (std::size_t link = 0; link < links_; ++link) {
@@ -31,12 +31,12 @@ class LongRun : public Rob, private readout::EventBcids {
     }
   }
   void bring(std::size_t link, std::uint64_t event, std::uint16_t wrong = 0) {
-    // What a silent link has not brought stays open.
+    // Events that the silent link lacks stay open.
     if (begun_ && event > kOpen) oldest = std::max(oldest, sequencer.run_first() + event - kOpen);
     const std::uint64_t period = std::uint64_t{1} << bits_;
     offer(link, static_cast<std::uint32_t>(event % period), static_cast<std::uint16_t>((bcid_of(event) + wrong) % 3564));
     begun_ = sequencer.begun();
-    // Where it is now, if the chunk was not put by.
+    // The link's place now, unless the chunk was put aside.
     const auto at = this->link(link).position() - this->link(link).stride - sequencer.run_first();
     for (const auto& text : split(got(link))) {
       ++chunks[text.back() == '?' ? "flagged" : text.find_first_of("0123456789") != std::string::npos ? "taken" : text];
@@ -46,8 +46,8 @@ class LongRun : public Rob, private readout::EventBcids {
     came_.try_emplace(at, bcid_of(event));
   }
 
-  std::map<std::string, std::uint64_t> chunks;  // what became of them
-  std::uint64_t wrong_places = 0;               // without a flag
+  std::map<std::string, std::uint64_t> chunks;  // number of chunks by result
+  std::uint64_t wrong_places = 0;               // without flag
 
  private:
   static Sequencer::Settings settings_of(std::uint8_t bits, bool has_bcid) {
@@ -77,7 +77,7 @@ class LongRun : public Rob, private readout::EventBcids {
   std::map<Sequence, std::uint16_t> came_;
 };
 
-// Around each number of periods of 8 bits, up to twenty.
+// Silences near each multiple of the period of 8 bits, up to twenty.
 std::vector<std::uint64_t> silences() {
   std::vector<std::uint64_t> all;
   for (const std::uint64_t periods : {1, 2, 3, 7, 20}) {
@@ -86,7 +86,7 @@ std::vector<std::uint64_t> silences() {
   return all;
 }
 
-// Half a period of silence to twenty, in a group of FULL mode and in a ROB of GBT mode.
+// Silences from half a period to twenty periods, in a group of FULL mode and in a ROB of GBT mode.
 TEST(SequencePlaces, ALinkThatWasSilentReturnsInTheRightPeriod) {
   for (const bool full : {true, false}) {
     for (const std::size_t links : {4, 6}) {
@@ -120,7 +120,7 @@ TEST(SequencePlaces, ALinkThatBeginsLateIsInTheRightPeriod) {
   }
 }
 
-// Epochs of 977 triggers, whose resets do not show in ids of 16 bits.
+// Epochs of 977 triggers; ids of 16 bits do not show the resets.
 TEST(SequencePlaces, ALinkThatWasSilentOverResetsReturnsInTheRightEpoch) {
   for (const bool full : {true, false}) {
     for (const std::size_t links : {2, 6}) {
@@ -146,7 +146,7 @@ TEST(SequencePlaces, ALinkThatWasSilentOverResetsReturnsInTheRightEpoch) {
   }
 }
 
-// The others have only just crossed the reset: the id that the silent link expects comes again.
+// The other links have just crossed the reset: the id that the silent link expects repeats.
 TEST(SequencePlaces, ALinkThatWasSilentForAnEpochReturnsJustBehindTheReset) {
   Rob rob(3, settings(16));
   const auto bring = [&](std::uint32_t from, std::uint32_t to, std::size_t links) {
@@ -161,7 +161,7 @@ TEST(SequencePlaces, ALinkThatWasSilentForAnEpochReturnsJustBehindTheReset) {
   EXPECT_EQ(rob.got(2), "2:19 2:20 2:21");
 }
 
-// The others are read by another thread, and tell nothing: until the BCIDs have proved its place the link is flagged.
+// Another thread reads the other links, so they prove nothing: the link is flagged until BCIDs have proved its place.
 TEST(SequencePlaces, WhereNoOtherLinkTellsBcidsDoAndAtMost64ChunksAreFlagged) {
   LongRun run(2, 16, false, true, 2);
   run.go(0, 300);
@@ -189,7 +189,7 @@ TEST(SequencePlaces, ALinkWithoutPeersAndBcidsStaysFlagged) {
   EXPECT_EQ(run.chunks["taken"], 0);
 }
 
-// A link whose BCIDs are others' is weighed; it is not moved where its peers say that it is right.
+// The BCIDs of a link fit other events. It is not moved if its peers confirm its place.
 TEST(SequencePlaces, AConstantOffsetOfTheBcidIsToldAndMovesNothing) {
   LongRun run(4, 8);
   run.go(0, 300);

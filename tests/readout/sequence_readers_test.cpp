@@ -1,4 +1,4 @@
-// The rules of a Sequencer with several readers, case by case: who waits for whom, and who goes on.
+// The rules of a Sequencer with several readers, case by case: which reader waits for which, and which continues.
 #include <vector>
 
 #include "readout/sequence_rob.h"
@@ -17,7 +17,7 @@ TEST(Sequencer, NobodyIsFollowedAgainstLinksThatHaveNotBeenRead) {
   }
   EXPECT_EQ(rob.got(0), "");
   EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
-  EXPECT_FALSE(rob.sequencer.may_be_told(0, 0, 1)) << "its own reader has told all it has";
+  EXPECT_FALSE(rob.sequencer.may_be_told(0, 0, 1)) << "its own reader has no more to decide it";
   EXPECT_TRUE(rob.sequencer.someone_is_held_up());
   rob.sequencer.looked(1);
   EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
@@ -39,18 +39,18 @@ TEST(Sequencer, ALinkThatJumpsAloneIsNotFollowedOnceTheOthersAreRead) {
 
 TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
   Started rob(2, settings(), false, 2, 1);       // two cards of one thread, which have one window
-  constexpr std::uint32_t kFull = 10 + kWindow;  // event 10 is the first that the other has not passed
+  constexpr std::uint32_t kFull = 10 + kWindow;  // event 10 is the first that the other reader has not passed
   constexpr std::uint32_t kLast = kFull + 2 * kReach + kStep;
   for (std::uint32_t id = 10; id < kLast; ++id) rob.offer(0, id);
   EXPECT_EQ(rob.link(0).position(), rob.oldest + kFull);
   EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
   EXPECT_EQ(rob.link(0).end, 0) << "it asks again";
-  rob.sequencer.looked(1);  // the other has nothing: it has stood still while this one filled the window and went on
+  rob.sequencer.looked(1);  // the other has no data: it paused while this reader filled the window
   rob.offer(0, kLast);
   EXPECT_EQ(rob.sequencer.waiting(0), 0U);
 }
 
-// Two readers; the links of the first have gone where those of the second have not been read so far.
+// Two readers; the links of the first are ahead of what has been read of the second.
 struct Ahead : Started {
   explicit Ahead(std::size_t readers = 2) : Started(2 * readers, settings(), false, readers, 2) {
     for (std::uint32_t id = 600; id < 700; ++id) {
@@ -66,17 +66,17 @@ TEST(Sequencer, WhoWaitsForAReaderThatWaitsForItGoesOnIfItIsBehind) {
   EXPECT_TRUE(rob.sequencer.someone_goes_on());
   rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 5);
   EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
-  EXPECT_TRUE(rob.sequencer.someone_goes_on()) << "it does";
+  EXPECT_TRUE(rob.sequencer.someone_goes_on()) << "the first reader continues";
 }
 
-// Its second reader was last asked when the thread had older events open.
+// The thread's second reader was last asked when the thread had older events open.
 TEST(Sequencer, ThreadsOfSeveralReadersAreOrderedByTheirOwnOldestEvent) {
   Ahead rob(3);
   rob.sequencer.wait(0, 0, rob.oldest + 5);
   for (const std::size_t reader : {1, 2}) rob.sequencer.wait(reader, Sequencer::kRoom, rob.oldest + 3);
   EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 3));
   rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 8);
-  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 3)) << "the thread waits for the first one, which is behind it";
+  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 3)) << "the thread waits for the first thread, which is behind";
   EXPECT_TRUE(rob.sequencer.someone_goes_on());
 }
 
@@ -93,7 +93,7 @@ TEST(Sequencer, WhoHasReadEverythingMayBeWaitedForWhileItsChunksWait) {
   rob.sequencer.finish(0, rob.now, rob.oldest, decisions);
   EXPECT_TRUE(decisions.empty());
   rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 5);
-  EXPECT_FALSE(rob.sequencer.someone_goes_on()) << "but for the one that has read everything";
+  EXPECT_FALSE(rob.sequencer.someone_goes_on()) << "only the one that has read everything would";
   rob.sequencer.finish(0, rob.now, rob.oldest, decisions);
   EXPECT_FALSE(decisions.empty());
 }

@@ -1,4 +1,4 @@
-// The links of one ROB or group before a Sequencer, for tests of single cases.
+// The links of one ROB or group and their Sequencer, for tests of single cases.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -56,11 +56,11 @@ inline Sequencer::Settings listed(std::uint8_t bits = 32) {
   return of;
 }
 
-/// The links of one ROB or one group, and what was decided on their chunks: "5" a chunk taken for index 5 of the first segment, "1:5" of the
-/// next, "5?" flagged, and the reason for others.
+/// The links of one ROB or group, and the decisions on their chunks: "5" is a chunk taken for index 5 of the first segment, "1:5" of
+/// the next segment, "5?" is flagged; other chunks have the reason.
 class Rob {
  public:
-  /// `readers` have as many links each, one after the other; the last of `threads` has all that the others have not.
+  /// Each of `readers` has the same number of successive links. The last of `threads` has all remaining readers.
   Rob(std::size_t links, const Sequencer::Settings& settings, bool full = false, std::size_t readers = 1,
       std::size_t threads = 64)
       : sequencer(settings), came(settings.window), got_(links) {
@@ -93,12 +93,12 @@ class Rob {
       }
     } while (version_ != sequencer.version());
   }
-  /// For those that wait.
+  /// Decides waiting chunks.
   void let_time_pass(std::uint64_t ns) {
     now += ns;
     settle();
   }
-  /// What waits of link 0 is decided when more than a time-out has passed in which link 1, whose next is 10, has gone on.
+  /// Waiting chunks of link 0 are decided after more than a time-out in which link 1, which begins at 10, has continued.
   void expect_after_time_out(std::string_view decided) {
     now += kTimeout;
     offer(1, 10);
@@ -123,7 +123,7 @@ class Rob {
     sequencer.remove(link, decisions_);
     collect(link);
   }
-  /// All links bring these events, FULL: in turn.
+  /// All links send these events; in FULL mode, in turn.
   void run(std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t id = from; id < to; ++id) {
       for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -175,7 +175,7 @@ class Rob {
   bool full_ = false;
 };
 
-/// Links that have brought the events 0 to 9.
+/// Links that have sent the events 0 to 9.
 struct Started : Rob {
   explicit Started(std::size_t links = 2, const Sequencer::Settings& of = settings(), bool full = false,
                    std::size_t readers = 1, std::size_t threads = 64)

@@ -1,5 +1,5 @@
-// Random runs of some links with one kind of fault each. Times are in events: one event a microsecond. The links may be of several readers, which
-// stand still and go on at random.
+// Random runs of some links with one kind of fault each. Times are in events, one event per microsecond. The links may have several
+// readers, which pause and continue at random.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct SentChunk {
   std::size_t event = 0;  // position in the truth
   std::uint32_t id = 0;
   std::uint16_t bcid = 0;
-  char fault = 0;  // 'f' flipped, 'j' a counter that lies, 'd' sent twice
+  char fault = 0;  // 'f': flipped id, 'j': wrong counter, 'd': sent twice
 };
 
 struct Scenario {
@@ -58,8 +58,8 @@ struct Scenario {
   std::uint64_t timeout = 200;       // events
   std::vector<std::uint32_t> truth;  // extended L1 ids
   std::vector<std::uint16_t> bcids;
-  std::vector<std::size_t> epoch;  // of each event
-  std::vector<SentChunk> chunks;   // in the order of their coming
+  std::vector<std::size_t> epoch;  // by event
+  std::vector<SentChunk> chunks;   // in the order of arrival
   std::vector<SentChunk> list;     // id: extended
 };
 

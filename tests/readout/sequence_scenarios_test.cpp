@@ -1,4 +1,4 @@
-// Random runs of links with one kind of fault each: what a sequencer makes of them, summed over many.
+// Random runs of links with one kind of fault each: the decisions of a sequencer, summed over many runs.
 #include "readout/scenario_seeds.h"
 #include "readout/sequence_oracle.h"
 #include "readout/sequence_silences.h"
@@ -14,25 +14,25 @@
 namespace rodeo::test {
 namespace {
 
-// Events of a run that are in no output and no count: sparse links do not show how often ids of 8 bits have come round.
+// Events per run in no output and no count: sparse links do not show how often ids of 8 bits have repeated.
 constexpr double kSilentOfSparse8 = 5;
-// With longer ids: where a jump was too long to be built empty, nobody knows of the events just before its end, at most a reach of them.
+// The same with longer ids: after a jump too long for empty events, the events just before its end are unknown, at most a reach.
 constexpr double kSilent = 1. / 300;
-// Runs in which good links lose chunks through a link that lies, where links can be compared and are more than two, until it is refuted.
+// Runs in which good links lose chunks until a link with wrong ids is refuted; more than two links that can be compared.
 constexpr double kOthersLost = 1. / 2000;
-// Runs whose list is damaged and names what a damaged chunk names, too: events with a wrong id, or that never were.
+// Runs whose damaged list names the same wrong id as a damaged chunk: events with a wrong id, or events that never existed.
 constexpr double kMisled = 1. / 5000;
-// Runs of several readers in which a link lies just before the others come to a reset, and those that contradict it are read too late.
+// Runs of several readers: one link has wrong ids just before the others reach a reset, and these are read too late to contradict.
 constexpr double kFollowedLiar = 1. / 1000;
-// Runs in which a link that lags behind by about a quarter of the period is in doubt for long.
+// Runs in which a link that lags by about a quarter of the period is in doubt for long.
 constexpr double kLongInDoubt = 1. / 2000;
-// The same where the others are of another reader, and were read too late to say so; without the list. A few runs in a thousand lose many:
-// 1.2 chunks a run in 20,000 runs.
+// Chunks that good links lose per run if another reader reads them too late to contradict, without the list. A few runs in a thousand
+// lose many: 1.2 chunks per run in 20,000 runs.
 constexpr double kReadLater = 2;
-// Events that never were, where the links that return after a silence of all lie apart.
+// Events that never existed, if all links were silent and return at different events.
 constexpr double kSpurious = 1. / 5;
 
-// So many of `count` runs may be so by this chance: the mean, and what it spreads by.
+// The most of `count` runs with this chance: the mean plus three standard deviations.
 std::uint32_t runs_by_chance(double chance, std::uint32_t count) {
   const double mean = chance * count;
   return static_cast<std::uint32_t>(mean + 3 * std::sqrt(mean) + 1);
@@ -43,7 +43,7 @@ std::string seed_of(std::uint32_t seed, Kind kind) {
   return fmt::format("{}; RODEO_SCENARIOS={}:1 repeats it", name_of(kind), seed);
 }
 
-// By class of scenario.
+// Prints the sums of each class of scenario.
 template <typename Kind>
 void print(const std::array<Judged, static_cast<std::size_t>(Kind::count)>& sums) {
   for (std::size_t kind = 0; kind < sums.size(); ++kind) {
@@ -69,7 +69,7 @@ TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
     others_lost += judged.others_lost > 0 ? 1 : 0;
     if (scenario.fault == LinkFault::list_bad && judged.wrong + judged.spurious > 0) {
       ++misled;
-      std::cout << judged.wrong << " wrong, " << judged.spurious << " that never were: " << seed_of(seed, scenario.fault)
+      std::cout << judged.wrong << " wrong, " << judged.spurious << " that never existed: " << seed_of(seed, scenario.fault)
                 << '\n';
       continue;
     }
@@ -91,7 +91,7 @@ TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
   EXPECT_EQ(healthy.lost + healthy.flagged + healthy.empty + healthy.skipped + healthy.spurious, 0);
   EXPECT_EQ(healthy.tail + healthy.head + healthy.deficit, 0);
 
-  // Where no counter lies, no id is wrong and no link is long silent, nothing is made up.
+  // Without wrong counters, wrong ids and long silences, no event is invented.
   for (const LinkFault fault :
        {LinkFault::loss, LinkFault::dup, LinkFault::list_bad, LinkFault::short_epochs, LinkFault::dead}) {
     EXPECT_EQ(of(fault).spurious, 0) << name_of(fault);
@@ -104,9 +104,9 @@ TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
   EXPECT_EQ(of(LinkFault::dead).lost, 0);
 }
 
-// Readers that stand still and go on as they like change nothing for links that are right.
+// Readers that pause at random change nothing for links with right ids.
 TEST(SequenceScenarios, OfSeveralReadersNobodyLosesByAnothersRest) {
-  const auto [first, count] = scenario_seeds(500);  // several times as long as with one reader
+  const auto [first, count] = scenario_seeds(500);  // each takes several times as long as with one reader
   Judged healthy;
   std::uint64_t read_later = 0;
   std::uint32_t followed_liar = 0;
@@ -133,7 +133,7 @@ TEST(SequenceScenarios, OfSeveralReadersNobodyLosesByAnothersRest) {
   EXPECT_LE(followed_liar, runs_by_chance(kFollowedLiar, count));
 }
 
-// A link whose ids have come round is in the right period, or flagged, and soon proven.
+// A link whose ids have repeated is in the right period, or flagged and soon proven.
 TEST(SequenceScenarios, ALinkWhoseIdsHaveComeRoundIsNeverWrongWithoutAFlag) {
   const auto [first, count] = scenario_seeds(500);
   std::array<Judged, static_cast<std::size_t>(Silence::count)> sums;

@@ -1,4 +1,4 @@
-// Random runs in which ids come round while some link is silent, begins late, lags, jumps or loses blocks. Times as in sequence_scenarios.h.
+// Random runs in which ids repeat while a link is silent, begins late, lags, jumps or loses blocks. Times as in sequence_scenarios.h.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@ inline const char* name_of(Silence kind) {
 struct SilenceScenario : Scenario {
   Silence kind = Silence::none;
   std::uint64_t silent_for = 0;  // events
-  std::uint32_t lag = 0;         // of the slow link: what lags by more than a quarter of the period cannot be told
+  std::uint32_t lag = 0;         // of the slow link: at most a quarter of the period, more cannot be detected
 };
 
-/// One reader, three links or more. Ids of 8 bits; where resets play a part, of 16 bits and more.
+/// One reader and at least three links. Ids have 8 bits, or at least 16 bits for cases with resets.
 inline SilenceScenario make_silence_scenario(std::uint32_t seed) {
   std::mt19937 engine(seed);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(engine() % n); };
@@ -37,12 +37,12 @@ inline SilenceScenario make_silence_scenario(std::uint32_t seed) {
   const bool resets = s.kind == Silence::reset;
   s.bits = resets ? (below(2) == 0 ? 16 : 24) : 8;
   s.reach = std::max<std::uint64_t>(resets ? 16 : 8, s.full ? 2 * s.links : 0);
-  // The window of the defaults is many periods of 8 bits; epochs are short.
+  // The default window spans many periods of 8 bits; epochs are short.
   s.window = s.full ? 4096 : 16384;
   s.aside = 4 * s.reach + 2 * kScenarioStep * s.links + 64;
   s.timeout = between(100, 2000);
   const std::uint32_t period = resets ? between(300, 900) : 256;
-  // Half a period to twenty, often near a whole number of them.
+  // From half a period to twenty periods, often near a whole number of periods.
   s.silent_for = below(2) == 0 ? between(period / 2, 20 * period) : period * between(1, 20) + between(0, 12) - 6;
   const auto before = between(60, 700);
   const auto total = static_cast<std::uint32_t>(before + s.silent_for + between(200, 500));
@@ -69,7 +69,7 @@ inline SilenceScenario make_silence_scenario(std::uint32_t seed) {
       const bool is_bad = link == bad && s.kind != Silence::none;
       const bool silent = g >= (s.kind == Silence::late_start ? 0 : before) && g < before + s.silent_for;
       if ((is_bad && s.kind != Silence::jump && silent) || lost[g]) continue;
-      // A link brings its chunks in runs.
+      // A link sends its chunks in runs.
       const double at =
           std::max(last + 1e-3, (g / run + 1) * run + (is_bad ? lag : 0) + static_cast<double>(below(100)) / 100);
       last = at;

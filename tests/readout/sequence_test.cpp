@@ -8,7 +8,7 @@ namespace {
 
 using namespace sequencing;
 
-// ---- the run begins
+// ---- the beginning of a run
 
 TEST(Sequencer, TheRunBeginsWhenMostLinksAgree) {
   Rob rob(3, settings());
@@ -22,7 +22,7 @@ TEST(Sequencer, TheRunBeginsWhenMostLinksAgree) {
   EXPECT_EQ(rob.got(2), "4 5");
 }
 
-// ---- a link of which nothing is known yet
+// ---- a link whose place is not yet known
 
 /// The run has begun at 5, without link 2.
 class BegunRob : public Rob {
@@ -53,7 +53,7 @@ TEST(Sequencer, TheOnlyChunkOfALinkWhoseIdIsOutOfReachIsOutOfSequence) {
   EXPECT_EQ(rob.got(2), "out");
 }
 
-// ---- a link that is here
+// ---- a link that is present
 
 TEST(Sequencer, TheExpectedIdIsTakenAtOnce) {
   Started rob;
@@ -122,7 +122,7 @@ TEST(Sequencer, ASkipIsBelievedUpToTheReachBeyondTheForemostOfTheOthers) {
   Started rob;
   rob.offer(0, {10 + kReach, 11 + kReach});
   EXPECT_EQ(rob.got(0), "26 27");
-  rob.offer(1, {10 + 18 + kReach, 11 + 18 + kReach});  // the other has come to 28
+  rob.offer(1, {10 + 18 + kReach, 11 + 18 + kReach});  // the other link has reached 28
   EXPECT_EQ(rob.got(1), "44 45");
 }
 
@@ -156,7 +156,7 @@ TEST(Sequencer, ALeapOfALinkThatLeavesNothingOutIsNotBelievedIfTheNextChunkMakes
   rob.offer(0, {8 + kReach, 0x7000, 12, 13, 14});
   EXPECT_EQ(rob.got(0), "out out 12 13 14");
   rob.offer(0, {16, 0x7000, 17, 18});
-  EXPECT_EQ(rob.got(0), "16 out 17 18") << "a step is no leap";
+  EXPECT_EQ(rob.got(0), "16 out 17 18") << "a step is not a jump";
 }
 
 TEST(Sequencer, ALinkMaySkipMostEvents) {
@@ -182,7 +182,7 @@ TEST(Sequencer, AnIdThatNothingSpeaksForIsOutOfSequence) {
 
 TEST(Sequencer, AnEventBeyondTheWindowWaitsUntilMostLinksHavePassedWhatItWouldClose) {
   Started rob;
-  const std::uint32_t last = 9 + kWindow;  // it would close event 9, which both have passed
+  const std::uint32_t last = 9 + kWindow;  // this would close event 9, which both links have passed
   for (std::uint32_t id = 10; id <= last; ++id) rob.offer(0, id);
   EXPECT_EQ(rob.sequencer.waiting(0), 0);
   rob.offer(0, last + 1);
@@ -191,12 +191,12 @@ TEST(Sequencer, AnEventBeyondTheWindowWaitsUntilMostLinksHavePassedWhatItWouldCl
   rob.now += kTimeout;
   rob.offer(0, last + 2);
   EXPECT_EQ(rob.got(0), "");
-  rob.now += 1;  // the other is silent now
+  rob.now += 1;  // the other link is silent now
   rob.settle();
   EXPECT_EQ(rob.got(0), "266 267");
 }
 
-// ---- a link that is away
+// ---- a link that is absent
 
 TEST(Sequencer, WhatALinkBringsElsewhereIsKeptAside) {
   Started rob;
@@ -260,7 +260,7 @@ TEST(Sequencer, AnExpectedIdIsOfALaterRoundWhereHalfARoundWasClosed) {
   for (std::uint32_t event = 10; event < 10 + 2 * 256; ++event) {
     rob.now += 10;
     rob.offer(0, event & 0xff);
-    rob.oldest = rob.link(0).position() - 1;  // the other is silent: its events are closed
+    rob.oldest = rob.link(0).position() - 1;  // the other link is silent: its events are closed
   }
   rob.offer(1, {10, 11});
   EXPECT_EQ(rob.link(1).position(), rob.link(0).position() + 2);
@@ -282,7 +282,7 @@ TEST(Sequencer, AJumpTooLongForTheWindowIsCounted) {
   Started rob(1);
   rob.offer(0, {5000, 5001, 5002});
   EXPECT_EQ(rob.got(0), "5000 5001 5002");
-  EXPECT_EQ(rob.sequencer.skipped() + kReach, 5000 - 10);  // the last before it are built empty
+  EXPECT_EQ(rob.sequencer.skipped() + kReach, 5000 - 10);  // the last events before it are built empty
 }
 
 TEST(Sequencer, ALinkThatNobodyContradictsIsFollowedWhenItHasLasted) {
@@ -404,7 +404,7 @@ TEST(Sequencer, IdsWrap) {
 TEST(Sequencer, TheLinksOfAGroupMayBeDealtTheEventsAnew) {
   Rob rob(3, settings(), true);
   rob.run(0, 60);
-  // One is gone: two bring them all.
+  // One link is gone: two links send all events.
   for (std::uint32_t id = 60; id < 100; ++id) rob.offer(id % 2, id);
   rob.settle();
   EXPECT_EQ(rob.link(0).stride, 2);

@@ -1,5 +1,5 @@
-// A search for states in which a builder stands: sizes of pages, windows and links, faults, lists and consumers are drawn, and every run has to end with books
-// that add up. The input's clock stands, so that nothing is decided by time that an input would not give.
+// A search for states in which a builder stops. Sizes of pages and windows, links, faults, lists and consumers are random. Every run must end, with
+// counts that add up. The input's clock is stopped, so that no time-out decides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace rodeo::test {
 namespace {
 
-/// Keeps the last fragments until others come.
+/// A consumer that keeps the last fragments until new ones come.
 class Hoarder final : public FragmentConsumer {
  public:
   explicit Hoarder(std::size_t most) : most_(most) {}
@@ -41,23 +41,23 @@ struct Sizes {
   bool full = false;
   bool listed = false;
   std::uint32_t links = 1;
-  std::uint32_t turn = 1;  ///< FULL: links of a group
+  std::uint32_t turn = 1;  ///< FULL: links per group
   std::uint32_t workers = 1;
   std::uint32_t window = 64;
   std::uint32_t events = 1000;
-  std::uint32_t per_page = 1;  ///< events of a page
+  std::uint32_t per_page = 1;  ///< events per page
   std::uint32_t resets = 0;    ///< events from one reset to the next; 0: none
-  std::uint32_t sources = 1;   ///< GBT: cards
-  std::size_t pages = 4;       ///< of each stream, at a time
+  std::uint32_t sources = 1;   ///< GBT: number of cards
+  std::size_t pages = 4;       ///< per stream, at a time
   std::size_t kept = 0;        ///< fragments that the consumer keeps
   std::size_t copies = 0;
-  double flipped = 0;  ///< of chunks; each draws its next one along
-  double lost = 0;     ///< of chunks, and of entries of the list
+  double flipped = 0;  ///< fraction of chunks; the next chunk of the link is flipped, too
+  double lost = 0;     ///< fraction of chunks and of list entries
   std::uint32_t silent_link = ~0U;
   std::uint32_t silent_from = 0;
   std::uint32_t silent_for = 0;
   std::uint32_t lag = 0;       ///< events by which the last link is behind
-  std::uint32_t list_lag = 0;  ///< events by which the list is behind the data; beyond `events`: it comes when all is over
+  std::uint32_t list_lag = 0;  ///< events by which the list is behind the data; more than `events`: it comes at the end
 };
 
 Sizes draw(std::uint32_t seed) {
@@ -95,7 +95,7 @@ Sizes draw(std::uint32_t seed) {
   return s;
 }
 
-/// One run: what is sent, and how it ends.
+/// One run: sends the data and checks the end.
 class BuilderRun {
  public:
   explicit BuilderRun(std::uint32_t seed)
@@ -129,7 +129,7 @@ class BuilderRun {
     }
   }
 
-  /// True if it ended by itself, with books that add up.
+  /// True if the run ended by itself, with counts that add up.
   bool ends() {
     send();
     builder_->start();

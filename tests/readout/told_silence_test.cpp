@@ -1,4 +1,4 @@
-// After which silence links find their place, by what they have to tell it.
+// The longest silence after which links find their place, by their ids, BCIDs and peers.
 #include "readout/told_silence.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(ToldSilence, IsTimeWhereTheRateIsKnownAndShortBelowTenSeconds) {
             "events at 100 kHz)");
   EXPECT_EQ(silence_text(lone, {}), "a link finds its place after a silence of less than 256 events");
   EXPECT_FALSE(is_short(any, 1e9));
-  EXPECT_FALSE(is_short(lone, {})) << "no rate is known, and none is invented";
+  EXPECT_FALSE(is_short(lone, {})) << "the rate is unknown";
   EXPECT_TRUE(is_short(peers, 1e5));
   EXPECT_FALSE(is_short(peers, 6553.6)) << "ten seconds";
 }

@@ -1,4 +1,4 @@
-// Fragments of RDH frames: their trigger is extracted, and their every byte proved.
+// Fragments of RDH frames: the work extracts their trigger and checks every byte.
 #include "readout/consumer/verify_rdh_work.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::vector<std::byte> frame(std::uint32_t orbit, std::uint8_t link,
 
 std::uint32_t link_id(std::uint32_t link) { return Fid::of(0, 7, link, 0).default_link_id(); }
 
-// One fragment of the frames that were added.
+// One fragment with the added frames.
 class FragmentOfFrames : public FragmentOwner {
  public:
   void reclaim(Fragment&) noexcept override {}
@@ -68,12 +68,12 @@ TEST(VerifyRdh, ProvesAFragmentOfItsOrbit) {
 TEST(VerifyRdh, FindsWrongOrbitsLinksAndBytes) {
   FragmentOfFrames of;
   of.add(0, frame(10, 0));
-  of.add(1, frame(11, 1));  // of another orbit
-  of.add(2, frame(10, 3));  // of another link
+  of.add(1, frame(11, 1));  // another orbit
+  of.add(2, frame(10, 3));  // another link
   auto spoilt = frame(10, 4);
   spoilt[100] ^= std::byte{1};
   of.add(4, spoilt);
-  of.add(0, frame(10, 0));  // once more
+  of.add(0, frame(10, 0));  // a second time
   of.add(5, frame(10, 9), chunk_status::kSoftwareTruncated);
   of.fragment.l1id = L1Id{10};
   VerifyRdhWork work({.seed = kSeed});
@@ -109,7 +109,7 @@ TEST(RdhExtractor, GivesOrbitBcidAndTriggerTypeOfTheFirstPage) {
 
 constexpr std::uint32_t kBegin = formats::rdh_trigger::kHeartbeat | formats::rdh_trigger::kTimeFrame;
 
-// The number of a time frame by its first page; nothing if there is none.
+// The number of a time frame by its first page; nullopt without one.
 std::optional<std::uint32_t> number_of(TriggerExtractor& extractor, std::uint32_t orbit, std::uint32_t trigger) {
   const auto bytes = frame(orbit, 0, trigger);
   const ChunkRun run{.data = bytes.data(), .size = 128, .stride = 128, .count = 1};

@@ -161,7 +161,7 @@ TEST_F(Verify, FindsChunksCutShortIfToldTheirSize) {
   const FragmentPool pool({.links = 4, .chunk_bytes = 32});
   VerifyWork any({.seed = 1});
   any.process(*pool.make(1));
-  EXPECT_EQ(count(any, "mismatches"), 0u) << "a prefix is sound";
+  EXPECT_EQ(count(any, "mismatches"), 0u) << "a prefix is correct";
   VerifyWork forty({.seed = 1, .chunk_bytes = 40});
   forty.process(*pool.make(1));
   EXPECT_EQ(count(forty, "wrong_chunks"), 4u);
