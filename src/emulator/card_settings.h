@@ -1,4 +1,4 @@
-// What an emulated card is made from, whatever its type.
+// Settings of an emulated card of any type.
 #pragma once
 
 #include <algorithm>
@@ -15,30 +15,30 @@
 
 namespace rodeo::emulator {
 
-/// One card. What a type does not have is not looked at.
+/// One card. Members that its type does not have are ignored.
 struct EmulatedCardSettings {
   CardType type = CardType::felix;
   std::string name = {};
-  std::string address = {};  ///< of endpoint 0, "0000:3b:00.0"; endpoint 1 is the next function
+  std::string address = {};  ///< PCI address of endpoint 0, "0000:3b:00.0"; endpoint 1 is the next function
   unsigned endpoints = 1;
   unsigned serial = 712;
   double temperature = 48;
   std::uint64_t fifo_triggers =
-      4096;  ///< triggers that the card holds before it is busy; of a CRU frames, too, for a link without superpage
-  unsigned max_payload = 256;  ///< Max_Payload_Size that the host has set, bytes
-  unsigned lanes = 8;          ///< that the PCIe link was trained to
-  std::vector<int> cpus = {};  ///< of the endpoints' DMA threads; empty: any
+      4096;  ///< triggers that the card holds before it is busy; for a CRU also the frames kept per link without a superpage
+  unsigned max_payload = 256;  ///< Max_Payload_Size set by the host, bytes
+  unsigned lanes = 8;          ///< lanes to which the PCIe link was trained
+  std::vector<int> cpus = {};  ///< CPUs of the endpoints' DMA threads; empty: any
   FelixSourceSettings felix = {};
-  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< an open block is sent when it is so old
+  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< age at which an open block is sent
   RdhSourceSettings rdh = {};
-  unsigned links = 12;              ///< of a CRU
-  double link_bits_per_second = 0;  ///< of a CRU's links: user data; 0: as fast as memory takes it
-  bool paced = false;               ///< a CRU's frames come with the authority's triggers; else as fast as memory takes them
-  bool drop = true;                 ///< a CRU that follows triggers loses frames that find no room; else it is busy
-  std::string where = {};           ///< for messages
+  unsigned links = 12;              ///< links of a CRU
+  double link_bits_per_second = 0;  ///< speed of a CRU's links, user data; 0: no limit but memory
+  bool paced = false;               ///< true: a CRU's frames follow the authority's triggers; false: only memory limits them
+  bool drop = true;                 ///< true: a CRU that follows triggers drops frames without room; false: it is busy
+  std::string where = {};           ///< place in the configuration, for messages
 };
 
-/// Links of each of its endpoints.
+/// Number of links of each endpoint.
 inline unsigned links_of(const EmulatedCardSettings& card) {
   switch (card.type) {
     case CardType::felix: return card.felix.links;

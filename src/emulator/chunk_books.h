@@ -1,4 +1,4 @@
-// Where the chunks of a FELIX card end: sent, or lost under a name (docs/emulator.md, "What is lost").
+// Counts the fate of the chunks of a FELIX card: sent, or lost for a named reason (docs/emulator.md, "What is lost").
 #pragma once
 
 #include <array>
@@ -9,42 +9,42 @@
 
 namespace rodeo::emulator {
 
-/// What became of a block.
+/// The fate of a block.
 enum class BlockFate : std::uint8_t {
   sent,
   dropped,    ///< its DMA channel is not enabled
   lost,       ///< a fault
-  corrupted,  ///< a fault: it is in the host's memory, and nobody can read it
-  unmapped,   ///< its place is not in any map of the client
+  corrupted,  ///< a fault: the block is in the host's memory, but unreadable
+  unmapped,   ///< the client has not mapped its address
   cut_off,    ///< still open at the end
 };
 inline constexpr std::size_t kBlockFates = static_cast<std::size_t>(BlockFate::cut_off) + 1;
 
-/// Names of the counters in the report; chunks that were sent are `chunks`.
+/// Names of the counters in the report; `chunks` counts the chunks that were sent.
 inline constexpr std::array<std::string_view, kBlockFates> kChunkCounters{
     "chunks", "chunks_dropped", "chunks_lost", "chunks_corrupted", "chunks_unmapped", "chunks_cut_off"};
 
-/// Counters of chunks that a link should have sent and that never came to the host; not in `chunks`. What an end cuts off is not among them.
+/// Counters of chunks that a link should have sent and that never reached the host; not part of `chunks`. Chunks cut off at an end are not here.
 inline constexpr std::array<std::string_view, 5> kChunkLosses{"chunks_dropped", "chunks_lost", "chunks_corrupted",
                                                               "chunks_unmapped", "chunks_link_down"};
 
-/// Sums of a function. Every chunk that a link should have sent is in `chunks`, in `link_down` or in an open block, exactly once.
+/// Sums of a function. Every chunk that a link should have sent counts exactly once: in `chunks`, in `link_down`, or in an open block.
 struct ChunkBooks {
-  std::array<std::uint64_t, kBlockFates> chunks{};  ///< by the fate of the block that they begin in
-  std::uint64_t cut_short = 0;                      ///< of those that were sent: the host gets a part of them
-  std::uint64_t link_down = 0;                      ///< of links that were down
-  std::uint64_t begun = 0;                          ///< chunks that came into a block
+  std::array<std::uint64_t, kBlockFates> chunks{};  ///< by the fate of the block in which they begin
+  std::uint64_t cut_short = 0;                      ///< sent chunks of which the host gets only a part
+  std::uint64_t link_down = 0;                      ///< chunks of links that were down
+  std::uint64_t begun = 0;                          ///< chunks that were put into a block
 
   /// Chunks in blocks that are still open.
   std::uint64_t open() const { return begun - std::accumulate(chunks.begin(), chunks.end(), std::uint64_t{0}); }
 };
 
-/// The chunks in the open block of one E-link. A chunk has the fate of the block that it begins in: a reader that has its begin
-/// hands it over, cut short if what follows is missing; of one whose begin is missing it can do nothing with the rest.
+/// The chunks in the open block of one E-link. A chunk shares the fate of the block in which it begins. A reader that has the start
+/// of a chunk delivers it, cut short if the rest is missing; without the start, the rest is useless.
 class OpenBlockBooks {
  public:
   void begins(std::uint64_t chunks) { begun_ += chunks; }
-  /// The block is gone; the last chunk in it goes on in the next one, or does not.
+  /// Ends the block. `goes_on`: its last chunk continues in the next block.
   void ends(BlockFate fate, bool goes_on, ChunkBooks& sums) {
     sums.chunks[static_cast<std::size_t>(fate)] += begun_;
     if (carried_ && fate != BlockFate::sent) {
@@ -58,7 +58,7 @@ class OpenBlockBooks {
 
  private:
   std::uint64_t begun_ = 0;
-  bool carried_ = false;  // the block begins with the rest of a chunk of which all was sent so far
+  bool carried_ = false;  // the block starts with the rest of a chunk that was sent completely so far
 };
 
 }  // namespace rodeo::emulator

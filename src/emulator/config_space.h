@@ -13,23 +13,23 @@ namespace rodeo::emulator {
 /// The function's link to its host, as the PCI Express capability shows it.
 struct ExpressSettings {
   unsigned max_payload = 256;  // bytes, a power of two from 128 to 4096
-  unsigned lanes = 8;          // trained, of 8
+  unsigned lanes = 8;          // trained lanes, of 8
 };
 
-/// One thread at a time. 4096 bytes, of which the extended half is empty.
+/// For one thread at a time. 4096 bytes; the extended part is empty.
 class ConfigSpace {
  public:
   static constexpr std::size_t kBytes = 4096;
 
   ConfigSpace(card_registers::PciId id, std::span<const card_registers::BarSize> bars, ExpressSettings express = {});
 
-  /// Within kBytes.
+  /// The range must lie within kBytes.
   void read(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Returns true if the write asks for a function-level reset.
   bool write(std::uint64_t offset, std::span<const std::byte> bytes);
 
   bool bus_master() const;
-  /// Bytes, as the host has set them last.
+  /// In bytes, as last set by the host.
   unsigned max_payload() const;
   unsigned max_read_request() const;
   void reset();

@@ -31,7 +31,7 @@ void complete_felix(const Table& table, CardKeys& keys, ConfigurationErrors& err
   if (source.links_per_group > 1 && !source.full_mode)
     errors.push_back(bad_card(table, "links_per_group is for mode = \"full\": a GBT link has all triggers"));
   if (source.links % source.links_per_group != 0)
-    errors.push_back(bad_card(table, fmt::format("{} cannot be dealt into groups of {}", base::counted(source.links, "link"),
+    errors.push_back(bad_card(table, fmt::format("{} cannot be split into groups of {}", base::counted(source.links, "link"),
                                                  source.links_per_group)));
   if (!source.format.valid())
     errors.push_back(bad_card(table, "block_size must be 1KiB, or with trailer_bits = \"32\" a multiple of it up to 64KiB"));
@@ -54,7 +54,7 @@ void check_rdh(const Table& table, const RdhSourceSettings& source, Configuratio
   if (source.frame_bytes % 32 != 0) errors.push_back(bad_card(table, "frame_size is a multiple of 32"));
 }
 
-/// Of one lane, whatever that is for the card; no more than its fibres carry.
+/// The speed of one lane; its meaning depends on the card. At most the capacity of the fibres.
 void read_link_speed(const Table& table, CardKeys& card, ConfigurationErrors& errors) {
   const std::string& text = card.link_speed;
   if (text == "0") return;
@@ -93,7 +93,7 @@ EmulatedCardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   if (card.type == CardType::felix) complete_felix(table, card, errors);
   if (card.type != CardType::felix) check_rdh(table, card.rdh, errors);
   if (card.type == CardType::crorc) {
-    card.rdh.payload = formats::PagePattern::words;  // what its data generator sends
+    card.rdh.payload = formats::PagePattern::words;  // the pattern of its data generator
     if (card.endpoints != 1) errors.push_back(bad_card(table, "a C-RORC has one endpoint"));
   }
   read_link_speed(table, card, errors);
@@ -107,7 +107,7 @@ EmulatedCardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   return card;
 }
 
-/// Who assigns the triggers, and who follows.
+/// Reads the trigger settings: this process assigns triggers, or follows an authority.
 void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationErrors& errors) {
   trigger_settings().fill(settings, table.parameters());
   const auto wrong = [&](std::string what, std::string next) {
@@ -125,7 +125,7 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
     for (const char* key : {"rate", "spacing", "simple_dead_time", "bucket_triggers", "bucket_period", "ecr_period",
                             "ecr_triggers", "limit", "wait_for", "hold", "seed", "follower_timeout"}) {
       if (table.given(key))
-        wrong(fmt::format("emulator.trigger.{} is the authority's to say, and this process follows `{}`", key,
+        wrong(fmt::format("emulator.trigger.{} belongs to the authority, but this process follows `{}`", key,
                           settings.follow),
               "set it where the triggers are served, or leave out `follow`");
     }
@@ -144,7 +144,7 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
   if (settings.follow.empty() && settings.serve.empty()) return;
   if (settings.name.size() > 64 || settings.system.size() > 64)
     wrong("emulator.name and emulator.trigger.system have at most 64 characters", "");
-  // BCID and trigger type follow from the seed: cards that differ could not be built together.
+  // BCID and trigger type follow from the seed: data of cards with different seeds could not be built together.
   const auto seed_of = [](const EmulatedCardSettings& card) {
     return card.type == CardType::felix ? card.felix.seed : card.rdh.seed;
   };
@@ -163,7 +163,7 @@ ScheduledFault fault_of(const Table& table, ConfigurationErrors& errors) {
   return fault;
 }
 
-/// An address that functions of both cards have, however it was written; empty if there is none.
+/// An address that functions of both cards have, in any notation; empty if there is none.
 std::string shared_address(const EmulatedCardSettings& one, const EmulatedCardSettings& other) {
   for (unsigned i = 0; i < one.endpoints; ++i) {
     for (unsigned j = 0; j < other.endpoints; ++j) {
@@ -183,7 +183,7 @@ std::string names_of_faults(CardType type) {
   return names;
 }
 
-/// The card that a fault means, by its name or the address of a function; that function is then its endpoint.
+/// The card of a fault, by its name or by the address of a function; then the fault gets this function's endpoint.
 const EmulatedCardSettings* card_of_fault(const EmulatorSettings& settings, ScheduledFault& fault) {
   const auto wanted = function_address(fault.card);
   for (const EmulatedCardSettings& card : settings.cards) {
@@ -199,7 +199,7 @@ const EmulatedCardSettings* card_of_fault(const EmulatorSettings& settings, Sche
   return nullptr;
 }
 
-/// A fault that would never happen, or not as it is written.
+/// Refuses a fault that would never happen, or not as written.
 void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, const Table& table,
                  ConfigurationErrors& errors) {
   const auto wrong = [&](std::string what, std::string next) {
@@ -226,7 +226,7 @@ void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, co
           "leave it out; link_down, stuck_fifo and removal have one");
 }
 
-/// Cards that could not be told apart, and faults that would never happen.
+/// Refuses cards that cannot be distinguished, and faults that would never happen.
 void check_together(EmulatorSettings& settings, std::span<const Table> faults, ConfigurationErrors& errors) {
   for (std::size_t i = 0; i < settings.cards.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {

@@ -1,4 +1,4 @@
-// From a configuration to what `rodeo emulate` runs.
+// Turns a configuration into the settings of `rodeo emulate`.
 #pragma once
 
 #include <expected>
@@ -12,11 +12,11 @@ namespace rodeo::emulator {
 using settings::Configuration;
 using settings::ConfigurationErrors;
 
-/// What the emulator's part of a configuration says. All errors at once: everything that `rodeo emulate` refuses before it makes anything.
+/// The emulator settings of a configuration. Returns all errors at once: everything that `rodeo emulate` refuses before it starts.
 /// config.missing_key if there is nothing to emulate.
 std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configuration& configuration);
 
-/// What is said of a file in which nothing is to be emulated.
+/// The error for a file with nothing to emulate.
 ConfigurationErrors no_emulator(const std::filesystem::path& file);
 
 }  // namespace rodeo::emulator

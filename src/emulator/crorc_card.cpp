@@ -65,7 +65,7 @@ void CrorcCard::define_registers() {
       Channel& channel = channels_[number];
       if (crorc::kRxToggle.of(word) != 0) {
         channel.receiving = !channel.receiving;
-        channel.superpage.client = client;  // and not who had it before, and may only now be seen to be gone
+        channel.superpage.client = client;  // not the former client, whose end may be noticed only now
         if (channel.receiving) channel.pages_at_start = channel.pages;
       }
       if (crorc::kChannelLoopback.of(word) != 0) channel.loopback = !channel.loopback;
@@ -133,7 +133,7 @@ void CrorcCard::define_registers() {
   });
 }
 
-/// DIU and SIU answer; what needs the far end of the link only if it is there.
+/// Answers for DIU and SIU. While the link is down, commands to its far end get no answer.
 void CrorcCard::command(Channel& channel, std::uint32_t code) {
   const bool diu = code == crorc::kCommandDiuLoop;
   if (channel.answers.size() >= kMostAnswers || (!diu && !channel.up)) return;
@@ -183,7 +183,7 @@ void CrorcCard::reset_card() {
   }
 }
 
-/// The payload is there; then size and count, in this order.
+/// The payload is written; reports size and count, in this order.
 void CrorcCard::report_superpage(unsigned number, Channel& channel, DmaMaps::Use& use) {
   copies_done();
   const bool given_back = complete_superpage(number, channel, use);
@@ -230,7 +230,7 @@ bool CrorcCard::fill(unsigned number, Channel& channel) {
 
 bool CrorcCard::work() {
   const std::uint64_t now = base::steady_now_ns();
-  // A turn is short, and what it needs of the registers is its channels': it holds them all the while.
+  // A turn is short and uses its channels' registers all the time, so it holds the mutex throughout.
   const std::lock_guard lock(mutex());
   const bool second_over = now - rate_at_ns_ >= 1'000'000'000U;
   bool any = false, running = false;

@@ -28,11 +28,11 @@ class CrorcCard final : public PciFunction {
   bool inject_card(const Fault& fault) override;
 
  private:
-  /// Without a superpage in flight, that has no bytes; its client is who switched receiving on, or pushed the last one.
+  /// `superpage.bytes` is 0 if none is in flight. Its client switched receiving on, or pushed the last superpage.
   struct Channel : RdhLink {
-    std::uint32_t pushed_bytes = 0;  // of the last one, which superpage_push reads until the next
+    std::uint32_t pushed_bytes = 0;  // size of the last superpage; superpage_push shows it until the next push
     std::uint8_t pushes = 0;
-    std::uint8_t count = 0;  // of the next report
+    std::uint8_t count = 0;  // number of the next report
     bool receiving = false;
     bool loopback = false;
     bool generator = false;

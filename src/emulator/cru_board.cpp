@@ -1,4 +1,4 @@
-// The CRU's other registers: identity, I2C, clocks, links, counters, trigger emulation. What they show lives.
+// The CRU's other registers: identity, I2C, clocks, links, counters, trigger emulation. Values change as on a real card.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,7 +12,7 @@ namespace {
 
 namespace cru = card_registers::cru;
 
-constexpr double kLhcHz = 240'474'000;  // six times the bunch crossing clock, what the GBT links run at
+constexpr double kLhcHz = 240'474'000;  // six times the bunch crossing clock; the GBT links run at it
 constexpr double kBunchHz = kLhcHz / 6;
 constexpr double kOrbitHz = 1e9 / formats::kOrbitNs;
 
@@ -49,7 +49,7 @@ void CruCard::define_board() {
   set(cru::reg("ctp_bc_max"), 3563);
   set(cru::reg("ctp_hb_max"), 255);
   set_temperature(settings_.temperature);
-  // Writing 1 turns random event sizes over; a reset leaves fixed ones.
+  // Writing 1 switches random event sizes on or off; a reset sets fixed sizes.
   regs.on_read(cru::reg("user_logic_random"), [this](std::uint32_t) -> std::uint64_t { return random_event_size_ ? 1 : 0; });
   regs.on_write(cru::reg("user_logic_random"), [this](std::uint32_t, std::uint64_t value) {
     if ((value & 1U) != 0) random_event_size_ = !random_event_size_;
@@ -79,7 +79,7 @@ void CruCard::define_i2c() {
     std::uint32_t data = 0;
   };
   auto buses = std::make_shared<std::array<Bus, 6>>();
-  // The EEPROM says who the card is, for firmware that has no serial register.
+  // The EEPROM holds the card's identity, for firmware without a serial register.
   const std::string eeprom =
       "{\"cn\":\"FEC\",\"pn\":\"p40_fv22b" + std::to_string(10000 + settings_.serial).substr(1) + "\"}";
   for (std::uint32_t i = 0; i < eeprom.size(); ++i)
@@ -103,7 +103,7 @@ void CruCard::define_i2c() {
           break;
         case 2:
           bus.data = 0x80000000U | (bus.bytes.contains(at) ? bus.bytes[at] : 0U);
-          // The jitter cleaner's input, which the sequences of a real card would set, follows the selected clock.
+          // The jitter cleaner's input follows the selected clock; on a real card, register sequences set it.
           if (first_bus + index == kJitterCleanerBus && at == kSelectedInput && !bus.bytes.contains(at))
             bus.data |=
                 cru::kClockSelect.of(static_cast<std::uint32_t>(registers().get(cru::reg("ttc_control")))) == 2 ? 0U : 2U;
@@ -120,7 +120,7 @@ void CruCard::define_i2c() {
   define(cru::reg("i2c_minipod_configuration"), cru::reg("i2c_minipod_command"), cru::reg("i2c_minipod_data"), 1);
   define(cru::reg("i2c_pll_configuration"), cru::reg("i2c_pll_command"), cru::reg("i2c_pll_data"), 2);
   define(cru::reg("i2c_eeprom_configuration"), cru::reg("i2c_eeprom_command"), cru::reg("i2c_eeprom_data"), 5);
-  // The serial is there after power-on too: the firmware reads it once by itself.
+  // The serial is valid after power-on, too: the firmware reads it once by itself.
   regs.set(cru::reg("serial"), ascii_serial());
 }
 
@@ -149,7 +149,7 @@ void CruCard::define_links() {
     for (unsigned number = 0; number < cru::kLinks; ++number) {
       if (cru::gbt_index(endpoint_, number) == index) return &links_[number];
     }
-    return nullptr;  // of the other endpoint
+    return nullptr;  // a link of the other endpoint
   };
   regs.on_read(cru::reg("gbt_link_status"), [this, link_at](std::uint32_t index) -> std::uint64_t {
     const Link* const link = link_at(index);
@@ -230,7 +230,7 @@ void CruCard::define_trigger_emulation() {
     if ((value & 4U) != 0) ++*ends;
   });
   regs.on_read(cru::reg("ttc_heartbeats"), [this](std::uint32_t) {
-    // Where nobody sends triggers, heartbeats are the orbits' clock.
+    // Without triggers, heartbeats follow the orbit clock.
     return (settings_.paced ? triggers_seen_.load() : static_cast<std::uint64_t>(run_seconds() * kOrbitHz)) & 0xffffffffU;
   });
   regs.on_read(cru::reg("ttc_physics"), [this, manual](std::uint32_t) {

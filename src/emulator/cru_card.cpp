@@ -1,4 +1,4 @@
-// The CRU's DMA: descriptors, superpages, size FIFOs. What fills them: cru_card_frames.cpp; the rest of its registers: cru_board.cpp.
+// The CRU's DMA: descriptors, superpages, size FIFOs. cru_card_frames.cpp fills them; cru_board.cpp has the other registers.
 #include "emulator/cru_card.h"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void CruCard::define_dma() {
   regs.on_read(cru::reg("superpages_done"), [this](std::uint32_t link) { return links_[link].done; });
   regs.on_read(cru::reg("superpage_size_fifo"), [this](std::uint32_t number) -> std::uint64_t {
     const Link& link = links_[number];
-    // An empty FIFO shows the number before the next one, which nobody waits for.
+    // An empty FIFO shows the number before the next one; no driver waits for that number.
     return link.sizes.empty() ? std::uint32_t{static_cast<std::uint8_t>(link.index - 1)} << 24 : link.sizes.front();
   });
   regs.on_write(cru::reg("superpage_size_fifo"), [this](std::uint32_t link, std::uint64_t) {
@@ -130,7 +130,7 @@ void CruCard::start_dma() {
   begin_run();
 }
 
-/// What is under way is flushed: reported with the bytes that are there. What waits is the driver's again.
+/// Flushes open superpages: they are reported with the bytes written so far. Waiting superpages return to the driver.
 void CruCard::stop_dma() {
   dma_on_ = false;
   for (Link& link : links_) {
@@ -178,7 +178,7 @@ void CruCard::reset_card() {
   identify_links();
 }
 
-/// Their pages say whose they are, as the registers have it.
+/// Sets the ids in the pages of the links, from the registers.
 void CruCard::identify_links() {
   const RegisterFile& regs = registers();
   const auto card = static_cast<std::uint32_t>(regs.get(cru::reg("user_control")));
@@ -193,8 +193,8 @@ void CruCard::identify_links() {
   }
 }
 
-/// The superpage's payload is there: its size goes into the FIFO, then it is counted. Or it is lost: what comes next goes where it was, and the
-/// host gets one superpage less back, always the last: it takes those that come in the order in which it gave them.
+/// The payload of the superpage is written: its size goes into the FIFO, then it is counted. If a fault loses it, the next data overwrite it, and
+/// the host gets one superpage fewer back, always the last one: it takes superpages in the order in which it gave them.
 void CruCard::close(Link& link) {
   copies_done();
   const bool lose = std::exchange(link.lose, false);

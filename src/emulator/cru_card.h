@@ -33,7 +33,7 @@ class CruCard final : public PciFunction {
  private:
   static constexpr unsigned kLinks = card_registers::cru::kDmaLinks;
 
-  /// Of one link. What the register side shares is under mutex().
+  /// The state of one link. mutex() guards the members that registers share.
   struct Link : RdhLink {
     // Shared.
     std::uint32_t address_high = 0;
@@ -45,8 +45,8 @@ class CruCard final : public PciFunction {
     std::uint64_t empty = 0;
     std::atomic<std::uint64_t> dropped_frames{0};
     bool was_down = false;
-    std::uint32_t held = 0;  // superpages that it keeps for good: one for each that it has lost
-    // The DMA thread's.
+    std::uint32_t held = 0;  // superpages that never return: one for each lost one
+    // Used by the DMA thread only.
     bool open = false;  // `superpage` is being filled
     bool starved = false;
   };
@@ -78,7 +78,7 @@ class CruCard final : public PciFunction {
   void skip_frames(unsigned number);
   void cut_off_due();
   void cut_off_frames();
-  /// With mutex() held.
+  /// Call with mutex() held.
   FrameTotals totals() const;
   double run_seconds() const;
   std::uint64_t ctp_triggers(const card_registers::Register& divisor) const;
@@ -88,29 +88,29 @@ class CruCard final : public PciFunction {
   const unsigned endpoint_;
   std::unique_ptr<trigger::TriggerSource> triggers_;
   TriggerTaking taking_{
-      *triggers_};  // from the run's begin until the frames of all that it was given are there; under mutex()
+      *triggers_};  // from the start of the run until all its triggers have frames; under mutex()
   std::vector<trigger::TriggerRange> ranges_;
   std::array<Link, kLinks> links_;
   LinkPacer pacer_;
   std::atomic<std::uint64_t> occupied_us_{0};
-  bool dma_on_ = false;  // under mutex(), as all that follows
+  bool dma_on_ = false;  // mutex() guards this and the following members
   bool internal_ = false;
   bool data_taking_ = false;
   bool random_event_size_ = false;  // of the example user logic
-  OwnTime standstill_;              // since a page was written
+  OwnTime standstill_;              // time since the last page
   bool dynamic_offset_ = false;
   std::uint32_t enabled_ = 0;
   std::uint32_t generator_ = 0;
   std::uint32_t time_frame_length_ = 0;
   std::uint64_t start_ns_ = 0;  // of the run
   std::uint64_t power_on_ns_ = 0;
-  // Where paced, a frame has the sequence number of its trigger: cards of one authority share the orbits.
-  std::uint64_t frames_due_ = 0;               // behind the last one that is due
-  std::uint64_t first_due_ = 0;                // triggers came without a gap from here on
+  // With paced triggers, a frame has its trigger's sequence number, so cards of one authority share the orbits.
+  std::uint64_t frames_due_ = 0;               // one past the last due frame
+  std::uint64_t first_due_ = 0;                // no gap in the triggers since this one
   std::uint64_t frames_done_ = 0;              // reported to the authority
-  std::uint64_t newest_frame_ = 0;             // those before it are in triggers_seen_
+  std::uint64_t newest_frame_ = 0;             // earlier frames are counted in triggers_seen_
   std::atomic<std::uint64_t> first_frame_{0};  // of the run
-  ClientId reader_ = 0;                        // whose DMA it is
+  ClientId reader_ = 0;                        // owner of the DMA
   unsigned next_link_ = 0;
   std::uint64_t rate_at_ns_ = 0;
   std::uint64_t rate_pages_ = 0;
@@ -120,15 +120,15 @@ class CruCard final : public PciFunction {
   alignas(64) std::array<std::byte, 16384> bounce_{};
   std::atomic<std::uint64_t> swt_words_lost_{0};
   std::atomic<std::uint64_t> superpages_{0};
-  std::atomic<std::uint64_t> triggers_seen_{0};  // heartbeats that frames were made for, each of all links
-  std::atomic<std::uint64_t> frames_{0};         // of each link
+  std::atomic<std::uint64_t> triggers_seen_{0};  // heartbeats with frames, counted once for all links
+  std::atomic<std::uint64_t> frames_{0};         // frames, counted per link
   std::atomic<std::uint64_t> pages_{0};
   std::atomic<std::uint64_t> refused_pushes_{0};
   std::atomic<std::uint64_t> lost_superpages_{0};
   std::atomic<std::uint64_t> dropped_pages_{0};
   std::atomic<std::uint64_t> dropped_frames_{0};
   std::atomic<std::uint64_t> frames_link_down_{0};
-  std::atomic<std::uint64_t> frames_cut_off_{0};  // that were due and not begun
+  std::atomic<std::uint64_t> frames_cut_off_{0};  // due, but never begun
 };
 
 }  // namespace rodeo::emulator

@@ -1,4 +1,4 @@
-// The turns of an emulated CRU: heartbeat frames that triggers make due, and the pages that its links write of them into superpages.
+// The turns of an emulated CRU: triggers make heartbeat frames due, and links write them as pages into superpages.
 #include <algorithm>
 #include <utility>
 
@@ -10,13 +10,13 @@
 namespace rodeo::emulator {
 namespace {
 
-constexpr std::size_t kBudget = 512 << 10;  // bytes of one link before the next has its turn
-// A run that is switched off has so long without a page written, counted in the time that this process ran.
+constexpr std::size_t kBudget = 512 << 10;  // bytes of one link per turn
+// A run that is switched off ends after this time without a written page, counted in this process's own running time.
 constexpr std::uint64_t kLongestStandstillNs = 500'000'000;
 
 }  // namespace
 
-/// Of the links, not of the internal generator.
+/// For data of links, not of the internal generator.
 bool CruCard::link_enabled(unsigned number) const {
   return (data_taking_ || taking_.any()) && (enabled_ >> number & 1U) != 0;
 }
@@ -42,7 +42,7 @@ bool CruCard::frames_left() const {
   return false;
 }
 
-/// A run that is switched off ends behind the triggers that were accepted, which other cards have too.
+/// A run that is switched off ends after all accepted triggers: other cards have these, too.
 void CruCard::take_frames() {
   const bool taking = data_taking_ && !internal_;
   if (taking) standstill_.restart();
@@ -61,7 +61,7 @@ void CruCard::take_frames() {
   if (settings_.drop) triggers_->done(count);
 }
 
-/// The next trigger is not the one behind the last: others had the triggers between. Frames that are due and not begun end with the gap.
+/// A gap: the next trigger does not follow the last one; only other cards had those between. Due frames that are not begun are cut off.
 void CruCard::jump(std::uint64_t sequence) {
   if (frames_due_ == 0) first_frame_ = sequence;
   const std::uint64_t pending = frames_due_ - frames_done_;
@@ -70,7 +70,7 @@ void CruCard::jump(std::uint64_t sequence) {
   first_due_ = frames_due_ = frames_done_ = newest_frame_ = sequence;
 }
 
-/// Moves a link over a gap. A frame that is under way ends first.
+/// Moves a link over a gap. An open frame ends first.
 void CruCard::catch_up(Link& link) const {
   const std::uint64_t frame = link.source.frame();
   if (!link.source.in_frame() && (frame < first_due_ || frame > frames_due_)) link.source.skip_to(first_due_);
@@ -89,7 +89,7 @@ void CruCard::drop_frames(Link& link) {
   link.source.skip_to(first_kept);
 }
 
-/// A link that sends nothing has no part in the frames that are due meanwhile.
+/// A link without data skips the frames that are due.
 void CruCard::skip_frames(unsigned number) {
   Link& link = links_[number];
   if (link.source.in_frame() || link.source.frame() >= frames_due_) return;
@@ -97,7 +97,7 @@ void CruCard::skip_frames(unsigned number) {
   link.source.skip_to(frames_due_);
 }
 
-/// Frames that are due and not begun will not come. Of a link that has no part in the run none is due.
+/// Due frames that are not begun will not come. A link that is not in the run has no due frames.
 void CruCard::cut_off_due() {
   for (unsigned number = 0; number < kLinks; ++number) {
     const RdhSource& source = links_[number].source;
@@ -108,13 +108,13 @@ void CruCard::cut_off_due() {
   frames_due_ = frames_done_ = 0;
 }
 
-/// Nor will the rest of what is under way. With mutex() held.
+/// Also cuts off frames in progress. With mutex() held.
 void CruCard::cut_off_frames() {
   cut_off_due();
   for (Link& link : links_) link.books.cut_off();
 }
 
-/// The internal generator's, as much as lies in one map. Returns the bytes.
+/// Writes the internal generator's pattern, within one map. Returns the number of bytes.
 std::size_t CruCard::write_pattern(Link& link, DmaMaps::Use& use, std::size_t budget) {
   constexpr std::size_t kPiece = 32;
   const std::uint32_t room = link.superpage.bytes - link.filled;
@@ -136,7 +136,7 @@ std::size_t CruCard::write_pattern(Link& link, DmaMaps::Use& use, std::size_t bu
 
 bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget) {
   if (link.stuck || (!internal_ && !frames_due(link))) return false;
-  // The internal generator is behind the links.
+  // The internal generator does not use the links, so their speed does not limit it.
   const std::uint64_t now = pacer_.paced() && !internal_ ? base::steady_now_ns() : 0;
   if (now != 0 && !pacer_.is_free(number, now)) return false;
   if (!link.open) {
@@ -212,7 +212,7 @@ bool CruCard::work() {
   bool any = false;
   std::uint64_t slowest = frames_due_;
   std::uint64_t newest = frames_due_;
-  // One link after the other, each a budget; who was first is last the next time.
+  // One link after the other, each up to a budget; each turn starts one link later.
   for (unsigned i = 0; i < kLinks; ++i) {
     const unsigned number = (next_link_ + i) % kLinks;
     Link& link = links_[number];

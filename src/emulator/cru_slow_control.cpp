@@ -80,9 +80,9 @@ void SlowControl::reset() {
 
 void CruCard::define_slow_control() {
   RegisterFile& regs = registers();
-  // Those of the other endpoint are there, too: its links go to the same front-ends from elsewhere.
+  // Includes the links of the other endpoint, which reach the same front-ends.
   auto links = std::make_shared<std::array<SlowControl, 2 * cru::kLinks>>();
-  // Without light no front-end answers. What comes in at the links of the other endpoint is not known here.
+  // Without light no front-end answers. The light at the other endpoint's links is not known here.
   const auto lit = [this](std::uint32_t row) {
     const std::uint32_t first = cru::kLinks * endpoint_;
     return row < first || row >= first + cru::kLinks || links_[row - first].up;

@@ -1,4 +1,4 @@
-// What a vfio-user server serves: one PCI function, seen from its bus.
+// A PCI function as seen from its bus; a vfio-user server serves it.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rodeo::emulator {
 
-/// Names one connection of one function; never used again.
+/// Names one connection of one function; never reused.
 using ClientId = std::uint64_t;
 
 inline constexpr unsigned kRegions = 9;  // VFIO: BARs 0-5, ROM, configuration space, VGA
@@ -19,12 +19,12 @@ inline constexpr unsigned kIrqIndices = 5;  // VFIO: INTx, MSI, MSI-X, error, re
 inline constexpr unsigned kMsiIndex = 1;
 
 struct Region {
-  std::uint64_t bytes = 0;  ///< 0: there is no such region
+  std::uint64_t bytes = 0;  ///< 0: no such region
   std::vector<formats::vfio_user::Area> mappable = {};
-  int fd = -1;  ///< behind the mappable areas; the device's
+  int fd = -1;  ///< memory of the mappable areas; owned by the device
 };
 
-/// A function. Clients' threads call it, several at once; no call blocks for longer than a DMA engine takes to finish what it is writing.
+/// A function. Several client threads may call it at once. A call blocks at most until the DMA engine has finished its current write.
 class Device {
  public:
   virtual ~Device() = default;
@@ -35,7 +35,7 @@ class Device {
   virtual void read(ClientId client, unsigned region, std::uint64_t offset, std::span<std::byte> bytes) = 0;
   virtual void write(ClientId client, unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void reset() = 0;
-  /// The client is gone, with the memory that it lent.
+  /// The client has left, and its memory with it.
   virtual void left(ClientId client) = 0;
 };
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
-/// What this thread may be touching. A SIGBUS inside it means that a client made the file shorter: the whole mapping is replaced by memory of our
-/// own, so that the access goes on and hurts nobody. (Of a mapping on huge pages no part could be replaced.)
+/// The memory that this thread may be accessing. A SIGBUS in it means that a client shortened the file. Then memory of our own replaces the whole
+/// mapping, so the access continues harmlessly. (Part of a mapping on huge pages cannot be replaced.)
 struct Touching {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
@@ -40,7 +40,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     before_us.sa_sigaction(signal, info, context);
     return;
   }
-  ::signal(SIGBUS, SIG_DFL);  // the access is tried again and ends the process, as it should
+  ::signal(SIGBUS, SIG_DFL);  // the access repeats and ends the process, as it should
 }
 
 void catch_bus_errors() {
@@ -54,7 +54,7 @@ void catch_bus_errors() {
   (void)once;
 }
 
-/// What mmap and munmap count in for this file.
+/// The page size of mmap and munmap for this file.
 std::size_t page_of(int fd) {
   struct statfs status{};
   if (::fstatfs(fd, &status) == 0 && status.f_type == HUGETLBFS_MAGIC) return static_cast<std::size_t>(status.f_bsize);
@@ -125,7 +125,7 @@ int DmaMaps::unmap(ClientId client, std::uint64_t address, std::uint64_t bytes) 
   auto first = maps.lower_bound(address);
   if (first != maps.begin()) {
     const Map& before = std::prev(first)->second;
-    if (address - before.address < before.bytes) return EINVAL;  // cuts into it
+    if (address - before.address < before.bytes) return EINVAL;  // the range would cut this map
   }
   auto end = first;
   while (end != maps.end() && end->first <= last) {
@@ -155,7 +155,7 @@ std::size_t DmaMaps::maps() const {
 }
 
 DmaMaps::Use::Use(DmaMaps& maps) : maps_(maps) {
-  // A DMA engine takes this lock again as soon as it has let go of it: who waits for it goes first.
+  // A DMA engine retakes this lock as soon as it has released it, so waiting callers go first.
   while (maps_.waiting_.load(std::memory_order_relaxed) > 0) ::sched_yield();
   lock_ = std::unique_lock(maps_.mutex_);
 }
@@ -212,7 +212,7 @@ bool DmaMaps::Use::read(ClientId client, std::uint64_t address, std::span<std::b
   return true;
 }
 
-/// The map that holds the begin of a range that all lies in maps which may be written, one behind the other; null if it does not.
+/// The map that holds the start of a range, if adjacent writable maps cover the whole range; else null.
 const DmaMaps::Map* DmaMaps::covering(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || address + (bytes - 1) < address) return nullptr;
   const Map* first = nullptr;

@@ -1,4 +1,4 @@
-// Memory that clients lend to a card: by client and IOVA, mapped from the descriptors that came with DMA_MAP.
+// Memory that clients lend to a card, by client and IOVA. It is mapped from the descriptors of DMA_MAP.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@
 
 namespace rodeo::emulator {
 
-/// Maps of one client. All clients of a process share what the system lets it have (vm.max_map_count, 65530 by default): one alone cannot take
-/// it from the others.
+/// The most maps of one client. All clients share the limit of the process (vm.max_map_count, 65530 by default), so one client must not
+/// use all of it.
 inline constexpr std::size_t kMaxDmaMaps = 4096;
 
-/// The maps of all clients of one function. The server's thread adds and removes; the DMA engine looks up and writes under a Use.
+/// The maps of all clients of one function. The server's threads add and remove; the DMA engine looks up and writes under a Use.
 class DmaMaps {
  public:
   explicit DmaMaps(std::size_t max_maps = kMaxDmaMaps) : max_maps_(max_maps) {}
@@ -28,19 +28,19 @@ class DmaMaps {
   DmaMaps& operator=(const DmaMaps&) = delete;
 
   void add_client(ClientId client);
-  /// With all that it lent.
+  /// Also removes all memory that it lent.
   void remove_client(ClientId client);
 
-  // 0 or an errno, as docs/protocols/vfio-user.md says. They wait for a Use that is under way.
+  // Return 0 or an errno (docs/protocols/vfio-user.md). They wait until the current Use ends.
   int map(ClientId client, const formats::vfio_user::DmaMap& map, const base::UniqueFd& fd);
   int unmap(ClientId client, std::uint64_t address, std::uint64_t bytes);
   int unmap_all(ClientId client);
 
   std::size_t maps() const;
-  /// Maps whose file was made shorter under them; what was written there is lost.
+  /// Maps whose file was shortened while mapped; data written there are lost.
   std::uint64_t lost_maps() const { return lost_maps_.load(std::memory_order_relaxed); }
 
-  /// While one of these lives, no memory goes away. One at a time; kept short (a megabyte or so), so that unmapping does not wait.
+  /// While an object lives, no memory is unmapped. One at a time; keep it short (about a megabyte), so that unmapping does not wait.
   class Use {
    public:
     explicit Use(DmaMaps& maps);
@@ -48,15 +48,15 @@ class DmaMaps {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
-    /// The memory behind [address, address + bytes) of a client, as far as it is one map: may be shorter than asked, and is empty where
-    /// nothing is mapped or it may not be written. Until the next call of this thread, touching it is safe even if its file is cut.
+    /// The memory of [address, address + bytes) of a client, within one map. It may be shorter than asked, and is empty if it is not
+    /// mapped or not writable. Until this thread's next call, access is safe even if the file is cut.
     std::span<std::byte> find(ClientId client, std::uint64_t address, std::uint64_t bytes, bool write = true);
-    /// Copies, over borders of maps; false if part of the range is not mapped.
+    /// Copies, also across maps; false if part of the range is not mapped.
     bool write(ClientId client, std::uint64_t address, std::span<const std::byte> bytes);
     bool read(ClientId client, std::uint64_t address, std::span<std::byte> bytes);
-    /// Whether this client's maps hold the whole range, to be written.
+    /// True if this client's maps hold the whole range, writable.
     bool holds(ClientId client, std::uint64_t address, std::uint64_t bytes) const;
-    /// Of the clients whose maps hold the whole range, the one that lent its begin last: one before it may be gone, which nobody has seen yet.
+    /// The client whose maps hold the whole range. If several do: the last one that lent its start; an earlier one may have left unnoticed.
     std::optional<ClientId> owner(std::uint64_t address, std::uint64_t bytes) const;
 
    private:
@@ -68,7 +68,7 @@ class DmaMaps {
   struct Map {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t number = 0;   // of all maps that were ever made
+    std::uint64_t number = 0;   // counts all maps ever made
     base::Mapping memory = {};  // the whole mapping, huge pages included
     bool readable = false;
     bool writable = false;

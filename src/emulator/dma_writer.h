@@ -1,4 +1,4 @@
-// Pieces of data into a client's memory: in place where one map holds them, through a bounce buffer over the border of two.
+// Writes pieces of data into a client's memory: in place within one map, through a bounce buffer across two maps.
 #pragma once
 
 #include <atomic>
@@ -10,15 +10,15 @@
 
 namespace rodeo::emulator {
 
-/// For consecutive pieces of one client's memory during one Use: a map is looked up once. The DMA thread's.
+/// For consecutive pieces of one client's memory during one Use, so that each map is looked up once. For the DMA thread.
 class DmaWriter {
  public:
-  /// `bounce` has room for the largest piece; `faults` counts pieces that lie where nothing is mapped, as an IOMMU would stop them.
+  /// `bounce` has room for the largest piece. `faults` counts pieces in unmapped memory, which an IOMMU would stop.
   DmaWriter(DmaMaps::Use& use, ClientId client, std::span<std::byte> bounce, std::atomic<std::uint64_t>& faults)
       : use_(use), client_(client), bounce_(bounce), faults_(faults) {}
 
-  /// Has `make(std::byte*)` write a piece of `bytes` at `address`. Pieces behind it, up to `ahead` bytes in all, may follow. False if (part of) it
-  /// lies where nothing is mapped.
+  /// Lets `make(std::byte*)` write a piece of `bytes` at `address`. More pieces may follow it, up to `ahead` bytes in all. False if
+  /// part of the piece is not mapped.
   template <typename Make>
   bool write(std::uint64_t address, std::size_t bytes, std::uint64_t ahead, Make&& make) {
     if (address != next_ || memory_.size() < bytes) memory_ = use_.find(client_, address, ahead);
@@ -40,7 +40,7 @@ class DmaWriter {
   ClientId client_;
   std::span<std::byte> bounce_;
   std::atomic<std::uint64_t>& faults_;
-  std::span<std::byte> memory_;  // of one map, from next_ on
+  std::span<std::byte> memory_;  // rest of one map, from next_ on
   std::uint64_t next_ = 0;
 };
 

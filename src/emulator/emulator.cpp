@@ -46,7 +46,7 @@ trigger::TriggerSettings trigger_of(const EmulatorSettings& settings) {
 
 std::string follower_name(const std::string& card, unsigned endpoint) { return fmt::format("{}:{}", card, endpoint); }
 
-/// Of the payload of all cards: BCID and trigger type follow from it.
+/// The payload seed of all cards; BCID and trigger type follow from it.
 std::uint64_t seed_of(const EmulatorSettings& settings) {
   if (settings.cards.empty()) return 1;
   const EmulatedCardSettings& card = settings.cards.front();
@@ -118,7 +118,7 @@ std::unique_ptr<PciFunction> Emulator::make_function(const EmulatedCardSettings&
   EmulatedCardSettings settings = card;
   settings.felix.connector += endpoint;
   settings.paced = link_ != nullptr || settings_.trigger.rate_hz > 0;
-  // A card that drops what it cannot keep is never busy.
+  // A card that drops frames is never busy.
   const bool drops = card.type == CardType::cru && card.drop;
   const auto triggers = [&] {
     return std::make_unique<trigger::TriggerSource>(hub(), follower_name(card.name, endpoint),
@@ -176,7 +176,7 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
     return refused(fmt::format("{} is there: it cannot be plugged in again", id), "`card_reset` resets it under load");
   if (!function->inject(fault))
     return refused(fmt::format("{} ({}) has no fault {}", id, identity.type, fault_name(fault.kind)),
-                   "`rodeo emulate fault --help` lists the faults and says what they are on which card");
+                   "`rodeo emulate fault --help` lists the faults of each type of card");
   faults_.fetch_add(1, std::memory_order_relaxed);
   end_later(id, fault);
   if (const auto turn = told_[static_cast<std::size_t>(fault.kind)].turn())
@@ -184,7 +184,7 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
   return {};
 }
 
-/// A link that is down comes back by its card.
+/// Except for link_down, whose end the card itself handles.
 void Emulator::end_later(const std::string& id, const Fault& fault) {
   if (fault.duration.count() <= 0 || fault.kind == FaultKind::link_down) return;
   Due end;

@@ -1,4 +1,4 @@
-// An emulator process: cards from plain settings, the trigger authority that they follow, the schedule of faults, the report.
+// An emulator process: cards from plain settings, their trigger authority, the schedule of faults, the report.
 #pragma once
 
 #include <array>
@@ -23,15 +23,15 @@ namespace rodeo::emulator {
 
 struct EmulatorSettings {
   std::string name = "emulator";
-  std::filesystem::path directory;  ///< of sockets and locks; empty: <runtime directory>/cards
+  std::filesystem::path directory;  ///< directory of sockets and locks; empty: <runtime directory>/cards
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   std::vector<EmulatedCardSettings> cards;
-  trigger::TriggerSettings trigger;  ///< wait_for 0: every function of this process
-  std::string serve;                 ///< where others follow this process's triggers; empty: nowhere
-  std::string follow;                ///< whose triggers this process follows, `trigger` unused; empty: its own
-  std::string system;                ///< authority and followers must have the same
+  trigger::TriggerSettings trigger;  ///< wait_for 0: all functions of this process
+  std::string serve;                 ///< address at which others follow this process's triggers; empty: none
+  std::string follow;                ///< address of the authority to follow (no `trigger` then); empty: this process assigns
+  std::string system;                ///< must be equal in authority and followers
   std::string configuration_sha256;  ///< settings::configuration_sha256(), for its status
-  std::chrono::milliseconds follower_timeout{60'000};  ///< after so long without a word a follower is dropped
+  std::chrono::milliseconds follower_timeout{60'000};  ///< a follower is dropped after this time without a message
   std::vector<ScheduledFault> faults;
   std::chrono::nanoseconds stop_limit = std::chrono::seconds{30};  ///< from the order to stop to the end
 };
@@ -44,40 +44,40 @@ struct EmulatorReport {
   std::uint64_t faults = 0;
 };
 
-/// Runs from the constructor (throws SetupError) to the destructor. Calls from one thread, inject() and report() from any.
+/// Runs from the constructor (throws SetupError) to the destructor. For one thread; inject() and report() for any thread.
 class Emulator {
  public:
   explicit Emulator(EmulatorSettings settings);
   ~Emulator();
 
-  /// Faults whose time has come. To be called again before next_poll() has passed.
+  /// Makes due faults happen. Call again before next_poll() has passed.
   void poll();
-  /// A few milliseconds while data are taken, here or by others that follow; longer while nothing goes on.
+  /// The longest time until the next poll(): 5 ms while data are taken here or followers are served, else up to 50 ms.
   std::chrono::milliseconds next_poll() const;
 
-  /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint. Errors:
-  /// emulator.no_such_card, emulator.no_such_fault (the card has no such fault, link, temperature or duration; it is removed, or there).
+  /// `id`: address of a function ("3b:00.0"), name of a card (endpoint 0), or name:endpoint. Errors: emulator.no_such_card,
+  /// emulator.no_such_fault (the card has no such fault, link, temperature or duration; or it is removed, or not removed).
   /// A fault with a duration ends by itself, at a poll().
   Result<void> inject(const std::string& id, const Fault& fault);
 
-  /// See TriggerAuthority::hold_run() and release(). `accepted`: triggers so far. Error emulator.follows in a process that follows another's triggers.
+  /// See TriggerAuthority::hold_run() and release(). Returns the triggers accepted so far. Error emulator.follows if this process follows an authority.
   Result<std::uint64_t> hold_triggers();
   Result<void> release_triggers(std::optional<unsigned> wait_for);
   /// See TriggerAuthority::advance_marks(). The same error.
   Result<trigger::TriggerAuthority::Next> advance_marks(const trigger::TriggerAuthority::Advance& advance);
 
-  /// Ends the DMA of all functions, for good: a report is final then. What was under way is lost under a name; registers still answer.
+  /// Ends the DMA of all functions for good; then a report is final. Data in progress are lost and counted; registers still answer.
   void finish();
 
-  /// While DMA goes on, its functions are each of a moment of its own.
+  /// While DMA is running, the values of different functions are not of the same moment.
   EmulatorReport report() const;
-  /// Since the begin.
+  /// Time since the start.
   double seconds() const;
-  /// The trigger limit is reached and everybody has what there is.
+  /// True if the trigger limit is reached and all functions have all triggers.
   bool ended() const { return authority_ && authority_->ended(); }
-  /// What makes it useless to go on: the authority that it should follow refuses it.
+  /// A reason to end: the authority that this process follows refuses it.
   std::optional<Error> failure() const { return link_ ? link_->refused() : std::nullopt; }
-  /// Where followers find it; empty if it does not serve.
+  /// The address for followers; empty if this process serves none.
   std::string serves_at() const { return server_ ? server_->where() : std::string(); }
   const EmulatorSettings& settings() const { return settings_; }
 
@@ -86,7 +86,7 @@ class Emulator {
     ScheduledFault scheduled;
     std::uint64_t at_ns = 0;
     bool over = false;
-    bool undoes = false;  // ends a fault of some duration
+    bool undoes = false;  // ends a fault with a duration
   };
 
   trigger::TriggerHub& hub();
@@ -97,19 +97,19 @@ class Emulator {
   void end_later(const std::string& id, const Fault& fault);
 
   EmulatorSettings settings_;
-  std::unique_ptr<trigger::TriggerAuthority> authority_;  // or
+  std::unique_ptr<trigger::TriggerAuthority> authority_;  // set if this process assigns triggers, else link_ is
   std::unique_ptr<trigger::TriggerFollower> link_;
   std::unique_ptr<trigger::TriggerServer> server_;
   std::vector<std::unique_ptr<PciFunction>> functions_;
   std::vector<Due> schedule_;
   std::mutex ends_mutex_;
-  std::vector<Due> ends_;  // of faults, for the schedule
+  std::vector<Due> ends_;  // ends of faults, to be scheduled
   std::uint64_t start_ns_ = 0;
   std::atomic<std::uint64_t> faults_{0};
-  std::array<base::LogThrottle, kFaultKinds> told_;  // by kind: a schedule may make a thousand a second
+  std::array<base::LogThrottle, kFaultKinds> told_;  // by kind: a schedule may make a thousand faults a second
 };
 
-/// "0000:3b:00.0" from what people write; the function number plus `endpoint`. Error emulator.bad_address.
+/// "0000:3b:00.0" from any notation of an address, plus `endpoint` on the function number. Error emulator.bad_address.
 Result<std::string> function_address(const std::string& text, unsigned endpoint = 0);
 
 }  // namespace rodeo::emulator

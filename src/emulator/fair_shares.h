@@ -1,4 +1,4 @@
-// Fair shares of a machine with fewer processors than threads that want one: who is ahead of the others waits for them.
+// Fair shares of a machine with fewer processors than busy threads: a member that is ahead of the others waits for them.
 #pragma once
 
 #include <chrono>
@@ -8,14 +8,14 @@
 
 namespace rodeo::emulator {
 
-/// Members that do work of one kind, each on a thread of its own. A scheduler gives them processor time as it finds them, which leaves
-/// some tens of per cent between them for seconds; a bus gives each its turn. So whoever is ahead of the slowest of those that compete
-/// with it waits for a moment, and the processor is free for them. Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): what a
-/// member has not asked for while it was away, it does not get back.
+/// Members do work of one kind, each on its own thread. A scheduler alone leaves differences of some tens of per cent between
+/// them for seconds; a bus gives each its turn. So a member that is ahead of the slowest competitor waits for a moment, and
+/// leaves the processor to the others. Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): a member does not get back
+/// what it did not ask for while it was away.
 ///
-/// Nobody waits for a member that rests, has not worked for a while, is slower by far, or whose thread gets a processor whenever it is
-/// ready to run: that one does not want more. And nobody waits at all where there are processors enough, or where the kernel does not
-/// say how long threads wait for one. Any thread; a member belongs to one thread at a time.
+/// Members do not wait for a member that rests, has not worked for a while, is far slower, or whose thread gets a processor
+/// whenever it is ready: that member does not want more. They also do not wait if there are enough processors, or if the kernel
+/// does not report how long threads wait. Any thread may call; a member belongs to one thread at a time.
 class FairShares {
  public:
   class Member {
@@ -24,41 +24,41 @@ class FairShares {
     std::uint64_t not_counted_ = 0;  // work since the last look; for the member's own thread only
     bool resting_ = true;            // written by the member's own thread, under the lock
     // Under the lock:
-    std::uint64_t done_ = 0;       // work, as if all had begun with the member that has least
-    std::uint64_t looked_ns_ = 0;  // at the others, the last time
-    double ns_each_ = 0;           // of a piece of work, smoothed, without waiting for others; 0: not known
-    double denied_ = 0;            // share of the time in which its thread was ready and had no processor, smoothed
-    std::uint64_t denied_ns_ = 0;  // the same, summed, at the last look
+    std::uint64_t done_ = 0;       // work, as if all had begun with the member that has done least
+    std::uint64_t looked_ns_ = 0;  // time of the last look at the others
+    double ns_each_ = 0;           // per piece of work, smoothed, without waiting for others; 0: unknown
+    double denied_ = 0;            // share of the time in which its thread was ready but had no processor, smoothed
+    std::uint64_t denied_ns_ = 0;  // total of this time at the last look
   };
 
   struct Settings {
-    unsigned processors;         ///< that the members share
-    unsigned threads_each;       ///< that a member keeps busy, here and elsewhere
-    std::uint64_t look_every;    ///< of work: how often a member looks at the others
-    std::uint64_t may_be_ahead;  ///< of work: without waiting
+    unsigned processors;         ///< shared by the members
+    unsigned threads_each;       ///< threads that a member keeps busy, here and elsewhere
+    std::uint64_t look_every;    ///< work between two looks at the others
+    std::uint64_t may_be_ahead;  ///< work that a member may be ahead without waiting
   };
 
-  /// How long a member that is ahead waits before it looks again, and how often at most before it goes on all the same.
+  /// A member that is ahead waits for kWait before it looks again, at most kMostWaits times; then it continues anyway.
   static constexpr std::chrono::microseconds kWait{500};
   static constexpr unsigned kMostWaits = 8;
 
   explicit FairShares(Settings settings) : settings_(settings) {}
 
-  /// Valid until it leaves.
+  /// Valid until leave().
   Member& join();
   void leave(Member& member);
 
-  /// `work` more was done. True: it is time to look(). An addition, no lock.
+  /// Adds `work`. True: call look() now. Only an addition, no lock.
   bool worked(Member& member, std::uint64_t work) const {
     member.not_counted_ += work;
     return member.not_counted_ >= settings_.look_every;
   }
-  /// Whether the member is ahead at this time (steady): then it should wait for kWait and look again, kMostWaits times at most.
-  /// `denied_ns`: how long its thread has waited for a processor, since any begin.
+  /// True if the member is ahead at this (steady) time: it should wait for kWait and look again, at most kMostWaits times.
+  /// `denied_ns`: how long its thread has waited for a processor in all, from any start.
   bool look(Member& member, std::uint64_t now_ns, std::uint64_t denied_ns);
-  /// Both, by the machine's clock, and waits: for some milliseconds at most.
+  /// worked() and look() by the machine's clock; waits for some milliseconds at most.
   void take_turn(Member& member, std::uint64_t work);
-  /// Nobody waits for this member before it works again. Costs nothing when it rests already.
+  /// No member waits for this one until it works again. Costs nothing if it already rests.
   void rest(Member& member);
 
  private:

@@ -8,14 +8,14 @@ namespace {
 
 constexpr std::array kFaults{
     FaultInfo{FaultKind::link_down, "link_down", "a link loses its light: no data, status down"},
-    FaultInfo{FaultKind::link_up, "link_up", "it comes back; the sticky bit remembers"},
+    FaultInfo{FaultKind::link_up, "link_up", "the link comes back; its sticky bit stays set"},
     FaultInfo{FaultKind::bad_packet_counter, "bad_packet_counter", "the next packet counter of a link skips one"},
     FaultInfo{FaultKind::corrupt_rdh, "corrupt_rdh",
               "the next header of a link has a wrong size (FELIX: a block has a wrong marker)"},
     FaultInfo{FaultKind::truncated_page, "truncated_page",
-              "the next page of a link says more bytes than it has (FELIX: a chunk is cut and flagged)"},
+              "the next page of a link claims more bytes than it has (FELIX: a chunk is cut and flagged)"},
     FaultInfo{FaultKind::dropped_superpage, "dropped_superpage",
-              "what the next superpage of a link holds is lost, and the host gets one back less (FELIX: a block is lost)"},
+              "the next superpage of a link is lost, and the host gets one fewer back (FELIX: a block is lost)"},
     FaultInfo{FaultKind::stuck_fifo, "stuck_fifo",
               "a link takes superpages and fills none (FELIX: the channel stands still)"},
     FaultInfo{FaultKind::size_index_mismatch, "size_index_mismatch", "the next number in the size FIFO is one too high"},
@@ -24,8 +24,8 @@ constexpr std::array kFaults{
               "the BCID of the next chunk of a link is one too large; with a duration, of all its chunks"},
     FaultInfo{FaultKind::card_reset, "card_reset", "the card resets itself under load"},
     FaultInfo{FaultKind::temperature, "temperature", "the FPGA shows this temperature"},
-    FaultInfo{FaultKind::removal, "removal", "the function vanishes: clients are hung up on, the socket is gone"},
-    FaultInfo{FaultKind::replug, "replug", "it is there again, as after power-on"},
+    FaultInfo{FaultKind::removal, "removal", "the function vanishes: clients are disconnected, the socket is gone"},
+    FaultInfo{FaultKind::replug, "replug", "the function is there again, as after power-on"},
 };
 
 static_assert(kFaults.size() == kFaultKinds);
@@ -51,10 +51,10 @@ std::string_view name_of(CardType type) {
 bool has_fault(CardType type, FaultKind kind) {
   switch (kind) {
     case FaultKind::bad_packet_counter:
-    case FaultKind::size_index_mismatch: return type != CardType::felix;  // it has blocks without either
+    case FaultKind::size_index_mismatch: return type != CardType::felix;  // its blocks have neither
     case FaultKind::temperature: return type != CardType::crorc;          // it has no sensor
     case FaultKind::flipped_l1id:
-    case FaultKind::wrong_bcid: return type == CardType::felix;  // the others send frames by orbits
+    case FaultKind::wrong_bcid: return type == CardType::felix;  // the others send frames, by orbits
     default: return true;
   }
 }

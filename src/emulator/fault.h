@@ -1,4 +1,4 @@
-// Faults of cards, by name: asked for on demand or by a schedule.
+// Faults of cards, by name; on demand or by schedule.
 #pragma once
 
 #include <chrono>
@@ -40,16 +40,16 @@ struct FaultInfo {
   std::string_view name;
   std::string_view help;
 };
-/// All of them, in the order of the enum.
+/// All faults, in the order of the enum.
 std::span<const FaultInfo> fault_infos();
 std::optional<FaultKind> fault_kind(std::string_view name);
 std::string_view fault_name(FaultKind kind);
 
-/// Whether cards of this type have it.
+/// True if cards of this type have the fault.
 bool has_fault(CardType type, FaultKind kind);
-/// Whether it happens to a link, and not to the whole function.
+/// True if it affects a link, false if it affects the whole function.
 bool fault_has_link(FaultKind kind);
-/// Whether it can end by itself.
+/// True if it can end by itself.
 bool fault_has_duration(FaultKind kind);
 
 /// One fault.
@@ -58,13 +58,13 @@ struct Fault {
   unsigned link = 0;
   double value = 0;  ///< degrees Celsius for `temperature`
   std::chrono::nanoseconds duration{
-      0};             ///< of link_down, stuck_fifo, removal; 0: until told otherwise. Of wrong_bcid; 0: one chunk
-  bool ends = false;  ///< of stuck_fifo and wrong_bcid: goes on as before the fault
+      0};             ///< for link_down, stuck_fifo, removal; 0: until undone. For wrong_bcid; 0: one chunk
+  bool ends = false;  ///< for stuck_fifo and wrong_bcid: ends the fault
 };
 
-/// A fault that happens again and again does so at most this often.
+/// The shortest period of a repeated fault.
 inline constexpr std::chrono::nanoseconds kShortestFaultPeriod = std::chrono::milliseconds{1};
-/// What `value` of a temperature may be, in degrees Celsius.
+/// The range of `value` for temperature, in degrees Celsius.
 inline constexpr double kColdest = -50;
 inline constexpr double kHottest = 150;
 
@@ -74,7 +74,7 @@ struct ScheduledFault {
   std::string card;  ///< name of the card, or address of a function
   unsigned endpoint = 0;
   std::chrono::nanoseconds at{0};     ///< after the start
-  std::chrono::nanoseconds every{0};  ///< again and again; 0: once
+  std::chrono::nanoseconds every{0};  ///< period; 0: once
 };
 
 }  // namespace rodeo::emulator

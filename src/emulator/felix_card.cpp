@@ -21,10 +21,10 @@ namespace felix = card_registers::felix;
 
 constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
-// A channel that ends has so long, counted in the time that this process ran. A driver waits for two seconds.
+// Time limit for the end of a channel, in this process's own running time. A driver waits for two seconds.
 constexpr std::uint64_t kLongestEndNs = 1'000'000'000;
 constexpr std::chrono::nanoseconds kTimeoutOfReadouts =
-    std::chrono::milliseconds{10};  // readout.builder.timeout, where it is not set
+    std::chrono::milliseconds{10};  // default of readout.builder.timeout
 
 }  // namespace
 
@@ -34,9 +34,9 @@ FelixCard::FelixCard(Identity identity, EmulatedCardSettings settings, std::uniq
       triggers_(std::move(triggers)) {
   if (settings_.flush >= kTimeoutOfReadouts)
     base::log_warning(
-        "card {}: blocks that are not full are sent after {}: a readout loses healthy data unless its "
+        "card {}: blocks that are not full are sent after {}: a readout loses good data unless its "
         "readout.builder.timeout is longer "
-        "(by default it is {})",
+        "(default: {})",
         this->identity().name, base::format_duration(settings_.flush), base::format_duration(kTimeoutOfReadouts));
   const std::size_t bytes = region(0).bytes;
   bar0_fd_.reset(::memfd_create("rodeo-felix-bar0", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -196,7 +196,7 @@ bool FelixCard::obey_commands() {
   return any;
 }
 
-/// What the source has counted, for other threads to read, and so many triggers more.
+/// Publishes the counts of the source for other threads, and adds `triggers`.
 void FelixCard::keep_books(std::uint64_t triggers) {
   {
     const std::lock_guard lock(books_mutex_);
@@ -275,12 +275,12 @@ bool FelixCard::work() {
 
   const std::uint64_t most = triggers_that_fit();
   const bool room = look_for_room(most);
-  // There is no room, and a driver that waits for the end makes none: the open blocks have theirs, the triggers have not.
+  // There is no room for triggers, and a driver that waits for the end makes none. Open blocks have reserved room.
   const bool hopeless = ending && (!room || ending_.ns() > kLongestEndNs);
   if (hopeless && !open_blocks_fit()) return end_cut_off();
   if (!room && !hopeless) return any;
   ranges_.clear();
-  // What the links have not carried yet waits with the front-ends, who are busy when that is more than fifo_triggers.
+  // Triggers that the links have not carried yet wait in the front-ends, which are busy above fifo_triggers.
   const std::uint64_t carried = hopeless ? 0 : std::min(most, source_.triggers_on_links(now));
   const std::uint64_t count = taking_.any() && carried > 0 ? triggers_->take(carried, ranges_) : 0;
   if (held && carried > 0 && count == 0) taking_.has_all();

@@ -19,7 +19,7 @@ namespace rodeo::emulator {
 
 class FelixCard final : public PciFunction, private BlockSink {
  public:
-  /// The trigger source is the card's; it must not be shared.
+  /// The card owns the trigger source; it must not be shared.
   FelixCard(Identity identity, EmulatedCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
   ~FelixCard() override;
 
@@ -39,7 +39,7 @@ class FelixCard final : public PciFunction, private BlockSink {
       off,
       on,
       ending
-    };  // ending: disabled, and still written to until its triggers are done
+    };  // ending: disabled, but still written to until its triggers are done
 
     bool running() const { return state != State::off; }
 
@@ -51,11 +51,11 @@ class FelixCard final : public PciFunction, private BlockSink {
     std::uint64_t read = 0;  // last read pointer seen
     bool even_dma = false;
     bool even_host = false;
-    bool told = false;  // an interrupt is out that the host has not answered by reading
+    bool told = false;  // an interrupt was raised, and the host has not read since
     bool stuck = false;
-    bool lost_reader = false;  // the read pointer was nowhere in the memory when the channel was enabled
+    bool lost_reader = false;  // the read pointer was outside the memory when the channel was enabled
     std::atomic<std::uint64_t> sent{0};
-    std::atomic<std::uint64_t> dropped{0};  // as the register has it: lost ones too
+    std::atomic<std::uint64_t> dropped{0};  // as the register shows it, lost blocks included
     std::span<std::byte> memory;            // from `position` on, while a Use lives
   };
 
@@ -84,7 +84,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   void end(unsigned index);
   void publish(unsigned index);
   static std::uint64_t free_bytes(const Channel& channel);
-  /// Nothing is there for the side that reads.
+  /// True if the reading side has no data to read.
   static bool empty(const Channel& channel) {
     return channel.position == channel.read && channel.even_dma == channel.even_host;
   }
@@ -110,7 +110,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   base::Mapping bar0_;
   DmaMaps::Use* use_ = nullptr;  // in work() only
   TriggerTaking taking_{*triggers_};
-  OwnTime ending_;  // since a channel was told to end
+  OwnTime ending_;  // time since a channel was told to end
   formats::FromHostMessages from_host_{kMostFromHostMessage};
   std::atomic<std::uint64_t> from_host_bytes_{0};
   std::atomic<std::uint64_t> from_host_messages_{0};
@@ -120,7 +120,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<std::uint64_t> bad_descriptors_{0};
   std::atomic<std::uint64_t> long_packets_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};
-  // What the source counts, for other threads: of the same moment.
+  // Counts of the source for other threads, all of the same moment.
   mutable std::mutex books_mutex_;
   ChunkBooks books_;
   std::uint64_t triggers_seen_ = 0;

@@ -1,4 +1,4 @@
-// The DMA channels of an emulated FELIX card: descriptors that are enabled, the pointers of circular memory, and blocks that go there.
+// The DMA channels of an emulated FELIX card: enabled descriptors, pointers of the circular memory, and blocks written there.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 namespace felix = card_registers::felix;
 
-constexpr std::size_t kTurnBytes = 512 << 10;  // of blocks, in one turn of the DMA thread
+constexpr std::size_t kTurnBytes = 512 << 10;  // most bytes of blocks in one turn of the DMA thread
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void FelixCard::begin(unsigned index) {
   const std::uint64_t control = at(felix::reg("dma_control"), index).load(std::memory_order_acquire);
   const bool from_host = (control & felix::kFromHost.mask()) != 0;
   const std::uint64_t packet = 4 * felix::kTlpWords.of(static_cast<std::uint32_t>(control));
-  // A host takes a packet that is too long for it as malformed: a fatal error. Here nothing is sent, and it is counted.
+  // On a real host, a packet that is too long is malformed: a fatal error. Here nothing is sent, and the case is counted.
   const bool too_long = packet > (from_host ? max_read_request() : max_payload());
   if (too_long) long_packets_.fetch_add(1, std::memory_order_relaxed);
   const bool fits = packet > 0 && !too_long && end > start && start % 64 == 0 &&
@@ -44,12 +44,12 @@ void FelixCard::begin(unsigned index) {
   channel.client = *owner;
   channel.start = channel.position = channel.read = start;
   channel.end = end;
-  // A read pointer that is nowhere in the memory frees nothing.
+  // A read pointer outside the memory frees nothing.
   const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
   if (!from_host && read > start && read < end) channel.read = read;
   channel.lost_reader = !from_host && (read < start || read > end);
   if (channel.lost_reader) bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
-  if (from_host) from_host_.clear();  // a former owner's
+  if (from_host) from_host_.clear();  // drops packets of a former owner
   channel.even_dma = channel.even_host = channel.told = false;
   channel.sent = channel.dropped = 0;
   channel.state = Channel::State::on;
@@ -57,7 +57,7 @@ void FelixCard::begin(unsigned index) {
   at(felix::reg("dma_status"), index).store(0, std::memory_order_release);
 }
 
-/// Positions are there for the host after the data are.
+/// The host sees the new position after the data.
 void FelixCard::publish(unsigned index) {
   Channel& channel = channels_[index];
   copies_done();
@@ -99,7 +99,7 @@ bool FelixCard::update_channel(unsigned index) {
   const bool cuts_packet = index >= felix::kToHostDescriptors && (read - channel.start) % formats::kFromHostPacketBytes != 0;
   if (read < channel.start || read > channel.end || cuts_packet) {
     bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
-    channel.read = channel.position;  // nothing sensible can be said: the memory counts as read
+    channel.read = channel.position;  // the pointer is invalid: all memory counts as read
     channel.even_host = channel.even_dma;
     return false;
   }
@@ -114,7 +114,7 @@ bool FelixCard::update_channel(unsigned index) {
   return true;
 }
 
-/// Up to the read pointer while the parities differ, else to the end first and then up to the pointer.
+/// If the parities differ: up to the read pointer. Else: to the end of the memory, then up to the pointer.
 std::uint64_t FelixCard::free_bytes(const Channel& channel) {
   if (channel.lost_reader) return 0;
   if (channel.even_dma != channel.even_host && channel.read >= channel.position) return channel.read - channel.position;
@@ -161,7 +161,7 @@ BlockFate FelixCard::block(unsigned link, std::span<const std::byte> block) {
     }
     channel.memory = channel.memory.subspan(block.size());
   } else if (!use_->write(channel.client, channel.position, block)) {
-    // Over the border of two maps is fine; into nothing is what an IOMMU would stop.
+    // A block may cross the border of two maps. Into unmapped memory, an IOMMU would stop it.
     dma_faults_.fetch_add(1, std::memory_order_relaxed);
     fate = BlockFate::unmapped;
   }
@@ -181,7 +181,7 @@ void FelixCard::lost(unsigned link) {
   channels_[channel_of_[link].load(std::memory_order_relaxed)].dropped.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Of blocks that may be open on the links of a channel.
+/// Bytes of all blocks that may be open on the links of a channel.
 std::uint64_t FelixCard::open_bytes(unsigned channel) const {
   std::uint64_t blocks = 0;
   for (unsigned link = 0; link < settings_.felix.links; ++link) {
@@ -190,7 +190,7 @@ std::uint64_t FelixCard::open_bytes(unsigned channel) const {
   return blocks * settings_.felix.format.block_bytes;
 }
 
-/// A message that will come back waits with the host until the way to the host has room for it.
+/// True if the to-host memory has room for a message that comes back; until then the message waits in the host.
 bool FelixCard::room_to_loop_back(const formats::FromHostPacket& packet, unsigned to_host) const {
   const Channel& channel = channels_[to_host];
   const std::uint64_t message = from_host_.begun(packet.elink) + packet.bytes;
@@ -200,7 +200,7 @@ bool FelixCard::room_to_loop_back(const formats::FromHostPacket& packet, unsigne
   return !channel.stuck && free_bytes(channel) >= open_bytes(to_host) + blocks * block;
 }
 
-/// False: there is no room for what it brings back.
+/// False: there is no room for the message that comes back.
 bool FelixCard::take_packet(const formats::FromHostPacket& packet, std::uint64_t now_ns) {
   const unsigned link = packet.elink >> 6;
   const unsigned elink = packet.elink & 0x3fU;
@@ -216,13 +216,13 @@ bool FelixCard::take_packet(const formats::FromHostPacket& packet, std::uint64_t
   if (!message) return true;
   from_host_messages_.fetch_add(1, std::memory_order_relaxed);
   if (!comes_back) return true;
-  channels_[to_host].memory = {};  // that of the host's packets was looked up since
+  channels_[to_host].memory = {};  // invalid since memory of the host's packets was looked up
   source_.loop_back(link, elink, *message, *this, now_ns);
   looped_back_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-/// What the host sends to front-ends is taken as fast as it comes, a turn's worth at a time. True if there was any.
+/// Takes the host's packets for front-ends as fast as they come, up to a limit per turn. True if there were any.
 bool FelixCard::take_from_host(std::uint64_t now_ns) {
   bool any = false;
   for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {

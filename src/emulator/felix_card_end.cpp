@@ -1,4 +1,4 @@
-// How the channels of an emulated FELIX card end: behind the triggers that were accepted, with the open blocks, or cut off under a name.
+// The end of the channels of an emulated FELIX card: after the accepted triggers, with the open blocks, or cut off and counted.
 #include <algorithm>
 #include <array>
 
@@ -14,8 +14,8 @@ constexpr std::uint64_t kDropTurn = 4096;  // triggers that are counted as cut o
 
 }  // namespace
 
-/// The last channel that takes data is not cut off: it ends behind the triggers that were accepted, which other cards have too. Not if there is nobody
-/// to take them.
+/// The last to-host channel is not cut off: it ends after all accepted triggers, which other cards have, too. A channel that is stuck, or whose memory
+/// is gone, is cut off.
 bool FelixCard::ends_in_order(unsigned index) {
   if ((!taking_.any() && source_.oldest_ns() == FelixSource::kNone) || index >= felix::kToHostDescriptors || !bus_master())
     return false;
@@ -28,18 +28,18 @@ bool FelixCard::ends_in_order(unsigned index) {
 }
 
 void FelixCard::end(unsigned index) {
-  // What a card does with the position of a descriptor that is off is to put it back to the start. This one ends in order, and leaves the position where
-  // it ended: at the end of the memory if that is where the next lap would begin.
+  // A real card resets the position of a disabled descriptor to the start. This card ends in order and leaves the position where it ended; if
+  // the next lap would begin there, it shows the end of the memory.
   const Channel& ended = channels_[index];
   if (ended.running() && ended.position == ended.start && ended.sent > 0)
     at(felix::reg("dma_position"), index).store(ended.end, std::memory_order_release);
   channels_[index].state = Channel::State::off;
-  // What nobody takes any more would come to the next reader, who does not expect it.
+  // Data left without a reader would reach the next reader, which does not expect them.
   if (std::ranges::none_of(std::span(channels_).first(felix::kToHostDescriptors), &Channel::running)) clear_source();
   at(felix::reg("dma_status"), index).store(felix::kDone.mask(), std::memory_order_release);
 }
 
-/// Open blocks are as many as links send, at most, and each goes out whole.
+/// True if all blocks that may be open have room. Each is sent whole.
 bool FelixCard::open_blocks_fit() const {
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (channels_[i].running() && (channels_[i].stuck || free_bytes(channels_[i]) < open_bytes(i))) return false;
@@ -47,7 +47,7 @@ bool FelixCard::open_blocks_fit() const {
   return true;
 }
 
-/// What was accepted and cannot be written any more is lost under a name.
+/// Counts accepted triggers that can no longer be written as cut off.
 bool FelixCard::end_cut_off() {
   if (taking_.any()) {
     ranges_.clear();

@@ -1,4 +1,4 @@
-// What a FELIX generator spends its time with, in the best instructions that this CPU has.
+// The inner loops of a FELIX generator, in the best instructions of this CPU.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 namespace rodeo::emulator {
 
 struct FelixKernels {
-  /// Provable::key() of one link and many triggers. `keys` is of the size of `l1ids`.
+  /// Provable::key() of one link for many triggers. `keys` has the size of `l1ids`.
   void (*keys)(const formats::Provable& provable, std::uint32_t link_id, std::span<const std::uint32_t> l1ids,
                std::uint64_t* keys);
-  /// 64-bit words first, first + Provable::kStep ..., at any address.
+  /// Writes 64-bit words first, first + Provable::kStep ..., at any address.
   void (*words)(std::byte* to, std::size_t count, std::uint64_t first);
-  /// Copies a block past the caches, which copies_done() ends: `to` and `from` are aligned to 64 bytes and `bytes` is a multiple of them.
+  /// Copies a block past the caches; call copies_done() afterwards. `to` and `from` are aligned to 64 bytes; `bytes` is a multiple of 64.
   void (*copy_block)(std::byte* to, const std::byte* from, std::size_t bytes);
 };
 
-/// All levels give the same bytes.
+/// All CPU levels give the same bytes.
 FelixKernels felix_kernels(base::CpuLevel level = base::cpu_level());
 
 }  // namespace rodeo::emulator

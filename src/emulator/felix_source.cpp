@@ -57,7 +57,7 @@ double FelixSource::bytes_per_trigger(unsigned link) const {
   const double block = settings_.format.block_bytes;
   const double trailer = settings_.format.trailer_bytes();
   const auto most = static_cast<double>(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max));
-  // A chunk has one trailer, and one more for each block that it goes over; the header costs its share of a block.
+  // A chunk has one trailer, and one more for each further block that it spans; the block header counts in proportion.
   const double of_chunk = (most + 2 * trailer) * block / (block - 4 - 2 * trailer);
   double bytes = of_chunk * (settings_.full_mode ? 1 : settings_.elinks_per_link);
   if (settings_.ttc_link && link == 0) bytes += (28 + 2 * trailer) * block / (block - 4 - 2 * trailer);
@@ -75,7 +75,7 @@ std::size_t FelixSource::chunk_bytes_of(std::uint64_t key) const {
          (key >> 32) * (settings_.chunk_bytes_max - settings_.chunk_bytes + 1) / (std::uint64_t{1} << 32);
 }
 
-/// 8b/10b has a character a byte. A GBT E-link frames a chunk by two characters; a FULL link by two words of four, and pads it to a word.
+/// 8b/10b sends one character per byte. A GBT E-link adds two characters to a chunk; a FULL link adds two words of four, and pads to a word.
 double FelixSource::wire_bytes(std::size_t chunk_bytes) const {
   return settings_.full_mode ? static_cast<double>(((chunk_bytes + 3) & ~std::size_t{3}) + 8)
                              : static_cast<double>(chunk_bytes + 2);
@@ -87,7 +87,7 @@ std::uint64_t FelixSource::triggers_on_links(std::uint64_t now_ns) const {
          settings_.links_per_group;
 }
 
-/// With the chunks of keys_.
+/// Occupies a lane with the chunks of keys_.
 void FelixSource::occupy(std::size_t lane, std::uint64_t now_ns) {
   double bytes = 0;
   if (settings_.chunk_bytes_max <= settings_.chunk_bytes) {
@@ -132,13 +132,13 @@ void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink
   if (encoder.full()) emit(elink, sink, false);
 }
 
-/// Bytes `from` to `from + bytes` of a chunk of `whole` bytes.
+/// Writes bytes `from` to `from + bytes` of a chunk of `whole` bytes.
 void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header, std::uint64_t key,
                              std::size_t whole) const {
   const auto word = [&](std::size_t index) {
     return index == 0 ? header : key + (index == 1 ? whole : (index - 1) * Provable::kStep);
   };
-  // What ends or begins amid a word, the header, and the word with the size.
+  // For parts of words, the header, and the word with the size.
   const auto piece = [&] {
     const std::uint64_t value = word(from / 8) >> (8 * (from % 8));
     const std::size_t here = std::min(bytes, 8 - from % 8);
@@ -158,7 +158,7 @@ void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes,
   if (bytes > 0) piece();
 }
 
-/// The first `bytes` of a chunk of `whole` without CRC, written where they belong.
+/// Writes the first `bytes` of a chunk of `whole` bytes, without CRC, directly into the block.
 void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::size_t whole, std::uint64_t header, std::uint64_t key,
                                 BlockSink& sink, std::uint8_t status) {
   BlockEncoder& encoder = elink.encoder;
@@ -176,7 +176,7 @@ void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::size_t who
   }
 }
 
-/// As many whole chunks of equal size as fit into the open block, from trigger `first` on; returns how many. `kBytes` 0: the size is `bytes`.
+/// Writes whole chunks of equal size from trigger `first` on, as many as the open block holds; returns their number. `kBytes` 0: use `bytes`.
 template <std::size_t kBytes, typename TrailerWord>
 std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first, std::size_t bytes) {
   if constexpr (kBytes > 0) bytes = kBytes;
@@ -198,7 +198,7 @@ std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first, std::siz
 
 std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first) {
   const bool narrow = settings_.format.family == formats::BlockFamily::trailer16;
-  // 40 bytes is what GBT links are measured with.
+  // 40 bytes is the usual chunk size in measurements of GBT links.
   if (settings_.chunk_bytes == 40)
     return narrow ? append_wholes<40, std::uint16_t>(elink, first, 40) : append_wholes<40, std::uint32_t>(elink, first, 40);
   return narrow ? append_wholes<0, std::uint16_t>(elink, first, settings_.chunk_bytes)
@@ -224,7 +224,7 @@ void FelixSource::append_provable(Elink& elink, BlockSink& sink) {
   }
 }
 
-/// The chunk of one trigger, with the faults that its link has.
+/// Writes the chunk of one trigger, with the faults of its link.
 void FelixSource::push_faulty(Elink& elink, std::size_t trigger, std::size_t bytes, BlockSink& sink) {
   ChunkFaults& faults = faults_[elink.link];
   const std::uint64_t header = faulty_header(faults, headers_[trigger], keys_[trigger]);
@@ -237,7 +237,7 @@ void FelixSource::push_faulty(Elink& elink, std::size_t trigger, std::size_t byt
   if (header != headers_[trigger]) {
     const std::uint64_t wrong = Provable::of_size(header, bytes);
     std::memcpy(chunk.data(), &wrong, std::min(bytes, sizeof wrong));
-    provable_.seal(chunk);  // a front end sends a good CRC over wrong numbers
+    provable_.seal(chunk);  // a front end computes a correct CRC over wrong numbers
   }
   push(elink, chunk.first(sent), sink, status);
 }
@@ -276,7 +276,7 @@ void FelixSource::append_ttc(std::span<const trigger::TriggerRange> triggers, Bl
   }
 }
 
-/// The triggers that links of this turn carry.
+/// Prepares the triggers that the links of this turn carry.
 void FelixSource::look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn) {
   headers_.clear();
   l1ids_.clear();
@@ -297,7 +297,7 @@ void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockS
   for (unsigned turn = 0; turn < settings_.links_per_group; ++turn) {
     look_at(triggers, turn);
     if (headers_.empty()) continue;
-    // One E-link after the other: its open block stays in the nearest cache.
+    // One E-link after the other, so that its open block stays in the nearest cache.
     for (std::size_t i = turn; i < detector_elinks_; i += settings_.links_per_group) {
       Elink& elink = elinks_[i];
       if ((enabled_[elink.link] >> elink.bit & 1U) == 0) continue;

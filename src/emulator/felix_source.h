@@ -1,4 +1,4 @@
-// What comes down the links of a FELIX card: chunks of provable payload for every trigger on every E-link, in blocks.
+// The data of a FELIX card's links: chunks of provable payload for every trigger on every E-link, in blocks.
 #pragma once
 
 #include <array>
@@ -20,38 +20,38 @@
 namespace rodeo::emulator {
 
 struct FelixSourceSettings {
-  bool full_mode = false;        ///< one E-link a link
-  unsigned links = 24;           ///< of the function, at most 24
+  bool full_mode = false;        ///< one E-link per link
+  unsigned links = 24;           ///< links of the function, at most 24
   unsigned elinks_per_link = 8;  ///< GBT mode, at most 64
-  unsigned elinks = 0;           ///< the first so many of the detector's are enabled at the begin; 0: all
-  unsigned links_per_group = 1;  ///< FULL mode: so many neighbours carry the triggers in turn, by L1 id; divides `links`
+  unsigned elinks = 0;           ///< number of the detector's E-links enabled at the start; 0: all
+  unsigned links_per_group = 1;  ///< FULL mode: this many neighbours carry the triggers in turn, by L1 id; divides `links`
   std::size_t chunk_bytes = 40;
-  std::size_t chunk_bytes_max = 0;  ///< more than chunk_bytes: sizes between the two, a pure function of link and trigger
+  std::size_t chunk_bytes_max = 0;  ///< if larger than chunk_bytes: sizes between the two, a pure function of link and trigger
   formats::BlockFormat format = {};
-  bool loopback = false;  ///< what is sent to E-links 62 and 63 (IC, EC) of a link comes back on them
+  bool loopback = false;  ///< data sent to E-links 62 and 63 (IC, EC) of a link come back on them
   formats::FromHostLength from_host_length = formats::FromHostLength::bytes;
-  bool ttc_link = false;  ///< E-group 7, E-path 3 of link 0 carries the trigger's own packets
+  bool ttc_link = false;  ///< E-group 7, E-path 3 of link 0 sends the trigger's own packets
   std::uint32_t detector = 0;
   std::uint32_t connector = 0;
   std::uint64_t seed = 1;
   bool crc = false;
   std::uint32_t l1id_bits = 32;
-  std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits, which no event counter reset touches
+  std::uint32_t l1id_counter = 0;  ///< 32: chunks carry a counter of 32 bits that event counter resets do not change
   double link_bits_per_second =
-      0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: as fast as memory takes it
+      0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: no limit but memory
 };
 
-/// Where complete blocks go. They are aligned to 64 bytes.
+/// Receives complete blocks, aligned to 64 bytes.
 class BlockSink {
  public:
   virtual ~BlockSink() = default;
-  /// Says what became of it: sent, dropped or unmapped.
+  /// Returns the fate of the block: sent, dropped or unmapped.
   virtual BlockFate block(unsigned link, std::span<const std::byte> block) = 0;
-  /// A fault has lost one.
+  /// A fault has lost a block.
   virtual void lost(unsigned link) = 0;
 };
 
-/// One thread. Never allocates after construction, except that what it has of each trigger of one append() grows until that had its most triggers.
+/// For one thread. Allocates in the constructor only, except that the buffers of append() grow to its largest number of triggers.
 class FelixSource {
  public:
   static constexpr unsigned kMaxLinks = 24;
@@ -63,41 +63,41 @@ class FelixSource {
 
   const FelixSourceSettings& settings() const { return settings_; }
 
-  /// E-links of a link that send, one bit each.
+  /// Enabled E-links of a link, one bit each.
   void enable(unsigned link, std::uint64_t elinks) { enabled_[link] = elinks; }
   std::uint64_t enabled(unsigned link) const { return enabled_[link]; }
-  /// A link that is down sends nothing; a chunk that was under way is given up.
+  /// A link that is down sends nothing.
   void set_up(unsigned link, bool up) { up_[link] = up; }
 
-  /// Most bytes of blocks that one trigger adds on one link, and blocks that may be open there.
+  /// The most bytes of blocks that one trigger adds on one link, and the most blocks that may be open there.
   double bytes_per_trigger(unsigned link) const;
   std::size_t open_blocks(unsigned link) const;
 
-  /// How many triggers the links could have carried by now; without a link speed, any number.
+  /// The number of triggers that the links could have carried by now; unlimited without a link speed.
   std::uint64_t triggers_on_links(std::uint64_t now_ns) const;
-  /// Time that the link, or E-link, with most data was occupied.
+  /// The time that the busiest link or E-link was occupied.
   std::uint64_t occupied_us() const { return pacer_.occupied_us(); }
 
-  /// Appends the chunks of these triggers on every link; complete blocks go to the sink as they fill.
+  /// Appends the chunks of these triggers on every link. A block goes to the sink when it is complete.
   void append(std::span<const trigger::TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
-  /// The E-link sends back what comes to it: it is enabled, and its link up.
+  /// True if the E-link sends back what it receives: it is enabled and its link is up.
   bool loops_back(unsigned link, unsigned elink) const;
-  /// One chunk with these bytes on an E-link that loops back.
+  /// Sends one chunk with these bytes on an E-link that loops back.
   void loop_back(unsigned link, unsigned elink, std::span<const std::byte> message, BlockSink& sink, std::uint64_t now_ns);
-  /// Ends every block that was begun at `begun_ns` of append()'s clock, or before, with a time-out, as firmware does with blocks of that age.
+  /// Ends every block that began at `begun_ns` (append()'s clock) or before with a time-out, as firmware does with blocks of that age.
   void flush(BlockSink& sink, std::uint64_t begun_ns = kNone);
-  /// No open block was begun before; kNone: there is none.
+  /// No open block began before this time; kNone: no block is open.
   std::uint64_t oldest_ns() const { return oldest_ns_; }
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-  /// Forgets what is in open blocks: cut off.
+  /// Drops the contents of open blocks; they count as cut off.
   void clear();
 
-  // Faults, each of the next block or chunk of the link.
+  // Faults of the link's next block or chunk.
   void corrupt_block(unsigned link) { corrupt_[link] = true; }
   void truncate_chunk(unsigned link) { faults_[link].truncate = true; }
   void flip_l1id(unsigned link) { faults_[link].flip_l1id = true; }
   void shift_bcid(unsigned link) { faults_[link].shift_bcid = true; }
-  /// Of all chunks of the link from now on, or of none.
+  /// Starts or ends a fault of all chunks of the link.
   void shift_bcids(unsigned link, bool shift) { faults_[link].shift_bcids = shift; }
   void lose_block(unsigned link) { lose_[link] = true; }
 
@@ -115,10 +115,10 @@ class FelixSource {
     std::uint32_t link_id;
     std::byte* memory;  // its open block
     OpenBlockBooks books = {};
-    std::uint64_t begun_ns = 0;  // the open block
+    std::uint64_t begun_ns = 0;  // start of the open block
   };
 
-  /// Of the next chunk of a link, or of all.
+  /// Faults of the next chunk of a link; shift_bcids: of all its chunks.
   struct ChunkFaults {
     bool truncate = false;
     bool flip_l1id = false;
@@ -141,7 +141,7 @@ class FelixSource {
                      BlockSink& sink, std::uint8_t status);
   void write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header, std::uint64_t key,
                   std::size_t whole) const;
-  /// `goes_on`: the last chunk in the block has its rest in the next one.
+  /// `goes_on`: the last chunk of the block continues in the next one.
   void emit(Elink& elink, BlockSink& sink, bool goes_on);
   std::size_t chunk_bytes_of(std::uint64_t key) const;
   double wire_bytes(std::size_t chunk_bytes) const;
@@ -153,15 +153,15 @@ class FelixSource {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> memory_;   // of the open blocks
-  std::vector<Elink> elinks_;  // of the detector, those that loop back, the trigger's
+  std::vector<Line> memory_;   // memory of the open blocks
+  std::vector<Elink> elinks_;  // E-links of the detector, then those that loop back, then the trigger's
   std::size_t detector_elinks_ = 0;
-  std::uint64_t now_ns_ = 0;  // of append()
+  std::uint64_t now_ns_ = 0;  // time of the last append()
   std::uint64_t oldest_ns_ = kNone;
-  LinkPacer pacer_;                     // a lane an E-link of the detector
-  std::vector<std::uint64_t> headers_;  // of the triggers of one append() that the links of one turn carry
+  LinkPacer pacer_;                     // one lane per E-link of the detector
+  std::vector<std::uint64_t> headers_;  // for the triggers of one append() that the links of one turn carry
   std::vector<std::uint32_t> l1ids_;
-  std::vector<std::uint64_t> keys_;  // of one E-link
+  std::vector<std::uint64_t> keys_;  // keys of one E-link
   std::vector<std::byte> chunk_;
   std::array<std::uint64_t, kMaxLinks> enabled_{};
   std::array<bool, kMaxLinks> up_{};

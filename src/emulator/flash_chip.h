@@ -8,15 +8,15 @@
 
 namespace rodeo::emulator {
 
-/// One thread at a time. What was never written is erased.
+/// For one thread at a time. Words that were never written are erased.
 class FlashChip {
  public:
   void set_address(std::uint32_t address) { address_ = address & 0xffffffU; }
 
-  /// The chip's answer at the address: a word, or its status where that was asked for.
+  /// The chip's answer at the address: a word, or the status after a status command.
   std::uint16_t read() const { return status_mode_ ? status_ : word(address_); }
 
-  /// What the factory has written.
+  /// Stores a word that the factory has written.
   void hold(std::uint32_t address, std::uint16_t value) { words_[address] = value; }
 
   void write(std::uint16_t value) {

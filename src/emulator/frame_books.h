@@ -1,16 +1,16 @@
-// Where the heartbeat frames of a link end: sent, or lost under a name (docs/emulator.md, "What is lost").
+// Counts the fate of a link's heartbeat frames: sent, or lost for a named reason (docs/emulator.md, "What is lost").
 #pragma once
 
 #include <cstdint>
 
 namespace rodeo::emulator {
 
-/// Frames of one link and the superpages that they lie in. A frame counts as sent when a page of it that can be read is in a superpage that was
-/// given back: a reader hands it over then, cut short if others are missing. Not thread-safe.
+/// Frames of one link and their superpages. A frame counts as sent when a returned superpage holds a readable page of it: then a reader delivers the
+/// frame, cut short if other pages are missing. Not thread-safe.
 class FrameBooks {
  public:
   void begins() { open_ = true; }
-  /// The next page of the frame is in the superpage; what follows a page that cannot be read, up to the superpage's end, cannot be either.
+  /// Adds the frame's next page. An unreadable page hides the pages after it, up to the end of the superpage.
   void page(bool readable, bool last) {
     ++pages_;
     hidden_behind_ = hidden_behind_ || !readable;
@@ -19,7 +19,7 @@ class FrameBooks {
     if (!counted_) ++(here_ ? ended_ : hidden_);
     open_ = here_ = counted_ = false;
   }
-  /// The superpage is given back, or lost with its bytes.
+  /// The superpage returns to the host (`given_back`), or is lost with its bytes.
   void superpage_ends(bool given_back, std::uint64_t bytes) {
     if (given_back) {
       sent_ += ended_;
@@ -36,7 +36,7 @@ class FrameBooks {
     ended_ = hidden_ = pages_ = 0;
     here_ = hidden_behind_ = false;
   }
-  /// Nothing of what is under way will come.
+  /// All frames in progress are cut off.
   void cut_off() {
     cut_off_ += ended_ + hidden_ + (open_ && !counted_ ? 1 : 0);
     ended_ = hidden_ = pages_ = 0;
@@ -51,13 +51,13 @@ class FrameBooks {
   std::uint64_t bytes_lost() const { return bytes_lost_; }
 
  private:
-  bool open_ = false;           // a frame is under way
-  bool counted_ = false;        // it was sent
-  bool here_ = false;           // and has a page in the open superpage that can be read
-  bool hidden_behind_ = false;  // a page that cannot
-  std::uint64_t ended_ = 0;     // frames that ended in the open superpage and were not sent before
-  std::uint64_t hidden_ = 0;    // those of them that nobody can read
-  std::uint64_t pages_ = 0;     // in the open superpage
+  bool open_ = false;           // a frame is in progress
+  bool counted_ = false;        // this frame is counted as sent
+  bool here_ = false;           // it has a readable page in the open superpage
+  bool hidden_behind_ = false;  // an unreadable page hides the rest of the superpage
+  std::uint64_t ended_ = 0;     // readable frames that ended in the open superpage and were not counted before
+  std::uint64_t hidden_ = 0;    // the same for unreadable frames
+  std::uint64_t pages_ = 0;     // pages in the open superpage
   std::uint64_t sent_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t corrupted_ = 0;

@@ -8,7 +8,7 @@
 namespace rodeo::emulator {
 namespace {
 
-/// A counter that is full, or a descriptor that is no eventfd, is the client's own trouble: it does not block.
+/// A full counter, or a descriptor that is not an eventfd, is the client's own problem; the call does not block.
 void signal(const base::UniqueFd& fd) {
   const std::uint64_t one = 1;
   if (fd) (void)!::write(fd.get(), &one, sizeof one);

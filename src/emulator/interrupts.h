@@ -1,4 +1,4 @@
-// The interrupt vectors of a function: eventfds that clients lend, raised by the card.
+// The interrupt vectors of a function: eventfds that clients lend, signalled by the card.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ class Interrupts {
   static constexpr unsigned kMaxVectors = 8;
   using Fds = std::array<base::UniqueFd, kMaxVectors>;
 
-  /// Takes the descriptor and makes it non-blocking; with an empty one the vector has none any more.
+  /// Takes the descriptor and makes it non-blocking. An empty descriptor clears the vector.
   void set(ClientId client, unsigned vector, base::UniqueFd fd);
   void remove_client(ClientId client);
-  /// Signals the vector to every client that asked for it.
+  /// Signals the vector to every client that has set it.
   void raise(unsigned vector);
   void raise(ClientId client, unsigned vector);
   std::uint64_t raised() const { return raised_.load(std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// Whether light comes in at a link of an emulated card.
+// The light at a link of an emulated card.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace rodeo::emulator {
 
 struct LinkLight {
   bool up = true;
-  std::uint64_t up_at_ns = 0;  // when it comes back by itself; 0: it does not
+  std::uint64_t up_at_ns = 0;  // time of its automatic return; 0: none
 
-  /// The faults link_down and link_up.
+  /// Applies the faults link_down and link_up.
   void obey(const Fault& fault) {
     up = fault.kind == FaultKind::link_up;
     up_at_ns =
         !up && fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
   }
-  /// A link that was to come back by now does: true.
+  /// True if the link is due to come back: it is up now.
   bool comes_up(std::uint64_t now_ns) {
     if (up_at_ns == 0 || now_ns < up_at_ns) return false;
     *this = {};

@@ -1,4 +1,4 @@
-// Wire speed: how much data each link could have carried by now.
+// Wire speed: the amount of data that each link could have carried by now.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace rodeo::emulator {
 
-/// Lanes (links, or E-links) of one speed. A lane that is free may be given data, and is then occupied for as long as they take; one that was idle catches up
-/// with at most ten milliseconds, so that whoever looks in rarely loses nothing. Time is an argument (steady nanoseconds). One thread.
+/// Lanes (links, or E-links) of one speed. A free lane may take data, and is then occupied for their transmission time. An idle lane catches up with
+/// at most ten milliseconds, so that a caller that polls rarely loses no capacity. Time is an argument (steady nanoseconds). For one thread.
 class LinkPacer {
  public:
   /// Bytes per second of each lane; 0: lanes are never occupied.
@@ -21,7 +21,7 @@ class LinkPacer {
   bool is_free(std::size_t lane, std::uint64_t now_ns) const {
     return !paced() || lanes_[lane].free_at_ns <= static_cast<double>(now_ns);
   }
-  /// How many pieces of so many bytes every lane can be given now: one if it is free, and those that it can catch up with.
+  /// How many pieces of this size every lane can take now: one if it is free, plus those that it can catch up with.
   std::uint64_t most(std::uint64_t now_ns, double bytes_each) const {
     const auto now = static_cast<double>(now_ns);
     double slowest = now - kCatchUpNs;
@@ -35,7 +35,7 @@ class LinkPacer {
     one.free_at_ns = std::max(one.free_at_ns, static_cast<double>(now_ns) - kCatchUpNs) + takes;
     one.occupied_ns += takes;
   }
-  /// Of the lane that was occupied longest.
+  /// The occupied time of the busiest lane.
   std::uint64_t occupied_us() const {
     double most = 0;
     for (const Lane& lane : lanes_) most = std::max(most, lane.occupied_ns);

@@ -1,5 +1,5 @@
-// The patterns of generators, written past the caches: what a card sends as fast as memory takes it. Their layouts are those of
-// formats/superpage_check.h and formats/rdh_payload.h, whose plain writers and checks the tests hold against these.
+// Patterns of generators, written past the caches, as fast as memory takes them. The layouts are those of
+// formats/superpage_check.h and formats/rdh_payload.h; tests compare these writers with the plain ones there.
 #pragma once
 
 #include <emmintrin.h>
@@ -25,7 +25,7 @@ inline void stream(std::byte* at, std::size_t vectors, Next&& next) {
 
 }  // namespace detail
 
-/// {c, c, c & 0xffff, 0}, c + 1 ...; `bytes` a multiple of 16. Returns the counter that comes next.
+/// {c, c, c & 0xffff, 0}, c + 1 ...; `bytes` a multiple of 16. Returns the next counter.
 inline std::uint32_t stream_ddg(std::byte* at, std::size_t bytes, std::uint32_t counter) {
   const __m128i mask = _mm_set_epi32(0, 0xffff, -1, -1);
   const __m128i step = _mm_set_epi32(0, 1, 1, 1);
@@ -39,7 +39,7 @@ inline std::uint32_t stream_ddg(std::byte* at, std::size_t bytes, std::uint32_t 
   return counter + static_cast<std::uint32_t>(bytes / 16);
 }
 
-/// 32-bit words that count; `bytes` a multiple of 16.
+/// 32-bit words that count up; `bytes` a multiple of 16. Returns the next counter.
 inline std::uint32_t stream_words(std::byte* at, std::size_t bytes, std::uint32_t counter) {
   const __m128i step = _mm_set1_epi32(4);
   __m128i word = _mm_add_epi32(_mm_set1_epi32(static_cast<int>(counter)), _mm_set_epi32(3, 2, 1, 0));
@@ -51,7 +51,7 @@ inline std::uint32_t stream_words(std::byte* at, std::size_t bytes, std::uint32_
   return counter + static_cast<std::uint32_t>(bytes / 4);
 }
 
-/// Eight times c, eight times c + 1 ...; `bytes` a multiple of 32.
+/// Eight times c, eight times c + 1 ...; `bytes` a multiple of 32. Returns the next counter.
 inline std::uint32_t stream_cru_internal(std::byte* at, std::size_t bytes, std::uint32_t counter) {
   const __m128i step = _mm_set1_epi32(1);
   __m128i word = _mm_set1_epi32(static_cast<int>(counter));

@@ -11,8 +11,8 @@
 namespace rodeo::emulator {
 namespace {
 
-constexpr std::chrono::milliseconds kRest{50};  // the longest; what is timed - a link that comes back - is that late at most
-constexpr std::chrono::milliseconds kMemoryRest{1};  // with registers in memory that a client may have mapped
+constexpr std::chrono::milliseconds kRest{50};  // longest sleep; timed events (a link that comes back) are late by this at most
+constexpr std::chrono::milliseconds kMemoryRest{1};  // the same, for registers in memory that a client may have mapped
 
 }  // namespace
 
@@ -30,7 +30,7 @@ PciFunction::PciFunction(Identity identity, EmulatedCardSettings settings, const
 
 PciFunction::~PciFunction() = default;
 
-/// What the DMA thread must know of it.
+/// Copies the values that the DMA thread needs.
 void PciFunction::look_at_configuration() {
   bus_master_.store(config_.bus_master(), std::memory_order_relaxed);
   max_payload_.store(config_.max_payload(), std::memory_order_relaxed);
@@ -67,7 +67,7 @@ void PciFunction::finish() {
   leave();
 }
 
-/// From now on there is no DMA, and nobody waits for this function.
+/// Ends DMA for good; other parts do not wait for this function any more.
 void PciFunction::leave() {
   const auto paused = pause();
   const std::lock_guard lock(mutex_);
@@ -107,7 +107,7 @@ void PciFunction::run() {
   }
 }
 
-/// Sleeps until somebody knocks, or has knocked since `seen`.
+/// Sleeps until the next knock(); not at all if one came after `seen`.
 void PciFunction::rest(unsigned seen) {
   const bool in_memory = regions_[0].fd >= 0 && server_->clients() > 0;
   std::unique_lock lock(rest_mutex_);
@@ -116,7 +116,7 @@ void PciFunction::rest(unsigned seen) {
   resting_ = false;
 }
 
-/// Something has changed that the DMA thread must look at.
+/// Wakes the DMA thread after a change.
 void PciFunction::knock() {
   knocks_.fetch_add(1);
   if (!resting_) return;
@@ -168,7 +168,7 @@ void PciFunction::write(ClientId client, unsigned region, std::uint64_t offset, 
   knock();
 }
 
-/// The DMA thread takes its lock again as soon as it has let go of it: who wants it says so, and it waits.
+/// The DMA thread retakes its lock as soon as it has released it. A waiting caller announces itself, and the thread waits.
 std::unique_lock<std::mutex> PciFunction::pause() {
   work_waiting_.fetch_add(1);
   std::unique_lock lock(work_mutex_);
@@ -190,7 +190,7 @@ void PciFunction::reset_locked() {
 }
 
 void PciFunction::left(ClientId client) {
-  if (stop_.load()) return;  // it is the card that goes
+  if (stop_.load()) return;  // the card itself ends
   {
     const auto paused = pause();
     const std::lock_guard lock(mutex_);
@@ -205,7 +205,7 @@ bool PciFunction::inject(const Fault& fault) {
     case FaultKind::card_reset: reset(); return true;
     case FaultKind::removal:
       removed_ = true;
-      leave();  // what it is asked before its clients are hung up on brings nothing back
+      leave();  // before the clients are disconnected: their last accesses must not restart anything
       if (server_) server_->unplug();
       return true;
     case FaultKind::replug:

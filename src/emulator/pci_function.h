@@ -1,4 +1,4 @@
-// What the emulated cards have in common: configuration space, registers, clients' memory, interrupts, and the thread that does DMA.
+// The common part of emulated cards: configuration space, registers, clients' memory, interrupts, and the DMA thread.
 #pragma once
 
 #include <atomic>
@@ -24,33 +24,33 @@
 
 namespace rodeo::emulator {
 
-/// What a function has done so far; any thread may ask.
+/// The work of a function so far. Any thread may ask for it.
 struct FunctionReport {
-  std::string name;       ///< of the card
+  std::string name;       ///< name of the card
   std::string type = {};  ///< "CRU", "C-RORC", "FELIX"
   std::string address;    ///< "0000:3b:00.0"
   unsigned endpoint = 0;
   std::size_t clients = 0;
   std::uint64_t superpages = 0;  ///< filled (CRU, C-RORC), or blocks written (FELIX)
-  std::uint64_t bytes = 0;       ///< given to clients
-  std::uint64_t triggers = 0;    ///< triggers or heartbeat frames that data were made for
-  std::uint64_t chunks = 0;      ///< sent, of a CRU or C-RORC heartbeat frames; what was lost is in counters
+  std::uint64_t bytes = 0;       ///< written to clients' memory
+  std::uint64_t triggers = 0;    ///< triggers or heartbeat frames for which data were made
+  std::uint64_t chunks = 0;      ///< chunks sent; for a CRU or C-RORC heartbeat frames. Lost ones are in `counters`
   std::uint64_t requests = 0;
   bool running = false;
-  // Of the triggers that it takes: Emulator::report() knows.
-  double busy_seconds = 0;               ///< in which it had no room for a trigger
-  std::uint64_t vetoed = 0;              ///< offered triggers that it had no room for
-  std::uint64_t vetoed_alone = 0;        ///< of these, that everybody else had room for
-  std::optional<double> dead_time = {};  ///< vetoed / offered; nothing where the authority is in another process
-  /// Losses and oddities, by name; only those that are not 0.
+  // Values about its triggers; set by Emulator::report().
+  double busy_seconds = 0;               ///< time without room for a trigger
+  std::uint64_t vetoed = 0;              ///< offered triggers for which it had no room
+  std::uint64_t vetoed_alone = 0;        ///< of these: triggers for which all other functions had room
+  std::optional<double> dead_time = {};  ///< vetoed / offered; empty if the authority is in another process
+  /// Losses and anomalies by name, without zeros.
   std::vector<NamedCounter> counters = {};
   void add(std::string_view counter, std::uint64_t value) {
     if (value > 0) counters.push_back({std::string(counter), value});
   }
 };
 
-/// One function with its server. A card derives from it, fills the register file in its constructor, and calls start() as
-/// the last thing there, stop() as the first thing in its destructor.
+/// One function with its server. A derived card fills the register file in its constructor, calls start() as the last
+/// statement there, and stop() as the first one in its destructor.
 class PciFunction : public Device {
  public:
   struct Identity {
@@ -58,11 +58,11 @@ class PciFunction : public Device {
     std::string type = {};
     std::string address = {};
     unsigned endpoint = 0;
-    unsigned links = 0;  ///< that can fail: 0 to links - 1
+    unsigned links = 0;  ///< links that can have faults: 0 to links - 1
     card_registers::PciId pci = {};
-    std::filesystem::path directory = {};  ///< of sockets and locks; empty: no socket and no thread, only talk() and turn()
+    std::filesystem::path directory = {};  ///< sockets and locks; empty: no socket and no thread, only talk() and turn()
     base::IdlePolicy idle = base::IdlePolicy::sleep;
-    int cpu = -1;  ///< for the DMA thread; -1: any
+    int cpu = -1;  ///< CPU of the DMA thread; -1: any
   };
 
   PciFunction(Identity identity, EmulatedCardSettings settings, const card_registers::RegisterMap& map,
@@ -78,47 +78,47 @@ class PciFunction : public Device {
 
   const Identity& identity() const { return identity_; }
   FunctionReport report() const;
-  /// Whether DMA is going on. Any thread.
+  /// True while DMA is running. Any thread.
   bool running() const { return running_.load(std::memory_order_relaxed); }
 
-  /// A conversation without a socket; the function must outlive it. Any thread.
+  /// A client session without a socket; the function must outlive it. Any thread.
   std::unique_ptr<VfioUserSession> talk();
-  /// One turn of the DMA engine, where it has no thread of its own.
+  /// One turn of the DMA engine, if it has no thread of its own.
   void turn();
 
-  /// DMA ends for good, and what was under way is lost under a name. Registers still answer. Any thread, once.
+  /// Ends DMA for good; data in progress are lost and counted. Registers still answer. Any thread, once.
   void finish();
 
-  /// Makes the fault happen now; false if this card does not have it. Any thread.
+  /// Makes the fault happen now; false if this card has no such fault. Any thread.
   bool inject(const Fault& fault);
-  /// Between the faults removal and replug. Any thread.
+  /// True between the faults removal and replug. Any thread.
   bool removed() const { return removed_.load(std::memory_order_relaxed); }
 
  protected:
   void start();
   void stop();
 
-  /// The DMA engine's turn: does at most a megabyte or so of work and returns whether it did any. On the DMA thread.
+  /// One turn of the DMA engine, about a megabyte of work at most; returns whether there was any. On the DMA thread.
   virtual bool work() = 0;
-  /// After a turn that did nothing: whether nothing can be to do before a register is written. The thread then sleeps; where registers are
-  /// memory, which nobody hears written, it looks once a millisecond while there are clients. On the DMA thread.
+  /// After a turn without work: true if no work can come before a register is written. The thread then sleeps. Writes to registers that
+  /// are plain memory cannot wake it, so it looks once a millisecond while there are clients. On the DMA thread.
   virtual bool at_rest() const = 0;
-  /// Nothing more is written, no trigger waits for this function any more, and what was under way is in the books as cut off. The DMA thread is not in
-  /// work(), and will not be before reset_card(). Called with mutex() held.
+  /// Ends all writing, and releases the triggers; data in progress count as cut off in the books. The DMA thread is not in work(), and will not be
+  /// before reset_card(). Called with mutex() held.
   virtual void cut_off() = 0;
-  /// DMA into the memory of this client, who is gone, ends, and what was under way is in the books as cut off. False if there was none. The DMA
-  /// thread is not in work(). Called with mutex() held.
+  /// Ends DMA into the memory of this client, which has left; data in progress count as cut off in the books. False if there was no such DMA.
+  /// The DMA thread is not in work(). Called with mutex() held.
   virtual bool client_left(ClientId client) = 0;
-  /// Everything back to what it is after power-on; registers have been restored. The DMA thread is not in work(). Called with mutex() held.
+  /// Restores the state after power-on; registers are already restored. The DMA thread is not in work(). Called with mutex() held.
   virtual void reset_card() = 0;
-  /// Adds what the card knows; `bytes`, `running` and the counter of DMA faults are there.
+  /// Adds the card's own values. The caller handles `bytes`, `running` and the counter of DMA faults.
   virtual void report_card(FunctionReport& report) const = 0;
   /// Called with mutex() held, not while the DMA thread is in work().
   virtual bool inject_card(const Fault& fault) = 0;
-  /// A BAR whose page is memory: what is in it is not in the register file. Nothing by default.
+  /// Accesses a BAR that is plain memory, outside the register file. False: not such a BAR (the default).
   virtual bool bar_memory(unsigned bar, std::uint64_t offset, std::span<std::byte> bytes, bool write);
 
-  /// Guards the register file and what its behaviour touches. The DMA thread takes it for moments only.
+  /// Guards the register file and all that its behaviour uses. The DMA thread holds it only briefly.
   std::mutex& mutex() const { return mutex_; }
   RegisterFile& registers() { return registers_; }
   const RegisterFile& registers() const { return registers_; }
@@ -126,26 +126,26 @@ class PciFunction : public Device {
   DmaMaps& maps() { return maps_; }
   Interrupts& interrupts() { return interrupts_; }
   bool bus_master() const { return bus_master_.load(std::memory_order_relaxed); }
-  /// The longest packets that it may write to the host's memory, and ask it for: bytes.
+  /// The longest packets that it may write to the host's memory, or request from it, in bytes.
   unsigned max_payload() const { return max_payload_.load(std::memory_order_relaxed); }
   unsigned max_read_request() const { return max_read_request_.load(std::memory_order_relaxed); }
-  /// Whose access is being served: in register behaviour only.
+  /// The client whose access is being handled; in register behaviour only.
   ClientId current_client() const { return current_client_; }
-  /// In register behaviour: `action` runs when the write is done, with mutex() held and the DMA thread not in work(); the
-  /// write is answered after it.
+  /// For register behaviour: `action` runs after the write, with mutex() held and the DMA thread not in work(). The write is
+  /// answered after the action.
   void after_write(std::function<void()> action) { after_write_ = std::move(action); }
-  /// Keeps the DMA thread out of work(). Never while mutex() is held by the caller.
+  /// Keeps the DMA thread out of work(). The caller must not hold mutex().
   std::unique_lock<std::mutex> pause();
 
-  /// The serial number as registers have it: four digits, the first in the lowest byte.
+  /// The serial number as registers show it: four ASCII digits, the first in the lowest byte.
   std::uint32_t ascii_serial() const;
 
   const EmulatedCardSettings settings_;
 
   // Set by the card.
   std::atomic<bool> running_{false};
-  std::atomic<std::uint64_t> bytes_{0};       // written
-  std::atomic<std::uint64_t> dma_faults_{0};  // into nothing, which an IOMMU would stop
+  std::atomic<std::uint64_t> bytes_{0};       // bytes written
+  std::atomic<std::uint64_t> dma_faults_{0};  // writes to unmapped memory, which an IOMMU would stop
 
  private:
   void run();
@@ -167,16 +167,16 @@ class PciFunction : public Device {
   std::atomic<bool> bus_master_{false};
   std::atomic<unsigned> max_payload_{128};
   std::atomic<unsigned> max_read_request_{128};
-  bool gone_ = false;  // under work_mutex_: removed, or at the end
+  bool gone_ = false;  // under work_mutex_; true: removed, or at the end
   std::atomic<bool> removed_{false};
   std::atomic<std::uint64_t> readers_lost_{0};
   std::atomic<bool> stop_{false};
-  std::atomic<unsigned> knocks_{0};  // things that may end the DMA thread's rest
+  std::atomic<unsigned> knocks_{0};  // counts events that may end the DMA thread's sleep
   std::atomic<bool> resting_{false};
   std::mutex rest_mutex_;
   std::condition_variable rest_;
   ClientId current_client_ = 0;
-  std::atomic<ClientId> next_talk_{ClientId{1} << 63};  // beyond those of the server
+  std::atomic<ClientId> next_talk_{ClientId{1} << 63};  // above the numbers of the server
   std::function<void()> after_write_;
   std::unique_ptr<Server> server_;
   std::jthread thread_;

@@ -1,4 +1,4 @@
-// What a link of a CRU and a channel of a C-RORC have in common: heartbeat frames that go page by page into a superpage, and the faults of both.
+// The common part of a CRU's link and a C-RORC's channel: heartbeat frames that go page by page into a superpage, and the faults of both.
 #pragma once
 
 #include <atomic>
@@ -14,25 +14,25 @@
 
 namespace rodeo::emulator {
 
-/// A superpage as the host gives it: where the card is to write.
+/// A superpage from the host: memory that the card may write.
 struct SuperpageDescriptor {
   ClientId client = 0;
   std::uint64_t address = 0;
   std::uint32_t bytes = 0;
 };
 
-/// The source is the DMA thread's; the rest is under the card's mutex(), or changed with the DMA thread paused.
+/// The DMA thread owns the source. The rest is under the card's mutex(), or changes only while the DMA thread is paused.
 struct RdhLink : LinkLight {
   RdhSource source;
   FrameBooks books;
-  SuperpageDescriptor superpage;  // that is being filled
+  SuperpageDescriptor superpage;  // the superpage being filled
   std::uint32_t filled = 0;
   std::atomic<std::uint64_t> pages{0};
   bool stuck = false;
   bool lose = false;  // faults of the next superpage
   bool wrong_index = false;
 
-  /// Writes the next page behind what is there, and returns its bytes: 0 if the superpage ends before it.
+  /// Writes the next page after those already there, and returns its bytes; 0: the superpage ends before it.
   std::size_t write_page(DmaWriter& writer, bool dynamic_offset, std::uint32_t time_frame_length) {
     const std::uint32_t room = superpage.bytes - filled;
     const std::size_t bytes = source.next_page_bytes(dynamic_offset);
@@ -46,7 +46,7 @@ struct RdhLink : LinkLight {
     return bytes;
   }
 
-  /// The number of a superpage that is reported, or of the next one if a fault asks for that.
+  /// The number to report for a superpage; one too high if a fault asks for that.
   std::uint8_t reported_index(std::uint8_t index) {
     return static_cast<std::uint8_t>(index + (std::exchange(wrong_index, false) ? 1 : 0));
   }
@@ -72,7 +72,7 @@ struct RdhLink : LinkLight {
   }
 };
 
-/// Sums of the books of all links, as a report has them.
+/// Sums of the books of all links, for a report.
 struct FrameTotals {
   std::uint64_t sent = 0, lost = 0, corrupted = 0, cut_off = 0, pages_lost = 0, bytes_lost = 0;
   void add(const FrameBooks& books) {

@@ -20,11 +20,11 @@ void RdhSource::restart(bool generator) {
 
 bool RdhSource::begins_superpage(std::uint32_t time_frame_length) const {
   if (in_frame_) return false;
-  // Frames may have been lost: what counts is that this one lies in another time frame than the last one.
+  // Frames may have been lost, so compare the time frame of this frame with that of the last one.
   return !any_ || (time_frame_length > 0 && frame_ / time_frame_length != last_frame_ / time_frame_length);
 }
 
-/// Payload bytes of the next page; 0 for the one that ends a frame, which is a header alone.
+/// Payload bytes of the next page; 0 for the last page of a frame, which is only a header.
 std::size_t RdhSource::payload_of_page() const {
   const std::size_t left = in_frame_ ? frame_left_ : settings_.frame_bytes;
   return std::min(left, settings_.page_bytes - formats::kRdhBytes);

@@ -1,4 +1,4 @@
-// What comes down a link of a CRU or C-RORC: heartbeat frames as RDH pages with counting payload, or the internal generator's bare pattern.
+// The data of a CRU's or C-RORC's link: heartbeat frames as RDH pages with counting payload, or the internal generator's pattern.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ struct RdhSourceSettings {
   formats::PagePattern payload = formats::PagePattern::provable;  ///< or ddg, or words
   std::size_t page_bytes = 8192;                                  ///< largest page, a multiple of 32
   std::size_t frame_bytes =
-      65536;  ///< payload of a heartbeat frame of one link, a multiple of 32; goes over as many pages as it takes
+      65536;  ///< payload of a heartbeat frame of one link, a multiple of 32; takes as many pages as needed
   std::uint32_t first_orbit = 0x1000;
   std::uint64_t seed = 1;  ///< of provable payload
 };
 
-/// The state of one link. One thread; no memory of its own.
+/// The state of one link. For one thread. Owns no memory.
 class RdhSource {
  public:
   struct Identity {
@@ -34,26 +34,26 @@ class RdhSource {
   explicit RdhSource(RdhSourceSettings settings) : settings_(settings), provable_(settings.seed) {}
 
   void identify(Identity identity) { identity_ = identity; }
-  /// Begins a run: packet counters, frames and, with `generator`, the payload's counter start anew.
+  /// Starts a run: packet counters and frames start again; with `generator` also the payload's counter.
   void restart(bool generator = true);
 
-  /// Heartbeat frames begun so far; the one with this number is next unless in_frame().
+  /// The number of the current frame if in_frame(), else of the next one.
   std::uint64_t frame() const { return frame_; }
   bool in_frame() const { return in_frame_; }
-  /// Frames are left out: the next to begin is `frame`. Only between frames.
+  /// Skips frames: the next one is `frame`. Call only between frames.
   void skip_to(std::uint64_t frame) { frame_ = frame; }
 
-  /// Whether the next page must be the first of a superpage: it begins a time frame, or the run.
+  /// True if the next page must be the first of a superpage: it begins a time frame, or the run.
   bool begins_superpage(std::uint32_t time_frame_length) const;
   /// Bytes that the next page takes in a superpage.
   std::size_t next_page_bytes(bool dynamic_offset) const;
-  /// Writes the next page; `page` has room for next_page_bytes(). Returns those. Requires frames to be due.
+  /// Writes the next page into `page`, which has room for next_page_bytes(); returns this size. A frame must be due.
   std::size_t write_page(std::byte* page, bool dynamic_offset, std::uint32_t time_frame_length);
 
-  /// A fault made the page that was written last one that nobody can find the end of.
+  /// True if a fault damaged the last page, so that its end cannot be found.
   bool page_is_damaged() const { return damaged_; }
 
-  /// The bare pattern of the internal generator; `bytes` a multiple of 32.
+  /// Writes the bare pattern of the internal generator; `bytes` a multiple of 32.
   void write_pattern(std::byte* memory, std::size_t bytes);
   void reset_counter() { counter_ = 0; }
 
@@ -77,9 +77,9 @@ class RdhSource {
   std::uint16_t page_of_frame_ = 0;
   std::uint8_t packet_counter_ = 0;
   std::uint32_t counter_ = 0;
-  std::uint64_t last_frame_ = 0;  // written
-  bool start_ = false;            // the frame under way is the run's first
-  bool any_ = false;              // something was
+  std::uint64_t last_frame_ = 0;  // the last one written
+  bool start_ = false;            // the current frame is the run's first
+  bool any_ = false;              // a frame was written
   bool corrupt_ = false;
   bool truncate_ = false;
   bool inject_ = false;

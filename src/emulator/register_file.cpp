@@ -32,7 +32,7 @@ void RegisterFile::set(const Register& reg, std::uint64_t value, std::uint32_t i
 }
 
 RegisterFile::Cell* RegisterFile::find(unsigned bar, std::uint64_t offset, std::size_t& byte) {
-  // A register of eight bytes can be reached by halves, and any of them by its bytes.
+  // A register of eight bytes can be reached by halves, and any register by bytes.
   for (byte = 0; byte < 8 && byte <= offset; ++byte) {
     const auto found = at_.find(key(bar, offset - byte));
     if (found == at_.end()) continue;

@@ -1,4 +1,4 @@
-// The registers of a function: values, and behaviour where a card does something when they are read or written.
+// The registers of a function: values, and behaviour on reads and writes.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace rodeo::emulator {
 
-/// Made from a card's declared map. Not thread-safe: its card has a mutex. A register that has no behaviour of its own holds what was written to it
-/// if its map says that it can be written; one of kind `command` reads 0. What is not in the map reads 0 and takes nothing.
+/// Made from a card's declared map. Not thread-safe: the card has a mutex. A register without behaviour holds the value written to it, if its map
+/// allows writes; a register of kind `command` reads 0. Addresses outside the map read 0 and ignore writes.
 class RegisterFile {
  public:
   using Register = card_registers::Register;
   using Read = std::function<std::uint64_t(std::uint32_t index)>;
   using Write = std::function<void(std::uint32_t index, std::uint64_t value)>;
 
-  /// `bars`: the same map once more for so many further BARs (a C-RORC); the index of a register of BAR n is then n x total() + its own.
+  /// `bars`: number of BARs with this same map (a C-RORC has several). The index of a register of BAR n is n x total() plus its own.
   explicit RegisterFile(const card_registers::RegisterMap& map, unsigned bars = 1);
 
   void on_read(const Register& reg, Read read);
@@ -29,15 +29,15 @@ class RegisterFile {
   std::uint64_t get(const Register& reg, std::uint32_t index = 0) const;
   void set(const Register& reg, std::uint64_t value, std::uint32_t index = 0);
 
-  /// One access of 1 to 8 bytes, naturally aligned. Narrow ones reach a part of a register.
+  /// One access of 1 to 8 bytes, naturally aligned. Narrow accesses reach a part of a register.
   std::uint64_t read(unsigned bar, std::uint64_t offset, std::size_t width);
   void write(unsigned bar, std::uint64_t offset, std::size_t width, std::uint64_t value);
 
-  /// Every register that is plain memory back to what it held when keep() was called.
+  /// keep() stores the values of all registers; restore() brings them back.
   void keep();
   void restore();
 
-  /// Accesses to places that the map does not have.
+  /// Accesses to addresses outside the map.
   std::uint64_t unknown() const { return unknown_; }
 
  private:
@@ -48,7 +48,7 @@ class RegisterFile {
   struct Cell {
     const Register* reg = nullptr;
     std::uint32_t index = 0;
-    std::uint32_t behaviour = 0;  // its register's place in the map
+    std::uint32_t behaviour = 0;  // place of its register in the map
     std::uint64_t value = 0;
     std::uint64_t kept = 0;
   };

@@ -20,13 +20,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kSendAbove = 64 << 10;  // replies do not gather beyond
+constexpr std::size_t kSendAbove = 64 << 10;  // replies are sent when they exceed this size
 constexpr std::size_t kMaxClients = 256;
-constexpr std::size_t kMaxTurnedAway = 16;  // that are being told so; more are hung up on
+constexpr std::size_t kMaxTurnedAway = 16;  // clients that get a refusal; further ones are disconnected at once
 constexpr auto kPatience = std::chrono::seconds{10};
 constexpr auto kSpin = std::chrono::microseconds{50};
 constexpr off_t kServerByte = 255;  // of the lock file
-// A client keeps two threads busy, its own and ours. Some milliseconds of accesses may be between two that compete.
+// A client keeps two threads busy: its own and the server's. Competing clients may be some milliseconds of accesses apart.
 constexpr unsigned kThreadsOfClient = 2;
 constexpr std::uint64_t kLookEvery = 32;
 constexpr std::uint64_t kMayBeAhead = 128;
@@ -49,7 +49,7 @@ struct Server::Client {
   FairShares& shares;
   FairShares::Member& share;
   std::atomic<bool> over{false};
-  std::jthread thread;  // ends before the others go
+  std::jthread thread;  // ends before the other members are destroyed
 };
 
 Server::Server(Device& device, DmaMaps& maps, Interrupts& interrupts, Options options)
@@ -93,9 +93,9 @@ void Server::obey() {
     drop_all();
     endpoint_.hide();
   }
-  // If somebody put something under the socket's name, the card stays away.
+  // If another file has taken the socket's name, the card stays removed.
   if (order == Order::plug && !endpoint_) (void)endpoint_.listen();
-  // Unless another one has come meanwhile: the destructor's must not be lost.
+  // Clears the order, unless a new one has arrived: the destructor's order must not be lost.
   Order done = order;
   if (order != Order::stop) order_.compare_exchange_strong(done, Order::none, std::memory_order_acq_rel);
 }
@@ -104,7 +104,7 @@ void Server::run() {
   base::set_thread_name("vfio-user");
   while (order_.load(std::memory_order_acquire) != Order::stop) {
     std::array<pollfd, 2> fds{
-        {{wake_.get(), POLLIN, 0}, {endpoint_.get(), POLLIN, 0}}};  // a descriptor of -1 is passed over
+        {{wake_.get(), POLLIN, 0}, {endpoint_.get(), POLLIN, 0}}};  // poll() ignores a descriptor of -1
     (void)::poll(fds.data(), fds.size(), -1);
     if ((fds[0].revents & POLLIN) != 0) {
       wake_.clear();
@@ -121,7 +121,7 @@ void Server::accept_clients() {
   for (;;) {
     base::UniqueFd socket(::accept4(endpoint_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
-      // Out of descriptors: the one who knocks is let in when somebody has gone; meanwhile, do not spin on him.
+      // Out of descriptors: the client is accepted when another one has left; until then, do not spin.
       if (base::out_of_descriptors(errno)) std::this_thread::sleep_for(std::chrono::milliseconds{10});
       return;
     }
@@ -133,7 +133,7 @@ void Server::accept_clients() {
     Client& client = clients_.emplace_back(std::move(socket), next_client_++, *this, clients_.size() >= kMaxClients);
     try {
       client.thread = std::jthread([this, &client] { converse(client); });
-    } catch (const std::system_error&) {  // no more threads
+    } catch (const std::system_error&) {  // no thread available
       clients_.pop_back();
       ++past_[static_cast<std::size_t>(ServerCounter::hung_up)];
     }
@@ -148,7 +148,7 @@ std::uint64_t Server::read(ServerCounter counter) const {
   return sum;
 }
 
-/// Takes away clients whose threads are done.
+/// Removes clients whose threads have ended.
 void Server::bury() {
   std::list<Client> dead;
   {
@@ -172,12 +172,12 @@ void Server::drop_all() {
     const std::lock_guard lock(mutex_);
     for (const Client& client : clients_) (void)::shutdown(client.socket.get(), SHUT_RDWR);
   }
-  // No client is added meanwhile: that is for this thread to do.
+  // Only this thread adds clients, so none is added here.
   for (Client& client : clients_) client.thread.join();
   bury();
 }
 
-/// On the client's thread.
+/// Runs on the client's thread.
 void Server::converse(Client& client) {
   base::set_thread_name("vfio-user-peer");
   const int socket = client.socket.get();
@@ -201,7 +201,7 @@ void Server::converse(Client& client) {
   const auto reply = [&] {
     const bool sent = session.send_replies([&](std::span<const std::byte> bytes, std::span<const int> with) {
       const base::IoResult result = base::send_all(socket, bytes, with, kPatience);
-      if (result.status == base::IoStatus::partial) session.cut_off();  // it does not take its replies
+      if (result.status == base::IoStatus::partial) session.cut_off();  // the client does not take its replies
       return result.status == base::IoStatus::done;
     });
     if (!sent) session.end();
@@ -209,7 +209,7 @@ void Server::converse(Client& client) {
   while (!session.over()) {
     const base::IoResult got = receive();
     if (got.status == base::IoStatus::closed || got.status == base::IoStatus::failed) break;
-    if (got.bytes == 0) continue;  // a signal
+    if (got.bytes == 0) continue;  // interrupted by a signal
     session.received(got.bytes, fds);
     std::uint64_t messages = 0;
     while (session.take_message()) {

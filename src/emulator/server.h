@@ -17,15 +17,15 @@
 
 namespace rodeo::emulator {
 
-/// Listens from the constructor to the destructor on a thread of its own, and speaks with each client on one of its own: an
-/// answer costs what a bare exchange over a socket costs. Nobody waits for another, but where processors are few, those who are
-/// ahead of others that want as much (FairShares). Throws SetupError: emulator.address_taken, base.socket.
+/// Listens from the constructor to the destructor on its own thread, and serves each client on a separate thread, so that an
+/// answer costs a bare exchange over a socket. Clients do not wait for each other, except if processors are few: then clients
+/// wait that are ahead of others with the same demand (FairShares). Throws SetupError: emulator.address_taken, base.socket.
 class Server {
  public:
   struct Options {
-    std::filesystem::path directory;  ///< of sockets and locks; made by the caller
+    std::filesystem::path directory;  ///< directory of sockets and locks; made by the caller
     std::string address;              ///< "0000:3b:00.0"
-    /// Threads of clients that are busy poll for a moment before they sleep, unless this is `sleep`.
+    /// How threads of busy clients wait: they poll for a moment before they sleep, unless this is `sleep`.
     base::IdlePolicy idle = base::IdlePolicy::sleep;
   };
 
@@ -37,7 +37,7 @@ class Server {
   std::filesystem::path socket_path() const { return options_.directory / (options_.address + ".sock"); }
   std::filesystem::path lock_path() const { return options_.directory / (options_.address + ".lock"); }
 
-  /// Surprise removal: hangs up on everybody and listens no more, until plugged in again. Any thread but a client's; returns
+  /// Surprise removal: disconnects all clients and stops listening, until plug(). Any thread but a client's; returns
   /// when it is done.
   void unplug();
   void plug();
@@ -69,9 +69,9 @@ class Server {
 
   FairShares shares_;  // of clients that access registers as fast as they can
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the following members
   std::list<Client> clients_;
-  std::array<std::uint64_t, static_cast<std::size_t>(ServerCounter::count)> past_{};  // of clients that have gone
+  std::array<std::uint64_t, static_cast<std::size_t>(ServerCounter::count)> past_{};  // counts of clients that have left
 
   std::atomic<Order> order_{Order::none};
   std::jthread thread_;

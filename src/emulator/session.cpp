@@ -11,9 +11,9 @@ namespace {
 using namespace formats::vfio_user;
 
 constexpr std::size_t kMaxMessage = max_message_bytes(kDefaultTransferBytes);
-constexpr std::size_t kReceiveBytes = 16384;  // at least so much room for one read
-constexpr std::size_t kMaxFds = 8;            // as VERSION says
-constexpr std::size_t kMaxFdsHeld = 64;       // of messages that are not whole yet: more is an attack
+constexpr std::size_t kReceiveBytes = 16384;  // least room for one read
+constexpr std::size_t kMaxFds = 8;            // announced in VERSION
+constexpr std::size_t kMaxFdsHeld = 64;       // for incomplete messages; more is an attack
 
 bool takes_fds(std::uint16_t command) {
   return command == static_cast<std::uint16_t>(Command::dma_map) ||
@@ -51,14 +51,14 @@ std::span<std::byte> VfioUserSession::room() {
   return std::span(in_).subspan(end_);
 }
 
-/// The message, by its place in the stream, that descriptors belong to which came with the bytes from in_[first] on.
+/// The message, by its place in the stream, to which the descriptors belong that came with the bytes from in_[first] on.
 std::uint64_t VfioUserSession::message_of_read(std::size_t first) const {
   std::size_t found = begin_;
   bool found_taker = false;
   for (std::size_t at = begin_; at < end_;) {
     const bool whole_header = end_ - at >= kHeaderBytes;
     const Header header = whole_header ? read_header(std::span(in_).subspan(at)) : Header{};
-    // One whose header has not come whole is the last here, and was sent with the descriptors, or it would have come with what follows.
+    // A message with an incomplete header is the last one here. The descriptors came with it, or the read would have gone on.
     const bool taker = !whole_header || takes_fds(header.command);
     if (at >= first && (taker || !found_taker)) {
       found = at;
@@ -155,7 +155,7 @@ bool VfioUserSession::valid(const RegionAccess& access) const {
 
 namespace {
 
-/// Calls `one` for each access of a long or crooked range: naturally aligned, at most 4 bytes unless the whole is 8.
+/// Calls `one` for each access of a long or unaligned range: naturally aligned, at most 4 bytes unless the whole is 8.
 template <typename One>
 void split(std::uint64_t offset, std::size_t bytes, One&& one) {
   if (bytes == 8 && offset % 8 == 0) return one(offset, std::size_t{0}, std::size_t{8});
@@ -208,7 +208,7 @@ int VfioUserSession::set_irqs(const SetIrqs& irqs) {
       }
       return 0;
     case SetIrqs::kDataEventfd:
-      // No descriptors at all: the vectors have none from now on.
+      // Without descriptors the vectors are cleared.
       if (!fds_.empty() && fds_.size() != irqs.count) return EINVAL;
       for (std::uint32_t i = 0; i < irqs.count; ++i) {
         base::UniqueFd fd;

@@ -1,5 +1,5 @@
-// One client's conversation with a function over vfio-user: bytes and descriptors in, replies out (docs/protocols/vfio-user.md). No socket in here,
-// so that a fuzzer can say anything.
+// One client's vfio-user session: bytes and descriptors in, replies out (docs/protocols/vfio-user.md). It has no socket, so that a
+// fuzzer can send anything.
 #pragma once
 
 #include <array>
@@ -24,45 +24,45 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ServerCo
     {"clients_cut_off", "clients", "Connections that the server ended: broken messages, or replies that were not taken."},
 }};
 
-/// One thread. What the client lends - maps, interrupt descriptors - is given back by the destructor.
+/// For one thread. The destructor returns what the client lent: maps and interrupt descriptors.
 class VfioUserSession {
  public:
-  /// `one_too_many`: it is told so in place of a version, and that is all.
+  /// `one_too_many`: the client gets a refusal in place of a version, and nothing else.
   VfioUserSession(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts, bool one_too_many = false);
   ~VfioUserSession();
   VfioUserSession(const VfioUserSession&) = delete;
   VfioUserSession& operator=(const VfioUserSession&) = delete;
 
-  /// Where the next bytes from the client belong; never empty. To be asked for again after each received().
+  /// Room for the next bytes from the client; never empty. Call again after each received().
   std::span<std::byte> room();
-  /// `bytes` of room() were filled by one recvmsg, and `fds` came with them; they are taken out. The kernel ends a read behind the bytes that
-  /// descriptors were sent with, and clients send a message at a time: they are those of the last message that begins in this read (of those
-  /// that take descriptors, if there are any).
+  /// One recvmsg filled `bytes` of room() and brought `fds`, which are taken out. The kernel ends a read after the bytes that descriptors were
+  /// sent with, and clients send one message at a time. So the descriptors belong to the last message that begins in this read, or to the
+  /// last one that takes descriptors, if there is one.
   void received(std::size_t bytes, base::ReceivedFds& fds);
-  /// Does what the next whole message says; false if there is none, or over().
+  /// Handles the next complete message; false if there is none, or over().
   bool take_message();
-  /// To be hung up on, once its replies are out.
+  /// True if the connection must end once its replies are sent.
   bool over() const { return over_; }
   void end() { over_ = true; }
 
   std::size_t reply_bytes() const { return out_.bytes().size(); }
-  /// Calls `send(bytes, descriptors)` for the replies, piece by piece, until it returns false; then they are gone, sent or not. Descriptors go with the
-  /// first byte of their piece, which begins with their message; they stay the device's. Returns whether all were sent.
+  /// Calls `send(bytes, descriptors)` for the replies, piece by piece, until it returns false; then drops all replies, sent or not. Descriptors go with the
+  /// first byte of their piece, which begins with their message; the device keeps them. Returns whether all were sent.
   template <typename Send>
   bool send_replies(Send&& send);
 
   /// Any thread.
   std::uint64_t read(ServerCounter counter) const { return counters_.read(counter); }
-  /// The server ends the connection for a reason of its own.
+  /// Ends the connection for a reason of the server.
   void cut_off();
 
  private:
   struct Passenger {
-    std::size_t at;  // in out_: the message it goes with
+    std::size_t at;  // position of its message in out_
     int fd;
   };
   struct Arrival {
-    std::uint64_t at;  // in the stream: the message it belongs to
+    std::uint64_t at;  // position of its message in the stream
     std::vector<base::UniqueFd> fds;
   };
 
@@ -85,12 +85,12 @@ class VfioUserSession {
   bool negotiated_ = false;
   bool over_ = false;
 
-  std::vector<std::byte> in_;  // received, not yet done: in_[begin_, end_)
+  std::vector<std::byte> in_;  // received, not yet handled: in_[begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t stream_ = 0;  // bytes of the stream before in_[0]
   std::vector<Arrival> arrivals_;
-  std::vector<base::UniqueFd> fds_;  // of the message that is being done
+  std::vector<base::UniqueFd> fds_;  // of the message being handled
 
   formats::vfio_user::MessageWriter out_;
   std::vector<Passenger> passengers_;
@@ -103,7 +103,7 @@ bool VfioUserSession::send_replies(Send&& send) {
   bool sent = true;
   std::size_t at = 0;
   for (std::size_t next = 0; sent && at < all.size();) {
-    // What stands before the message with a descriptor goes alone.
+    // Bytes before a message with a descriptor are sent alone.
     const bool aboard = next < passengers_.size() && passengers_[next].at == at;
     const std::span<const int> fds = aboard ? std::span(&passengers_[next].fd, 1) : std::span<const int>{};
     if (aboard) ++next;

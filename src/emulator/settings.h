@@ -1,4 +1,4 @@
-// What a configuration may say of emulated cards: one declaration of each setting, from which keys, values and reference follow.
+// Settings of emulated cards in a configuration. Each setting is declared once; keys, values and reference follow from it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rodeo::emulator {
 
-/// A card as it is written. What EmulatedCardSettings has otherwise is beside it; `links` and `seed` are those of the card's type.
+/// The keys of a card. Keys that differ from EmulatedCardSettings are members here; `links` and `seed` apply to the card's type.
 struct CardKeys : EmulatedCardSettings {
   std::string link_speed = "0";
   std::uint32_t block_bytes = 1024;
@@ -20,7 +20,7 @@ struct CardKeys : EmulatedCardSettings {
   CardKeys();
 };
 
-/// A scheduled fault as it is written.
+/// The keys of a scheduled fault.
 struct FaultKeys : ScheduledFault {
   FaultKeys() { fault.value = 95; }
 };

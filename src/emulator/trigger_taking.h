@@ -1,4 +1,4 @@
-// Which triggers a card takes, from its begin to an end behind those that were accepted; and the time that it has for that.
+// Decides which triggers a card takes, from its start to an end after the accepted triggers; measures the time for the end.
 #pragma once
 
 #include <algorithm>
@@ -9,22 +9,22 @@
 
 namespace rodeo::emulator {
 
-/// Callers take turns: one thread, or a mutex.
+/// Callers must take turns: one thread, or a mutex.
 class TriggerTaking {
  public:
   enum class State : std::uint8_t {
-    none,      ///< what is under way goes on
-    triggers,  ///< all that are accepted
-    last,      ///< those that were accepted before the card was switched off, which other cards have too
+    none,      ///< takes no triggers; data under way continue
+    triggers,  ///< takes all accepted triggers
+    last,      ///< takes those accepted before the card was switched off: other cards have them, too
   };
-  /// What the host wants, by its registers.
+  /// What the host wants, according to the registers.
   enum class Wanted : std::uint8_t { nothing, data, pause, end };
 
   explicit TriggerTaking(trigger::TriggerSource& source) : source_(source) {}
 
   State state() const { return state_; }
   bool any() const { return state_ != State::none; }
-  /// Once a turn, before triggers are taken. True: triggers are held everywhere, so that one look that finds none has seen the last.
+  /// Call once a turn, before taking triggers. True: triggers are held everywhere, so a look that finds none has seen the last.
   bool follow(Wanted wanted) {
     static constexpr std::array<std::array<State, 4>, 3> kNext{{
         // nothing, data, pause, end
@@ -37,9 +37,9 @@ class TriggerTaking {
     source_.set_ready(any());
     return held;
   }
-  /// The last one was taken; this is told with the next turn, or by end().
+  /// The last trigger was taken. The source learns this at the next follow(), or by end().
   void has_all() { state_ = State::none; }
-  /// No trigger waits for this card any more.
+  /// Triggers do not wait for this card any more.
   void end() {
     state_ = State::none;
     source_.set_ready(false);
@@ -50,7 +50,7 @@ class TriggerTaking {
   State state_ = State::none;
 };
 
-/// Time that this process ran. Of the time between two looks ten milliseconds count at most: one that was stopped has not used it.
+/// Time that this process ran. Between two looks at most ten milliseconds count: a stopped process has used no time.
 class OwnTime {
  public:
   void look(std::uint64_t now_ns) {

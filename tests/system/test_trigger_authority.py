@@ -213,7 +213,7 @@ def test_who_must_not_follow_is_refused(rodeo):
 
 
 @pytest.mark.parametrize("settings, what", [
-    (["emulator.trigger.rate=1kHz"], "the authority's to say"),
+    (["emulator.trigger.rate=1kHz"], "belongs to the authority"),
     (["emulator.trigger.serve=x"], "cannot serve"),
     (["emulator.trigger.follow=nowhere:port"], "no port"),
 ])
