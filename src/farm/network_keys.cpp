@@ -5,21 +5,21 @@ namespace rodeo::farm {
 const Settings<NetworkKeys>& network_keys() {
   using N = NetworkKeys;
   static const Settings<N> settings{
-      setting(
-          &N::bus, "bus",
-          "Directory in which services say where they are; on a shared file system if some are on other hosts. Empty: one "
-          "of this user on this host."),
+      setting(&N::bus, "bus",
+              "Directory in which services publish their addresses; on a shared file system if some run on other hosts. "
+              "Empty: a directory of this user on this host."),
       setting(&N::address, "address",
               "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
       setting(&N::providers, "providers",
               "Providers of libfabric that others may choose from: tcp, shm, verbs. Empty: tcp, and verbs where there is an "
               "RDMA device."),
       setting(&N::secret_file, "secret_file",
-              "File with the secret that all processes of the farm must know; only its owner may read it. Empty: none, on "
-              "loopback alone."),
+              "File with the secret that all processes of the farm must know; only its owner may read it. Empty: no secret, "
+              "on loopback only."),
       setting(&N::page_bytes, "page_bytes", "Size of a page, the unit that is sent.",
               {.minimum = 1024, .maximum = 1 << 20, .unit = Unit::bytes}),
-      setting(&N::pages, "pages", "Pages of each connection and direction; their memory is taken when it is made.",
+      setting(&N::pages, "pages",
+              "Pages of each connection and direction; their memory is allocated when the connection is made.",
               {.minimum = 2, .maximum = 65535}),
   };
   return settings;

@@ -9,9 +9,7 @@ namespace rodeo::farm {
 
 std::vector<settings::TableDeclaration> farm_tables() {
   return {
-      {.path = "farm",
-       .help = "Whole events: who assigns them, who builds and filters them, who records them.",
-       .optional = true},
+      {.path = "farm", .help = "Whole events: the processes that assign, build, filter and record them.", .optional = true},
       {.path = "farm.supervisor",
        .help =
            "The supervisor of a farm, for `rodeo farm supervise`: it assigns events to nodes and has readouts clear them.",
@@ -21,12 +19,12 @@ std::vector<settings::TableDeclaration> farm_tables() {
        .help = "Metrics of the supervisor in Prometheus' text format, over HTTP at /metrics.",
        .keys = process::metrics_keys()},
       {.path = "farm.node",
-       .help = "A filter node of a farm, for `rodeo farm filter`: it builds whole events, selects them, and sends what is "
-               "kept to a recorder.",
+       .help = "A filter node of a farm, for `rodeo farm filter`: it builds whole events, selects them, and sends those "
+               "that are kept to a recorder.",
        .keys = node_settings().keys(),
        .optional = true},
       {.path = "farm.node.selection",
-       .help = "What decides which events are kept. Made once for each worker.",
+       .help = "Decides which events are kept. Each worker has its own.",
        .component = settings::ComponentKind::selection,
        .default_type = "accept"},
       {.path = "farm.node.metrics",
@@ -38,7 +36,8 @@ std::vector<settings::TableDeclaration> farm_tables() {
        .keys = recorder_settings().keys(),
        .optional = true},
       {.path = "farm.recorder.target",
-       .help = "Where closed files of the recorder go: copied, checksums compared, and then removed here.",
+       .help = "Where closed files of the recorder go. They are copied, the checksums are compared, and then the files are "
+               "removed here.",
        .keys = target_settings().keys()},
       {.path = "farm.recorder.metrics",
        .help = "Metrics of the recorder in Prometheus' text format, over HTTP at /metrics.",

@@ -11,9 +11,8 @@ const Settings<NodeKeys>& node_settings() {
   using base::IdlePolicy;
   constexpr SettingRules kBytes{.unit = Unit::bytes};
   static const Settings<N> settings{
-      setting(
-          &N::name, "name",
-          "Name of the process, none of them twice in a farm: names its control socket, and the node to its supervisor."),
+      setting(&N::name, "name",
+              "Name of the process, unique in its farm: of its control socket, and of the node at its supervisor."),
       setting(&N::plugins, "plugins",
               "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative to this "
               "file)."),
@@ -23,26 +22,25 @@ const Settings<NodeKeys>& node_settings() {
               "Name of the supervisor's service on the bus: farm.supervisor.name of its configuration."),
       setting(&N::slots, "events", "Events that it has at a time.", {.minimum = 1, .maximum = 4096}),
       setting(&N::building, "building", {{"full", Building::full}, {"steps", Building::steps}},
-              "full: all fragments of an event at once, then its selection. steps: what the selection wants to see, step by "
-              "step, and the rest once "
-              "the event is accepted."),
+              "full: all fragments of an event at once, then its selection. steps: the fragments that the selection asks "
+              "for, step by step, and the rest once the event is accepted."),
       setting(&N::workers, "workers", "Threads that run the selection.", {.minimum = 1, .maximum = 256}),
       setting(
           &N::credit_fragments, "credit_fragments",
-          "Traffic shaping: most fragments that are asked for at a time; a request that is larger goes alone. 0: no limit."),
-      setting(&N::credit_bytes, "credit_bytes", "The same by bytes, as fragments lately were. 0: no limit.", kBytes),
+          "Traffic shaping: limit of the fragments that are asked for at a time; a larger request goes alone. 0: no limit."),
+      setting(&N::credit_bytes, "credit_bytes", "The same in bytes, estimated from recent fragments. 0: no limit.", kBytes),
       setting(&N::fetch_wait, "fetch_wait",
-              "How long a readout waits for fragments that have not come yet before it says so.",
+              "How long a readout waits for fragments that have not come yet, before it answers that they are pending.",
               {.minimum = 0, .maximum = 1e3 * formats::kMostFetchWaitUs}),
-      setting(&N::pending_retry, "retry_interval", "Fragments that were not there yet are asked for again after so long."),
+      setting(&N::pending_retry, "retry_interval", "Fragments that were not there yet are asked for again after this time."),
       setting(&N::readout_grace, "readout_grace",
-              "A readout that is away for longer is not waited for: its fragments are missing."),
+              "The node does not wait for a readout that is away for longer: its fragments are missing."),
       setting(&N::record_timeout, "record_timeout",
-              "An event that a recorder has not answered for so long is sent to it again."),
-      setting(
-          &N::recorder_patience, "recorder_patience",
-          "Where there are several recorders: one that is away for longer is not waited for, the event goes to the next."),
-      setting(&N::most_event_bytes, "max_event_size", "What does not fit into an event of this size is left out, flagged.",
+              "If a recorder has not answered after this time, the event is sent to it again."),
+      setting(&N::recorder_patience, "recorder_patience",
+              "If there are several recorders and one is away for longer, the event goes to the next one."),
+      setting(&N::most_event_bytes, "max_event_size",
+              "Fragments that do not fit into an event of this size are left out, and the event is flagged.",
               {.minimum = 4096, .maximum = 0xf000'0000, .unit = Unit::bytes}),
       setting(&N::event_checksum, "event_checksum", "Adler-32 over the payload of each event that is recorded."),
       setting(&N::idle, "idle", {{"sleep", IdlePolicy::sleep}, {"yield", IdlePolicy::yield}, {"spin", IdlePolicy::spin}},

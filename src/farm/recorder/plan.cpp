@@ -11,24 +11,25 @@ const Settings<RecorderKeys>& recorder_settings() {
   constexpr SettingRules kBytes{.unit = Unit::bytes};
   static const Settings<FileKeys> files{
       setting(&F::directory, "directory",
-              "Where event files go; made if it is not there. Of one recorder alone: what a killed one left open there is "
-              "recovered."),
+              "Directory of the event files; made if it is not there. Each recorder needs its own: it recovers files that "
+              "were left open there."),
       setting(&F::project, "project", "First part of the names of files."),
       setting(&F::max_file_bytes, "max_file_size",
-              "A file is closed and the next one begun before it becomes larger; a single event may be. 0: no limit.",
+              "A file is closed, and the next one begun, before it becomes larger; only a single event may be larger. 0: no "
+              "limit.",
               {.maximum = 1e15, .unit = Unit::bytes}),
       setting(&F::max_file_events, "max_file_events", "The same by number of events. 0: no limit."),
       setting(&F::min_free_bytes, "min_free",
               "Space that stays free on the file system: events are refused before it is used.", kBytes),
       setting(&F::sync, "sync", {{"each", SyncPolicy::each}, {"time", SyncPolicy::by_time}, {"bytes", SyncPolicy::by_bytes}},
-              "When events are flushed to the disk, after which they are acknowledged: each at once (those that come while "
-              "the disk is busy go "
-              "together), after sync_interval, or after sync_bytes or sync_interval."),
+              "When events are flushed to the disk, and then acknowledged: each at once (events that come while the disk is "
+              "busy go together), after sync_interval, or after sync_bytes or sync_interval."),
       setting(&F::sync_interval, "sync_interval", "How long an event may wait for its flush; not with sync = \"each\"."),
       setting(&F::sync_bytes, "sync_bytes", "How much may wait for a flush, with sync = \"bytes\".", kBytes),
-      setting(&F::lumi_block_linger, "lumi_block_linger",
-              "Files of a luminosity block are closed when a later one has begun and nothing came for them for so long."),
-      setting(&F::retry_interval, "retry_interval", "A disk that was full or failed is tried again after so long."),
+      setting(
+          &F::lumi_block_linger, "lumi_block_linger",
+          "Files of a luminosity block are closed when a later block has begun and nothing came for them for this time."),
+      setting(&F::retry_interval, "retry_interval", "A disk that was full or failed is tried again after this time."),
       setting(&F::most_open, "max_open_files",
               "Files of streams and luminosity blocks that are open at a time; each has buffers of its own.",
               {.minimum = 2, .maximum = 1024}),
@@ -36,14 +37,13 @@ const Settings<RecorderKeys>& recorder_settings() {
       setting(&F::buffers, "buffers", "Buffers of each file that may wait for the disk.", {.minimum = 2, .maximum = 1024}),
       setting(&F::direct, "direct_io", "Write past the page cache where the file system can."),
       setting(&F::payload, "payload",
-              "How the payload proves itself, as `rodeo data info` shows it of files of the readouts: provable seed=1 "
-              "crc=0. Empty: it does "
-              "not."),
+              "How the payload proves itself, as `rodeo data info` shows for files of the readouts: provable seed=1 crc=0. "
+              "Empty: not at all."),
   };
   static const Settings<RecorderKeys> settings{
       setting(&R::name, "name",
-              "Name of the process: of its service on the bus and its control socket, and in names of files."),
-      setting(&R::run_number, "run_number", "Run that is recorded, where the recorder is not told (--hold).",
+              "Name of the process, of its service on the bus and of its control socket; it is also part of file names."),
+      setting(&R::run_number, "run_number", "Run that is recorded, unless run control gives it (--hold).",
               {.minimum = 1, .maximum = 0x7fffffff}),
       setting(&R::files, files),
       setting(&R::network, network_keys()),
@@ -68,12 +68,11 @@ const Settings<TargetKeys>& target_settings() {
               "\"sha256sum\", "
               "\"/data/{name}\"]."),
       setting(&T::remove, "remove", "Remove the file here once its copy has the same checksum."),
-      setting(&T::retry_interval, "retry_interval", "A copy that failed is tried again after so long."),
-      setting(&T::timeout, "timeout", "A program that has not ended after so long is killed, and the copy has failed."),
-      setting(
-          &T::linger, "linger",
-          "How long the end of a run waits for copies, within stop_limit; what is left is copied in the next life of the "
-          "recorder."),
+      setting(&T::retry_interval, "retry_interval", "A copy that failed is tried again after this time."),
+      setting(&T::timeout, "timeout", "A program that has not ended after this time is killed, and the copy has failed."),
+      setting(&T::linger, "linger",
+              "How long the end of a run waits for copies, within stop_limit; the other files are copied in the next life "
+              "of the recorder."),
   };
   return settings;
 }

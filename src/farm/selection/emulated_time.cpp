@@ -55,13 +55,13 @@ const Settings<EmulatedTime>& emulated_time_settings() {
                {"fixed", Shape::fixed},
                {"exponential", Shape::exponential},
                {"log_normal", Shape::log_normal}},
-              "Processing time that is emulated: none, the same for each event, or drawn from a distribution; for the same "
-              "event always the same."),
-      setting(&T::mean, "mean_time", "Its mean."),
+              "Emulated processing time: none, the same for each event, or drawn from a distribution. The same event always "
+              "has the same time."),
+      setting(&T::mean, "mean_time", "Mean of the emulated time."),
       setting(&T::sigma, "sigma", "Standard deviation of the logarithm of a log_normal time.",
               {.minimum = 0, .maximum = 10}),
       setting(&T::busy, "busy", "Keeps a core busy for that time instead of sleeping."),
-      setting(&T::seed, "seed", "Seed of what is drawn."),
+      setting(&T::seed, "seed", "Seed of the draws."),
   };
   return settings;
 }

@@ -68,8 +68,8 @@ struct PythonSelection::Keys {
         setting(&Keys::file, "file", "Python file with one function that is decorated with @rodeo.select.",
                 {.required = true}),
         setting(&Keys::timeout, "timeout",
-                "A function that has not answered after so long is given up: its process is started again, the event goes "
-                "to a debug stream."),
+                "If the function has not answered after this time, its process is started again, and the event goes to a "
+                "debug stream."),
         setting(&Keys::start_timeout, "start_timeout", "How long Python may take to read the file."),
     };
     return settings;
