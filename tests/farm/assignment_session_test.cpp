@@ -1,4 +1,4 @@
-// Numbers of decisions and events between a node and its supervisor.
+// The numbering of decisions and events between a node and its supervisor.
 #include "farm/node/assignment_session.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(AssignmentSession, AHelloBeginsAnewWithWhatIsNotSafe) {
   session.welcome({.session = 6});
   session.decide({.id = 3});
   const auto work = session.work(3);
-  EXPECT_EQ(work.first, 2U) << "that of HELLO was number 1";
+  EXPECT_EQ(work.first, 2U) << "the decision in HELLO had number 1";
   EXPECT_TRUE(session.orders({.safe = 2}));
   EXPECT_EQ(session.unsafe(), 0U);
 }
@@ -69,7 +69,7 @@ TEST(AssignmentSession, AHelloBeginsAnewWithWhatIsNotSafe) {
 TEST(AssignmentSession, AHelloSaysWhichNumbersItsDecisionsHadInTheSessionBefore) {
   AssignmentSession session("node", 9);
   const auto first = session.hello(4, {});
-  EXPECT_EQ(first.session, 0U) << "there was none";
+  EXPECT_EQ(first.session, 0U) << "there was no session";
   EXPECT_EQ(first.first, 0U);
   session.welcome({.session = 5});
   ASSERT_TRUE(session.orders({.first = 1, .events = {{.id = 1}, {.id = 2}, {.id = 3}}}));
@@ -79,7 +79,7 @@ TEST(AssignmentSession, AHelloSaysWhichNumbersItsDecisionsHadInTheSessionBefore)
   ASSERT_TRUE(session.orders({.safe = 1}));
   session.close();
   session.decide({.id = 3});
-  for (int lost = 0; lost < 2; ++lost) {  // nothing comes of the first
+  for (int lost = 0; lost < 2; ++lost) {  // the first one is lost
     const auto hello = session.hello(4, {});
     EXPECT_EQ(hello.session, 5U);
     EXPECT_EQ(hello.first, 2U);

@@ -1,4 +1,4 @@
-// The file of decisions, read back: each event once, whichever life of a supervisor wrote it.
+// The file of decisions, read back: each event once, even if several starts of a supervisor wrote it.
 #include "farm/supervisor/decision_file.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ using farm::RobLoss;
 using farm::RobState;
 using readout::FragmentBook;
 
-constexpr std::uint64_t kFarAway = std::uint64_t{1} << 40;  // no time of the model comes near it
+constexpr std::uint64_t kFarAway = std::uint64_t{1} << 40;  // larger than all times of the model
 constexpr std::uint32_t kReorder = 2;                       // fragments
 
 FragmentPtr fragment(std::uint64_t id) {
@@ -157,7 +157,7 @@ bool DrainModel::act(Act act, std::uint32_t which) {
     case Act::restart_node:
       if (!stands_still) own(supervisor_).books.node_gone(which);
       nodes_[which] = new_node(sizes_, nodes_[which]->session + 1);
-      nodes_[which]->silent = nodes_[which]->anew = stands_still;  // it says HELLO once it is heard
+      nodes_[which]->silent = nodes_[which]->anew = stands_still;  // it sends HELLO when it can send again
       if (!stands_still) own(supervisor_).books.set_room(which, sizes_.node_slots);
       break;
     case Act::restart_readout: restart_readout(which); break;
@@ -167,7 +167,7 @@ bool DrainModel::act(Act act, std::uint32_t which) {
   return changed;
 }
 
-/// What the supervisor does by itself in each turn.
+/// The supervisor's own work in each turn.
 void DrainModel::supervise() {
   Supervisor& supervisor = own(supervisor_);
   const auto is_untold = [this](std::uint64_t id) { return untold(id); };
@@ -298,7 +298,7 @@ bool DrainModel::clear(std::uint32_t which) {
   return batch || some || supervisor.clears.batches_closed() != closed;
 }
 
-/// As Supervisor::found and Books::found do without a trigger.
+/// Like Supervisor::found and Books::found without a trigger.
 bool DrainModel::survey_all_there_is(std::uint32_t which) {
   using Place = dispatch::CommonSpan::Place;
   const std::string before = text();
@@ -411,7 +411,7 @@ void DrainModel::begin(std::uint32_t which, std::uint64_t id, bool build_only, b
   node.collector.want_all(*slot);
 }
 
-/// A node asks for all that it lacks, once, and finishes what has come.
+/// A node requests all missing fragments once, and finishes complete events.
 bool DrainModel::work(std::uint32_t which, bool time_is_over) {
   const Node& was = *nodes_[which];
   if (was.silent) return false;
@@ -439,7 +439,7 @@ bool DrainModel::work(std::uint32_t which, bool time_is_over) {
   return text() != before;
 }
 
-/// As a filter node decides (FilterNode::fetched, build); its selection accepts.
+/// Decides like a filter node (FilterNode::fetched, build); the selection accepts all.
 void DrainModel::finish(Node& node, Slot slot) {
   const Event event = node.slots[slot];
   if (!event.here) return;
@@ -450,12 +450,12 @@ void DrainModel::finish(Node& node, Slot slot) {
                             node.collector.lost_by(slot, RobLoss::readout_away);
   node.slots[slot] = {};
   node.collector.end(slot);
-  if (empty && may_be_there) return;  // given up: its supervisor assigns it again
+  if (empty && may_be_there) return;  // given up: the supervisor assigns it again
   const Verdict verdict = empty ? Verdict::lost : lacks || event.build_only ? Verdict::debug : Verdict::accepted;
   node.unsafe.push_back({.said = {.id = event.id, .verdict = verdict, .partial = lacks, .build_only = event.build_only}});
 }
 
-/// A node's WORK: decisions and room.
+/// A node's WORK message: decisions and room.
 void DrainModel::tell(std::uint32_t which) {
   if (stands_still_ || nodes_[which]->silent) return;
   Node& node = own(nodes_[which]);
@@ -468,7 +468,7 @@ void DrainModel::tell(std::uint32_t which) {
   supervisor.books.set_room(which, node.collector.free_slots());
 }
 
-/// A node's HELLO: what it has, and what it has decided (Nodes::hello, take_back).
+/// A node's HELLO message: its events and its decisions (Nodes::hello, take_back).
 void DrainModel::greet(std::uint32_t which) {
   Node& node = own(nodes_[which]);
   Supervisor& supervisor = own(supervisor_);
@@ -519,7 +519,7 @@ bool DrainModel::round() {
        {Act::resume, Act::greet, Act::trigger, Act::build, Act::fetch, Act::clear, Act::survey, Act::give_back})
     all(what);
   if (changed) return true;
-  // Nothing moves by itself: time does.
+  // Nothing else changes: let time pass.
   return all(Act::reorder_time) || all(Act::end) || all(Act::untold_time) || all(Act::event_time) || all(Act::expire);
 }
 

@@ -1,5 +1,5 @@
-// A farm that is small enough to try everything: the product's books, admission, clears, collectors and retention, and what may happen next, one thing at
-// a time. Messages arrive at once; time-outs come at any moment.
+// A farm small enough to try everything: the real books, admission, clears, collectors and retention, and every possible next act, one at a time.
+// Messages arrive at once; time-outs may occur at any moment.
 #pragma once
 
 #include <array>
@@ -20,45 +20,45 @@
 namespace rodeo::test {
 
 struct DrainSizes {
-  std::uint32_t slots = 2;       ///< of the supervisor
-  std::uint32_t node_slots = 1;  ///< of each node
+  std::uint32_t slots = 2;       ///< events of the supervisor
+  std::uint32_t node_slots = 1;  ///< events of each node
   std::uint32_t nodes = 1;
   std::uint32_t readouts = 2;
-  std::uint32_t kept = 3;     ///< fragments that a readout keeps
-  std::uint32_t waiting = 3;  ///< fragments that wait before a full retention
+  std::uint32_t kept = 3;     ///< most fragments that a readout keeps
+  std::uint32_t waiting = 3;  ///< most fragments that wait while the retention is full
   std::uint32_t triggers = 6;
   std::uint32_t faults = 1;
-  /// Time-outs of one event that are tried; 0: any number. Two nodes take it from one another for ever, and decide it anew each time.
+  /// Most time-outs of one event to try; 0: any number. Without a limit, two nodes can take an event from each other for ever.
   std::uint32_t time_outs = 0;
-  /// As it was before: triggers take all slots, and untold events wait behind them.
+  /// The former behaviour: triggers take all slots, and untold events wait for a free one.
   bool untold_wait_for_room = false;
-  /// Nothing tells the supervisor of triggers: readouts say which events there are.
+  /// The supervisor gets no triggers: readouts report which events exist.
   bool no_trigger = false;
 };
 
-/// One state. Copies share what they do not change.
+/// One state. Copies share unchanged parts.
 class DrainModel {
  public:
   explicit DrainModel(const DrainSizes& sizes);
 
   enum class Act : std::uint8_t {
-    trigger,       ///< is accepted; the supervisor is told if it follows
-    build,         ///< a readout's builder hands on its next fragment
-    reorder_time,  ///< goes by in a readout
-    fetch,         ///< a node asks readouts for what it lacks
-    event_time,    ///< half of the time of a node's events goes by
-    clear,         ///< a readout is told what is decided
-    survey,        ///< a readout is asked what it holds
+    trigger,       ///< a trigger is accepted; the supervisor gets it if it follows
+    build,         ///< a readout's builder passes its next fragment on
+    reorder_time,  ///< the reorder time of a readout passes
+    fetch,         ///< a node requests missing fragments from readouts
+    event_time,    ///< half of the time-out of a node's events passes
+    clear,         ///< a readout gets the clears of decided events
+    survey,        ///< a readout is asked for the ids that it holds
     give_back,     ///< a full node makes room for an older event
-    expire,        ///< the time of the event that was assigned first is over
-    resume,        ///< the supervisor follows again
-    greet,         ///< a node says HELLO again
-    end,           ///< of a readout: no fragment comes any more
-    untold_time,   ///< goes by: what some readout does not have is assigned without it
+    expire,        ///< the event that was assigned first times out
+    resume,        ///< the supervisor follows triggers again
+    greet,         ///< a node sends HELLO again
+    end,           ///< a readout ends: it gets no more fragments
+    untold_time,   ///< the time passes after which events that a readout lacks are assigned without it
     // Faults
-    stand_still,         ///< the supervisor, for so long that triggers go on without it
-    restart_supervisor,  ///< killed, and there again
-    lose_node,           ///< it is silent, and its events go to others
+    stand_still,         ///< the supervisor stops for so long that triggers continue without it
+    restart_supervisor,  ///< it is killed and started again
+    lose_node,           ///< a node is silent, and its events go to others
     restart_node,
     restart_readout,
     count
@@ -66,21 +66,21 @@ class DrainModel {
   static constexpr Act kFirstFault = Act::stand_still;
   static const char* name(Act act);
 
-  /// False: it cannot happen, or changes nothing.
+  /// False: the act is impossible, or changes nothing.
   bool act(Act act, std::uint32_t which);
-  /// Of readouts, nodes, or 1.
+  /// The number of readouts or nodes that can do this act, or 1.
   std::uint32_t how_many(Act act) const;
-  /// The event that is the next to expire has done so less often than `time_outs`.
+  /// True if the next event to expire has timed out fewer than `time_outs` times.
   bool may_expire() const;
-  /// All that happens without faults, in a fixed order; time goes by only where nothing else happens. False: nothing changes any more.
+  /// All acts without faults, in a fixed order; time passes only if nothing else changes. False: nothing changes any more.
   bool round();
-  /// The first of these things that changes something.
+  /// The first of these acts that changes something.
   bool step();
-  /// Every trigger has come, and nothing is left anywhere.
+  /// True if all triggers have come and no event is left anywhere.
   bool drained() const;
-  /// Two states of the same text have the same future.
+  /// Two states with the same text have the same future.
   std::string text() const;
-  /// What must hold in each state; empty: it does.
+  /// Checks the invariants of a state; empty if they hold.
   std::string wrong() const;
 
  private:
@@ -98,16 +98,16 @@ class DrainModel {
   struct Node {
     farm::EventCollector collector;
     std::vector<Event> slots;
-    std::vector<Decision> unsafe;  // in their order
-    std::size_t said = 0;          // of these, in this session
+    std::vector<Decision> unsafe;  // in order
+    std::size_t said = 0;          // number of these sent in this session
     std::uint32_t session = 1;
     bool silent = false;
-    bool anew = false;  // started anew, and its supervisor does not know it yet
+    bool anew = false;  // restarted, and its supervisor does not know it yet
   };
   struct Readout {
     readout::FragmentBook book;
     std::deque<std::uint64_t> outside;
-    std::vector<std::uint64_t> recent;  // the newest id at each of the last fragments: what the book's line waits for
+    std::vector<std::uint64_t> recent;  // the newest id at each of the last fragments, which decide the book's line
     std::uint64_t now_ns = 1;
     bool outside_waits = false;
   };
@@ -115,17 +115,17 @@ class DrainModel {
     dispatch::Dispatcher books;
     dispatch::Admission admission;
     dispatch::ClearBook clears;
-    std::vector<std::uint64_t> assigned_ns;  // of each id
+    std::vector<std::uint64_t> assigned_ns;  // by id
     std::uint64_t clock_ns = 1;
     std::uint32_t told = 0;  // a bit for each id
-    std::uint32_t left = 0;  // the same, of untold ids that left the books, or never came in
+    std::uint32_t left = 0;  // the same for untold ids that left the books or were never in them
     dispatch::CommonSpan span;
-    std::vector<std::string> said;     // of each readout, what `span` was told, for text()
-    std::vector<std::uint32_t> found;  // of each id: a bit for each readout that has said it
+    std::vector<std::string> said;     // by readout: the reports that `span` got, for text()
+    std::vector<std::uint32_t> found;  // by id: a bit for each readout that has reported it
     bool again_was_last = false;
-    std::uint32_t last_node = 0;     // that an event was assigned to
-    std::vector<std::uint32_t> had;  // of each id: the node that has it or had it last
-    /// What `clears` has, for text().
+    std::uint32_t last_node = 0;     // the last node that got an event
+    std::vector<std::uint32_t> had;  // by id: the node that has it or had it last
+    /// The contents of `clears`, for text().
     struct Clear {
       std::uint64_t id = 0;
       std::uint32_t who = 0;
@@ -172,10 +172,10 @@ class DrainModel {
   void restart_readout(std::uint32_t readout);
 
   DrainSizes sizes_;
-  std::uint32_t happened_ = 0;  // triggers
+  std::uint32_t happened_ = 0;  // triggers so far
   std::uint32_t faults_ = 0;
   bool stands_still_ = false;
-  std::vector<std::uint8_t> time_outs_;  // of each event, at most sizes_.time_outs
+  std::vector<std::uint8_t> time_outs_;  // by event, at most sizes_.time_outs
   std::shared_ptr<Supervisor> supervisor_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<std::shared_ptr<Readout>> readouts_;

@@ -1,4 +1,4 @@
-// All states that a small farm can get into: from each of them it drains once faults are over.
+// All states that a small farm can reach: it drains from each of them after the faults have ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,20 +20,20 @@ namespace {
 using rodeo::test::DrainModel;
 using rodeo::test::DrainSizes;
 
-/// Of the text of a state: two states with one hash are taken for one, which does not happen. The two lowest bits are the table's.
+/// Hash of a state's text. Two states with the same hash would count as one; the table uses the two lowest bits.
 struct Hash {
   explicit Hash(const std::string& text)
       : first(std::hash<std::string_view>{}(text) | 1), second(std::hash<std::string>{}(text + '#') & ~std::uint64_t{3}) {}
   std::uint64_t first, second;
 };
 
-/// What is known of states: 16 bytes each, with open addressing, for there are many.
+/// The marks of states. There are many states, so the table has open addressing and 16 bytes per state.
 class StateTable {
  public:
   static constexpr std::uint64_t kSeen = 1, kDrains = 2;
 
   bool has(const Hash& hash, std::uint64_t mark) const { return (slots_[find(slots_, hash)].marks & mark) != 0; }
-  /// False: it had it.
+  /// False: the state has the mark already.
   bool set(const Hash& hash, std::uint64_t mark) {
     if (used_ * 4 >= slots_.size() * 3) grow();
     Slot& slot = slots_[find(slots_, hash)];
@@ -51,7 +51,7 @@ class StateTable {
  private:
   struct Slot {
     std::uint64_t first = 0;
-    std::uint64_t marks = 0;  // and the rest of the hash
+    std::uint64_t marks = 0;  // and the other bits of the hash
   };
   static std::size_t find(const std::vector<Slot>& slots, const Hash& hash) {
     std::size_t at = (hash.first * 0x9e3779b97f4a7c15U) >> 20 & (slots.size() - 1);
@@ -76,11 +76,11 @@ class StateTable {
 struct Search {
   explicit Search(const DrainSizes& sizes) : sizes_(sizes) {}
 
-  /// Empty: all states drain. Else the way to one that does not.
+  /// Returns an empty text if all states drain, else the acts that lead to one that does not.
   std::string run() {
     visit(DrainModel(sizes_), {});
     while (!left_.empty()) {
-      // The last first: few states are in memory at a time.
+      // Depth first: few states are in memory at a time.
       const auto [state, from] = std::move(left_.back());
       left_.pop_back();
       if (const std::string wrong = state.wrong(); !wrong.empty()) return wrong + ": " + way(from);
@@ -100,7 +100,7 @@ struct Search {
     }
     return {};
   }
-  /// The same, of one walk: what happens next is drawn. A walk does not end before all faults have happened.
+  /// The same for one walk of random acts.
   std::string walk(std::uint32_t seed) {
     std::mt19937 draw(seed);
     DrainModel state(sizes_);
@@ -122,8 +122,8 @@ struct Search {
   std::size_t known() const { return known_.size(); }
 
  private:
-  static constexpr std::uint32_t kLongestWalk = 400;   // draws; most of them change nothing
-  static constexpr std::uint32_t kFaultsAreRare = 12;  // else all of them come at the begin
+  static constexpr std::uint32_t kLongestWalk = 400;   // random acts; most change nothing
+  static constexpr std::uint32_t kFaultsAreRare = 12;  // otherwise all faults come at the beginning
   struct Step {
     std::uint32_t from = 0;
     DrainModel::Act act = DrainModel::Act::count;
@@ -176,7 +176,7 @@ void expect_to_drain(const DrainSizes& sizes) {
 TEST(DrainSearch, EachStateOfASmallFarmDrains) {
   expect_to_drain({.slots = 2, .nodes = 1, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 3, .faults = 1});
   if (std::getenv("RODEO_DRAIN_SEARCH") == nullptr) return;
-  // The whole (tests/system/test_drain_search.py). Two nodes: each event times out so often at most.
+  // The whole search (tests/system/test_drain_search.py). Two nodes: the time-outs of each event are limited.
   expect_to_drain({.slots = 3, .nodes = 1, .readouts = 1, .kept = 3, .waiting = 3, .triggers = 6, .faults = 1});
   expect_to_drain({.slots = 2, .nodes = 1, .readouts = 1, .kept = 2, .waiting = 1, .triggers = 4, .faults = 3});
   expect_to_drain({.slots = 2, .nodes = 1, .readouts = 2, .kept = 2, .waiting = 1, .triggers = 4, .faults = 1});
@@ -193,7 +193,7 @@ TEST(DrainSearch, EachStateOfASmallFarmDrains) {
       {.slots = 2, .nodes = 2, .readouts = 1, .kept = 1, .waiting = 1, .triggers = 2, .faults = 3, .time_outs = 1});
 }
 
-// The largest farm has too many states to try each: walks through it are drawn. RODEO_DRAIN_SEARCH: a hundred times as many.
+// The largest farm has too many states: the test does random walks. RODEO_DRAIN_SEARCH: a hundred times as many.
 TEST(DrainSearch, WalksThroughAFarmOfTwoNodesAndTwoReadoutsDrain) {
   DrainSizes sizes{.slots = 3, .nodes = 2, .readouts = 2, .kept = 3, .waiting = 3, .triggers = 6, .faults = 3};
   const std::uint32_t walks = std::getenv("RODEO_DRAIN_SEARCH") == nullptr ? 50 : 5000;
@@ -205,27 +205,27 @@ TEST(DrainSearch, WalksThroughAFarmOfTwoNodesAndTwoReadoutsDrain) {
         "while they drain\n",
         walks, sizes.nodes, sizes.readouts, sizes.kept, sizes.triggers, sizes.faults, search.known());
   }
-  sizes.kept = 1;  // what is untold fills the readouts
+  sizes.kept = 1;  // untold events fill the readouts
   sizes.untold_wait_for_room = true;
   Search old(sizes);
   std::uint32_t stands = 0;
   for (std::uint32_t seed = 0; seed < 100; ++seed) stands += old.walk(seed).empty() ? 0 : 1;
-  EXPECT_GT(stands, 0U) << "walks find what the rule is for";
+  EXPECT_GT(stands, 0U) << "walks find the fault that the rule prevents";
 }
 
-// Without a trigger: readouts that begin, end and are started anew at any moment say which events there are.
+// Without a trigger, readouts report which events exist; they begin, end and restart at any moment.
 TEST(DrainSearch, EachStateOfASmallFarmWithoutATriggerDrains) {
   expect_to_drain(
       {.slots = 1, .nodes = 1, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 2, .faults = 0, .no_trigger = true});
   if (std::getenv("RODEO_DRAIN_SEARCH") == nullptr) return;
-  // Two readouts and a fault have more states than memory has room for.
+  // The states of two readouts and a fault do not fit into memory.
   expect_to_drain(
       {.slots = 2, .nodes = 1, .readouts = 1, .kept = 1, .waiting = 1, .triggers = 3, .faults = 1, .no_trigger = true});
   expect_to_drain(
       {.slots = 2, .nodes = 1, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 2, .faults = 0, .no_trigger = true});
 }
 
-// What the rule is for: readouts are full of events that no trigger told of, and newer triggers have all slots.
+// The fault that the rule prevents: readouts are full of events without known triggers, and newer triggers have all slots.
 TEST(DrainSearch, AFarmThatLetsOldEventsInOnlyWhenThereIsRoomStands) {
   DrainSizes sizes{.slots = 2, .nodes = 1, .readouts = 1, .kept = 1, .waiting = 3, .triggers = 4, .faults = 1};
   expect_to_drain(sizes);

@@ -1,4 +1,4 @@
-// Processing times that are emulated.
+// Emulated processing times.
 #include "farm/selection/emulated_time.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(EmulatedTime, HasTheMeanAndTheShapeThatWereAskedFor) {
   auto log_normal = time;
   log_normal.shape = Shape::log_normal;
   EXPECT_NEAR(mean_of(times_ms(log_normal)), 10, 0.2);
-  EXPECT_NEAR(times_ms(log_normal)[50'000], 8.825, 0.2) << "the median: the mean by exp(sigma^2 / 2)";
+  EXPECT_NEAR(times_ms(log_normal)[50'000], 8.825, 0.2) << "the median: the mean divided by exp(sigma^2 / 2)";
   EXPECT_EQ(times_ms(time).back(), 0);
 }
 

@@ -1,4 +1,4 @@
-// What is asked of readouts for an event, each case of the table in event_collector.h.
+// The requests to readouts for an event: each case of the table in event_collector.h.
 #include "farm/node/event_collector.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using Slot = EventCollector::Slot;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kDeadline = 1000 * kMs;
 
-/// Two readouts with two ROBs each, which are there.
+/// Two connected readouts with two ROBs each.
 struct Collecting {
   explicit Collecting(CollectorSettings settings = {.slots = 4}) : collector(settings, 2) {
     for (std::uint32_t readout = 0; readout < 2; ++readout) {
@@ -65,7 +65,7 @@ TEST(EventCollector, AnEventIsCompleteWhenEachReadoutHasAnswered) {
   EXPECT_TRUE(one.complete().empty());
   EXPECT_TRUE(one.answer(asks.at(0), What::had));
   EXPECT_EQ(one.complete(), std::vector<Slot>{slot});
-  EXPECT_TRUE(one.complete().empty()) << "it is told once";
+  EXPECT_TRUE(one.complete().empty()) << "an event is complete once";
   EXPECT_EQ(one.collector.lost(slot), 0U);
   EXPECT_EQ(one.count(CollectorCounter::fragments), 4U);
   EXPECT_EQ(one.count(CollectorCounter::fragment_bytes), 400U);
@@ -184,12 +184,12 @@ TEST(EventCollector, AReadoutThatWasStartedAnewHasNothingOfWhatWasThere) {
   one.collector.up(1, true);
   EXPECT_EQ(one.complete(10 * kMs), std::vector<Slot>{slot});
   EXPECT_EQ(one.count(CollectorCounter::lost_readout_died), 2U);
-  EXPECT_TRUE(one.answer(asks.at(1), What::had)) << "late: nobody wants it, nothing breaks";
+  EXPECT_TRUE(one.answer(asks.at(1), What::had)) << "late: it is not needed, and nothing breaks";
   EXPECT_EQ(one.collector.loss(slot, one.collector.robs_of(1)[0]), RobLoss::readout_died);
   one.collector.end(slot);
   const Slot next = one.whole_event();
   asks = one.asks();
-  ASSERT_EQ(asks.size(), 2U) << "events that come later are asked of it";
+  ASSERT_EQ(asks.size(), 2U) << "it gets requests for later events";
   one.answer(asks.at(0), What::had);
   one.answer(asks.at(1), What::had);
   EXPECT_EQ(one.complete(10 * kMs), std::vector<Slot>{next});
@@ -200,7 +200,7 @@ TEST(EventCollector, AReadoutThatWasStartedAnewIsAskedForWhatBeganWhileItWasAway
   const Slot before = one.whole_event();
   one.answer(one.asks().at(0), What::had);
   one.collector.down(1, 10 * kMs);
-  const Slot since = one.whole_event();  // its trigger may have come when the readout was there again
+  const Slot since = one.whole_event();  // its trigger may have come after the readout's return
   one.answer(one.asks().at(0), What::had);
   one.collector.up(1, true);
   EXPECT_EQ(one.complete(20 * kMs), std::vector<Slot>{before});
@@ -221,10 +221,10 @@ TEST(EventCollector, AReadoutThatStaysAwayIsGivenUpUntilItComes) {
   EXPECT_TRUE(one.complete(59 * kMs).empty());
   EXPECT_EQ(one.complete(60 * kMs), std::vector<Slot>{slot});
   EXPECT_EQ(one.collector.lost(slot), 2U);
-  EXPECT_TRUE(one.collector.lost_by(slot, RobLoss::readout_away)) << "it may be there for others";
+  EXPECT_TRUE(one.collector.lost_by(slot, RobLoss::readout_away)) << "it may be connected to others";
   EXPECT_FALSE(one.collector.lost_by(slot, RobLoss::readout_died));
   EXPECT_EQ(one.count(CollectorCounter::lost_readout_away), 2U);
-  const Slot next = one.whole_event();  // nobody waits for it again
+  const Slot next = one.whole_event();  // the collector does not wait for it again
   asks = one.asks();
   ASSERT_EQ(asks.size(), 1U);
   one.answer(asks.at(0), What::had);
@@ -246,7 +246,7 @@ TEST(EventCollector, AfterItsTimeAnEventHasWhatItHas) {
   one.collector.end(slot);
   const Slot other = one.whole_event();
   EXPECT_EQ(other, slot);
-  EXPECT_FALSE(one.answer(asks.at(1), What::had)) << "it comes for nobody, not for who has the slot now";
+  EXPECT_FALSE(one.answer(asks.at(1), What::had)) << "the answer is not for the event that has the slot now";
   EXPECT_EQ(one.collector.state(other, one.collector.robs_of(1)[0]), RobState::wanted);
 }
 
@@ -261,7 +261,7 @@ TEST(EventCollector, InStepsAnEventIsCompleteAfterEach) {
   EXPECT_TRUE(one.collector.answered(asks.at(0).id, std::array{Result{robs[0], What::had}}, 10, 0));
   EXPECT_EQ(one.complete(), std::vector<Slot>{slot});
   one.collector.want(slot, robs.first(1));
-  EXPECT_EQ(one.complete(), std::vector<Slot>{slot}) << "it has them: complete at once";
+  EXPECT_EQ(one.complete(), std::vector<Slot>{slot}) << "it has these ROBs: complete at once";
   one.collector.want_all(slot);
   asks = one.asks();
   ASSERT_EQ(asks.size(), 2U);
@@ -277,10 +277,10 @@ TEST(EventCollector, CreditsInFragmentsHoldRequestsBackInTheirOrder) {
   one.whole_event();
   const auto ask = one.collector.next();
   ASSERT_TRUE(ask);
-  EXPECT_FALSE(one.collector.next()) << "2 are under way, 2 more would be 4";
+  EXPECT_FALSE(one.collector.next()) << "2 are in flight, 2 more would be 4";
   EXPECT_EQ(one.collector.fragments_under_way(), 2U);
   EXPECT_FALSE(one.collector.next());
-  EXPECT_EQ(one.count(CollectorCounter::waits_for_credit), 1U) << "one wait, however often it is looked at";
+  EXPECT_EQ(one.count(CollectorCounter::waits_for_credit), 1U) << "one wait, even if next() is called several times";
   one.answer(*ask, What::had);
   const auto next = one.collector.next();
   ASSERT_TRUE(next);
@@ -292,7 +292,7 @@ TEST(EventCollector, CreditsInFragmentsHoldRequestsBackInTheirOrder) {
 TEST(EventCollector, CreditsInBytesGoByTheSizesThatCameLately) {
   Collecting one(CollectorSettings{.slots = 4, .credit_bytes = 250});
   one.whole_event();
-  for (const auto& [readout, ask] : one.asks()) one.answer(ask, What::had);  // 100 bytes each; of no size known before
+  for (const auto& [readout, ask] : one.asks()) one.answer(ask, What::had);  // 100 bytes each; sizes unknown before
   one.whole_event();
   EXPECT_TRUE(one.collector.next());
   EXPECT_EQ(one.collector.bytes_under_way(), 200U);

@@ -1,4 +1,4 @@
-// A filter node among a supervisor and readouts that say anything, and a recorder that is real: what becomes of each event.
+// A filter node with a scripted supervisor, scripted readouts and a real recorder: the result of each event.
 #include "farm/node/filter_node.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using rodeo::formats::AssignedEvent;
 using rodeo::formats::EventDecision;
 using rodeo::formats::Verdict;
 
-/// A selection that is a function.
+/// A selection that calls a function.
 class Selecting final : public rodeo::EventSelection {
  public:
   using Function = std::function<Selected(const WholeEvent&)>;
@@ -88,7 +88,7 @@ struct Farm {
   void until_decided(std::size_t events) {
     until([&] { return supervisor.decisions.size() >= events; });
   }
-  /// Until an event has come with all its fragments; nothing is under way or decided then. However slow this host is: the grace of readouts may be short.
+  /// Waits until an event came with all its fragments; then no event is in flight or decided. Needed on slow hosts if the grace of readouts is short.
   void until_it_knows_all() {
     std::uint64_t id = 1'000'000;
     until([&] {
@@ -105,7 +105,7 @@ struct Farm {
     EXPECT_EQ(said.size(), 1U) << id;
     return said.empty() ? EventDecision{} : said.front();
   }
-  /// What is shown is a moment old.
+  /// Waits, because the status is a moment old.
   void expect_counted(std::string_view name, std::uint64_t expected) {
     until([&] { return node->status()[name] >= expected; });
     EXPECT_EQ(node->status()[name], expected) << name;
@@ -115,7 +115,7 @@ struct Farm {
     std::vector<std::byte> event;
     std::string file;
   };
-  /// Ends the recorder; its events by their ids, after each file is verified.
+  /// Ends the recorder, verifies each file, and returns the events by id.
   std::map<std::uint64_t, Found> recorded() {
     recorder->end();
     until([&] { return recorder->ended(); });
@@ -133,7 +133,7 @@ struct Farm {
                         .emplace(event->global_id,
                                  Found{{(*block)->stored.begin(), (*block)->stored.end()}, entry.path().filename()})
                         .second)
-            << event->global_id << " is there twice";
+            << event->global_id << " occurs twice";
       }
     }
     return events;
@@ -229,7 +229,7 @@ TEST(FilterNode, WhatLacksFragmentsIsFlaggedAndGoesToADebugStreamUnseenByTheSele
     const auto& found = events.at(id);
     EXPECT_EQ(found.file.find("debug_NodePartial") != std::string::npos, partial) << found.file;
     EXPECT_EQ(robs_in(found.event), (std::vector<std::uint32_t>{0x510001, 0x510002, 0x520001}))
-        << "one stands for what is missing";
+        << "an empty ROB stands for the missing ones";
     const auto event = rodeo::formats::decode_full_event(found.event);
     EXPECT_EQ((event->status[0] & rodeo::formats::event_status::kPartial) != 0, partial);
   }
@@ -247,7 +247,7 @@ TEST(FilterNode, AReadoutThatDoesNotAnswerCostsItsFragmentsAndNothingElse) {
     EXPECT_TRUE(farm.only(id).partial());
   }
   farm.expect_counted("lost_timed_out", 10);
-  EXPECT_EQ(farm.two.fetches, 10U) << "who is slow is not asked the same twice";
+  EXPECT_EQ(farm.two.fetches, 10U) << "a slow readout gets each request once";
   EXPECT_EQ(farm.recorded().size(), 10U);
 }
 
@@ -273,7 +273,7 @@ TEST(FilterNode, WhatWasBegunBeforeAllReadoutsWereKnownIsPartial) {
   farm.settings.readout_grace = std::chrono::milliseconds{100};
   farm.two_is_there = false;
   farm.start();
-  // On a slow host the node gives up what comes before it knows the one that is there: then another event does.
+  // On a slow host the node gives up events that come before it knows the one readout: then another event follows.
   std::uint64_t id = 0;
   farm.until([&] {
     if (farm.supervisor.decisions.empty() && farm.supervisor.events.empty()) farm.supervisor.assign(++id, 1);
@@ -285,7 +285,7 @@ TEST(FilterNode, WhatWasBegunBeforeAllReadoutsWereKnownIsPartial) {
   const auto events = farm.recorded();
   ASSERT_TRUE(events.contains(decided));
   const auto& event = events.at(decided).event;
-  EXPECT_EQ(robs_in(event), (std::vector<std::uint32_t>{0x510001, 0x510002})) << "whose ROBs nobody knows are not named";
+  EXPECT_EQ(robs_in(event), (std::vector<std::uint32_t>{0x510001, 0x510002})) << "unknown ROBs of a readout are not listed";
   EXPECT_NE(rodeo::formats::decode_full_event(event)->status[0] & rodeo::formats::event_status::kPartial, 0U);
 }
 
@@ -344,20 +344,20 @@ TEST(FilterNode, WhatHasBeenLookedForLongEnoughIsLostWhenNoReadoutBringsIt) {
   farm.until_it_knows_all();
   pending = true;
   farm.supervisor.event_timeout = std::chrono::milliseconds{400};
-  farm.supervisor.start_anew();  // its welcome says the time-out
+  farm.supervisor.start_anew();  // its welcome has the time-out
   farm.supervisor.assign(1, 1, AssignedEvent::kBuildOnly);
   farm.supervisor.assign(2, 1, AssignedEvent::kBuildOnly | AssignedEvent::kLast);
   farm.until_decided(1);
   EXPECT_EQ(farm.only(2).verdict, Verdict::lost);
   farm.expect_counted("given_up", 1);
-  EXPECT_FALSE(farm.supervisor.decisions.contains(1)) << "its fragments may come yet";
+  EXPECT_FALSE(farm.supervisor.decisions.contains(1)) << "its fragments may still come";
 }
 
 TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
   Farm farm;
   farm.settings.readout_grace = std::chrono::milliseconds{100};
   farm.supervisor.event_timeout =
-      std::chrono::minutes{10};  // however slow this host is between the assignments and the cuts
+      std::chrono::minutes{10};  // enough for a slow host between the assignments and the cuts
   farm.start();
   farm.until_it_knows_all();
   const std::uint64_t before = farm.node->status()["given_up"];
@@ -368,7 +368,7 @@ TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
   farm.one.cut();
   farm.two.cut();
   farm.until([&] { return farm.node->status()["given_up"] >= before + 5; });
-  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "who decides that it is lost has readouts clear it";
+  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "a decision that it is lost would make readouts clear it";
   EXPECT_GE(farm.node->status()["lost_readout_away"], 15U);
 }
 
@@ -382,7 +382,7 @@ TEST(FilterNode, WhileNoReadoutCanBeReachedANodeOffersNoRoom) {
   farm.two.cut();
   farm.until([&] { return std::ranges::none_of(farm.node->status().readouts, &NodeStatus::Peer::connected); });
   farm.supervisor.assign(2, 1000);
-  // Room that it has offered before is used; what it says of these is that it gives them up.
+  // The supervisor uses room that the node has offered before; the node gives these events up.
   farm.until([&] { return farm.node->status()["assigned"] > before && farm.node->status().slots_used == 0; });
   EXPECT_LE(farm.node->status()["assigned"], before + farm.settings.slots);
   EXPECT_GE(farm.supervisor.events.size(), 1000U - farm.settings.slots);
@@ -391,7 +391,7 @@ TEST(FilterNode, WhileNoReadoutCanBeReachedANodeOffersNoRoom) {
 TEST(FilterNode, AnEventMayBeLargerThanMessagesAreElsewhereAndCostsNoConnection) {
   Farm farm;
   farm.settings.most_event_bytes = std::uint64_t{128} << 20;
-  farm.settings.record_timeout = std::chrono::minutes{5};  // however slow this host is
+  farm.settings.record_timeout = std::chrono::minutes{5};  // enough for a slow host
   farm.supervisor.event_timeout = std::chrono::minutes{20};
   farm.one.says = [](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t) {
     rodeo::formats::append_bytes(answer, rob_of(rob, id, kRun, id.value == 3 ? std::size_t{33} << 20 : 100));
@@ -399,7 +399,7 @@ TEST(FilterNode, AnEventMayBeLargerThanMessagesAreElsewhereAndCostsNoConnection)
   farm.supervisor.assign(1, 10);
   farm.start();
   farm.until_decided(10);
-  EXPECT_EQ(farm.node->status()["network_connections"], 4U) << "supervisor, two readouts, recorder: once each";
+  EXPECT_EQ(farm.node->status()["network_connections"], 4U) << "supervisor, two readouts, recorder: one each";
   const auto events = farm.recorded();
   ASSERT_EQ(events.size(), 10U);
   EXPECT_GT(events.at(3).event.size(), std::size_t{66} << 20);
@@ -414,7 +414,7 @@ TEST(FilterNode, AnEventOfWhichNothingCanBeTakenEndsAtItsSecondAssignment) {
   farm.supervisor.assign(1, 3);
   farm.start();
   farm.until([&] { return farm.node->status()["given_up"] >= 3; });
-  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "another node may do better";
+  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "another node may get the fragments";
   farm.supervisor.assign(1, 3, AssignedEvent::kBuildOnly);
   farm.until_decided(3);
   const auto events = farm.recorded();
@@ -422,7 +422,7 @@ TEST(FilterNode, AnEventOfWhichNothingCanBeTakenEndsAtItsSecondAssignment) {
   for (std::uint64_t id = 1; id <= 3; ++id) {
     EXPECT_EQ(farm.only(id).verdict, Verdict::debug);
     EXPECT_TRUE(farm.only(id).partial());
-    EXPECT_EQ(robs_in(events.at(id).event).size(), 3U) << "one stands for each that is missing";
+    EXPECT_EQ(robs_in(events.at(id).event).size(), 3U) << "an empty ROB stands for each missing one";
   }
 }
 
@@ -487,8 +487,8 @@ TEST(FilterNode, InStepsOnlyWhatTheSelectionWantsIsFetchedUntilItAccepts) {
   farm.supervisor.assign(30, 30);
   farm.start();
   farm.until_decided(30);
-  EXPECT_EQ(farm.two.fetches, 20U) << "two thirds of the events want it";
-  EXPECT_EQ(farm.one.fetches, 40U) << "the rest of the accepted third besides";
+  EXPECT_EQ(farm.two.fetches, 20U) << "two thirds of the events need it";
+  EXPECT_EQ(farm.one.fetches, 40U) << "and once more for the accepted third";
   const auto events = farm.recorded();
   EXPECT_EQ(events.size(), 10U);
   EXPECT_EQ(robs_in(events.at(31).event).size(), 3U);
@@ -522,13 +522,13 @@ TEST(FilterNode, ARecorderThatIsStartedAnewGetsWhatItHasNotAcknowledged) {
   farm.supervisor.assign(1, 8);
   farm.start();
   farm.until([&] { return farm.node->status().recording == 8; });
-  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "nothing is decided before it is safe";
+  EXPECT_TRUE(farm.supervisor.decisions.empty()) << "no decision before the event is safe";
   farm.start_recorder();
   farm.until_decided(8);
   EXPECT_EQ(farm.recorded().size(), 8U);
 }
 
-// It was killed before it answered, and is there again before it has read back what it has.
+// The recorder was killed before it answered, and is back before it has read its files.
 TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther) {
   using rodeo::formats::RecordStatus;
   Farm farm;
@@ -547,11 +547,11 @@ TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther)
   });
   EXPECT_EQ(farm.only(1).verdict, Verdict::accepted);
   EXPECT_EQ(std::max(first.asked.size(), second.asked.size()), 4U);
-  EXPECT_EQ(std::min(first.asked.size(), second.asked.size()), 0U) << "it would be recorded twice";
+  EXPECT_EQ(std::min(first.asked.size(), second.asked.size()), 0U) << "else the event would be recorded twice";
   farm.expect_counted("had_already", 1);
 }
 
-// A node before this one had it recorded and died: its decision is lost, what it came to stands in the file.
+// An earlier node had the event recorded and died. Its decision is lost, but the result is in the file.
 TEST(FilterNode, AnEventThatARecorderHasAlreadyIsWhatThatCopyWasRecordedAs) {
   using rodeo::formats::RecordStatus;
   Farm farm;
@@ -567,10 +567,10 @@ TEST(FilterNode, AnEventThatARecorderHasAlreadyIsWhatThatCopyWasRecordedAs) {
     });
   };
   until_decided(1);
-  EXPECT_EQ(farm.only(1).verdict, Verdict::accepted) << "it built it only, and somebody accepted it";
+  EXPECT_EQ(farm.only(1).verdict, Verdict::accepted) << "this node only built it, and an earlier node accepted it";
   farm.supervisor.assign(2, 1);
   until_decided(2);
-  EXPECT_EQ(farm.only(2).verdict, Verdict::debug) << "it would accept it, and the file says otherwise";
+  EXPECT_EQ(farm.only(2).verdict, Verdict::debug) << "this node would accept it, but the file has it as debug";
   farm.expect_counted("had_already", 2);
 }
 
@@ -588,7 +588,7 @@ TEST(FilterNode, AnEventThatARecorderSaysIsAnotherNodesIsLetGo) {
     second.poll();
     return farm.node->status()["let_go"] == 1;
   });
-  EXPECT_EQ(first.asked.size() + second.asked.size(), 1U) << "no other recorder is tried";
+  EXPECT_EQ(first.asked.size() + second.asked.size(), 1U) << "the node tries no other recorder";
   EXPECT_TRUE(farm.supervisor.decisions.empty());
 }
 
@@ -628,7 +628,7 @@ TEST(FilterNode, AnEventThatIsAssignedAgainWhileItIsSelectedIsBuiltOnly) {
   EXPECT_TRUE(farm.only(1).build_only());
   go = true;
   farm.until([&] { return farm.node->status().slots_used == 0; });
-  EXPECT_EQ(farm.only(1).verdict, Verdict::debug) << "what the first one came to is nobody's";
+  EXPECT_EQ(farm.only(1).verdict, Verdict::debug) << "the result of the first assignment is not used";
 }
 
 TEST(FilterNode, SelectionsThatDoNotComeBackAreSaidAndSoIsThatTheyDid) {

@@ -1,4 +1,4 @@
-// A selection in Python, asked as a worker of a node asks it: what it returns, and what becomes of one that raises, crashes or hangs.
+// A selection in Python, called as a node's worker calls it: its results, and the handling of errors, crashes and hangs.
 #include "farm/selection/python_selection.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class PythonSelectionTest : public testing::Test {
     return parameters;
   }
   WholeEvent event(std::uint64_t id = 0x1'0000'0005) {
-    // In two pieces, as it may come.
+    // In two pieces, as it may arrive.
     parts_ = {std::span<const std::byte>(rob_).first(20), std::span<const std::byte>(rob_).subspan(20)};
     robs_ = {{.source_id = {0x510001}, .status = 3, .parts = parts_}};
     return {.global_id = id,

@@ -1,4 +1,4 @@
-// Events in a recorder: safe before they are acknowledged, each id once, also after the recorder was killed.
+// Events in a recorder: they are safe before they are acknowledged, and each id is recorded once, also after a kill.
 #include "farm/recorder/run_recording.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::atomic<bool> disk_fails{false};
 
 }  // namespace
 
-// Stands before that of the C library, for the writers of files, too.
+// Replaces the function of the C library, also for the file writers.
 extern "C" __attribute__((visibility("default"))) int fdatasync(int file) {
   if (!disk_fails) return static_cast<int>(::syscall(SYS_fdatasync, file));
   errno = EIO;
@@ -50,7 +50,7 @@ FileKeys keys_in(const TemporaryDirectory& directory) {
   return keys;
 }
 
-/// A recording, asked as its server asks it.
+/// A recording, called as its server calls it.
 struct Recorder {
   std::vector<std::string> said;
   RunRecording recording;
@@ -155,7 +155,7 @@ TEST(RunRecording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
   const auto request = FarmEvent{.id = 3}.request();
   ASSERT_TRUE(recorder.offer(1, request));
   ASSERT_TRUE(recorder.offer(2, request));  // the first is not safe yet
-  EXPECT_FALSE(recorder.recording.has(3)) << "it is not safe";
+  EXPECT_FALSE(recorder.recording.has(3)) << "the event is not safe";
   recorder.poll_until(2);
   ASSERT_TRUE(recorder.offer(3, request));
   recorder.poll_until(3);
@@ -167,7 +167,7 @@ TEST(RunRecording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
   EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::had_already), 2U);
 }
 
-// Whoever sends a second copy learns from the answer what the event is by the first.
+// The answer to a second copy tells the streams of the first copy.
 TEST(RunRecording, ASecondCopyIsToldWhetherTheFirstIsInStreamsForDebuggingAlone) {
   const TemporaryDirectory directory;
   Recorder recorder(keys_in(directory));
@@ -177,7 +177,7 @@ TEST(RunRecording, ASecondCopyIsToldWhetherTheFirstIsInStreamsForDebuggingAlone)
   const FarmEvent build_only{.id = 5, .streams = {debug}};
   std::uint64_t ticket = 0;
   for (const FarmEvent& first : {physics, both, build_only}) ASSERT_TRUE(recorder.offer(++ticket, first.request()));
-  // One comes before the first is safe, the other after it.
+  // One copy comes before the first is safe, the other after it.
   for (int round = 0; round < 2; ++round) {
     for (const std::uint64_t id : {3, 4})
       ASSERT_TRUE(recorder.offer(++ticket, FarmEvent{.id = id, .streams = {debug}}.request()));
@@ -200,7 +200,7 @@ TEST(RunRecording, NonsenseIsRefusedAndCounted) {
   auto longer = good;
   longer.resize(longer.size() + 4);
   auto no_event = good;
-  no_event[28] ^= std::byte{1};  // the event's marker
+  no_event[28] ^= std::byte{1};  // a byte of the event's marker
   std::uint64_t ticket = 0;
   for (const auto& request : {other_id, longer, no_event, std::vector<std::byte>{}, std::vector<std::byte>(3)})
     EXPECT_TRUE(recorder.offer(ticket++, request));
@@ -218,7 +218,7 @@ TEST(RunRecording, ADiskThatIsFullRefusesAndTakesAgainWhenThereIsRoom) {
   const TemporaryDirectory directory;
   auto keys = keys_in(directory);
   keys.retry_interval = std::chrono::nanoseconds{1};
-  keys.min_free_bytes = ~std::uint64_t{0} >> 2;  // no disk has so much
+  keys.min_free_bytes = ~std::uint64_t{0} >> 2;  // larger than any disk
   Recorder recorder(keys);
   ASSERT_TRUE(recorder.offer(1, FarmEvent{}.request()));
   recorder.poll_until(1);
@@ -249,7 +249,7 @@ TEST(RunRecording, AWriteThatFailsIsNoAcknowledgement) {
   EXPECT_EQ(recorder.only_answer(1), RecordStatus::recorded);
   EXPECT_EQ(recorder.only_answer(2), RecordStatus::write_failed);
   EXPECT_FALSE(recorder.recording.has(2));
-  // The disk is well again: the next file begins behind the one that failed.
+  // The disk works again: the next file begins after the one that failed.
   ASSERT_TRUE(recorder.offer(3, FarmEvent{.id = 2}.request()));
   recorder.poll_until(3);
   EXPECT_EQ(recorder.only_answer(3), RecordStatus::recorded);
@@ -260,7 +260,7 @@ TEST(RunRecording, AWriteThatFailsIsNoAcknowledgement) {
   EXPECT_EQ(ids_in(directory.file(names_in(directory)[1])), std::vector<std::uint64_t>{2});
 }
 
-// A stopped node comes back: the next one has been refused here, for the disk was full, and has recorded its event elsewhere.
+// A stopped node comes back. The next node was refused here, because the disk was full, and has recorded its event elsewhere.
 TEST(RunRecording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
   const TemporaryDirectory directory;
   FileKeys keys = keys_in(directory);
@@ -280,14 +280,14 @@ TEST(RunRecording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
   EXPECT_EQ(recorder.recording.counters().read(RecorderCounter::taken_over), 2U);
   ASSERT_TRUE(recorder.offer(4, FarmEvent{.id = 1, .assigned_again = true}.request()));
   recorder.poll_until(4);
-  EXPECT_EQ(recorder.only_answer(4), RecordStatus::recorded) << "that other one";
+  EXPECT_EQ(recorder.only_answer(4), RecordStatus::recorded) << "the event of the other node";
   ASSERT_TRUE(recorder.offer(5, FarmEvent{.id = 1}.request()));
   recorder.poll_until(5);
-  EXPECT_EQ(recorder.only_answer(5), RecordStatus::had_already) << "books follow the files";
+  EXPECT_EQ(recorder.only_answer(5), RecordStatus::had_already) << "the book agrees with the files";
   recorder.end();
 }
 
-// The node has them recorded elsewhere meanwhile.
+// The node has had these events recorded elsewhere.
 TEST(RunRecording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
   const TemporaryDirectory directory;
   {
@@ -332,7 +332,7 @@ TEST(RunRecording, AnotherRunKnowsNothingOfThisOne) {
   EXPECT_FALSE(other.recording.has(5));
 }
 
-// It was killed between the flushes of two files.
+// The recorder was killed between the flushes of two files.
 TEST(RunRecording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComesAgain) {
   for (const bool moved : {false, true}) {
     const TemporaryDirectory directory;
@@ -367,7 +367,7 @@ TEST(RunRecording, AnEventThatIsInOneOfItsStreamsIsWrittenToTheOthersWhenItComes
     }
     EXPECT_EQ(ids_in(other), std::vector<std::uint64_t>{5});
     EXPECT_EQ(files_of_run({directory.path(), "rodeo", "recorder", 7}, ".data")->size(), moved ? 1U : 2U)
-        << "the copy that was there is not written again";
+        << "an existing copy is not written again";
   }
 }
 
@@ -396,7 +396,7 @@ TEST(RunRecording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAg
     ASSERT_EQ(::pipe(ends), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      // Tells each id that is acknowledged, until it is killed.
+      // Reports each acknowledged id until it is killed.
       Recorder recorder(keys_in(directory));
       for (std::uint64_t id = 1;; ++id) {
         const FarmEvent event{
@@ -436,7 +436,7 @@ TEST(RunRecording, AKilledRecorderHasLostNothingThatItAcknowledgedAndRefusesItAg
       all.insert(all.end(), ids.begin(), ids.end());
     }
     std::ranges::sort(all);
-    EXPECT_EQ(std::ranges::adjacent_find(all), all.end()) << "no id is in two files";
+    EXPECT_EQ(std::ranges::adjacent_find(all), all.end()) << "each id is in one file";
   }
 }
 

@@ -1,4 +1,4 @@
-// A supervisor and readouts that say what a test has them say, on the real network of this host: what a filter node meets.
+// A scripted supervisor and scripted readouts for a filter node, on the real network of this host.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ inline void append_absent(std::vector<std::byte>& to, SourceId source_id, L1Id i
   formats::append_absent_rob(to, {.run_number = kRun}, source_id, id, status);
 }
 
-/// An answer on its way.
+/// An answer in preparation.
 struct SentAnswer final : transport::ReplyOwner {
   explicit SentAnswer(std::vector<std::byte> of) : bytes(std::move(of)) {}
   void sent(std::uint64_t) noexcept override { delete this; }
@@ -48,7 +48,7 @@ struct SentAnswer final : transport::ReplyOwner {
 /// One thread, as a Replier.
 class ScriptedReadout {
  public:
-  /// What it says of one ROB of one event; `times`: how often it was asked for it before.
+  /// The answer for one ROB of one event; `times`: number of earlier requests for it.
   using Says = std::function<void(std::vector<std::byte>& answer, SourceId rob, L1Id id, std::uint32_t times)>;
 
   ScriptedReadout(const std::string& bus, std::string name, std::vector<SourceId> robs)
@@ -56,14 +56,14 @@ class ScriptedReadout {
         replier_(std::make_unique<transport::Replier>(
             transport::ReplierSettings{.name = std::move(name), .service = "fragments", .bus = bus})) {}
 
-  /// Nobody reaches it any more.
+  /// Closes all connections: nodes cannot reach it any more.
   void cut() { replier_.reset(); }
 
   Says says = [](std::vector<std::byte>& answer, SourceId rob, L1Id id, std::uint32_t) {
     formats::append_bytes(answer, rob_of(rob, id));
   };
   bool silent = false;
-  bool slow = false;  ///< it answers fetches once it is not any more
+  bool slow = false;  ///< it answers fetches only after this is false again
   std::uint64_t fetches = 0;
   std::vector<formats::FetchRequest> asked;
 
@@ -109,14 +109,14 @@ class ScriptedReadout {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> times_;
 };
 
-/// One thread, as a Replier. Answers each RECORD as its script says, in order, and then as recorded; nothing in the script: it says nothing.
+/// One thread, as a Replier. Answers RECORDs by its script, in order, and then as recorded; an empty entry: no answer.
 class ScriptedRecorder {
  public:
   ScriptedRecorder(const std::string& bus, std::string name)
       : replier_({.name = std::move(name), .service = "events", .bus = bus}) {}
 
   std::deque<std::optional<formats::RecordStatus>> script;
-  std::vector<std::uint64_t> asked;  ///< ids of RECORD, as they came
+  std::vector<std::uint64_t> asked;  ///< ids of RECORD, in order of arrival
 
   void poll() {
     std::vector<transport::Replier::Request> requests;
@@ -145,7 +145,7 @@ class ScriptedRecorder {
   transport::Replier replier_;
 };
 
-/// One thread, as a Replier. Gives the events of `events` as the node has room, and keeps what it says of them.
+/// One thread, as a Replier. Assigns the events of `events` when the node has room, and keeps its decisions.
 class ScriptedSupervisor {
  public:
   ScriptedSupervisor(const std::string& bus, std::vector<std::string> readouts, std::vector<std::string> first_recorders)
@@ -154,14 +154,14 @@ class ScriptedSupervisor {
         replier_(std::make_unique<transport::Replier>(settings(bus))),
         bus_(bus) {}
 
-  std::vector<std::string> recorders;          ///< said in the welcome
+  std::vector<std::string> recorders;          ///< sent in the welcome
   std::vector<formats::AssignedEvent> events;  ///< to be assigned, in this order
   std::map<std::uint64_t, std::vector<formats::EventDecision>> decisions;
   std::vector<formats::NodeHello> hellos;
-  std::set<std::uint64_t> let_go;  ///< said in the next welcome
+  std::set<std::uint64_t> let_go;  ///< sent in the next welcome
   bool makes_safe = true;
   bool over_when_done = false;
-  std::uint32_t give_back = 0;  ///< said with the next orders
+  std::uint32_t give_back = 0;  ///< sent with the next orders
   std::uint64_t newer_than = 0;
   std::chrono::nanoseconds event_timeout = std::chrono::seconds{10};
 
@@ -170,7 +170,7 @@ class ScriptedSupervisor {
       events.push_back({.id = id, .lumi_block = 1, .scan_step = 3, .flags = flags});
   }
 
-  /// Dies, and is there again; what it knew of the node is forgotten.
+  /// Dies and starts again, without any knowledge of the node.
   void start_anew() {
     replier_.reset();
     waiting_.clear();

@@ -1,4 +1,4 @@
-// The ids that a recorder has.
+// The set of ids in a recorder.
 #include "farm/recorder/sparse_id_set.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Closed files on their way to where they stay: never removed before a copy is proven, and taken up again where a killed recorder left them.
+// Moving closed files to their destination: a file is removed only after its copy is verified, and a restart continues.
 #include "farm/recorder/storage_target.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(StorageTarget, WhatAKilledRecorderLeftOfACopyIsMadeAnew) {
     EXPECT_TRUE(std::filesystem::exists(directory.file(kName)));
     std::filesystem::remove(there.file(kName));
   }
-  // Killed after the copy had its name and before the file was removed.
+  // The recorder was killed after the copy had its name and before the file was removed.
   write_file(there.file(kName), bytes);
   EXPECT_EQ(stored({.directory = there.path()}, directory).stored_files, 1U);
   EXPECT_FALSE(std::filesystem::exists(directory.file(kName)));

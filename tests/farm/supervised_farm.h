@@ -1,4 +1,4 @@
-// Nodes and readouts for a supervisor's tests: real requests over tcp, what they do is the test's to say. All in the test's thread.
+// Nodes and readouts for a supervisor's tests: real requests over tcp, with answers that the test sets. All in the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ namespace rodeo::test {
 
 using namespace std::chrono_literals;
 
-/// Keeps ids until they are cleared.
+/// A readout that keeps ids until they are cleared.
 class KeepingReadout {
  public:
   KeepingReadout(const std::filesystem::path& bus, std::string name) {
@@ -55,17 +55,17 @@ class KeepingReadout {
     if (!cleared.contains(id)) held.insert(id);
   }
 
-  std::size_t most = SIZE_MAX;  ///< that it holds; what comes then waits
+  std::size_t most = SIZE_MAX;  ///< most ids that it holds; further ids wait
   std::deque<std::uint64_t> outside;
   std::set<std::uint64_t> held;
-  std::map<std::uint64_t, int> cleared;  ///< how often
+  std::map<std::uint64_t, int> cleared;  ///< number of clears by id
   std::optional<std::uint64_t> newest = {};
   std::optional<std::uint64_t> first = {};
   formats::Numbering numbering = {};
   bool ended = false;
   bool stands_still = false;
   bool refuses = false;
-  bool keeps_holdings = false;  ///< makes the answer, and does not send it
+  bool keeps_holdings = false;  ///< it makes the answer and does not send it
   void send_holdings() {
     for (const Kept& one : std::exchange(kept_, {})) send(one.client, one.number, one.reply);
     keeps_holdings = false;
@@ -129,7 +129,7 @@ class KeepingReadout {
   std::optional<transport::Replier> replier_;
 };
 
-/// Says HELLO, asks for work, and decides as it is told.
+/// A node that sends HELLO, asks for work, and decides as the test sets.
 class ToldNode {
  public:
   ToldNode(const std::filesystem::path& bus, std::string name, std::uint32_t slots = 8, std::uint64_t instance = 1)
@@ -137,7 +137,7 @@ class ToldNode {
     reconnect();
   }
 
-  /// A connection of its own again; what it holds stays.
+  /// Connects again; the node keeps its events.
   void reconnect() {
     requester_.emplace(transport::RequesterSettings{.name = name_, .bus = bus_, .pages = 8});
     service_ = requester_->add("supervisor");
@@ -146,9 +146,9 @@ class ToldNode {
     hello_ = false;
   }
 
-  /// Decides the events that it has, all of them; `verdict` by their ids.
+  /// Decides all events that it has; `verdict` gives the verdict by id.
   bool decides = true;
-  /// Only those of which this is true.
+  /// The same, but only for events that satisfy the condition.
   std::function<bool(std::uint64_t)> can_decide = [](std::uint64_t) { return true; };
   bool stands_still = false;
   std::optional<formats::Verdict> always = {};
@@ -187,7 +187,7 @@ class ToldNode {
   std::uint64_t given_back = 0;
 
   std::vector<formats::AssignedEvent> events;  ///< assigned, and not decided
-  std::vector<formats::AssignedEvent> all;     ///< that were ever assigned
+  std::vector<formats::AssignedEvent> all;     ///< all events ever assigned
   std::map<std::uint64_t, formats::Verdict> decided;
   std::vector<std::uint64_t> let_go;
   std::optional<formats::NodeWelcome> welcome;
@@ -293,7 +293,7 @@ class ToldNode {
   std::uint64_t safe_ = 0;                         // in this session
 };
 
-/// A bus, a trigger, readouts and nodes around one supervisor.
+/// One supervisor with a bus, a trigger, readouts and nodes.
 class SupervisedFarm : public testing::Test {
  protected:
   SupervisedFarm() : bus_(directory_.file("bus")) { ::setenv("RODEO_RUNTIME_DIR", directory_.file("run").c_str(), 1); }
@@ -356,7 +356,7 @@ class SupervisedFarm : public testing::Test {
       if (node) node->poll();
     }
   }
-  /// An event has happened: all readouts have it.
+  /// A new event: all readouts get it.
   void happened(std::uint64_t id) {
     ids_.insert(id);
     for (auto& [name, readout] : readouts_) {
@@ -373,7 +373,7 @@ class SupervisedFarm : public testing::Test {
     }
     return true;
   }
-  /// As it is now, or will be within moments.
+  /// The current status, or a slightly later one.
   farm::SupervisorStatus now() {
     const std::uint64_t asked = base::steady_now_ns();
     farm::SupervisorStatus status;
@@ -384,9 +384,9 @@ class SupervisedFarm : public testing::Test {
     return status;
   }
   std::uint64_t counter(std::string_view name) { return now()[name]; }
-  /// As it was a while ago.
+  /// The value a moment ago.
   std::uint64_t seen(std::string_view name) const { return supervisor_->status()[name]; }
-  /// All that happened is decided, cleared by everybody, and nobody keeps a decision.
+  /// True if all events are decided and cleared by all readouts, and no node keeps a decision.
   bool all_done(std::uint64_t events) {
     if (ids_.size() < events) return false;
     for (auto& [name, readout] : readouts_) {

@@ -1,4 +1,4 @@
-// A supervisor without a trigger: what readouts count, which events all of them can have, and the end while data go on.
+// A supervisor without a trigger: counts of readouts, events that all readouts can have, and the end while data continue.
 #include <gmock/gmock.h>
 
 #include "farm/supervised_farm.h"
@@ -17,7 +17,7 @@ class ContinuousFarm : public SupervisedFarm {
     with.assign_after = 20s;
     return with;
   }
-  /// Has looked at all readouts since.
+  /// Waits until the supervisor has asked all readouts again.
   void look() {
     const std::uint64_t surveys = counter("surveys");
     EXPECT_TRUE(until([&] { return seen("surveys") >= surveys + 4; }));
@@ -68,7 +68,7 @@ TEST_F(ContinuousFarm, TheRunIsWhatAllReadoutsCanHave) {
   supervise(continuous());
   for (std::uint64_t id = 10; id <= 100; ++id) one.hold(id);
   look();
-  EXPECT_EQ(now().waiting + now().assigned + seen("before_common_start"), 0U) << "the other one may begin anywhere";
+  EXPECT_EQ(now().waiting + now().assigned + seen("before_common_start"), 0U) << "the other readout may begin at any event";
   for (std::uint64_t id = 40; id <= 120; ++id) two.hold(id);
   one.ended = two.ended = true;
   ASSERT_TRUE(over());
@@ -79,7 +79,7 @@ TEST_F(ContinuousFarm, TheRunIsWhatAllReadoutsCanHave) {
   EXPECT_EQ(status["accepted"] + status["rejected"], 61U);
   EXPECT_EQ(status.undecided, 0U);
   EXPECT_TRUE(status.adds_up);
-  EXPECT_TRUE(until([&] { return one.held.empty() && two.held.empty(); })) << "what is outside is cleared as well";
+  EXPECT_TRUE(until([&] { return one.held.empty() && two.held.empty(); })) << "waiting ids are cleared, too";
   ASSERT_EQ(a.decided.size(), 61U);
   EXPECT_EQ(a.decided.begin()->first, 40U);
   EXPECT_EQ(a.decided.rbegin()->first, 100U);

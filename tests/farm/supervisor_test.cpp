@@ -1,4 +1,4 @@
-// The supervisor over the network: nodes, readouts and the trigger do, each in turn, what they may do.
+// The supervisor over the network, with everything that nodes, readouts and the trigger may do.
 #include "farm/supervised_farm.h"
 
 #include <fstream>
@@ -76,7 +76,7 @@ TEST_F(SupervisedFarm, TheTriggerWaitsWhenThereIsNoRoom) {
   supervise(settings());
   ASSERT_TRUE(until([&] { return seen("offered") == 60 && a.events.size() == 8; }));
   EXPECT_EQ(now().room, 0U);
-  EXPECT_EQ(ids_.size(), 60U) << "the others are kept for events that no trigger tells of";
+  EXPECT_EQ(ids_.size(), 60U) << "the other slots are reserved for events without known triggers";
   a.decides = true;
   ASSERT_TRUE(until([&] { return ids_.size() > 200; }));
 }
@@ -90,7 +90,7 @@ TEST_F(SupervisedFarm, WhatWasAcceptedBeforeTheEndIsDecidedThoughThereWasNoRoomF
   auto with = settings();
   with.rebuild_time = 50ms;
   supervise(with);
-  for (std::uint64_t id = 0xf00000; id < 0xf00000 + 64; ++id) happened(id);  // no trigger tells of these
+  for (std::uint64_t id = 0xf00000; id < 0xf00000 + 64; ++id) happened(id);  // these have no trigger
   ASSERT_TRUE(until([&] { return a.events.size() == 64; }));
   detector_->set_ready(true);
   ASSERT_TRUE(until([&] { return ids_.size() == 124; }));
@@ -206,13 +206,13 @@ TEST_F(SupervisedFarm, WhatWasAssignedAnewAndNeverCameIsAssignedOnceMore) {
   supervise(with);
   ASSERT_TRUE(until([&] { return a.events.size() == 1; }));
   const std::uint64_t id = a.events[0].id;
-  // Its time may be out once more before the node is back: then it is the node's again, as it says.
+  // The event may time out again before the node is back: then it belongs to the node again.
   for (int i = 0; i < 20 && a.let_go.empty(); ++i) {
     const std::uint64_t before = counter("assignments");
-    a.stands_still = true;  // what it is sent is lost
+    a.stands_still = true;  // messages to it are lost
     ASSERT_TRUE(until([&] { return seen("assignments") > before; }));
     a.stands_still = false;
-    a.reconnect();  // it says that it has the event, of the first time
+    a.reconnect();  // it reports the event of the first assignment
     ASSERT_TRUE(until([&] { return a.welcome.has_value(); }));
   }
   EXPECT_EQ(a.let_go, std::vector<std::uint64_t>{id});
@@ -253,7 +253,7 @@ TEST_F(SupervisedFarm, WhatWasNeverSentToANodeThatIsLostIsProcessedByAnother) {
   supervise(with);
   ASSERT_TRUE(until([&] { return a.welcome && seen("works") > 0; }));
   a.stands_still = true;
-  int still = 0;  // every request that it made has been answered
+  int still = 0;  // all its requests have been answered
   ASSERT_TRUE(until([&] { return seen("works") == seen("orders") && ++still > 1000; }));
   detector_->set_ready(true);
   ASSERT_TRUE(until([&] { return seen("assignments") >= 8; }));
@@ -280,7 +280,7 @@ TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce
     supervise(with);
     const std::uint64_t enough = std::min<std::uint64_t>(2000, ids_.size() + 300);
     ASSERT_TRUE(until([&] { return ids_.size() >= enough; })) << life;
-    b.decides = life % 2 == 0;  // it has events, and decisions that are not safe, or only these
+    b.decides = life % 2 == 0;  // it has events and unsafe decisions, or only events
   }
   b.decides = true;
   ASSERT_TRUE(until([&] { return all_done(2000); }));
@@ -289,7 +289,7 @@ TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce
   const auto status = supervisor_->status();
   EXPECT_TRUE(status.adds_up);
   EXPECT_EQ(status.undecided + status.uncleared + status.waiting + status.assigned, 0U);
-  // Whoever decided: once.
+  // Each event is decided once, by either node.
   std::map<std::uint64_t, int> decided;
   for (const ToldNode* node : {&a, &b}) {
     for (const auto& [id, verdict] : node->decided) ++decided[id];
@@ -332,7 +332,7 @@ TEST_F(SupervisedFarm, WhatOnlyReadoutsKnowOfIsAssignedAfterAKill) {
 TEST_F(SupervisedFarm, WhatWasNotToldOfAndComesToAReadoutLaterIsAssignedAsWell) {
   serve_triggers(60);
   KeepingReadout& one = readout("readout.hlt");
-  // The first twenty are accepted while the supervisor is not there.
+  // The first twenty are accepted while the supervisor is absent.
   auto other = std::make_unique<trigger::TriggerSource>(*authority_, "other", 20);
   other->set_ready(true);
   std::vector<trigger::TriggerRange> taken;
@@ -345,7 +345,7 @@ TEST_F(SupervisedFarm, WhatWasNotToldOfAndComesToAReadoutLaterIsAssignedAsWell) 
   one.stands_still = true;
   supervise(with);
   ASSERT_TRUE(until([&] { return ids_.size() == 60; }));
-  // All of them are in its builder.
+  // All fragments are in its builder.
   one.held.clear();
   one.newest.reset();
   one.stands_still = false;
@@ -390,7 +390,7 @@ TEST_F(SupervisedFarm, ReadoutsThatAreFullOfUntoldEventsAreDrainedThoughNewTrigg
   const auto status = supervisor_->status();
   EXPECT_TRUE(status.adds_up);
   EXPECT_EQ(status["given_back"], a.given_back);
-  EXPECT_EQ(status["untold"], 100U) << "each is found again and again, and is one event";
+  EXPECT_EQ(status["untold"], 100U) << "each is found several times and counts once";
   EXPECT_EQ(status.undecided, 0U);
 }
 
@@ -422,10 +422,10 @@ TEST_F(SupervisedFarm, TriggersOfEventsThatReadoutsHadToldOfBeforeTakeNoRoom) {
   ASSERT_TRUE(until([&] { return ahead.held.empty(); }));
   authority_->release({}, base::steady_now_ns());
   EXPECT_TRUE(
-      until([&] { return ids_.size() > 1000; }));  // more than the room for those that were over when their trigger came
+      until([&] { return ids_.size() > 1000; }));  // more than the room for events that were over before their trigger
 }
 
-/// A recorder that is asked what it has, and answers nonsense.
+/// A recorder that sends invalid answers to questions about its ids.
 class ConfusedRecorder {
  public:
   explicit ConfusedRecorder(const std::filesystem::path& bus)
@@ -481,7 +481,7 @@ TEST_F(SupervisedFarm, WhatAReadoutSaidItHeldBeforeTheEndIsNotWhatItHoldsThen) {
   happened(0xf00000);
   supervisor_->stop();
   ASSERT_TRUE(until([&] { return supervisor_->status().stage == farm::Stage::draining; }));
-  readouts_["other.hlt"]->held.clear();  // nobody else speaks of it
+  readouts_["other.hlt"]->held.clear();  // no other readout reports it
   one.send_holdings();
   ASSERT_TRUE(over());
   EXPECT_EQ(a.decided.count(0xf00000), 1U);
@@ -583,12 +583,12 @@ TEST_F(SupervisedFarm, WithoutATriggerTheRunEndsWhenAllReadoutsHaveGone) {
   supervise(with);
   for (std::uint64_t id = 0; id < 20; ++id) happened(id);
   ASSERT_TRUE(until([&] { return all_done(20); }));
-  readouts_["readout.hlt"].reset();  // it has not said that it ends
+  readouts_["readout.hlt"].reset();  // it ends without a message
   ASSERT_TRUE(over());
   EXPECT_EQ(a.decided.size(), 20U);
 }
 
-// ---- nodes that cannot be
+// ---- impossible nodes
 
 TEST_F(SupervisedFarm, ANodeIsToldThatThereIsNoRunYet) {
   readout("readout.hlt");

@@ -1,4 +1,4 @@
-// What the watchdog of each process of a farm is told: what waits, and for what.
+// The reports to the watchdog of each process of a farm: the part that waits, and the reason.
 #include <gtest/gtest.h>
 
 #include "farm/node/node_process.h"
