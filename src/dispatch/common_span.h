@@ -1,8 +1,8 @@
 // Without a trigger, readouts say which events exist. A run has the events from the first to the last that all can have.
 //
 //   a readout tells its first number  the begin is the highest, once all living have told it, or `wait_ns` after the first
-//   a readout ends by itself          the end is the lowest last number of the readouts that have ended
-//   the run is stopped                the end is the lowest newest number of the readouts that bring something
+//   a readout ends by itself          the end is the lowest of the last numbers of readouts that have ended
+//   the run is stopped                the end is the lowest of the newest numbers of readouts that bring something
 //   a readout dies or is restarted    begin and end stay: the other readouts' events are kept
 #pragma once
 
