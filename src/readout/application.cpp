@@ -247,7 +247,7 @@ void Application::watch(const ReadoutStatus& now, std::uint64_t now_ns) {
     }
   }
   for (const FragmentConsumer::Status& consumer : now.consumers) {
-    if (consumer.queue_fill > 0) parts.push_back({"consumer " + consumer.name, "what it works on", consumer.consumed});
+    if (consumer.queue_fill > 0) parts.push_back({"consumer " + consumer.name, "its current fragment", consumer.consumed});
   }
   watchdog_.look(parts, now_ns);
   for (std::string& message : watchdog_.take_messages()) messages_.push_back(std::move(message));
@@ -366,10 +366,10 @@ void Application::warn_of_duplicates(const ReadoutStatus& now) {
     messages_.push_back(fmt::format(
         "warning: {} of {} chunks of ROB {} are duplicates and lost: {}", duplicates, received, to_text(robs_[i].source_id),
         settings_.builder.type == "full"
-            ? "links of one group bring the same events. Links that take turns are one group of "
+            ? "links of one group bring the same events. If links take turns, set their number in "
               "readout.rob.links_per_group; "
-              "where each brings every event, set links_per_group = 1, or readout.builder.type = \"gbt\""
-            : "their links send events again that they have sent before"));
+              "if each brings every event, set links_per_group = 1, or readout.builder.type = \"gbt\""
+            : "its links send the same events again"));
   }
 }
 

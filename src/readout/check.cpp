@@ -45,7 +45,7 @@ void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings
   };
   if (settings.builder.type == "gbt" && turn > 1) {
     refuse(
-        fmt::format("the GBT builder wants every event from every link, but {} links of the input carry them in turn", turn),
+        fmt::format("the GBT builder needs every event from every link, but {} links of the input carry them in turn", turn),
         "set readout.builder.type = \"full\", or readout.input.groups = 0");
   }
   if (settings.builder.type != "full") return;
@@ -184,7 +184,7 @@ void check_names(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   for (const ComponentSettings& consumer : settings.consumers) {
     if (++names[consumer.name] != 2) continue;
     errors.push_back({"readout.duplicate_consumer", fmt::format("two consumers are called `{}`", consumer.name),
-                      consumer.where, "give each a `name` of its own: reports and --set know them by it"});
+                      consumer.where, "give each its own `name`: reports and --set use it"});
   }
 }
 

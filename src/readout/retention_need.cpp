@@ -63,8 +63,8 @@ class Need {
          has > most
              ? fmt::format("{} needs readout.builder.{} = {}, and {} is the most", why, key, wanted, most)
              : fmt::format(
-                   "{} needs readout.builder.{} = {} at least, not {}: the builder would stand still before the fragments "
-                   "that may be kept are there",
+                   "{} needs readout.builder.{} = {} at least, not {}: the builder would stop before the limit of kept "
+                   "fragments is reached",
                    why, key, least, has),
          where_of(builder_, key), has > most ? kLess : fmt::format("leave readout.builder.{} out, or {}", key, kLess)});
   }

@@ -14,14 +14,14 @@ const Settings<RunKeys>& run_settings() {
   using R = RunInfo;
   static const Settings<RunKeys> settings{
       setting(&R::run_number, "number",
-              "Run number: 31 bits, as ROD headers have it. 0: the next that no file in the directories of the file writers "
-              "has.",
+              "Run number: 31 bits, as in ROD headers. 0: one more than the highest in the directories of the file "
+              "writers.",
               {.maximum = 0x7fffffff}),
       setting(&R::run_type, "type", run_types(), "Kind of run, as in the ATLAS event header."),
       setting(&R::lumi_block, "lumi_block", "Luminosity block.", {.maximum = 0xffff}),
       setting(&R::source_id, "source_id",
-              "Source id of the full event header. Subdetector 0x7c is the HLT, by which events of the experiment come; 0 "
-              "says no more than "
+              "Source id of the full event header. Subdetector 0x7c is the HLT, as in events of the experiment; 0 "
+              "only says "
               "that it is a full event."),
       setting(&R::project, "project", "Project tag: the first part of a file's name. Letters, digits, `_`, `-` and `.`."),
       setting(&R::stream_type, "stream_type", "Type of the stream, in the stream tag and in file names.",
@@ -35,7 +35,7 @@ const Settings<RunKeys>& run_settings() {
 const Settings<ProcessKeys>& process_settings() {
   using P = ProcessKeys;
   static const Settings<P> settings{
-      setting(&P::name, "name", "Name of the process: names its control socket, and stands in its files."),
+      setting(&P::name, "name", "Name of the process; also in the name of its control socket and in its files."),
       setting(&P::plugins, "plugins",
               "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative to this "
               "file)."),
@@ -60,7 +60,7 @@ const Settings<RobSettings>& rob_settings() {
       setting(&R::link_ids, "link_ids",
               "Detector resource ids for the chunk headers, one per link. Left out: bits 47 to 16 of the FID."),
       setting(&R::links_per_group, "links_per_group",
-              "FULL mode: so many neighbours in `links` are a group and carry its events in turn. 0: all of them are "
+              "FULL mode: this many neighbours in `links` form a group and carry its events in turn. 0: all of them form "
               "one.",
               {.maximum = 65535}),
   };
@@ -71,7 +71,7 @@ const Settings<LinkPolicySettings>& link_policy_settings() {
   using L = LinkPolicySettings;
   static const Settings<L> settings{
       setting(&L::remove_after_events, "remove_after_events",
-              "Removes a link after so many consecutive events without it, which would each cost their time-out. 0: never."),
+              "Removes a link after this many consecutive events without it, each of which costs its time-out. 0: never."),
       setting(&L::restore, "restore", "Restores a link that was removed by this policy when it delivers again."),
   };
   return settings;

@@ -94,7 +94,7 @@ std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const Tr
   for (const Said& said : all) {
     const std::string which = said.robs.size() > 2 ? fmt::format("ROB {} and {} more", said.robs[0], said.robs.size() - 1)
                                                    : fmt::format("ROB {}", fmt::join(said.robs, ", "));
-    const char* const next = said.is_short ? "; the trigger's own list tells more (readout.builder.trigger_list)" : "";
+    const char* const next = said.is_short ? "; a trigger list allows longer silences (readout.builder.trigger_list)" : "";
     notes.push_back({fmt::format("{}: {}{}", which, said.text, next), said.is_short});
   }
   return notes;

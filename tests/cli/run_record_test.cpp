@@ -70,7 +70,7 @@ TEST_F(RunRecord, IsReadOnceForAllFilesOfADirectoryAndNamesOfThemTheOneThatWasAs
 }
 
 TEST_F(RunRecord, TheReportThatAKilledRunDidNotWriteIsNamed) {
-  EXPECT_EQ(why_no_record(path("old.data")), "no run.json beside it knows this file");
+  EXPECT_EQ(why_no_record(path("old.data")), "no run.json in its directory names this file");
   EXPECT_TRUE(why_no_record(path("a.writing")).starts_with("run.json is missing: ")) << why_no_record(path("a.writing"));
   ASSERT_TRUE(record("GOOD", "a.data"));
   EXPECT_TRUE(why_no_record(path("b.writing")).starts_with("run-2.json is missing: ")) << why_no_record(path("b.writing"));

@@ -18,7 +18,7 @@ namespace rodeo::readout {
 void check_links(const BuilderContext& context, std::uint32_t workers) {
   constexpr std::size_t kMostLinks = 65534;
   if (context.links.empty()) {
-    throw SetupError({"readout.no_links", "a ROB has no links", "", "give readout.rob.links, or an input that has some"});
+    throw SetupError({"readout.no_links", "a ROB has no links", "", "set readout.rob.links, or use an input with links"});
   }
   if (context.links.size() > kMostLinks) {
     throw SetupError({"readout.too_many_links",
@@ -30,7 +30,7 @@ void check_links(const BuilderContext& context, std::uint32_t workers) {
     if (!ids.insert(link.link_id).second) {
       throw SetupError(
           {"readout.duplicate_link",
-           fmt::format("link id {:#010x} (link {}) stands twice in one ROB", link.link_id, formats::to_text(link.fid)), "",
+           fmt::format("link id {:#010x} (link {}) occurs twice in one ROB", link.link_id, formats::to_text(link.fid)), "",
            "give each link of the ROB an id of its own"});
     }
   }
@@ -67,7 +67,7 @@ std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, st
   auto list = context.input->open_trigger_list();
   if (list == nullptr) {
     throw SetupError({"readout.no_trigger_list", "the input carries no list of triggers (TTC link)",
-                      "readout.builder.trigger_list", "use an input that does, or set trigger_list = false"});
+                      "readout.builder.trigger_list", "use an input with a list, or set trigger_list = false"});
   }
   return std::make_unique<TriggerList>(std::move(list), make_ttc_extractor(), readers, entries);
 }
@@ -89,9 +89,9 @@ Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window
   }
   if (trigger_list && !format.has_ecr() && !fields.has_bcid) {
     base::log_warning(
-        "chunks carry neither a BCID nor the number of event counter resets: of links that are all silent for a whole "
-        "epoch, or whose counter "
-        "goes back, events of another epoch with the same ids are taken, flagged, until the next reset");
+        "chunks carry neither a BCID nor the number of event counter resets: if all links are silent for a whole "
+        "epoch, or a link's counter "
+        "goes back, chunks go into events of another epoch with the same ids, flagged, until the next reset");
   }
   return {.format = format,
           .has_bcid = fields.has_bcid,

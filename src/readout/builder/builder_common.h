@@ -44,8 +44,8 @@ template <typename S>
 typename Settings<S>::Lines common_builder_settings() {
   return Settings<S>{
       setting(&S::timeout, "timeout",
-              "Age at which an open event is closed without the links that have not delivered. It runs on the input's "
-              "clock, only while the input is drained. Where one link or card alone has come (GBT), the others must also "
+              "Age at which an open event is closed without the links that have not delivered. It counts on the input's "
+              "clock, only while the input is drained. If only one link or card has come (GBT), the others must also "
               "have stood still for ten times as long, at least 100 ms.",
               {.minimum = 1000}),
       setting(&S::workers, "workers", "Threads that read and build; links (FULL mode: groups) are split evenly over them.",

@@ -33,18 +33,18 @@ inline constexpr base::CounterInfo kFragmentInfo[] = {
     {"built", "fragments", "Fragments pushed to the first consumer"},
     {"chunks", "chunks", "Chunks in these fragments"},
     {"payload_bytes", "bytes", "ROD data of these fragments"},
-    {"incomplete", "fragments", "Fragments with a link missing or any status bit set; removed links are not missed"},
+    {"incomplete", "fragments", "Fragments with a missing link or any status bit set; removed links are not missing"},
     {"without_removed", "fragments", "Fragments, complete or not, that lack links which were removed from the build"},
     {"timeout", "fragments", "Incomplete: closed by the clock"},
     {"ring_full", "fragments", "Incomplete: closed to make room in the window or the pool"},
     {"run_ended", "fragments", "Incomplete: still open when the run ended"},
-    {"missing", "fragments", "Incomplete: links skipped the event, nothing had to be forced"},
+    {"missing", "fragments", "Incomplete: links skipped the event; it was not closed early"},
     {"corrupt", "fragments", "A chunk failed the integrity check or carries a link error"},
     {"truncated", "fragments", "A chunk was cut"},
     {"bcid_mismatch", "fragments", "The chunks do not agree on the BCID"},
     {"not_triggered", "fragments", "The event is not in the trigger's own list"},
     {"doubtful_id", "fragments",
-     "There is no trigger list, and a narrow L1 id restarted near zero (a reset, or a jump; L1 ids from here on may be "
+     "Without a trigger list, a narrow L1 id restarted near zero (a reset, or a jump; later L1 ids may be "
      "wrong), or the place of a link that was silent for long is not proven yet"},
     {"empty", "fragments", "No link delivered: in the trigger's own list, or skipped by all links"},
 };

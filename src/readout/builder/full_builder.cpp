@@ -130,12 +130,12 @@ void register_full_builder(Registry& registry) {
   static const Settings<S> settings{
       common_builder_settings<S>(),
       setting(&S::window, "window",
-              "Events of a group between the oldest that has not come and the newest; rounded up to a power of two. A full "
+              "Events of a group from its oldest gap to its newest event; rounded up to a power of two. A full "
               "window gives up its oldest gap.",
               {.minimum = 64, .maximum = 1 << 24}),
       setting(&S::step_limit, "step_limit",
-              "Chunks that a link may leave out and be believed if its next one agrees; where it leaves out more, the other "
-              "links must be there, too.",
+              "Most chunks that a link may leave out if the next confirms it. A larger step is believed only if the other "
+              "links take it, too.",
               {.minimum = 1, .maximum = 4096}),
       setting(&S::fragments, "fragments", "Fragments of each worker that consumers can hold at once.",
               {.minimum = 16, .maximum = 1 << 24}),

@@ -42,23 +42,23 @@ const Settings<GbtSettings>& gbt_settings() {
       common_builder_settings<S>(),
       setting(&S::window, "window",
               "Events that may be open at once, at least rate x timeout; rounded up to a power of two. A full window "
-              "closes its oldest event as incomplete. Of several cards that one worker reads, none gets half of it ahead "
-              "of another.",
+              "closes its oldest event as incomplete. Cards that one worker reads stay within half a window of "
+              "each other.",
               {.minimum = 256, .maximum = 1 << 24}),
       setting(&S::chunk_bytes, "chunk_size",
               "Size of a typical chunk: an event's first buffer has room for one from each link.",
               {.minimum = 1, .maximum = 1 << 28, .unit = Unit::bytes}),
       setting(&S::buffers, "buffers",
-              "Slice buffers of each worker; 0 takes the window and a quarter more, and as many as an hlt_request_handler "
+              "Slice buffers of each worker; 0: a quarter more than the window, plus as many as an hlt_request_handler "
               "may hold. "
-              "Fragments that consumers keep hold theirs.",
+              "A fragment holds its buffers while consumers keep it.",
               {.maximum = 1 << 24}),
       setting(&S::max_extensions, "max_extensions",
-              "Buffers that a slice may take besides its first; what does not fit is cut, flagged and counted.",
+              "Buffers that a slice may have after its first. A chunk that does not fit is cut, flagged and counted.",
               {.maximum = 64}),
       setting(&S::step_limit, "step_limit",
-              "Events that a link may leave out from one chunk to the next and be believed; where it leaves out more, the "
-              "other links must be there, too.",
+              "Most events that a link may leave out between two chunks. A larger step is believed only if the other links "
+              "take it, too.",
               {.minimum = 1, .maximum = 128}),
       setting(&S::sort_links, "sort_links",
               "Put the chunks of a fragment in the order of their link ids. Without it their order is not defined."),

@@ -51,14 +51,14 @@ enum class WorkerCounter : std::size_t {
 
 inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},
-    {"truncated", "chunks", "Chunks in fragments that were cut, since their slice had no room for more"},
+    {"truncated", "chunks", "Chunks in fragments that were cut because their slice had no room"},
     {"resynchronised", "times", "Links that found their place again after a jump or a reset"},
     {"moved", "times",
-     "Links that other links or the BCIDs of their chunks have shown another place than they seemed to be in"},
+     "Times that other links or the BCIDs of its chunks showed a link to be in another place than assumed"},
     {"removed", "times", "Links removed from the build"},
     {"restored", "times", "Links restored to the build"},
     {"received_bytes", "bytes", "Bytes of the chunks that the input handed over"},
-    {"taken_bytes", "bytes", "Bytes of the chunks that are in fragments, as they came"},
+    {"taken_bytes", "bytes", "Bytes of the chunks in fragments, as received"},
     {"cut_bytes", "bytes", "Of these, bytes that are cut off"},
 };
 static_assert(std::size(kWorkerInfo) == static_cast<std::size_t>(WorkerCounter::count));

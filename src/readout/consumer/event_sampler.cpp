@@ -152,7 +152,7 @@ const Settings<SamplerKeys>& sampler_settings() {
   static const Settings<SamplerKeys> settings{
       setting(&S::endpoint, "endpoint",
               "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."),
-      setting(&S::prescale, "prescale", "Of the fragments that match, every so many.", {.minimum = 1}),
+      setting(&S::prescale, "prescale", "Samples one in this many of the matching fragments.", {.minimum = 1}),
       setting(&S::max_rate_hz, "max_rate", "Most samples in a second. 0: no limit.", {.minimum = 0, .unit = Unit::hertz}),
       setting(&S::status_mask, "status_mask",
               "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 "

@@ -9,7 +9,7 @@ const Settings<EventShare::Settings>& share_settings() {
               {.minimum = 0, .maximum = 1}),
       setting(&S::max_rate_hz, "max_rate", "Most fragments taken in a second. 0: no limit.",
               {.minimum = 0, .unit = Unit::hertz}),
-      setting(&S::keep_incomplete, "keep_incomplete", "Incomplete fragments are taken whatever fraction and max_rate say."),
+      setting(&S::keep_incomplete, "keep_incomplete", "Takes incomplete fragments regardless of fraction and max_rate."),
   };
   return settings;
 }

@@ -25,14 +25,14 @@ Result<transport::BusEntry> find_stream(const std::filesystem::path& bus, const 
   if (entries.empty()) {
     return std::unexpected(
         Error{"readout.no_stream",
-              name.empty() ? "no readout publishes fragments" : fmt::format("nobody publishes fragments as {}", name),
+              name.empty() ? "no readout publishes fragments" : fmt::format("no readout publishes fragments as {}", name),
               bus.string(),
-              "start `rodeo readout CONFIG` with a consumer `publish` and this bus; `rodeo route list` shows who is there"});
+              "start `rodeo readout CONFIG` with a consumer `publish` and this bus; `rodeo route list` shows publishers"});
   }
   if (entries.size() == 1) return entries.front();
   std::string list;
   for (const transport::BusEntry& entry : entries) list += (list.empty() ? "" : ", ") + entry.name;
-  return std::unexpected(Error{"readout.which_stream", fmt::format("{} streams may be meant: {}", entries.size(), list),
+  return std::unexpected(Error{"readout.which_stream", fmt::format("{} streams are possible: {}", entries.size(), list),
                                bus.string(), "--from NAME"});
 }
 
@@ -81,7 +81,7 @@ Result<EventSubscriber::Outcome> EventSubscriber::next(Sample& sample, std::chro
       }
       const bool whole = take(page_->runs[run_], sample);
       if (part_.size() > kLargestFragment)
-        return std::unexpected(Error{"readout.sample_protocol", "what comes is no event: it is too large", name_});
+        return std::unexpected(Error{"readout.sample_protocol", "the received data are too large for an event", name_});
       if (++chunk_ == page_->runs[run_].count) {
         ++run_;
         chunk_ = 0;

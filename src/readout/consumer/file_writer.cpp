@@ -149,7 +149,7 @@ storage::EventFileSequence::Outcome FileWriter::append(std::span<const std::span
   const std::uint64_t largest = settings_.files.files.max_bytes;
   if (bytes > largest && largest > 0 && !std::exchange(told_of_large_events_, true)) {
     base::log_warning(
-        "{}: events of {} bytes are larger than max_file_size = {}: each takes a file of its own, which is slow",
+        "{}: events of {} bytes are larger than max_file_size = {}: each of them gets its own file, which is slow",
         settings().name, bytes, largest);
   }
   return files_->append(pieces, bytes);
@@ -209,7 +209,7 @@ const Settings<FileWriterKeys>& file_writer_settings() {
       setting(&W::queue, queue_settings()),
       setting(&W::files, {setting(&Files::directory, "directory", "Where the files go; made if it is not there.")}),
       setting(&W::wait_when_full, "full_queue", {{"wait", true}, {"skip", false}},
-              "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted)."),
+              "If the disk cannot keep up: wait (delays the run) or skip (fragments go on unwritten, and are counted)."),
       setting(&W::share, share_settings()),
       setting(&W::share, {setting(&Share::max_bytes, "max_bytes", "Most bytes written in a run. 0: no limit.", kBytes)}),
       setting(&W::files,
@@ -241,7 +241,7 @@ const Settings<FileWriterKeys>& file_writer_settings() {
               {.minimum = 0, .maximum = 9}),
       setting(&W::frame, {setting(&Frame::status_position, "status_position",
                                   {{"before_data", StatusPosition::before_data}, {"after_data", StatusPosition::after_data}},
-                                  "Where the ROD's status words stand.")}),
+                                  "Place of the ROD's status words.")}),
       setting(
           &W::files,
           {

@@ -19,7 +19,7 @@ FragmentCopies::FragmentCopies(std::size_t count, std::size_t payload_bytes)
       copies_(std::make_unique<Copy[]>(count)),
       free_(count) {
   Result<base::Arena> arena = base::Arena::create(std::max<std::size_t>(count * payload_bytes_, 1));
-  if (!arena) throw SetupError(arena.error().within("cannot have memory for copies of fragments"));
+  if (!arena) throw SetupError(arena.error().within("no memory for copies of fragments"));
   arena_ = std::move(*arena);
   for (std::size_t i = 0; i < count; ++i) {
     copies_[i].memory = arena_.data() + i * payload_bytes_;

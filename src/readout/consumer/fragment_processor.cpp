@@ -165,13 +165,13 @@ const Settings<ProcessorKeys>& processor_settings() {
       setting(&P::queue, queue_settings()),
       setting(
           &P::work, "work",
-          "What to do with each fragment: verify, read, release, or the work of a plug-in. Its own keys stand in the same "
+          "The work on each fragment: verify, read, release, or the work of a plug-in. The work's own keys are in the same "
           "table."),
       setting(&P::max_payload_bytes, "max_payload",
               "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
               {.minimum = 64, .maximum = 1 << 30, .unit = Unit::bytes}),
       setting(&P::copies, "copies",
-              "Copied fragments that may be under way at once, for works that write into a contiguous or copied "
+              "Most copied fragments at a time, for works that write into a contiguous or copied "
               "payload.",
               {.minimum = 1, .maximum = 1 << 20}),
   };

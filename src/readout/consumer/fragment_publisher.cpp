@@ -202,7 +202,7 @@ const Settings<FragmentPublisherSettings>& fragment_publisher_settings() {
       setting(&F::queue, one_thread_settings()),
       setting(&F::share, share_settings()),
       setting(&F::wait_for_subscriber, "wait_for_subscriber",
-              "The run is held back until a subscriber of data is there. Without, what comes before goes to nobody."),
+              "The run waits until there is a subscriber of data. Otherwise, earlier events reach no subscriber."),
       setting(&F::publisher, transport::publisher_keys()),
   };
   return settings;

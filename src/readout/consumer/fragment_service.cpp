@@ -243,7 +243,7 @@ void FragmentService::look(std::uint64_t now_ns) {
       client.moved_ns = now_ns;
     if (now_ns - client.moved_ns < settings_.patience_ns) continue;
     counters_.add(ServiceCounter::cut_off);
-    replier_->cut_off(number, "it takes nothing of its replies");
+    replier_->cut_off(number, "it does not read its replies");
     break;  // the cut releases replies and may change the list
   }
   const std::vector<ClientNumber> here = replier_->clients();

@@ -194,39 +194,39 @@ const Settings<HandlerKeys>& handler_settings() {
   static const Settings<H> settings{
       setting(
           &H::retention,
-          {setting(&R::rate_hz, "rate", "Fragments of a ROB a second that memory is sized for.",
+          {setting(&R::rate_hz, "rate", "Fragments per second of a ROB for which memory is sized.",
                    {.minimum = 1, .unit = Unit::hertz}),
            setting(&R::retention, "retention",
-                   "So long the fragments of that rate can be kept. The builder gets as many buffers more.", {.minimum = 0}),
+                   "How long fragments can be kept at this rate. The builder gets as many more buffers.", {.minimum = 0}),
            setting(&R::max_fragments, "max_fragments",
-                   "Most fragments of a ROB that are kept; a full book holds the run back. 0: rate x retention.",
+                   "Most fragments of a ROB that are kept; a full book delays the run. 0: rate x retention.",
                    {.maximum = 1 << 24}),
            setting(&R::queue, "queue", "Fragments of a ROB that may wait to be kept, rounded up to a power of two.",
                    {.minimum = 2, .maximum = 1 << 20}),
            setting(&R::sending, "sending",
-                   "Fragments that may be under way to clients at a time, an eighth of them to one of several. Requests "
-                   "beyond wait.",
+                   "Most fragments in unsent replies; one client may have an eighth of them. Further requests "
+                   "wait.",
                    {.minimum = 1, .maximum = 1 << 20})}),
       setting(&H::robs, "robs", "Source ids of the ROBs that it serves. Empty: all of the readout."),
       setting(&H::reorder_fragments, "reorder_fragments",
-              "So many fragments of a ROB may overtake one: what is still not here then is lost, and clients are told so.",
+              "A fragment that this many fragments of its ROB have overtaken counts as lost, and clients are told so.",
               {.maximum = 1 << 20}),
-      setting(&H::reorder_time, "reorder_time", "The same after so long.", {.minimum = 0}),
+      setting(&H::reorder_time, "reorder_time", "A fragment overtaken this long ago counts as lost, too.", {.minimum = 0}),
       setting(
           &H::garbage_age, "garbage_age",
-          "A fragment that came so long before one that has been cleared is let go: no clear names it. Longer than the farm "
+          "A fragment that came this long before a cleared one is released without a clear. Set this longer than the farm "
           "takes for an event, time-outs included.",
           {.minimum = 1e6}),
       setting(&H::early_clears, "early_clears",
-              "Clears of fragments that have not come yet that are remembered, of each ROB.",
+              "Most clears before their fragments that are remembered, separately for each ROB.",
               {.minimum = 1, .maximum = 1 << 24}),
       setting(&H::waiting, "waiting", "Requests that may wait for fragments which have not come yet.",
               {.minimum = 1, .maximum = 1 << 20}),
-      setting(&H::patience, "patience", "A client that takes nothing of what it has fetched for so long is cut off.",
+      setting(&H::patience, "patience", "A client that reads nothing of its replies for this long is cut off.",
               {.minimum = 1e6}),
       setting(&H::linger, "linger",
-              "At the end of a run what is kept is served until it is cleared, or until nobody has fetched or cleared "
-              "anything for so long; then it is uncleared.",
+              "After a run, kept fragments are served until they are cleared, or until no client has fetched or cleared "
+              "anything for this long; then they count as uncleared.",
               {.minimum = 0}),
       setting(&H::idle, "idle", {{"spin", IdlePolicy::spin}, {"yield", IdlePolicy::yield}, {"sleep", IdlePolicy::sleep}},
               "What its thread does while there is nothing to do: spin (lowest latency, a core), yield, or sleep (kind to a "
@@ -244,8 +244,8 @@ std::vector<SourceId> robs_of(const std::vector<std::uint32_t>& wanted, const Ru
   for (const std::uint32_t id : wanted) {
     if (std::ranges::find(run.robs, SourceId{id}) == run.robs.end() || std::ranges::find(robs, SourceId{id}) != robs.end())
       throw SetupError({"readout.handler_robs",
-                        fmt::format("{} is no ROB of this readout, or named twice", formats::to_text(SourceId{id})), "",
-                        "name source ids of [[readout.rob]] in `robs`, or leave it out: all of them"});
+                        fmt::format("{} is not a ROB of this readout, or named twice", formats::to_text(SourceId{id})), "",
+                        "name source ids of [[readout.rob]] in `robs`, or leave it out for all of them"});
     robs.push_back(SourceId{id});
   }
   return robs;

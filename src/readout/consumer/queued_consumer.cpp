@@ -29,7 +29,7 @@ Settings<QueueSettings>::Lines all_but_threads() {
   using base::IdlePolicy;
   Settings<Q>::Lines lines =
       setting(&Q::capacity, "queue",
-              "Fragments that may wait, rounded up to a power of two. A full queue holds back what comes before it.",
+              "Fragments that may wait, rounded up to a power of two. A full queue delays the stages before it.",
               {.minimum = 2, .maximum = 1 << 22});
   const auto idle =
       setting(&Q::idle, "idle", {{"spin", IdlePolicy::spin}, {"yield", IdlePolicy::yield}, {"sleep", IdlePolicy::sleep}},

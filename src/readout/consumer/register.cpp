@@ -18,11 +18,11 @@ void register_consumers(Registry& registry) {
       {.name = "file_writer", .help = "Writes fragments as full events to ATLAS data files.", .keys = FileWriter::keys()},
       [](const Parameters& parameters) { return FileWriter::create(parameters, run_info()); });
   registry.add_consumer({.name = "event_sampler",
-                         .help = "Shows some of the fragments to `rodeo events`, without ever slowing the run.",
+                         .help = "Shows some of the fragments to `rodeo events`, and never slows the run.",
                          .keys = EventSampler::keys()},
                         [](const Parameters& parameters) { return EventSampler::create(parameters, run_info()); });
   registry.add_consumer({.name = "publish",
-                         .help = "Sends fragments, all or a share, over the network to whoever subscribes.",
+                         .help = "Sends fragments, all or a share, over the network to subscribers.",
                          .keys = FragmentPublisher::keys()},
                         [](const Parameters& parameters) { return FragmentPublisher::create(parameters, run_info()); });
   registry.add_consumer({.name = "hlt_request_handler",
@@ -33,16 +33,16 @@ void register_consumers(Registry& registry) {
 
 void register_works(Registry& registry) {
   registry.add_work(
-      {.name = "verify", .help = "Proves every byte of emulated payload.", .keys = VerifyWork::keys()},
+      {.name = "verify", .help = "Verifies every byte of emulated payload.", .keys = VerifyWork::keys()},
       [](const Parameters& parameters) { return std::make_unique<VerifyWork>(VerifyWork::settings(parameters)); });
   registry.add_work(
       {.name = "verify_rdh",
-       .help = "Proves every byte of frames of RDH pages that an emulated card sent.",
+       .help = "Verifies every byte of frames of RDH pages that an emulated card sent.",
        .keys = VerifyRdhWork::keys()},
       [](const Parameters& parameters) { return std::make_unique<VerifyRdhWork>(VerifyRdhWork::settings(parameters)); });
   registry.add_work({.name = "read", .help = "Reads every byte and does nothing with it."},
                     [](const Parameters&) { return std::make_unique<ReadWork>(); });
-  registry.add_work({.name = "release", .help = "Does nothing: lets fragments go as fast as they come."},
+  registry.add_work({.name = "release", .help = "Does nothing: releases fragments as fast as they come."},
                     [](const Parameters&) { return std::make_unique<ReleaseWork>(); });
 }
 

@@ -19,7 +19,7 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 Error no_sampler(std::string what, const std::filesystem::path& where) {
   return Error{
       "readout.no_sampler", std::move(what), where.string(),
-      "start `rodeo readout CONFIG` with an event_sampler among its consumers; RODEO_RUNTIME_DIR is the same for both"};
+      "start `rodeo readout CONFIG` with an event_sampler among its consumers; RODEO_RUNTIME_DIR must be the same for both"};
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ Result<SampleClient> SampleClient::connect(std::string_view readout_name) {
   std::ranges::sort(names);
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return std::unexpected(Error{"readout.which_sampler", fmt::format("{} readouts may be meant: {}", names.size(), list),
+  return std::unexpected(Error{"readout.which_sampler", fmt::format("{} readouts are possible: {}", names.size(), list),
                                directory.string(), "--name NAME"});
 }
 
@@ -60,7 +60,7 @@ Result<SampleClient::Outcome> SampleClient::next(Sample& sample, std::chrono::mi
       const auto header =
           decode_sample_header(std::span<const std::byte, kSampleHeaderBytes>(received_.data(), kSampleHeaderBytes));
       if (!header) {
-        return std::unexpected(Error{"readout.sample_protocol", "what comes is no sampled event of version 1",
+        return std::unexpected(Error{"readout.sample_protocol", "the received data are not a sampled event of version 1",
                                      path_.string(), "use the `rodeo` of the same version as the readout"});
       }
       const std::size_t whole = std::size_t{header->header_bytes} + header->event_bytes;

@@ -123,9 +123,9 @@ const Settings<FieldLayout>::Lines& l1id_bits() {
 FieldLayout layout_of(const Settings<FieldLayout>& settings, const Parameters& parameters) {
   const FieldLayout layout = settings.read(parameters);
   if (layout.l1id_bits > 24 && layout.l1id_bits != 32)
-    throw std::runtime_error("l1id_bits is 32 (with the ECR counter) or 4 to 24");
+    throw std::runtime_error("l1id_bits must be 32 (with the ECR counter) or 4 to 24");
   if (layout.l1id_counter != 0 && (layout.l1id_counter != 32 || layout.l1id_bits != 32))
-    throw std::runtime_error("l1id_counter is 32, without l1id_bits, or 0");
+    throw std::runtime_error("l1id_counter must be 32, without l1id_bits, or 0");
   return layout;
 }
 
@@ -181,7 +181,7 @@ void register_extractors(Registry& registry) {
       [](const Parameters& parameters) { return make_field_extractor(layout_of(everywhere, parameters)); });
   registry.add_extractor(
       {.name = "rodeo_per_chunk",
-       .help = "What `rodeo` does by default, as a plain function per chunk: what such a function costs",
+       .help = "Like `rodeo` with its defaults, as a plain function per chunk: shows what such a function costs",
        .keys = in_place.keys()},
       [](const Parameters& parameters) { return make_per_chunk_extractor(layout_of(in_place, parameters)); });
   registry.add_checker({.name = "crc32", .help = "CRC-32 (IEEE 802.3, as zlib's) in the last four bytes of each chunk"},

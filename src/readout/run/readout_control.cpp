@@ -40,7 +40,7 @@ Result<std::optional<std::uint32_t>> run_type_of(const Json& request) {
   std::string names;
   for (const auto& one : run_types()) names += (names.empty() ? "" : ", ") + one.first;
   return std::unexpected(
-      Error{"process.bad_run", fmt::format("`{}` is no type of a run", name->string()), "", "there are: " + names});
+      Error{"process.bad_run", fmt::format("`{}` is not a type of run", name->string()), "", "there are: " + names});
 }
 
 /// Takes the run and starts. A refused run leaves the readout ready; after a failed start the readout must end.
@@ -49,7 +49,7 @@ Result<void> start(ControlledReadout& readout, const Json& request) {
   Application& application = readout.application;
   if (application.phase() != Phase::ready || readout.left) {
     return std::unexpected(Error{"process.not_ready",
-                                 fmt::format("it is {}, and is started once", process::life_phase(application.phase())), "",
+                                 fmt::format("it is {}, and can start once", process::life_phase(application.phase())), "",
                                  "`rodeo readout CONFIG --hold` waits for its start"});
   }
   const std::string wanted = text_of(request, "configuration_sha256");
@@ -57,14 +57,14 @@ Result<void> start(ControlledReadout& readout, const Json& request) {
     return std::unexpected(Error{"process.other_configuration",
                                  wanted.empty() ? fmt::format("configuration_sha256 is missing: this readout has {}",
                                                               readout.identity.configuration_sha256)
-                                                : fmt::format("the run is of the configuration {}, and this readout has {}",
+                                                : fmt::format("the run needs configuration {}, but this readout has {}",
                                                               wanted, readout.identity.configuration_sha256),
-                                 "", "ask its status, or end it and launch it with the other one"});
+                                 "", "check its status, or end it and launch it with the other one"});
   }
   const Json* const run = request.find("run");
   const double number = run != nullptr && run->is_number() ? run->number() : 0;
   if (!(number >= 1 && number <= kLargestRun && number == static_cast<double>(static_cast<std::uint32_t>(number))))
-    return std::unexpected(Error{"process.bad_run", "`run` is no number of a run", "",
+    return std::unexpected(Error{"process.bad_run", "`run` is not a run number", "",
                                  fmt::format("a whole number from 1 to {:.0f}", kLargestRun)});
   const auto type = RODEO_TRY(run_type_of(request));
   application.take_run(static_cast<std::uint32_t>(number), type.value_or(application.settings().run.run_type));
@@ -109,7 +109,7 @@ std::string answer_request(ControlledReadout& readout, const std::string& line) 
     }
     if (command == "link_remove") return change_link(application, request, LinkState::removed);
     if (command == "link_restore") return change_link(application, request, LinkState::active);
-    return refusal({"process.unknown_command", fmt::format("`{}` is no command of a readout", command), "",
+    return refusal({"process.unknown_command", fmt::format("`{}` is not a command of a readout", command), "",
                     "the commands are status, start, stop, link_remove and link_restore"});
   });
 }

@@ -113,7 +113,7 @@ Result<void> write_run_files(const Json& report, const std::vector<FragmentConsu
 }
 
 std::string why_no_record(const fs::path& file) {
-  if (file.extension() != ".writing") return "no run.json beside it knows this file";
+  if (file.extension() != ".writing") return "no run.json in its directory names this file";
   std::error_code ignored;
   int number = 1;
   while (fs::exists(file.parent_path() / number_name(number), ignored)) ++number;

@@ -33,7 +33,7 @@ constexpr Advice kAdvice[] = {
      "see what is on the network (rodeo route list --links), whether it has data (rodeo route status), and the warnings "
      "above",
      "in the network or before it"},
-    {"", "see that its source is on, and that readout.rob.links names links of it", "in what it reads"},
+    {"", "see that its source is on, and that readout.rob.links names links of it", "in its source"},
 };
 
 std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
@@ -98,7 +98,7 @@ std::string wrong_text(const RunReport& report) {
   }
   // Provable payload contains the link id: a wrong link id makes every chunk wrong.
   if (report.input_type == "card" && report.mismatches > 0 && report.verified_chunks == 0)
-    out += "; not one chunk is right: of endpoint 1 alone, set readout.input.connector = 1";
+    out += "; no chunk is right: for endpoint 1 alone, set readout.input.connector = 1";
   return out + "; ";
 }
 
