@@ -56,7 +56,7 @@ class FelixCard final : public PciFunction, private BlockSink {
     bool lost_reader = false;  // the read pointer was outside the memory when the channel was enabled
     std::atomic<std::uint64_t> sent{0};
     std::atomic<std::uint64_t> dropped{0};  // as the register shows it, lost blocks included
-    std::span<std::byte> memory;            // from `position` on, while a Use lives
+    std::span<std::byte> memory;            // memory from `position` on; valid while a Use lives
   };
 
   static constexpr std::size_t kMostFromHostMessage = 64 << 10;

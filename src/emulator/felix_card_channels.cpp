@@ -194,7 +194,7 @@ std::uint64_t FelixCard::open_bytes(unsigned channel) const {
 bool FelixCard::room_to_loop_back(const formats::FromHostPacket& packet, unsigned to_host) const {
   const Channel& channel = channels_[to_host];
   const std::uint64_t message = from_host_.begun(packet.elink) + packet.bytes;
-  // Each block holds all but its header and two trailers.
+  // A block has room for data, except for its header and two trailers (16 bytes).
   const std::uint64_t block = settings_.felix.format.block_bytes;
   const std::uint64_t blocks = message / (block - 16) + 2;
   return !channel.stuck && free_bytes(channel) >= open_bytes(to_host) + blocks * block;

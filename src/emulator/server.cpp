@@ -25,7 +25,7 @@ constexpr std::size_t kMaxClients = 256;
 constexpr std::size_t kMaxTurnedAway = 16;  // clients that get a refusal; further ones are disconnected at once
 constexpr auto kPatience = std::chrono::seconds{10};
 constexpr auto kSpin = std::chrono::microseconds{50};
-constexpr off_t kServerByte = 255;  // of the lock file
+constexpr off_t kServerByte = 255;  // the server's byte of the lock file
 // A client keeps two threads busy: its own and the server's. Competing clients may be some milliseconds of accesses apart.
 constexpr unsigned kThreadsOfClient = 2;
 constexpr std::uint64_t kLookEvery = 32;

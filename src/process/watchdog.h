@@ -21,7 +21,7 @@ struct StandingPart {
   std::string waits_for;
   double seconds = 0;  ///< since the part was last seen to do something
 
-  std::string text() const;  ///< "rodeo-full-0 of ROB 0x610001 waits for consumers for 12 s"
+  std::string text() const;  ///< "rodeo-full-0 of ROB 0x610001 has waited for consumers for 12 s"
 };
 
 /// The time is an argument; the class reads no clock. For one thread.
