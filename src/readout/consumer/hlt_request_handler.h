@@ -83,8 +83,8 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Retentio
     {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they go on."},
 }};
 
-/// insert() keeps a shared reference and passes the fragment on at once. Later consumers must not write to it; Fragment::writable tells them so. A
-/// full book leaves fragments in the queue of their ROB, and a full queue delays insert(). All other work is in one thread.
+/// insert() keeps a shared reference and passes the fragment on at once. Later consumers must not write to it; Fragment::writable tells
+/// them so. A full book leaves fragments in the queue of their ROB, and a full queue delays insert(). All other work is in one thread.
 class HltRequestHandler final : public FragmentConsumer, public RunAware {
  public:
   /// Listens, and registers on the bus. Throws SetupError.

@@ -1,9 +1,9 @@
 // FragmentBook keeps the fragments of one ROB until a client clears them. The key is the global id (software ROD paper,
 // section VI.C: "HLTRequestHandler"). Pure: no thread, no clock, no network.
 //
-// Rules. "The line" is an id that the builder has passed: the newest id of the moment `reorder_fragments` fragments ago, or `reorder_ns` ago. A fragment
-// at or behind the line that is not here is not expected any more. While the book is full, or fragments wait outside for room, this time does not count:
-// fragments that wait outside, or in a builder that is held back, may be older.
+// Rules. "The line" is an id that the builder has passed: the newest id of the moment `reorder_fragments` fragments ago, or
+// `reorder_ns` ago. A fragment at or behind the line that is not here is not expected any more. While the book is full, or fragments
+// wait outside for room, this time does not count: fragments that wait outside, or in a builder that is held back, may be older.
 //
 //   a fragment comes         kept already, or let go already   ─► let go, duplicates
 //                            cleared before it came            ─► let go, cleared_early
