@@ -357,7 +357,7 @@ TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
   Farm farm;
   farm.settings.readout_grace = std::chrono::milliseconds{100};
   farm.supervisor.event_timeout =
-      std::chrono::minutes{10};  // enough for a slow host between the assignments and the cuts
+      std::chrono::minutes{10};  // enough for a slow host between the assignments and the two cuts
   farm.start();
   farm.until_it_knows_all();
   const std::uint64_t before = farm.node->status()["given_up"];
