@@ -1,4 +1,4 @@
-"""Reads and writes recordings of FELIX blocks (docs/formats/felix-blocks.md) without a line of C++: 1 KiB blocks with 16-bit trailers."""
+"""Reads and writes recordings of FELIX blocks (docs/formats/felix-blocks.md) without any C++ code: 1 KiB blocks with 16-bit trailers."""
 
 import struct
 
@@ -8,7 +8,7 @@ ELINK_BITS = 0x7FF
 
 
 def chunks_of(path):
-    """Chunks by E-link: trailers follow their data, so a block is read from its end."""
+    """Returns the chunks by E-link. Trailers follow their data, so a block is read from its end."""
     data = path.read_bytes()
     assert len(data) % BLOCK == 0
     chunks, rest = {}, {}
@@ -35,7 +35,7 @@ def chunks_of(path):
 
 
 class BlockWriter:
-    """`blocks`: (E-link, bytes) in the order in which they are full, or flushed."""
+    """`blocks`: (E-link, bytes), in the order in which blocks become full or are flushed."""
 
     def __init__(self):
         self.blocks, self._open, self._sequence = [], {}, {}
@@ -58,7 +58,7 @@ class BlockWriter:
                 return
 
     def flush(self, elink):
-        """Ends the open block of an E-link with a time-out, as a card does with blocks of some age."""
+        """Ends the open block of an E-link with a time-out, as a card ends old blocks."""
         if elink in self._open:
             filler = BLOCK - HEADER - len(self._open[elink]) - TRAILER
             self._open[elink] += bytes(filler) + struct.pack("<H", TIMEOUT << 13 | filler)

@@ -1,4 +1,4 @@
-"""What the tests of `rodeo card` share: emulated cards in a process of their own, in the runtime directory of the test."""
+"""Shared by the tests of `rodeo card`: emulated cards in a separate process, in the runtime directory of the test."""
 
 import contextlib
 import json
@@ -58,7 +58,7 @@ class Cards:
         return self.json("reg", "read", "--id", card, name)[0]["value"]
 
     def wait_for_data(self, card, reader):
-        """The first data since these cards were started; `reader` is the process that reads them."""
+        """Waits for the first data since the start of the cards; `reader` is the process that reads them."""
         deadline = time.monotonic() + scaled(20)
         while self.register(card, "blocks_sent[0]" if card == FELIX else "superpages_done[1]") == 0:
             assert reader.poll() is None and time.monotonic() < deadline
@@ -66,7 +66,7 @@ class Cards:
 
 @contextlib.contextmanager
 def emulated(rodeo, text=CARDS, count=3):
-    """Starts the cards and waits until they answer; whatever happens, they are gone afterwards."""
+    """Starts the cards and waits until they answer. The cards always end with the test."""
     if rodeo("emulate", "--help", exit_code=None).returncode != 0:
         pytest.skip("this build has no `rodeo emulate`")
     configuration = rodeo.directory / "cards.toml"

@@ -1,4 +1,4 @@
-"""Reads event files with the struct module alone: a second reading of docs/formats/ that shares no code with the C++.
+"""Reads event files with only the struct module: an independent implementation of docs/formats/ that shares no code with the C++.
 
 Every rule that is broken raises Broken with the offset. Slow and obvious on purpose.
 """
@@ -12,7 +12,7 @@ MASK64 = (1 << 64) - 1
 
 
 class Broken(Exception):
-    """The bytes are not what the documents say."""
+    """The bytes contradict the documents."""
 
 
 def require(condition, offset, what):
@@ -21,7 +21,7 @@ def require(condition, offset, what):
 
 
 class Words:
-    """Little-endian words, one after the other."""
+    """Reads successive little-endian words."""
 
     def __init__(self, data, at=0, end=None):
         self.data, self.at, self.end = data, at, len(data) if end is None else end
@@ -219,7 +219,7 @@ CRC16_OF_BYTE = [_crc16_of_byte(byte) for byte in range(256)]
 
 
 def crc16(data):
-    """Of T10 DIF."""
+    """The CRC-16 of T10 DIF."""
     crc = 0
     for byte in data:
         crc = crc << 8 & 0xffff ^ CRC16_OF_BYTE[crc >> 8 ^ byte]
@@ -227,14 +227,14 @@ def crc16(data):
 
 
 class HeaderChecks:
-    """The checks of event headers, whose record lies behind one of these events in its data block."""
+    """Reads the checks of event headers: their record follows one of these events in its data block."""
 
     def __init__(self):
         self.waiting = []
         self.checked = 0
 
     def block(self, number, data):
-        """The event of a data block; checks the headers of the events up to it if a record follows."""
+        """Reads the event of a data block. If a record of checks follows, checks the headers of the events up to this one."""
         size, header = 4 * struct.unpack_from("<I", data, 4)[0], 4 * struct.unpack_from("<I", data, 8)[0]
         event, record = data[:size], data[size:]
         self.waiting.append((number, struct.pack("<I", number) + event[:header]))
@@ -306,13 +306,13 @@ def mix(x):
 
 
 def provable_trigger(seed, l1id):
-    """BCID and trigger type that belong to an L1 id."""
+    """BCID and trigger type of an L1 id."""
     h = mix(seed ^ (l1id << 16 | 0x7719))
     return (h >> 32) * 3564 >> 32, h & 0xff
 
 
 def provable_chunk(seed, link_id, l1id, size, crc, wrong_bcid=None):
-    """What a link sends for an L1 id (docs/formats/provable-payload.md); with another BCID if one is given."""
+    """The payload of a link for an L1 id (docs/formats/provable-payload.md), optionally with another BCID."""
     bcid, trigger_type = provable_trigger(seed, l1id)
     bcid = bcid if wrong_bcid is None else wrong_bcid
     crc_size = 4 if crc and size >= 12 else 0
@@ -326,7 +326,7 @@ def provable_chunk(seed, link_id, l1id, size, crc, wrong_bcid=None):
 
 
 def prove(file):
-    """Compares every chunk with what its link sent; returns (proven, flagged). Flagged chunks may differ."""
+    """Compares every chunk with the payload that its link sent; returns (proven, flagged). Flagged chunks may differ."""
     words = dict(item.split("=") for item in file.string("Rodeo-Payload").split()[1:])
     seed, crc = int(words["seed"]), words["crc"] == "1"
     proven = flagged = 0
@@ -371,7 +371,7 @@ full_queue = "wait"
 
 
 def write_event_file(rodeo, name):
-    """A file that a readout has written, for what plays one."""
+    """Writes a file with a readout, as input for tests that replay files."""
     (rodeo.directory / "before.toml").write_text(READOUT)
     (file,) = json.loads(rodeo("readout", "before.toml", "--json", "-").stdout)["files"]
     (rodeo.directory / file).rename(rodeo.directory / name)

@@ -1,4 +1,4 @@
-"""A network that is worse than loopback: stands between publishers and their subscribers, and delays, stalls or cuts what goes through it."""
+"""A network worse than loopback: a proxy between publishers and subscribers that delays, stalls or cuts the traffic."""
 
 import contextlib
 import json
@@ -12,13 +12,13 @@ ACCEPT = 4
 
 
 class NetworkProxy:
-    """Everybody on `bus` is on `seen` as well, behind this proxy. Pages and control messages go through it, both ways."""
+    """Copies every entry of the bus `bus` to the bus `seen`, with this proxy as its address. Pages and control messages pass through, both ways."""
 
     def __init__(self, bus, seen):
-        self.delay = 0.0  # seconds, for whatever is read
-        self.flowing = threading.Event()  # cleared: pages stand still
+        self.delay = 0.0  # seconds, for all data
+        self.flowing = threading.Event()  # cleared: pages stop
         self.flowing.set()
-        self.cut_after = None  # bytes of pages, then their connection ends
+        self.cut_after = None  # the connection ends after this number of bytes of pages
         self.page_bytes = 0
         self._pages_at = None
         self._ends = threading.Event()

@@ -1,4 +1,4 @@
-"""Emulated cards beside a test: `rodeo emulate` as a process that is there when the test goes on, and gone when it ends."""
+"""Emulated cards for a test: the process `rodeo emulate` is ready before the test continues, and ends with the test."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from conftest import scaled
 
 @contextlib.contextmanager
 def emulated(rodeo, configuration, *arguments):
-    """The process; its report is for emulator_report()."""
+    """Starts the process and yields it; emulator_report() reads its report."""
     with rodeo.start("emulate", configuration, *arguments) as process:
         try:
             deadline = time.monotonic() + scaled(20)

@@ -1,4 +1,4 @@
-"""What the tests of `rodeo readout` share: a small configuration, and a readout that runs while a test looks at it."""
+"""Shared by the tests of `rodeo readout`: a small configuration, and a readout that runs during a test."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ directory = "files"
 
 
 class Running:
-    """A readout process: its report is there once it has ended."""
+    """A readout process, with its report after its end."""
 
     def __init__(self, rodeo, process, name):
         self.rodeo, self.process, self.name = rodeo, process, name
@@ -69,7 +69,7 @@ class Running:
             time.sleep(0.05)
 
     def finish(self, how=signal.SIGINT, exit_code=0):
-        """Ends it by a signal and returns its report."""
+        """Ends the readout by a signal and returns its report."""
         if how is not None:
             self.process.send_signal(how)
         out, err = self.process.communicate(timeout=scaled(60))
@@ -85,7 +85,7 @@ def write_configuration(rodeo, text=CONFIGURATION, name="run.toml"):
 
 @contextlib.contextmanager
 def running(rodeo, *settings, text=CONFIGURATION, name="test", options=()):
-    """Starts a readout and waits until it has built something; whatever happens, it is gone afterwards."""
+    """Starts a readout and waits until it has built a fragment. The readout always ends with the test."""
     configuration = write_configuration(rodeo, text)
     arguments = [part for setting in settings for part in ("--set", setting)]
     process = rodeo.start("readout", configuration, "--json", "-", *options, *arguments)

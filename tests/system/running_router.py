@@ -1,4 +1,4 @@
-"""Routers and readouts as processes of their own, for tests of what goes between them."""
+"""Routers and readouts as separate processes, for tests of the data between them."""
 
 import contextlib
 import json
@@ -49,7 +49,7 @@ work = "verify"
 
 
 class Side:
-    """A router or a readout in a process of its own."""
+    """A router or a readout in a separate process."""
 
     def __init__(self, rodeo, verb, name, text, *settings):
         self.rodeo, self.verb, self.name = rodeo, verb, name
@@ -85,7 +85,7 @@ class Side:
 
 @pytest.fixture
 def sides(rodeo):
-    """Starts sides; whatever happens, they are gone afterwards."""
+    """Starts routers and readouts. They always end with the test."""
     started = []
 
     def start(verb, name, text, *settings):

@@ -1,4 +1,4 @@
-"""What a program that is no `rodeo` may write to a control socket, and what it gets back."""
+"""Writes to a control socket as another program may do, and returns the answer."""
 
 import json
 import socket
@@ -7,7 +7,7 @@ from conftest import scaled
 
 
 def written_to(directory, name, line):
-    """Sends a line to the socket of this name somewhere below the directory, and returns the answer."""
+    """Sends a line to the socket with this name in any folder of the directory, and returns the answer."""
     (path,) = (found for found in directory.rglob(name) if found.is_socket())
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(scaled(20))

@@ -1,4 +1,4 @@
-"""Running the command on a terminal of a given width, and reading what stands there at the end."""
+"""Runs the command on a terminal of a given width, and reads the final screen."""
 
 import fcntl
 import os
@@ -37,7 +37,7 @@ def on_a_terminal(rodeo, *arguments, columns=80, rows=40, exit_code=0):
 
 
 def screen(text):
-    """The lines that stand on the screen in the end, where a program goes up and erases."""
+    """The lines on the final screen of a program that moves the cursor up and erases."""
     lines, row, column = [""], 0, 0
     for code, plain in re.findall(r"(\x1b\[[\d;]*[A-Za-z]|[\r\n])|([^\x1b\r\n]+)", text):
         if plain:

@@ -1,4 +1,4 @@
-"""A router and a readout with a network between them that delays, stands still, and breaks in the middle of a page."""
+"""A router and a readout, connected by a network that delays, stalls, and breaks in the middle of a page."""
 
 from network_proxy import network_proxy
 from running_router import all_is_verified, has_built, readout, route_adds_up, router, sides

@@ -1,4 +1,4 @@
-"""`rodeo bench`: what it reports is consistent. Nothing here is timed: a measurement of a tenth of a second says nothing about speed."""
+"""`rodeo bench`: its reports are consistent. No test checks times: a measurement of a tenth of a second says nothing about speed."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 from conftest import BUILD
 
-# Every way in which the builders are fed. Whoever adds one to the command adds it here: its proof is what shows that a builder still builds.
+# Every input of the builders. Add new ones of the command here: their checks prove that the builder works.
 BUILDS = {
     "gbt, runs": [],
     "gbt, single chunks": ["--run-length", 1],
@@ -32,11 +32,11 @@ def bench(rodeo, *arguments):
 
 def verbs_of(rodeo, *command):
     listed = rodeo(*command, "--help").stdout.split("Verbs\n")[1].split("\n\n")[0]
-    return set(re.findall(r"^  (\S+)", listed, re.MULTILINE))  # texts go on further in
+    return set(re.findall(r"^  (\S+)", listed, re.MULTILINE))  # continued texts have a deeper indentation
 
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
-    """Beside those here: test_figures.py, and test_card_bench.py for cards."""
+    """Other benchmarks are in test_figures.py, and those of cards in test_card_bench.py."""
     assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "farm", "events", "statistics", "data", "figures"}
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
@@ -50,13 +50,13 @@ def test_every_benchmark_has_its_proof_tested(rodeo):
 def test_a_build_bench_builds_whole_fragments_of_the_right_bytes(rodeo, options):
     result = bench(rodeo, "build", *([] if "--links" in options else ["--links", 24]), *options)
     assert [result[proof] for proof in ("mismatches", "incomplete", "lost", "unaccounted")] == [0, 0, 0, 0], result
-    assert result["verified_fragments"] > 0  # each of them with the chunks of all its links; a busy machine may build none in the time that is measured
+    assert result["verified_fragments"] > 0  # each with the chunks of all its links; a busy machine may build none in the measured time
     assert result["payload_bytes_per_second"] == pytest.approx(result["chunk_bytes"] * result["chunks_per_second"])
     assert result["input_bytes"] >= 96 << 20
 
 
 def test_a_bench_whose_fragments_are_not_whole_is_no_measurement(rodeo):
-    """Links are up to a run apart: a window that is shorter closes events before all have come."""
+    """Links are up to a run apart: a shorter window closes events before all links have come."""
     done = rodeo("bench", "build", "--links", 24, "--run-length", 2000, "--window", 8, "--seconds", 0.01, "--json", "-", exit_code=7)
     assert json.loads(done.stdout)["incomplete"] > 0 and "error[readout.bench_mismatch]" in done.stderr
 
@@ -95,7 +95,7 @@ def test_what_the_transport_bench_sends_arrives(rodeo, options):
 
 
 def test_pages_carry_little_beside_small_chunks(rodeo):
-    """192 links in turn, runs of 24 chunks of 40 bytes: 16 bytes to a run, 32 to a page. How full pages are does not depend on time here."""
+    """192 links in turn, runs of 24 chunks of 40 bytes: 16 bytes per run, 32 per page. Here time does not influence how full pages are."""
     assert bench(rodeo, "transport")["payload_efficiency"] >= 0.96
 
 
@@ -160,7 +160,7 @@ def test_every_design_of_statistics_comes_to_what_the_threads_handled(rodeo, cou
     designs = {"pull", "push", "central", "queue"}
     assert [row["threads"] for row in result["rows"]] == [1, 2, 4]
     for row in result["rows"]:
-        assert row["mismatches"] == 0 and row["verified_chunks"] > 0, row  # each link's chunks, bytes and errors, and their sums
+        assert row["mismatches"] == 0 and row["verified_chunks"] > 0, row  # chunks, bytes and errors of each link, and their sums
         assert set(row["relative"]) == set(row["cost_upper_limit"]) == set(row["statistics_cpu_share"]) == designs
         assert all(row[design] > 0 for design in designs | {"none"}) and row["central_to_pull"] > 0
     assert {design: result[design] for design in designs | {"none"}} == {design: result["rows"][-1][design] for design in designs | {"none"}}
@@ -179,7 +179,7 @@ def test_both_readers_of_the_data_bench_find_the_same(rodeo):
 
 def test_a_network_that_is_not_there_ends_the_bench_with_its_reason(rodeo):
     done = rodeo("bench", "transport", "--provider", "verbs", "--seconds", 0.01, exit_code=None)
-    if done.returncode != 0:  # there is such a network on some machines
+    if done.returncode != 0:  # some machines have such a network
         assert "error[transport.provider]" in done.stderr and not done.stdout
 
 

@@ -1,4 +1,4 @@
-"""`rodeo card bench` on emulated cards: what it measures and finds, what it refuses, and what happens when somebody is killed."""
+"""`rodeo card bench` on emulated cards: its measurements, the errors it finds, its refusals, and kills of its processes."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ def test_a_wrong_pattern_is_found(cards, tmp_path):
 
 @pytest.mark.parametrize("source, pattern", [("internal", "internal"), ("ddg", "provable"), ("fee", "provable")])
 def test_what_was_read_can_be_kept_and_read(cards, tmp_path, source, pattern):
-    """A dump is checked by the rules of the bench, whatever the source was; the emulated links send provable payload under both names."""
+    """The rules of the bench check a dump of any source. The emulated links send provable payload for both source names."""
     path = tmp_path / "data"
     result = cards.bench(CRU, "--data-source", source, "--to-file", path, size="20MiB")
     data = path.read_bytes()
@@ -59,7 +59,7 @@ def test_what_was_read_can_be_kept_and_read(cards, tmp_path, source, pattern):
     second = int.from_bytes(data[8:10], "little")
     assert words["orbit"] == int.from_bytes(data[second + 20 : second + 24], "little")
     assert len(bytes.fromhex(page["bytes"])) == int.from_bytes(data[second + 10 : second + 12], "little") - 64
-    for at in (len(data) // 2 // second * second + 200, 100):  # of a payload
+    for at in (len(data) // 2 // second * second + 200, 100):  # bytes of a payload
         path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         (damaged,) = json.loads(cards.rodeo("data", "verify", path, "-o", "json", exit_code=7).stdout)
         assert damaged["findings"][0]["offset_bytes"] == at // 4 * 4 and damaged["errors"] == {"payload": 1}, damaged
@@ -87,15 +87,15 @@ def test_what_a_bench_found_is_told_in_every_form(cards):
 
 @pytest.mark.parametrize("card", [CRU, FELIX])
 def test_a_pause_longer_than_the_patience_is_no_silence(rodeo, card):
-    """A look finds the data that came in the pause before it: only looks that find nothing are silence."""
+    """The bench finds data that came during a pause: only polls without data count as silence."""
     arguments = ["bench", "dma", "--id", card, "--data-source", "fee", *SMALL, "--pause", "60s", "--patience", "100ms", "-o", "json"]
     with emulated(rodeo) as cards:
         bench = rodeo.start("card", *arguments)
         cards.wait_for_data(card, bench)
         bench.send_signal(signal.SIGINT)
-        out, err = bench.communicate(timeout=scaled(20))  # a pause does not keep Ctrl-C waiting
+        out, err = bench.communicate(timeout=scaled(20))  # a pause does not delay Ctrl-C
         assert bench.returncode == 0 and json.loads(out)["errors"] == 0, err
-        assert cards.json(*arguments, "--time", "400ms")["bytes"] > 0  # nor does it outlast the run
+        assert cards.json(*arguments, "--time", "400ms")["bytes"] > 0  # a pause ends with the run
         result = cards.bench(card, "--data-source", "fee", "--pause", "300ms", "--patience", "100ms", size="20MiB")
         assert result["errors"] == 0 and result["bytes"] >= 20 << 20
 
@@ -120,7 +120,7 @@ def test_a_bench_takes_its_links_as_a_list(cards):
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="host: one CPU, every place is the same")
 def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
-    """A machine of two NUMA nodes with a CPU each, as hwloc is told; the process's own thread is bound while it reads."""
+    """hwloc simulates a machine with two NUMA nodes of one CPU each; the process's thread is pinned while it reads."""
     for node in ("0", "1"):
         environment = {**cards.rodeo.environment, "HWLOC_SYNTHETIC": "node:2 core:1 pu:1", "HWLOC_THISSYSTEM": "1"}
         bench = subprocess.Popen([cards.rodeo.binary, "card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL, "--numa", node, "-o", "json"],
@@ -146,7 +146,7 @@ def test_registers_are_benched_by_several_processes(cards):
     assert mapped["mapped"] and mapped["operations_per_second"] > trapped["operations_per_second"]
     pairs = json.loads(cards.card("bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--time", "100ms", "--json", "-").stdout)
     assert pairs["writes"] and pairs["wrong_reads"] == 0 and cards.register(CRU, "ctp_hb_max") == 255
-    command = ["bench", "bar", "--id", CRU, "--register", "i2c_sfp_command", "--value", 4, "--time", "20ms", "--json", "-"]  # it does not keep what is written
+    command = ["bench", "bar", "--id", CRU, "--register", "i2c_sfp_command", "--value", 4, "--time", "20ms", "--json", "-"]  # written values are not kept
     wrong = cards.card(*command, exit_code=7)
     assert json.loads(wrong.stdout)["wrong_reads"] > 0 and "error[readout.bench_mismatch]" in wrong.stderr
     assert "can only be read" in cards.card("bench", "bar", "--id", CRU, "--register", "temperature", "--value", 1, exit_code=5).stderr
@@ -157,8 +157,8 @@ def test_registers_are_benched_by_several_processes(cards):
 
 
 def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
-    """While one process reads: others may look and set, but not own; the transfer is none the worse."""
-    before = cards.register(CRU, "superpages_done[0]")  # of whoever read last
+    """While one process reads, others may read and set registers, but not own the channel; the transfer stays correct."""
+    before = cards.register(CRU, "superpages_done[0]")  # of the last reader
     owner = cards.rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-")
     deadline = time.monotonic() + scaled(20)
     while cards.register(CRU, "superpages_done[0]") in (0, before):
@@ -233,7 +233,7 @@ def test_heartbeat_frames_that_a_cru_has_lost_are_errors_of_a_bench(rodeo):
         arguments = [CRU, "--data-source", "fee", "--links", "0,1"]
         assert cards.bench(*arguments, size="8MiB")["errors"] == 0
         rodeo("emulate", "fault", "--id", "cru", "dropped_superpage", "--link", 1)
-        result = cards.bench(*arguments, size="8MiB", exit_code=7)  # nothing lies before what is missing
+        result = cards.bench(*arguments, size="8MiB", exit_code=7)  # nothing precedes the missing data
         assert result["errors"] == result["counts"]["first_orbit"] == 1
         bench = rodeo.start("card", "bench", "dma", "--id", *arguments, "--time", "600s", *SMALL, "--json", "-")
         deadline = time.monotonic() + scaled(20)
@@ -277,7 +277,7 @@ def test_a_bench_that_is_interrupted_ends_in_order(rodeo):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whoever_is_killed_the_card_goes_on_working(rodeo, seed):
-    """Owners and bystanders are killed at random points; the next owner finds a card that works, and data without errors."""
+    """Owners and other processes are killed at random points; the next owner finds a working card, and data without errors."""
     chance = random.Random(seed)
     with emulated(rodeo) as cards:
         for _ in range(8):

@@ -1,4 +1,4 @@
-"""Whoever is killed under load, the cards go on working; and whoever looks at a card during a transfer does not disturb it."""
+"""Cards continue to work when any process is killed under load, and reading a card during a transfer does not disturb it."""
 
 import json
 import random
@@ -26,7 +26,7 @@ def transfer(rodeo, card, seconds):
 
 
 def bystanders(rodeo, card):
-    """Looks at a card, changes what nobody reads, and hammers its registers, until they are ended."""
+    """Processes that read a card, change unused registers, and access registers at a high rate, until they are ended."""
     yield rodeo.start("card", "status", "--id", card, "--watch", "20ms", "-o", "json")
     yield rodeo.start("card", "metrics", "--id", card, "--watch", "20ms", "-o", "json")
     yield rodeo.start("card", "bench", "bar", "--id", card, "--processes", 2, "--time", "60s")
@@ -57,12 +57,12 @@ def test_whoever_looks_at_a_card_does_not_disturb_its_transfer(rodeo, card):
 
 
 def outcome_is_orderly(process, emulator_died):
-    """Who was not killed goes on, or says that the card is gone."""
+    """The surviving processes continue, or report that the card is gone."""
     if not emulator_died:
         assert process.poll() is None, process.communicate()
         end(process)
         return
-    # What only reads a mapped queue sees at the end of its patience that nothing comes.
+    # A process that only reads a mapped queue notices a missing card after its patience.
     out, err = process.communicate(timeout=scaled(40))
     assert process.returncode > 0 and "error[" in err, (process.args, process.returncode, out[-300:], err)
 
@@ -89,12 +89,12 @@ def test_anybody_may_be_killed_at_any_time(rodeo, seed):
                         victim.communicate()
                 for process in running:
                     if process not in victims:
-                        # `card status` and `card metrics` go on with what other cards there are.
+                        # `card status` and `card metrics` continue with the other cards.
                         if emulator_dies and process not in owners and "--watch" in process.args:
                             end(process)
                         else:
                             outcome_is_orderly(process, emulator_dies)
                 if emulator_dies:
-                    break  # the next one takes the addresses over from the dead one
+                    break  # the next process takes over the addresses of the dead one
                 for card in SOURCE:
                     assert cards.bench(card, "--data-source", SOURCE[card], size="16MiB")["errors"] == 0

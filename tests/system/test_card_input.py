@@ -1,4 +1,4 @@
-"""A readout that reads an emulated card from another process: nothing is lost, whatever becomes of either."""
+"""A readout reads an emulated card of another process: nothing is lost when either process ends or dies."""
 
 import json
 import os
@@ -53,7 +53,7 @@ seed = 1
 
 def system(rodeo, *, endpoints=1, links=4, rate="5kHz", ttc="false", trigger="", input="", builder="", cards=None):
     if "timeout" not in builder:
-        builder += '\ntimeout = "2s"'  # a loaded machine lets processes stand for longer than the default
+        builder += '\ntimeout = "2s"'  # a loaded machine stops processes for longer than the default
     ids = cards or [f"3b:00.{endpoint}" for endpoint in range(endpoints)]
     text = SYSTEM.format(endpoints=endpoints, links=links, rate=rate, ttc=ttc, trigger=trigger, input=input, builder=builder,
                          cards=", ".join(f'"{one}"' for one in ids))
@@ -82,7 +82,7 @@ def test_every_chunk_that_the_card_has_sent_is_in_a_fragment(rodeo, workers):
 
 
 def cpus_of_threads(pid, name):
-    """What each thread of this name may use."""
+    """The CPUs that each thread with this name may use."""
     found = []
     for task in (Path("/proc") / str(pid) / "task").iterdir():
         try:
@@ -96,7 +96,7 @@ def cpus_of_threads(pid, name):
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="host: one CPU, every place is the same")
 @pytest.mark.parametrize("numa, cpus, said", [("1", {1}, "on NUMA node 1 (CPUs 1)"), ("card", None, "free: the card's NUMA node is not known"), ("off", None, "free: as asked")])
 def test_workers_read_on_the_cpus_of_the_cards_node(rodeo, numa, cpus, said):
-    """hwloc is told of a machine with two nodes of one CPU each."""
+    """hwloc simulates a machine with two NUMA nodes of one CPU each."""
     configuration = system(rodeo, builder="workers = 2", input=f'numa = "{numa}"')
     environment = {**rodeo.environment, "HWLOC_SYNTHETIC": "node:2 core:1 pu:1", "HWLOC_THISSYSTEM": "1"}
     with emulated(rodeo, configuration):
@@ -106,7 +106,7 @@ def test_workers_read_on_the_cpus_of_the_cards_node(rodeo, numa, cpus, said):
             while chunks_sent(rodeo) == 0 or cpus_of_threads(reader.pid, "rodeo-gbt") != [expected] * 2:
                 assert reader.poll() is None and time.monotonic() < deadline, cpus_of_threads(reader.pid, "")
                 time.sleep(0.05)
-            assert os.sched_getaffinity(reader.pid) == os.sched_getaffinity(0)  # the application itself is as it was
+            assert os.sched_getaffinity(reader.pid) == os.sched_getaffinity(0)  # the application's own thread is unchanged
             reader.send_signal(signal.SIGINT)
             _, err = reader.communicate(timeout=scaled(20))
     assert reader.returncode == 0 and f"readers {said}" in err, err
@@ -173,13 +173,13 @@ seed = 1
 def test_two_endpoints_of_a_cru_begin_and_end_with_the_same_orbit(rodeo):
     (rodeo.directory / "cru.toml").write_text(CRU)
     with emulated(rodeo, "cru.toml"):
-        for superpage in ("32KiB", "1MiB"):  # of the latter a link fills one before others come to the builder
+        for superpage in ("32KiB", "1MiB"):  # with 1 MiB, a link fills one before other links reach the builder
             report, done = read(rodeo, "cru.toml", "--set", f"readout.input.superpage={superpage}", seconds=0.7)
             assert report["run"]["condition"] == "GOOD" and report["fragments"]["incomplete"] == 0, done.stderr
             assert report["fragments"]["built"] > 0 and report["verified"]["mismatches"] == 0
         one, two = emulator_report(rodeo)["functions"]
         assert one["triggers"] == two["triggers"] > 0
-        assert one["chunks"] == 4 * one["triggers"]  # each is a frame of every link
+        assert one["chunks"] == 4 * one["triggers"]  # each trigger is a frame of every link
 
 
 def test_event_counter_resets_are_followed_by_the_triggers_own_list(rodeo):
@@ -267,7 +267,7 @@ def test_a_reader_that_was_killed_does_not_hold_the_others(rodeo):
         killed.communicate(timeout=scaled(20))
         wait_for(lambda functions: not functions[0]["running"], other)
         begin = emulator_report(rodeo)["functions"][1]["triggers"]
-        wait_for(lambda functions: functions[1]["triggers"] > begin + 10000, other)  # more than the dead one's card holds
+        wait_for(lambda functions: functions[1]["triggers"] > begin + 10000, other)  # more than the dead process's card holds
         assert emulator_report(rodeo)["functions"][0]["counters"]["readers_lost"] == 1
         other.send_signal(signal.SIGINT)
         out, err = other.communicate(timeout=scaled(60))
@@ -327,7 +327,7 @@ def test_superpages_that_do_not_fit_the_memory_are_refused(rodeo):
 
 
 def test_a_card_that_brings_nothing_is_named_with_its_links(rodeo):
-    # Triggers come slowly, and the card and the window of events hold all of them: a machine that is slow makes no other link miss one.
+    # Triggers come slowly, and the card and the event window hold all of them: a slow machine makes no other link miss an event.
     text = CRU.replace('rate = "2kHz"', 'rate = "100Hz"').replace('overflow = "busy"', 'overflow = "drop"\nfifo_triggers = 1000000')
     (rodeo.directory / "cru.toml").write_text(text)
     with emulated(rodeo, "cru.toml"):
@@ -343,7 +343,7 @@ def test_a_card_that_brings_nothing_is_named_with_its_links(rodeo):
             for link in range(4):
                 rodeo("emulate", "fault", "--id", "cru:1", "stuck_fifo", "--link", link)
             stuck = emulator_report(rodeo)["functions"][0]["triggers"]
-            wait_for_triggers(stuck + 400)  # four seconds of them, that one card brings and the other does not
+            wait_for_triggers(stuck + 400)  # four seconds of triggers, for which only one card sends data
             reader.send_signal(signal.SIGINT)
             out, err = reader.communicate(timeout=scaled(90))
     report = json.loads(out)

@@ -1,4 +1,4 @@
-"""What an emulated card loses: never counted as sent, under a name at the card or in the readout, to the chunk; the run is not GOOD and says where."""
+"""Losses of an emulated card: each lost chunk is counted by name at the card or in the readout, not as sent; the run is not GOOD and names the place."""
 
 import json
 import signal
@@ -76,7 +76,7 @@ def end_in_order(process):
 
 
 def read(rodeo, configuration, during=lambda: None, goes_on=True):
-    """A run, with something that happens to its card once data come, and data after that; the report, what is said, and what the card says."""
+    """A run with a fault of its card after the first data, and data after the fault. Returns the report, stderr, and the card's report."""
     with rodeo.start("readout", configuration, "--seconds", 600, "--json", "-") as reader:
         def more(triggers):
             begin = function_of(rodeo)["triggers"]
@@ -99,13 +99,13 @@ def lost(card):
 
 
 def check_books(report, card, links):
-    """Every chunk of every trigger is sent or lost by name, and what was sent is built or lost by name."""
+    """Every chunk of every trigger is sent or counted as lost; every sent chunk is built or counted as lost."""
     assert card["triggers"] * links == card["chunks"] + lost(card), card
     assert card["chunks"] == report["chunks"]["built"] + sum(report["chunks"]["lost"].values()), (card, report)
     assert report["verified"]["mismatches"] == 0
 
 
-# Chunks of 40 bytes lie whole in a block, or go over two; those of 3000 bytes go over several: one is cut short whatever block is lost.
+# Chunks of 40 bytes are in one block or two; chunks of 3000 bytes are in several, so each lost block cuts one short.
 @pytest.mark.parametrize("chunk_size", [40, 3000])
 @pytest.mark.parametrize("kind, name, said", [("dropped_superpage", "lost", "lost_blocks"), ("corrupt_rdh", "corrupted", "bad_marker")])
 def test_chunks_in_a_block_that_a_felix_card_loses_were_not_sent(rodeo, kind, name, said, chunk_size):
@@ -118,7 +118,7 @@ def test_chunks_in_a_block_that_a_felix_card_loses_were_not_sent(rodeo, kind, na
         report, err, card = read(rodeo, configuration, during)
     check_books(report, card, 8)
     assert card["counters"][f"blocks_{name}"] == 2
-    # Each lost block holds the begin of some chunk (40 bytes), or nothing but the middle of one that is cut short.
+    # Each lost block has the begin of a chunk (40 bytes), or only the middle of a chunk, which is then cut short.
     assert card["counters"].get(f"chunks_{name}", 0) + card["counters"].get("chunks_cut_short", 0) > 0
     assert report["run"]["condition"] == "INCOMPLETE" and report["fragments"]["incomplete"] > 0, err
     assert "data were lost before they came here" in err and said in err
@@ -174,7 +174,7 @@ def test_blocks_for_a_channel_that_nobody_has_enabled_were_not_sent(rodeo):
         rodeo("card", "reg", "write", "--id", "3b:00.0", "link_channel[1]", "2")
         report, err, card = read(rodeo, configuration)
     check_books(report, card, 8)
-    # They are no part of the run, which says so: it has the links of its channel.
+    # These links are not part of the run, which reports it: the run has the links of its channel.
     assert report["links"] == 4 and report["run"]["condition"] == "GOOD", err
     assert card["counters"]["chunks_dropped"] == 4 * card["triggers"] and card["counters"]["blocks_dropped"] > 0
 
@@ -201,7 +201,7 @@ def test_a_channel_that_stands_still_loses_nothing(rodeo):
 
 
 def test_each_function_says_how_long_it_was_busy_and_what_it_cost(rodeo):
-    """Two cards of one trigger, of which one stands still: the dead time is that one's."""
+    """Two cards have one trigger, and one card stalls: it causes the dead time."""
     text = FELIX.format(links=2, elinks=4, chunk_size=40)
     card = text[text.index("[[emulator.card]]"):text.index("[emulator.trigger]")]
     other = card.replace('"card"', '"other"').replace("3b:00.0", "3c:00.0") + "serial = 713\nconnector = 1\n"
@@ -291,12 +291,12 @@ def cru(rodeo, frame="4KiB", overflow="busy", held=4096):
 
 
 def enable_links(rodeo, links):
-    """The others have no part in a run."""
+    """Other links take no part in a run."""
     rodeo("card", "reg", "write", "--id", "af:00.0", "datapath_enable[0]", str((1 << links) - 1))
 
 
 def check_frames(rodeo, report, card, links):
-    """Every frame of every trigger is sent or lost by name, and what was sent is built or lost by name: a chunk is a frame here."""
+    """Every frame of every trigger is sent or counted as lost; every sent frame is built or counted as lost. Here a chunk is a frame."""
     triggers = emulator_report(rodeo)["trigger"]["followers"][0]["triggers"]
     names = ["frames_dropped", "frames_lost", "frames_corrupted", "frames_cut_off", "frames_link_down"]
     by_name = {name: card["counters"].get(name, 0) for name in names}
@@ -321,7 +321,7 @@ def read_cru(rodeo, links, kind, wait=None, **options):
         return report, err, card, check_frames(rodeo, report, card, links)
 
 
-# Frames of 4 KiB lie in one superpage, of 20 KiB over several pages, some of them in two superpages.
+# Frames of 4 KiB are in one superpage; frames of 20 KiB have several pages, some in two superpages.
 @pytest.mark.parametrize("links", [1, 3])
 @pytest.mark.parametrize("frame", ["4KiB", "20KiB"])
 def test_frames_in_a_superpage_that_a_cru_loses_were_not_sent(rodeo, links, frame):
@@ -389,7 +389,7 @@ def test_a_card_that_breaks_the_rules_or_goes_ends_the_run(rodeo, configure_card
 
 
 def test_wrong_numbers_of_a_card_are_flagged_and_name_the_link(rodeo):
-    """A flipped L1 id, and a card link whose four E-links all have BCIDs that are one too large: they are out of step, with their offset."""
+    """A flipped L1 id, and a card link with four E-links whose BCIDs are one too large: they are out of step, and their offset is reported."""
     text = FELIX.format(links=3, elinks=4, chunk_size=40).replace('work = "verify"', 'work = "release"').replace("seed = 1\n", "")
     configuration = configure(rodeo, text)
 
@@ -407,6 +407,6 @@ def test_wrong_numbers_of_a_card_are_flagged_and_name_the_link(rodeo):
         report, err, card = read(rodeo, configuration, during)
     assert card["counters"]["l1ids_flipped"] == 1 and card["counters"]["bcids_shifted"] > 4 * 600, card
     lost = report["chunks"]["lost"]
-    assert report["run"]["condition"] == "INCOMPLETE" and lost in ({"out_of_sequence": 1}, {"duplicate": 1}), err  # the bit decides: the wrong id may be that of the event before
+    assert report["run"]["condition"] == "INCOMPLETE" and lost in ({"out_of_sequence": 1}, {"duplicate": 1}), err  # depends on the bit: the wrong id may be an earlier event's
     assert report["fragments"]["incomplete_by_reason"]["bcid_mismatch"] > 600, err
     assert err.count("is out of step (BCIDs too large by 1)") == 4, err

@@ -1,4 +1,4 @@
-"""rodeo.card: registers and superpages of emulated cards, from a Python process of its own."""
+"""rodeo.card: registers and superpages of emulated cards, from a separate Python process."""
 
 import os
 import socket
@@ -89,7 +89,7 @@ with rodeo.card.open("{card}").dma(data_source="fee", buffer_bytes=8 << 20, supe
         first = superpage.data[:4].tobytes()
         assert (first[1] == 64) if "{card}" == "{CRU}" else (first[2:] == b"\\xcd\\xab")
         seen += 1
-        if seen == 100:  # more than the buffer has: they went round
+        if seen == 100:  # more than the buffer has: superpages were reused
             break
 print(seen)
 """)
@@ -196,11 +196,11 @@ import threading, time, rodeo.card
 card = rodeo.card.open("{CRU}")
 superpages = card.dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18, patience_s=float("inf"))
 superpages.start()
-card.bar(2).modify("user_control", position=0, width=1, value=0)  # the links send nothing any more
+card.bar(2).modify("user_control", position=0, width=1, value=0)  # the links stop sending
 seen = []
 thread = threading.Thread(target=lambda: seen.extend(superpage.link for superpage in superpages))
 thread.start()
-while True:  # until it waits
+while True:  # until the reader waits
     before = len(seen)
     time.sleep(0.3)
     if len(seen) == before:
@@ -223,7 +223,7 @@ superpages.start()
 superpage = next(superpages)
 with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as other:
     os.kill({running.process.pid}, signal.SIGKILL)
-    while os.path.exists("/proc/{running.process.pid}/fd/0"):  # until it has let go of everything
+    while os.path.exists("/proc/{running.process.pid}/fd/0"):  # until its descriptors are closed
         pass
     del superpage, superpages
     gc.collect()

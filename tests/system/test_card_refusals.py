@@ -1,4 +1,4 @@
-"""What `rodeo card` refuses at once instead of doing nothing, something else or too much; and whom it blames when something is lacking."""
+"""Requests that `rodeo card` refuses at once, and the cause that it names if a resource is missing."""
 
 import json
 import shlex
@@ -73,10 +73,10 @@ def test_memory_that_is_not_there_is_no_invalid_configuration(cards):
 
 @unsanitized
 def test_a_lack_of_descriptors_is_our_own(cards):
-    """Whatever is the first that there is no room for: it is not the card's fault, and nothing that was not reached."""
+    """The error names neither the card nor anything unreached, for any resource that is exhausted first."""
     said = ""
     for most in range(4, 24):
-        # A list looks at all cards at once, so that it is not certain which of them lacks what: one alone is.
+        # A list reads all cards at once, so the card that lacks a resource varies. With one card it is certain.
         for command in (["card", "list"], ["card", "status", "--id", FELIX]):
             done = limited(cards.rodeo, ("-n", most), *command)
             assert done.returncode in (0, 1, 4, 6) and "more descriptors than" not in done.stdout + done.stderr
@@ -190,7 +190,7 @@ def test_what_would_change_the_data_of_a_reader_is_refused(rodeo):
             cards.card("userlogic", "--id", CRU)
             cards.card("pattern", "--id", CRU, "--pat0", "0x1")
             cards.card("config", "--id", CRU, "--tf-length", 128, "--dry-run")
-            cards.card("config", "--id", CRU, "--cru-id", "0x77")  # an id is no matter of form
+            cards.card("config", "--id", CRU, "--cru-id", "0x77")  # the id does not change the form of data
             cards.card("userlogic", "--id", CRU, "--event-size", 64, "--while-running")
         finally:
             owner.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""`rodeo card`: the verbs on emulated cards, and what they refuse; benches and configurations have files of their own."""
+"""`rodeo card`: the verbs on emulated cards, and their refusals; other files test benches and configurations."""
 
 import contextlib
 import csv
@@ -23,7 +23,7 @@ from running_readout import running
 from sockets import written_to
 
 
-F_OFD_SETLK = 37  # which Python has no name for
+F_OFD_SETLK = 37  # Python has no name for it
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_the_last_word_of_a_bar_can_be_read(cards):
 
 def test_registers_are_dumped(cards, tmp_path):
     names = {row["name"] for row in cards.json("reg", "dump", "--id", CRU)}
-    assert {"temperature", "superpages_done[0]"} <= names and "superpage_size_fifo[0]" not in names  # reading commands does something
+    assert {"temperature", "superpages_done[0]"} <= names and "superpage_size_fifo[0]" not in names  # reading a command register has effects
     cards.card("reg", "dump", "--id", CRU, "--bar", 2, "--address", "0x4", "--words", 2, "--file", tmp_path / "words")
     words = (tmp_path / "words").read_bytes()
     assert len(words) == 8 and int.from_bytes(words[:4], "little") == cards.register(CRU, "firmware_hash")
@@ -189,7 +189,7 @@ def test_the_ctp_emulator_is_started_and_ended(cards):
     assert cards.register(CRU, "ctp_cal_divisor") == 400 and cards.register(CRU, "ctp_hb_prescale") == 15000 << 16 | 3
     cards.card("ctp", "--id", CRU, "--single-trigger")
     assert cards.json("ctp", "--id", CRU, "--eox")["mode"] == "idle"
-    for orbit in ("10", "0x10"):  # upstream's base, with or without its sign
+    for orbit in ("10", "0x10"):  # upstream's number base, with or without 0x
         assert cards.json("ctp", "--id", CRU, "--init-orbit", orbit)["first_orbit"] == 16
     assert "--init-orbit: `1g` is not a hexadecimal number" in cards.card("ctp", "--id", CRU, "--init-orbit", "1g", exit_code=2).stderr
     defaults = cards.json("ctp", "--id", CRU)
@@ -202,7 +202,7 @@ def test_patterns_are_played_and_read_back(cards):
     cards.card("pattern", "--id", CRU, "--pat1", "0x123456789abcdef01234", "--pat1-length", 7, "--execute-pat1-now")
     read = cards.json("pattern", "--id", CRU, "--read-back")
     assert read["pattern_1"] == "0x123456789abcdef01234" and read["length_1"] == 7
-    assert cards.json("pattern", "--id", CRU) == read  # without an option nothing is changed either
+    assert cards.json("pattern", "--id", CRU) == read  # without an option, nothing changes
     assert "pattern 1: length" in cards.card("pattern", "--id", CRU, "--pat2", "0x2").stdout
     cards.card("pattern", "--id", CRU, "--pat2", "0x2", "--read-back", exit_code=2)
     assert "80 bits" in cards.card("pattern", "--id", CRU, "--pat2", "0x1ffffffffffffffffffff", exit_code=2).stderr
@@ -299,7 +299,7 @@ def test_cleanup_removes_only_what_nobody_uses_and_only_when_told(rodeo):
 
 
 def test_cleanup_leaves_alone_who_has_the_lock_and_does_not_listen_yet(rodeo):
-    """A server takes its lock, makes its socket, then listens: between the two nobody answers, and yet it is somebody's."""
+    """A server takes its lock, makes its socket, then listens. In between it does not answer, but its name is in use."""
     directory = rodeo.directory / "rodeo"
     (directory / "cards").mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, lock_name, take in (("a.emulator", "a.emulator.lock", lambda file: fcntl.flock(file, fcntl.LOCK_EX)),
@@ -378,7 +378,7 @@ def test_a_runtime_directory_that_is_none_is_said(rodeo, tmp_path):
 
 
 class SilentCards:
-    """Sockets of cards whose process stands still: it takes connections and never answers. Counts those that are open at once."""
+    """Sockets of cards whose process hangs: it accepts connections and never answers. Counts simultaneous connections."""
 
     def __init__(self, directory, count):
         (directory / "cards").mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The conventions of the command line that every verb shares."""
+"""The conventions of the command line, shared by all verbs."""
 
 import json
 import os
@@ -89,7 +89,7 @@ def test_no_line_of_any_help_is_wider_than_100_columns(rodeo):
 def test_every_verb_reads_its_options(rodeo):
     for path, text in all_helps(rodeo):
         if not text.split("Usage\n")[1].splitlines()[0].endswith(" VERB"):
-            error = "error[control.argument]" if path[0] in ("control", "runs") else "error[cli."  # those two are Python
+            error = "error[control.argument]" if path[0] in ("control", "runs") else "error[cli."  # these two are written in Python
             assert error in rodeo(*path, "--no-such-option", exit_code=2).stderr, path
 
 
@@ -154,7 +154,7 @@ def test_where_nobody_can_be_told_the_exit_status_tells():
 
 
 def on_a_terminal(env):
-    """What `rodeo vresion` writes to a terminal on stderr."""
+    """The output of `rodeo vresion` on a terminal (stderr)."""
     leader, follower = pty.openpty()
     subprocess.run([BINARY, "vresion"], stdout=subprocess.DEVNULL, stderr=follower, env={**os.environ, "TERM": "xterm", **env})
     os.close(follower)

@@ -1,4 +1,4 @@
-"""Completion in real shells, manual pages through the tools that read them: both come from the command's own tree of verbs."""
+"""Completion in real shells, and manual pages through the tools that read them. Both come from the command's tree of verbs."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ from conftest import BUILD, scaled
 
 @pytest.fixture
 def shell(rodeo, tmp_path):
-    """The environment of a shell that finds `rodeo`, and nothing of the user's own start-up files."""
+    """The environment of a shell that finds `rodeo` and does not read the user's start-up files."""
     rodeo.environment.update({"PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(tmp_path), "ZDOTDIR": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config"), "TERM": "dumb"})
     rodeo.environment.pop("BASH_ENV", None)
     (tmp_path / "rodeo.bash").write_text(rodeo("completion", "bash").stdout)
@@ -31,7 +31,7 @@ def run(rodeo, *command):
 
 
 def answer(rodeo, *words):
-    """Directives, and candidates without what they say of themselves."""
+    """Directives, and candidates without their descriptions."""
     done = rodeo("completion", "answer", "--", *words)
     assert done.stderr == ""
     first, *lines = done.stdout.splitlines()
@@ -39,7 +39,7 @@ def answer(rodeo, *words):
 
 
 def in_bash(rodeo, line, breaks=" \t\n\"'><=;|&(:"):
-    """What bash would put in place of the word at the end of the line: COMPREPLY, made as bash calls the function."""
+    """The candidates that bash would use for the last word: COMPREPLY after a call of the function as bash does it."""
     words = [word for word in re.split(r"\s+|([=:]+)", line) if word]
     if line.endswith(" "):
         words.append("")
@@ -96,7 +96,7 @@ def test_verbs_of_python_are_known_as_well(rodeo):
 
 
 def test_cards_are_offered_by_address_without_being_asked(rodeo, tmp_path):
-    """A socket that nobody answers at: completion offers it, and does not wait for it."""
+    """A socket that does not answer: completion offers it, and does not wait for it."""
     cards = tmp_path / "rodeo" / "cards"
     cards.mkdir(parents=True, mode=0o700)
     (tmp_path / "rodeo").chmod(0o700)
@@ -131,7 +131,7 @@ def plain(shown):
 
 
 def typed(rodeo, command, line, until, ready):
-    """Types into an interactive shell on a terminal and returns what it shows, without control sequences, once `until` (a regular expression) is there."""
+    """Types into an interactive shell on a terminal and waits for `until` (a regular expression). Returns the output without control sequences."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(rodeo.directory)
@@ -181,7 +181,7 @@ def test_there_is_a_manual_page_for_each_noun_and_no_tool_complains(rodeo, tmp_p
     pages = sorted((tmp_path / "pages").iterdir())
     nouns = answer(rodeo, "")[1]
     assert [page.name for page in pages] == sorted(["rodeo.1", *(f"rodeo-{noun}.1" for noun in nouns)])
-    # What lint is content with, groff prints without a word.
+    # A page without lint errors is also printed by groff without messages.
     lint = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], capture_output=True, text=True, timeout=scaled(60))
     assert lint.returncode == 0, lint.stdout
     for page in pages:

@@ -1,4 +1,4 @@
-"""`rodeo check`, `rodeo explain` and what is generated from the same declarations: reference and JSON Schema."""
+"""`rodeo check`, `rodeo explain`, and the reference and JSON Schema generated from the same declarations."""
 
 import json
 import os

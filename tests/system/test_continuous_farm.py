@@ -1,4 +1,4 @@
-"""A farm without a trigger: two readouts of time frames of one CRU, started at different moments, and whole time frames of both."""
+"""A farm without a trigger: two readouts of time frames of one CRU start at different moments; the farm builds whole time frames of both."""
 
 import signal
 import time

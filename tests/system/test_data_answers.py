@@ -1,4 +1,4 @@
-"""What `rodeo data` says of files: sound, damaged, not ours, of another version; real detectors' RDH pages by the rules that they show; and that all verbs agree."""
+"""The judgements of `rodeo data`: sound or damaged files, other formats and versions, and RDH pages of real detectors. All verbs must agree."""
 
 import gzip
 import json
@@ -29,7 +29,7 @@ def samples(tmp_path):
 
 
 def older_file():
-    """An event file of an older ATLAS: version 2, events of format 3.0."""
+    """An event file of an older ATLAS format: version 2, events of format 3.0."""
     words = struct.pack("<10I", 0x1234aaaa, 8, 2, 2, 8042026, 120340, 0, 2008, 0x1234aabb, 4) + b"SFO1" + struct.pack("<I", 4) + b"All "
     words += struct.pack("<9I", 0x1234bbbb, 9, 91668, 0, 0, 0, 0, 0, 0)
     return words + b"".join(struct.pack("<10I", 0x1234cccc, 4, number, 24, 0xaa1234aa, 6, 6, 0x03000000, 0x790b50, 0) for number in range(1, 4))
@@ -42,7 +42,7 @@ def page(link, packet, orbit, number, stop, payload=b"", cru=183, endpoint=0):
 
 
 def pages(orbits, links=(0, 1, 2), shared=False, of=None, endpoint=0):
-    """A file of what an endpoint sends: three pages in a frame, links in turn; of some links alone with `of`."""
+    """A file of an endpoint's data: three pages per frame, links in turn; `of` selects some links."""
     packets, kept = {}, {link: b"" for link in of or links}
     for orbit in orbits:
         for number in range(3):
@@ -134,9 +134,9 @@ def test_recordings_are_proven_with_their_seed(rodeo):
     (one,) = json.loads(rodeo("data", "verify", "x.felix", "--seed", 5, "-o", "json").stdout)
     assert one["proven_chunks"] == one["chunks"] == 240
     recording = bytearray((rodeo.directory / "x.felix").read_bytes())
-    recording[recording.index(b"\xc5", 600) + 9] ^= 4  # of a payload
+    recording[recording.index(b"\xc5", 600) + 9] ^= 4  # in a payload
     (rodeo.directory / "bad.felix").write_bytes(recording)
-    assert verified(rodeo, "bad.felix")[0] == ["sound"]  # and it says that payload is not proven
+    assert verified(rodeo, "bad.felix")[0] == ["sound"]  # it also reports that payload is not proven
     done = rodeo("data", "verify", "bad.felix", "--seed", 5, exit_code=7)
     assert "is not what the seed says" in done.stdout
     assert "no chunk is provable with --seed 6" in rodeo("data", "verify", "bad.felix", "--seed", 6).stdout
@@ -163,7 +163,7 @@ def test_a_chunk_says_of_which_rob_it_is(samples):
     assert set(columns["chunk.source_id"].tolist()) == {0x006b0007}
 
 
-# Files of real detectors are not part of the project: RODEO_REAL_FILES names a folder of them.
+# Files of real detectors are not part of the project: RODEO_REAL_FILES is a folder with such files.
 if "RODEO_REAL_FILES" in os.environ:
     @pytest.mark.parametrize("path", sorted(Path(os.environ["RODEO_REAL_FILES"]).iterdir()), ids=lambda path: path.name)
     def test_a_real_file_has_one_answer_in_all_tools(rodeo, path):
@@ -177,5 +177,5 @@ if "RODEO_REAL_FILES" in os.environ:
             assert rodeo("data", "merge", path, "--output", "new", exit_code=1).returncode == 1 and not list(rodeo.directory.glob("new*"))
         elif one["answer"] == "sound":
             columns = data.open(path, index=False).read(["l1_id", "chunk.status"])
-            last = int(columns["chunk.offsets"][-2])  # frames that the end of the file cuts are sound, and flagged
+            last = int(columns["chunk.offsets"][-2])  # frames cut by the end of the file are sound, and flagged
             assert not columns["chunk.status"][:last].any()

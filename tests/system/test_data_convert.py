@@ -1,4 +1,4 @@
-"""Event files to HDF5 and ROOT and back, pictures of them, and Python functions that choose events."""
+"""Converts event files to HDF5 and back, and to ROOT, draws pictures, and selects events with Python functions."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def test_hdf5_holds_every_chunk_and_comes_back(rodeo, samples):
 
 
 def made_by(rodeo, samples, number, run, source):
-    """An event file of a run, by a readout of its own."""
+    """An event file of a run, written by a readout."""
     text = f"""
 [run]
 number = {run}
@@ -94,7 +94,7 @@ def test_files_of_two_runs_are_refused_and_two_readouts_of_one_run_come_back(rod
     raws = lambda path: [event.raw for event in read_event_file(path).events]
     assert raws(samples / "both._0001.data") == raws(samples / one) + raws(samples / two)
     text = rodeo("data", "info", "both._0001.data", "-o", "json").stdout
-    assert "610001" in text and "610002" in text  # the links of both
+    assert "610001" in text and "610002" in text  # the links of both ROBs
 
 
 def test_an_hdf5_file_whose_bytes_are_no_events_is_refused(rodeo, samples):
@@ -124,7 +124,7 @@ def test_an_hdf5_file_whose_bytes_are_no_events_is_refused(rodeo, samples):
 
 
 def refused(rodeo, samples, change, said):
-    """That nothing is made of a changed copy of sound.h5."""
+    """Checks that the command refuses a changed copy of sound.h5."""
     (samples / "x.h5").write_bytes((samples / "sound.h5").read_bytes())
     with h5py.File(samples / "x.h5", "r+") as file:
         change(file)
@@ -136,7 +136,7 @@ def refused(rodeo, samples, change, said):
 def test_an_hdf5_file_that_contradicts_itself_is_refused(rodeo, samples):
     rodeo("data", "convert", FILES[2], "--output", "sound.h5", "--compression", 0)
 
-    def header_bit(file):  # of the time, the BCID, the stream tag: no checksum of the event covers them
+    def header_bit(file):  # in the time, the BCID or the stream tag: no checksum of the event covers these
         for word in (8, 16, 24):
             file["bytes"][int(file["event/byte_offsets"][3]) + 4 * word] ^= 1
 
@@ -229,7 +229,7 @@ def test_a_picture_is_drawn(rodeo, samples, ending):
         return
     picture = np.asarray(Image.open(samples / "run.png").convert("RGB"))
     assert picture.shape[0] > 500 and picture.shape[1] > 800
-    for colour in ((0x00, 0x72, 0xb2), (0x00, 0x9e, 0x73), (0xd5, 0x5e, 0x00)):  # sizes and rate, bunch crossings, missing links
+    for colour in ((0x00, 0x72, 0xb2), (0x00, 0x9e, 0x73), (0xd5, 0x5e, 0x00)):  # colours of sizes and rate, bunch crossings, missing links
         assert (picture == colour).all(axis=2).sum() > 20, colour
     assert "file.exists" in rodeo("data", "plot", *FILES, "--output", "run.png", exit_code=5).stderr
     rodeo("data", "plot", *FILES, "--output", "run.txt", exit_code=2)
@@ -324,7 +324,7 @@ def test_names_that_are_no_text(rodeo, samples):
 @pytest.mark.parametrize("command", [("events", "monitor", ROOT / "examples" / "monitor.py", "--input"), ("data", "plot", "--output", "x.png"), ("data", "convert", "--output", "x.h5")], ids=lambda command: " ".join(map(str, command[:2])))
 def test_a_missing_package_is_an_error_with_its_remedy(rodeo, samples, command):
     interpreter = rodeo.directory / "python"
-    interpreter.write_text(f'#!/bin/sh\nexec {sys._base_executable} -S "$@"\n')  # the standard library alone
+    interpreter.write_text(f'#!/bin/sh\nexec {sys._base_executable} -S "$@"\n')  # only the standard library
     interpreter.chmod(0o755)
     rodeo.environment["RODEO_PYTHON"] = str(interpreter)
     said = rodeo(*command, FILES[0], exit_code=1).stderr

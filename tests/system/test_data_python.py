@@ -1,4 +1,4 @@
-"""rodeo.data as a user imports it, beside a reader of the same files that shares no code with it (event_files.py)."""
+"""rodeo.data as a user imports it, compared with a reader that shares no code with it (event_files.py)."""
 
 import gc
 import json
@@ -102,7 +102,7 @@ def test_an_event_is_found_by_the_id_that_never_repeats(samples):
     slow = expected_events([path])
     shutil.copy(path, copy)
     content = bytearray(path.read_bytes())
-    for event in slow:  # 256 resets later the extended L1 ids are the same
+    for event in slow:  # after 256 resets the extended L1 ids repeat
         struct.pack_into("<I", content, content.index(event.raw) + 11 * 4, (event.global_id >> 32) + 1)
     later.write_bytes(content)
     events = data.open([path, later])
@@ -112,7 +112,7 @@ def test_an_event_is_found_by_the_id_that_never_repeats(samples):
         assert len(events.find(expected.l1id)) == 2
         with pytest.raises(ValueError, match=f"2 events have the L1 id .* {expected.global_id:#x}, {expected.global_id + (1 << 32):#x}"):
             events.by_l1_id(expected.l1id)
-        assert data.open([path, copy]).by_l1_id(expected.l1id).file == str(path)  # one event, twice
+        assert data.open([path, copy]).by_l1_id(expected.l1id).file == str(path)  # the same event in two files
     assert events[2:].by_global_id(slow[2].global_id).global_id == slow[2].global_id
     with pytest.raises(KeyError, match="0xabcdef"):
         events.by_global_id(0xABCDEF)
@@ -151,10 +151,10 @@ def test_the_index_is_used_only_while_it_is_that_of_the_file(samples):
     def read():
         return [data.open(path).by_l1_id(l1_id).l1_id for l1_id in ids]
 
-    assert sum(1 for _ in data.open(path)) == 3 and not index.exists()  # walking along needs none
+    assert sum(1 for _ in data.open(path)) == 3 and not index.exists()  # iteration needs no index
     assert read() == ids and index.exists()
     sound = index.read_bytes()
-    # An index that says something else is believed if it is whole and of this file: that shows that it is used.
+    # A changed index that is whole and belongs to this file is trusted: this proves that it is used.
     forged = bytearray(sound)
     struct.pack_into("<I", forged, 48 + 12, 0x00ABCDEF)
     struct.pack_into("<I", forged, len(forged) - 4, zlib.crc32(forged[:-4]))
@@ -167,7 +167,7 @@ def test_the_index_is_used_only_while_it_is_that_of_the_file(samples):
     index.write_bytes(sound)
     assert read() == ids and index.read_bytes() != sound
     index.unlink()
-    index.mkdir()  # nothing can be written there
+    index.mkdir()  # no index can be written there
     assert read() == ids and data.open(path, index=False).find(ids[1]) == [1]
     assert [entry.name for entry in samples.iterdir() if ".index." in entry.name] == []
 
@@ -245,7 +245,7 @@ def test_a_damaged_event_is_an_error_of_that_event_alone(damaged):
         data.open(damaged).read(["l1_id"])
 
     skipping = data.open(damaged, damaged="skip")
-    for _ in range(2):  # each is listed once, however often it is met
+    for _ in range(2):  # each error is listed once, even after several reads
         assert [event.l1_id for event in skipping] == [ids[0], ids[2]]
         assert skipping.read(["l1_id", "index"])["index"].tolist() == [0, 2]
     assert [event.l1_id for event in skipping[::-1]] == [ids[2], ids[0]]
@@ -276,7 +276,7 @@ def test_a_slice_means_the_same_events_whatever_is_damaged(samples, damaged, che
 
 
 def every_one(iterator):
-    """What an iterator gives, also behind damaged events."""
+    """The events of an iterator, also after damaged events."""
     iterator = iter(iterator)
     while True:
         try:
@@ -310,7 +310,7 @@ def test_of_a_file_that_is_cut_the_good_part_is_read(samples):
         assert len(list(skipping)) == there == len(skipping) and [error.index for error in skipping.errors] == [None]
         assert not Path(f"{path}.index").exists()
     writing = path.rename(path.with_suffix(".writing"))
-    assert len(list(data.open(writing))) == 2  # not closed yet, and so not damaged
+    assert len(list(data.open(writing))) == 2  # the file is not closed yet, and so not damaged
     path.write_bytes(whole[:100])
     with pytest.raises(data.DataError, match="data.header"):
         data.open(path)
@@ -385,7 +385,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error_not_the_end(sa
     chunk = events[2].fragments[0].chunks[4]
     assert chunk[-1000:].any()
     os.truncate(path, 4096)
-    assert not chunk[-1000:].any()  # zeros, where the file was
+    assert not chunk[-1000:].any()  # zeros in place of the file
     for access in (lambda: events[2], lambda: list(events), lambda: events.read(["chunk.data"])):
         with pytest.raises(data.DataError, match="file.shrunk"):
             access()
@@ -428,7 +428,7 @@ def test_files_that_are_being_written_are_followed_to_the_end_of_the_run(samples
         for number, content in enumerate(parts, 1):
             path = directory / f"run._{number:04}.writing"
             with open(path, "wb", buffering=0) as file:
-                for begin in range(0, len(content), len(content) // 5 + 1):  # events are cut anywhere
+                for begin in range(0, len(content), len(content) // 5 + 1):  # the pieces cut events at any place
                     file.write(content[begin:begin + len(content) // 5 + 1])
                     asked.acquire(timeout=0.1)
             path.rename(path.with_suffix(".data"))
@@ -447,7 +447,7 @@ def test_files_that_are_being_written_are_followed_to_the_end_of_the_run(samples
 
 
 def test_the_files_of_a_running_readout_are_followed_from_file_to_file(rodeo):
-    """The writer's own: space that is reserved and not written yet, blocks of its size, and a new file while the last one is read."""
+    """Files of the real writer: reserved space that is not written yet, its blocks, and a new file while the previous one is read."""
     with running(rodeo, "readout.consumer[2].max_file_events=300", "readout.consumer[2].buffer=64KiB") as run:
         got, during = [], 0
         for event in data.open(str(rodeo.directory / "files" / "*.data"), follow=True, timeout_s=scaled(60)):
@@ -477,7 +477,7 @@ def test_a_recording_of_felix_blocks_is_events_of_chunks_with_one_id(rodeo, tmp_
     columns = events.read(["l1_id", "chunk.link", "chunk.data"])
     assert len(columns["chunk.link"]) == 24 * 300
     assert columns["chunk.data"].tobytes() == b"".join(expected[elink][number] for number in range(300) for elink in sorted(expected))
-    # Eight bits of the id wrap, and the events stay apart.
+    # The eight bits of the id wrap, and the events stay separate.
     assert [event.l1_id for event in data.open(path, l1_id_bits=8)] == [number % 256 for number in range(300)]
     whole = path.read_bytes()
     path.write_bytes(whole[:len(whole) // 2 + 100])
@@ -492,26 +492,26 @@ def every_byte(events):
 
 @pytest.mark.parametrize("chunk_bytes", [40, 3000])
 def test_the_index_of_a_recording_gives_the_same_bytes_as_its_blocks(rodeo, tmp_path, chunk_bytes):
-    """Chunks of 3000 bytes go over several blocks."""
+    """Chunks of 3000 bytes are in several blocks."""
     path = tmp_path / "card.felix"
     rodeo("data", "record", path, "--links", 4, "--events", 50, "--set", f"chunk_bytes={chunk_bytes}")
     index = Path(f"{path}.index")
     walked = data.open(path)
     expected, columns = every_byte(walked), walked.read(["chunk.data"])["chunk.data"].tobytes()
-    assert len(expected) == 50 and not index.exists()  # walking along needs none
+    assert len(expected) == 50 and not index.exists()  # iteration needs no index
     assert data.open(path, index=False).by_l1_id(7).l1_id == 7 and not index.exists()
     assert data.open(path).by_l1_id(7).l1_id == 7 and index.exists()
     sound = index.read_bytes()
     taken = data.open(path)
     assert every_byte(taken) == expected and taken.read(["chunk.data"])["chunk.data"].tobytes() == columns
     assert index.read_bytes() == sound
-    # An index that says something else is believed if it is whole and of this file: that shows that it is used.
+    # A changed index that is whole and belongs to this file is trusted: this proves that it is used.
     forged = bytearray(sound)
     struct.pack_into("<I", forged, 56 + 8, 0x00ABCDEF)
     struct.pack_into("<I", forged, len(forged) - 4, zlib.crc32(forged[:-4]))
     index.write_bytes(forged)
     assert data.open(path).find(0xABCDEF) == [0]
-    # It is none of the same recording whose ids are read otherwise.
+    # The index does not apply to the same recording with another place of the id.
     assert [event.l1_id for event in data.open(path, l1_id_bits=8)] == list(range(50))
     assert data.open(path, l1_id_bits=8).find(0) == [0] and index.read_bytes() != forged
 
@@ -532,12 +532,12 @@ def test_an_index_of_a_recording_that_is_stale_damaged_or_cannot_be_kept_costs_t
     os.utime(path, ns=(1, 1))
     assert read() == [0, 17, 49] and index.read_bytes() != sound
     index.unlink()
-    index.mkdir()  # nothing can be written there
+    index.mkdir()  # no index can be written there
     assert read() == [0, 17, 49] and len(list(tmp_path.iterdir())) == 2
     index.rmdir()
     whole = path.read_bytes()
-    path.write_bytes(whole[:len(whole) - 700])  # a block is cut
-    for _ in range(2):  # once from its blocks, once from the index
+    path.write_bytes(whole[:len(whole) - 700])  # the last block is cut
+    for _ in range(2):  # first from its blocks, then from the index
         skipping = data.open(path, damaged="skip")
         ids = [event.l1_id for event in skipping]
         assert ids and skipping.by_l1_id(ids[-1]).l1_id == ids[-1] and index.exists()
@@ -613,7 +613,7 @@ def test_a_decoder_makes_columns_of_its_own(samples):
     def strict(chunks):
         return {"first": chunks.data[chunks.offset[0]] + 0 * chunks.size}
 
-    assert len(events[8:].read(decoder=strict)) == 2  # no events, and nothing to decode: l1_id and the offsets
+    assert len(events[8:].read(decoder=strict)) == 2  # no events to decode: only l1_id and the offsets
 
 
 def test_what_is_wrong_in_a_decoder_is_said_with_its_line_and_the_chunk(samples):
@@ -693,7 +693,7 @@ def test_sampled_events_of_a_running_readout_are_the_same_objects(rodeo, monkeyp
         slow = rodeo_package.events.sample()
         first = next(slow)
         report, _ = run.finish()
-        rest = sum(1 for _ in slow)  # ends with the run
+        rest = sum(1 for _ in slow)  # iteration ends with the run
     assert report["run"]["condition"] == "GOOD" and adds_up(report)
     for event in [*events, last, first]:
         (fragment,) = event.fragments

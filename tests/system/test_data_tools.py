@@ -1,4 +1,4 @@
-"""merge, filter, diff, convert and plot: the verbs of `rodeo data` that make something new of event files."""
+"""merge, filter, diff, convert and plot: the verbs of `rodeo data` that make new files from event files."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def samples(tmp_path):
 
 
 def readout(rodeo, name, rob, links=8, events=2000, faults=""):
-    """The files that a readout of these triggers writes."""
+    """The files of a readout of these triggers."""
     (rodeo.directory / f"{name}.toml").write_text(READOUT.format(name=name, rob=rob, links=links, events=events, faults=faults))
     return json.loads(rodeo("readout", f"{name}.toml", "--json", "-").stdout)["files"]
 
@@ -79,7 +79,7 @@ def test_what_only_one_readout_has_is_flagged(rodeo):
 
 
 def test_memory_is_flat(rodeo):
-    """Files larger than what a merge may take of memory."""
+    """Files larger than the memory limit of the merge."""
     files = readout(rodeo, "one", "0x00610001", links=96, events=20000) + readout(rodeo, "two", "0x00610002", links=96, events=20000)
     assert sum((rodeo.directory / file).stat().st_size for file in files) > 180e6
     limit = None if TIMEOUT_SCALE > 1 else lambda: resource.setrlimit(resource.RLIMIT_DATA, (80 << 20, 80 << 20))  # sanitizers take more
@@ -156,7 +156,7 @@ def test_a_readout_plays_what_another_has_written(rodeo):
         (after,) = report["files"]
         compared = json.loads(rodeo("data", "diff", before, after, "--ignore-times", "--all", "-o", "json", exit_code=7).stdout)
         assert {(one["where"], one["field"]) for one in compared["differences"] if one["where"] != "file"} <= {
-            ("event", "run number"), ("event", "run type"), ("ROB 0x00610001", "ROD run number")}  # a generator's is simulation
+            ("event", "run number"), ("event", "run type"), ("ROB 0x00610001", "ROD run number")}  # the generator writes simulation
         assert compared["events_a"] == compared["events_b"] == 1000 and compared["only_in_a"] == compared["only_in_b"] == 0
     looped = json.loads(rodeo("readout", "again.toml", "--set", "readout.input.loop=true", "--set", "readout.input.timing=fast", "--set", "run.number=0", "--seconds",
                               0.5, "--json", "-").stdout)
@@ -171,7 +171,7 @@ def test_verify_shows_no_progress_of_short_work_and_takes_threads(rodeo, samples
 
 
 def test_long_work_says_how_far_it_is(rodeo):
-    """The generator takes its time: what is recorded cannot be there before the first line is due."""
+    """A slow generator: the recording cannot be complete before the first progress line is due."""
     text = on_a_terminal(rodeo, "data", "record", "slow.felix", "--links", 12, "--events", 1800, "--set", "rate=1kHz")
     assert re.search(r"recording slow.felix: \d+(\.\d+)? ?.?B, .*B/s", text)
     assert not any("recording slow.felix:" in line for line in screen(text)), "it is taken off the screen"
@@ -179,7 +179,7 @@ def test_long_work_says_how_far_it_is(rodeo):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_files(rodeo, samples):
-    """More names than a command line takes: a pattern means them."""
+    """More names than a command line can have, given by a pattern."""
     many = samples / "many"
     many.mkdir()
     for number in range(100_000):

@@ -1,4 +1,4 @@
-"""The demo, end to end, with small numbers: what a newcomer sees first, and what its report promises."""
+"""The demo, end to end, with small numbers: its output, and the promises of its report."""
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ def test_a_demo_builds_writes_and_verifies(demo):
 
 
 def test_acceptance_1_one_command_gives_emulator_readout_and_page(rodeo):
-    """It ends with the sum that the page had shown live, and leaves nothing."""
+    """The demo ends with the sum that the page has shown live, and leaves no processes or files."""
     with rodeo.start("demo", "--rate", "1kHz", "--links", 4, "--seconds", 4) as demo:
         address = next(line.split("page: ")[1].strip() for line in demo.stderr if "page: " in line)
         with httpx.Client(base_url=address.split("/?")[0], follow_redirects=True, timeout=scaled(60)) as browser:
@@ -52,7 +52,7 @@ def test_acceptance_1_one_command_gives_emulator_readout_and_page(rodeo):
 
 
 def test_a_demo_outlives_who_reads_what_it_says(rodeo):
-    """`rodeo demo 2>&1 | tee log`, and Ctrl-C, which is for both."""
+    """`rodeo demo 2>&1 | tee log`: Ctrl-C goes to both processes."""
     with rodeo.start("demo", "--rate", "1kHz", "--links", 4, "--seconds", 60) as demo:
         address = next(line.split("page: ")[1].strip() for line in demo.stderr if "page: " in line)
         with httpx.Client(base_url=address.split("/?")[0], follow_redirects=True, timeout=scaled(60)) as browser:
@@ -61,7 +61,7 @@ def test_a_demo_outlives_who_reads_what_it_says(rodeo):
                 time.sleep(0.1)
         demo.stdout.close()
         demo.stderr.close()
-        demo.send_signal(signal.SIGTERM)  # which the command passes on
+        demo.send_signal(signal.SIGTERM)  # the command passes the signal on
         assert demo.wait(timeout=scaled(90)) == 0, "it has read back what was written, and every byte is right"
 
 
@@ -76,7 +76,7 @@ def test_a_chain_without_a_farm_ends_in_the_readout(demo):
 
 
 def routers_of(demo):
-    """The pids of the routers that a demo has at this moment. Threads and processes come and go while one looks."""
+    """The pids of the demo's current routers. Threads and processes come and go during the search."""
     found = []
     for task in Path(f"/proc/{demo.pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -119,7 +119,7 @@ def test_a_demo_that_verifies_nothing_does_not_pass(demo):
 
 
 def emulator_of(demo):
-    """The pid of the emulated card's process, once there is one."""
+    """Waits for the emulated card's process and returns its pid."""
     deadline = time.monotonic() + scaled(20)
     while time.monotonic() < deadline:
         children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split()

@@ -1,4 +1,4 @@
-"""`rodeo demo --chain`: every process from card to recorder, without a control room and in one; what its report promises, and what is left when something dies."""
+"""`rodeo demo --chain`: all processes from card to recorder, with and without a control room. Tests its report, and the death of processes."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PARTS = ["card", "router", "readout-1", "readout-2", "supervisor", "node-1", "no
 
 
 def parts_of(number):
-    """{name: pid} of the processes of the demo that runs as this process; names as the system has them."""
+    """{name: pid} of the processes of a demo, given its process; names as in the system file."""
     found = {}
     for process in Path("/proc").iterdir():
         try:
@@ -38,7 +38,7 @@ def all_parts(demo):
 
 
 def wait_for_decisions(rodeo, demo):
-    """The farm is at work: some events are decided."""
+    """Waits until the farm has decided some events."""
     deadline = time.monotonic() + scaled(30)
     while not any(path.stat().st_size >= 9 * 50 for path in rodeo.directory.rglob("decisions") if path.is_file()):
         assert time.monotonic() < deadline and demo.poll() is None, "nothing is decided"
@@ -46,7 +46,7 @@ def wait_for_decisions(rodeo, demo):
 
 
 def check_sum(report):
-    """Each trigger is in one place, and what was kept is in files."""
+    """Each trigger has one result, and the accepted events are in files."""
     farm = report["farm"]
     assert farm["adds_up"] and farm["triggers"] > 0
     assert farm["triggers"] == farm["accepted"] + farm["rejected"] + farm["debug"] + farm["readout_died"] + farm["undecided"]
@@ -83,7 +83,7 @@ def test_every_trigger_of_a_chain_is_in_a_file_or_accounted_for(rodeo):
 
 
 def check_what_the_bus_says(rodeo, demo):
-    """`rodeo route list` tells services of a farm from publishers of links."""
+    """`rodeo route list` distinguishes services of a farm from publishers of links."""
     bus = rodeo.directory / "cache" / "rodeo" / "demo" / f"run-{demo.pid}" / "bus"
     listed = {one["name"].removeprefix(f"demo-{demo.pid}-"): one for one in json.loads(rodeo("route", "list", "--bus", bus, "-o", "json").stdout)}
     assert all(one["alive"] for one in listed.values())
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_a_chain_in_order(rodeo):
 
 
 def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
-    """Nobody has told it of the run, so nobody tells it that the run is over."""
+    """The node got no message about the run, so it gets none about the run's end."""
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
         deadline = time.monotonic() + scaled(60)
         while "supervisor" not in (found := parts_of(demo.pid)):
@@ -115,7 +115,7 @@ def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
         try:
             wait_for_decisions(rodeo, demo)
             demo.send_signal(signal.SIGINT)
-            deadline = time.monotonic() + scaled(10)  # should they have met all the same, it has events that are waited for
+            deadline = time.monotonic() + scaled(10)  # if they have met anyway, the supervisor waits for the node's events
             while "supervisor" in parts_of(demo.pid) and time.monotonic() < deadline:
                 time.sleep(0.05)
         finally:
@@ -143,7 +143,7 @@ def test_a_supervisor_that_dies_at_the_end_holds_up_nobody(rodeo):
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
         parts = all_parts(demo)
         wait_for_decisions(rodeo, demo)
-        os.kill(parts["supervisor"], signal.SIGSTOP)  # so that it does not end in order before it is killed
+        os.kill(parts["supervisor"], signal.SIGSTOP)  # so that it does not end normally before the kill
         demo.send_signal(signal.SIGINT)
         while b"ending the run" not in os.read(demo.stderr.fileno(), 1 << 16):
             pass
@@ -156,7 +156,7 @@ def test_a_supervisor_that_dies_at_the_end_holds_up_nobody(rodeo):
 
 
 def test_a_chain_in_a_control_room_outlives_a_filter_node(rodeo):
-    """It is started again, its events go to the other, and the sum holds over both of its lives."""
+    """The node is restarted, its events go to the other node, and the sum is right over both of its starts."""
     with rodeo.start(*SMALL, "--seconds", 3) as demo:
         parts = all_parts(demo)
         wait_for_decisions(rodeo, demo)

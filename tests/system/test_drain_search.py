@@ -1,4 +1,4 @@
-"""All states of small farms, and walks through larger ones, more than fit into the fast suite: from each state the farm drains once faults are over."""
+"""All states of small farms and walks through larger ones, too many for the fast suite: the farm drains from each state after the faults."""
 
 import os
 import subprocess

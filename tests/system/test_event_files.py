@@ -1,4 +1,4 @@
-"""Event files re-read by a reader that shares no code with the C++, and the verbs of `rodeo data` on sound and damaged ones."""
+"""Event files, read by an independent reader that shares no code with the C++, and the verbs of `rodeo data` on sound and damaged files."""
 
 import csv
 import io
@@ -161,7 +161,7 @@ def test_list_and_info_name_every_event_and_file(samples, rodeo):
 
 
 def test_list_calls_no_damaged_event_ok(samples, rodeo):
-    """A flipped bit in the data, in the L1 id, in the nanoseconds (of which the check of the header alone knows); and a file without any checksum."""
+    """A flipped bit in the data, in the L1 id, or in the nanoseconds (only the header check covers these); and a file without checksums."""
     path = samples / NAME.format("sound", 1)
     sound = path.read_bytes()
     second = sound.index(bytes.fromhex("aa3412aa"), sound.index(bytes.fromhex("aa3412aa")) + 4)
@@ -222,8 +222,8 @@ def test_recover_saves_a_file_that_was_never_closed(samples, rodeo):
 
 
 def test_recover_marks_headers_that_nothing_proves(samples, rodeo):
-    """The lumi block of an event (word 14) contradicts those around it; the low word of its global id (word 10) contradicts nothing: its check
-    tells."""
+    """The lumi block of an event (word 14) contradicts its neighbours. The low word of its global id (word 10) contradicts nothing: only the header
+    check reveals it."""
     path = samples / NAME.format("sound", 1)
     sound, events = path.read_bytes(), len(read_event_file(path).events)
     second = sound.index(bytes.fromhex("aa3412aa"), sound.index(bytes.fromhex("aa3412aa")) + 4)

@@ -1,4 +1,4 @@
-"""`rodeo events`: looking at a running readout from another terminal, without disturbing it."""
+"""`rodeo events`: shows events of a running readout on another terminal, without disturbing it."""
 
 import json
 import subprocess
@@ -56,7 +56,7 @@ def test_only_incomplete_events_are_shown_if_asked_for(rodeo):
 
 def test_a_reader_that_stops_reading_does_not_hold_up_the_run(rodeo):
     with running(rodeo, "readout.consumer[1].max_rate=0Hz") as run:
-        # Nobody empties the pipe, so the reader soon blocks in writing and reads no more.
+        # No process reads the pipe, so the client soon blocks in writing and reads no more events.
         with rodeo.start("events", "tail", "-o", "json") as reader:
             sampler = lambda status: status["consumers"]["event_sampler"]["counters"]
             before = run.status()

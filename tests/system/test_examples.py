@@ -1,4 +1,4 @@
-"""Every configuration in examples/ runs for a second, and loses nothing that it does not mean to lose."""
+"""Every configuration in examples/ runs for a second and loses nothing, except intended losses."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ EMULATED = [path for path in ALL if "[[emulator.card]]" in path.read_text()]
 
 
 def may_be_incomplete(text):
-    """Faults on demand make events incomplete; a recording in a loop is stopped in the middle of an event; nobody is there who clears what is kept."""
+    """Allowed losses: injected faults make events incomplete; a looped recording stops in the middle of an event; no client clears kept fragments."""
     return "fault_" in text or "loop = true" in text or "hlt_request_handler" in text
 
 
@@ -39,14 +39,14 @@ def test_an_example_runs(rodeo, example):
     assert report["run"]["condition"] in ({"INCOMPLETE", "GOOD"} if may_be_incomplete(text) else {"GOOD"}), done.stderr
     assert report["fragments"]["built"] > 0 and adds_up(report)
     if 'work = "verify' in text:
-        unfinished = sum(one["counters"].get("unfinished_frames", 0) for one in report["consumers"].values())  # the last of each link
+        unfinished = sum(one["counters"].get("unfinished_frames", 0) for one in report["consumers"].values())  # the last frame of each link
         assert report["verified"] == {"chunks": report["chunks"]["built"] - unfinished, "mismatches": 0}
     if report["files"]:
         rodeo("data", "verify", *report["files"])
 
 
 def test_the_demo_is_its_example(rodeo):
-    """The text itself is built in; here: that it is run as it stands."""
+    """The text is built in; this test runs it unchanged."""
     shutil.copy(ROOT / "examples" / "demo.toml", rodeo.directory)
     demo = json.loads(rodeo("demo", "--rate", "1kHz", "--links", 4, "--seconds", 0.3, "--json", "-").stdout)
     with emulated(rodeo, "demo.toml", "--set", "emulator.card[0].links=1", "--set", "emulator.card[0].elinks_per_link=4", "--set", "emulator.trigger.rate=1kHz"):
@@ -79,7 +79,7 @@ def test_every_example_is_run_by_something():
 
 
 def test_the_time_frames_of_the_cru_example_can_be_looked_at(rodeo):
-    """They are larger than what a sampler shows by default."""
+    """The events are larger than the default limit of a sampler."""
     shutil.copy(ROOT / "examples" / "cru.toml", rodeo.directory)
     with emulated(rodeo, "cru.toml"), rodeo.start("readout", "cru.toml", "--seconds", 60) as readout:
         deadline = time.monotonic() + scaled(30)

@@ -1,4 +1,4 @@
-"""Readouts, supervisor, filter nodes and recorder as processes: each event is in one place, whoever is killed meanwhile."""
+"""Readouts, supervisor, filter nodes and recorder as processes: each event has one result, also when processes are killed."""
 
 import collections
 import json
@@ -80,7 +80,7 @@ VERDICTS = ("accepted", "rejected", "debug", "lost")
 
 
 class Farm:
-    """The processes of one run, in the directory of the test."""
+    """The processes of a run, in the directory of the test."""
 
     def __init__(self, rodeo, rate="400Hz"):
         self.rodeo, self.directory = rodeo, rodeo.directory
@@ -103,14 +103,14 @@ class Farm:
             self.start(name, "readout", f"{name}.toml")
 
     def end_readouts(self, decisions):
-        """Once so many events are decided; what they still keep is served until it is cleared."""
+        """Stops the readouts after this number of decided events. They serve kept fragments until these are cleared."""
         self.until(lambda: len(self.decisions()) >= decisions, "too little is decided")
         for name in ("one", "two"):
             self.processes[name].send_signal(signal.SIGINT)
         return [self.finish(name) for name in ("one", "two")]
 
     def status(self, name):
-        """What a process says of itself; nothing while it does not."""
+        """The status of a process; None while it does not answer."""
         try:
             return written_to(self.directory, f"{name}.control", b'{"command": "status"}')["reply"]
         except (OSError, ValueError, KeyError):
@@ -150,7 +150,7 @@ class Farm:
             time.sleep(0.02)
 
     def decisions(self):
-        """What the supervisor's file has: the verdict of each id. The first counts."""
+        """The verdict of each id in the supervisor's file. The first entry of an id counts."""
         path = self.directory / "decisions"
         data = path.read_bytes() if path.exists() else b""
         verdicts = {}
@@ -160,7 +160,7 @@ class Farm:
         return verdicts
 
     def recorded(self):
-        """Ids by stream in closed files, each of which verifies, every byte of the payload."""
+        """Ids by stream in closed files. Checks each file and every byte of the payload."""
         ids = collections.defaultdict(list)
         assert not list((self.directory / "files").glob("*.writing"))
         for path in sorted((self.directory / "files").glob("*.data")):
@@ -184,7 +184,7 @@ def farm(rodeo):
 
 
 def check_each_event_is_in_one_place(farm, supervisor, streams_of_debug):
-    """Files, decisions and the supervisor's report say the same."""
+    """Checks that files, decisions and the supervisor's report agree."""
     verdicts = farm.decisions()
     counts = collections.Counter(verdicts.values())
     assert supervisor["events"]["adds_up"]
@@ -194,7 +194,7 @@ def check_each_event_is_in_one_place(farm, supervisor, streams_of_debug):
     accepted = {event for event, verdict in verdicts.items() if verdict == "accepted"}
     debug = {event for event, verdict in verdicts.items() if verdict == "debug"}
     assert accepted | debug == set(ids)
-    # An event that one readout brings long after the other is assigned without it.
+    # An event that one readout gets long after the other is assigned without that readout.
     assert set(recorded) <= {"physics_Main", "debug_NodePartial", *streams_of_debug}
     return counts
 
@@ -225,7 +225,7 @@ def test_what_is_accepted_is_in_verified_files_and_nothing_else(farm):
 
 
 def test_a_killed_recorder_loses_nothing_and_records_nothing_twice(farm):
-    # Longer than the recorder is away, on a slow machine too: no event is assigned again meanwhile.
+    # Longer than the absence of the recorder, also on a slow machine: no event is assigned again in this time.
     farm.configure(event_timeout="30s")
     farm.start_recorder()
     farm.start_supervisor()
@@ -310,7 +310,7 @@ def test_closed_files_go_to_their_target(farm):
 
 @pytest.mark.slow
 def test_the_examples_are_a_farm(farm):
-    """With the example's selection in Python, which keeps each hundredth of these small events."""
+    """Uses the example's selection in Python, which keeps every hundredth of these small events."""
     for name in ("node.toml", "recorder.toml", "selection.py"):
         shutil.copy(ROOT / "examples" / "farm" / name, farm.directory)
     own = '[farm.node.selection]\ntype = "python"\nfile = "selection.py"\n'

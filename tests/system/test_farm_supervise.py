@@ -1,4 +1,4 @@
-"""A supervisor that is killed between real readouts, nodes and a recorder: what was built is decided once, and is in one place."""
+"""A supervisor with real readouts, nodes and a recorder is killed: each built event is decided once and has one result."""
 
 import signal
 
@@ -10,7 +10,7 @@ from test_farm import Farm, check_each_event_is_in_one_place
 def farm(rodeo):
     with Farm(rodeo) as farm:
         path = farm.directory / "farm.toml"
-        # It knows whom it has to wait for, however long that takes; nobody is given up.
+        # The supervisor knows its nodes and waits for them for any time.
         path.write_text(path.read_text()
                         .replace('rebuild_time = "500ms"', 'rebuild_time = "60s"\nnodes = 2')
                         .replace('event_timeout = "3s"', 'event_timeout = "60s"')
@@ -36,7 +36,7 @@ def test_a_killed_supervisor_loses_no_event_and_counts_each_decision_once(farm):
     farm.finish("recorder", signal.SIGINT)
     counts = check_each_event_is_in_one_place(farm, supervisor, ())
     built = min(one["fragments"]["built"], two["fragments"]["built"])
-    alone = max(one["fragments"]["built"], two["fragments"]["built"]) - built  # that the other had no more time for
+    alone = max(one["fragments"]["built"], two["fragments"]["built"]) - built  # events that the other readout did not build before the stop
     assert supervisor["events"]["after_common_end"] == alone
     assert sum(counts.values()) == built and counts["lost"] == 0, (counts, built)
     events = supervisor["events"]

@@ -1,4 +1,4 @@
-"""`rodeo bench figures`: files and numbers that agree with each other. Nothing here is timed."""
+"""`rodeo bench figures`: files and numbers that agree with each other. No test checks times."""
 
 import json
 import subprocess
@@ -16,8 +16,8 @@ SPARSE = ["--sparse", "--seconds", 0.02, "--repeat", 1]
 
 @pytest.fixture
 def figures(rodeo, tmp_path):
-    """Measures and draws some of them; returns what was written."""
-    # The interpreter that runs the tests is that of .venv, which has what the script needs.
+    """Measures and draws some figures; returns the written files."""
+    # The tests run in the interpreter of .venv, which has the packages that the script needs.
     rodeo.environment["RODEO_PYTHON"] = sys.executable
 
     def build(*names):
@@ -99,7 +99,7 @@ def test_the_published_numbers_agree_with_the_papers_formulas():
         assert 1 - 0.01 * cost == pytest.approx(fraction, abs=0.001)
         by_cards = published.SPEEDUP_BY_CARDS[n].values()
         assert sum(by_cards) / len(by_cards) == pytest.approx(speedup, abs=0.01)
-    assert max(published.STATISTICS_TO_QUEUE.values()) * published.STATISTICS_OF_NONE < 1  # the best is no faster than none
+    assert max(published.STATISTICS_TO_QUEUE.values()) * published.STATISTICS_OF_NONE < 1  # the best design is slower than none
     assert published.SIX_CARDS_RATE_HZ < published.network_limit_hz(6) < published.network_limit_hz(6, 0)
     assert published.ONE_STREAM_RATE_HZ < published.full_mode_network_limit_hz(1)
 

@@ -1,4 +1,4 @@
-"""`rodeo route send`: messages to front-ends through a router and emulated cards, which send them back or answer; owners of links, and what is refused."""
+"""`rodeo route send`: messages to front ends through a router and emulated cards, which echo or answer them; owners of links, and refusals."""
 
 import json
 
@@ -69,7 +69,7 @@ EC = "0x10000000003f0000"  # of link 0: e-group 7, e-path 7
 
 @pytest.fixture
 def routed(rodeo, sides):
-    """Starts cards and their router; both are gone afterwards."""
+    """Starts cards and their router. Both end with the test."""
     running = []
 
     def start(text, *settings):
@@ -85,7 +85,7 @@ def routed(rodeo, sides):
 
 
 def sent(rodeo, *arguments, exit_code=0):
-    """The rows of a command that succeeds; else what it says."""
+    """The rows of a successful command, else its error."""
     done = rodeo("route", "send", *arguments, "--bus", "bus", "-o", "json", exit_code=exit_code)
     return json.loads(done.stdout) if exit_code == 0 else done.stderr
 
@@ -136,7 +136,7 @@ def test_a_link_has_one_owner(rodeo, routed):
 
 def test_no_link_gets_more_than_its_rate(rodeo, routed):
     side = routed(FELIX, "router.front_ends.bytes_per_second=10000")
-    # 64 KiB at once: the second is on credit, and the third waits for more than a second until it is paid.
+    # 64 KiB at once: the second message uses credit, and the third waits for more than a second for new credit.
     sent(rodeo, EC, "--text", "x" * 40_000, "--repeat", 3)
     report, _ = side.finish()
     assert report["front_ends"]["counters"]["rate_waits"] == 1
@@ -211,7 +211,7 @@ def test_a_readout_of_all_that_is_on_the_bus_leaves_front_ends_out(rodeo, routed
     listed = {one["name"]: one for one in json.loads(rodeo("route", "list", "--bus", "bus", "-o", "json").stdout)}
     assert listed["felix.front_ends"]["links"] == 2 * 42 and listed["felix.front_ends"]["alive"]
     assert listed["felix.0"]["links"] == 2 * (8 + 2)
-    # Each readout takes all links that bring something, so it has to find them.
+    # Each readout subscribes to all links with data, so it has to find them.
     net = readout(sides)
     status = net.wait_until(lambda status: status["chunks"]["built"] > 0, "it builds")
     assert sum(len(rob["links"]) for rob in status["robs"]) == 20

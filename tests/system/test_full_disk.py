@@ -1,4 +1,4 @@
-"""A disk that is full leaves nothing half-made behind. A limit on the size of files stands for it: writes fail in the same way, and it takes no rights."""
+"""A full disk leaves no partial files. A limit on the size of files replaces the full disk: writes fail in the same way, without special rights."""
 
 import json
 import resource
@@ -26,7 +26,7 @@ def test_a_recovery_that_finds_no_room_leaves_nothing(rodeo):
     damaged.write_bytes(whole.read_bytes()[:-100])
     before = damaged.read_bytes()
     done = rodeo("data", "recover", damaged, exit_code=1, **full_after(len(before) // 2))
-    assert "error[file.write]" in done.stderr and "recovered._0001" not in done.stderr  # no word of a file that is not there
+    assert "error[file.write]" in done.stderr and "recovered._0001" not in done.stderr  # the error names no file that does not exist
     assert not list(rodeo.directory.rglob("*recovered*")) and damaged.read_bytes() == before
     rodeo("data", "recover", damaged)
     rodeo("data", "verify", *rodeo.directory.rglob("*recovered*.data"))

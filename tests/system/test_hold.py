@@ -1,4 +1,4 @@
-"""What a run control needs of processes: readouts that wait for their run, triggers that wait for a release, and who is who."""
+"""What a run control needs from processes: readouts that wait for their run, triggers that wait for a release, and identities of processes."""
 
 import contextlib
 import json
@@ -47,7 +47,7 @@ def until(condition, what):
 
 
 def asked(rodeo, socket, command="status", **request):
-    """The answer of the process of this socket; None while there is none. Without a process of ours between, for it is asked often."""
+    """The answer of the process at this socket; None without a process. It uses the socket directly, because tests call it often."""
     try:
         return written_to(rodeo.directory, socket, json.dumps({"command": command, **request}).encode())
     except (OSError, ValueError):
@@ -55,7 +55,7 @@ def asked(rodeo, socket, command="status", **request):
 
 
 class Held:
-    """A readout that was launched with --hold, and is ready."""
+    """A readout launched with --hold that is ready."""
 
     def __init__(self, rodeo, process, name):
         self.rodeo, self.process, self.name = rodeo, process, name
@@ -81,7 +81,7 @@ class Held:
         until(lambda: self.status()["fragments"]["built"] >= most, lambda: f"{self.name} builds nothing: {self.status()}")
 
     def stop(self):
-        """Its report, and what it said."""
+        """Ends the readout and returns its report and its stderr."""
         self.ask("stop")
         out, err = self.process.communicate(timeout=scaled(60))
         assert self.process.returncode == 0, err
@@ -101,7 +101,7 @@ def held(rodeo, configuration, name, *settings):
 
 
 def hold(rodeo, name):
-    """Triggers accepted so far; none come any more."""
+    """The number of accepted triggers, when no more come."""
     answer = asked(rodeo, f"{name}.emulator", "trigger_hold")
     assert answer["reply"]["held"] is True
     return answer["reply"]["accepted"]
@@ -112,7 +112,7 @@ def data_files(rodeo):
 
 
 def test_one_emulator_serves_run_after_run(rodeo):
-    """Also after a readout that was killed; its numbers go on, and each run begins and ends with the trigger."""
+    """Also after a killed readout: the numbers continue, and each run begins and ends with the trigger."""
     configuration, name, directory = SYSTEMS / "one_card" / "readout.toml", "one-card", f"readout.consumer[file_writer].directory={rodeo.directory / 'files'}"
     with emulated(rodeo, SYSTEMS / "one_card" / "emulator.toml", "--hold"):
         before = 0
@@ -181,7 +181,7 @@ def test_a_start_that_is_refused_leaves_a_readout_ready(rodeo):
 
 
 def test_what_a_follower_gets_is_held_where_it_is_assigned(rodeo):
-    """Two emulators of one trigger, a readout for each: both have the same triggers, run after run."""
+    """Two emulators of one trigger, each with a readout: both have the same triggers in each run."""
     system = SYSTEMS / "two_cards"
     with contextlib.ExitStack() as processes:
         for name in ("authority", "follower"):
@@ -227,7 +227,7 @@ def settings_of(rodeo, number):
 
 
 def test_a_router_lives_on_and_the_next_readout_misses_nothing(rodeo):
-    """A readout of the network says that it runs when the publishers have heard of it: what comes from then on comes to it."""
+    """A readout of the network reports running when the publishers know it: it gets all later data."""
     system = SYSTEMS / "chain"
     with emulated(rodeo, system / "emulator.toml", "--hold"), rodeo.start("route", system / "router.toml") as router:
         until(lambda: asked(rodeo, "chain.router"), "the router does not answer")
@@ -271,7 +271,7 @@ def test_a_process_says_who_it_is(rodeo):
 
 @pytest.mark.parametrize(("noun", "module"), [("control", "rodeo.control.verbs"), ("runs", "rodeo.control.runs_verbs")])
 def test_control_and_runs_become_python(rodeo, noun, module):
-    """The same process: a signal comes to it once, and its exit status is the command's."""
+    """The control command replaces itself by the process: it gets each signal once, and its exit status is the command's."""
     interpreter = rodeo.directory / "python"
     interpreter.write_text('#!/bin/sh\necho "$$ $*"\nexit 6\n')
     interpreter.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Chunks larger than a network page, from router to file: whole, verified on the way and proven in the file, and each of their bytes in the balance."""
+"""Chunks larger than a network page, from router to file: they are complete, verified on the way and in the file, and the balance has all bytes."""
 
 import json
 
@@ -40,7 +40,7 @@ min_free = 0
 
 
 def run(rodeo, sides, mode, least, most, events, *settings):
-    """A run of chunks of all sizes between two: what router and readout say of it."""
+    """A run with chunks of all sizes between two limits. Returns the reports of router and readout."""
     page = max(1, (4 * most + (1 << 20) - 1) >> 20)
     text = ROUTER.format(mode=mode, least=least, most=most, events=events, page=page, groups="groups = 2" if mode == "full" else "")
     routed = router(sides, text=text)
@@ -53,7 +53,7 @@ def run(rodeo, sides, mode, least, most, events, *settings):
 
 
 def prove(rodeo, report):
-    """Chunks of the run's files that are proven byte by byte."""
+    """The number of chunks in the run's files that are proven byte by byte."""
     verified = json.loads(rodeo("data", "verify", *report["files"], "-o", "json").stdout)
     return sum(one["proven_chunks"] for one in (verified if isinstance(verified, list) else [verified]))
 

@@ -1,4 +1,4 @@
-"""`rodeo events monitor`: histograms that a user's Python fills, from a readout that never waits for it, and from files."""
+"""`rodeo events monitor`: histograms filled by a user's Python, from files and from a readout that never waits for it."""
 
 import json
 import os
@@ -201,13 +201,13 @@ def test_histograms_are_saved_also_where_the_monitors_cannot_go_on(rodeo, file):
 import os, time
 
 if os.path.exists("died"):
-    os._exit(7)  # no monitor is at work
+    os._exit(7)  # no monitor is running
 
 @rodeo.monitor(n=one())
 def count(event, n):
     n.fill(1)
     if event.index == 19:
-        time.sleep(0.5)  # what is known is sent behind this event
+        time.sleep(0.5)  # the histograms are sent after this event
     if event.index == 21:
         open("died", "w")
         os._exit(7)
@@ -430,7 +430,7 @@ def test_every_histogram_can_be_drawn_and_what_root_does_not_know_is_told_of(tmp
         assert "cannot be drawn" not in svg(name, one)
         assert all(len(line) <= max(wide, 1) for wide in (-3, 0, 1, 5, 12) for line in draw(name, one, wide, 5))
         assert name in svg(name, one) and "<b>" not in svg("x", one).replace("<b>x</b>", "")
-    assert draw("growing", growing, 60, 5)[-1].split() == ["5", "a", "<b>", "0x610002"]  # in their order
+    assert draw("growing", growing, 60, 5)[-1].split() == ["5", "a", "<b>", "0x610002"]  # sorted
     assert "2 outside" in draw("x", hist.Hist.new.Reg(4, 0, 1).Double().fill([5, 6, 0.5]), 60, 5)[0]
     told = []
     assert saving.save(tmp_path / "a.root", {"m": all_of}, told.append) == tmp_path / "a.root"

@@ -1,5 +1,5 @@
-"""Simulator against laboratory on the same small scenarios: where drops begin, and how deep the rate falls when the buffer is too small. Slow and for
-root. A laboratory that the machine disturbs too much (three vetoes in a row) skips the test: nothing was measured."""
+"""Compares simulator and laboratory on the same small scenarios: the begin of drops, and the depth of the collapse with a too small buffer. Slow; needs
+root. If the machine disturbs the laboratory too much (three vetoes in a row), the test is skipped: nothing was measured."""
 
 import gzip
 import json
@@ -13,21 +13,21 @@ from pathlib import Path
 import pytest
 from conftest import TIMEOUT_SCALE
 
-PROCESSORS = 4  # CMake: real time is measured, and the machine may disturb it no more than that
+PROCESSORS = 4  # for CMake: the test measures real time and needs this share of the machine
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="host: network namespaces and eBPF need root and iproute2"),
     pytest.mark.skipif(TIMEOUT_SCALE != 1, reason="sanitizers slow the laboratory, and its figures are what is compared"),
 ]
 
-# 8 readouts; nothing but the last link is slow for one port, and 16 x 50 Mb/s fill the uplink for many.
+# 8 readouts. With one port only its link is slow; with 16, 16 x 50 Mb/s fill the uplink.
 ONE_PORT = {"readouts": 8, "nodes": 1, "node-link": "250Mbps", "uplink": "10Gbps", "rto-min": "200ms"}
 MANY_PORTS = {"readouts": 8, "nodes": 16, "node-link": "50Mbps", "uplink": "800Mbps", "event-size": "500kB", "rto-min": "200ms"}
 SLOW_PORT = {**ONE_PORT, "node-link": "50Mbps"}
 
 
 def timer_tick():
-    """Of this machine's kernel, whose TCP the laboratory runs: CONFIG_HZ, else 4 ms (Debian)."""
+    """The clock tick of this machine's kernel, whose TCP the laboratory uses: from CONFIG_HZ, else 4 ms (Debian)."""
     for file, opener in ((Path("/proc/config.gz"), gzip.open), (Path(f"/boot/config-{platform.release()}"), open)):
         if file.exists():
             with opener(file, "rt") as text:
@@ -36,7 +36,7 @@ def timer_tick():
     return "4ms"
 
 
-# A readout's process takes some 100 us to be woken and to write, sometimes more: which answers first changes from event to event.
+# A readout's process needs about 100 us or more to wake and write: the order of the answers changes from event to event.
 LIKE_THE_LABORATORY = {"timer-tick": timer_tick(), "readout-jitter": "200us", "uplinks": 1, "readout-link": "10Gbps", "propagation": "20us", "request-size": "24B", "slow-start-after-idle": "false"}
 
 
@@ -55,8 +55,8 @@ FRAME = 1514
 
 
 def simulated(rodeo, options, buffer, in_flight, seconds=20, seed=1, propagation="20us"):
-    """A frame that is being sent gives the simulator's memory free byte by byte, the laboratory's when it is out: what holds n frames there holds
-    n - 1/2 here."""
+    """During the sending of a frame, the simulator frees its memory byte by byte, the laboratory after the whole frame: a buffer of n frames there
+    corresponds to n - 1/2 here."""
     if buffer is not None:
         buffer = (buffer // FRAME - 0.5) * FRAME
     given = {**LIKE_THE_LABORATORY, **options, "seed": seed, "propagation": propagation, "events-in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else f"{int(buffer)}B"}
@@ -75,7 +75,7 @@ def measured(rodeo, options, buffer, in_flight, seconds=5, repeats=1):
 
 
 def first_buffer_without_drops(rodeo, options, in_flight):
-    """Of the simulator, to 0.5 %."""
+    """The limit in the simulator, to 0.5 %."""
     low, high = 0, simulated(rodeo, options, None, in_flight)["max_buffer_bytes"] + 2000
     while high - low > 0.005 * high:
         middle = (low + high) // 2
@@ -104,8 +104,8 @@ def test_drops_begin_at_the_same_buffer_to_15_percent(rodeo, options, in_flight)
     *(pytest.param({**SLOW_PORT, "event-size": "100kB", "rate": 58}, share, id=f"50Mbps_100kB_{share}") for share in (0.95, 0.75, 0.5, 0.25)),
 ])
 def test_a_collapse_is_as_deep_to_a_factor_of_two(rodeo, options, share):
-    """How far the rate falls when the buffer is `share` of an event: the mean of three runs of the laboratory and of three of the
-    simulator. Equal events settle into a sequence of losses that depends on the delay of the path to some microseconds, of which the laboratory's has 5 to 20."""
+    """The rate with a buffer of `share` of an event: the mean of three runs of the laboratory and of three of the simulator.
+    Equal events settle into a sequence of losses that depends on the path delay to some microseconds; the laboratory's varies by 5 to 20."""
     buffer = share * 1000 * int(options["event-size"].removesuffix("kB"))
     small = measured(rodeo, options, buffer, 1, seconds=8, repeats=3)
     lab = measured(rodeo, options, None, 1)["rate_hz"] / small["rate_hz"]
@@ -122,7 +122,7 @@ def test_a_collapse_is_as_deep_to_a_factor_of_two(rodeo, options, share):
 
 @pytest.mark.parametrize("buffer", [500_000, 200_000])
 def test_losses_of_several_events_at_once_cost_as_much_to_a_factor_of_two(rodeo, buffer):
-    """With readouts that answer as late as those of the laboratory did, and the head of each of its replies (24 B)."""
+    """Readouts that answer as late as those of the laboratory, and the header of its replies (24 B)."""
     options = {"readouts": 12, "nodes": 8, "node-link": "50Mbps", "uplink": "800Mbps", "event-size": "347520B", "rate": 90, "rto-min": "200ms"}
     seconds, repeats = 6, 2
     lab = measured(rodeo, options, buffer, 32, seconds=seconds, repeats=repeats)

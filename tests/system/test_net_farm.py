@@ -1,4 +1,4 @@
-"""The farm itself as the load of a network: on loopback, through the laboratory's switch, and any other program in its place."""
+"""A real farm as the load of a network: on loopback and through the laboratory's switch; and other programs in its place."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_a_farm_that_cannot_start_says_which_of_its_programs_ended_and_leaves_no
 @needs_namespaces
 @pytest.mark.slow
 def test_credits_keep_the_farm_within_a_buffer_that_it_overruns_without(rodeo):
-    """A whole event of each node in the switch, or a fragment of each: 40 kB hold the latter."""
+    """The switch holds a whole event of each node, or a fragment of each; 40 kB are enough for the fragments."""
     reports = {}
     for credits in (0, 1):
         done = rodeo(*LAB, "--load", "farm", "--buffer", "shared:120kB", "--request-credits", credits, "--json", "-", timeout=scaled(200))

@@ -1,5 +1,5 @@
-"""`rodeo net lab`: real TCP through namespaces of this machine (root) and between hosts, which are namespaces made here. A run that the machine
-disturbs is vetoed; these tests hold all the same, because they never compare with a time."""
+"""`rodeo net lab`: real TCP through namespaces of this machine (root) and between hosts, which are namespaces, too. A run that the machine
+disturbs is vetoed. The tests pass nevertheless, because they compare no times."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ needs_namespaces = pytest.mark.skipif(cannot_make_namespaces() is not None, reas
 
 
 def lab(rodeo, *arguments, exit_code=None, timeout=120):
-    """The report of a laboratory, which may end with vetoed runs only (exit 1)."""
+    """The report of a laboratory. It may have only vetoed runs (exit 1)."""
     done = rodeo("net", "lab", *arguments, "--json", "-", exit_code=exit_code, timeout=timeout)
     assert done.returncode in (0, 1) and done.stdout, done.stderr
     return json.loads(done.stdout)
@@ -50,7 +50,7 @@ def all_runs(report):
 
 
 def agents_of(pid):
-    """Processes that a laboratory started: by the mark in their environment."""
+    """Processes that a laboratory started, found by a mark in their environment."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -80,7 +80,7 @@ def test_an_infinite_buffer_drops_nothing_and_holds_what_the_closed_form_says(ro
         assert run["drops"] == 0 and run["machine_drops"] == 0 and run["left_in_pool_bytes"] == 0
         assert run["events_completed"] == run["events_scheduled"] == 60
         assert run["max_buffer_bytes"] > 0
-    for run in report["runs"]:  # those that the machine left alone
+    for run in report["runs"]:  # the undisturbed runs
         assert 0.8 * exact < run["max_buffer_bytes"] < 1.6 * exact
     assert report["vetoes"] == len(report["vetoed_runs"])
     assert {group["group"]: group["kept"] for group in report["scaling"]}["S f / O"] is True
@@ -102,7 +102,7 @@ def test_a_dynamic_threshold_drops_while_there_is_room_and_cells_are_counted(rod
     for run in all_runs(report):
         reasons = run["drops_by_reason"]
         assert reasons["threshold"] == run["drops"] > 0 and reasons["pool_full"] == reasons["port_limit"] == 0
-        assert run["max_buffer_bytes"] < run["max_buffer_cell_bytes"] < 4 * 100_000  # a tenth of what is free for each port
+        assert run["max_buffer_bytes"] < run["max_buffer_cell_bytes"] < 4 * 100_000  # a tenth of the free memory for each port
         assert run["max_buffer_cell_bytes"] % 256 == 0
         assert run["left_in_pool_bytes"] == 0
 
@@ -112,7 +112,7 @@ def test_racks_have_switches_of_their_own(rodeo):
     one = ["--readouts", 2, "--node-link", "50Mbps", "--uplink", "400Mbps", "--event-size", "100kB", "--rate", "40", "--duration", "1s", "--buffer", "shared:4MB"]
     report = lab(rodeo, *one, "--nodes", 4, "--racks", 2)
     for run in all_runs(report):
-        assert run["events_scheduled"] == run["events_completed"] == 80  # 40 Hz of each rack
+        assert run["events_scheduled"] == run["events_completed"] == 80  # 40 Hz per rack
         assert len(run["ports"]) == 4 and run["drops"] == 0
         assert run["max_buffer_bytes"] > 50_000
     assert rodeo("net", "lab", *one, "--nodes", 4, "--racks", 3, exit_code=2).stderr.count("network.topology") == 1
@@ -162,7 +162,7 @@ def test_a_killed_laboratory_leaves_nothing(rodeo):
     while agents_of(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert agents_of(pid) == []
-    assert not spaces & network_namespaces()  # nothing is left in them, as nothing else held them
+    assert not spaces & network_namespaces()  # the namespaces are gone, because no other process used them
     assert lab(rodeo, *SMALL, "--duration", "200ms")["vetoes"] >= 0  # and the next one starts
 
 
@@ -209,7 +209,7 @@ def test_a_sweep_has_its_points_measured_here(rodeo):
     done = subprocess.run([sys.executable, "-c", asked], env={**rodeo.environment, "RODEO": str(rodeo.binary), "PYTHONPATH": str(BUILD / "python")}, capture_output=True, text=True, timeout=scaled(60))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert "failed" in found or found["max_buffer_bytes"] > 0  # failed: vetoed, the machine is too busy to measure
+    assert "failed" in found or found["max_buffer_bytes"] > 0  # failed: vetoed, because the machine is too busy to measure
 
 
 def test_without_root_it_says_what_needs_it(rodeo):
@@ -244,7 +244,7 @@ def test_a_host_that_cannot_be_used_is_named(rodeo, command, says):
 
 
 class SmallNetwork:
-    """Two readouts and two nodes around a bridge, in namespaces held by sleeping processes: hosts and a Linux switch for the tool to drive."""
+    """Two readouts and two nodes around a bridge, in namespaces of sleeping processes: hosts and a Linux switch for the tool."""
 
     def __init__(self):
         self.sleepers = {name: subprocess.Popen(["unshare", "--net", "sleep", "600"]) for name in ("switch", "r0", "r1", "n0", "n1")}
@@ -382,7 +382,7 @@ def test_hosts_are_reached_by_ssh_and_left_when_the_laboratory_is_killed(rodeo):
         port = free.getsockname()[1]
     (here / "sshd_config").write_text(f"Port {port}\nListenAddress 127.0.0.1\nHostKey {here}/host\nAuthorizedKeysFile {here}/key.pub\nStrictModes no\n"
                                       "UsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nPidFile none\n")
-    with contextlib.suppress(PermissionError):  # only root's sshd wants it; where no init runs, nobody has made it
+    with contextlib.suppress(PermissionError):  # only root's sshd needs this directory; without an init process it does not exist
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     sshd = subprocess.Popen([SSHD, "-D", "-e", "-f", here / "sshd_config"], stderr=subprocess.PIPE, text=True)
     try:
@@ -392,7 +392,7 @@ def test_hosts_are_reached_by_ssh_and_left_when_the_laboratory_is_killed(rodeo):
         hosts = ["--hosts", "hosts.txt", "--agent", str(rodeo.binary), "--event-size", "100kB", "--rate", "50Hz"]
         for run in all_runs(lab(rodeo, *hosts, "--duration", "500ms")):
             assert run["events_completed"] == run["events_scheduled"] == 25
-            assert run["drops"] is None  # nobody drives a switch
+            assert run["drops"] is None  # no switch is driven
 
         def agents():
             command = f"{rodeo.binary}\0net\0lab-agent".encode()

@@ -1,4 +1,4 @@
-"""`rodeo net simulate`: the JSON that programs read, files on request, and clear answers to what cannot be."""
+"""`rodeo net simulate`: JSON for programs, files on request, and clear errors for impossible settings."""
 
 import csv
 import json
@@ -33,7 +33,7 @@ def test_the_operating_point_of_the_paper(rodeo):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine, buffer", [("packet", "infinite"), ("packet", "27MB"), ("train", "infinite")])
 def test_the_document_says_what_the_simulator_finds(rodeo, engine, buffer):
-    """A virtual second has the same bits on every machine; the times in the table are of one."""
+    """A virtual second gives the same bits on every machine; the times in the table are from one machine."""
     cell = buffer.replace("27MB", "27 MB")
     (said,) = re.findall(rf"^\| {engine} \| {cell} \| [^|]* \| ([^|]*) \|$", (ROOT / "docs" / "network-simulator.md").read_text(), re.MULTILINE)
     out = simulate(rodeo, "--event-size", "5MB", "--rate", "12kHz", "--mtu", 1500, "--readouts", 48, "--nodes", 32, "--duration", "1s", "--engine", engine,
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_run(rodeo):
 
 def test_every_kernel_of_the_cpu_gives_the_same_run(rodeo):
     found = []
-    for level in ("v2", "avx2", "avx512"):  # lowered to what the CPU has
+    for level in ("v2", "avx2", "avx512"):  # limited to the level of the CPU
         rodeo.environment["RODEO_CPU_LEVEL"] = level
         for engine in ("packet", "train"):
             found.append(simulate(rodeo, "--arrivals", "poisson", "--rate", "8kHz", "--buffer", "27MB", "--engine", engine, "--duration", "10ms")["hash"])
@@ -120,7 +120,7 @@ def test_what_cannot_be_is_answered_at_once(rodeo, arguments, status, code, says
     ("[run]\nnumber = 1\n", "config.missing_key", "the file has no [network]"),
 ])
 def test_a_mistake_in_a_file_is_one_of_the_configuration(rodeo, text, code, says):
-    """The same as a flag is usage (exit 2)."""
+    """The same value as a flag is a usage error (exit 2)."""
     (rodeo.directory / "network.toml").write_text(text)
     done = rodeo("net", "simulate", "--topology", "network.toml", exit_code=3)
     assert f"error[{code}]" in done.stderr and says in done.stderr
@@ -138,7 +138,7 @@ def test_help_speaks_in_units(rodeo):
 def test_an_interrupted_run_says_how_far_it_came(rodeo):
     with rodeo.start("net", "simulate", "--rate", "1kHz", "--event-size", "100kB", "--duration", "10000s", "--json", "out.json") as process:
         process.wait_until_it_catches(signal.SIGINT)
-        time.sleep(0.1)  # for some of it
+        time.sleep(0.1)  # interrupt it while it runs
         process.send_signal(signal.SIGINT)
         talk, said = process.communicate(timeout=scaled(30))
     assert process.returncode == 6
@@ -149,9 +149,9 @@ def test_an_interrupted_run_says_how_far_it_came(rodeo):
 
 
 def test_the_example_of_the_whole_system_with_fewer_racks(rodeo):
-    """As examples/network/hl-lhc.toml has it, but for three of its 83 racks and a third of its time: each event goes through the farm's own dispatch."""
+    """As examples/network/hl-lhc.toml, with three of its 83 racks and a third of its time: each event uses the farm's real dispatch."""
     example = ("--topology", ROOT / "examples" / "network" / "hl-lhc.toml", "--nodes", 96, "--racks", 3, "--duration", "3ms")
     free, shaped = simulate(rodeo, *example), simulate(rodeo, *example, "--request-credits", 16)
     for out in (free, shaped):
         assert out["drops"] == 0 and out["events_completed"] > 0 and out["packets"]["request"] > 600 * out["events_completed"]
-    assert shaped["max_buffer_bytes"] < free["max_buffer_bytes"] / 4  # what credits are for
+    assert shaped["max_buffer_bytes"] < free["max_buffer_bytes"] / 4  # the purpose of credits

@@ -1,4 +1,4 @@
-"""`rodeo net size`: the answer drops nothing over 20 seeds, nine tenths of it does; the examples; the page."""
+"""`rodeo net size`: the answer drops nothing over 20 seeds, and nine tenths of it drop packets; the examples; the page."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ def size(rodeo):
 
 
 def proves_itself(found, settings, engine):
-    """The promise again, from outside: other seeds than those that the sizing used are only asked about drops with the whole buffer."""
+    """Tests the promise independently, with other seeds than the sizing: only drops with the whole buffer count."""
     settings = {**settings, "engine": engine}
     seeds = range(found["proof"]["seeds"][0], found["proof"]["seeds"][1] + 1)
     assert len(seeds) == 20
@@ -50,7 +50,7 @@ def test_the_answer_holds_and_nine_tenths_of_it_does_not(size):
     assert found["quantile_bytes"] >= max(found["maxima_bytes"]) and found["buffer_bytes"] == pytest.approx(1.03 * found["quantile_bytes"], rel=0.02)
     assert found["dominant"] == "assignment"
     assert {row["assumption"] for row in found["assumptions"]} == {"arrivals", "assignment", "size spread", "MTU", "cells", "readouts"}
-    assert found["switch"]["rate_hz"] > 20e3  # 27 MB are plenty for this rack
+    assert found["switch"]["rate_hz"] > 20e3  # 27 MB are more than enough for this rack
 
 
 def test_a_switch_of_ones_own_is_asked_for_its_rate_and_counts_in_its_cells(size):
@@ -75,7 +75,7 @@ def test_a_network_in_which_nothing_queues_needs_room_for_one_packet(size):
 
 
 def test_what_the_network_cannot_carry_dominates_nothing(size):
-    """At this rate the headers of 600 readouts are more than the uplink has room for."""
+    """At this rate the headers of 600 readouts exceed the uplink."""
     found = size("rack.toml", *QUICK, "--set", "network.traffic.rate=31.5kHz")
     assert ("readouts", "600") in [(row["assumption"], row["variant"]) for row in found["assumptions"] if row["ratio"] is None]
     assert found["dominant"] == found["assumptions"][0]["assumption"] and found["assumptions"][0]["ratio"]
@@ -88,7 +88,7 @@ def test_nobody_is_sold_more_than_the_bound_and_the_closed_forms_count_as_the_sw
     assert found["at_the_bound"] and found["buffer_bytes"] == pytest.approx(bound, rel=1e-4) and found["proof"]["proved"]
     assert found["seconds_between_runs_with_drops"] is None
     cells = size("rack.toml", *quick, "--set", "network.switch.cell=256", "--set", "network.switch.cell_metadata=64")["formula"]
-    # A full frame of 1514 B takes seven cells.
+    # A full frame of 1514 B needs seven cells.
     assert 1.15 < cells["exact_bytes"] / found["formula"]["exact_bytes"] < 1.19 and 1.18 < cells["bound_bytes"] / bound < 1.21
     random = size("rack.toml", *quick, "--set", "network.traffic.assignment=random")
     assert random["formula"]["bound_bytes"] is None and random["formula"]["why_no_bound"] == "none for nodes at random"
@@ -100,7 +100,7 @@ def test_nobody_is_sold_more_than_the_bound_and_the_closed_forms_count_as_the_sw
 
 @pytest.mark.slow
 def test_limits_of_a_port_are_part_of_the_answer(size):
-    """With a dynamic threshold a port drops while memory is free: more memory is needed than is ever held."""
+    """With a dynamic threshold a port drops while memory is free: the switch needs more memory than it ever holds."""
     quick = [word for one in ("simulation.duration=5ms", "size.assumptions=false", "size.seeds=10", "size.proof_engine=train") for word in ("--set", f"network.{one}")]
     plain = size("rack.toml", *quick)
     limited = size("rack.toml", *quick, "--set", "network.switch.dynamic_threshold=0.5")
@@ -115,14 +115,14 @@ def test_quantiles_are_those_of_the_distribution_that_made_the_maxima():
     few = gumbel.rvs(400, random_state=1)
     quantile, _ = sizing.distribution(few)
     assert quantile(0.9999) == pytest.approx(gumbel.ppf(0.9999), rel=0.15)
-    assert quantile(0.6) == few.max()  # never less than what was seen
-    bounded = stats.genextreme(0.6, 100, 5)  # has an end, as occupancies have
+    assert quantile(0.6) == few.max()  # never below the largest maximum
+    bounded = stats.genextreme(0.6, 100, 5)  # bounded, as occupancies are
     maxima = bounded.rvs(400, random_state=2)
     quantile, how = sizing.distribution(maxima)
     assert "extreme value" in how and maxima.max() <= quantile(0.9999) <= bounded.support()[1] * 1.02
     assert sizing.distribution(np.full(20, 7.0))[0](0.99) == 7.0
     assert sizing.distribution(np.zeros(20))[0](0.99) == 0.0
-    assert type(sizing.distribution(few)[0](0.6)) is type(sizing.distribution(few)[0](0.9999)) is float  # JSON knows no others
+    assert type(sizing.distribution(few)[0](0.6)) is type(sizing.distribution(few)[0](0.9999)) is float  # JSON has no other types
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_a_laboratory_of_the_papers_scale_is_sized_and_proved(size):
     found = size("lab-2023.toml", timeout=800)
     assert found["proof"]["proved"] and found["proof"]["tight"]
     proves_itself(found, given(found), "packet")
-    # Jittered arrivals need more than even ones, and never more than the bound for any.
+    # Jittered arrivals need more than even ones, and at most the bound for any arrivals.
     assert found["formula"]["exact_bytes"] < found["quantile_bytes"] <= found["formula"]["bound_bytes"] * 1.01
 
 

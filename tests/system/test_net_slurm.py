@@ -36,7 +36,7 @@ def free_ports(count):
 
 @pytest.fixture
 def slurm(tmp_path):
-    """Environment in which sbatch speaks to a cluster of one node, this machine."""
+    """The environment in which sbatch uses a cluster with one node, this machine."""
     home = tmp_path / "slurm"
     for name in (".", "state", "spool", "munge"):
         (home / name).mkdir(mode=0o755, exist_ok=True)
@@ -122,6 +122,6 @@ def test_a_sweep_runs_as_jobs_of_slurm(slurm, rodeo):
     by_jobs = json.loads(rodeo("net", "sweep", "network.toml", *as_jobs, "--json", "-", "--out", "jobs", timeout=240).stdout)
     local = json.loads(rodeo("net", "sweep", "network.toml", "--json", "-", "--out", "local").stdout)
     assert by_jobs["rows"] == local["rows"] and by_jobs["runs"]["done"] > 50
-    # It was a job that did it: Slurm knows of it, and its log is there.
+    # A job did the run: Slurm knows the job, and its log exists.
     told = subprocess.run(["scontrol", "show", "jobs", "-o"], env=slurm, text=True, capture_output=True, timeout=scaled(20)).stdout
     assert "JobName=dask-worker" in told and "Partition=readout" in told

@@ -1,4 +1,4 @@
-"""`rodeo net sweep`, `plot` and `size`: from a user's file to numbers; killed and taken up again; wrong files."""
+"""`rodeo net sweep`, `plot` and `size`: from a user's file to numbers; continued after a kill; wrong files."""
 
 import concurrent.futures
 import contextlib
@@ -79,7 +79,7 @@ def test_a_search_finds_the_buffer_that_holds_and_the_surface_through_it(net, ro
     rows = journal.read_parquet(rodeo.directory / "sweep" / "results.parquet")
     assert [row["buffer_bytes"] for row in rows] == [row["buffer_bytes"] for row in found["rows"]]
     assert len(journal.read_parquet(rodeo.directory / "sweep" / "runs.parquet")) == found["runs"]["done"]
-    # The second time, everything is known.
+    # The second time, the journal has all runs.
     again = json.loads(net("sweep", SWEEP, "--json", "-", "--at", "200kB,10kHz").stdout)
     assert again["rows"] == found["rows"] and again["runs"]["done"] == 0
     rodeo("net", "plot", "sweep", "--x", "rate", "--by", "event_size", "--out", "picture.png")
@@ -100,7 +100,7 @@ def test_the_example_of_a_sweep_runs(rodeo):
 
 
 def test_a_buffer_that_was_found_is_the_largest_occupancy(net):
-    """Two ways to one number: bisection on a finite buffer, and what an infinite one held."""
+    """Two ways to the same number: bisection with a finite buffer, and the occupancy of an infinite one."""
     text = SWEEP.replace("repeats = 2", "repeats = 1")
     searched = json.loads(net("sweep", text, "--json", "-").stdout)["rows"]
     measured = json.loads(net("sweep", text.replace('search = "buffer"', 'search = "none"'), "--json", "-").stdout)["rows"]
@@ -117,7 +117,7 @@ def test_a_search_for_the_rate_ends_where_the_formula_does(net):
 
 
 def semaphores_of_session(leader):
-    """The files of semaphores that processes of a session have in their memory: others may have made some meanwhile."""
+    """The files of semaphores that processes of a session have mapped; other sessions may make some at the same time."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(rodeo, net):
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=scaled(20))
     for left in semaphores:
-        left.unlink(missing_ok=True)  # Python's own tracker of them was killed with the group
+        left.unlink(missing_ok=True)  # Python's tracker of semaphores was killed with the group
     before = written()
     assert before >= 5 and not (rodeo.directory / "sweep" / "results.parquet").exists()
     found = json.loads(net("sweep", text.replace("workers = 1", "workers = 2"), "--json", "-").stdout)
@@ -161,7 +161,7 @@ def test_a_fit_is_not_evaluated_where_the_network_would_be_overloaded(net):
 
 
 def processes_of(session):
-    """Those that run, with their command lines."""
+    """Running processes with their command lines."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -172,7 +172,7 @@ def processes_of(session):
 
 
 def started(rodeo):
-    """A sweep that takes long, once it is at work."""
+    """A long sweep that has started its runs."""
     (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "200s"'))
     process = rodeo.start("net", "sweep", "network.toml", start_new_session=True)
     journal_file, deadline = rodeo.directory / "sweep" / "journal.sqlite", time.monotonic() + scaled(60)
@@ -254,7 +254,7 @@ def test_a_network_that_cannot_be_is_refused_with_its_place(net, rodeo, change, 
     for verb in ("size", "sweep"):
         done = net(verb, (NETWORK if verb == "size" else NETWORK + "[network.sweep]\n").replace(*change), exit_code=None)
         if verb == "sweep" and code == "network.overload":
-            continue  # points of a sweep may be overloads
+            continue  # points of a sweep may have overload
         assert done.returncode == 3 and code in done.stderr and says in done.stderr, done.stderr
     if code != "network.overload":
         assert code in rodeo("check", "network.toml", exit_code=3).stderr
@@ -282,7 +282,7 @@ def test_a_python_that_lacks_something_is_named(net, rodeo):
     rodeo.environment["RODEO_PYTHON"] = "/nowhere/python3"
     (rodeo.directory / "network.toml").write_text(NETWORK)
     assert "cli.python" in rodeo("net", "size", "network.toml", exit_code=1).stderr
-    rodeo.environment["RODEO_PYTHON"] = "/usr/bin/python3"  # has no NumPy of ours
+    rodeo.environment["RODEO_PYTHON"] = "/usr/bin/python3"  # it lacks this project's NumPy
     if subprocess.run(["/usr/bin/python3", "-c", "import scipy, pyarrow"], capture_output=True).returncode != 0:
         assert "cli.python" in rodeo("net", "size", "network.toml", exit_code=1).stderr
 
@@ -332,7 +332,7 @@ def test_a_fit_finds_the_surface_that_made_its_points():
     assert found.r2 > 0.99 and 0.4 < found.chi2 / found.degrees < 1.8
     for (low, high), sigma in zip(found.minos, np.sqrt(np.diag(found.covariance))):
         assert -low == pytest.approx(sigma, rel=0.05) == high
-    # The closed solution by other means: the pseudo-inverse of the weighted design.
+    # The closed solution in another way: by the pseudo-inverse of the weighted design matrix.
     matrix = fit.design(fit.MODELS["surface"], size.astype(float), rate.astype(float)) / error[:, None]
     assert found.parameters == pytest.approx(np.linalg.pinv(matrix) @ (points[2] / error), rel=1e-4, abs=1e-5)
     extrapolated, _ = fit.extrapolate(points, 10, 25)
@@ -360,7 +360,7 @@ def test_a_formula_is_drawn_against_time(rodeo):
 
 
 def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
-    """A stand-in for the command writes down when it ran; two sweeps at once, with simulations between."""
+    """A script in place of the command records when it ran; two sweeps at once, with simulations in between."""
     log = tmp_path / "log"
     command = tmp_path / "rodeo"
     command.write_text(f"#!{sys.executable}\nimport json, time\nstart = time.time()\ntime.sleep(0.2)\nopen({str(log)!r}, 'a').write(f'{{start}} {{time.time()}}\\n')\n"

@@ -1,4 +1,4 @@
-"""rodeo.network as a user imports it: functions of plain settings, arrays out."""
+"""rodeo.network as a user imports it: functions with plain settings that return arrays."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The notebook in examples/ goes from a file to histograms: its cells are run as they stand, one after the other."""
+"""Runs the cells of the notebook in examples/, from a file to histograms, unchanged and in order."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The Python decoders of the example plug-ins, on recordings of FELIX blocks that are made here from the layouts in muon.h and calorimeter.h."""
+"""The Python decoders of the example plug-ins, on recordings of FELIX blocks made here from the layouts in muon.h and calorimeter.h."""
 
 import binascii
 import struct
@@ -20,7 +20,7 @@ from rodeo import data  # noqa: E402
 
 
 def blocks_of(chunks_by_elink):
-    """1 KiB blocks with 16-bit trailers, a few whole chunks in each, the rest null trailers."""
+    """1 KiB blocks with 16-bit trailers; each has a few whole chunks, then null trailers."""
     recording = b""
     for elink, chunks in chunks_by_elink.items():
         sequence, content = 0, b""

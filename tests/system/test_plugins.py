@@ -1,4 +1,4 @@
-"""Plug-ins as a detector expert meets them: the examples, and a new one from the template against the installed package."""
+"""Plug-ins from a detector expert's view: the examples, and a new plug-in from the template, built against the installed package."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 from conftest import BUILD, ROOT, TIMEOUT_SCALE, scaled
 
 INSTALLED = BUILD / "installed"
-QUICK_BUILD = "None"  # neither optimised nor with symbols: of all builds the one that is made soonest
+QUICK_BUILD = "None"  # without optimisation and symbols: the fastest build
 
 
 def run(*command, cwd):
@@ -64,7 +64,7 @@ def test_a_new_plugin_may_be_called_like_a_word_of_the_language(rodeo, name):
     rodeo("plugin", "new", name)
     sources = sorted((rodeo.directory / name).glob("*.cpp"))
     assert len(sources) == 3
-    # All in one unit, so that the headers are read once.
+    # All in one translation unit, so that the headers are compiled once.
     unit = "".join(f'#define main main_of_{number}\n#include "{source}"\n#undef main\n' for number, source in enumerate(sources))
     subprocess.run(["g++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", "-x", "c++", "-"], input=unit, text=True, check=True)
 
@@ -81,7 +81,7 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
         assert re.search("my_detector_decoder_test .*Passed", tested), tested
     assert ("extractor", "my_detector") in components(rodeo, source / "build" / "libmy_detector.so")
 
-    # On to a recording, as docs/plugin-tutorial.md does.
+    # Then a recording, as in docs/plugin-tutorial.md.
     library = source / "build" / "libmy_detector.so"
     recording = source / "my_detector.felix"
     assert "error[file.open]" in rodeo("check", source / "my_detector.toml", exit_code=3).stderr
@@ -98,7 +98,7 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
     report = rodeo("readout", source / "my_detector.toml").stderr
     assert "GOOD" in report and "10000 built of 24 links, 0 incomplete" in report
 
-    # A bit flipped in the hits of the first chunk is the checker's to find, one in its marker the extractor's too.
+    # The checker finds a flipped bit in the hits of the first chunk; the extractor, too, finds one in the marker.
     damaged = bytearray(recording.read_bytes())
     damaged[4 + 5] ^= 1
     recording.write_bytes(damaged)
@@ -111,7 +111,7 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
 
 
 def test_a_new_consumer_sends_all_fragments_of_a_run_to_whoever_connects(rodeo):
-    rodeo("plugin", "new", "class", "--kind", "consumer")  # a word of the language, too
+    rodeo("plugin", "new", "class", "--kind", "consumer")  # also a keyword of the language
     source = rodeo.directory / "class"
     assert not any("__NAME__" in path.read_text() for path in source.iterdir())
     build_and_test(source)
@@ -129,7 +129,7 @@ def test_a_new_consumer_sends_all_fragments_of_a_run_to_whoever_connects(rodeo):
     assert received == f"{built} fragments, {report['bytes']['payload']} bytes of data, 0 incomplete\n"
     assert (counters["fragments_sent"], counters["not_taken"], counters["undelivered"], counters["peers_seen"]) == (built, 0, 0, 1)
 
-    # A receiver that leaves early costs what is counted, and the run is told of as not good.
+    # A receiver that leaves early causes losses; they are counted, and the run is not good.
     with rodeo.start("readout", source / "class.toml", *map(str, settings), "--set", "readout.consumer[0].when_absent=drop") as readout:
         readout_answers(rodeo, readout)
         report = json.loads(readout.communicate(timeout=scaled(60))[0])
@@ -157,13 +157,13 @@ def readout_answers(rodeo, process):
 
 
 def commands(document):
-    """The blocks of commands in a document."""
+    """The command blocks of a document."""
     blocks = re.findall(r"(?m)(?:^    .+\n)+", document.read_text())
     return [[line.strip() for line in block.splitlines()] for block in blocks if re.match(r"    (rodeo|cmake|cd|build)\b", block)]
 
 
 def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_events(rodeo):
-    """Every command as it stands in the page; the port is a free one, and Rodeo is where this build has put it."""
+    """Runs every command of the page, with a free port and the paths of this build."""
     port = free_port(socket.SOCK_DGRAM)
     environment = {**rodeo.environment, "CMAKE_BUILD_TYPE": QUICK_BUILD, "CMAKE_BUILD_PARALLEL_LEVEL": "2", "PATH": f"{INSTALLED / 'bin'}:{os.environ['PATH']}"}
     place = rodeo.directory
@@ -200,10 +200,10 @@ def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_event
     assert report["fragments"]["built"] == 2000 and report["run"]["condition"] == ("INCOMPLETE" if lost else "GOOD"), report
     assert (counters["foreign"], counters["late"], counters["repeated"], counters["restarts"], counters["unwanted"]) == (0, 0, 0, 0, 0)
 
-    # What is garbled, or somebody else's, is no data: it is told apart, and the run is not good.
+    # Garbled and foreign packets are not data: they are counted separately, and the run is not good.
     with rodeo.start("readout", toml, "--json", "-") as readout, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front_end:
         readout_answers(rodeo, readout)
-        garbled = struct.pack("<IHHIH", 0x31504655, 0, 2, 0, 9)  # two chunks, it says
+        garbled = struct.pack("<IHHIH", 0x31504655, 0, 2, 0, 9)  # the header announces two chunks
         for datagram in (garbled, b"hello"):
             front_end.sendto(datagram, ("127.0.0.1", port))
         deadline = time.monotonic() + scaled(30)
@@ -247,7 +247,7 @@ def built_for_tests(kind):
 
 
 def with_plugin(library, extractor, checker, builder, groups):
-    """A configuration that plays run.felix through a plug-in."""
+    """A configuration that replays run.felix through a plug-in."""
     return (f'[readout]\nplugins = ["{library}"]\n[readout.input]\ntype = "file"\nfile = "run.felix"\n[readout.builder]\ntype = "{builder}"\n'
             f'[readout.extractor]\ntype = "{extractor}"\n[[readout.rob]]\nsource_id = "0x00610001"\nlinks_per_group = {groups}\n'
             + (f'[readout.checker]\ntype = "{checker}"\n' if checker else ""))
@@ -265,7 +265,7 @@ def test_what_a_plugin_throws_in_a_run_costs_the_chunks_it_threw_at_and_names_it
     assert f"the extractor `throws_on_data` of plug-in {library.resolve()} threw at a chunk of link 0x1000000000" in done.stderr
     assert "ten at a time" in done.stderr
 
-    # A chunk at which the checker throws is not proven good; it stays in its fragment, flagged.
+    # A chunk for which the checker throws is not proven; it stays in its fragment, flagged.
     (rodeo.directory / "run.toml").write_text(with_plugin(library, "rodeo", "throws_on_data", builder, groups))
     done = rodeo("readout", "run.toml", "--json", "report.json")
     report = json.loads((rodeo.directory / "report.json").read_text())
@@ -281,7 +281,7 @@ def test_a_plugin_that_crashes_a_run_is_named(rodeo, extractor, checker, where):
     rodeo("data", "record", "run.felix", "--links", "4", "--events", "1000")
     (rodeo.directory / "run.toml").write_text(with_plugin(library, extractor, checker, "gbt", 0))
     done = rodeo("readout", "run.toml", exit_code=None)
-    assert done.returncode not in (0, 1, 7) or TIMEOUT_SCALE > 1  # sanitizers end a process in their own way
+    assert done.returncode not in (0, 1, 7) or TIMEOUT_SCALE > 1  # sanitizers end processes with other statuses
     assert f"SIGSEGV {where} plug-in `{library}` ({library.resolve()}), in thread rodeo-gbt-0" in done.stderr
     rodeo("explain", "base.plugin_crashed")
     tried = rodeo("plugin", "test", library, "run.felix", exit_code=None)

@@ -1,4 +1,4 @@
-"""The consumer `publish`: the fragments of a readout on the network, and what takes them in other processes."""
+"""The consumer `publish`: fragments of a readout on the network, and their subscribers in other processes."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ def counters(report):
 
 
 def publish_adds_up(report):
-    """Every fragment that came was given to somebody, or is counted by why it was not."""
+    """Checks that every fragment was sent to a subscriber or is counted by the reason why not."""
     publish, of = report["consumers"]["publish"], counters(report)
     left_out = sum(value for name, value in of.items() if name.startswith("unpublished_"))
     assert report["fragments"]["built"] == publish["consumed"] + left_out
@@ -38,13 +38,13 @@ def events_in(directory):
 
 
 def holds_up(run):
-    """Waits until the readout is held back from now on: the trigger is vetoed."""
+    """Waits until the readout is blocked: the trigger is vetoed."""
     vetoed = run.status()["input"]["vetoed"]
     return run.wait_until(lambda status: status["limited_by"] == "publish" and status["input"]["vetoed"] > vetoed, "the readout waits")
 
 
 class Recorder:
-    """`rodeo events record` in a process of its own."""
+    """`rodeo events record` in a separate process."""
 
     def __init__(self, rodeo, directory, *options):
         self.directory = rodeo.directory / directory
@@ -63,7 +63,7 @@ class Recorder:
 
 @pytest.fixture
 def recorders(rodeo):
-    """Starts recorders; whatever happens, they are gone afterwards."""
+    """Starts recorders. They always end with the test."""
     started = []
 
     def start(directory, *options):

@@ -1,4 +1,4 @@
-"""`rodeo-python-packages` of an installed Rodeo: what it does with the environment that is there, when a new one cannot be made."""
+"""`rodeo-python-packages` of an installed Rodeo: its handling of the old environment if a new one cannot be made."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from conftest import ROOT, scaled
 
-# In the place of the distribution's Python: it makes environments that are a file, and whose pip does what the test says.
+# A script in place of the distribution's Python. It makes environments from a file; their pip does what the test sets.
 PYTHON = """#!/bin/sh
 case "$1 $2" in
   "-c import ensurepip"*) exit 0 ;;
@@ -58,7 +58,7 @@ def test_where_no_new_one_can_be_made_the_former_is_there(host, failure):
     host()
     (host.venv / "is").write_text("former")
     assert host(**failure).returncode != 0
-    if failure.get("PIP_KILLS") == "KILL":  # nobody could put it back; the next attempt does
+    if failure.get("PIP_KILLS") == "KILL":  # nothing could restore it; the next attempt does
         assert host(PIP_STATUS="1").returncode != 0
     assert there(host) == "former" and [path.name for path in host.venv.parent.iterdir()] == ["venv"]
 

@@ -1,4 +1,4 @@
-"""`rodeo readout`: how a run ends, what it survives, and that its numbers add up."""
+"""`rodeo readout`: the end of a run, the faults that it survives, and sums of its numbers."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ def test_a_run_ends_with_its_input(rodeo):
 
 def test_a_third_ctrl_c_aborts_and_leaves_what_can_be_recovered(rodeo):
     slow = ["readout.input.links=500", "readout.input.rate=20kHz", "readout.consumer[2].compression=9", "readout.consumer[2].buffer=64KiB", "readout.consumer[2].queue=4096"]
-    # Who aborts leaves its threads, and means to; the report of them would stand behind ours.
+    # An abort leaves threads on purpose; the sanitizer's report of them would follow the readout's.
     rodeo.environment["TSAN_OPTIONS"] = "report_thread_leaks=0"
     with running(rodeo, *slow) as run:
         run.wait_until(lambda status: status["queue_fill"]["file_writer"] > 0.5, "there is much to drain")
@@ -76,7 +76,7 @@ def test_a_third_ctrl_c_aborts_and_leaves_what_can_be_recovered(rodeo):
 def test_a_signal_that_comes_twice_at_once_as_from_timeout_ends_the_run_in_order(rodeo):
     with running(rodeo, "readout.input.rate=5kHz") as run:
         run.wait_until(lambda status: status["fragments"]["built"] > 0, "it runs")
-        run.process.send_signal(signal.SIGHUP)  # two kinds, so that the kernel does not make one of them
+        run.process.send_signal(signal.SIGHUP)  # two different signals, so that the kernel does not merge them
         report, _ = run.finish(signal.SIGTERM)
     assert report["run"]["condition"] == "GOOD" and adds_up(report)
     assert not [path for path in rodeo.directory.rglob("*.control*")] + [path for path in rodeo.directory.rglob("*.events*")]
@@ -103,7 +103,7 @@ def test_a_killed_readout_is_replaced_under_its_name(rodeo):
 
 
 def test_a_run_outlives_who_reads_what_it_says(rodeo):
-    """`rodeo readout run.toml 2>&1 | tee run.log`, and Ctrl-C, which is for both: tee is gone when the readout says that it ends."""
+    """`rodeo readout run.toml 2>&1 | tee run.log`: Ctrl-C goes to both, and tee is gone when the readout reports its end."""
     configuration = write_configuration(rodeo)
     with rodeo.start("readout", configuration, "--json", "report.json") as process:
         while not files_of(rodeo, ".writing"):
@@ -146,7 +146,7 @@ def test_a_stopped_process_loses_nothing(rodeo):
 
 def test_a_process_that_has_little_time_says_what_it_did_not_come_to(rodeo):
     with running(rodeo, "readout.input.rate=100kHz", "readout.input.links=192", "readout.consumer[2].fraction=0") as run:
-        for _ in range(40):  # it runs for a tenth of the time
+        for _ in range(40):  # the process runs for a tenth of the time
             run.process.send_signal(signal.SIGSTOP)
             time.sleep(0.045)
             run.process.send_signal(signal.SIGCONT)
@@ -212,7 +212,7 @@ def test_metrics_are_served_over_http(rodeo):
         run.finish()
     assert 'rodeo_fragments_total{readout="test",rob="0x00610001"}' in text
     assert 'rodeo_link_active{readout="test"' in text
-    assert 'rodeo_host_cpu_busy_seconds_total{cpu="0"} ' in text and "rodeo_host_memory_available_bytes " in text  # every Linux tells these
+    assert 'rodeo_host_cpu_busy_seconds_total{cpu="0"} ' in text and "rodeo_host_memory_available_bytes " in text  # every Linux has these
 
 
 def test_two_robs_share_an_input(rodeo):
@@ -223,7 +223,7 @@ def test_two_robs_share_an_input(rodeo):
 
 
 def test_events_say_which_links_were_removed_and_files_say_what_run_they_are_of(rodeo):
-    """A link falls silent, is missing for a while, then removed by policy: events, files, reports and run.json say so."""
+    """A link becomes silent, is missing for a while, and is then removed by the policy. Events, files, reports and run.json show it."""
     done = rodeo("readout", write_configuration(rodeo), "--json", "-", *(word for setting in (
         "run.source_id=0x00123456", "run.stream=Main", "readout.input.links=24", "readout.input.events=20000", "readout.input.rate=10kHz",
         "readout.input.silent_link=3", "readout.input.silent_from=500", "readout.link_policy.remove_after_events=1000",

@@ -1,4 +1,4 @@
-"""Bad input gets a clear error with its place, the right exit status, and loses nothing."""
+"""Bad input gives a clear error with its place and the right exit status, and loses nothing."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_buffers_larger_than_memory_are_refused_before_any_is_touched(rodeo, key
     text = CONFIGURATION.replace('type = "gbt"', keys)
     if "full" in keys:
         text = text.replace("links = 8", "links = 8\ngroups = 1")
-    # Sanitizers take more than this themselves.
+    # Sanitizers alone need more than this.
     limit = None if TIMEOUT_SCALE > 1 else lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
     done = rodeo("readout", write_configuration(rodeo, text), "--seconds", 0.2, exit_code=3, preexec_fn=limit)
     assert "error[base.memory]" in done.stderr and "are wanted" in done.stderr and "readout.builder." in done.stderr, done.stderr
@@ -166,7 +166,7 @@ def test_the_demo_speaks_of_its_own_options(rodeo):
 
 
 def test_a_recording_cut_short_while_it_is_played_ends_the_run_with_closed_files(rodeo):
-    """That is what the exit status says, also if bytes were wrong: what was played last may have been zeros already."""
+    """The exit status reports this, also if bytes were wrong: the last bytes read may have been zeros."""
     rodeo("data", "record", "recording", "--links", 8, "--events", 40000)
     with open(rodeo.directory / "recording", "r+b") as recording:
         content = bytearray(recording.read(1 << 20))

@@ -1,4 +1,4 @@
-"""Talking to a running readout: status, links, stop, and who is refused."""
+"""Requests to a running readout: status, links, stop, and refusals."""
 
 import json
 import signal

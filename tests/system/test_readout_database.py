@@ -30,7 +30,7 @@ def test_each_run_has_its_number_and_its_row(rodeo):
 
 
 def test_a_number_that_a_file_has_is_not_given_again(rodeo):
-    """The file is of a run that the database does not know."""
+    """The file belongs to a run that the database does not know."""
     short = rodeo("readout", write_configuration(rodeo, UNNUMBERED), "--events", 200)
     assert "run 1 of " in short.stderr
     assert "run 2 of " in short_run(rodeo, rodeo.directory / "new.db").stderr
@@ -54,7 +54,7 @@ def test_what_cannot_give_a_number_starts_no_run(rodeo):
 
 
 def test_a_report_that_the_database_does_not_take_is_kept(rodeo):
-    """Its directory is gone by the end of the run."""
+    """The directory of the database is gone at the end of the run."""
     lab = rodeo.directory / "lab"
     lab.mkdir()
     with running(rodeo, text=UNNUMBERED, options=("--database", lab / "runs.db")) as run:

@@ -1,4 +1,4 @@
-"""What a person sees of a run: the live view, `readout status`, and the verdict."""
+"""The views of a run for users: the live view, `readout status`, and the verdict."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def test_the_view_fits_the_terminal_cuts_no_number_and_leaves_only_the_report(ro
 
 
 def test_a_line_of_the_log_stands_above_the_view_whole(rodeo):
-    # A link whose numbers jump is warned of while the run goes on.
+    # The view warns of a link with jumping numbers during the run.
     text = on_a_terminal(rodeo, "readout", write_configuration(rodeo), "--seconds", 3, "--set", "readout.input.jump_link=2", "--set", "readout.input.jump_from=500", columns=100)
     last = screen(text)
     assert sum("warning link 0x1000000000020000" in line for line in last) == 1, text

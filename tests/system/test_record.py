@@ -1,4 +1,4 @@
-"""Recordings of FELIX blocks: made by `rodeo data record`, described by `rodeo data`, and read here without a line of C++."""
+"""Recordings of FELIX blocks: made by `rodeo data record`, described by `rodeo data`, and read here without any C++ code."""
 
 import json
 import signal
@@ -118,7 +118,7 @@ def test_a_recording_that_is_stopped_in_the_middle_ends_good(rodeo):
 @pytest.mark.parametrize("rate, bits, flips", [("1.2kHz", 32, 0), ("8kHz", 24, 0.0003), ("0", 24, 0.0003)])
 @pytest.mark.parametrize("elink", [None, 2000])
 def test_a_recording_loses_nothing_at_any_rate_but_what_is_wrong_in_it(rodeo, rate, bits, flips, elink):
-    """Blocks of small chunks take longer to fill than an event waits, ids may be damaged, and a list beside the data must stay with them."""
+    """Blocks of small chunks fill more slowly than the time-out of events, ids may be damaged, and a list must stay in step with the data."""
     events = 2000
     arguments = ["--links", 8, "--events", events, "--set", f"l1id_bits={bits}", "--fault", f"l1id={flips}", "-o", "json"]
     arguments += ["--trigger-elink", elink] if elink else []

@@ -1,4 +1,4 @@
-"""`rodeo route`: links from a router to readouts in other processes, and what happens when one of them ends, dies or comes back."""
+"""`rodeo route`: links from a router to readouts in other processes, and the end, death and return of these processes."""
 
 import csv
 import json
@@ -178,7 +178,7 @@ def test_ctrl_c_on_the_readout_leaves_the_router_and_what_comes_then_is_nobodys(
     net.wait_until(has_built(1000), "something is built")
     routed.wait_until(lambda status: any(one["connected"] for one in status["subscribers"]), "its subscriber is seen")
     built, _ = net.finish()
-    # It leaves between two pages: links stop at different events, and the last of them lack some.
+    # The readout leaves between two pages: links stop at different events, and the last events lack some links.
     assert adds_up(built) and built["verified"]["mismatches"] == 0 and built["input"]["network_lost"] == 0
     routed.wait_until(lambda status: status["chunks"]["no_subscriber"] > 0, "nobody wants it any more")
     sent, said = routed.finish()
@@ -231,7 +231,7 @@ def test_a_router_that_is_killed_leaves_an_entry_which_the_next_takes_over(rodeo
     assert not listed(rodeo)
     built, told = net.finish(exit_code=None)
     assert "publisher felix.0 is there again, begun anew" in told
-    # What the first had read and not sent when it was killed is in nobody's count: its numbers begin anew with the second.
+    # Chunks that the first router had read and not sent when it was killed are in no count: the second router's counts begin at 0.
     assert adds_up(built) and built["input"]["network_lost"] == 0
     assert built["verified"] == {"chunks": built["chunks"]["built"], "mismatches": 0}
     assert built["input"]["sent"] == before + sent["chunks"]["published"]
@@ -240,7 +240,7 @@ def test_a_router_that_is_killed_leaves_an_entry_which_the_next_takes_over(rodeo
 
 
 def test_a_run_whose_router_was_killed_and_stayed_away_is_not_good(rodeo, sides):
-    """All that came is in whole fragments: only that the router said no end tells that something may be missing."""
+    """All data received are in whole fragments. Only the missing end message of the router shows that data may be missing."""
     first = router(sides)
     net = readout(sides)
     net.wait_until(has_built(1000), "something is built")
@@ -273,7 +273,7 @@ def test_a_subscriber_that_takes_nothing_is_not_waited_for_beyond_grace_at_the_e
 
 
 def metrics_of(side):
-    """Where a process serves its metrics: a function that reads them, as {(name, labels): value}."""
+    """Finds where a process serves its metrics; returns a function that reads them as {(name, labels): value}."""
     said = ""
     while not (found := re.search(r"metrics at (http://\S+)", said)):
         line = side.process.stderr.readline()
@@ -312,7 +312,7 @@ def test_metrics_of_links_readers_and_subscribers_agree(rodeo, sides):
     (subscriber,) = {have for (name, have) in now if name == "rodeo_router_subscriber_pages" and dict(have)["reader"] == "felix.0"}
     assert 0 <= now["rodeo_router_subscriber_pages_filled", subscriber] <= now["rodeo_router_subscriber_pages", subscriber]
     assert now["rodeo_router_subscriber_page_memory_bytes", subscriber] >= now["rodeo_router_subscriber_pages", subscriber] * 4096
-    asked = rodeo("route", "status", "--name", "felix", "--links", "-o", "csv", exit_code=None)  # the run may end between its two looks
+    asked = rodeo("route", "status", "--name", "felix", "--links", "-o", "csv", exit_code=None)  # the run may end between the command's two requests
     assert asked.returncode in (0, 4), asked.stderr
     net.finish(how=None)
     sent, _ = routed.finish(how=None)
@@ -356,7 +356,7 @@ def test_stop_ends_a_router_in_order(rodeo, sides):
 
 
 def libraries(rodeo, *arguments):
-    """What the dynamic linker loads, at the start and later."""
+    """The libraries that the dynamic linker loads, at the start and later."""
     environment = {**rodeo.environment, "LD_DEBUG": "files"}
     done = subprocess.run([str(rodeo.binary), *arguments], cwd=rodeo.directory, env=environment, text=True, capture_output=True, timeout=scaled(60))
     return done.stderr

@@ -1,4 +1,4 @@
-"""What a router has of cards: FULL mode, raw pages of a CRU, readers that are pinned, links that nobody wants, and the status of each link."""
+"""Routers of cards: FULL mode, raw pages of a CRU, pinned readers, links without subscribers, and the status of each link."""
 
 import json
 import os
@@ -50,7 +50,7 @@ CRU = system('type = "cru"\nname = "cru"\nlinks = 4\nframe_size = "4KiB"\noverfl
 
 @pytest.fixture
 def routed(rodeo, sides):
-    """Emulated cards and a router of them; whatever happens, they are gone afterwards."""
+    """Emulated cards and their router. They always end with the test."""
     running = []
 
     def start(text, *settings):
@@ -82,7 +82,7 @@ def test_a_card_and_a_router_that_stand_still_for_long_lose_nothing(rodeo, sides
 
 
 def readers_on(process, cpu):
-    """Threads of a process that may run on this CPU alone."""
+    """The threads of a process that are pinned to this CPU."""
     allowed = ((task / "status").read_text() for task in Path(f"/proc/{process.pid}/task").iterdir())
     return sum(f"Cpus_allowed_list:\t{cpu}\n" in status for status in allowed)
 
@@ -113,7 +113,7 @@ def test_pages_of_a_cru_go_through_the_router(rodeo, sides, routed):
 
 
 def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo, sides, routed):
-    """Links without a subscriber are not decoded: their chunks are in no count at all."""
+    """Links without a subscriber are not decoded, so their chunks are in no count."""
     felix = routed(GBT_AT_ONCE)
     links = [one["fid"] for one in json.loads(rodeo("route", "status", "--links", "-o", "json").stdout)["by_link"]]
     assert len(links) == 32
@@ -122,7 +122,7 @@ def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo
         return {one["fid"]: one["chunks"] for one in json.loads(rodeo("route", "status", "--links", "-o", "json").stdout)["by_link"]}
 
     def only(wanted):
-        """What comes in the next moment is of these links alone."""
+        """Waits until only these links send data."""
         before = came()
         felix.wait_until(lambda _: all(came()[link] > before[link] + 100 for link in wanted), "links that are wanted bring something")
         now = came()
@@ -161,7 +161,7 @@ def test_the_report_of_the_readout_names_the_router_that_lost_what_it_lacks(rode
 
 
 def test_the_status_of_a_chunk_goes_on_and_is_counted_by_link(rodeo, sides):
-    """Chunks that the input marked as cut: counted by the router as errors of their links, and flagged in the readout."""
+    """Chunks that the input marks as truncated: the router counts them as errors of their links, and the readout flags them."""
     faults = ("router.input.links=2", "router.input.events=20000", "router.input.rate=0", "router.input.fault_truncated=0.01")
     felix = router(sides, "router.wait_for_subscribers=true", *faults)
     built, _ = readout(sides).finish(how=None)

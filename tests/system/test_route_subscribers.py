@@ -1,4 +1,4 @@
-"""Who takes links from a router: several at once, at different speeds, monitors that stall, those whom it does not let in, and what goes unbuffered."""
+"""Subscribers of a router: several at once, at different speeds, stalled monitors, refused subscribers, and unbuffered sending."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import time
 from conftest import scaled
 from running_router import READOUT, all_is_verified, has_built, readout, route_adds_up, router, sides
 
-# FULL mode and raw pages of a CRU go the same way; see test_route_cards.py.
+# FULL mode and raw pages of a CRU work the same way; see test_route_cards.py.
 
 
 def counters_of(report, reader="felix.0"):
@@ -31,7 +31,7 @@ def stopped(side, seconds):
 
 
 def test_two_readouts_at_different_speeds_both_have_every_chunk(rodeo, sides):
-    """The slower one stands still again and again, longer than all pages last: the router waits for it, and the other has what it has."""
+    """The slower subscriber stalls repeatedly, for longer than all pages last: the router waits for it, and both get the same data."""
     routed = router(sides, "router.pages=8", "router.input.rate=0", "router.wait_for_subscribers=true")
     fast = readout(sides, 'readout.input.subscriber="fast"', name="fast")
     fast.wait_until(has_built(1000), "the first builds")
@@ -46,7 +46,7 @@ def test_two_readouts_at_different_speeds_both_have_every_chunk(rodeo, sides):
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent), said
     all_is_verified(of_fast)
     assert of_fast["chunks"]["sent"] == subscriber_of(sent, "fast")["chunks"] == sent["chunks"]["published"]
-    # It came when the links were under way, each at another event: its first events lack some.
+    # It connected while the links were sending, each at a different event: its first events lack some links.
     assert of_slow["verified"] == {"chunks": of_slow["chunks"]["built"], "mismatches": 0} and of_slow["input"]["network_lost"] == 0
     assert of_slow["chunks"]["sent"] == subscriber_of(sent, "slow")["chunks"]
     assert set(of_slow["chunks"]["lost"]) <= {"out_of_sequence", "late"}, "of its beginning"
@@ -70,13 +70,13 @@ def test_a_monitor_that_stalls_loses_what_both_sides_count_and_holds_up_nobody(r
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent), said
     assert built["chunks"]["sent"] == sent["chunks"]["published"]
     dropped = counters_of(sent)["monitor_chunks_dropped"]
-    # What a link lost behind the last of it that came is not known to the reader.
+    # The reader does not know of losses after a link's last chunk.
     assert 0 < seen["input"]["network_lost"] <= dropped and seen["verified"]["mismatches"] == 0
     assert seen["chunks"]["sent"] == subscriber_of(sent, "look")["chunks"]
 
 
 def test_a_link_that_is_sent_unbuffered_waits_for_no_other(rodeo, sides):
-    """No page is closed because it is full, or its time is over: each run goes by itself."""
+    """Pages are not closed by size or time: each run is sent by itself."""
     routed = router(sides, "router.wait_for_subscribers=true", "router.input.events=500", "router.flush=1s")
     built, _ = readout(sides, "readout.input.unbuffered=true").finish(how=None)
     sent, _ = routed.finish(how=None)
@@ -87,7 +87,7 @@ def test_a_link_that_is_sent_unbuffered_waits_for_no_other(rodeo, sides):
 
 
 def test_a_readout_takes_all_links_of_a_publisher_by_its_name(rodeo, sides):
-    """Two readers of one router, of 12 links each: a card's links need not be listed."""
+    """Two readers of one router, with 12 links each: the configuration need not list a card's links."""
     routed = router(sides, "router.readers=2")
     (rodeo.directory / "net.toml").write_text(READOUT)
     absent = rodeo("readout", "net.toml", "--seconds", 1, "--set", 'readout.input.publishers=["felix.9"]', "--set", "readout.input.wait=100ms", exit_code=None)
@@ -120,13 +120,13 @@ def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
 
 
 def greeting(version, marker=0x4C544352):
-    """A HELLO (docs/formats/network-control.md) of a program that speaks another version."""
+    """A HELLO (docs/formats/network-control.md) of a program with another protocol version."""
     body = struct.pack("<IHHHQ32sH5s", marker, version, 1, 0, 7, bytes(32), 5, b"other")
     return struct.pack("<IHH", len(body), 1, 0) + body
 
 
 def what_it_says(address, to_send):
-    """All that a publisher answers until it ends the connection."""
+    """Everything that a publisher sends until it ends the connection."""
     with socket.create_connection(address, timeout=scaled(20)) as client:
         client.sendall(to_send)
         said = b""

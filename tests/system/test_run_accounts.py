@@ -1,5 +1,5 @@
-"""Whole runs, the data of which resets, narrow ids, lists of triggers, turns and lost links make awkward: what was sent is built or
-lost by name, every trigger is an event or known to be none, and the verdict says so."""
+"""Whole runs with difficult data: resets, narrow ids, trigger lists, turns and lost links. Every sent chunk is built or counted as
+lost, every trigger is an event or counted as skipped, and the verdict agrees."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def table(name, keys):
 
 
 def configuration(rodeo, input, builder, robs, *, l1id_bits=32, consumers=(VERIFY,), card=None, trigger=None):
-    """Writes a readout, with an emulated FELIX if `card` is given."""
+    """Writes the configuration of a readout, with an emulated FELIX if `card` is given."""
     text = ""
     if card is not None:
         text += table("[[emulator.card]]", {"type": "felix", "name": "felix", "address": "0000:e1:00.0", "l1id_bits": l1id_bits, **card})
@@ -45,7 +45,7 @@ def run(rodeo, name, *arguments):
 
 
 def run_of_card(rodeo, name, triggers):
-    """Reads the card until so many triggers are built, which are all that it sends."""
+    """Reads the card until this number of triggers, all that it sends, is built."""
     with emulated(rodeo, name):
         report = run(rodeo, name, "--events", triggers, "--seconds", scaled(30))
         assert emulator_report(rodeo)["trigger"]["accepted"] == triggers
@@ -60,7 +60,7 @@ def expect_all_built(report, chunks, events):
 
 
 def expect_events_lost(report, lost, chunks):
-    """Each is an empty fragment, or known to be in none."""
+    """Each is an empty fragment, or counted as skipped."""
     fragments = report["fragments"]
     assert report["run"]["condition"] == "INCOMPLETE"
     assert report["chunks"] == {"sent": chunks, "built": chunks, "lost": {}}
@@ -107,7 +107,7 @@ def test_resets_of_a_card_with_narrow_ids_are_followed_by_the_list(rodeo, l1id_b
 
 
 def test_short_epochs_at_a_low_rate_lose_no_event(rodeo):
-    """Every block is sent for its age; the run ends with the first event of an epoch."""
+    """Every block is sent because of its age; the run ends with the first event of an epoch."""
     card = {"links": 2, "elinks_per_link": 2, "ttc_link": True}
     trigger = {"rate": 60, "spacing": "periodic", "ecr_triggers": 5, "limit": 61}
     robs = [{"links": ["0x1000000000000000+2", "0x1000000000400000+2"]}]
@@ -125,7 +125,7 @@ def test_a_full_run_with_ids_of_a_byte_is_right_by_the_list(rodeo):
 
 
 def test_skipped_events_between_resets_that_ids_hide_are_right(rodeo):
-    """Ids of a byte, of links that have data for a quarter of the triggers."""
+    """Ids of one byte, and links that have data for a quarter of the triggers."""
     source = {"links": 4, "occupancy": 0.26, "ecr_triggers": 90, "events": 20000}
     report = run(rodeo, configuration(rodeo, source, {"type": "gbt", "trigger_list": True}, [{}], l1id_bits=8))
     assert report["run"]["condition"] == "INCOMPLETE" and report["verified"]["mismatches"] == 0 and adds_up(report)
@@ -134,7 +134,7 @@ def test_skipped_events_between_resets_that_ids_hide_are_right(rodeo):
 
 @pytest.mark.parametrize("links, listed", [(2, False), (3, False), (1, True), (3, True)])
 def test_a_full_card_without_a_fault_loses_nothing_at_defaults(rodeo, links, listed):
-    """Small chunks as fast as they are read: a link of a group, and the list, may be behind by all triggers that the card holds."""
+    """Small chunks at the highest rate: a link of a group, and the list, may be behind by all triggers that the card holds."""
     card = {"mode": "full", "links": links, "links_per_group": links, "chunk_size": 40, "ttc_link": listed}
     source = {"trigger_elink": TTC_ELINK} if listed else {}
     name = configuration(rodeo, source, {"type": "full", "trigger_list": listed}, [{"links_per_group": links}], card=card, trigger={"limit": 100000})
@@ -164,7 +164,7 @@ def test_a_full_card_that_stands_still_loses_nothing(rodeo):
 
 
 def test_a_full_recording_that_is_looped_loses_nothing_at_its_seams(rodeo):
-    """6001 events over three links: at each seam another link has the turn, and until it is known whose its chunks are flagged."""
+    """6001 events over three links: at each seam another link has the turn. Chunks are flagged until the new turns are known."""
     rodeo("data", "record", "full.felix", "--events", 6001, "--set", "format=full", "--set", "links=3", "--set", "groups=1", "--set", "chunk_bytes=200")
     source = {"type": "file", "file": "full.felix", "loop": True}
     report = run(rodeo, configuration(rodeo, source, {"type": "full"}, [{"links_per_group": 3}]), "--events", 30000)

@@ -1,4 +1,4 @@
-"""Recordings whose links are silent, late or lose blocks: replayed, and read back by a reader that shares no code with what wrote it. A chunk is in its event, flagged,
+"""Recordings whose links are silent, late or lose blocks: replayed, and read back by an independent reader. A chunk is in its event, flagged,
 or counted as lost.
 
 RODEO_RECORDINGS=FIRST:COUNT plays others, and more, as `./test all` does.
@@ -18,7 +18,7 @@ from running_readout import adds_up
 pytestmark = pytest.mark.slow
 
 CLASSES = ("none", "silent", "late", "several", "blocks")
-WRONG_ID, IN_DOUBT = 0x3, 64  # of the generic status: BCID or L1 id mismatch; chunks after a return
+WRONG_ID, IN_DOUBT = 0x3, 64  # bits of the generic status: BCID or L1 id mismatch; chunks after a return
 
 READOUT = """
 [readout]
@@ -52,11 +52,11 @@ class Scenario:
         self.seed = seed
         self.kind = draw.choice(CLASSES)
         self.bits = draw.choice((8, 8, 16, 24, 32))
-        self.reset = draw.randrange(300, 1500) if self.bits >= 16 else 0  # events from one event counter reset to the next
+        self.reset = draw.randrange(300, 1500) if self.bits >= 16 else 0  # events between event counter resets
         self.full = draw.random() < 0.6 and self.bits in (8, 32)
         self.turns = 2 if self.full and self.bits == 8 else draw.choice((2, 3)) if self.full else 1
         self.links = 2 * self.turns if self.full else draw.choice((3, 5, 6))
-        # Workers read a recording independently of each other; where ids do not show resets they may then be an epoch apart.
+        # Workers read a recording independently: if ids do not show resets, the workers may be an epoch apart.
         self.workers = draw.choice((1, 2)) if self.full or (self.links == 6 and self.bits in (8, 32)) else 1
         self.bcid = draw.random() < 0.7
         self.rate = draw.choice(("0", "100kHz"))
@@ -65,7 +65,7 @@ class Scenario:
         begin = 0 if self.kind == "late" else draw.randrange(200, 800)
         bad = {"none": 0, "silent": 1, "late": 1, "several": 2 if self.full or self.links > 4 else 1, "blocks": 2}[self.kind]
         links = range(draw.randrange(self.turns), self.links, self.turns) if self.full else draw.sample(range(self.links), bad)
-        self.silent = {link: (begin, begin + silence + draw.randrange(20)) for link in list(links)[:bad]}  # fewer than those that are not
+        self.silent = {link: (begin, begin + silence + draw.randrange(20)) for link in list(links)[:bad]}  # fewer than half of the links
         self.lost_blocks = draw.randrange(1, 3)
         self.events = begin + silence + 1500
 
@@ -80,7 +80,7 @@ class Scenario:
 
 
 def record(rodeo, of):
-    """The chunks of each link, with their events, which their payload proves."""
+    """The chunks of each link with their events, which the payload proves."""
     settings = [f"l1id_bits={of.bits}", f"ecr_triggers={of.reset}"]
     settings += ["format=full", "chunk_bytes=40", f"groups={of.links // of.turns}"] if of.full else []
     arguments = [word for setting in settings for word in ("--set", setting)]
@@ -98,7 +98,7 @@ def record(rodeo, of):
 
 
 def damage(of, links, path):
-    """Writes the recording anew. Returns {chunk: event} of what is in it as a whole."""
+    """Writes the recording again. Returns {chunk: event} of the chunks that are whole in it."""
     writer, written = BlockWriter(), {}
     for event in range(of.events):
         for link, (elink, chunks) in enumerate(links):
@@ -122,7 +122,7 @@ def damage(of, links, path):
 
 
 def judge(of, written, paths):
-    """What became of the chunks that were written."""
+    """The results of the written chunks."""
     found, seen = Counter(), set()
     for path in paths:
         for event in read_event_file(path).events:
@@ -132,7 +132,7 @@ def judge(of, written, paths):
                 flagged_event = rob.rod.status[0] & WRONG_ID
                 for chunk in rob.rod.chunks:
                     if chunk.felix_status:
-                        continue  # cut where a block is lost
+                        continue  # cut by a lost block
                     right = of.global_id(written[chunk.data]) == event.global_id
                     flagged = flagged_event or chunk.rodeo_status
                     found[("flagged and " if flagged else "") + ("right" if right else "wrong")] += 1

@@ -1,4 +1,4 @@
-"""The soak of the farm: what decides in it, and short runs of it (tests/soak/README.md)."""
+"""The soak test of the farm: its checks, and short runs (tests/soak/README.md)."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The end of a process that would wait for ever: within stop_limit what waits is given up, counted by name, and the books add up."""
+"""The stop of a process that would wait for ever: after stop_limit it gives up waiting data and counts them by name, and the sums are right."""
 
 import json
 import signal
@@ -8,7 +8,7 @@ import pytest
 from conftest import scaled
 from running_readout import CONFIGURATION, adds_up, write_configuration
 
-# No subscriber comes, and the end would wait an hour for one.
+# No subscriber comes; the stop would wait an hour for one.
 WAITING_READOUT = CONFIGURATION[: CONFIGURATION.index("[[readout.consumer]]")] + """
 [[readout.consumer]]
 type = "publish"

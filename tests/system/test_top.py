@@ -1,4 +1,4 @@
-"""`rodeo top`: all processes of this user on this host, by their control sockets; what does not answer is shown too."""
+"""`rodeo top`: all processes of this user on this host, found by their control sockets; processes that do not answer are listed, too."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One trigger authority and emulators that follow it in other processes: the same triggers on all cards, whatever becomes of one of them."""
+"""A trigger authority and emulators that follow it in other processes: all cards have the same triggers, also after a process dies."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def emulator(rodeo, name, *settings):
 
 @contextlib.contextmanager
 def two_emulators(rodeo, where="two-emulators", authority=(), follower=(), follower_first=False):
-    """Both processes by name, with the follower following."""
+    """Both processes by name, when the follower is connected."""
     settings = {"authority": [f"emulator.trigger.serve={where}", *authority], "follower": [f"emulator.trigger.follow={where}", *follower]}
     processes = {}
     try:
@@ -68,7 +68,7 @@ def follower_of(rodeo):
 
 
 def whole(rodeo, report, stderr, before=(0, 0)):
-    """Every trigger that was assigned is on both cards and in a whole fragment."""
+    """Every assigned trigger is on both cards and in a whole fragment."""
     assert report["run"]["condition"] == "GOOD" and adds_up(report), stderr
     assert report["fragments"]["incomplete"] == 0 and not report["chunks"]["lost"], report["fragments"]
     assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
@@ -114,7 +114,7 @@ def test_two_emulators_are_built_to_whole_fragments(rodeo, way):
 
 def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
     with two_emulators(rodeo) as processes:
-        # The readout would give up events that wait for a card for so long: that is not what this is about.
+        # Else the readout would give up events that wait this long for a card, which is not tested here.
         with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.timeout=30s") as reader:
             until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
             processes["follower"].send_signal(signal.SIGSTOP)
@@ -129,16 +129,16 @@ def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
         assert follower["vetoed"] > 3000 and follower["dead_time_fraction"] > 0.02
         assert follower["busy_seconds"] > 0.1 and follower["vetoed_alone"] > 3000
         authority = status(rodeo, "authority")
-        # On a busy machine the authority's own card may have had no room for longer.
+        # On a busy machine the authority's own card may have lacked room for longer.
         busiest = max(authority["functions"], key=lambda one: one["vetoed"])
         longest = "follower" if follower["vetoed"] > busiest["vetoed"] else busiest["name"]
         assert authority["trigger"]["busy_card"] == longest
-        # Its functions know how long they had no room, and the authority what that cost.
+        # The follower's functions count the time without room, and the authority counts the vetoed triggers.
         assert all(one["dead_time_fraction"] is None and one["vetoed"] == 0 for one in status(rodeo, "follower")["functions"])
 
 
 def test_a_readout_that_stood_still_loses_nothing_of_either_card(rodeo):
-    """What both cards have filled meanwhile is more than the builder holds open: whichever is read first must wait for the other."""
+    """Both cards hold more events than the builder's window: the card that is read first must wait for the other."""
     with two_emulators(rodeo):
         with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.window=1024") as reader:
             until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
@@ -166,7 +166,7 @@ def test_a_follower_that_is_killed_is_dropped_and_said_so(rodeo):
             until(lambda: status(rodeo, "authority")["trigger"]["counters"].get("followers_dropped") == 1, "it is not dropped")
             before = triggers(rodeo, "authority")
             until(lambda: triggers(rodeo, "authority") > before + 1000, "the other card has stopped")
-        # A new one of the same name follows from the present trigger on.
+        # A new follower with the same name starts at the current trigger.
         processes["follower"].communicate(timeout=scaled(20))
         processes["follower"] = emulator(rodeo, "follower")
         until(lambda: status(rodeo, "follower") and link(rodeo)["connected"], "the new one does not follow")
@@ -181,7 +181,7 @@ def test_a_follower_whose_authority_is_killed_keeps_its_card_and_follows_the_nex
             until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
             os.kill(processes["authority"].pid, signal.SIGKILL)
             processes["authority"].communicate(timeout=scaled(20))
-            reader.communicate(timeout=scaled(60))  # one of its cards has gone: it says so, in a test of its own
+            reader.communicate(timeout=scaled(60))  # one of its cards is gone: another test checks its message
         until(lambda: not link(rodeo)["connected"] and link(rodeo)["lost"] == 1, "it does not notice")
         before = triggers(rodeo, "follower")
         time.sleep(0.3)
@@ -236,7 +236,7 @@ def test_speeds_that_fibres_do_not_have_are_refused(rodeo, settings):
 
 
 def test_a_luminosity_block_and_a_scan_step_begin_with_the_next_trigger(rodeo):
-    """`rodeo emulate advance`: told in a word, in what the authority has marked, and to who follows."""
+    """`rodeo emulate advance`: the answer, the authority's marks, and the message to followers."""
     with two_emulators(rodeo, authority=("emulator.trigger.lumi_block=4",)):
         with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 60) as readout:
             until(lambda: status(rodeo, "authority")["trigger"]["accepted"] > 100, "no trigger comes")
