@@ -1,4 +1,4 @@
-"""What Python tests share: where the build is, running the command, and one scale for time-outs."""
+"""Shared by the Python tests: the place of the build, calls of the command, and one scale for time-outs."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ TIMEOUT_SCALE = float(os.environ.get("RODEO_TEST_TIMEOUT_SCALE", "1"))
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: left out of ./test, run by ./test all")
-    # In the background of a script SIGINT is ignored, and what tests start would leave it so.
+    # In the background of a script SIGINT is ignored, and processes of the tests would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -32,7 +32,7 @@ def pytest_make_collect_report():
 
 
 def skip_is_failure(report):
-    """tools/ctest asks for it: what tests need is installed. What no set-up can give, such as root, has a reason that begins with `host: `."""
+    """Required by tools/ctest: all needs of the tests are installed. The skip reason of needs that no set-up can give, such as root, begins with `host: `."""
     if "RODEO_SKIP_IS_FAILURE" in os.environ and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         if not reason.removeprefix("Skipped: ").startswith("host: "):
@@ -40,18 +40,18 @@ def skip_is_failure(report):
 
 
 def scaled(seconds):
-    """A time-out for an undisturbed release build, stretched for the build under test."""
+    """Scales a time-out of an undisturbed release build for the build under test."""
     return seconds * TIMEOUT_SCALE
 
 
 class Process(subprocess.Popen):
     def __exit__(self, exception, value, traceback):
         if exception is not None:
-            self.kill()  # it may be stopped, and run for ever
+            self.kill()  # a stopped process would never end
         super().__exit__(exception, value, traceback)
 
     def communicate(self, input=None, timeout=None):
-        """One that does not end in time is told of with what its threads do."""
+        """If the process does not end in time, the error lists the states of its threads."""
         try:
             return super().communicate(input, timeout)
         except subprocess.TimeoutExpired as expired:
@@ -59,7 +59,7 @@ class Process(subprocess.Popen):
             raise
 
     def threads(self):
-        """Of each thread its name, its state, the CPU seconds that it has used, and what it waits for in the kernel."""
+        """For each thread: its name, state, used CPU seconds, and kernel function that it waits in."""
         said = []
         for thread in Path(f"/proc/{self.pid}/task").glob("*"):
             with contextlib.suppress(OSError):
@@ -71,7 +71,7 @@ class Process(subprocess.Popen):
         return ", ".join(said)
 
     def wait_until_it_catches(self, number):
-        """A signal that comes before that ends it without a word."""
+        """Waits until the process handles signals: an earlier signal would end it without a report."""
         deadline, caught = time.monotonic() + scaled(20), 0
         while not caught >> (number - 1) & 1:
             assert self.poll() is None and time.monotonic() < deadline
@@ -80,17 +80,17 @@ class Process(subprocess.Popen):
 
 
 class Rodeo:
-    """The command under test, run in a directory and with a runtime directory of the test's own."""
+    """The command under test, run in a directory of the test, with a separate runtime directory."""
 
     def __init__(self, directory):
         self.binary = BUILD / "rodeo"
         self.directory = directory
-        # The directory of whoever runs the tests, if that is named, holds other people's sockets.
+        # An inherited runtime directory contains sockets of other processes.
         inherited = {name: value for name, value in os.environ.items() if name != "RODEO_RUNTIME_DIR"}
         self.environment = {**inherited, "XDG_RUNTIME_DIR": str(directory), "TMPDIR": str(directory), "XDG_CACHE_HOME": str(directory / "cache"), "NO_COLOR": "1"}
 
     def __call__(self, *arguments, timeout=60, exit_code=0, **options):
-        """Runs to the end and returns the CompletedProcess; any other exit code than the one named fails the test (None: any will do)."""
+        """Runs to the end and returns the CompletedProcess. The test fails if the exit code differs from `exit_code` (None: any)."""
         done = subprocess.run(
             [str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, text=True, capture_output=True,
             timeout=scaled(timeout), stdin=subprocess.DEVNULL, **options)
@@ -100,8 +100,8 @@ class Rodeo:
         return done
 
     def start(self, *arguments, **options):
-        """Starts without waiting; whoever starts it ends it (`with rodeo.start(...) as process:` and process.terminate()).
-        A test that fails within the `with` kills it."""
+        """Starts without waiting. The caller ends the process (`with rodeo.start(...) as process:` and process.terminate()).
+        If the test fails within the `with`, the process is killed."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "stdin": subprocess.DEVNULL, **options}
         return Process([str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, **options)
 

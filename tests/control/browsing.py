@@ -1,4 +1,4 @@
-"""A running room with its page, and what a test sees of that in a real browser (the fixture `browser`)."""
+"""A running room with its page, and functions that check the page in a real browser (the fixture `browser`)."""
 
 import contextlib
 import re
@@ -8,7 +8,7 @@ import time
 from conftest import scaled
 
 CHROMIUM = "/usr/bin/chromium"
-LONG_S = 300.0  # only for a test that would never end
+LONG_S = 300.0  # so that a failing test ends
 
 
 @contextlib.contextmanager
@@ -24,13 +24,13 @@ def chromium():
 
 
 class Served:
-    """A running room with a page: `served.address(role)`; `served.hanging()` is a room that is there and answers nobody."""
+    """A running room with a page: `served.address(role)`. During `served.hanging()` the room does not answer."""
 
     def __init__(self, running):
         self.running, self.room, self.port = running, None, 0
 
     def open(self):
-        """Listens on the port that it had before, if it had one; sessions are new."""
+        """Listens on the previous port, if there is one. Sessions are new."""
         from rodeo.control.serve import Room
 
         async def opened():
@@ -66,7 +66,7 @@ def shows(page, *states):
 
 
 def until(page, expression, argument=None):
-    """Asks the page until the expression holds. Playwright's own waiting evaluates strings in the page, which its Content Security Policy forbids from the second look on."""
+    """Polls the page until the expression is true. Playwright's own waiting evaluates strings repeatedly, which the Content Security Policy forbids."""
     deadline = time.monotonic() + scaled(LONG_S)
     while not page.evaluate(expression, argument):
         assert time.monotonic() < deadline, f"waited in vain for {expression}"
@@ -74,5 +74,5 @@ def until(page, expression, argument=None):
 
 
 def sees(page, selector, text):
-    """Waits until there is such an element with such a text, a string or a pattern; only what is visible counts."""
+    """Waits for a visible element with this text (a string or a pattern)."""
     page.locator(selector, has_text=text).first.wait_for()

@@ -1,4 +1,4 @@
-"""What the tests of the control room share: the package of the build, a runtime directory with a short path, and rooms with small systems."""
+"""Shared by the tests of the control room: the package of the build, a runtime directory with a short path, and rooms with small systems."""
 
 import contextlib
 import importlib.util
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# Tests say `from conftest import scaled`, and the nearest conftest is this one: it has all that the one above has.
+# Tests import `scaled` from the nearest conftest, which is this one: it must have all names of the one above.
 _spec = importlib.util.spec_from_file_location("tests_conftest", Path(__file__).resolve().parent.parent / "conftest.py")
 _above = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_above)
@@ -19,19 +19,19 @@ BUILD, ROOT, TIMEOUT_SCALE, Process, Rodeo, scaled = _above.BUILD, _above.ROOT, 
 sys.path.insert(0, str(BUILD / "python"))
 os.environ["RODEO"] = str(BUILD / "rodeo")
 os.environ["PYTHONPATH"] = str(BUILD / "python")
-# Silence counts for less here: a machine that is ten times slower has not lost its processes.
+# Longer limits for silence: a machine that is ten times slower has not lost its processes.
 os.environ.setdefault("RODEO_CONTROL_PATIENCE", str(4 * TIMEOUT_SCALE))
 os.environ.pop("XDG_RUNTIME_DIR", None)
 
 
 def _short_directory():
-    """A Unix socket's path has 107 bytes at most, and pytest's own directories take most of that."""
+    """A short directory: the path of a Unix socket has at most 107 bytes, and pytest's directories need most of them."""
     return Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
 
 
 @contextlib.contextmanager
 def _runtime_directory(directory):
-    """That of all processes that are started meanwhile."""
+    """Sets the runtime directory of all processes started during the block."""
     before = os.environ.get("RODEO_RUNTIME_DIR")
     os.environ["RODEO_RUNTIME_DIR"] = str(directory)
     try:
@@ -45,7 +45,7 @@ def _runtime_directory(directory):
 
 @pytest.fixture(scope="module")
 def place():
-    """A directory for one module: `run` in it is the runtime directory of all processes, and nothing is left of it afterwards."""
+    """A directory for one module, removed at the end. Its folder `run` is the runtime directory of all processes."""
     directory = _short_directory()
     runtime = directory / "run"
     runtime.mkdir(mode=0o700)
@@ -58,7 +58,7 @@ def place():
 
 @pytest.fixture(scope="module")
 def idle_room(tmp_path_factory):
-    """A room in this process, with nothing to run; the tests of a module share it."""
+    """A room in this process, without processes to run; the tests of a module share it."""
     from idle_room import IdleRoom
 
     with _runtime_directory(tmp_path_factory.mktemp("r")), IdleRoom() as room:
@@ -67,7 +67,7 @@ def idle_room(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def room(place):
-    """A controller of a system of one emulator and one readout, launched; the tests of a module share it."""
+    """A controller of a launched system with one emulator and one readout; the tests of a module share it."""
     from running_room import RunningRoom
     from small_systems import one_card
 

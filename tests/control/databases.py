@@ -1,4 +1,4 @@
-"""Run databases for tests: one in a directory of the test's own, with small runs in it."""
+"""Run databases for tests: a database in a directory of the test, with small runs."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ async def opened(directory, url=None, **options):
 
 
 async def begin(database, **changes):
-    """A run that is open. Returns its number."""
+    """Adds an open run. Returns its number."""
     values = {"system": "lab", "run_type": "physics", "holder": "ana", "comment": "first light", "configuration": CONFIGURATION, "build": "b1", "processes": PROCESSES, **changes}
     return await database.writer.open_run(**values)
 
@@ -41,7 +41,7 @@ async def end(database, number, **changes):
 
 
 async def whole_run(database, **changes):
-    """A run with something in every table, closed."""
+    """Adds a closed run with rows in every table."""
     number, writer = await begin(database, **changes), database.writer
     await writer.transition(number, "start", "READY", "RUNNING", "ana", 5, 9, "done", "")
     await writer.process(number, "reader", "local", "essential", 0, None, None, {"run": {"condition": "GOOD"}, "chunks": {"sent": 8}})
@@ -56,7 +56,7 @@ async def whole_run(database, **changes):
 
 
 async def until(condition, what="it"):
-    """Waits until condition() is true; it fails only after a very long time."""
+    """Waits until condition() is true. It fails only after a very long time."""
     deadline = time.monotonic() + scaled(LONG_S)
     while not condition():
         assert time.monotonic() < deadline, f"waited too long for {what}"
@@ -64,7 +64,7 @@ async def until(condition, what="it"):
 
 
 async def good(database):
-    """Waits until the database is there and has all that was written."""
+    """Waits until the database is available and has all written rows."""
     await until(lambda: (health := database.writer.health())["state"] == "good" and not health["journal"], f"the database: {database.writer.health()}")
 
 

@@ -1,6 +1,6 @@
-"""A room whose controller has no processes: for what the server alone decides (who may, who has control, what a route answers).
+"""A room whose controller has no processes, for decisions of the server alone (permissions, control, answers of routes).
 
-The server, its sockets and its clients are the real ones; run in a thread with a loop of its own."""
+The server, its sockets and its clients are real; the server runs in a thread with its own loop."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ DOCUMENT = {"sequence": 1, "time_ns": 1, "system": {"name": "idle", "file": "idl
 
 
 class Database:
-    """Both writer and reads: keeps what it is told."""
+    """Replaces both writer and reads of the database: it keeps what is written."""
 
     def __init__(self):
         self.rows, self.remembered = [], {}
@@ -37,7 +37,7 @@ class Database:
 
 
 class Idle:
-    """Commands do nothing but change the document; `hold` (an asyncio.Event) makes them wait."""
+    """Commands only change the document; `hold` (an asyncio.Event) makes them wait."""
 
     def __init__(self):
         self.writer = self.reads = Database()
@@ -45,10 +45,10 @@ class Idle:
         self.changed = asyncio.Condition()
 
     async def open(self):
-        """Nothing is there to be found."""
+        """There are no processes to find."""
 
     async def close(self):
-        """Nothing goes on."""
+        """There is nothing to end."""
 
     def document(self):
         return self.now
@@ -101,7 +101,7 @@ class Idle:
 
 
 def serve_idle(name, listen):
-    """As `rodeo control SYSTEM` serves: in this process, until a signal."""
+    """Serves in this process until a signal, like `rodeo control SYSTEM`."""
     async def run():
         await serve(Idle(), name, listen)
 

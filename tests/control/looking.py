@@ -1,4 +1,4 @@
-"""A small system in words, for tests of what decides: seen(cards="ready", readout_1="running") gives the looks of it."""
+"""A small system in words, for tests of decisions: seen(cards="ready", readout_1="running") returns its Looks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ READOUTS = ProcessClass("readout", "readout", Path("/lab/readout.toml"), count=2
 SYSTEM = System("lab", Path("/lab/system.toml"), Path("/lab/lab"), classes=(CARDS, READOUTS), text="[control]")
 ROW = RunRow(7, "test", "RUNNING", first_event_ns=1)
 
-# A word is a phase as the system shall see it, or a case of its own.
+# A word is a phase, or the name of a special case.
 _WORDS = {
     "absent": {"alive": False},
     "launching": {"alive": True, "launched_age_s": 1.0},
@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def look(member, word, **fields):
-    """The Look of a member, by one word and what differs from it."""
+    """The Look of a member: one word, and fields that differ from it."""
     if word in _WORDS:
         return Look(member, **{**_WORDS[word], **fields})
     return Look(
@@ -43,7 +43,7 @@ def look(member, word, **fields):
 
 
 def seen(cards="ready", readout_1="ready", readout_2="ready", *, held=None, classes=(CARDS, READOUTS), **others):
-    """Looks of a system of one emulator and two readouts; `held`: what the trigger says; `others`: words of further members, - written _."""
+    """Looks of a system of one emulator and two readouts; `held`: the state of the trigger; `others`: words of further members, with _ for -."""
     words = {"cards": cards, "readout_1": readout_1, "readout_2": readout_2, **others}
     looks = []
     for one in classes:

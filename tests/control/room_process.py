@@ -1,4 +1,4 @@
-"""A control room as users start it: `rodeo control SYSTEM` as a process of its own, that a test may kill, and a client of it."""
+"""A control room as users start it: `rodeo control SYSTEM` as a separate process, which a test may kill, and a client."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from conftest import BUILD, scaled
 
 
 class RoomProcess:
-    """`with RoomProcess(file, "name") as room:` `room.client` is there when it serves. Its processes are the test's to end (room.client.abort())."""
+    """`with RoomProcess(file, "name") as room:` `room.client` works in the block. The test must end the system's processes (room.client.abort())."""
 
     def __init__(self, file, system):
         self.file, self.system = file, system
@@ -21,7 +21,7 @@ class RoomProcess:
         return self
 
     def begin(self):
-        """Starts it, and waits until it answers."""
+        """Starts the room and waits until it answers."""
         from rodeo.control.client import connect
         from rodeo.control.refused import Refused
 
@@ -39,7 +39,7 @@ class RoomProcess:
                 time.sleep(0.05)
 
     def kill(self):
-        """kill -9: it says nothing to anybody."""
+        """kill -9: the room cannot tell any process of its end."""
         self.process.send_signal(signal.SIGKILL)
         self.end()
 

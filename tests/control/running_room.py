@@ -1,5 +1,5 @@
-"""A controller for tests, with real processes: in a thread with a loop of its own, asked by the test as shell and page ask it. Everything that it
-started is gone when it ends."""
+"""A controller for tests, with real processes. It runs in a thread with its own loop, and the test calls it as shell and page do. At the end it
+ends everything that it has started."""
 
 import asyncio
 import contextlib
@@ -9,11 +9,11 @@ import time
 
 from conftest import BUILD, scaled
 
-LONG_S = 300.0  # of an undisturbed machine this is two hundred times what is needed
+LONG_S = 300.0  # two hundred times the need of an undisturbed machine
 
 
 class RunningRoom:
-    """`with RunningRoom(file) as room:` The controller of a system file. `hosts` and `database` as Controller has them."""
+    """`with RunningRoom(file) as room:` The controller of a system file. `hosts` and `database` are those of Controller."""
 
     def __init__(self, file, **options):
         self.file, self.options = file, options
@@ -53,7 +53,7 @@ class RunningRoom:
         self.leave(end=True)
 
     def leave(self, *, end=False):
-        """Ends the controller; with `end` the processes before it."""
+        """Ends the controller; with `end`, ends the processes first."""
         if self.controller is None:
             return
         try:
@@ -66,7 +66,7 @@ class RunningRoom:
             self._end_loop()
 
     async def _end_tasks(self):
-        """What still waits in the loop would wait for ever."""
+        """Cancels the loop's waiting tasks, which would wait for ever."""
         from rodeo.control.acts import cancelled
 
         await cancelled(asyncio.all_tasks() - {asyncio.current_task()})
@@ -79,10 +79,10 @@ class RunningRoom:
         self.loop.close()
 
     def end_processes(self):
-        """Whatever the state: nothing of it is left."""
+        """Ends all processes in any state."""
         import signal
 
-        for each in self.document()["processes"]:  # what stands still does not end
+        for each in self.document()["processes"]:  # stopped processes cannot end
             if each["pid"] and each["phase"] == "lost":
                 with contextlib.suppress(OSError):
                     os.kill(each["pid"], signal.SIGCONT)
@@ -98,7 +98,7 @@ class RunningRoom:
             if hasattr(host, "leave"):
                 await host.leave()
 
-    # What tests say
+    # Calls of the tests
     def document(self):
         return self.controller.document()
 
@@ -112,13 +112,13 @@ class RunningRoom:
         return self.do(self.controller.command(name, commands.checked(name, arguments), actor))
 
     def order(self, name, actor="ana", **arguments):
-        """The same without waiting: a future."""
+        """The same without waiting: returns a future."""
         from rodeo.control import commands
 
         return self.begin(self.controller.command(name, commands.checked(name, arguments), actor))
 
     def refusal(self, name, **arguments):
-        """The code with which a command is refused; fails the test if it is done."""
+        """The error code of a refused command; the test fails if the command is accepted."""
         from rodeo.control.refused import Refused
 
         try:
@@ -128,7 +128,7 @@ class RunningRoom:
         raise AssertionError(f"{name} was done: {done}")
 
     def until(self, condition, what, seconds=LONG_S):
-        """Waits for condition(document), and returns its value. The time is only for a test that would never end."""
+        """Waits for condition(document) and returns its value. The time limit only ends failing tests."""
         deadline = time.monotonic() + scaled(seconds)
         while True:
             document = self.document()
@@ -147,7 +147,7 @@ class RunningRoom:
         return self.process(name)["pid"]
 
     def row(self, number):
-        """A run as the database has it."""
+        """A run from the database."""
         return self.do(self.controller.reads.run(number))
 
     def acknowledge_all(self):

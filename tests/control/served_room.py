@@ -1,4 +1,4 @@
-"""A control room as users have it: `rodeo control SYSTEM` in a process of its own. Nothing of it, its agent and its processes is left at the end."""
+"""A control room as users run it: `rodeo control SYSTEM` in a separate process. At the end, the room, its agent and its processes are ended."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ class ServedRoom:
         assert self.address, self.said.read_text()[-3000:]
 
     def end(self, number=signal.SIGTERM):
-        """Ends the room alone, and returns its exit status. With SIGKILL its lock stays behind, as it is after an accident."""
+        """Ends only the room, and returns its exit status. With SIGKILL its lock stays, as after a crash."""
         self.process.send_signal(number)
         status = self.process.wait(scaled(120))
         self.process.stdout.close()
@@ -45,14 +45,14 @@ class ServedRoom:
         return connect(self.name, **options)
 
     def shell(self, *arguments, status=0, **options):
-        """Runs `rodeo control ...` and returns what it printed; any other exit status fails the test."""
+        """Runs `rodeo control ...` and returns its output; the test fails if the exit status differs."""
         done = subprocess.run([str(BUILD / "rodeo"), "control", *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=scaled(300), **options)
         assert done.returncode == status, f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.said.read_text()[-2000:]}"
         return done
 
     @contextlib.contextmanager
     def browser(self):
-        """An HTTP client that came with the printed address, as a browser does."""
+        """An HTTP client that has opened the printed address, as a browser does."""
         with httpx.Client(base_url=self.address.split("/?")[0], timeout=scaled(300)) as browser:
             assert browser.get(self.address).status_code == 303
             browser.headers["X-Rodeo-CSRF"] = browser.get("/api/session").json()["csrf"]
@@ -72,7 +72,7 @@ class ServedRoom:
             asyncio.run(self._end_agent())
 
     async def _end_agent(self):
-        """It would end by itself a minute after the last process."""
+        """Ends the agent, which would end by itself a minute after its last process."""
         from rodeo.control import place
         from rodeo.control.agent import socket_of
         from rodeo.control.hosts.local import LocalHost

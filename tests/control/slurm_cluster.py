@@ -1,4 +1,4 @@
-"""A Slurm of two nodes that are both this machine: slurmctld, two slurmd and munged of Debian's packages, in a temporary directory on free ports."""
+"""A Slurm cluster of two nodes on this machine: slurmctld, two slurmd and munged of Debian's packages, in a temporary directory on free ports."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ KILL_WAIT_S = round(scaled(10))
 
 
 def tracker():
-    """How Slurm may follow a job's processes here: by a cgroup of this kernel's first version if we may make one, else by their parents."""
+    """How Slurm tracks a job's processes here: by a cgroup (version 1) if we may make one, else by parent processes."""
     try:
         probe = FREEZER / f"rodeo-{os.getpid()}"
         probe.mkdir()
@@ -30,7 +30,7 @@ def tracker():
 
 
 class Cluster:
-    """Nodes `n1` and `n2`. `environment` lets sbatch and the others speak to it."""
+    """Nodes `n1` and `n2`. `environment` lets Slurm's commands use this cluster."""
 
     def __init__(self, home):
         self.home, self.running, self.tracker = home, {}, tracker()
@@ -77,7 +77,7 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 """)
 
     def start(self, name, *arguments):
-        """A daemon, under its name: `slurmctld`, `n1`, `n2`."""
+        """Starts a daemon by name: `slurmctld`, `n1`, `n2`."""
         program = {"n1": "slurmd", "n2": "slurmd"}.get(name, name)
         if program == "slurmd":
             arguments = ("-D", "-f", str(self.home / "slurm.conf"), "-N", name)
@@ -102,11 +102,11 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         return self.said("sinfo", "--noheader", f"--nodes={node}", "--format=%T")
 
     def jobs(self):
-        """(id, state) of all that Slurm has not done with."""
+        """(id, state) of all unfinished jobs."""
         return [tuple(line.split("|")) for line in self.said("squeue", "--noheader", "--format=%i|%T").splitlines()]
 
     def note(self):
-        """What slurmctld has written down of its jobs."""
+        """The saved state of slurmctld's jobs."""
         try:
             return (self.home / "state" / "job_state").read_bytes()
         except OSError:
@@ -117,7 +117,7 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         self.running.pop(name).wait(timeout=scaled(60))
 
     def cgroups(self):
-        """Cgroups of steps of our nodes, with the pids in each."""
+        """Cgroups of job steps on our nodes, with their pids."""
         found = {}
         for node in ("n1", "n2"):
             for tasks in (FREEZER / f"slurm_{node}").rglob("cgroup.procs"):
@@ -136,7 +136,7 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         return "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in sorted(self.home.glob("*.log")))
 
     def close(self):
-        """Ends jobs at once, then the daemons; takes away the cgroups that they leave."""
+        """Ends jobs at once, then the daemons; removes the cgroups that they leave."""
         with contextlib.suppress(subprocess.TimeoutExpired, AssertionError):
             self.said("scancel", "--signal=KILL", "--full", "--name=", "--user=" + str(os.geteuid()))
             for number, _ in self.jobs():

@@ -1,4 +1,4 @@
-"""System files for tests: as small as they can be and still have all kinds of processes; 2 links a card, some hundred triggers a second."""
+"""System files for tests: the smallest ones with all kinds of processes; 2 links per card, some hundred triggers per second."""
 
 EMULATOR = """
 [emulator]
@@ -70,7 +70,7 @@ choose_limit = "{choose_limit}"
 
 
 def process(name, kind, **keys):
-    """One [[control.process]], with limits that no machine is too slow for."""
+    """One [[control.process]], with limits for the slowest machine."""
     keys = {"name": name, "kind": kind, "launch_limit": "300s", "start_limit": "300s", "stop_limit": "300s", **keys}
     return "\n[[control.process]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
 
@@ -103,7 +103,7 @@ def readout_file(directory, writes=True, name="readout.toml"):
 
 
 def one_card(directory, *, rate="200Hz", writes=True, role="essential", restart="never", **control):
-    """One emulated card and the readout that reads it."""
+    """One emulated card and its readout."""
     emulator_file(directory, rate=rate)
     readout_file(directory, writes)
     return write(directory, process("cards", "emulator", configuration="emulator.toml"),
@@ -121,7 +121,7 @@ def two_readouts(directory, *, rate="200Hz", restart="in_run", role="expendable"
 
 
 def two_of_three(directory, **control):
-    """Three cards of one emulator, and a class of three readouts of which two are enough."""
+    """Three cards of one emulator, and a class of three readouts; two of them suffice."""
     emulator_file(directory, cards=3)
     readout_file(directory, writes=False)
     return write(directory, process("cards", "emulator", configuration="emulator.toml"),
@@ -130,7 +130,7 @@ def two_of_three(directory, **control):
 
 
 def elsewhere(file, **host):
-    """All processes of a system file on one host: `name`, `launcher` and `address` as [[control.host]] has them."""
+    """All processes of a system file on one host: `name`, `launcher` and `address` as in [[control.host]]."""
     text = file.read_text().replace("[[control.process]]\n", f'[[control.process]]\nhosts = ["{host["name"]}"]\n')
     file.write_text(text + "\n[[control.host]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in host.items()))
     return file

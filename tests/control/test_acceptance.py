@@ -1,4 +1,4 @@
-"""Every acceptance point of the control room has tests named after it: test_acceptance_NUMBER_..., so that `pytest -k acceptance_10_` is what proves one."""
+"""Every acceptance point of the control room has tests test_acceptance_NUMBER_..., so that `pytest -k acceptance_10_` proves one point."""
 
 import re
 

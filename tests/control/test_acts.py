@@ -1,4 +1,4 @@
-"""One command at a time, on one loop: who finds the place taken, who may take it, and that a caller who goes away stops nothing."""
+"""One command at a time, on one loop: which command is refused as busy, which may interrupt another; a caller that leaves stops nothing."""
 
 import asyncio
 
@@ -117,7 +117,7 @@ def test_an_abort_reaches_through_a_stop_that_waits_for_a_start():
         acts, order, go = Acts(lambda: None), [], asyncio.Event()
 
         async def start(act):
-            await go.wait()  # between two things that belong together
+            await go.wait()  # between two steps that belong together
             act.check()
 
         async def stop(act):

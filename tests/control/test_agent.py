@@ -1,4 +1,4 @@
-"""The agent and the local host, on real processes: begin, end, logs, what is left over, and what a killed agent leaves to the next."""
+"""The agent and the local host with real processes: start, end, logs, remaining processes, and the state that the next agent takes over after a kill."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ from rodeo.control.hosts.local import LocalHost  # noqa: E402
 from rodeo.control.refused import Refused  # noqa: E402
 
 SCALE = float(os.environ.get("RODEO_TEST_TIMEOUT_SCALE", "1"))
-PATIENCE = 6 * SCALE  # of the host: a loaded machine is no failure
+PATIENCE = 6 * SCALE  # of the host, so that a loaded machine causes no failure
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def runtime(monkeypatch):
 
 @contextlib.asynccontextmanager
 async def host_of(directory, system="lab"):
-    """A local host; at the end everything that it runs is ended, and its agent leaves."""
+    """A local host. At the end all its processes are ended, and its agent ends."""
     host = LocalHost(system, directory / "agent", patience=PATIENCE, leash_s=30 * SCALE)
     try:
         yield host
@@ -271,7 +271,7 @@ def test_several_controllers_are_served_and_one_that_waits_holds_up_nobody(runti
             assert len(answers) == 400 and all([each["name"] for each in answer] == ["deaf"] for answer in answers)
             assert not any(task.done() for task in waiting)
             for other in others:
-                await other.close()  # while something runs: the last who goes would end an agent that has nothing to run
+                await other.close()  # while a process runs: the last client that leaves would end an idle agent
             await host.signal("deaf", signal.SIGKILL)
             for found in await asyncio.gather(*waiting, return_exceptions=True):
                 assert isinstance(found, Refused) and found.code == "control.unreachable"
@@ -335,7 +335,7 @@ def test_processes_outlive_a_killed_agent_and_the_next_one_finds_them(runtime):
             assert (gone.state, gone.exit_status) == ("exited", 1)
             await host.signal("long", signal.SIGTERM)
             found = await ended(host, "long")
-            assert (found.exit_status, found.signal) == (None, None)  # nobody can say
+            assert (found.exit_status, found.signal) == (None, None)  # the end is unknown
     run(test())
 
 
@@ -588,7 +588,7 @@ def test_nobody_listening_and_no_json_are_refused_by_name(tmp_path):
 
 
 def test_the_agent_of_another_directory_is_not_taken_over_while_it_runs_something(runtime):
-    """A system file with another control.directory: what the old agent runs writes its reports and data elsewhere."""
+    """A system file with another control.directory: processes of the old agent write reports and data elsewhere."""
     async def work():
         async with host_of(runtime) as first:
             await first.open()

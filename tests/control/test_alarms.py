@@ -1,4 +1,4 @@
-"""Alarms: which are raised by what, and how one lives - raised, latched, acknowledged, cleared, over a restart."""
+"""Alarms: their causes, and their life - raised, latched, acknowledged, cleared, also over a restart."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Luminosity blocks of a run, from what the trigger authority has marked: where each begins, what it has."""
+"""Luminosity blocks of a run, from the marks of the trigger authority: their begins and contents."""
 
 import asyncio
 
@@ -55,7 +55,7 @@ def test_the_next_controller_finds_the_blocks_of_the_open_run_in_their_own_recor
             number = await begin(database)
             for block in blocks_of([], trigger((40, 1, 0), (60, 2, 0)), 40, 5):
                 await database.writer.lumi_block(number, block)
-        async with opened(tmp_path, url=f"sqlite:///{tmp_path / 'nowhere' / 'runs.db'}") as database:  # the journal alone has them
+        async with opened(tmp_path, url=f"sqlite:///{tmp_path / 'nowhere' / 'runs.db'}") as database:  # only the journal has them
             blocks = [Block.from_json(each) for each in await database.writer.blocks()]
             await end(database, number)
             return blocks, await database.writer.blocks()

@@ -1,4 +1,4 @@
-"""The books of a run: sent = built + lost over all processes, and what the verdict is if not."""
+"""The balance of a run: sent = built + lost over all processes, and the verdict if the sum is wrong."""
 
 import random
 
@@ -84,7 +84,7 @@ def test_no_readout_left_a_report():
 
 
 def test_cards_that_died_leave_the_sum_unknown():
-    for after in (None, cards(5)):  # gone, or begun anew
+    for after in (None, cards(5)):  # gone, or restarted
         books = balance({"a": report(100)}, {"x": cards(50)}, {"x": after})
         assert (books.sent, books.built, books.rest, books.condition) == (None, 100, None, "INCOMPLETE")
         assert "x did not report at the end how many chunks it had sent" in books.reasons
@@ -131,7 +131,7 @@ def test_a_router_between_cards_and_readouts():
 
 
 def test_what_a_readout_had_not_taken_from_a_router_when_it_left_is_undelivered():
-    """A run that is stopped with a backlog: 40 chunks stand in the router's pages, and 25 more came after its subscriber left."""
+    """A run is stopped with a backlog: 40 chunks are in the router's pages, and 25 more came after its subscriber left."""
     before, after = router(1000, pending=7, published=1000), router(1100, no_subscriber=25, pending=47, published=1075)
     books = balance({"a": report(35, condition="INCOMPLETE")}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)})
     assert books.lost == {"router_no_subscriber": 25, "router_undelivered": 40}
@@ -148,7 +148,7 @@ def test_undelivered_is_never_more_than_what_is_missing_and_does_not_hide_more()
 
 
 def test_a_router_that_was_killed_took_the_rest_with_it():
-    for after in (None, router(5)):  # gone, or another life
+    for after in (None, router(5)):  # gone, or restarted
         books = balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(10), after), "s": (router(0), router(30, no_subscriber=3))})
         assert (books.lost, books.rest, books.condition) == ({"not_reported": 37, "router_no_subscriber": 3}, 0, "INCOMPLETE")
         assert "37 chunks are missing with the reports of r" in books.reasons and "r did not report at the end how many chunks it had published" in books.reasons
@@ -156,7 +156,7 @@ def test_a_router_that_was_killed_took_the_rest_with_it():
 
 
 def test_what_cards_sent_for_links_that_nobody_wanted_is_left_out_by_routers_and_named():
-    """A stream leaves out links without a subscriber before it decodes them: the router does not count their chunks."""
+    """A stream drops the data of links without a subscriber before decoding: the router does not count their chunks."""
     before = {"r": {"0x1": 7, "0x2": 5, "0x3": 5}, "s": {"0x9": 1}}
     unread = unread_links(before, {"r": {"0x1": 67, "0x2": 5, "0x3": 5, "0x1000000800000000": 0}, "s": {"0x9": 2}, "t": {}})
     assert unread == {"r": (2, 3)}

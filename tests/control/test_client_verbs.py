@@ -1,4 +1,4 @@
-"""One system, run by shell, Python and browser: the same commands, the same state, the same rows of the audit."""
+"""One system, controlled by shell, Python and browser: the same commands, state and rows of the audit."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def served(place):
 
 
 def brought_to(served, state):
-    """OFF or READY, from whichever of the two an earlier test has left."""
+    """Brings the system to OFF or READY, from either of these states."""
     with served.client() as client:
         if client.status()["state"] != state:
             client.command("launch" if state == "READY" else "close")
@@ -30,13 +30,13 @@ def brought_to(served, state):
 
 
 def acknowledge_all(client):
-    """What a slow machine has raised would forbid the next start."""
+    """Acknowledges alarms: those raised on a slow machine would block the next start."""
     for alarm in client.status()["alarms"]:
         client.ack(alarm["cause"])
 
 
 def rows(client):
-    """Who did what, without when, oldest first."""
+    """Audit rows without times, oldest first."""
     return [{name: each[name] for name in ("actor", "whence", "role", "command", "arguments", "outcome", "detail")} for each in reversed(client.audit(limit=1000))]
 
 

@@ -1,4 +1,4 @@
-"""Whole cycles of a small system: launch, start, pause, resume, stop, close, with real cards and a real readout; and what stands in the database then."""
+"""Whole cycles of a small system: launch, start, pause, resume, stop, close, with real cards and a real readout; and the resulting rows of the database."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ def test_the_next_run_has_the_next_number_and_books_of_its_own(room):
     two = room.command("stop")
     assert second == first + 1
     assert one["condition"] == two["condition"] == "GOOD"
-    assert two["sent"] == two["built"] == 2 * two["events"]  # two links, and nothing of the run before
+    assert two["sent"] == two["built"] == 2 * two["events"]  # two links, and no data of the previous run
 
 
 def test_a_pause_holds_the_trigger_and_nothing_else(room):

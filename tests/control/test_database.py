@@ -1,4 +1,4 @@
-"""The run database: numbers, rows, the chain of the audit; and what happens when the database is removed, locked, damaged, or its disk is full."""
+"""The run database: numbers, rows, the chain of the audit; and a database that is removed, locked, damaged, or on a full disk."""
 
 import asyncio
 import json
@@ -20,12 +20,12 @@ HERE = Path(__file__).parent
 
 
 def do(work):
-    """A test's coroutine."""
+    """Runs a test's coroutine."""
     return asyncio.run(work)
 
 
 def script(text, *arguments, **options):
-    """A Python process with the package and the helpers of these tests."""
+    """Starts a Python process with the package and the helpers of these tests."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(BUILD / "python"), str(HERE)])}
     return subprocess.Popen([sys.executable, "-B", "-c", text, *map(str, arguments)], env=environment, stdout=subprocess.PIPE, text=True, **options)
 
@@ -44,7 +44,7 @@ async def main(url, place, systems):
             for _ in range(3):
                 number = await begin(database, system=system)
                 await end(database, number)
-                sys.stdout.write(f"{number} ")  # whole: the other thread writes, too
+                sys.stdout.write(f"{number} ")  # one write per number, because the other thread writes, too
                 sys.stdout.flush()
         await asyncio.gather(*(asyncio.to_thread(lambda each=each: asyncio.run(one(each))) for each in systems))
 
@@ -77,7 +77,7 @@ def test_one_run_of_a_system_is_open_at_a_time(tmp_path):
             assert await begin(database) == 3
 
     do(main())
-    with sqlite3.connect(tmp_path / "runs.db") as connection, pytest.raises(sqlite3.IntegrityError):  # the tables hold it, whoever writes
+    with sqlite3.connect(tmp_path / "runs.db") as connection, pytest.raises(sqlite3.IntegrityError):  # the tables enforce it for all writers
         connection.execute("update run set state = 'OPEN' where number = 1")
     connection.close()
 
@@ -199,7 +199,7 @@ def test_the_audit_shows_what_was_changed_and_what_is_missing(tmp_path):
 
 
 def lock(path):
-    """Holds the database against other writers, as another process would."""
+    """Locks the database against other writers, as another process would."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     return connection.close
@@ -212,7 +212,7 @@ def remove(path):
 
 
 def damage(path):
-    """Another file in its place, which is no database."""
+    """Replaces the database by a file that is not a database."""
     away = path.with_name("away.db")
     path.rename(away)
     path.write_bytes(b"no database " * 1000)
@@ -220,7 +220,7 @@ def damage(path):
 
 
 def hide(path):
-    """Whoever looks at it is given an error that is not "no such file", as from a network file system that is away for a moment."""
+    """Makes stat() fail with an error other than "no such file", as on a network file system that is away for a moment."""
     away = path.with_name("away.db")
     path.rename(away)
     path.symlink_to("x" * 300)
@@ -289,7 +289,7 @@ def test_a_database_that_was_deleted_is_begun_anew_with_the_run_and_the_next_num
             await gone(database)
             await database.writer.note(number, "ana", "the file was deleted")
             await asyncio.sleep(0.5)
-            assert not (tmp_path / "runs.db").exists()  # while a run is open nothing is begun: the file may come back
+            assert not (tmp_path / "runs.db").exists()  # during an open run no new database is made: the file may come back
             await end(database, number)
             await good(database)
             assert (await database.reads.run(number))["notes"][0]["text"] == "the file was deleted"
@@ -319,7 +319,7 @@ async def main(place):
         number = await begin(database)
         await good(database)
         size = (place / "journal.jsonl").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, resource.RLIM_INFINITY))  # half a record fits
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, resource.RLIM_INFINITY))  # only half a record fits
         for index in range(30):
             await database.writer.note(number, "ana", str(index))
         await gone(database)
@@ -369,7 +369,7 @@ def test_a_record_that_fits_no_table_is_kept_and_counted_and_holds_nothing_up(tm
             number = await begin(database)
             await database.writer.file(number, "/a", "local", 2**70, None, None, False, "closed")
             await end(database, number)
-            await end(database, number)  # twice
+            await end(database, number)  # a second time
             await good(database)
             assert database.writer.health()["unusable"] == 2 and (await database.reads.run(number))["state"] == "CLOSED"
 

@@ -1,4 +1,4 @@
-"""A run database that was put back from a copy, or says what JSON has no word for: no number is given twice, and what is read is JSON."""
+"""A run database restored from a copy, or with values that JSON lacks: no run number is used twice, and rows are valid JSON."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from rodeo.control.database import Database
 
 
 def kept(directory, work):
-    """work(database) with the database of a directory, which is closed at the end."""
+    """Calls work(database) with the database of a directory, and closes the database."""
 
     async def whole():
         database = Database(f"sqlite:///{directory / 'runs.db'}", directory, "lab")
@@ -38,7 +38,7 @@ def runs(count):
 
 
 def kept_centrally(directory, central, work, system="lab"):
-    """work(database) with the store of a directory and the database of all systems."""
+    """Calls work(database) with the store of a directory and the database of all systems."""
 
     async def whole():
         database = Database(f"sqlite:///{central}", directory, system, retry_s=0.1)
@@ -52,7 +52,7 @@ def kept_centrally(directory, central, work, system="lab"):
 
 
 async def files_of_a_run(database, system, names):
-    """A run with files. Returns its number."""
+    """Adds a run with files. Returns its number."""
     number = await database.writer.open_run(system, "test", "ana", "", {"classes": {}}, "build", [])
     for name in names:
         await database.writer.file(number, f"/data/{name}", "local", 4096, "a" * 64, 4, True, "closed")
@@ -126,7 +126,7 @@ def test_a_backup_put_back_after_the_database_went_on_loses_no_later_record(tmp_
 
 
 def test_what_a_moved_directory_had_not_yet_told_the_database_is_told_once(tmp_path):
-    """The records that wait in the journal keep their id: whichever of two copies brings them, the tables have them once."""
+    """Waiting records of the journal keep their ids: if two copies of the journal are applied, the tables have each record once."""
     (tmp_path / "here").mkdir()
     central = tmp_path / "central.db"
 
@@ -151,7 +151,7 @@ def test_what_a_moved_directory_had_not_yet_told_the_database_is_told_once(tmp_p
 
 @pytest.fixture
 def restored(tmp_path):
-    """A directory in which runs 1 to 5 were, and the database is a copy from after run 2."""
+    """A directory after runs 1 to 5, with a copy of the database from after run 2."""
     assert kept(tmp_path, runs(2)) == [1, 2]
     shutil.copy(tmp_path / "runs.db", tmp_path / "copy")
     assert kept(tmp_path, runs(3)) == [3, 4, 5]
@@ -167,7 +167,7 @@ def test_a_database_that_was_put_back_from_a_copy_gives_no_number_twice_and_says
 
     number, lost, rows = kept(restored, work)
     assert (number, rows) == (6, [6, 2, 1])
-    assert lost == 6  # a row and its end, of three runs
+    assert lost == 6  # the row and the end of three runs
 
 
 def test_folders_with_a_run_json_count_where_the_journal_is_gone_too(restored):
@@ -180,7 +180,7 @@ def test_folders_with_a_run_json_count_where_the_journal_is_gone_too(restored):
 
 @pytest.fixture
 def copied_in_a_run(tmp_path):
-    """A directory whose database is a copy from the middle of run 1, which has ended since."""
+    """A directory whose database is a copy from the middle of run 1; the run has ended since."""
 
     async def begun(database):
         await database.writer.open_run("lab", "test", "ana", "", {"classes": {}}, "build", [])
@@ -220,7 +220,7 @@ def test_the_run_json_of_one_run_is_not_written_over_with_that_of_another(copied
     file = copied_in_a_run / "runs" / "000001" / "run.json"
     for each in [*copied_in_a_run.glob("runs.db*"), copied_in_a_run / "journal.jsonl"]:
         each.unlink()
-    (copied_in_a_run / "runs" / "000001").rename(copied_in_a_run / "away")  # so that the number is given again
+    (copied_in_a_run / "runs" / "000001").rename(copied_in_a_run / "away")  # so that the number is used again
 
     async def work(database):
         number = await database.writer.open_run("lab", "test", "ana", "", {"classes": {}}, "build", [])

@@ -1,4 +1,4 @@
-"""The state of the system follows from its processes, the open run and the act under way: docs/control-room-states.md, row by row."""
+"""The state of the system follows from its processes, the open run and the current act: docs/control-room-states.md, row by row."""
 
 import random
 from dataclasses import replace
@@ -16,7 +16,7 @@ OFF = Memory(wanted="off")
 STOPPING = row(stopping=True, state="STOPPING")
 STARTING = row(state="STARTING", first_event_ns=None)
 
-# name: (words of cards, readout-1, readout-2; what else; state; heal)
+# name: (words of cards, readout-1, readout-2; other arguments; state; heal)
 WITHOUT_A_RUN = {
     "nothing is there": (("absent", "absent", "absent"), {}, "OFF", None),
     "nothing is there, though a run was wanted: the host began anew": (("absent", "absent", "absent"), {"memory": READY}, "OFF", None),
@@ -236,7 +236,7 @@ def test_a_look_takes_who_it_is_from_its_status_and_nothing_from_nonsense():
 
 
 def anything(random_):
-    """Looks, a row, an act and a memory that have nothing to do with each other."""
+    """Random Looks, row, act and memory, independent of each other."""
     kinds = ("emulator", "readout", "router", "program")
     classes = tuple(
         ProcessClass(
@@ -327,6 +327,6 @@ def test_whatever_is_seen_there_is_one_state():
 def test_readouts_that_end_because_they_were_told_to_are_not_missing():
     for words in (("done", "draining"), ("done", "running"), ("done", "done")):
         assert derive(seen("running", *words), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == (), words
-    assert derive(seen("running", "done", "running"), row()).flags == ("DEGRADED",)  # nobody has told this one
+    assert derive(seen("running", "done", "running"), row()).flags == ("DEGRADED",)  # this one did not get the command
     assert derive(seen("running", "failed", "draining"), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == ("DEGRADED",)
     assert derive(seen("failed", "done", "done"), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == ("DEGRADED",)

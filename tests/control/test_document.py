@@ -1,4 +1,4 @@
-"""The one document: it has every key that its readers rely on, it is JSON whatever is in it, and a delta and what was before give the whole."""
+"""The document: it has every key that its readers need, it is valid JSON with any content, and a delta plus the previous document gives the new one."""
 
 import dataclasses
 import json

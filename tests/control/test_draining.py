@@ -1,4 +1,4 @@
-"""Routers read on when the readouts are gone: when their counters say what became of a run."""
+"""Routers continue to read when the readouts are gone: the moment at which their counters show the result of a run."""
 
 from rodeo.control.draining import MOST_S, QUIET_S, Draining, unread
 

@@ -1,4 +1,4 @@
-"""Processes that are killed, stand still, are missing or do not start; a controller that is killed: what is done then, and what never is."""
+"""Processes that are killed, stopped, missing or do not start, and a killed controller: the reactions, and acts that must never happen."""
 
 import dataclasses
 import os
@@ -35,7 +35,7 @@ def test_acceptance_4_an_essential_that_is_killed_holds_the_trigger_and_interrup
         room.until(lambda document: any(each["cause"] == "process.failed:readout" for each in document["alarms"]), "the first cause is an alarm")
         held = room.controller.trigger
         assert room.do(held.hold()) == room.do(held.hold())
-        assert room.refusal("start") == "control.not_now"  # never a start after an error
+        assert room.refusal("start") == "control.not_now"  # no start after an error
         room.until_state("ERROR")
         room.command("recover")
         room.acknowledge_all()

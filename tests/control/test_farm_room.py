@@ -1,4 +1,4 @@
-"""examples/systems/farm.toml through the control room: two runs with real cards, router, readouts, supervisor, nodes and recorder, and what is kept of them."""
+"""examples/systems/farm.toml in the control room: two runs with real cards, router, readouts, supervisor, nodes and recorder, and their stored results."""
 
 import os
 import re
@@ -26,12 +26,12 @@ def room(place):
 
 
 def accepted(document):
-    """Events that the recorder has."""
+    """The number of events in the recorder."""
     return next(each["numbers"]["events"] or 0 for each in document["processes"] if each["name"] == "recorder")
 
 
 def run(room, meanwhile=lambda: None):
-    """A run with some recorded events: its number, what the stop returned, its row."""
+    """Does a run with some recorded events. Returns its number, the answer of the stop, and its row."""
     number = room.command("start", run_type="test")["run"]
     room.until(lambda document: document["run"]["number"] == number and accepted(document) >= 50, "events are recorded")
     meanwhile()
@@ -39,7 +39,7 @@ def run(room, meanwhile=lambda: None):
 
 
 def check_files(row, place, farm):
-    """All that was accepted is in files whose checksums are in the database, and every byte of it is proven."""
+    """Checks that all accepted events are in files, that the database has the files' checksums, and that every byte is right."""
     files = row["files"]
     assert all(each["state"] == "closed" and each["sha256"] and each["path"].startswith(str(place)) for each in files)
     assert all(Path(each["path"]).parent.name == "recorder" and Path(each["path"]).parent.parent.name == f"{row['number']:06d}" for each in files)
@@ -48,7 +48,7 @@ def check_files(row, place, farm):
 
 
 def proven(files):
-    """Every byte of these files is what the card sent."""
+    """Checks that every byte of these files is what the card sent."""
     done = subprocess.run([BUILD / "rodeo", "data", "verify", *(each["path"] for each in files)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "proven byte by byte" in done.stdout
@@ -147,7 +147,7 @@ def page(room, browser):
 
 
 def drawn(page):
-    """What the page says of whole events, by the stage at which it stands: {stage: {name: number}}."""
+    """The page's numbers of whole events by stage: {stage: {name: number}}."""
     rows = page.evaluate("""() => [...document.querySelectorAll('[data-farm]')].flatMap((stage) => [...stage.querySelectorAll('div')].map((row) =>
         [stage.dataset.farm, row.querySelector('dt').textContent, row.querySelector('dd').textContent]))""")
     stages = {}
@@ -157,7 +157,7 @@ def drawn(page):
 
 
 def told(farm):
-    """The same of the document."""
+    """The same numbers in the document."""
     names = {"supervisor": {"accepted": "accepted", "rejected": "rejected", "under way": "under_way"},
              "node": {"partial": "partial", "assigned again": "reassigned", "debug": "debug"}, "recorder": {"recorded": "recorded", "luminosity block": "lumi_block"}}
     return {stage: {name: farm[key] for name, key in rows.items()} for stage, rows in names.items()}
@@ -171,7 +171,7 @@ def test_the_page_draws_the_farm_and_what_became_of_its_events(room, page):
     assert [each.strip() for each in way.locator("> h2").all_text_contents()] == ["Cards", "Router", "Readout", "Supervisor", "Filter nodes", "Recorder", "Files"]
     assert [page.locator(f'[data-way] [data-process="{name}"]').count() for name in ("cards", "router", *FARM)] == [1] * 8
     before = room.pid("node-2")
-    os.kill(before, signal.SIGSTOP)  # its events wait, and go to the other when it is gone
+    os.kill(before, signal.SIGSTOP)  # its events wait, and go to the other node when it is gone
     room.until(lambda document: (document["numbers"]["farm"] or {}).get("under_way", 0) >= 2, "it has events")
     sees(page, '[data-process="node-2"]', "lost")
     os.kill(before, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A farm whose router is full: the run is stopped with its backlog, and in another one the supervisor is killed. The books add up."""
+"""A farm whose router is full: one run is stopped with its backlog; in another run the supervisor is killed. The balances add up."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ SLOW = 'fraction = 0.25\ntime = "fixed"\nmean_time = "10ms"\n'  # two nodes deci
 
 @pytest.fixture(scope="module")
 def room(place):
-    """4 kHz, readouts that keep little, and nodes that are slow: the readouts hold the router back."""
+    """4 kHz, readouts that keep few fragments, and slow nodes: the readouts block the router."""
     shutil.copytree(ROOT / "examples" / "systems" / "farm", place / "farm")
     shutil.copy(ROOT / "examples" / "systems" / "farm.toml", place)
 
@@ -36,7 +36,7 @@ def room(place):
 
 
 def fill(room):
-    """Of the fullest queue of the router."""
+    """The fill of the router's fullest queue."""
     return next(each["numbers"].get("fill") or 0 for each in room.document()["processes"] if each["name"] == "router")
 
 

@@ -1,4 +1,4 @@
-"""The headline: the table of stalls. For each class of process that is silent, dead, full or slow: the word, the cause in the picture, in the alarm and in the run."""
+"""The headline: a table of stalls. For each class of process that is silent, dead, full or slow: the word, and the cause in picture, alarm and run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def seen(**words):
 
 
 def said(looks, flow, limited=None, **given):
-    """(Headline, cause, alarms by cause) of a moment in a run."""
+    """(headline, cause, alarms by cause) at a moment of a run."""
     derived, run = derive(looks, row(), None, READY), row()
     found = first_cause(derived, looks, limited, run=run, standing=standing(flow))
     word = headline(derived, flow, found, run=run, incomplete_limit_ppm=1000.0, dead_time_limit=0.05)

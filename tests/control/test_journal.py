@@ -1,4 +1,4 @@
-"""The journal: whole after kill -9 at any point, cut off where it was never acknowledged, and each record in the tables once and in its order."""
+"""The journal: whole after kill -9 at any point, truncated where records were not acknowledged; each record is in the tables once, in order."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ def test_lines_that_are_damaged_are_counted_and_the_others_kept(tmp_path):
     journal = journal_of(tmp_path)
     journal.close()
     lines = journal.path.read_bytes().splitlines(keepends=True)
-    lines[3] = lines[3].replace(b"fact-3", b"fact-4")  # its checksum is another's
+    lines[3] = lines[3].replace(b"fact-3", b"fact-4")  # its checksum is that of another record
     lines.insert(5, b"\xff\xfe nothing \n")
     journal.path.write_bytes(b"".join(lines))
     again = Journal(tmp_path)
@@ -171,7 +171,7 @@ def test_a_journal_that_has_lost_its_first_line_learns_from_the_database_what_wa
 
 @contextlib.contextmanager
 def longest_file(size):
-    """The disk takes no file that is longer."""
+    """Limits the size of files, like a full disk."""
     before, heard = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -238,7 +238,7 @@ def test_kill_9_at_any_point_leaves_each_record_once_and_in_order(tmp_path):
                 assert line.strip(), "it ended by itself"
                 acknowledged = int(line)
                 if life % 2 and acknowledged == wanted - 1:
-                    holder.execute("BEGIN IMMEDIATE")  # what comes now is in the journal only
+                    holder.execute("BEGIN IMMEDIATE")  # later records are only in the journal
         finally:
             process.send_signal(signal.SIGKILL)
             rest = process.stdout.read()
@@ -252,7 +252,7 @@ def test_kill_9_at_any_point_leaves_each_record_once_and_in_order(tmp_path):
 
 
 async def notes(place):
-    """All notes as the tables have them, after whatever was in the journal."""
+    """All notes in the tables, after the journal was applied."""
     async with opened(place) as database:
         await good(database)
         assert [database.writer.health()[name] for name in ("unusable", "lost")] == [0, 0]

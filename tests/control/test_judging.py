@@ -1,4 +1,4 @@
-"""What people say of the data of a run: quality of subsystems, and TAINTED; in a real database, with a controller of the few parts that it needs."""
+"""Judgements of users on the data of a run: quality of subsystems, and TAINTED; with a real database and a reduced controller."""
 
 import asyncio
 from types import SimpleNamespace

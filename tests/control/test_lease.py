@@ -1,4 +1,4 @@
-"""Control has one holder at a time: taken, renewed, asked for, given back, lapsed; every change raises the fencing number."""
+"""Control has one holder at a time: it is taken, renewed, requested, released or lapses; every change increases the fencing number."""
 
 import pytest
 

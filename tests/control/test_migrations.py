@@ -1,4 +1,4 @@
-"""The migrations of the run database make the tables that the code has; older databases are brought up to date, newer ones are left alone."""
+"""The migrations of the run database make the tables of the code; they update older databases and do not touch newer ones."""
 
 import asyncio
 import shutil
@@ -44,7 +44,7 @@ def test_migrations_make_the_tables_of_the_code(tmp_path):
 
 
 def columns(connection):
-    """{table: [(column, type, not null, place in the key)]}, and what indices are of: as SQLite has them."""
+    """{table: [(column, type, not null, place in the key)]} and the columns of indices, from SQLite."""
     tables = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite%' and name != 'alembic_version'")]
     found = {name: [tuple(row[index] for index in (1, 2, 3, 5)) for row in connection.execute(f"pragma table_info({name})")] for name in tables}
     indices = {name: " ".join(sql.split()) for name, sql in connection.execute("select name, sql from sqlite_master where type = 'index' and sql is not null")}

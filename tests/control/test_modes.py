@@ -1,4 +1,4 @@
-"""Modes of the files that a system writes: its umask and the group of its directories. Whole rooms are tested in test_failures.py and test_agent.py."""
+"""Modes of the files that a system writes: its umask and the group of its directories. test_failures.py and test_agent.py test whole rooms."""
 
 import grp
 import os

@@ -1,4 +1,4 @@
-"""Numbers of the whole system: rates need two looks, sums are of what is known, and what nobody knows is None."""
+"""Numbers of the whole system: rates need two observations, sums contain known values, and unknown values are None."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the controller makes of the answers of hosts and processes, with its real observer and hosts that say what a test wants."""
+"""The controller's view of the answers of hosts and processes, with its real observer and scripted hosts."""
 
 import asyncio
 from dataclasses import replace
@@ -21,7 +21,7 @@ from rodeo.control.run_transitions import go_on, relaunch, stop
 
 
 class Host:
-    """`processes` None: it is silent."""
+    """A scripted host; `processes` None: it is silent."""
 
     name, launcher = "local", "ssh"
 
@@ -42,7 +42,7 @@ def process(name, state="running", **more):
 
 
 def looks(*answers):
-    """Looks of the system after its host has answered so, one time after the other."""
+    """Looks of the system after these successive answers of its host."""
 
     async def all_of_them():
         observer = Observer(looking.SYSTEM, {"local": (host := Host())})
@@ -73,7 +73,7 @@ def test_nobody_knows_of_a_process_that_lived_when_its_host_fell_silent():
 
 
 class Stuck:
-    """Writer of a database whose journal lies on a disk that does not answer."""
+    """A writer whose journal is on a disk that does not answer."""
 
     async def remember(self, key, value):
         await asyncio.Event().wait()
@@ -86,10 +86,10 @@ def controller(system=looking.SYSTEM, writer=None):
 
 
 class Silent:
-    """Writer of a database that takes everything."""
+    """A writer that accepts everything."""
 
     async def remember(self, *_, **__):
-        """It does."""
+        """Accepts the value."""
 
     audit = remember
 
@@ -205,7 +205,7 @@ def test_nothing_is_launched_for_the_next_run_after_an_abort():
 
 
 class Remembering(Silent):
-    """Writer of a database that a controller before this one has left."""
+    """A writer with the database of an earlier controller."""
 
     def __init__(self, **kept):
         self.kept = kept

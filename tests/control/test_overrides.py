@@ -1,4 +1,4 @@
-"""What the control room sets over configurations: names, files' directories, and the lines of classes and commands."""
+"""Overrides of configurations by the control room: names, directories of files, and the lines of classes and commands."""
 
 import errno
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""The page in a real browser, over a real system: whole cycles by clicks and by keyboard alone, a killed process, an alarm, a stale page, a phone, axe-core.
+"""The page in a real browser with a real system: whole cycles by mouse or only by keyboard, a killed process, an alarm, a stale page, a phone, axe-core.
 
-One browser, one system and one page for all of it; every test brings the system to where it begins. Nothing here waits for a time: only for what is to be seen."""
+All tests share one browser, system and page; each test brings the system to its first state. Tests never wait for times, only for content of the page."""
 
 import contextlib
 import os
@@ -17,12 +17,12 @@ from rodeo.control.refused import Refused
 
 from conftest import scaled
 
-STEADY = {"OFF": "launch", "READY": "start", "PAUSED": "resume", "ERROR": "recover", "RUNNING": None}  # and what brings it nearer to a run
+STEADY = {"OFF": "launch", "READY": "start", "PAUSED": "resume", "ERROR": "recover", "RUNNING": None}  # states, and commands that lead towards a run
 PAGES = {"r": "Run", "u": "Runs", "a": "Standing alarms", "l": "Logs", "h": "Hosts", "c": "System"}
 
 
 def two_readouts(directory):
-    """One emulator with two cards, and two readouts that a run cannot do without; both write files."""
+    """One emulator with two cards, and two essential readouts, which both write files."""
     emulator_file(directory, cards=2)
     readout_file(directory)
     other = ['readout.input.cards=["0000:02:00.0"]', "readout.input.connector=1", "readout.rob[0].source_id=0x00610002"]
@@ -43,7 +43,7 @@ def served(place):
 
 @pytest.fixture(scope="module")
 def asked(browser):
-    """Every address that any page of this module has asked for, and everything that went wrong in one."""
+    """All addresses that pages of this module have requested, and all errors of these pages."""
     return {"addresses": [], "errors": []}
 
 
@@ -74,14 +74,14 @@ def axe():
         return file.read()
 
 
-# What is seen and done
+# Checks and actions
 def button(page, name):
     return page.locator(f'[data-command="{name}"] button')
 
 
 def brings(page, name, do, *states):
-    """Does what gives the command `name`, and waits until the page shows one of the states. On a machine that is busy the page may be stale at just that
-    moment, and then it does nothing: then once more."""
+    """Clicks the command `name` and waits until the page shows one of the states. Repeats the click if nothing happens, because on a busy machine
+    the page may be stale at that moment."""
     from playwright.sync_api import expect
 
     tries = 10
@@ -114,13 +114,13 @@ def hold(page, name):
         page.mouse.down()
         if at.evaluate("(button, before) => button.classList.contains('held') || button.dataset.held !== before", before):
             break
-        page.mouse.up()  # the page has moved under the pointer
+        page.mouse.up()  # the page's content moved under the pointer
     expect(at).not_to_have_attribute("data-held", before)
     page.mouse.up()
 
 
 def hold_enter(page):
-    """The same with the keyboard, on what is next."""
+    """The same with the keyboard, on the next command."""
     from playwright.sync_api import expect
 
     page.keyboard.press("s")
@@ -141,13 +141,13 @@ def at_page(page, served, path="/"):
 
 
 def running(page, served):
-    """Brings system and page to a run, from wherever they are."""
+    """Brings system and page to a run, from any state."""
     room = served.running
     for _ in range(10):
         state = room.until(lambda document: document["state"] in STEADY and not document["act"] and document["state"], "nothing is under way")
         if state == "RUNNING":
             break
-        with contextlib.suppress(Refused):  # a rule was faster
+        with contextlib.suppress(Refused):  # an automatic reaction was faster
             room.command(STEADY[state])
     at_page(page, served)
     shows(page, "RUNNING")
@@ -156,7 +156,7 @@ def running(page, served):
 def test_a_whole_cycle_by_clicks(page, served):
     at_page(page, served)
     shows(page, "OFF")
-    sees(page, '[data-command="start"] .why', re.compile(r"\w"))  # why it cannot be started
+    sees(page, '[data-command="start"] .why', re.compile(r"\w"))  # the reason why a start is impossible
     brings(page, "launch", button(page, "launch").click, "READY")
     brings(page, "start", lambda: start(page), "RUNNING")
     sees(page, '[data-number="trigger rate"]', re.compile(r"[1-9][\d.]* (k?)Hz"))
@@ -191,7 +191,7 @@ def test_acceptance_23_a_whole_cycle_by_the_keyboard_alone(page, served):
     page.keyboard.press("s")
     assert "Stop" in page.evaluate("document.activeElement.textContent")
     page.evaluate("""() => { for (const what of ['keydown', 'keyup']) document.activeElement.dispatchEvent(new KeyboardEvent(what, { key: 'Enter', bubbles: true })) }""")
-    assert page.evaluate("document.activeElement.dataset.held") == "0"  # a moment is not a second
+    assert page.evaluate("document.activeElement.dataset.held") == "0"  # held for a moment, not for a second
     brings(page, "stop", lambda: hold_enter(page), "READY")
     for key, title in PAGES.items():
         page.keyboard.press("g")
@@ -217,7 +217,7 @@ def test_the_state_is_seen_from_afar_and_the_age_of_the_data_always(page, served
 
 def test_every_link_has_a_name_and_an_explanation(page, served):
     running(page, served)
-    page.locator("[data-link]").nth(3).wait_for()  # of both readouts: those that come later may stand before the others
+    page.locator("[data-link]").nth(3).wait_for()  # wait for the links of both readouts: later ones may be listed before the others
     fids = [page.locator("[data-link]").nth(i).get_attribute("data-link") for i in range(2)]
     page.locator("[data-link]").nth(0).hover()
     sees(page, "[data-about]", fids[0])
@@ -228,11 +228,11 @@ def test_every_link_has_a_name_and_an_explanation(page, served):
 
 
 def test_the_page_asks_for_links_and_curves_as_seldom_as_it_says(page, served, asked):
-    """Every three seconds for the links of all readouts, for curves when a run has ended; and not once more for each thing that it hears."""
+    """The page requests the links of all readouts every three seconds, and curves at the end of a run, but nothing for each message."""
     running(page, served)
     page.locator("[data-link]").nth(3).wait_for()
     room, hears = served.running, 6
-    page.evaluate("0")  # what it has asked for so far is told meanwhile
+    page.evaluate("0")  # lets pending requests be recorded
     before, document = len(asked["addresses"]), room.document()
     for _ in range(hears):
         sequence = document["sequence"]
@@ -361,7 +361,7 @@ def found_nothing(page, axe, where):
 
 
 def test_acceptance_24_nothing_was_asked_of_anybody_else(page, served, asked):
-    """Over all that the pages above did, if they were there."""
+    """Checks everything that the pages of the tests above did."""
     at_page(page, served)
     page.locator("[data-state]").wait_for()
     assert len(asked["addresses"]) > 4

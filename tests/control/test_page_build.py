@@ -1,4 +1,4 @@
-"""The built page that is committed is what web/ makes; it is small, ships its licences, and its lock file names no registry."""
+"""The committed page is the build of web/; it is small, contains its licences, and its lock file names no registry."""
 
 import json
 import os
@@ -15,11 +15,11 @@ from conftest import BUILD, ROOT, scaled
 
 WEB = ROOT / "web"
 PAGE = ROOT / "python" / "rodeo" / "control" / "page"
-LONG_S = 600.0  # the packages may have to come from their registry first
+LONG_S = 600.0  # the packages may have to be downloaded first
 
 
 def node():
-    """Where Node is: the tests' Python has it as a package."""
+    """The path of Node, which is a package of the tests' Python."""
     return Path(os.environ.get("RODEO_NODE", Path(sys.executable).parent))
 
 

@@ -1,4 +1,4 @@
-"""The rules of a system as Prometheus has them, the metrics that they look at, and the dashboard: generated, so that they cannot drift apart."""
+"""The rules of a system for Prometheus, their metrics, and the dashboard: all are generated, so that they stay consistent."""
 
 import json
 import re
@@ -94,7 +94,7 @@ def test_the_reference_lists_every_metric():
         assert f"| `{metric.name}` | {labels} | {metric.help} |" in text, metric.name
 
 
-# What makes each rule fire, and what is just not enough: (series, values at 1 s).
+# Series that make each rule fire, and series just below its limit: (series, values at 1 s).
 PROCESS = 'system="lab",process="r",class="readout",kind="readout",host="local"'
 CASES = {
     "control_room_gone": ([('rodeo_room_state{system="other",state="OFF"}', "1x200")], [RUN]),
@@ -119,7 +119,7 @@ CASES = {
     "clock": ([('rodeo_room_host_clock_offset_seconds{system="lab",host="far"}', "0.002x200")], [('rodeo_room_host_clock_offset_seconds{system="lab",host="far"}', "0.001x200")]),
     "temperature": ([('rodeo_room_host_temperature_celsius{system="lab",host="far",sensor="s"}', "86x200")], [('rodeo_room_host_temperature_celsius{system="lab",host="far",sensor="s"}', "85x200")]),
     "external": ([('rodeo_room_external_up{system="lab",external="hv"}', "0x200")], [('rodeo_room_external_up{system="lab",external="hv"}', "1x200")]),
-    # Three of five: a value that comes and goes is heard, and one that is low once is not.
+    # Three of five: a value that is low repeatedly raises the alarm, a single low value does not.
     "hv_low": ([('rodeo_room_rule_value{system="lab",rule="hv_low",subject="hv"}', " ".join(["1400 1500"] * 90))],
                [('rodeo_room_rule_value{system="lab",rule="hv_low",subject="hv"}', " ".join(["1400 1500 1500 1500 1500"] * 40))]),
     "hv_low_gone": ([('rodeo_room_rule_gone{system="lab",rule="hv_low",subject="hv"}', "1x200")], [('rodeo_room_rule_gone{system="lab",rule="hv_low",subject="hv"}', "0x200")]),
@@ -132,7 +132,7 @@ def labels_of(series):
 
 
 def alert(name):
-    """What promtool is to find: the labels of the series that fires, and those of the rule."""
+    """The expected result of promtool: the labels of the firing series, and those of the rule."""
     entry = next(one for one in prometheus_files.rules(LAB) if one["alert"] == name)
     fires = next(series for series, _ in CASES[name][0] if series.split("{")[0] == re.search(r"rodeo_room_\w+", entry["expr"]).group(0))
     labels = {} if name == "control_room_gone" else labels_of(fires)
@@ -162,7 +162,7 @@ def test_promtool_raises_each_rule_when_it_should_and_only_then(tmp_path):
 
 @pytest.mark.parametrize(("name", "numbers"), [("dead_time", {"dead_time_fraction": 0.3}), ("dead_time", {"dead_time_fraction": 0.2}), ("incomplete", {"incomplete_ppm": 1001.0}), ("incomplete", {"incomplete_ppm": 1000.0})])
 def test_the_room_and_prometheus_decide_alike_at_the_limit(name, numbers):
-    """The cases of promtool above are these numbers."""
+    """The cases of promtool above use these numbers."""
     looks = seen("running", "running", "running")
     raised = name in {one.cause for one in conditions(derive(looks, row()), looks, numbers, run=row(), rules=LAB.rules)}
     metric = {"dead_time": "rodeo_room_dead_time_fraction", "incomplete": "rodeo_room_incomplete_ppm"}[name]

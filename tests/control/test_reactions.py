@@ -1,4 +1,4 @@
-"""What happens by itself: a table of moments, and of what must never follow from any of them."""
+"""Automatic reactions: a table of moments, and of reactions that must never follow."""
 
 import random
 from dataclasses import replace
@@ -19,7 +19,7 @@ LOST = ("running", "killed", "running")
 
 
 def after(words, memory=READY, *, held=False, run=None, act=None, now_s=100.0, classes=(CARDS, READOUTS), disk=None, **others):
-    """(reactions by kind, memory) of one moment."""
+    """(reactions by kind, memory) at one moment."""
     looks = seen(*words, held=held, classes=classes, **others)
     derived = derive(looks, run, act, memory)
     reactions, memory = react(derived, looks, run=run, act=act, memory=memory, now_s=now_s, choose_limit_s=30.0, disk=disk)
@@ -187,7 +187,7 @@ def test_an_expendable_is_restarted_three_times_with_back_off_and_not_a_fourth()
         if one:
             at.append(when)
             assert one.process == "monitor" and one.why == f"restart {len(at)} of 3"
-            _, memory = restarts("running", memory, when + 0.5, run)  # it came, and dies again
+            _, memory = restarts("running", memory, when + 0.5, run)  # it started, and dies again
         when += 1.0
     assert at == [1001.0, 1006.0, 1023.0] and given_up(memory, "monitor", when)
     assert not given_up(memory, "monitor", when + 600.0)
@@ -255,7 +255,7 @@ def of_farm(memory, *, recorder="running", supervisor="running", now_s=100.0, he
 
 @pytest.mark.parametrize("name", ["supervisor", "recorder"])
 def test_what_the_flow_needs_is_restarted_and_is_the_crews_choice_when_it_is_given_up(name):
-    """Its role is expendable: three restarts need no decision, but without it nothing flows, and a fourth death asks for one."""
+    """Its role is expendable: three restarts are automatic. But no data flow without it, so a fourth death needs a decision."""
     reactions, memory = of_farm(replace(THREE_TIMES, restarts={}), **{name: "killed"}, now_s=98.0)
     reactions, memory = of_farm(memory, **{name: "killed"})
     assert reactions["restart"].process == name and memory.choice is None and "hold" not in reactions

@@ -1,4 +1,4 @@
-"""Log lines as records: what is read of which line, what is found, in which order, what is folded, and that none of it is without bounds."""
+"""Log lines as records: parsing, search, order, folding of repeats, and limits."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Files that killed processes left open are recovered when the run is closed: with the real command, on files of a real readout."""
+"""Closing a run recovers files that killed processes left open: with the real command, on files of a real readout."""
 
 import asyncio
 import shutil
@@ -72,7 +72,7 @@ def test_a_recovery_that_was_cut_short_is_done_anew_and_one_that_was_done_is_not
     cut(whole, tmp_path / "a" / "x._0001.recovered._0001.writing", 100)
     recovered(tmp_path)
     assert names(tmp_path) == ["x._0001.recovered._0001.data"]
-    cut(whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000)  # it was to be removed
+    cut(whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000)  # the killed process had not yet removed it
     before = files_of(tmp_path)[0]["events"]
     assert f"its {before} events" in recovered(tmp_path)[0] and names(tmp_path) == ["x._0001.recovered._0001.data"]
 

@@ -1,4 +1,4 @@
-"""Which commands may be given in which state, and why the others are refused: one table, and the sentences that people read."""
+"""The commands allowed in each state, and the reasons for refusals: one table, and the sentences for users."""
 
 import random
 
@@ -17,7 +17,7 @@ ALL_READY = ("ready", "ready", "ready")
 LOST = ("running", "killed", "running")
 CHOICE = Memory("ready", Choice("readout-1", 0.0))
 
-# name: (words, what else, the commands that may be given)
+# name: (words, other arguments, the allowed commands)
 TABLE = {
     "OFF": (NOTHING, {}, "launch"),
     "OFF, and what a process started goes on": (("absent", "left", "absent"), {"memory": OFF}, "abort"),

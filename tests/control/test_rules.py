@@ -1,4 +1,4 @@
-"""Alarm rules: what a system file changes of the built-in ones, what its own look at, what is gone, shelves, tests."""
+"""Alarm rules: changes of built-in rules by a system file, its own rules, gone values, shelves, tests."""
 
 import json
 import re
@@ -59,8 +59,8 @@ def test_what_is_too_hot(host, sensors, cause):
 
 
 @pytest.mark.parametrize(("answers", "off"), [
-    ([(0, 5_000_000, 2_000_000)], 0.003),  # 4 ms ahead, and the answer took 2 ms: 3 ms at the least
-    ([(0, 5_000_000, 2_000_000), (10_000_000, 10_100_000, 10_200_000)], 0.0),  # the quicker one tells more
+    ([(0, 5_000_000, 2_000_000)], 0.003),  # 4 ms ahead, and the answer took 2 ms: the offset is at least 3 ms
+    ([(0, 5_000_000, 2_000_000), (10_000_000, 10_100_000, 10_200_000)], 0.0),  # the faster answer is more precise
     ([(0, 100_000, 10_000_000)], 0.0), ([(5, 5, 1)], None), ([], None)])
 def test_a_clock_is_off_by_what_the_quickest_answer_shows(answers, off):
     assert certain(*offset_of(answers)) == (None if off is None else pytest.approx(off))
@@ -239,7 +239,7 @@ def test_a_shelf_is_kept_over_a_restart_and_what_is_taken_back_asks_again():
     book = Book()
     book.evaluate([DARK], 1)
     book.shelve("mine", "ana", 30 * MIN)
-    kept = [{name: value for name, value in one.as_json().items() if not name.startswith("shelved")} for one in book.standing()]  # as the database has it
+    kept = [{name: value for name, value in one.as_json().items() if not name.startswith("shelved")} for one in book.standing()]  # as stored in the database
     again = Book(json.loads(json.dumps(kept)), json.loads(json.dumps(book.shelf())))
     assert again.standing() == book.standing() and again.evaluate([DARK], 2) == []
     assert again.shelve("mine", "ana", None).asks and again.shelf() == {}

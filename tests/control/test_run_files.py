@@ -1,4 +1,4 @@
-"""Event files of a run when it is closed: states, events, what is proven, checksums. What a recovery makes is in test_recovered.py."""
+"""Event files of a run at its close: states, events, proven data, checksums. test_recovered.py tests recovery."""
 
 import asyncio
 import struct
@@ -40,7 +40,7 @@ def report(built=100, verified=100, mismatches=0, **more):
     ("of_a", "of_b", "a", "r"),
     [
         (report(), report(), True, True),
-        (report(), report(verified=10), True, False),  # one fragment in ten is looked at
+        (report(), report(verified=10), True, False),  # one fragment in ten is checked
         (report(mismatches=1), report(), False, False),
         (report(built=0, verified=0), report(), False, False),
         ({**report(), "consumers": {"x": {"counters": {"verified_chunks": 50}}, "y": {"counters": {"verified_chunks": 50}}}}, report(), False, False),

@@ -1,4 +1,4 @@
-"""`rodeo runs`: lists, one run, two runs compared, the exact configuration as files, runs from one database to another, and the audit."""
+"""`rodeo runs`: lists, one run, comparison of two runs, the exact configuration as files, copies of runs between databases, and the audit."""
 
 import asyncio
 import csv
@@ -17,7 +17,7 @@ from rodeo.control.refused import Refused
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A database with three runs: 1 whole, 2 whole with another setting and comment, 3 open."""
+    """A database with three runs: 1 is complete, 2 is complete with another setting and comment, 3 is open."""
     directory = tmp_path_factory.mktemp("lab")
 
     async def fill():
@@ -198,7 +198,7 @@ def test_an_odd_number_does_not_spoil_a_database(verb, tmp_path):
     assert status == 1 and all("number" in row["outcome"] for row in json.loads(out))
     assert verb("take", "--database", database, "--least", 2**31)[0] == verb("take", "--database", database, "--least", 10**17)[0] == 2
     assert verb("take", "--database", database)[1] == "1\n"
-    # One that an older version has spoiled goes on.
+    # A row that an older version has damaged does not stop the copy.
     with sqlite3.connect(database) as spoiled:
         spoiled.execute("insert into run_number (system, last) values ('other', 100000000000000000)")
     assert verb("take", "--database", database)[1] == "2\n"

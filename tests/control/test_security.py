@@ -1,4 +1,4 @@
-"""Who is let in: tokens, sessions, Host, Origin, CSRF, roles, sizes; and that refusals stand in the audit."""
+"""Access: tokens, sessions, Host, Origin, CSRF, roles, sizes; and refusals in the audit."""
 
 import contextlib
 import json
@@ -22,14 +22,14 @@ def room(idle_room):
 
 @pytest.fixture(autouse=True)
 def a_minute_later(request):
-    """So that the refusals of one test are not too many for the audit of the next."""
+    """Resets the audit's limit of refusals between tests."""
     if "room" in request.fixturenames:
         request.getfixturevalue("room").clock_s += security.RefusalsTold.PER_S
 
 
 @contextlib.contextmanager
 def browser(room, role="expert"):
-    """An httpx client that came with the address of a role, as a browser does."""
+    """An httpx client that has opened the address of a role, as a browser does."""
     with httpx.Client(base_url=room.base, timeout=60) as client:
         answer = client.get("/", params={"token": room.tokens[role]})
         assert answer.status_code == 303, answer.text
@@ -80,7 +80,7 @@ def test_acceptance_14_another_host_is_refused_and_audited(room, host):
     before = len(refusals(room))
     with browser(room) as client:
         answer = client.get("/api/state", headers={"Host": host.format(port=room.port)})
-    assert answer.status_code in (400, 403)  # 400: no HTTP at all
+    assert answer.status_code in (400, 403)  # 400: not HTTP
     if answer.status_code == 403:
         assert answer.json()["code"] == "control.host" and any("control.host" in row for row in refusals(room)[before:])
 
@@ -222,7 +222,7 @@ def test_what_is_too_long_is_refused(room):
     long = json.dumps({"reason": "x" * 70_000}).encode()
     assert httpx.post(room.base + "/api/commands/stop", content=long, headers=headers, timeout=60).status_code == 413
     assert httpx.post(room.base + "/api/commands/stop", content=iter([long[:40_000], long[40_000:]]), headers=headers, timeout=60).status_code == 413
-    with socket.create_connection(("127.0.0.1", room.port), timeout=60) as raw:  # an address without an end
+    with socket.create_connection(("127.0.0.1", room.port), timeout=60) as raw:  # an endless address
         raw.sendall(b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n")
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
     assert httpx.get(room.base + "/api/state", headers=headers, timeout=60).status_code == 200

@@ -1,4 +1,4 @@
-"""The ring of values over time: bounded, gaps are gaps, beyond an hour it is coarse."""
+"""The ring of values over time: it is bounded, keeps gaps, and is coarse beyond an hour."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the server answers: state, commands, control, the WebSocket, the page's files; and that openapi.json describes just the routes there are."""
+"""The answers of the server: state, commands, control, the WebSocket, the page's files; openapi.json describes exactly the existing routes."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ def room(idle_room):
 def nobody_has_control(room):
     room.clock_s += 120.0
     room.run(room.room.desk.tick())
-    room.clock_s += 120.0  # whoever asked in the test before has lapsed too
+    room.clock_s += 120.0  # requests of the previous test have lapsed, too
     room.run(room.room.desk.tick())
 
 
@@ -150,7 +150,7 @@ def test_acceptance_13_a_stale_number_is_refused_after_control_changed_hands(roo
         answer = ana.post("/api/commands/start", json={"fence": old})
         assert (answer.status_code, answer.json()["code"]) == (409, "control.stale_lease")
         eve.post("/api/commands/release")
-        assert ana.post("/api/commands/start", json={"fence": old}).status_code == 409  # free again, but what was sent before stays stale
+        assert ana.post("/api/commands/start", json={"fence": old}).status_code == 409  # control is free again, but earlier requests stay stale
 
 
 def test_a_command_whose_sender_loses_control_before_it_begins_is_refused(room):
@@ -279,7 +279,7 @@ def test_a_client_that_reads_slowly_gets_one_message_for_what_it_missed():
         document = {**document, "sequence": n, "what": str(n)}
     message = json.loads(feed.next(document, 1.0))
     assert live.merge(mine, message) == document
-    assert json.loads(feed.next({**document, "sequence": 60}, 1.0 + live.LATE_S + 0.1))["whole"]["sequence"] == 60  # it was away for long
+    assert json.loads(feed.next({**document, "sequence": 60}, 1.0 + live.LATE_S + 0.1))["whole"]["sequence"] == 60  # the client was away for long
 
 
 def test_a_large_system_sends_state_each_time_and_tables_as_they_fit():

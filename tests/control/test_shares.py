@@ -1,4 +1,4 @@
-"""Shares of what is under way at once in a control room: of a session, of a role; and of connections that wait."""
+"""Limits of simultaneous requests in a control room, per session and per role; and of waiting connections."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""Hosts that Slurm gives, with a real slurmctld and two slurmd: drain, scancel, a dead node, a crash with a core file, and nothing left afterwards."""
+"""Hosts allocated by Slurm, with a real slurmctld and two slurmd: drain, scancel, a dead node, a crash with a core file, and a clean end."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ def cluster(place):
 
 @contextlib.asynccontextmanager
 async def host_of(place, cluster, name, node="n1", **options):
-    """At the end all that runs there is ended, and the job has been given back."""
+    """A host. At the end all its processes are ended, and the job is released."""
     host = SlurmHost("lab", place / "hosts" / name, name, node, patience=PATIENCE, **options)
     try:
         yield host
@@ -67,7 +67,7 @@ def assert_nothing_left(cluster, node):
 
 
 class Answer(list):
-    """A list that counts as an answer, also if it is empty."""
+    """A list that is true as an answer, even if it is empty."""
 
     def __bool__(self):
         return True
@@ -148,7 +148,7 @@ def test_a_job_in_which_nothing_runs_any_more_is_given_back(place, cluster):
 
             await until(is_given_back)
             assert await until(lambda: tried(host.list())) == []
-            await host.launch(spec("short", "true"))  # and it can be had again
+            await host.launch(spec("short", "true"))  # the host can be allocated again
             assert (await ended(host, "short")).exit_status == 0
     asyncio.run(test())
 
@@ -192,7 +192,7 @@ def test_acceptance_22_a_cancelled_job_lets_its_processes_end_and_their_exits_ar
             await until(lambda: cluster.jobs() == [])
             found = await until(lambda: tried(host.list()))
             assert {each.name: (each.exit_status, each.signal) for each in found} == {"orderly": (4, None), "stray": (None, signal.SIGTERM)}
-            assert "draining" in await host.tail("orderly", 10)  # from the shared file system: there is no agent any more
+            assert "draining" in await host.tail("orderly", 10)  # from the shared file system: the agent is gone
             with pytest.raises(Refused) as refused:
                 await host.signal("orderly", signal.SIGTERM)
             assert refused.value.code == "control.not_launched"
@@ -226,7 +226,7 @@ def test_a_slurmctld_that_is_killed_stops_nothing(place, cluster):
     async def test():
         async with host_of(place, cluster, "alone") as host:
             await host.launch(spec("run", "sleep", "1000"))
-            cluster.said("scontrol", "update", f"jobid={cluster.jobs()[0][0]}", "comment=noted-by-now")  # what it has not written down it cannot know again
+            cluster.said("scontrol", "update", f"jobid={cluster.jobs()[0][0]}", "comment=noted-by-now")  # slurmctld remembers only saved jobs after a restart
             cluster.until(lambda: b"noted-by-now" in cluster.note())
             cluster.kill("slurmctld")
             try:
@@ -234,7 +234,7 @@ def test_a_slurmctld_that_is_killed_stops_nothing(place, cluster):
                 await host.launch(spec("more", "true"))
                 assert (await ended(host, "more")).exit_status == 0
                 again = SlurmHost("lab", host.directory, "alone", "n1", patience=0.05)
-                with pytest.raises(Refused) as refused:  # nobody can say where the job is
+                with pytest.raises(Refused) as refused:  # the place of the job is unknown
                     await again.list()
                 assert refused.value.code == "control.host_silent"
                 await again.close()

@@ -1,4 +1,4 @@
-"""What processes answer is checked before anything is decided on it: wrong shapes become sentences, whatever they are."""
+"""Answers of processes are checked before any decision: every wrong shape gives an error sentence."""
 
 import json
 import random
@@ -115,7 +115,7 @@ def test_problems_are_bounded():
 
 
 def broken(random_, value):
-    """`value` with something in it that nobody expects."""
+    """`value` with an unexpected part."""
     nonsense = [None, -1, 1e308 * 10, 10**30, "x", [], {}, [[]], {"a": {}}, True, float("nan"), [None], {"": None}]
     if isinstance(value, dict) and value and random_.random() < 0.8:
         key = random_.choice(list(value))

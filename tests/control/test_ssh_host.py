@@ -1,4 +1,4 @@
-"""A host that is reached by ssh, with a real sshd on a port of its own: what is launched there outlives the connection, the server and the controller."""
+"""A host reached by ssh, with a real sshd on a free port: launched processes survive the connection, the server and the controller."""
 
 import asyncio
 import contextlib
@@ -30,14 +30,14 @@ pytestmark = [
 
 
 class Server:
-    """sshd of this user in a directory; only the key of this test is let in."""
+    """sshd of this user in a directory; it accepts only the key of this test."""
 
     def __init__(self, directory):
         self.directory, self.process, self.port = directory, None, None
         for name in ("host", "user"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)], check=True, timeout=scaled(60), stdin=subprocess.DEVNULL)
         shutil.copy(directory / "user.pub", directory / "authorized")
-        with contextlib.suppress(PermissionError):  # only root's sshd wants it; where no init runs, nobody has made it
+        with contextlib.suppress(PermissionError):  # only root's sshd needs this directory; without an init process it does not exist
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
 
     def start(self):
@@ -60,12 +60,12 @@ class Server:
             time.sleep(0.05)
 
     def sessions(self):
-        """Pids of the server's processes, one or two of each connection."""
+        """Pids of the server's processes, one or two per connection."""
         return [int(entry.name) for entry in Path("/proc").iterdir()
                 if entry.name.isdigit() and (found := kernel.seen(int(entry.name))) is not None and self.process.pid in (found.parent, *parents_of(found.parent))]
 
     def stop(self):
-        """The server and every connection that it has."""
+        """Stops the server and all its connections."""
         for pid in (*self.sessions(), self.process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -110,7 +110,7 @@ def server(monkeypatch):
 
 @contextlib.asynccontextmanager
 async def host_of(server):
-    """At the end all that the host runs is ended, and its agent has left."""
+    """A host. At the end all its processes are ended, and its agent has ended."""
     host = SshHost("lab", server.directory / "agent", "node", "far", patience=PATIENCE)
     try:
         yield host
@@ -123,7 +123,7 @@ async def host_of(server):
 
 
 async def tried(work):
-    """A list that an answer is in, for a list without entries is one too."""
+    """A list that contains the answer, because an empty list is an answer, too."""
     with contextlib.suppress(Refused):
         return Answer(await work)
 
@@ -197,7 +197,7 @@ def test_processes_outlive_the_connection_and_the_server(server):
             found = (await until(lambda: tried(host.list())))[0]
             assert (found.pid, found.state, found.tag) == (before.pid, "running", {"launch": 7})
             await host.signal("long", signal.SIGTERM)
-            assert (await ended(host, "long")).signal == signal.SIGTERM  # its agent is the one that has started it
+            assert (await ended(host, "long")).signal == signal.SIGTERM  # its own agent has started it
     asyncio.run(test())
 
 
@@ -258,7 +258,7 @@ def test_a_run_over_ssh_is_taken_counted_and_closed(server):
         assert {each["host"] for each in room.document()["processes"]} == {"node"}
         room.command("start")
         room.until(lambda document: (document["numbers"]["events"] or 0) > 20, "events are built")
-        server.stop()  # every connection is cut: the host is not seen, and the run goes on
+        server.stop()  # all connections are cut: the host is not visible, and the run continues
         room.until(lambda document: "BLIND" in document["flags"], "the host is not seen")
         assert room.state == "RUNNING"
         server.start()

@@ -1,4 +1,4 @@
-"""A system file as values: classes and their members, orders, what is replaced, and what only the whole shows to be wrong."""
+"""A system file as values: classes and their members, orders, replacements, and errors that only the whole file shows."""
 
 import json
 import os
@@ -53,7 +53,7 @@ role = "expendable"
 
 
 def effective(text):
-    """Values as `rodeo check --effective -o json` has them."""
+    """Values as in `rodeo check --effective -o json`."""
     values = []
 
     def walk(prefix, value):
@@ -177,7 +177,7 @@ def test_what_is_no_time_is_refused(text):
 
 
 def test_the_command_says_what_is_wrong_with_file_line_and_column(tmp_path):
-    """The real command: what it finds is handed on word by word."""
+    """The real command: its findings are passed on unchanged."""
     file = tmp_path / "readout.toml"
     file.write_text('[readout]\nname = "x"\nnmae = "y"\n')
     answer = check(RODEO, file)

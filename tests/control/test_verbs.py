@@ -1,4 +1,4 @@
-"""The shell's words: what is sent, what is printed, how it ends. In a room without processes; test_client_verbs.py has a whole system."""
+"""The shell's verbs: their requests, output and exit status, in a room without processes. test_client_verbs.py has a whole system."""
 
 import io
 import json
@@ -289,7 +289,7 @@ SEQUENCES = "\x1b]0;title\x07 \x1b]52;c;Y2xpcA==\x1b\\ \x9b31m \x85 \r"
 
 
 def test_what_a_process_says_reaches_no_terminal_as_a_control_sequence(capsys):
-    """A title, the clipboard, colours, C1, a carriage return; and a line break does not make a line of another process."""
+    """A title, the clipboard, colours, C1 and a carriage return are removed; a line break does not make a line of another process."""
     record = {"time_ns": 10**18, "level": "info", "process": "cards", "run": 7, "message": f"a{SEQUENCES}b\n12:00:00.000 error forged", "fields": {"x": SEQUENCES}, "repeats": 0}
     line = status.log_line(record)
     assert not [each for each in line if each != "\n" and (each < " " or "\x7f" <= each < "\xa0")]

@@ -1,5 +1,5 @@
-"""A random walk over commands, kills, stops by signal and restarts of everything, the controller too. Whatever happened: the state is true, no process is
-left, no run stays open, and the books of each run balance. The steps follow from a seed; what a step finds does not."""
+"""A random walk over commands, kills, stops by signal and restarts of everything, the controller included. After any walk the state is right, no process
+is left, no run stays open, and each run balances. The steps follow from a seed; the situation of a step does not."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ WEIGHTS = (8, 12, 3, 3, 8, 3, 6, 1, 1, 6)
 
 
 class Walk:
-    """One walk through one system. `said` is its way, for whoever has to find out what went wrong."""
+    """One walk through one system. `said` has its steps, to find the cause of a failure."""
 
     def __init__(self, file, seed):
         self.file, self.random = file, random.Random(seed)
@@ -33,7 +33,7 @@ class Walk:
         self.look()
 
     def do_command(self):
-        """As a shifter would: one that is possible now, now and then one that is not. A long one is not waited for while somebody stands still."""
+        """A command as a shifter gives it: usually an allowed one. It does not wait for a long command while a process is stopped."""
         document = self.room.document()
         possible = [name for name in COMMANDS if name == "ack" or document["commands"].get(name) is None]
         name = self.random.choices(*zip(*[(name, weight) for name, weight in zip(COMMANDS, WEIGHTS) if name in possible or weight == 1]))[0]
@@ -45,7 +45,7 @@ class Walk:
             order.result(scaled(300))
 
     def do_order(self):
-        """Any command, at any moment, and nobody waits for it."""
+        """Any command at any moment, without waiting."""
         name = self.random.choice(COMMANDS[:-1])
         self.said[-1] = f"{name}!"
         self.order(name)
@@ -88,7 +88,7 @@ class Walk:
         self.stopped.clear()
 
     def do_controller(self):
-        """It is gone in the middle of whatever it does, and another one comes."""
+        """Kills the controller in the middle of its work, and starts another one."""
         self.room.leave()
         self.orders.clear()
         self.room = RunningRoom(self.file, patience=scaled(1)).__enter__()
@@ -97,7 +97,7 @@ class Walk:
         time.sleep(self.random.random() * 0.5)
 
     def look(self):
-        """What is true at every moment."""
+        """Checks that hold at every moment."""
         document = self.room.document()
         self.pids |= {each["pid"] for each in document["processes"] if each["pid"]}
         run = document["run"]
@@ -111,7 +111,7 @@ class Walk:
         return f"{' '.join(self.said)}: {document['state']} {document['what']} {document['act']} {document['run'] and document['run']['number']} {phases(document)}"
 
     def end(self):
-        """Home from wherever it is: nobody stands still, the system is closed in order or aborted, and all is as it should be."""
+        """The end from any state: continues stopped processes, closes or aborts the system, and checks the result."""
         self.do_continue()
         for order in self.orders:
             with contextlib.suppress(Exception):
@@ -123,7 +123,7 @@ class Walk:
             assert row["condition"] != "WRONG", (row, self.told())
 
     def _over(self, document):
-        """Whether nothing is there any more; what is, is aborted, as soon as that is possible."""
+        """Whether all processes are gone. Aborts remaining ones as soon as possible."""
         if document["state"] == "OFF" and document["run"] is None and document["act"] is None:
             return True
         if document["commands"].get("abort") is None:

@@ -1,5 +1,5 @@
-"""What watches a system, on real processes and a real room: rules of the system file, an external program, shelves over a restart, tests of alarms, metrics,
-and the log lines of all processes in one place."""
+"""The monitoring of a system, with real processes and a real room: rules of the system file, an external program, shelves over a restart, tests of
+alarms, metrics, and the log lines of all processes in one place."""
 
 import http.server
 import json
@@ -47,7 +47,7 @@ do = "nothing: it is a test"
 name = "overdue"
 enabled = false
 """
-# A program that talks as it likes, and writes lines of JSON where it is told to; then it waits to be ended.
+# A program that prints free text, and writes JSON lines to a given place; then it waits for its end.
 CHATTER = """
 import json, os, sys, time
 print('chatter begins', flush=True)
@@ -78,7 +78,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_):
-        """The test's output is not for this."""
+        """Discards the output of the test."""
 
 
 @pytest.fixture(scope="module")

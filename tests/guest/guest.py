@@ -1,4 +1,4 @@
-"""Linux guests in QEMU without hardware help: Debian's kernel unpacked, an initial file system made here, a boot under a deadline."""
+"""Linux guests in QEMU without hardware acceleration: Debian's kernel, an initial file system made here, and a boot with a deadline."""
 
 import fcntl
 import json
@@ -14,17 +14,17 @@ from pathlib import Path
 
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
 
-# edu and QEMU's virtual IOMMU on a machine whose root port can reset what is behind it.
+# edu and QEMU's virtual IOMMU on a machine whose root port can reset its device.
 IOMMU = ["-device", "intel-iommu,intremap=on,caching-mode=on"]
 ROOT_PORT = ["-device", "pcie-root-port,id=rp1,chassis=1,slot=1"]
 
 
 class Unavailable(Exception):
-    """Why no guest can be started here; the text is the reason for skipping."""
+    """No guest can be started here; the text is the reason for skipping."""
 
 
 def cache_directory():
-    """Unpacked packages and trees of guests: RODEO_GUEST_CACHE, else rodeo/guest in the user's cache."""
+    """The directory of unpacked packages and file trees of guests: RODEO_GUEST_CACHE, else rodeo/guest in the user's cache."""
     base = os.environ.get("RODEO_GUEST_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rodeo" / "guest"
     path = Path(base)
     path.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def cache_directory():
 
 
 class CacheLock:
-    """One process at a time makes what is missing in the cache; the lock ends with the process."""
+    """Only one process at a time may fill the cache; the lock ends with the process."""
 
     def __enter__(self):
         self.file = open(cache_directory() / "lock", "w")
@@ -56,7 +56,7 @@ def need(*programs):
 
 
 def depends(package):
-    """The package of the running security update behind a meta package."""
+    """The package of the current security update that a meta package depends on."""
     found = re.search(r"Depends: (linux-image-\S+)", run("apt-cache", "depends", package))
     if not found:
         raise Unavailable(f"apt knows no {package}: apt-get update")
@@ -64,7 +64,7 @@ def depends(package):
 
 
 def download(package, directory):
-    """With the machine's package lists; where they are out of date, with fresh ones of our own."""
+    """Uses the machine's package lists or, if they are out of date, fresh lists in the cache."""
     try:
         run("apt-get", "-q", "download", package, cwd=directory)
     except Unavailable:
@@ -87,7 +87,7 @@ class Kernel:
             self.paths[path.stem.replace("-", "_")] = path
 
     def in_order(self, names):
-        """The files of modules and of what they depend on, in an order in which they can be inserted."""
+        """The files of modules and their dependencies, in the order of insertion."""
         ordered = []
 
         def add(name):
@@ -108,7 +108,7 @@ class Kernel:
 
 
 def kernel(package=KERNEL_PACKAGE):
-    """Debian's kernel, fetched once and unpacked, never installed."""
+    """Debian's kernel: fetched once and unpacked, but not installed."""
     need(("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"))
     with CacheLock():
         target = cache_directory() / depends(package)
@@ -125,7 +125,7 @@ def kernel(package=KERNEL_PACKAGE):
 
 
 def debian_mirror():
-    """The mirror that this machine's apt takes Debian from."""
+    """The Debian mirror of this machine's apt."""
     targets = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)", "Created-By: Packages").splitlines()
     mirrors = [line.split()[0] for line in targets if line.endswith(" Debian main") and "security" not in line]
     if not mirrors:
@@ -134,8 +134,8 @@ def debian_mirror():
 
 
 def qemu_with_vfio_user():
-    """The command of a QEMU that is a vfio-user client (10.1 or later): from the backports of Debian 13, unpacked with its libraries, never installed.
-    It is some hundred megabytes."""
+    """The command of a QEMU with a vfio-user client (10.1 or later), from the backports of Debian 13: unpacked with its libraries, but not installed.
+    Its size is some hundred megabytes."""
     with CacheLock():
         tree = cache_directory() / "qemu-trixie-backports"
         if not (tree / "complete").exists():
@@ -159,7 +159,7 @@ def qemu_with_vfio_user():
 
 
 class Initrd:
-    """The first file system of a guest, as a newc archive: no root is needed to make one."""
+    """The initial file system of a guest, as a newc archive, which can be made without root."""
 
     def __init__(self):
         self.parts = []
@@ -192,7 +192,7 @@ class Initrd:
         self._entry(name.strip("/"), 0o100000 | (path.stat().st_mode & 0o777 if mode is None else mode), path.read_bytes())
 
     def program(self, name, path):
-        """A program with the libraries that it loads, without their debug information. Libraries lie where the program looks for them."""
+        """Adds a program and its libraries, without debug information, at the paths where the program looks for them."""
         self._stripped(name, path)
         for library in re.findall(r"(?:=> )?(/\S+) \(0x", run("ldd", path)):
             self._stripped(library, Path(library).resolve())
@@ -225,7 +225,7 @@ reboot -f
 
 
 def base_initrd(kernel_files, modules, script, programs=()):
-    """busybox, modules, a shell script that is the test, and programs (name in the guest, path here)."""
+    """An Initrd with busybox, modules, the test as a shell script, and programs (name in the guest, path here)."""
     need(("busybox", "busybox-static"), ("strip", "binutils"), ("ldd", "libc-bin"))
     initrd = Initrd()
     for name in ("proc", "sys", "dev", "tmp", "run", "root", "etc"):
@@ -245,22 +245,22 @@ def base_initrd(kernel_files, modules, script, programs=()):
 @dataclass
 class Boot:
     log: str
-    status: int | None  # of the script; None if the guest did not come that far
+    status: int | None  # of the script; None if the guest did not get that far
     seconds: float
-    qemu: str = ""  # what QEMU itself had to say
+    qemu: str = ""  # output of QEMU itself
 
     def lines(self, prefix):
         return [line[len(prefix):].strip() for line in self.log.splitlines() if line.startswith(prefix)]
 
 
 def vfio_user_card(number, socket):
-    """QEMU's arguments for a card that is a vfio-user server, behind a root port of its own that can reset it."""
+    """QEMU's arguments for a card that is a vfio-user server, on a separate root port that can reset it."""
     device = {"driver": "vfio-user-pci", "bus": f"card{number}", "socket": {"path": str(socket), "type": "unix"}}
     return ["-device", f"pcie-root-port,id=card{number},chassis={number + 8},slot={number + 8}", "-device", json.dumps(device)]
 
 
 def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=60, qemu=("qemu-system-x86_64",), cpus=1, shared=False):
-    """Runs a guest to its end or the deadline; `initrd` is an Initrd. Its serial line is the log. `shared`: its memory can be given to vfio-user servers."""
+    """Runs a guest with the Initrd `initrd` until its end or the deadline. The log is its serial line. `shared`: vfio-user servers can map its memory."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rodeo-guest-") as directory:
         archive = initrd.write(Path(directory) / "initrd")
@@ -276,7 +276,7 @@ def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=6
 
 
 def follow(command, started, deadline):
-    """Reads a guest's serial line until it ends or the deadline is over; nothing of it is left then."""
+    """Reads a guest's serial line until the guest ends or the deadline is over, and ends the guest."""
     with tempfile.TemporaryFile() as says, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=says) as process:
         log = b""
         try:
@@ -297,7 +297,7 @@ def follow(command, started, deadline):
 
 
 def probe(kernel_files, deadline=30):
-    """Boots to a shell and back; says why not, if not."""
+    """Boots to a shell and shuts down; prints the reason of a failure."""
     need(("qemu-system-x86_64", "qemu-system-x86"))
     result = boot(kernel_files, base_initrd(kernel_files, [], "true\n"), [], deadline=deadline)
     if result.status != 0:

@@ -1,4 +1,4 @@
-"""QEMU's edu device, which nobody here wrote, through the kernel VFIO and UIO back ends and the keeper, in guests."""
+"""QEMU's edu device, written independently of Rodeo, with the kernel's VFIO and UIO back ends and the keeper, in guests."""
 
 import pytest
 from conftest import BUILD, TIMEOUT_SCALE, scaled
@@ -15,7 +15,7 @@ echo $EDU > /sys/bus/pci/drivers_probe
 
 @pytest.fixture(scope="module")
 def guest():
-    """Boots a script with our programs beside it; skips where no guest can be had."""
+    """Boots a guest with a script and our programs; skips the test if no guest can be started."""
     if TIMEOUT_SCALE != 1:
         pytest.skip("guests run what the release tree has")
     try:
@@ -39,7 +39,7 @@ def facts(result):
     return {line.split(":")[0] for line in result.lines("ok ")}
 
 
-# What the command line says of the same device. The keeper is started by the first of them and holds the card for the others.
+# The command line with the same device. The first command starts the keeper, which holds the card for the others.
 COMMANDS = """
 says() { echo "command: $*"; "$@" 2>&1; echo "command: status $?"; }
 says rodeo card reg read --id $EDU --bar 0 0x0 -o json
@@ -58,7 +58,7 @@ def check_commands(result):
     assert '"hex": "0x010000ed"' in said[0]
     assert '"hex": "0xedcba987"' in said[1] and '"hex": "0xedcba987"' in said[2]  # it answers with the complement
     assert '"kept":true' in said[4] and '"clients":[]' in said[4]
-    assert said[6].split("command:")[0].split("\n", 1)[1].strip() == "[]"  # edu is no readout card
+    assert said[6].split("command:")[0].split("\n", 1)[1].strip() == "[]"  # edu is not a readout card
 
 
 def test_vfio_with_a_virtual_iommu(guest):
@@ -68,12 +68,12 @@ def test_vfio_with_a_virtual_iommu(guest):
     assert {"identification", "every byte came back", "DMA to an address that is not mapped", "unmapped memory is untouched", "reset",
             "second process of another user", "second process in other namespaces", "bus mastering stays for the other owner", "bus mastering ends with its owner", "a new client beside one of the keeper that died", "keeper gone"} <= facts(result)
     check_commands(result)
-    assert "DMAR" in result.log and "fault addr 0x8000000" in result.log  # the IOMMU, not luck, stopped it
+    assert "DMAR" in result.log and "fault addr 0x8000000" in result.log  # the IOMMU stopped the access
 
 
 def test_uio_without_an_iommu(guest):
     result = guest(BIND.format(driver="uio_pci_generic") + "rodeo card reg read --id $EDU --bar 0 0x0; export RODEO_UIO=1\n" + COMMANDS + "pci_probe uio $EDU", ["uio_pci_generic"], [*ROOT_PORT, "-device", "edu,bus=rp1,dma_mask=0xffffffffffff"])
     assert "FAILED" not in result.log and result.status == 0
     check_commands(result)
-    assert "error[card.driver]: 0000:01:00.0: the card is driven by uio_pci_generic" in result.log  # before it was asked for
+    assert "error[card.driver]: 0000:01:00.0: the card is driven by uio_pci_generic" in result.log  # before vfio-pci was requested
     assert {"identification", "every byte came back", "memory that is not on huge pages", "second process in other namespaces", "bus mastering ends with its owner", "keeper gone"} <= facts(result)

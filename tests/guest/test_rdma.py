@@ -1,4 +1,4 @@
-"""The chain over RDMA: a router and a readout in a guest that has a soft-RoCE device, and over a network that loses, delays and reorders."""
+"""The chain over RDMA: a router and a readout in a guest with a soft-RoCE device, also over a network that loses, delays and reorders packets."""
 
 import json
 import re
@@ -10,11 +10,11 @@ from conftest import BUILD, TIMEOUT_SCALE, scaled
 from guest import Unavailable, base_initrd, boot, kernel, need
 
 pytestmark = pytest.mark.slow  # the first fetches a kernel of 71 MB
-PROCESSORS = 3  # CMake: a guest's CPU is calculated by one of this host's, and what waits in it counts the time of day
+PROCESSORS = 3  # for CMake: the host emulates a guest's CPU, and time-outs in the guest use real time
 
 ADDRESS = "10.0.2.15"
 LINKS, EVENTS = 24, 2000
-# A device of its own to send through: soft-RoCE does not take `lo`.
+# A separate network device, because soft-RoCE does not support `lo`.
 NETWORK = ["-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,host_mtu=4200"]
 
 ROUTER = f"""
@@ -65,7 +65,7 @@ RDMA = "rdma link add rxe0 type rxe netdev eth0\n"
 
 @pytest.fixture
 def guest(tmp_path):
-    """Runs a script in a guest with a network device; gives what it said, after `PREPARE`."""
+    """Runs a script in a guest with a network device, after `PREPARE`; returns its output."""
     if TIMEOUT_SCALE != 1:
         pytest.skip("guests run what the release tree has")
     try:
@@ -95,7 +95,7 @@ def guest(tmp_path):
 
 @pytest.fixture
 def chain(guest):
-    """Runs a script that ends with `reports`; gives those of router (with the guest's log) and readout."""
+    """Runs a script that ends with `reports`; returns the reports of router (with the guest's log) and readout."""
 
     def run(script):
         log = guest(script)
@@ -129,7 +129,7 @@ def test_the_fastest_network_that_both_have_is_taken(chain):
 
 
 def test_who_is_killed_leaves_rdma_to_the_next(chain):
-    """However slow the guest is: the links do not end before the second readout has had some of them."""
+    """The links end only after the second readout has got data, also on a slow guest."""
     route = "route --set router.input.events=0 --set router.grace=1s; router=$(pidof rodeo)\n"
     killed = "readout verbs & until_it_says 'takes 24' /router.log; sleep 0.5; kill -9 $(pidof rodeo | tr ' ' '\\n' | grep -vx $router)\n"
     next_one = "readout verbs & until_it_says 'takes 24' /router.log 2; sleep 0.5; kill -INT $router; reports\n"
@@ -147,7 +147,7 @@ def test_a_network_that_loses_delays_and_reorders_loses_nothing_of_ours(chain):
 
 
 def test_a_farm_fetches_fragments_over_rdma(guest):
-    """Requests and replies of several connections, each fragment proved by who asked for it."""
+    """Requests and replies of several connections; the client checks each fragment."""
     serve = "rodeo bench serve --provider verbs --readouts 4 --nodes 2 --kept 1024 --seconds 1 --json /serve.json\n"
     log = guest(RDMA + serve + "echo; echo report serve; cat /serve.json; echo report ends\n")
     served = report(log, "serve")

@@ -1,4 +1,4 @@
-"""The whole stack as a user with a card runs it: our emulated cards as vfio-user devices of a guest, there real PCI devices under vfio-pci, and the unchanged commands."""
+"""The whole stack as with a real card: our emulated cards are vfio-user devices of a guest, PCI devices under vfio-pci there; commands are unchanged."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from conftest import BUILD, TIMEOUT_SCALE, scaled
 from guest import IOMMU, Unavailable, base_initrd, boot, kernel, qemu_with_vfio_user, vfio_user_card
 
 pytestmark = pytest.mark.slow  # the first of them fetches a QEMU
-PROCESSORS = 3  # CMake: a guest's CPU is calculated by one of this host's, and what waits in it counts the time of day
+PROCESSORS = 3  # for CMake: the host emulates a guest's CPU, and time-outs in the guest use real time
 
 FELIX = """
 [emulator]
@@ -57,7 +57,7 @@ says() { echo "command: $*"; "$@" 2>/tmp/errors; echo "command: status $?"; cat 
 
 @pytest.fixture
 def guest(rodeo, tmp_path):
-    """Starts emulated cards, boots a guest that has them, runs a script there; gives the script's commands with their output and status."""
+    """Starts emulated cards, boots a guest with them, and runs a script there; returns the script's commands with output and status."""
     if TIMEOUT_SCALE != 1:
         pytest.skip("guests run what the release tree has")
     try:
@@ -121,12 +121,12 @@ says rodeo card keep --stop
 def test_dma_through_the_guests_iommu_is_proved(guest, configuration):
     bench = "says rodeo card bench dma --id '#0' --data-source fee --bytes 4MiB --buffer-size 16MiB --superpage-size 1MiB --patience 30s --json -\n"
     first, second, keeper = guest(configuration, bench + bench + "says rodeo card keep --status -o json\n")
-    for _, output, code in (first, second):  # the second begins where a process before it left the card
+    for _, output, code in (first, second):  # the second uses the card as the first left it
         assert code == 0, output
         report = json.loads(output[: output.rindex("}") + 1])
         assert report["errors"] == 0 and report["bytes"] >= 4 << 20
         assert "huge pages" in report["memory"]
-    assert '"mapped_bytes"' not in keeper[1]  # nobody is there any more
+    assert '"mapped_bytes"' not in keeper[1]  # the owner has ended
 
 
 READOUT = """
@@ -218,7 +218,7 @@ def test_keeper_owner_and_bystanders_may_be_killed_at_any_time(guest, configurat
     assert "hangs" not in log and "left over" not in log
     for number, killed in enumerate(victims):
         [status] = re.findall(rf"round {number}: .*: transfer ended with (\d+)", log)
-        # Without its keeper a transfer goes on with the memory that it has; one that only begins then is refused or finds the keeper gone.
+        # Without its keeper a transfer continues with its memory; a new transfer is refused or finds the keeper gone.
         allowed = {0, 137} if "rodeo card bench" in killed else {0, 1, 4, 5} if "rodeo card keep" in killed else {0}
         assert int(status) in allowed, (number, killed, status)
     statuses = {int(status) for status in re.findall(r"bystander (\d+)", log)}

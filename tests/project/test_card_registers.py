@@ -1,4 +1,4 @@
-"""docs/card-registers.md names each register of each card, with its place, and says which are defined here."""
+"""docs/card-registers.md names each register of each card with its address, and tells which registers Rodeo defines."""
 
 import re
 from pathlib import Path

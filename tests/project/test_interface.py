@@ -1,4 +1,4 @@
-"""What is promised to stay: the version is stated once, and the public interface changes only where somebody means it to (docs/stability.md)."""
+"""Promises of stability: the version is stated once, and the public interface has no unintended changes (docs/stability.md)."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_the_public_interface_is_the_one_on_the_list():
 
 
 def test_a_removed_function_and_a_grown_type_are_both_seen(tmp_path):
-    """The list is worth what it notices: the same headers with a virtual function less and a member more."""
+    """The list must notice changes: the same headers with one virtual function less and one member more."""
     (tmp_path / "tools").mkdir()
     (tmp_path / "src").symlink_to(ROOT / "src")
     script = tmp_path / "tools" / "public-interface"

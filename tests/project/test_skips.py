@@ -1,4 +1,4 @@
-"""A test that is skipped though tools/setup has run is a failure; what no set-up can give is named."""
+"""A test that is skipped although tools/setup has run is a failure, except for listed needs that no set-up can give."""
 
 import os
 import shutil

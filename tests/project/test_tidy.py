@@ -1,4 +1,4 @@
-"""tools/tidy checks what has changed since it was clean, and nothing else."""
+"""tools/tidy checks only files that have changed since they were clean."""
 
 import json
 import os

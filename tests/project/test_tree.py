@@ -1,4 +1,4 @@
-"""The sources as a whole: rooms import downwards only, links in documents lead somewhere, nothing unfinished or local is committed."""
+"""The sources as a whole: rooms include only lower ones, links in documents are valid, nothing unfinished or local is committed."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ TEXT = {".h", ".cpp", ".in", ".md", ".py", ".cmake", ".txt", ".toml", ".json", "
 
 
 def tracked(*patterns):
-    """Files that git knows or would know; a copy without git has nothing else in it than the sources."""
+    """Files that git tracks or would track; a copy without git contains only sources."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns], cwd=ROOT,
                             capture_output=True, text=True)
     if listed.returncode != 0:
@@ -84,7 +84,7 @@ def test_relative_links_in_documents_lead_somewhere():
 
 
 def test_lines_of_documents_are_not_long():
-    """Tables, code and what the commands write (docs/reference) are as they must be."""
+    """Generated tables, code and outputs of commands (docs/reference) are up to date."""
     wrong = []
     for path in tracked("*.md"):
         if "reference" in path.parts:
@@ -122,14 +122,14 @@ def test_nothing_that_a_run_leaves_behind_is_committed():
 
 
 def test_nothing_that_a_run_leaves_behind_is_installed():
-    """The rules of installation leave out the directories that a control room and readouts write beside the examples."""
+    """The installation leaves out the directories that a control room and readouts write next to the examples."""
     rules = (ROOT / "cmake" / "RodeoInstall.cmake").read_text()
     [examples] = re.findall(r"install\(DIRECTORY \$\{CMAKE_SOURCE_DIR\}/examples[^)]*\)", rules)
     assert all(f'PATTERN "{pattern}" EXCLUDE' in examples for pattern in ("data", "*.data", "*.felix", "*.writing", "run*.json"))
 
 
 def test_try_stands_in_no_braced_list():
-    """g++ 12 does not destroy the members of a braced list that were made before a statement expression returns."""
+    """g++ 12 does not destroy members of a braced list if a statement expression in the list returns."""
     braced = re.compile(r"([{,]\s*\.\w+ = |\{)RODEO_TRY(_WITHIN)?\(")
     assert not [f"{path.relative_to(ROOT)}: {match.group()}" for path in tracked("src/*.h", "src/*.cpp", "tests/*.h", "tests/*.cpp")
                 for match in braced.finditer(path.read_text())]

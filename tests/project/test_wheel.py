@@ -1,12 +1,12 @@
-"""The wheel is built of named sources: what these include is among them, or of a room that the wheel has whole. It is linked in `./test all` alone."""
+"""The wheel is built from listed sources. Their includes must be listed, too, or belong to a whole room of the wheel. Only `./test all` links the wheel."""
 
 import re
 
 from conftest import ROOT
 
 SOURCES = ROOT / "src"
-WHOLE = {"base", "settings", "formats", "storage"}  # rooms
-ELSEWHERE = {"revision", "texts", "data", "vocabulary"}  # headers whose functions are generated, defined by several files, or not wanted here
+WHOLE = {"base", "settings", "formats", "storage"}  # rooms that the wheel contains completely
+ELSEWHERE = {"revision", "texts", "data", "vocabulary"}  # headers whose functions are generated, defined in several files, or not needed here
 BY_DESIGN = {"data_record.cpp"}  # it needs the inputs
 
 

@@ -1,4 +1,4 @@
-"""What became of each event: every id of the trigger's list must be in exactly one place. Pure: ids in, findings out."""
+"""The result of each event: every id of the trigger's list must be in exactly one place. Pure functions: ids in, findings out."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ class Books:
     rejected: int = 0
     debug: int = 0
     lost: dict = dataclasses.field(default_factory=dict)  # by reason
-    wrong: list = dataclasses.field(default_factory=list)  # sentences
+    wrong: list = dataclasses.field(default_factory=list)  # error sentences
 
     def lost_events(self):
         return sum(self.lost.values())
@@ -30,7 +30,7 @@ def name_some(ids):
 
 
 def told_at_the_end(triggered, decided, most):
-    """Ids of the list of an authority that was killed: it may have told others of the last ones, and not us. These follow the list without a gap."""
+    """Completes the list of a killed authority: it may have sent its last ids to others, but not to us. These ids follow the list without a gap."""
     last = triggered.max() if len(triggered) else numpy.uint64(0)
     more = numpy.unique(decided[(decided > last) & (decided <= last + numpy.uint64(most))])
     follows = more == last + numpy.arange(1, len(more) + 1, dtype=numpy.uint64)
@@ -38,26 +38,26 @@ def told_at_the_end(triggered, decided, most):
 
 
 def lost_before(triggered, lost, most):
-    """What is lost with the cards may only be the last that was under way."""
+    """Ids lost with the cards may only be the last ones in flight."""
     early = lost[lost + numpy.uint64(most) <= triggered.max()] if len(triggered) else lost
     return [f"events are lost that were not under way when the authority died, {name_some(early)}"] if len(early) else []
 
 
 def gone_with(triggered, known, most):
-    """Ids of the list of an authority that was killed which it told us alone: nobody else knows them. They may be among its last alone."""
+    """Ids that a killed authority sent only to us: no other process knows them. They may only be among its last ids."""
     unknown = numpy.setdiff1d(triggered, known)
     return unknown[unknown + numpy.uint64(most) > triggered.max()] if len(unknown) else unknown
 
 
 def decided_otherwise(decided, placed, name):
-    """Decisions that the files do not bear out: `decided` and `placed` are ids of one verdict, as the supervisor counts it and as files have it."""
+    """Decisions that contradict the files: `decided` and `placed` are ids of one verdict, from the supervisor and from the files."""
     wrong = numpy.setdiff1d(decided, placed)
     return [f"events that count as {name} and are in no {name} file, {name_some(wrong)}"] if len(wrong) else []
 
 
 def settle(triggered, recorded, debug, rejected, lost):
-    """`triggered`: ids of the list. `recorded`, `debug`: ids in files of ordinary and of debug streams. `rejected`: ids that were decided so. `lost`: by reason, the ids
-    that somebody has counted as lost. Repetitions within `rejected` and `lost` are the same said again; within files they are wrong."""
+    """`triggered`: ids of the list. `recorded`, `debug`: ids in files of ordinary and debug streams. `rejected`: rejected ids. `lost`: by reason, ids that
+    a process has counted as lost. Repetitions within `rejected` and `lost` are allowed; in files they are errors."""
     books = Books()
     places = {"accepted": recorded, "debug": debug, "rejected": numpy.unique(rejected)}
     places |= {f"lost ({reason})": numpy.unique(ids) for reason, ids in lost.items()}

@@ -1,4 +1,4 @@
-"""Configurations of a soak: two cards of one trigger authority, a readout of one, a router of the other with a readout behind it, and a farm."""
+"""Configurations of a soak: two cards of one trigger authority, a readout of the first card, a router of the second with a readout, and a farm."""
 
 from farm import SEED, SYSTEM
 
@@ -24,7 +24,7 @@ def half(event):
 
 
 def configurations(directory, disks, rate_hz, python):
-    """Name -> (command, text), in the order in which they are started. `disks`: directory of each recorder's files."""
+    """Name -> (command, text), in the order of the start. `disks`: directory of each recorder's files."""
     hang = str(directory / "hang")
     (directory / "selection.py").write_text(SELECTION.format(hang=hang))
     address = [f"0000:4e:0{i}.0" for i in (1, 2)]

@@ -1,4 +1,4 @@
-"""The processes of a soak: two emulated cards, a router, two readouts, supervisor, filter nodes and recorders, each started again when it was killed."""
+"""The processes of a soak: two emulated cards, a router, two readouts, supervisor, filter nodes and recorders. A killed process is started again."""
 
 import ctypes
 import dataclasses
@@ -25,7 +25,7 @@ class Part:
 
 
 class Farm:
-    """Configurations in `directory`, one for each part; `rodeo` is the command. Everything it started is gone after close()."""
+    """Writes the configurations of all parts to `directory`; `rodeo` is the command. close() ends all processes."""
 
     def __init__(self, rodeo, directory, configurations):
         self.rodeo, self.directory = str(rodeo), Path(directory)
@@ -66,7 +66,7 @@ class Farm:
             part.stopped = stopped
 
     def end(self, name, patience):
-        """By SIGINT; returns its exit code, None if it had to be killed."""
+        """Ends a process by SIGINT; returns its exit code, or None if it had to be killed."""
         part = self.parts[name]
         if part.process is None:
             return None
@@ -90,7 +90,7 @@ class Farm:
                               stdin=subprocess.DEVNULL, timeout=60)
 
     def resident_bytes(self, name):
-        """Without the rings of cards, which it shares with their readers and which grow until all of them was used once. 0: it is not there now."""
+        """The process's memory without the rings of cards, which are shared with readers and grow until they are used once. 0: it is not running."""
         try:
             status = Path(f"/proc/{self.parts[name].process.pid}/status").read_text()
         except (OSError, AttributeError):
@@ -111,7 +111,7 @@ class Farm:
 
 
 def die_with_us():
-    """In the child: whoever kills the checker leaves no farm behind."""
+    """In the child: the farm ends if the checker is killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""Which faults a soak has, and when: a function of its length and seed, so that a run that found something can be had again."""
+"""The faults of a soak and their times: a function of length and seed, so that a failed run can be repeated."""
 
 import dataclasses
 import random
@@ -6,25 +6,25 @@ import random
 KILL, STOP, CUT, SLOW_DISK, FULL_DISK, HANG = "kill", "stop", "cut", "slow_disk", "full_disk", "hang"
 KINDS = [KILL, STOP, CUT, SLOW_DISK, FULL_DISK, HANG]
 
-FIRST = 1.0  # seconds without faults at the begin, and at the end
+FIRST = 1.0  # seconds without faults at the beginning and at the end
 LAST = 3.0
 LONGEST = 2.5
-LONG = (1.0, 60.0)  # that a process is stopped or gone, in runs that have room for it
-LONG_CUT = (3.0, 30.0)  # of connections that are cut all the time: up to three times the supervisor's readout_grace
-RECOVERY = 1.2  # seconds that a process is left alone after one
+LONG = (1.0, 60.0)  # seconds that a process is stopped or gone, in runs that are long enough
+LONG_CUT = (3.0, 30.0)  # seconds in which connections are cut repeatedly: up to three times the supervisor's readout_grace
+RECOVERY = 1.2  # seconds without a fault of the process after one
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
     at: float  # seconds from the first trigger
     kind: str
-    target: str  # of the process; for a disk and a selection, whose
-    lasts: float  # seconds; 0: a moment
+    target: str  # the process, also of a disk or a selection
+    lasts: float  # seconds; 0: only a moment
 
 
 def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=None, only_stopped=()):
-    """Faults in order of time. `processes`: those that may be killed and stopped; `only_stopped`: those that are never killed. Each kind occurs three times where there is room, and kills and stops come
-    round to every process. No two faults of one process overlap."""
+    """Faults in the order of time. `processes` may be killed and stopped; `only_stopped` are never killed. Each kind occurs three times if the run is
+    long enough, and each process is killed and stopped. Faults of one process never overlap."""
     draw = random.Random(seed)
     room = seconds - FIRST - LAST
     if per_kind is None:
@@ -40,7 +40,7 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
     step = max(room - LONGEST, 0.0) / max(len(wanted), 1)
     for i in range(len(wanted)):
         at = FIRST + step * (i + draw.random() * 0.5)
-        # The first in turn whose process is well; there are more turns than processes, so that some is.
+        # The next process in turn without a current fault; there are more turns than processes, so that one is found.
         kind, target = wanted.pop(min(range(len(wanted)), key=lambda j: max(free_from.get(wanted[j][1], 0.0) - at, 0.0)))
         at = max(at, free_from.get(target, 0.0))
         lasts = 0.0 if kind in (KILL, CUT) else draw.uniform(0.3, LONGEST)

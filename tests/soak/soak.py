@@ -1,7 +1,7 @@
-"""A farm under faults, for so many seconds: every event of the trigger's list must end in one place. `./test soak SECONDS SEED`.
+"""A farm under faults for some seconds: every event of the trigger's list must end in one place. `./test soak SECONDS SEED`.
 
 Emulated cards, a router, readouts, supervisor, filter nodes and recorders are real processes. They are killed, stopped and cut off from each other; their disks are slow or full,
-and a selection hangs, as the seed says. The checker is this process, which nobody kills: it has the trigger authority's list and reads the files."""
+and a selection hangs, as the seed decides. This process is the checker and is never killed: it has the trigger authority's list and reads the files."""
 
 import argparse
 import contextlib
@@ -26,9 +26,9 @@ from trigger_list import TriggerList  # noqa: E402
 BUILD = Path(__file__).resolve().parents[2] / "build"
 VERDICTS = ["accepted", "rejected", "debug", "lost"]
 DISK_BYTES = 192 << 20
-BACK_AFTER = 0.7  # seconds that a killed process is gone
+BACK_AFTER = 0.7  # seconds until a killed process is started again
 MOST_MEMORY_GROWTH = 1.25
-UNDER_WAY = 300  # events at most, as events_in_flight of the supervisor (configurations.py) at 1 kHz
+UNDER_WAY = 300  # most events in flight, as events_in_flight of the supervisor (configurations.py) at 1 kHz
 
 
 def numbers_named(tree, name):
@@ -49,7 +49,7 @@ class Soak:
         self.findings, self.counts, self.memory = [], {}, {}
         self.disks = [self.directory / f"disk{i}" for i in (1, 2)]
         self.mounted = []
-        self.cut = set()  # processes whose connections do not last
+        self.cut = set()  # processes whose connections are cut repeatedly
         for disk in self.disks:
             disk.mkdir()
         self.full_possible = self._mount()
@@ -59,7 +59,7 @@ class Soak:
         self.triggers = None
 
     def _mount(self):
-        """Disks that can be full; False where nobody may mount."""
+        """Disks that can be full; False if this user may not mount."""
         for disk in self.disks:
             done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "soak", str(disk)], capture_output=True)
             if done.returncode != 0:
@@ -71,7 +71,7 @@ class Soak:
         if kind == plans.FULL_DISK:
             return self.full_possible
         if kind == plans.CUT:
-            return shutil.which("ss") is not None and self.full_possible  # root's
+            return shutil.which("ss") is not None and self.full_possible  # needs root
         return True
 
     # ---- one run
@@ -107,7 +107,7 @@ class Soak:
         return {}
 
     def _ask(self, name, request):
-        """One line of JSON to the control socket of a process, one back (docs/protocols/control.md)."""
+        """Sends one line of JSON to the control socket of a process and returns the answer (docs/protocols/control.md)."""
         sockets = list(self.directory.rglob("soak.emulator" if name == "emulator" else f"{name}.control"))
         if not sockets:
             return {}
@@ -130,7 +130,7 @@ class Soak:
             raise RuntimeError(f"the trigger is not released: {answer}")
 
     def _hold(self):
-        """Triggers end; how many there were."""
+        """Ends the triggers; returns their number."""
         answer = self._ask("emulator", {"command": "trigger_hold"})
         if "error" in answer:
             raise RuntimeError(f"the trigger is not held: {answer}")
@@ -138,7 +138,7 @@ class Soak:
 
     def _disturb(self):
         begin = time.monotonic()
-        pending, back = list(self.faults), []  # back: (when, what to undo)
+        pending, back = list(self.faults), []  # back: (time, function that ends a fault)
         while (now := time.monotonic() - begin) < self.seconds:
             while pending and pending[0].at <= now:
                 fault = pending.pop(0)
@@ -184,7 +184,7 @@ class Soak:
         return Undo(lambda: (self.directory / "hang").unlink(missing_ok=True))
 
     def _cut(self, name):
-        """Every TCP connection of the process."""
+        """Cuts every TCP connection of the process."""
         if self.farm.alive(name):
             shown = subprocess.run(["ss", "-tnpH", "state", "established"], capture_output=True, text=True).stdout
             for line in shown.splitlines():
@@ -240,8 +240,8 @@ class Soak:
             self.findings.append(f"{name} let {garbage} fragments go that no clear has named: their events have no verdict")
 
     def _lose_the_authority(self):
-        """The trigger and the cards are one process, and essential: the run ends with what readouts hold. They end by themselves, for no card answers."""
-        time.sleep(1)  # without faults, so that all are at work
+        """Trigger and cards are one essential process: without it the run ends with the data in readouts. These end by themselves, because no card answers."""
+        time.sleep(1)  # without faults, so that all processes work
         self.farm.kill("emulator")
         gone = lambda: not any(self.farm.alive(name) for name in configurations.READOUTS)
         if not wait_until(gone, 60):
@@ -250,7 +250,7 @@ class Soak:
             report = self.directory / f"{name}.{self.farm.parts[name].lives}.json"
             self._judge_garbage(name, json.loads(report.read_text()) if report.exists() else {})
         self.triggers.close()
-        self.triggers.error = None  # its end shows as that of what is read, or of what is written
+        self.triggers.error = None  # the connection's end is an error of a read or of a write
         self._end_in_order()
 
     def _end_in_order(self):
@@ -269,7 +269,7 @@ class Soak:
         return records["id"], records["verdict"]
 
     def _recorded(self):
-        """Ids in the files of ordinary and of debug streams; each file is verified byte by byte."""
+        """Ids in the files of ordinary and debug streams; each file is verified byte by byte."""
         import rodeo.data
 
         ids = {False: [], True: []}
@@ -291,7 +291,7 @@ class Soak:
         if self.triggers.error:
             self.findings.append(f"the trigger's list ended early: {self.triggers.error}")
         ids, verdicts = self._decisions()
-        first = numpy.unique(ids, return_index=True)[1]  # the first counts
+        first = numpy.unique(ids, return_index=True)[1]  # the first entry counts
         ids, verdicts = ids[first], verdicts[first]
         recorded, debug, files = self._recorded()
         triggered = accounts.ids_of(self.triggers.ranges)
@@ -300,7 +300,7 @@ class Soak:
             self.findings += accounts.lost_before(triggered, ids[verdicts == 3], UNDER_WAY)
         lost = {"readout_died": ids[verdicts == 3]}
         if self.authority_dies:
-            # What a readout had of one of these would be its garbage, and said.
+            # If a readout had one of these, it would count it as garbage and report it.
             lost["authority_died"] = accounts.gone_with(triggered, numpy.concatenate([ids, recorded, debug]), UNDER_WAY)
         books = accounts.settle(triggered, recorded, debug, ids[verdicts == 1], lost)
         self.findings += books.wrong
@@ -315,7 +315,7 @@ class Soak:
         self.books = books
 
     def _judge_memory(self):
-        """The last quarter of a long life against its second: what grows there would grow for ever."""
+        """Compares the memory in the last and second quarter of a long run: growth there would never end."""
         for (name, life), seen in self.memory.items():
             lasted = seen[-1][0] - seen[0][0]
             if lasted < 60:
@@ -333,7 +333,7 @@ class Soak:
 
 
 class Undo:
-    """What ends a fault; `name`: of the process that is gone meanwhile."""
+    """The end of a fault; `name`: the process that is gone until then."""
 
     def __init__(self, function, name=None):
         self.function, self.name = function, name

@@ -1,4 +1,4 @@
-"""The trigger authority's own list of events: a follower that takes everything and does nothing with it (docs/protocols/trigger.md)."""
+"""The trigger authority's list of events: a follower that accepts everything and only stores it (docs/protocols/trigger.md)."""
 
 import contextlib
 import select
@@ -19,8 +19,8 @@ LISTED = numpy.dtype([("first", "<u8"), ("count", "<u8")])
 
 
 class TriggerList:
-    """Follows from the constructor to close(), in a process of its own: the one that makes faults may stand still while a busy disk brings a program that it
-    starts, and who is silent for seconds is a follower no more."""
+    """Follows from the constructor to close(), in a separate process: the process that makes faults may stall while a busy disk loads a program, and
+    the authority drops followers that are silent for seconds."""
 
     def __init__(self, path, system, file):
         self._file, self.error = file, None
@@ -34,7 +34,7 @@ class TriggerList:
 
     @property
     def ranges(self):
-        """(first id, count), ids with their epoch, in order."""
+        """Ranges (first id, count) in order; ids include the epoch."""
         return [(int(first), int(count)) for first, count in self._listed()]
 
     @property
@@ -42,7 +42,7 @@ class TriggerList:
         return int(self._listed()["count"].sum())
 
     def close(self):
-        """Then `error` says what ended it before, if anything did."""
+        """Ends the follower. `error` is then the reason if it had ended before."""
         if not self._process.stdin.closed:
             self.error = self._process.communicate()[0].strip() or None
 
@@ -57,7 +57,7 @@ class Follower:
             raise OSError(f"it refuses: {body[5:].decode(errors='replace')}")
 
     def follow(self, listed, stop):
-        """Writes ranges of ids until `stop` has ended."""
+        """Writes ranges of ids until the other end of `stop` is closed."""
         said = 0.0
         while True:
             if time.monotonic() - said > 0.2:
