@@ -25,7 +25,7 @@ struct Books {
     const auto ids = admission.ask(now_ns, untold());
     return {ids.begin(), ids.end()};
   }
-  /// No recorder has any of them.
+  /// Answers that no recorder has any of the events.
   void find(const Ids& ids) {
     for (const std::uint64_t id : ids) admission.found(id, 0);
     admission.answer(std::vector(ask().size(), Recorded::no));
@@ -114,10 +114,10 @@ TEST(Admission, TheListsHaveABoundAndKeepTheOldest) {
   Books books(1, {.kept = 1, .most_untold = 4});
   for (const std::uint64_t id : {9, 8, 7, 6, 5, 10, 4}) books.admission.found(id, 0);
   EXPECT_EQ(books.admission.untold(), 4U);
-  EXPECT_FALSE(books.admission.take_overflow()) << "there is no place yet";
+  EXPECT_FALSE(books.admission.take_overflow()) << "there is no free place yet";
   EXPECT_EQ(books.ask(), (Ids{4, 5, 6, 7}));
   books.admission.found(1, 0);
-  EXPECT_EQ(books.admission.untold(), 4U) << "what recorders are asked for stays";
+  EXPECT_EQ(books.admission.untold(), 4U) << "events that recorders are asked about stay";
   books.admission.answer(std::vector(4, Recorded::no));
   books.admission.found(1, 0);
   EXPECT_EQ(books.admission.untold(), 4U);
@@ -134,7 +134,7 @@ TEST(Admission, TheListsHaveABoundAndKeepTheOldest) {
   EXPECT_FALSE(books.admission.take_overflow());
 }
 
-// Any course of findings, triggers, answers and decisions: each event is in one place, and every event comes in.
+// Random findings, triggers, answers and decisions: each event is in one place, and every event is admitted.
 TEST(Admission, NoEventIsCountedTwiceAndEachComesIn) {
   std::mt19937_64 random(5);
   for (int course = 0; course < 200; ++course) {

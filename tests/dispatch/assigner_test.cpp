@@ -10,7 +10,7 @@ namespace {
 using namespace rodeo::dispatch;
 
 std::uint32_t nobody_draws(std::uint32_t) {
-  ADD_FAILURE() << "only the random policy draws";
+  ADD_FAILURE() << "only the random policy needs random numbers";
   return 0;
 }
 
@@ -57,7 +57,7 @@ TEST(Assigner, TheRandomPolicyBeginsWhereItIsDrawn) {
   EXPECT_EQ(from(2), 3U);
 }
 
-// All nodes are looked at, one after the other.
+// Checks each node in turn.
 std::uint32_t slow_choice(const std::vector<std::uint32_t>& loads, std::uint32_t first, bool least) {
   const auto nodes = static_cast<std::uint32_t>(loads.size());
   std::uint32_t best = Assigner::kNone;

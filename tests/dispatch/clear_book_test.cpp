@@ -16,7 +16,7 @@ struct Book : ClearBook {
     for (std::uint32_t i = 0; i < readouts; ++i) here(add_readout());
   }
   void decided(std::uint64_t id, std::uint64_t now_ns = 0) { add({.id = id}, now_ns); }
-  /// Tells a readout what it is to be told; returns the sequence numbers.
+  /// Sends a readout its next clears; returns the sequence numbers.
   std::vector<std::uint64_t> tell(std::uint32_t readout) {
     std::vector<std::uint64_t> told;
     while (const auto batch = next(readout)) {
@@ -62,7 +62,7 @@ TEST(ClearBook, IsOverWhenEachReadoutHasAnswered) {
   EXPECT_EQ(book.tell(1), Ids{0});
   book.answered(0, 0);
   EXPECT_EQ(book.over(), Ids{});
-  book.answered(0, 0);  // twice: still one
+  book.answered(0, 0);  // a second answer does not count
   EXPECT_EQ(book.over(), Ids{});
   book.answered(1, 0);
   EXPECT_EQ(book.over(), Ids{1});
@@ -167,7 +167,7 @@ TEST(ClearBook, AnswersThatNobodyWaitsForChangeNothing) {
   EXPECT_EQ(book.over(), Ids{});
 }
 
-// Readouts come, go, die and answer as they like: what is over has been cleared by each that lives, nothing is over twice, and all of it is in the end.
+// Readouts come, go, die and answer at random. All live readouts have cleared an event that is over; each event is over once, and all are in the end.
 TEST(ClearBook, HoldsUnderAnyCourse) {
   std::mt19937_64 random(4);
   for (int course = 0; course < 200; ++course) {

@@ -14,10 +14,10 @@ TEST(CommonSpan, BeginsWithTheFirstNumberThatAllReadoutsCanHave) {
   EXPECT_FALSE(span.look(0));
   span.first(0, 10);
   EXPECT_FALSE(span.look(0));
-  EXPECT_EQ(span.of(10), Place::unknown) << "the other one may begin later";
+  EXPECT_EQ(span.of(10), Place::unknown) << "the other readout may begin later";
   span.first(1, 40);
   EXPECT_TRUE(span.look(1));
-  EXPECT_FALSE(span.look(2)) << "it is told once";
+  EXPECT_FALSE(span.look(2)) << "it is reported once";
   EXPECT_EQ(span.of(39), Place::before);
   EXPECT_EQ(span.of(40), Place::within);
   EXPECT_EQ(span.of(UINT64_MAX), Place::within);
@@ -27,12 +27,12 @@ TEST(CommonSpan, AReadoutThatBringsNothingIsWaitedForAndNoLonger) {
   CommonSpan span(2, 100);
   EXPECT_FALSE(span.look(1000));
   span.first(0, 10);
-  EXPECT_FALSE(span.look(1050)) << "time counts from the first that has something";
+  EXPECT_FALSE(span.look(1050)) << "time counts from the first readout that has an event";
   EXPECT_FALSE(span.look(1149));
   EXPECT_TRUE(span.look(1150));
   EXPECT_EQ(span.of(10), Place::within);
   span.first(1, 900);
-  EXPECT_EQ(span.of(10), Place::within) << "what was begun goes on";
+  EXPECT_EQ(span.of(10), Place::within) << "events that were begun continue";
 }
 
 TEST(CommonSpan, DeadAndEndedReadoutsAreNotWaitedFor) {
@@ -42,7 +42,7 @@ TEST(CommonSpan, DeadAndEndedReadoutsAreNotWaitedFor) {
   EXPECT_FALSE(span.look(0));
   span.ended(2);
   EXPECT_TRUE(span.look(1));
-  EXPECT_EQ(span.of(1'000'000), Place::within) << "one that never had anything sets no end";
+  EXPECT_EQ(span.of(1'000'000), Place::within) << "a readout that never had an event sets no end";
 }
 
 TEST(CommonSpan, EndsWithTheLastNumberThatAllHave) {
@@ -105,15 +105,15 @@ TEST(CommonSpan, OnlyReadoutsThatMayHaveAnEventAreWaitedFor) {
     span.first(readout, 0);
     if (readout != 66) holders.add(readout);
   }
-  EXPECT_FALSE(span.all_have(5, holders)) << "68 and 69 have nothing, 66 may";
+  EXPECT_FALSE(span.all_have(5, holders)) << "68 and 69 do not have it, 66 may";
   span.lives(66, false);
   EXPECT_TRUE(span.all_have(5, holders));
   span.lives(66, true);
   span.ended(66);
-  EXPECT_TRUE(span.all_have(5, holders)) << "it has told all that it holds";
+  EXPECT_TRUE(span.all_have(5, holders)) << "it has reported all that it holds";
 }
 
-// What the span is for: an event takes no slot before all readouts have it, or its time is over.
+// The purpose of the span: an event takes a slot only when all readouts have it, or when its time is over.
 TEST(Admission, AnEventWithoutTriggerComesInWhenAllReadoutsHaveItOrAfterALimit) {
   CommonSpan span(2, 100);
   for (const std::uint32_t readout : {0, 1}) span.first(readout, 0);
@@ -136,7 +136,7 @@ TEST(Admission, AnEventWithoutTriggerComesInWhenAllReadoutsHaveItOrAfterALimit) 
   using Ids = std::vector<std::uint64_t>;
   find(0, 1, 0);
   find(0, 2, 0);
-  find(0, 2, 5);  // said again: it is the same readout
+  find(0, 2, 5);  // reported again by the same readout
   find(0, 3, 10);
   EXPECT_EQ(let_in(10), Ids{});
   EXPECT_EQ(books.waiting(), 0U) << "no slot is held";

@@ -54,7 +54,7 @@ TEST(Dispatcher, ANodeGetsNoMoreThanItHasRoomFor) {
   EXPECT_EQ(farm.given().size(), 2U);
   EXPECT_EQ(farm.waiting(), 1U);
   farm.decide(0, {.id = 0});
-  EXPECT_EQ(farm.given().size(), 0U);  // it has not said that it has room
+  EXPECT_EQ(farm.given().size(), 0U);  // the node has not reported room
   farm.set_room(0, 1);
   EXPECT_EQ(farm.given(), (std::vector<Given>{{0, 2, false}}));
 }
@@ -75,7 +75,7 @@ TEST(Dispatcher, TakesNoMoreThanItHasRoomFor) {
   EXPECT_EQ(farm.room(), 0U);
   farm.given();
   farm.decide(0, {.id = 0});
-  EXPECT_EQ(farm.offer({.id = 2}), Offered::full);  // its clear is under way
+  EXPECT_EQ(farm.offer({.id = 2}), Offered::full);  // its clear is in progress
   farm.cleared(0);
   EXPECT_EQ(farm.offer({.id = 2}), Offered::taken);
 }
@@ -147,7 +147,7 @@ TEST(Dispatcher, WhereAnotherHadItSinceARejectionIsLateThoughThatOtherIsGone) {
   farm.given();
   farm.expire(100);
   EXPECT_EQ(farm.given(100), (std::vector<Given>{{1, 0, true}}));
-  farm.expire(200);  // the other's time is out, too: it may have recorded the event
+  farm.expire(200);  // the other node has timed out, too; it may have recorded the event
   EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::rejected}), Said::late);
   EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::accepted}), Said::counted);
   EXPECT_TRUE(farm.adds_up());
@@ -158,7 +158,7 @@ TEST(Dispatcher, WhereAnotherHadItSinceARejectionIsLateThoughThatOtherIsGone) {
 TEST(Dispatcher, ThatAnEventWasRecordedCountsWhoeverProcessesIt) {
   Farm farm(2);
   farm.offer_ids(0, 2);
-  farm.given();  // of a supervisor that was started anew: node 1 had event 0 before
+  farm.given();  // after a restart of the supervisor: node 1 had event 0 before
   EXPECT_EQ(farm.decide(1, {.id = 0, .verdict = Verdict::accepted}), Said::counted);
   EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::rejected}), Said::repeated);
   EXPECT_EQ(farm.decide(0, {.id = 1, .verdict = Verdict::rejected}), Said::late);
@@ -172,7 +172,7 @@ TEST(Dispatcher, WhoHasAnEventAnewIsLateWithTheFirstTime) {
   farm.offer_ids(0, 1);
   farm.given();
   farm.expire(100);
-  EXPECT_EQ(farm.given(100), (std::vector<Given>{{0, 0, true}}));  // there is nobody else
+  EXPECT_EQ(farm.given(100), (std::vector<Given>{{0, 0, true}}));  // there is no other node
   EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::rejected}), Said::late);
   EXPECT_EQ(farm.decide(0, {.id = 0, .verdict = Verdict::debug, .build_only = true}), Said::counted);
 }
@@ -255,7 +255,7 @@ TEST(Dispatcher, WhatNeverCameToItsNodeIsProcessedAsAtFirst) {
   Farm farm(2);
   farm.offer_ids(0, 1);
   farm.given();
-  farm.undelivered(1, 0);  // who does not have it says nothing of it
+  farm.undelivered(1, 0);  // only the node that has the event can report it
   EXPECT_EQ(farm.counter(C::undelivered), 0U);
   farm.undelivered(0, 0);
   EXPECT_EQ(farm.given(), (std::vector<Given>{{1, 0, false}}));
@@ -269,8 +269,8 @@ TEST(Dispatcher, WhatANodeGivesBackWaitsBeforeWhatWasOfferedAfterIt) {
   farm.offer_ids(0, 4);
   farm.given();
   farm.offer_ids(4, 5);
-  farm.give_back(1, 0, false);  // another has it
-  farm.give_back(0, 0, true);   // it has it in another way
+  farm.give_back(1, 0, false);  // another node has it
+  farm.give_back(0, 0, true);   // it has the event as build only
   EXPECT_EQ(farm.counter(C::given_back), 0U);
   farm.give_back(0, 2, false);
   farm.give_back(0, 0, false);
@@ -292,7 +292,7 @@ TEST(Dispatcher, WhatWasOnlyToBeBuiltIsSoWhenItIsGivenBack) {
   EXPECT_TRUE(farm.adds_up());
 }
 
-// ---- which is next
+// ---- the next event
 
 TEST(Dispatcher, EventsThatGoAheadAreAssignedBeforeTheOthersAndOnceOnly) {
   Farm farm(1, 1);
@@ -309,7 +309,7 @@ TEST(Dispatcher, EventsThatGoAheadAreAssignedBeforeTheOthersAndOnceOnly) {
   EXPECT_TRUE(farm.adds_up());
 }
 
-// ---- a supervisor that was started anew
+// ---- a restarted supervisor
 
 TEST(Dispatcher, ANodeKeepsWhatItSaysItHas) {
   Farm farm(2);
@@ -379,7 +379,7 @@ TEST(Dispatcher, ADecisionOfBeforeIsTakenIntoTheBooks) {
   EXPECT_TRUE(farm.adds_up());
 }
 
-// Any course of events, nodes and decisions: the twin has the same books, and what is assigned is what the rules say.
+// Random events, nodes and decisions: the reference has the same books, and assignments follow the rules.
 TEST(Dispatcher, AgreesWithItsSlowTwin) {
   std::mt19937_64 random(11);
   for (const Policy policy : {Policy::least_loaded, Policy::round_robin, Policy::random}) {
@@ -419,7 +419,7 @@ TEST(Dispatcher, AgreesWithItsSlowTwin) {
               ASSERT_EQ(event.id, *next);
               ASSERT_EQ(build_only, twin.events.at(*next).build_only);
               ASSERT_GT(room[to], 0U);
-              // To another node than the one that had it, where another has room.
+              // To a node that did not have it before, if one has room.
               const bool other = std::ranges::any_of(std::views::iota(0U, kNodes), [&](std::uint32_t n) {
                 return room[n] > 0 && twin.events.at(*next).node != n;
               });

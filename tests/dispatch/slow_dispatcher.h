@@ -1,4 +1,4 @@
-// The slow twin of the dispatcher: a map of events, and every rule as it is written.
+// A slow reference for the dispatcher: a map of events, and direct forms of all rules.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct SlowEvent {
   dispatch::Verdict verdict = dispatch::Verdict::accepted;
 };
 
-/// Which node gets an event it is told: what must hold of that choice is checked where it is made.
+/// It is told which node gets an event; the test checks this choice.
 class SlowDispatcher {
  public:
   explicit SlowDispatcher(std::uint32_t capacity, std::uint64_t timeout_ns) : capacity_(capacity), timeout_ns_(timeout_ns) {}
@@ -33,7 +33,7 @@ class SlowDispatcher {
     ++in;
     return true;
   }
-  /// The event that must be next; nothing: none waits.
+  /// The event that must be next; nullopt if none waits.
   std::optional<std::uint64_t> next() const {
     const auto& others = ahead_.empty() ? order_ : ahead_;
     if (!again_.empty() && (others.empty() || !again_was_last_)) return again_.front();

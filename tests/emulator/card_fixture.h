@@ -1,4 +1,4 @@
-// An emulator with cards in a directory of its own.
+// An emulator with cards in a separate directory.
 #pragma once
 
 #include <gtest/gtest.h>

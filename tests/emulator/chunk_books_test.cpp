@@ -1,4 +1,4 @@
-// Books of the chunks in an E-link's blocks: each chunk once, under the fate of the block that it begins in.
+// Counts of the chunks in an E-link's blocks: each chunk counts once, by the fate of the block in which it begins.
 #include "emulator/chunk_books.h"
 
 #include <gtest/gtest.h>
@@ -11,21 +11,21 @@ TEST(OpenBlockBooks, AChunkHasTheFateOfTheBlockThatItBeginsIn) {
   OpenBlockBooks books;
   const auto of = [&](BlockFate fate) { return sums.chunks[static_cast<std::size_t>(fate)]; };
   books.begins(3);
-  books.ends(BlockFate::sent, true, sums);  // the third goes on
-  books.ends(BlockFate::lost, true, sums);  // nothing but its middle: it is cut short
+  books.ends(BlockFate::sent, true, sums);  // the third continues in the next block
+  books.ends(BlockFate::lost, true, sums);  // only its middle: it is cut short
   books.ends(BlockFate::corrupted, true, sums);
   books.begins(2);
-  books.ends(BlockFate::lost, true, sums);  // its end, and two more of which the second goes on
+  books.ends(BlockFate::lost, true, sums);  // its end and two more chunks; the second continues
   EXPECT_EQ(of(BlockFate::sent), 3U);
   EXPECT_EQ(of(BlockFate::lost), 2U);
   EXPECT_EQ(of(BlockFate::corrupted), 0U);
-  EXPECT_EQ(sums.cut_short, 1U) << "once, and not the one that was never sent";
+  EXPECT_EQ(sums.cut_short, 1U) << "once, without the one that was never sent";
   books.begins(1);
   books.ends(BlockFate::dropped, false, sums);
   books.begins(1);
   books.ends(BlockFate::sent, true, sums);
   books.ends(BlockFate::cut_off, false, sums);
-  books.ends(BlockFate::cut_off, false, sums);  // an empty one
+  books.ends(BlockFate::cut_off, false, sums);  // an empty block
   EXPECT_EQ(of(BlockFate::dropped), 1U);
   EXPECT_EQ(of(BlockFate::sent), 4U);
   EXPECT_EQ(of(BlockFate::cut_off), 0U);

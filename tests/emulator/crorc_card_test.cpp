@@ -43,7 +43,7 @@ class CrorcHost {
     write(crorc::reg("superpage_address_low"), kIova);
     write(crorc::reg("superpage_push"), kSuperpage);
   }
-  /// Count and size of the next report.
+  /// Returns count and size of the next report.
   std::pair<std::uint32_t, std::uint32_t> wait(std::uint32_t last_count) {
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -158,7 +158,7 @@ TEST_F(CrorcCardTest, TheFlashIsErasedAndProgrammedAsItsChipIs) {
   chip(crorc::kChipProgram);
   chip(0xff00);
   chip(crorc::kChipReadArray);
-  EXPECT_EQ(look(), 0xab00U) << "bits only go to zero";
+  EXPECT_EQ(look(), 0xab00U) << "bits only change to zero";
   chip(crorc::kChipEraseSetup);
   chip(crorc::kChipConfirm);
   chip(crorc::kChipReadArray);

@@ -52,7 +52,7 @@ class CruCardTest : public CardTest {
     return card;
   }
 
-  /// Runs superpages of these links through a check until each link had `superpages`.
+  /// Collects and checks superpages of these links until each link has had `superpages`.
   static void run(CruHost& host, SuperpageCheck& check, const std::vector<unsigned>& links, std::uint64_t superpages) {
     for (const unsigned link : links) {
       for (int i = 0; i < 4; ++i) host.push(link);
@@ -88,8 +88,8 @@ TEST_F(CruCardTest, SaysWhatItIs) {
   EXPECT_EQ(host.read(cru::reg("serial")), 0x35343230U) << "0245";
   EXPECT_NEAR(host.read(cru::reg("temperature")) * 693.0 / 1024 - 265, 48, 0.7);
   EXPECT_NE(host.read(cru::reg("firmware_hash")), 0U);
-  EXPECT_NE(host.read(cru::reg("gbt_wrapper_clock"), 0), host.read(cru::reg("gbt_wrapper_clock"), 0)) << "it runs";
-  EXPECT_EQ(host.read(cru::reg("gbt_wrapper_clock"), 1), host.read(cru::reg("gbt_wrapper_clock"), 1)) << "it stands";
+  EXPECT_NE(host.read(cru::reg("gbt_wrapper_clock"), 0), host.read(cru::reg("gbt_wrapper_clock"), 0)) << "the clock runs";
+  EXPECT_EQ(host.read(cru::reg("gbt_wrapper_clock"), 1), host.read(cru::reg("gbt_wrapper_clock"), 1)) << "it stops";
   EXPECT_EQ(host.read(cru::reg("gbt_wrapper_banks"), 0), 0x66660U);
   const auto heartbeats = host.read(cru::reg("ttc_heartbeats"));
   EXPECT_TRUE(wait_until([&] { return host.read(cru::reg("ttc_heartbeats")) > heartbeats; }));
@@ -162,7 +162,7 @@ TEST_F(CruCardTest, StopFlushesWhatIsUnderWayAndStartBeginsAnew) {
     ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].bytes > before + 100'000; }));
     host.stop();
     const auto filled = host.take(4);
-    ASSERT_EQ(filled.size(), 1U) << "the flush is over when the stop has been answered";
+    ASSERT_EQ(filled.size(), 1U) << "the flush is complete when the stop is answered";
     EXPECT_GT(filled[0].bytes.size(), 0U);
     EXPECT_LT(filled[0].bytes.size(), 8U << 20);
     EXPECT_EQ(filled[0].index, 0U);
@@ -377,7 +377,7 @@ TEST_F(CruCardTest, EndpointsThatBeginAtOtherTimesShareOrbitsAndTimeFrames) {
   all.trigger.rate_hz = 1'000;
   all.trigger.wait_for = 1;
   start(std::move(all));
-  // A time frame ends its superpage: there is room for 1600 triggers.
+  // A time frame ends its superpage, so there is room for 1600 triggers.
   constexpr int kSuperpages = 100;
   CruHost one(socket("0000:3b:00.0"), 1 << 18, kSuperpages), two(socket("0000:3b:00.1"), 1 << 18, kSuperpages);
   const auto accepted = [&] { return emulator_->report().trigger.accepted; };
@@ -417,7 +417,7 @@ TEST_F(CruCardTest, EndpointsThatBeginAtOtherTimesShareOrbitsAndTimeFrames) {
   ASSERT_FALSE(of_one.empty());
   ASSERT_FALSE(of_two.empty());
   EXPECT_EQ(of_one.front(), first_orbit);
-  EXPECT_EQ(of_one.back(), of_two.back()) << "the last trigger is that of both";
+  EXPECT_EQ(of_one.back(), of_two.back()) << "both have the same last trigger";
   EXPECT_GT(of_two.front(), first_orbit + 20);
   EXPECT_EQ(of_two.back() - of_two.front(), of_two.size() - 1);
   EXPECT_EQ(two.read(cru::reg("datapath_link_first_orbit"), cru::datapath_index(1, 0)), of_two.front());
@@ -431,7 +431,7 @@ TEST_F(CruCardTest, SuperpagesOverTheBorderOfMapsAreWhole) {
   VfioClient client(socket());
   client.set_bus_master();
   const SharedMemory memory(1 << 20);
-  // Sixteen maps of 64 KiB behind each other: a superpage of 1 MiB goes over all of them.
+  // Sixteen successive maps of 64 KiB: a superpage of 1 MiB spans all of them.
   for (unsigned i = 0; i < 16; ++i) ASSERT_EQ(client.map(memory, 0x1000000 + i * 65536ULL, 65536, i * 65536ULL), 0);
   const auto write = [&](const card_registers::Register& reg, std::uint32_t value) {
     client.write32(reg.bar, reg.offset, value);
@@ -439,7 +439,7 @@ TEST_F(CruCardTest, SuperpagesOverTheBorderOfMapsAreWhole) {
   write(cru::reg("data_source"), 0);
   write(cru::reg("dma_control"), 1);
   write(cru::reg("user_control"), 1);
-  write(cru::reg("superpage_address_low"), 0x1000000 + 4);  // pages lie across the borders
+  write(cru::reg("superpage_address_low"), 0x1000000 + 4);  // pages cross the borders
   write(cru::reg("superpage_push"), (1 << 20) / 8192 - 1);
   ASSERT_TRUE(wait_until([&] { return client.read32(0, cru::reg("superpages_done").offset) == 1; }));
   const auto bytes = cru::kSuperpageBytes.of(client.read32(0, cru::reg("superpage_size_fifo").offset));

@@ -39,14 +39,14 @@ class CruHost {
     client.write32(reg.bar, reg.at(index), value);
   }
 
-  /// The documented order; `source` 0 datapath, 1 internal generator.
+  /// Starts in the documented order; `source` 0: datapath, 1: internal generator.
   void start(std::uint32_t source) {
     write(cru::reg("data_source"), source);
     write(cru::reg("user_control"), 0);
     write(cru::reg("reset"), cru::kResetGenerator);
     write(cru::reg("reset"), cru::kResetCard);
     done_.clear();
-    for (auto& [link, addresses] : pushed_) {  // what the card did not fill is ours again
+    for (auto& [link, addresses] : pushed_) {  // superpages that the card did not fill return to the host
       for (const std::uint64_t address : addresses) free_.push_back(address);
       addresses.clear();
     }
@@ -72,7 +72,7 @@ class CruHost {
     return client.send(writer.bytes());
   }
 
-  /// What is filled of a link, in order.
+  /// The filled superpages of a link, in order.
   std::vector<Filled> take(unsigned link) {
     std::vector<Filled> filled;
     const std::uint32_t done = read(cru::reg("superpages_done"), link);

@@ -1,4 +1,4 @@
-// Pieces of DMA over the border of two maps, and into nothing.
+// Pieces of DMA across the border of two maps, and to unmapped addresses.
 #include "emulator/dma_writer.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(DmaWriter, PiecesFollowEachOtherOverTheBorderOfTwoMaps) {
   emulator::DmaWriter writer(use, 1, bounce, faults);
   std::vector<std::byte> expected;
   unsigned number = 0;
-  // The second last goes over the border; what was left of the first map would have room for the last.
+  // The second last piece crosses the border, although the last would fit into the rest of the first map.
   for (const std::size_t bytes : {3000U, 1000U, 200U, 64U}) {
     const std::byte value{static_cast<unsigned char>(++number)};
     EXPECT_TRUE(writer.write(kAddress + expected.size(), bytes, 8192 - expected.size(),

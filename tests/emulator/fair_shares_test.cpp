@@ -1,4 +1,4 @@
-// FairShares with a clock of the test's: who waits for whom, and who for nobody.
+// FairShares with a clock of the test: which members wait for others, and which do not.
 #include "emulator/fair_shares.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ testing::AssertionResult near(std::int64_t a, std::int64_t b, std::int64_t most)
   return testing::AssertionFailure() << a << " and " << b << " are more than " << most << " apart";
 }
 
-/// Members that do a piece of work whenever their own clock says so, at a common time.
+/// Members that do pieces of work at times of their own clocks, on a common time axis.
 class Workers {
  public:
   Workers(FairShares& shares, const std::vector<std::uint64_t>& ns_a_piece) : shares_(shares) {
@@ -32,7 +32,7 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// One by one, whoever is due first, until the time is over.
+  /// Runs the member that is due first, until the time is over.
   void run(std::uint64_t ns) {
     const std::uint64_t end = now_ns_ + ns;
     for (Worker& worker : workers_) worker.next_ns = std::max(worker.next_ns, now_ns_);
@@ -46,7 +46,7 @@ class Workers {
   }
   std::int64_t done(std::size_t index) const { return static_cast<std::int64_t>(workers_[index].done); }
   std::int64_t waits(std::size_t index) const { return static_cast<std::int64_t>(workers_[index].waits); }
-  /// From now on the thread of this member has a processor whenever it wants one.
+  /// From now on the thread of this member always has a processor.
   void satisfy(std::size_t index) { workers_[index].satisfied = true; }
   void set_pace(std::size_t index, std::uint64_t ns_a_piece) { workers_[index].ns_a_piece = ns_a_piece; }
   void rest(std::size_t index) {
@@ -65,7 +65,7 @@ class Workers {
     unsigned waited = 0;  // since its last piece
     bool satisfied = false;
   };
-  /// Of those that are not, half of the time goes into waiting for one.
+  /// Other members wait half of the time for a processor.
   std::uint64_t denied_ns(const Worker& worker) const { return worker.satisfied ? 0 : now_ns_ / 2; }
   void step(Worker& worker) {
     bool ahead = false;
@@ -137,7 +137,7 @@ TEST(FairShares, WhoRestsHoldsNobodyUpAndIsOwedNothing) {
   workers.run(100 * kMillisecond);
   EXPECT_TRUE(near(workers.done(0) - before, 10'000, 2));
   EXPECT_EQ(workers.waits(0) + workers.waits(1), waited);
-  // Back again, as fast as the others: what they did meanwhile is not made up for.
+  // It is back, as fast as the others; it does not catch up on the missed work.
   workers.set_pace(2, 10 * kMicrosecond);
   workers.wake(2);
   const std::int64_t back = workers.done(2);

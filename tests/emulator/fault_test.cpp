@@ -1,4 +1,4 @@
-// What the configuration is told of faults is what the cards do.
+// The cards do the faults of the configuration.
 #include "emulator/fault.h"
 
 #include "emulator/card_fixture.h"
@@ -30,7 +30,7 @@ TEST_P(FaultTest, ACardIsRemovedAndPluggedInOnce) {
   card.type = GetParam();
   start(settings(card));
   const auto inject = [&](FaultKind kind) { return emulator_->inject("felix", {.kind = kind}).has_value(); };
-  EXPECT_FALSE(inject(FaultKind::replug)) << "it is there";
+  EXPECT_FALSE(inject(FaultKind::replug)) << "the card is plugged in";
   EXPECT_TRUE(inject(FaultKind::removal));
   EXPECT_FALSE(inject(FaultKind::removal));
   EXPECT_FALSE(inject(FaultKind::card_reset));

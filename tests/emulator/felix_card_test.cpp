@@ -25,7 +25,7 @@ class FelixCardTest : public CardTest {
     return numbers;
   }
 
-  /// Reads until `chunks` have been proved.
+  /// Reads until `chunks` chunks have been checked.
   static void run(FelixHost& host, FelixProver& prover, std::uint64_t chunks) {
     ASSERT_TRUE(wait_until([&] {
       prover.prove(host.take());
@@ -75,7 +75,7 @@ TEST_F(FelixCardTest, NothingIsWrittenBeyondTheReadPointer) {
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(host.position(), position);
   EXPECT_EQ(std::memcmp(before.data(), host.memory.data(), before.size()), 0);
-  EXPECT_EQ(host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U, 1U) << "and it is busy";
+  EXPECT_EQ(host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U, 1U) << "the channel is busy";
 }
 
 TEST_F(FelixCardTest, WhatAnEndCutsOffIsCountedAndNotSent) {
@@ -85,7 +85,7 @@ TEST_F(FelixCardTest, WhatAnEndCutsOffIsCountedAndNotSent) {
   ASSERT_TRUE(host.enable());
   ASSERT_TRUE(
       wait_until([&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; }));
-  // Nobody makes room: what is accepted by now cannot all go out.
+  // The host makes no room: the card cannot send all accepted triggers.
   ASSERT_TRUE(host.disable());
   prover.prove(host.take());
   prover.finish();
@@ -104,7 +104,7 @@ TEST_F(FelixCardTest, WhatAnEndCutsOffIsCountedAndNotSent) {
 
 TEST_F(FelixCardTest, ChunksInBlocksThatAreLostWereNotSent) {
   auto card = felix();
-  card.flush = 1h;  // blocks go out when they are full, however slowly chunks come, or at the end
+  card.flush = 1h;  // blocks are sent only when they are full, or at the end
   start(settings(card));
   FelixHost host(socket(), 1 << 20);
   FelixProver prover(elinks(2, 3), {}, 1);
@@ -127,14 +127,14 @@ TEST_F(FelixCardTest, ChunksInBlocksThatAreLostWereNotSent) {
     for (const unsigned link : {0U, 1U}) {
       run(host, prover, prover.chunks() + 20'000);
       ASSERT_TRUE(emulator_->inject("felix", {.kind = kind, .link = link}).has_value());
-      ASSERT_TRUE(read_until([&] { return counter(blocks) == link + 1; })) << "the link's next block is not there yet";
+      ASSERT_TRUE(read_until([&] { return counter(blocks) == link + 1; })) << "the link's next block has not come yet";
     }
   }
   ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::link_down, .link = 1}).has_value());
   run(host, prover, prover.chunks() + 100'000);
   host.client.write<std::uint64_t>(2, felix::reg("generator_control").offset, 0);
   ASSERT_TRUE(read_until([&] { return emulator_->report().trigger.followers.at(0).ready == 0; }));
-  prover.prove(host.take());  // room for the blocks that are open: nothing else comes
+  prover.prove(host.take());  // makes room for the open blocks: nothing else comes
   ASSERT_TRUE(host.disable());
   prover.prove(host.take());
   prover.finish();
@@ -142,30 +142,30 @@ TEST_F(FelixCardTest, ChunksInBlocksThatAreLostWereNotSent) {
   const std::uint64_t lost = counter("chunks_lost") + counter("chunks_corrupted");
   EXPECT_EQ(counter("blocks_lost"), 2U);
   EXPECT_EQ(counter("blocks_corrupted"), 2U);
-  EXPECT_GT(lost, 4U) << "a block that is full holds 24 chunks of 40 bytes";
+  EXPECT_GT(lost, 4U) << "a full block holds 24 chunks of 40 bytes";
   EXPECT_GT(counter("chunks_link_down"), 0U);
   EXPECT_EQ(report.functions[0].chunks, prover.chunks());
   EXPECT_EQ(6 * report.functions[0].triggers, prover.chunks() + lost + counter("chunks_link_down"));
-  // The last block of a link that went down has no successor that shows a gap.
+  // After the last block of a link that went down, no further block shows a gap.
   EXPECT_EQ(
       prover.counters().read(formats::BlockCounter::cut_by_gap) + prover.counters().read(formats::BlockCounter::unfinished),
       counter("chunks_cut_short"));
   EXPECT_EQ(prover.wrong(), prover.counters().read(formats::BlockCounter::cut_by_gap))
-      << "a chunk that is cut is not proven";
+      << "a truncated chunk is not a proven chunk";
 }
 
 TEST_F(FelixCardTest, BlocksThatAreOpenAtTheEndGoOut) {
   auto card = felix();
-  card.flush = 1h;  // never by themselves
+  card.flush = 1h;  // blocks are never flushed
   auto all = settings(card);
-  all.trigger.limit = 30;  // the last chunks of a link begin in one block and end in the next
+  all.trigger.limit = 30;  // the last chunks of a link span two blocks
   start(std::move(all));
   FelixHost host(socket(), 1 << 16);
   FelixProver prover(elinks(2, 3), {}, 1);
   ASSERT_TRUE(host.enable());
   ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].triggers == 30; }));
   host.client.write<std::uint64_t>(2, felix::reg("generator_control").offset, 0);
-  // Until the card has noticed that nothing more comes, and has only the blocks left.
+  // Waits until the card has noticed that no more triggers come, and has only open blocks.
   ASSERT_TRUE(wait_until([&] { return emulator_->report().trigger.followers.at(0).ready == 0; }));
   ASSERT_TRUE(host.disable());
   prover.prove(host.take());
@@ -258,7 +258,7 @@ TEST_F(FelixCardTest, ALinkThatGoesDownIsMissingAndComesBack) {
   run(host, prover, 1000);
   ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::link_down, .link = 1}).has_value());
   EXPECT_EQ(host.client.read<std::uint64_t>(2, felix::reg("link_status").at(1)), 2U);
-  // What it has begun comes after `flush`, beside the data of the others.
+  // Its open block comes after `flush`, among the data of the other links.
   for (const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
        std::chrono::steady_clock::now() < end;)
     run(host, prover, prover.chunks() + 50'000);
@@ -269,7 +269,7 @@ TEST_F(FelixCardTest, ALinkThatGoesDownIsMissingAndComesBack) {
   EXPECT_EQ(prover.gaps(), 0U);
   ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::link_up, .link = 1}).has_value());
   run(host, prover, prover.chunks() + 100'000);
-  EXPECT_EQ(prover.gaps(), 3U) << "each E-link of it missed some";
+  EXPECT_EQ(prover.gaps(), 3U) << "each of its E-links lost blocks";
   EXPECT_EQ(prover.wrong(), 0U);
 }
 
@@ -281,7 +281,7 @@ TEST_F(FelixCardTest, AStuckFifoOfSomeDurationGoesOnAlsoIfItWasSetFreeBefore) {
   run(host, prover, 1000);
   const emulator::Fault stuck{.kind = FaultKind::stuck_fifo, .duration = std::chrono::milliseconds(20)};
   ASSERT_TRUE(emulator_->inject("felix", stuck).has_value());
-  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::stuck_fifo}).has_value());  // sets it free
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::stuck_fifo}).has_value());  // ends the fault
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
   ASSERT_TRUE(wait_until([&] {
     emulator_->poll();
@@ -294,7 +294,7 @@ TEST_F(FelixCardTest, AStuckFifoOfSomeDurationGoesOnAlsoIfItWasSetFreeBefore) {
   ASSERT_TRUE(wait_until([&] {
     emulator_->poll();
     prover.prove(host.take());
-    return prover.chunks() > chunks + 1'000'000;  // more than lay ready
+    return prover.chunks() > chunks + 1'000'000;  // more than was ready before
   }));
   EXPECT_EQ(prover.wrong() + prover.gaps(), 0U);
 }
@@ -351,8 +351,8 @@ TEST_F(FelixCardTest, TheFirstLapDoesNotStopAtTheReadPointer) {
   ASSERT_TRUE(host.enable());
   host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova + 32768;
   ASSERT_TRUE(wait_until([&] { return (host.at(felix::reg("dma_status")) & felix::kEvenDma.mask()) != 0; }))
-      << "it goes by it, and round";
-  EXPECT_LE(host.position(), FelixHost::kIova + 32768) << "and then stops there";
+      << "the card passes the position and wraps";
+  EXPECT_LE(host.position(), FelixHost::kIova + 32768) << "then it stops there";
 }
 
 TEST_F(FelixCardTest, AReadPointerBeginsALapOnlyIfItGoesBackByMoreThanTheGap) {
@@ -365,7 +365,7 @@ TEST_F(FelixCardTest, AReadPointerBeginsALapOnlyIfItGoesBackByMoreThanTheGap) {
     ASSERT_TRUE(wait_until(busy));
     host.at(felix::reg("dma_pointer_gap")) = gap;
     host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova + 32768;
-    ASSERT_TRUE(wait_until([&] { return host.position() < FelixHost::kIova + 32768; })) << "a lap of the card";
+    ASSERT_TRUE(wait_until([&] { return host.position() < FelixHost::kIova + 32768; })) << "a full round of the card";
     host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova + 4096;
     EXPECT_EQ(wait_until([&] { return even_host() || gap > 0; }), true);
     if (gap > 0) {
@@ -411,7 +411,7 @@ TEST_F(FelixCardTest, AChannelThatIsDisabledEndsBehindTheTriggersThatWereAccepte
     ASSERT_TRUE(host.disable());
     prover.prove(host.take());
     const auto report = emulator_->report();
-    EXPECT_EQ(prover.chunks(), 6 * report.trigger.accepted) << "every chunk of every trigger, also of blocks that were open";
+    EXPECT_EQ(prover.chunks(), 6 * report.trigger.accepted) << "every chunk of every trigger, also in open blocks";
     EXPECT_EQ(report.trigger.followers.at(0).missed, 0U);
   }
   EXPECT_EQ(prover.gaps() + prover.wrong(), 0U);
@@ -425,17 +425,17 @@ TEST_F(FelixCardTest, OneThatGoesAfterTheNextHasStartedTakesNothingFromIt) {
   auto first = std::make_unique<FelixHost>(socket(), 8 << 20);
   ASSERT_TRUE(first->enable());
   run(*first, prover, 600);
-  FelixHost next(socket(), 8 << 20);  // lends memory at the same address
+  FelixHost next(socket(), 8 << 20);  // maps memory at the same address
   ASSERT_TRUE(first->disable());
   prover.prove(first->take());
-  EXPECT_EQ(prover.chunks(), 6 * emulator_->report().trigger.accepted) << "the memory is still the first one's, too";
+  EXPECT_EQ(prover.chunks(), 6 * emulator_->report().trigger.accepted) << "the first host's memory is still in use, too";
   std::memset(first->memory.data(), 0x5a, first->memory.size());
   ASSERT_TRUE(next.enable());
   run(next, prover, prover.chunks() + 600);
   EXPECT_EQ(first->memory.data()[0], std::byte{0x5a});
   first.reset();
   ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 1; }));
-  run(next, prover, prover.chunks() + 60'000);  // more than were there before the first one went
+  run(next, prover, prover.chunks() + 60'000);  // more than the card held when the first host left
   EXPECT_EQ(prover.gaps() + prover.wrong(), 0U);
 }
 
@@ -443,7 +443,7 @@ TEST_F(FelixCardTest, LinksCarryNoMoreThanTheirSpeedAndTheRestIsDeadTime) {
   auto card = felix();
   card.felix.full_mode = true;
   card.felix.chunk_bytes = 992;
-  card.felix.link_bits_per_second = 100e6;  // 10 MB/s: 10 kHz of 1000 bytes with their frame
+  card.felix.link_bits_per_second = 100e6;  // 10 MB/s: 10 kHz of 1000 bytes, framing included
   card.fifo_triggers = 64;
   auto all = settings(card);
   all.trigger.rate_hz = 50'000;
@@ -455,11 +455,11 @@ TEST_F(FelixCardTest, LinksCarryNoMoreThanTheirSpeedAndTheRestIsDeadTime) {
   run(host, prover, 4000);
   const auto triggers = static_cast<double>(prover.chunks()) / 2;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  EXPECT_LE(triggers, 10'000 * seconds + 110) << "no more than the wire carries, and ten milliseconds";
+  EXPECT_LE(triggers, 10'000 * seconds + 110) << "at most what the wire carries, plus ten milliseconds";
   const auto report = emulator_->report();
   EXPECT_GT(report.trigger.vetoed_busy, report.trigger.accepted) << "five times as many are offered";
   EXPECT_EQ(report.trigger.busy_follower, "felix:0");
-  EXPECT_EQ(prover.gaps() + prover.wrong(), 0U) << "nothing is cut or lost";
+  EXPECT_EQ(prover.gaps() + prover.wrong(), 0U) << "nothing is truncated or lost";
   EXPECT_EQ(report.functions[0].counters.back().name, "link_occupied_us");
 }
 
@@ -515,7 +515,7 @@ TEST_F(FelixCardTest, UnmappingWaitsForNothingAndIsFinal) {
   host.give_back(host.position());
   std::this_thread::sleep_for(20ms);
   for (const std::byte byte : host.memory.bytes()) ASSERT_EQ(byte, std::byte{0x5a});
-  // What has gone nowhere was not sent.
+  // Data without a destination count as not sent.
   ASSERT_TRUE(host.disable());
   ASSERT_TRUE(wait_until([&] { return !emulator_->report().functions[0].running; }));
   const auto function = emulator_->report().functions[0];

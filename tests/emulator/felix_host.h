@@ -1,4 +1,4 @@
-// The host's side of a FELIX DMA channel: circular memory, positions in BAR 0, every chunk proved.
+// The host's side of a FELIX DMA channel: circular memory, positions in BAR 0, checks of every chunk.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -62,13 +62,13 @@ class FelixHost {
 
   std::uint64_t position(unsigned channel = 0) { return at(felix::reg("dma_position"), channel); }
 
-  /// All that has arrived is the card's again, but for a block: it does not see a whole lap at once.
+  /// Returns everything that has arrived, except one block, so that the card never sees a whole round at once.
   void give_back(std::uint64_t position, unsigned channel = 0) {
     const std::uint64_t start = at(felix::reg("dma_start"), channel), end = at(felix::reg("dma_end"), channel);
     at(felix::reg("dma_read_pointer"), channel) = (position == start ? end : position) - 1024;
   }
 
-  /// What has arrived since the last call, given back to the card.
+  /// Takes the data since the last call and returns the memory to the card.
   std::vector<std::byte> take(unsigned channel = 0) {
     std::vector<std::byte> data;
     const std::uint64_t start = at(felix::reg("dma_start"), channel), end = at(felix::reg("dma_end"), channel);
@@ -79,9 +79,9 @@ class FelixHost {
     std::uint64_t now = position(channel);
     if (now == read_ && !begun_) {
       if ((at(felix::reg("dma_status"), channel) & felix::kEvenDma.mask()) == 0) return data;
-      copy(start, end);  // the first lap, all of it
+      copy(start, end);  // the whole first round
     } else if (now == end && begun_) {
-      now = start;  // where a channel ended
+      now = start;  // the wrap of the channel
     }
     if (now < read_) {
       copy(read_, end);
@@ -101,10 +101,10 @@ class FelixHost {
  private:
   std::byte* bar0_ = nullptr;
   std::uint64_t read_ = kIova;
-  bool begun_ = false;  // something has arrived since the enable
+  bool begun_ = false;  // data have arrived since the enable
 };
 
-/// Decodes and proves blocks of provable chunks: consecutive L1 ids on every link.
+/// Decodes blocks of provable chunks and checks the bytes: L1 ids must be consecutive on every link.
 class FelixProver {
  public:
   FelixProver(std::vector<std::uint16_t> elinks, formats::BlockFormat format, std::uint64_t seed,
@@ -128,7 +128,7 @@ class FelixProver {
     }
   }
 
-  /// Chunks that are still open are cut short, and count.
+  /// Counts open chunks as truncated.
   void finish() {
     decoder_.finish(buffer_);
     chunks_ += buffer_.runs().size();
@@ -139,7 +139,7 @@ class FelixProver {
   std::uint64_t wrong() const { return wrong_; }
   std::uint64_t gaps() const { return gaps_; }
   const formats::BlockCounters& counters() const { return decoder_.counters(); }
-  /// Chunks seen of each link.
+  /// Number of chunks seen, by link.
   std::vector<std::uint64_t> per_link() const { return next_; }
 
  private:

@@ -1,4 +1,4 @@
-// FelixSource and its kernels: what is written in place, piece by piece, is what the plain writer of provable chunks writes.
+// FelixSource and its kernels: chunks written in place, piece by piece, equal those of the plain writer of provable chunks.
 #include "emulator/felix_source.h"
 
 #include <gtest/gtest.h>
@@ -73,14 +73,14 @@ TEST(FelixKernels, BlocksAreCopiedWhole) {
   }
 }
 
-/// All blocks of all E-links, behind each other.
+/// All blocks of all E-links, concatenated.
 struct Blocks final : BlockSink {
   BlockFate block(unsigned, std::span<const std::byte> block) override {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data()) % 64, 0);
     bytes.insert(bytes.end(), block.begin(), block.end());
     return BlockFate::sent;
   }
-  void lost(unsigned) override { ADD_FAILURE() << "no fault was asked for"; }
+  void lost(unsigned) override { ADD_FAILURE() << "no fault was requested"; }
   std::vector<std::byte> bytes;
 };
 
@@ -98,7 +98,7 @@ TEST(FelixSourceBooks, BalanceWithTheTriggersOwnLinkThatIsDown) {
   append(0, 700);
   source.set_up(0, false);
   append(700, 300);
-  EXPECT_EQ(source.books().link_down, 4 * 300U) << "three E-links of the detector, and the trigger's";
+  EXPECT_EQ(source.books().link_down, 4 * 300U) << "three E-links of the detector, and that of the trigger";
   EXPECT_GT(source.books().open(), 0U);
   const auto sent = [&] { return source.books().chunks[static_cast<std::size_t>(BlockFate::sent)]; };
   EXPECT_EQ(sent() + source.books().open() + source.books().link_down, 7 * 1000U);
@@ -195,7 +195,7 @@ TEST(FelixSource, WrongNumbersAreThoseOfTheNextChunkOrOfAllUntilToldOtherwise) {
         EXPECT_EQ(number(chunks[i], 4), (number(wanted, 4) + (shifted ? 1 : 0)) % 3564) << i;
         std::memcpy(wanted.data(), chunks[i].data(), 6);
         plain.seal(wanted);
-        EXPECT_EQ(chunks[i], wanted) << "all else is as it should be, and the CRC right";
+        EXPECT_EQ(chunks[i], wanted) << "all other bytes and the CRC are right";
       }
     }
   }
@@ -221,13 +221,13 @@ TEST(FelixSource, ABlockIsFlushedByItsAgeHoweverMuchCameSince) {
   source.flush(blocks, 99);
   EXPECT_TRUE(blocks.bytes.empty());
   source.flush(blocks, 100);
-  EXPECT_EQ(sent(0), (Ids{0, 1})) << "begun with the first trigger; the second does not make it younger";
+  EXPECT_EQ(sent(0), (Ids{0, 1})) << "begun with the first trigger; the second does not change its age";
   EXPECT_TRUE(sent(1 << 6).empty()) << "begun with the second";
   EXPECT_EQ(source.oldest_ns(), 200U);
   append(2, 300);
   source.flush(blocks, 299);
   EXPECT_EQ(sent(1 << 6), (Ids{1, 2}));
-  EXPECT_EQ(sent(0), (Ids{0, 1})) << "its second block is of 300";
+  EXPECT_EQ(sent(0), (Ids{0, 1})) << "its second block begins at 300";
   source.flush(blocks);
   EXPECT_EQ(sent(0), (Ids{0, 1, 2}));
   EXPECT_EQ(source.oldest_ns(), FelixSource::kNone);
@@ -241,7 +241,7 @@ TEST(FelixSource, LinksOfAGroupCarryTheTriggersInTurn) {
   settings.chunk_bytes = 600;
   FelixSource source(settings);
   Blocks blocks;
-  // Over a reset of the event counter.
+  // Across a reset of the event counter.
   const std::array ranges{trigger::TriggerRange{.sequence = 0, .l1id = 5, .count = 100},
                           trigger::TriggerRange{.sequence = 100, .l1id = 1U << 24, .count = 50}};
   source.append(ranges, blocks, 0);

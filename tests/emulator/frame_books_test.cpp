@@ -1,4 +1,4 @@
-// Books of heartbeat frames: each once, sent when a page that can be read is in a superpage that was given back.
+// Counts of heartbeat frames: each counts once. It is sent if a readable page of it is in a returned superpage.
 #include "emulator/frame_books.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace rodeo::emulator {
 namespace {
 
-/// A frame of so many pages, or the rest of one.
+/// A frame of this number of pages, or the rest of a frame.
 void frame(FrameBooks& books, int pages, bool begins = true, bool ends = true) {
   if (begins) books.begins();
   for (int page = 1; page <= pages; ++page) books.page(true, ends && page == pages);
@@ -43,11 +43,11 @@ TEST(FrameBooks, AFrameOverSuperpagesIsSentOnceIfOneOfThemIsGivenBack) {
 TEST(FrameBooks, WhatFollowsAnUnreadablePageInASuperpageIsCorrupted) {
   FrameBooks books;
   frame(books, 1, true, false);
-  books.page(false, true);  // the first page is there
+  books.page(false, true);  // the first page is readable
   frame(books, 2);
   frame(books, 1, true, false);
   books.superpage_ends(true, 10);
-  frame(books, 1, false, true);  // and so is the end of the last frame
+  frame(books, 1, false, true);  // and the end of the last frame, too
   books.superpage_ends(true, 10);
   EXPECT_EQ(books.sent(), 2U);
   EXPECT_EQ(books.corrupted(), 1U);

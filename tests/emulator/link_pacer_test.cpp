@@ -29,8 +29,8 @@ TEST(LinkPacer, ALaneCarriesItsSpeedHoweverOftenItIsLookedAt) {
       }
       bytes += count * kChunk;
     }
-    EXPECT_NEAR(bytes, 960e6, 0.02 * 960e6) << "looked at each " << step << " ns";
-    EXPECT_LE(bytes, 960e6 + 9600e3 + kChunk) << "ten milliseconds to catch up with, and a chunk under way";
+    EXPECT_NEAR(bytes, 960e6, 0.02 * 960e6) << "polled every " << step << " ns";
+    EXPECT_LE(bytes, 960e6 + 9600e3 + kChunk) << "ten milliseconds to catch up, plus the current chunk";
     EXPECT_NEAR(static_cast<double>(pacer.occupied_us()), bytes / 960, 1);
   }
 }
@@ -54,7 +54,7 @@ TEST(LinkPacer, TheSlowestLaneDecidesWhatAllGet) {
 
 TEST(LinkPacer, WhatWasIdleDoesNotSaveUp) {
   LinkPacer pacer(1e6, 1);
-  EXPECT_EQ(pacer.most(1'000'000 * kMs, 100), 101U) << "ten milliseconds of a megabyte a second, and the piece under way";
+  EXPECT_EQ(pacer.most(1'000'000 * kMs, 100), 101U) << "ten milliseconds at a megabyte a second, plus the current piece";
 }
 
 }  // namespace

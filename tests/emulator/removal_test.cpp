@@ -1,4 +1,4 @@
-// What a card leaves behind that goes in the midst of a run, or whose reader does: the others' triggers, and books that balance.
+// A card, or its reader, disappears during a run: the triggers of the other cards continue, and the counts balance.
 #include "emulator/card_fixture.h"
 #include "emulator/cru_host.h"
 #include "emulator/felix_host.h"
@@ -44,19 +44,19 @@ TEST_F(RemovalTest, AFullCardThatIsRemovedHoldsNobodyAndComesBack) {
     FelixHost other(socket("0000:3c:00.0"), 1 << 16);
     ASSERT_TRUE(other.enable());
     ASSERT_TRUE(host.enable());
-    // Nobody reads the other: it is full, and then busy.
+    // The other card has no reader: it becomes full, and then busy.
     ASSERT_TRUE(wait_until([&] {
       prover.prove(host.take());
       return emulator_->report().functions[1].vetoed > 0;
     }));
     ASSERT_TRUE(emulator_->inject("other", {.kind = FaultKind::removal}).has_value());
   }
-  run(host, prover, prover.chunks() + 100'000);  // more than it holds triggers for
+  run(host, prover, prover.chunks() + 100'000);  // more chunks than the triggers that it holds
   const auto report = emulator_->report();
   const auto& gone = report.functions[1];
   EXPECT_FALSE(gone.running);
   EXPECT_EQ(report.trigger.followers.at(1).ready, 0U);
-  EXPECT_GT(report.trigger.followers.at(1).missed, 0U) << "what it had no room for";
+  EXPECT_GT(report.trigger.followers.at(1).missed, 0U) << "triggers without room";
   EXPECT_EQ(report.trigger.followers.at(1).triggers, gone.triggers);
   EXPECT_EQ(6 * gone.triggers, gone.chunks + counter(gone, "chunks_cut_off"));
 
@@ -79,7 +79,7 @@ TEST_F(RemovalTest, AReaderThatDiesHoldsNobodyAndAnotherMayTakeItsCard) {
   cru_card.rdh.frame_bytes = 4096;
   cru_card.drop = false;
   for (const bool of_a_cru : {false, true}) {
-    emulator_.reset();  // its addresses are the next one's
+    emulator_.reset();  // frees its addresses for the next emulator
     auto all = settings(felix());
     all.cards.push_back(of_a_cru ? cru_card : felix());
     all.cards[1].name = "other";
@@ -102,7 +102,7 @@ TEST_F(RemovalTest, AReaderThatDiesHoldsNobodyAndAnotherMayTakeItsCard) {
         ASSERT_TRUE(felix_reader->enable());
       }
       ASSERT_TRUE(host.enable());
-      // It does not read: its card is full, and then busy. And then it is gone, and has said nothing.
+      // The host does not read: its card becomes full, then busy. Then the host disappears without a message.
       ASSERT_TRUE(wait_until([&] {
         prover.prove(host.take());
         return emulator_->report().functions[1].vetoed > 0;
@@ -128,7 +128,7 @@ TEST_F(RemovalTest, AReaderThatDiesHoldsNobodyAndAnotherMayTakeItsCard) {
     }
     EXPECT_EQ(prover.wrong(), 0U);
     ASSERT_TRUE(host.disable());
-    EXPECT_EQ(counter(emulator_->report().functions[1], "readers_lost"), 1U) << "one that ends in order is not lost";
+    EXPECT_EQ(counter(emulator_->report().functions[1], "readers_lost"), 1U) << "a reader that ends normally is not lost";
   }
 }
 
@@ -172,7 +172,7 @@ TEST_F(RemovalTest, ReportsBalanceInTheMidstOfARunAndAtItsEnd) {
   EXPECT_EQ(counter(function, "chunks_open"), 0U);
   EXPECT_EQ(6 * function.triggers, function.chunks + counter(function, "chunks_cut_off"));
   EXPECT_EQ(last.trigger.followers.at(0).triggers + last.trigger.followers.at(0).missed, last.trigger.accepted);
-  EXPECT_EQ(emulator_->report().functions[0].triggers, function.triggers) << "it is final";
+  EXPECT_EQ(emulator_->report().functions[0].triggers, function.triggers) << "the count is final";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The server's side of vfio-user, as docs/protocols/vfio-user.md has it, against clients that are right, wrong and gone.
+// The server's side of vfio-user (docs/protocols/vfio-user.md), with correct, wrong and vanished clients.
 #include "emulator/server.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ std::size_t open_descriptors() {
 }
 
 TEST_F(ServerTest, EndsAlsoWhileClientsGo) {
-  // Who goes wakes the server's thread as the end does: neither must hide the other.
+  // A leaving client wakes the server's thread as the stop does: neither event may hide the other.
   for (int round = 0; round < 300; ++round) {
     auto one = std::make_unique<VfioClient>(socket());
     auto other = std::make_unique<VfioClient>(socket());
@@ -131,7 +131,7 @@ TEST_F(ServerTest, TellsHowMuchRoomAreasNeedBeforeItSendsTheDescriptor) {
   ASSERT_TRUE(whole && whole->areas);
   EXPECT_EQ(*whole->areas, (std::vector<vfio::Area>{{0, 4096}}));
   ASSERT_EQ(second.fds.fds.size(), 1U);
-  // What is written there is what a trapped read sees, and the other way round.
+  // A trapped read sees values written to the mapped memory, and vice versa.
   auto* const bar =
       static_cast<std::uint64_t*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, second.fds.fds[0].get(), 0));
   ASSERT_NE(bar, MAP_FAILED);
@@ -139,7 +139,7 @@ TEST_F(ServerTest, TellsHowMuchRoomAreasNeedBeforeItSendsTheDescriptor) {
   EXPECT_EQ(client.read<std::uint64_t>(0, 0), 0x1122334455667788U);
   client.write<std::uint64_t>(0, 8, 42);
   EXPECT_EQ(bar[1], 42U);
-  EXPECT_NE(::ftruncate(second.fds.fds[0].get(), 0), 0) << "a client must not be able to cut the card's own memory";
+  EXPECT_NE(::ftruncate(second.fds.fds[0].get(), 0), 0) << "a client must not be able to truncate the card's memory";
   ::munmap(bar, 4096);
 }
 
@@ -198,7 +198,7 @@ TEST_F(ServerTest, ReadAndWriteTogetherInOneOrder) {
   writer.clear();
   writer.write_multi(3, writes);
   ASSERT_TRUE(client.send(writer.bytes()));
-  EXPECT_EQ(client.receive()->error(), EINVAL) << "one of them beyond the region: none is done";
+  EXPECT_EQ(client.receive()->error(), EINVAL) << "one access is beyond the region: none is done";
 }
 
 TEST_F(ServerTest, AccessesBeyondARegionAreRefused) {
@@ -226,7 +226,7 @@ TEST_F(ServerTest, ConfigurationSpaceAnswersAsPciDevicesDo) {
   EXPECT_EQ(client.read<std::uint32_t>(7, 0x18), 0xffff0000U) << "BAR 2 has 64 KiB";
   client.write<std::uint32_t>(7, 0x24, 0xffffffff);
   EXPECT_EQ(client.read<std::uint32_t>(7, 0x24), 0U);
-  // The chain of capabilities ends, and has power management, MSI and PCI Express.
+  // The chain of capabilities ends, and contains power management, MSI and PCI Express.
   std::vector<unsigned> found;
   for (auto at = client.read<std::uint8_t>(7, 0x34); at != 0 && found.size() < 10;
        at = client.read<std::uint8_t>(7, at + 1U))
@@ -254,7 +254,7 @@ TEST_F(ServerTest, InterruptsReachWhoAskedForThem) {
   EXPECT_EQ(count, 1U);
   EXPECT_EQ(one.call(vfio::SetIrqs{.flags = vfio::SetIrqs::kDataNone | vfio::SetIrqs::kTrigger, .index = 1}).error(), 0);
   two.write<std::uint64_t>(2, 0x1800, 3);
-  EXPECT_LT(::read(event.get(), &count, sizeof count), 0) << "it has no descriptor any more";
+  EXPECT_LT(::read(event.get(), &count, sizeof count), 0) << "the card has no descriptor any more";
   EXPECT_EQ(one.call(
                    vfio::SetIrqs{
                        .flags = vfio::SetIrqs::kDataEventfd | vfio::SetIrqs::kTrigger, .index = 1, .start = 7, .count = 2},
@@ -270,7 +270,7 @@ TEST_F(ServerTest, TwoClientsShareRegistersAndNotMaps) {
   VfioClient one(socket()), two(socket());
   const SharedMemory memory(4096);
   EXPECT_EQ(one.map(memory, 0x1000), 0);
-  EXPECT_EQ(two.map(memory, 0x1000), 0) << "its own address space";
+  EXPECT_EQ(two.map(memory, 0x1000), 0) << "it has its own address space";
   EXPECT_EQ(one.unmap(0x1000, 4096), 0);
   EXPECT_EQ(two.unmap(0x1000, 4096), 0);
   one.write<std::uint64_t>(2, 0x60, 7);
@@ -292,7 +292,7 @@ TEST_F(ServerTest, BrokenMessagesCostTheConnectionAndNothingElse) {
   EXPECT_TRUE(hangs_up({.id = 1, .command = 9, .size = 0xffffffff}));
   EXPECT_TRUE(hangs_up({.id = 1, .command = 9, .size = 32, .flags = 1}));
   {
-    VfioClient half(socket());  // gone in the middle of a message
+    VfioClient half(socket());  // disconnects in the middle of a message
     const std::array<std::byte, 7> some{};
     half.send(some);
   }
@@ -304,7 +304,7 @@ TEST_F(ServerTest, BrokenMessagesCostTheConnectionAndNothingElse) {
     fds.fill(many.socket());
     EXPECT_TRUE(many.send(writer.bytes(), fds));
     const auto reply = many.receive();
-    EXPECT_TRUE(!reply || reply->error() == EINVAL) << "more descriptors than it takes";
+    EXPECT_TRUE(!reply || reply->error() == EINVAL) << "more descriptors than the server accepts";
   }
   EXPECT_EQ(bystander.read<std::uint64_t>(2, 0x80), 0x2c8U);
 }
@@ -313,7 +313,7 @@ TEST_F(ServerTest, ASlowClientHoldsNobodyUp) {
   VfioClient slow(socket()), other(socket());
   vfio::MessageWriter writer;
   for (std::uint16_t i = 0; i < 200; ++i) writer.request(i, vfio::RegionRead{{.offset = 0, .region = 2, .count = 65536}});
-  EXPECT_TRUE(slow.send(writer.bytes()));  // 13 MB of replies that it does not take
+  EXPECT_TRUE(slow.send(writer.bytes()));  // 13 MB of replies that it does not read
   for (int i = 0; i < 50; ++i) EXPECT_EQ(other.read<std::uint64_t>(2, 0x80), 0x2c8U);
   for (std::uint16_t i = 0; i < 200; ++i) {
     const auto reply = slow.receive();
@@ -365,14 +365,14 @@ TEST_F(ServerTest, NothingIsLeftOfAThousandClients) {
   }
   EXPECT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 0; }));
   EXPECT_LE(open_descriptors(), before + 1);
-  EXPECT_LE(mappings(), mapped_before + 300) << "some stacks and heaps of threads are kept for the next ones";
+  EXPECT_LE(mappings(), mapped_before + 300) << "some stacks and heaps of threads are kept for later threads";
 }
 
 TEST_F(ServerTest, AnAddressIsTakenOnceAndLeftClean) {
   EXPECT_THROW(emulator::Emulator again(settings(felix())), SetupError);
   emulator_.reset();
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
-  // What a killed one leaves is in nobody's way.
+  // Files of a killed server do not block the next one.
   {
     std::ofstream(socket()) << "left";
   }

@@ -1,4 +1,4 @@
-// A conversation without a socket: bytes in any pieces, and whose descriptors are whose.
+// A conversation without a socket: bytes in any pieces, and the assignment of descriptors to messages.
 #include "emulator/session.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 using namespace rodeo;
 namespace vfio = formats::vfio_user;
 
-/// Region 0 has 4 KiB of memory and a descriptor; there is nothing else.
+/// Region 0 has 4 KiB of memory and a descriptor; there are no other regions.
 class MemoryDevice final : public emulator::Device {
  public:
   MemoryDevice() : fd_(::memfd_create("rodeo-test", MFD_CLOEXEC)) {
@@ -57,7 +57,7 @@ class SessionTest : public ::testing::Test {
     return message(vfio::DmaMap{.flags = 3, .address = address, .size = 4096});
   }
 
-  /// As one recvmsg with so many descriptors of a page of memory each.
+  /// Like one recvmsg with this number of descriptors, each of a page of memory.
   void hear(std::span<const std::byte> bytes, unsigned descriptors = 0) {
     base::ReceivedFds fds;
     for (unsigned i = 0; i < descriptors; ++i) {
@@ -76,7 +76,7 @@ class SessionTest : public ::testing::Test {
     }
   }
 
-  /// Errors of the replies that are there, in order; and how many descriptors went out.
+  /// Errors of the current replies, in order, and the number of descriptors sent.
   std::vector<int> replies() {
     std::vector<int> errors;
     EXPECT_TRUE(session_.send_replies([&](std::span<const std::byte> bytes, std::span<const int> fds) {
@@ -129,7 +129,7 @@ TEST_F(SessionTest, TakesMessagesInAnyPieces) {
 }
 
 TEST_F(SessionTest, DescriptorsBelongToTheLastMessageOfTheirRead) {
-  // The kernel glues what was sent without descriptors before them, and nothing behind.
+  // The kernel joins earlier data without descriptors to a message with descriptors, but no later data.
   hear(message(vfio::DeviceInfo{}) + message(vfio::RegionRead{{.offset = 0, .region = 0, .count = 4}}) + map_message(0x1000),
        1);
   EXPECT_EQ(replies(), (Errors{0, 0, 0}));
@@ -142,7 +142,7 @@ TEST_F(SessionTest, DescriptorsSentWithSeveralMessagesGoToTheOneThatTakesThem) {
   hear(map_message(0x1000) + message(vfio::DeviceInfo{}), 1);
   EXPECT_EQ(replies(), (Errors{0, 0}));
   hear(message(vfio::DeviceInfo{}) + message(vfio::DeviceInfo{}), 1);
-  EXPECT_EQ(replies(), (Errors{0, EINVAL})) << "nobody takes them: the last is wrong";
+  EXPECT_EQ(replies(), (Errors{0, EINVAL})) << "no message takes the descriptors: the last is wrong";
   EXPECT_EQ(maps_.maps(), 1U);
 }
 
@@ -154,7 +154,7 @@ TEST_F(SessionTest, DescriptorsOfAMessageInPiecesAreItsOwn) {
     EXPECT_EQ(replies(), (Errors{0})) << cut;
     hear(message(vfio::DmaUnmap{.address = 0x1000, .size = 4096}));
     EXPECT_EQ(replies(), (Errors{0})) << cut;
-    // Behind another message, the rest with more descriptors than one map takes.
+    // After another message, the rest comes with more descriptors than a map accepts.
     const auto info = message(vfio::DeviceInfo{});
     hear(info + std::vector(map.begin(), map.begin() + static_cast<std::ptrdiff_t>(cut)), 1);
     hear(std::span(map).subspan(cut), 1);

@@ -1,4 +1,4 @@
-// A vfio-user client for tests: says what it is told to say, right or wrong.
+// A vfio-user client for tests: sends any message, right or wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace rodeo::test {
 namespace vfio = formats::vfio_user;
 using namespace std::chrono_literals;
 
-/// Memory with a descriptor, as a client lends it.
+/// Memory with a descriptor, as a client maps it.
 class SharedMemory {
  public:
   explicit SharedMemory(std::size_t bytes) : fd_(::memfd_create("rodeo-test", MFD_CLOEXEC)), bytes_(bytes) {
@@ -67,7 +67,7 @@ class VfioClient {
     return base::send_all(socket_.get(), bytes, fds, 10s).status == base::IoStatus::done;
   }
 
-  /// Nothing if the server hung up.
+  /// nullopt if the server has closed the connection.
   std::optional<Reply> receive(std::chrono::nanoseconds patience = 20s) {
     Reply reply;
     std::array<std::byte, vfio::kHeaderBytes> header;

@@ -1,4 +1,4 @@
-// The way to the front-ends, from the public API to devices of the test's own.
+// Messages to front ends, from the public API to devices of the test.
 #include "router/front_end/server.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// A conversation by hand, past the handshake.
+/// A raw conversation after the handshake.
 transport::ControlSocket stranger(const std::filesystem::path& bus, std::initializer_list<Fid> links) {
   const auto entries = transport::read_bus(bus)->entries;
   auto socket = transport::ControlSocket::call(entries.at(0).address, entries.at(0).port).value();
@@ -36,7 +36,7 @@ transport::ControlSocket stranger(const std::filesystem::path& bus, std::initial
   return socket;
 }
 
-/// Two links: what is sent to the first comes back as the answer; the second has no room while `full` is set.
+/// Two links: the first echoes messages as answers; the second has no room while `full` is set.
 class Echo final : public FrontEndDevice {
  public:
   std::span<const Fid> links() const override { return links_; }
@@ -109,7 +109,7 @@ TEST_F(FrontEnds, AnswerWhatIsSent) {
   }
   EXPECT_EQ(code_of([&] { (void)sender.send(kFirst, Bytes(65'536)); }), "router.front_end_message");
   EXPECT_EQ(code_of([&] { (void)sender.send(Fid::of(0, 0, 0, 2), Bytes(1)); }), "transport.unknown_link");
-  EXPECT_EQ(code_of([&] { (void)sender.send(kFirst, Bytes(13)); }), "card.slow_control") << "and the conversation goes on";
+  EXPECT_EQ(code_of([&] { (void)sender.send(kFirst, Bytes(13)); }), "card.slow_control") << "and the conversation continues";
   EXPECT_EQ(sender.send(kFirst, Bytes(1)), Bytes(1));
   EXPECT_EQ(count("messages_sent"), 9U);
   EXPECT_EQ(count("messages_failed"), 1U);
@@ -237,7 +237,7 @@ TEST_F(FrontEnds, WhoHasThePortOfADeadRouterByNowIsNotTakenForIt) {
   dead.instance += 1;
   dead.links.push_back(formats::to_front_end(kNobodys));
   std::ofstream(bus_.file("a_dead_one.json")) << transport::bus_entry_text(dead);
-  EXPECT_EQ(claim({kFirst}).send(kFirst, Bytes(2)), Bytes(2)) << "of the one that lives";
+  EXPECT_EQ(claim({kFirst}).send(kFirst, Bytes(2)), Bytes(2)) << "the answer of the live device";
   EXPECT_EQ(code_of([&] { (void)claim({kNobodys}); }), "transport.no_front_end");
 }
 

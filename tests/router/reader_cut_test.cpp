@@ -1,4 +1,4 @@
-// Which links a reader has.
+// The distribution of links to readers.
 #include "router/reader_cut.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::vector<Fid> operator+(std::vector<Fid> one, const std::vector<Fid>& other) 
   return one;
 }
 
-/// Of an input whose links all come the same way, but for what their FIDs say.
+/// Links of an input that differ only in their FIDs.
 Result<ReaderLinks> cut(std::span<const Fid> links, std::uint32_t readers) {
   return cut_into_readers(links, std::array<std::size_t, 1>{0}, readers);
 }

@@ -1,4 +1,4 @@
-// What programs and people read of a router: JSON report, text, metrics, and the view on a terminal.
+// The output of a router: JSON report, text, metrics, and the view on a terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

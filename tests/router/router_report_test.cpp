@@ -1,4 +1,4 @@
-// What a run came to: its sums, its condition, who limited it.
+// The report of a run: its sums, its condition, and what limited it.
 #include "router/router_report.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(RouterReport, ChunksInNoCounterAreWrongOnceTheRunIsOver) {
   counter(status, 1, "chunks_wanted") -= 1;
   EXPECT_EQ(report_of(status).condition, Condition::wrong);
   status.phase = Phase::draining;
-  EXPECT_EQ(report_of(status).condition, Condition::good) << "it may be under way";
+  EXPECT_EQ(report_of(status).condition, Condition::good) << "the chunk may be in flight";
 }
 
 TEST(RouterReport, WhatASubscriberDidNotTakeIsIncomplete) {
@@ -57,7 +57,7 @@ TEST(RouterReport, PagesThatASubscriberOfDataLeftAreIncompleteThoseOfAMonitorAre
   EXPECT_EQ(report_of(status).condition, Condition::incomplete);
   EXPECT_EQ(report_of(status).pending, 9U);
   status.phase = Phase::running;
-  EXPECT_EQ(report_of(status).condition, Condition::good) << "they are under way";
+  EXPECT_EQ(report_of(status).condition, Condition::good) << "the chunks are in flight";
 }
 
 TEST(RouterReport, PacketsOfTheListThatWereNotTakenAreIncompleteAndInNoSumOfChunks) {
@@ -116,7 +116,7 @@ TEST(RouterReport, IsLimitedByTheSubscriberThatWasWaitedForMostOften) {
   status.readers[1].subscribers = {slow(3)};
   EXPECT_EQ(limited_by(status), "readout");
   status.readers[2].subscribers = {slow(2)};
-  EXPECT_EQ(limited_by(status), "slow") << "its subscriptions count together";
+  EXPECT_EQ(limited_by(status), "slow") << "all its subscriptions count together";
   for (ReaderStatus& reader : status.readers) reader.subscribers.clear();
   EXPECT_EQ(limited_by(status), "nothing");
 }

@@ -1,4 +1,4 @@
-// A router as the tests of reports and views see it: two readers of links, one of the trigger's list, a subscriber of data and a monitor.
+// A router's status for tests of reports and views: two readers of links, one of the trigger's list, a data subscriber and a monitor.
 #pragma once
 
 #include "router/router_report.h"

@@ -1,4 +1,4 @@
-// What is said when subscribers come and go.
+// Log lines for subscribers that come and go.
 #include "router/subscriber_changes.h"
 
 #include <gmock/gmock.h>

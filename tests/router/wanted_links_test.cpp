@@ -1,4 +1,4 @@
-// Links without a subscriber are left out, after the data for their last subscriber are read.
+// Links without a subscriber are left out after the data of their last subscriber are read.
 #include "router/wanted_links.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kGrace = 5000 * kMs;
 
-/// Two links, and what the stream is told of them.
+/// Two links, and the messages to their stream.
 struct Links {
-  std::set<LinkIndex> now;  // wanted
+  std::set<LinkIndex> now;  // links with subscribers
   std::string told;
   WantedLinks links{2, kGrace};
 
@@ -48,7 +48,7 @@ TEST(WantedLinks, WhatASubscriberLeftBehindIsReadBeforeItsLinksAreLeftOut) {
   links.change({0, 1});
   EXPECT_EQ(links.change({}, 5), "");
   EXPECT_EQ(links.polled(true, 400 * kMs), "");
-  EXPECT_EQ(links.polled(false, 450 * kMs), "") << "what stood in the card comes later";
+  EXPECT_EQ(links.polled(false, 450 * kMs), "") << "data that were in the card come later";
   EXPECT_EQ(links.polled(true, 950 * kMs), "");
   EXPECT_EQ(links.polled(true, 951 * kMs), "0-1-");
   EXPECT_EQ(links.polled(true, 960 * kMs), "");

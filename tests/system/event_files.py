@@ -1,6 +1,6 @@
 """Reads event files with only the struct module: an independent implementation of docs/formats/ that shares no code with the C++.
 
-Every rule that is broken raises Broken with the offset. Slow and obvious on purpose.
+A broken rule raises Broken with the offset. The code is simple and slow on purpose.
 """
 
 import json

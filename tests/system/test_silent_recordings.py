@@ -1,7 +1,7 @@
 """Recordings whose links are silent, late or lose blocks: replayed, and read back by an independent reader. A chunk is in its event, flagged,
 or counted as lost.
 
-RODEO_RECORDINGS=FIRST:COUNT plays others, and more, as `./test all` does.
+RODEO_RECORDINGS=FIRST:COUNT replays other recordings, or more, as `./test all` does.
 """
 
 import json

@@ -58,7 +58,7 @@ TEST(TriggerAuthority, AFullFollowerIsBusyAndItsNameIsKnown) {
   authority.set_ready(quick, true, kStart);
   authority.set_ready(slow, true, kStart);
   std::vector<TriggerRange> ranges;
-  EXPECT_EQ(authority.take(quick, 1000, kStart + 1'000'000, ranges), 10U) << "what the slow one can hold";
+  EXPECT_EQ(authority.take(quick, 1000, kStart + 1'000'000, ranges), 10U) << "as much as the slow card can hold";
   EXPECT_EQ(authority.take(slow, 1000, kStart + 1'000'000, ranges), 10U);
   auto report = authority.report();
   EXPECT_EQ(report.offered, 1000U);
@@ -67,7 +67,7 @@ TEST(TriggerAuthority, AFullFollowerIsBusyAndItsNameIsKnown) {
   authority.done(slow, 4);
   ranges.clear();
   EXPECT_EQ(authority.take(quick, 1000, kStart + 2'000'000, ranges), 4U);
-  EXPECT_EQ(ids_of(ranges), (std::vector<std::uint32_t>{10, 11, 12, 13})) << "ids are assigned after busy";
+  EXPECT_EQ(ids_of(ranges), (std::vector<std::uint32_t>{10, 11, 12, 13})) << "ids are assigned after the busy";
 }
 
 TEST(TriggerAuthority, EverybodyWhoIsBusyIsNamedWithItsTriggersAndItsTime) {
@@ -103,7 +103,7 @@ TEST(TriggerAuthority, EverybodyWhoIsBusyIsNamedWithItsTriggersAndItsTime) {
   EXPECT_NEAR(of(2).busy_seconds, 1000e-6, 2e-6);
   EXPECT_EQ(of(0).held_up, 0U);
   EXPECT_EQ(of(0).busy_seconds, 0);
-  EXPECT_EQ(authority.report().vetoed_busy, 1900U) << "each once";
+  EXPECT_EQ(authority.report().vetoed_busy, 1900U) << "each trigger counts once";
   EXPECT_EQ(authority.report().busy_follower, "one");
 }
 
@@ -122,7 +122,7 @@ TEST(TriggerAuthority, ALeakyBucketLetsABurstThroughAndThenItsRate) {
   const auto follower = authority.join("card", 100'000);
   authority.set_ready(follower, true, kStart);
   const std::size_t first = ids_of(take_all(authority, follower, kStart + 16'000)).size();
-  EXPECT_EQ(first, 16U) << "15 and what has leaked";
+  EXPECT_EQ(first, 16U) << "15 plus what has leaked";
   const std::size_t later = ids_of(take_all(authority, follower, kStart + 10'016'000)).size();
   EXPECT_NEAR(static_cast<double>(later), 1000, 2);
 }
@@ -141,7 +141,7 @@ TEST(TriggerAuthority, FollowersGetTheSameTriggers) {
   const auto one = authority.join("one", 5000), two = authority.join("two", 5000);
   authority.set_ready(one, true, kStart);
   std::vector<TriggerRange> early;
-  EXPECT_EQ(authority.take(one, 10, kStart + 1'000'000, early), 0U) << "nothing before everybody is there";
+  EXPECT_EQ(authority.take(one, 10, kStart + 1'000'000, early), 0U) << "no trigger before all followers are connected";
   authority.set_ready(two, true, kStart);
   std::vector<std::uint32_t> ids_one, ids_two;
   for (std::uint64_t now = kStart; now < kStart + 2'000'000; now += 10'000) {
@@ -202,7 +202,7 @@ TEST(TriggerAuthority, EndpointsThatAreSwitchedOffOneAfterTheOtherEndWithTheSame
   EXPECT_FALSE(ids_of(take_all(authority, second, kStart + 200'000'000)).empty()) << "the pause ends by itself";
   const auto report = authority.report();
   EXPECT_NEAR(static_cast<double>(report.offered) / report.offering_seconds, 1e5, 1e3)
-      << "the time in which nothing was offered is none of it";
+      << "time without offered triggers does not count";
   EXPECT_LT(report.offering_seconds, report.seconds);
 }
 
@@ -216,11 +216,11 @@ TEST(TriggerAuthority, WithFewerReadyThanAreWaitedForNothingIsOffered) {
   const auto ids_of_first = ids_of(take_all(authority, first, kStart + 20'000'000));
   EXPECT_EQ(ids_of_first.size(), 1000U);
   authority.set_ready(first, false, kStart + 30'000'000);
-  EXPECT_EQ(ids_of(take_all(authority, second, kStart + 40'000'000)), ids_of_first) << "all that the first had, and no more";
+  EXPECT_EQ(ids_of(take_all(authority, second, kStart + 40'000'000)), ids_of_first) << "exactly the triggers of the first";
   authority.set_ready(second, false, kStart + 40'000'000);
   EXPECT_EQ(authority.report().offered, 1000U);
   for (const auto& follower : authority.report().followers) EXPECT_EQ(follower.missed, 0U) << follower.name;
-  // The next run: again from the same trigger on.
+  // The next run also begins with the same trigger for all.
   authority.set_ready(second, true, kStart + 900'000'000);
   EXPECT_TRUE(take_all(authority, second, kStart + 950'000'000).empty());
   authority.set_ready(first, true, kStart + 950'000'000);
@@ -243,18 +243,18 @@ TEST(TriggerAuthority, OneThatBeginsHeldOffersNothingUntilItIsReleased) {
   EXPECT_EQ(authority.report().offered, 0U);
   authority.release({}, kStart + 500'000'000);
   EXPECT_FALSE(authority.report().held);
-  EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 510'000'000)).size(), 1000U) << "of the 10 ms since";
-  EXPECT_DOUBLE_EQ(authority.report().seconds, 0.01) << "time begins when the first could have been offered";
+  EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 510'000'000)).size(), 1000U) << "triggers of the 10 ms since";
+  EXPECT_DOUBLE_EQ(authority.report().seconds, 0.01) << "time begins with the first possible trigger";
 }
 
 TEST(TriggerAuthority, HeldTimeIsNoDeadTimeAndIdsGoOn) {
   TriggerAuthority authority(kHundredKilohertz);
   const auto follower = authority.join("card", 10'000);
   authority.set_ready(follower, true, kStart);
-  EXPECT_EQ(authority.hold_run(kStart + 10'000'000), 1000U) << "what was due until then";
-  EXPECT_EQ(authority.hold_run(kStart + 20'000'000), 1000U) << "again is harmless";
+  EXPECT_EQ(authority.hold_run(kStart + 10'000'000), 1000U) << "the triggers due until then";
+  EXPECT_EQ(authority.hold_run(kStart + 20'000'000), 1000U) << "a second call changes nothing";
   EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 900'000'000)).size(), 1000U)
-      << "accepted before, and taken behind it";
+      << "accepted before the hold, and taken after it";
   authority.release({}, kStart + 900'000'000);
   authority.release({}, kStart + 900'000'000);
   const auto ids = ids_of(take_all(authority, follower, kStart + 905'000'000));
@@ -273,7 +273,7 @@ TEST(TriggerAuthority, WithoutARateAHeldOneOffersNothingEither) {
   std::vector<TriggerRange> ranges;
   EXPECT_EQ(authority.take(follower, 10, kStart + 1, ranges), 10U);
   const std::uint64_t accepted = authority.hold_run(kStart + 2);
-  EXPECT_EQ(authority.take(follower, 1000, kStart + 3, ranges), accepted - 10) << "what was accepted before";
+  EXPECT_EQ(authority.take(follower, 1000, kStart + 3, ranges), accepted - 10) << "the triggers accepted before";
   authority.done(follower, accepted);
   EXPECT_EQ(authority.take(follower, 1000, kStart + 4, ranges), 0U);
   EXPECT_EQ(authority.report().accepted, accepted);
@@ -295,7 +295,7 @@ TEST(TriggerAuthority, AReleaseChangesForHowManyFunctionsTriggersWait) {
   EXPECT_TRUE(take_all(authority, here, kStart + 10'000'000).empty());
   authority.release(1, kStart + 10'000'000);
   EXPECT_EQ(authority.report().wait_for, 1U);
-  EXPECT_EQ(ids_of(take_all(authority, here, kStart + 20'000'000)).size(), 1000U) << "the other is lost: without it";
+  EXPECT_EQ(ids_of(take_all(authority, here, kStart + 20'000'000)).size(), 1000U) << "triggers go on without the lost one";
   (void)authority.hold_run(kStart + 20'000'000);
   authority.release(2, kStart + 20'000'000);
   EXPECT_TRUE(take_all(authority, here, kStart + 30'000'000).empty());
@@ -321,10 +321,10 @@ TEST(TriggerAuthority, AnIdOf24BitsGoesRoundWithoutTouchingTheEcrCounter) {
   const TriggerRange range{.l1id = 0x05fffffe, .count = 4};
   EXPECT_EQ(ids_of({range}), (std::vector<std::uint32_t>{0x05fffffe, 0x05ffffff, 0x05000000, 0x05000001}));
   EXPECT_EQ(range.id_of(1), 0x05ffffffU);
-  EXPECT_EQ(range.id_of(2), 0x06000000U) << "its global id goes on";
+  EXPECT_EQ(range.id_of(2), 0x06000000U) << "its global id continues";
 }
 
-/// Block and step of each trigger.
+/// Luminosity block and scan step of each trigger.
 std::vector<std::pair<unsigned, unsigned>> marks_of(const std::vector<TriggerRange>& ranges) {
   std::vector<std::pair<unsigned, unsigned>> marks;
   for (const TriggerRange& range : ranges) marks.insert(marks.end(), range.count, {range.lumi_block, range.scan_step});

@@ -1,4 +1,4 @@
-// Authority and followers in different processes, here as two ends of real sockets.
+// Authority and followers of different processes, here as two ends of real sockets.
 #include "trigger/follower.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ bool wait_until(Condition&& condition) {
   return true;
 }
 
-/// A function of a card: takes what it is given and keeps the ids.
+/// A function of a card: accepts all triggers and keeps the ids.
 struct Function {
   Function(TriggerHub& hub, const std::string& name, std::uint64_t capacity = 10'000) : source(hub, name, capacity) {
     source.set_ready(true);
@@ -290,11 +290,11 @@ TEST_P(TriggerFollowing, AnAuthorityThatEndsStopsTheTriggersAndIsFollowedAgainWh
   ASSERT_TRUE(wait_until([&] { return !link.report().link->connected; }));
   EXPECT_EQ(link.report().link->lost, 1U);
   EXPECT_FALSE(link.report().link->why.empty());
-  EXPECT_TRUE(there.source.hold()) << "nothing comes: nobody waits for an answer";
+  EXPECT_TRUE(there.source.hold()) << "no triggers come, so no answer is awaited";
   EXPECT_EQ(there.work(), 0U);
   serve({.limit = 500});
   ASSERT_TRUE(wait_until([&] { return there.work(), there.ids.size() == 1500; }));
-  EXPECT_EQ(there.ids.at(1000), 0U) << "an authority that was started anew";
+  EXPECT_EQ(there.ids.at(1000), 0U) << "a restarted authority";
   EXPECT_EQ(link.report().link->connections, 2U);
 }
 
@@ -355,7 +355,7 @@ INSTANTIATE_TEST_SUITE_P(Sockets, TriggerFollowing, ::testing::Values("system", 
   return std::string(one.param).find(':') == std::string::npos ? "Unix" : "Tcp";
 });
 
-/// An authority that nobody here wrote.
+/// A foreign authority.
 TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
   TriggerAddress::Listener listener = TriggerAddress::parse("127.0.0.1:0")->listen().value();
   TriggerFollower link({.address = listener.where, .name = "b"});
@@ -372,7 +372,7 @@ TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
     TriggerConnection connection(std::move(socket));
     connection.send(protocol::Welcome{.timeout_ms = 5000, .name = "wrong"});
     ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
-    // Its grant must be out before what exceeds it comes.
+    // The follower's grant must be sent before the triggers that exceed it.
     bool granted = false;
     ASSERT_TRUE(wait_until([&] {
       connection.receive();

@@ -63,10 +63,10 @@ TEST(TriggerProtocol, NumbersOutsideTheirBoundsAreRefused) {
   EXPECT_TRUE(refused(Hello{.name = ""}));
   EXPECT_TRUE(refused(State{.ready = 5000}));
   EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0, 0, 0}}, .firsts = {{}}})) << "no trigger in a range";
-  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0xffffff, 2, 0}}, .firsts = {{}}})) << "ids go round within a range";
-  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0, 1, 0}}, .firsts = {{3564, 0}}})) << "no such bunch crossing";
-  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 5, 2, 0}, {2, 6, 1, 0}}, .firsts = {{}, {}}})) << "an id twice";
-  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 5, 2, 0, 1}, {2, 7, 1, 0, 0}}, .firsts = {{}, {}}})) << "back an epoch";
+  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0xffffff, 2, 0}}, .firsts = {{}}})) << "ids wrap within a range";
+  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 0, 1, 0}}, .firsts = {{3564, 0}}})) << "invalid bunch crossing";
+  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 5, 2, 0}, {2, 6, 1, 0}}, .firsts = {{}, {}}})) << "a repeated id";
+  EXPECT_TRUE(refused(Triggers{.ranges = {{0, 5, 2, 0, 1}, {2, 7, 1, 0, 0}}, .firsts = {{}, {}}})) << "an earlier epoch";
   EXPECT_TRUE(refused(Welcome{.marks = {{7, 1, 0}, {7, 2, 0}}}));
   EXPECT_TRUE(refused(Triggers{.sequence = ~0ULL, .ranges = {{~0ULL, 0, 1, 0}}, .firsts = {{}}}));
 }
