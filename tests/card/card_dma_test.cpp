@@ -1,4 +1,4 @@
-// CardDma of the public API over emulated cards: who owns a channel until when, and what stays of it.
+// CardDma of the public API with emulated cards: owners of a channel, the end of ownership, and what stays valid after it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,7 +65,7 @@ TEST_P(PublicCardDma, AClosedChannelIsFreeAndItsSpansStayReadable) {
   CardDma next_owner = open();
   next_owner.start();
   (void)wait(next_owner);
-  EXPECT_EQ(sum(span.bytes), before) << "the card does not reach it any more";
+  EXPECT_EQ(sum(span.bytes), before) << "the card cannot write to it any more";
   EXPECT_FALSE(dma.next());
   dma.release_before(1);
   dma.stop();
@@ -107,7 +107,7 @@ TEST_P(PublicCardDma, RefusesSuperpagesThatTheCardDoesNotTake) {
     EXPECT_EQ(code_of([&] { (void)open(); }), "card.bad_dma") << bytes;
   }
   options_.superpage_bytes = kSuperpage;
-  EXPECT_EQ(code_of([&] { (void)open(); }), "nothing") << "what was refused owns nothing";
+  EXPECT_EQ(code_of([&] { (void)open(); }), "nothing") << "a refused call owns nothing";
 }
 
 TEST_P(PublicCardDma, EndsQuietlyWhenTheCardIsGone) {
@@ -125,13 +125,13 @@ TEST_P(PublicCardDma, CloseSaysThatTheCardIsGoneAndClosesAllTheSame) {
   dma.start();
   const CardSpan span = wait(dma);
   emulator_.reset();
-  // A FELIX card's mapped registers stand still.
+  // A FELIX card's mapped registers do not change.
   EXPECT_EQ(code_of([&] { dma.close(); }), kind_.type == emulator::CardType::felix ? "card.timeout" : "card.gone");
   EXPECT_EQ(code_of([&] { dma.close(); }), "nothing");
   (void)sum(span.bytes);
 }
 
-// A child that may do what it likes with its copies: the parent's run goes on, and what is the parent's ends with the parent.
+// A child may do anything with its copies: the parent's run continues, and the parent's resources end with the parent.
 TEST_P(PublicCardDma, AForkedChildDoesNothingToTheCard) {
   std::optional<CardDma> dma(open());
   dma->start();
@@ -155,7 +155,7 @@ TEST_P(PublicCardDma, AForkedChildDoesNothingToTheCard) {
     dma.reset();
     handle_.reset();
     char nothing = 0;
-    (void)!::read(stay[0], &nothing, 1);  // with what it has of the parent, until the parent has opened the channel anew
+    (void)!::read(stay[0], &nothing, 1);  // keeps the parent's resources until the parent has opened the channel again
     ::_exit(refused == 7 ? 0 : 1);
   }
   ::close(stay[0]);
@@ -202,7 +202,7 @@ TEST_P(PublicCardDma, AChannelIsFreeWhenItsOwnerDiesWhateverChildrenItHas) {
   EXPECT_EQ(code_of([&] { (void)open(); }), "card.locked");
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
-  EXPECT_EQ(code_of([&] { (void)open(); }), "nothing") << "the child lives and has no part in it";
+  EXPECT_EQ(code_of([&] { (void)open(); }), "nothing") << "the living child does not matter";
   for (const int file : {stay[1], said[0], said[1]}) ::close(file);
 }
 

@@ -13,7 +13,7 @@ Kind parsed(std::string_view text) {
     return {};
   }
   const Kind* kind = std::get_if<Kind>(&*id);
-  if (kind == nullptr) ADD_FAILURE() << text << " is another kind of name";
+  if (kind == nullptr) ADD_FAILURE() << text << " is parsed as another kind of name";
   return kind == nullptr ? Kind{} : *kind;
 }
 
@@ -31,7 +31,7 @@ TEST(CardId, IsAPlaceInTheListWithAnyDigits) {
 TEST(CardId, IsASerialNumberWithAnEndpointThatIsZeroIfLeftOut) {
   EXPECT_EQ(parsed<SerialId>("0233:1"), (SerialId{233, 1}));
   EXPECT_EQ(parsed<SerialId>("0233"), (SerialId{233, 0}));
-  EXPECT_EQ(parsed<SerialId>("0001:1"), (SerialId{1, 1})) << "an endpoint equal to the serial stays";
+  EXPECT_EQ(parsed<SerialId>("0001:1"), (SerialId{1, 1})) << "an endpoint that equals the serial is kept";
   EXPECT_EQ(parsed<SerialId>(" \t10245:0 "), (SerialId{10245, 0}));
 }
 

@@ -123,7 +123,7 @@ TEST_F(CruConfiguration, ACardWhoseDmaIsInUseIsLeftAlone) {
   EXPECT_TRUE(apply(*cru_.card, some_settings(), {.while_running = true}));
   CruSettings harmless = some_settings();
   harmless.trigger_window = 5;
-  EXPECT_TRUE(apply(*cru_.card, harmless)) << "needs no stop of data taking";
+  EXPECT_TRUE(apply(*cru_.card, harmless)) << "it needs no stop of data taking";
   harmless.cru_id ^= 1;
   EXPECT_TRUE(apply(*cru_.card, harmless)) << "an id in headers";
   for (const auto& change :

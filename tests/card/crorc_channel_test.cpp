@@ -77,7 +77,7 @@ TEST_F(CrorcChannelTest, HasOneSuperpageInFlight) {
   crorc_.complete(kSize);
   ASSERT_TRUE(channel_->fill());
   EXPECT_EQ(channel_->ready_size(), 1u);
-  EXPECT_EQ(crorc_.queue.size(), 1u) << "the next follows at once";
+  EXPECT_EQ(crorc_.queue.size(), 1u) << "the next push follows at once";
   crorc_.complete(400);
   ASSERT_TRUE(channel_->fill());
   EXPECT_TRUE(channel_->pop()->filled());

@@ -1,4 +1,4 @@
-// The rules of a C-RORC alone (README.md has the table), against the one that is emulated.
+// The rules that hold only for a C-RORC (table in README.md), with an emulated card.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -104,8 +104,8 @@ TEST_F(CruChannelTest, RefusesSuperpagesInTheOrderOfTheRules) {
   EXPECT_EQ(push(~std::uint64_t{0}, 32 << 10), PushStatus::outside);
   EXPECT_EQ(push((1 << 20) - kSize + 1, kSize), PushStatus::outside);
   EXPECT_EQ(push(2, 32 << 10), PushStatus::misaligned);
-  EXPECT_EQ(push((1 << 20) - kSize, kSize), PushStatus::done) << "up to the last byte";
-  EXPECT_EQ(push(4, 32 << 10), PushStatus::done) << "from any word";
+  EXPECT_EQ(push((1 << 20) - kSize, kSize), PushStatus::done) << "a superpage may end at the last byte";
+  EXPECT_EQ(push(4, 32 << 10), PushStatus::done) << "a superpage may begin at any word";
 }
 
 TEST_F(CruChannelTest, RefusesSuperpagesWhoseSizeDoesNotFitInto24Bits) {
@@ -138,7 +138,7 @@ TEST_F(CruChannelTest, QueuesHaveTheCardsDepthTimesTheLinks) {
 }
 
 TEST_F(CruChannelTest, GivesASuperpageToTheLinkWithTheFewest) {
-  cru_.f->words[{2, cru::reg("datapath_enable").offset}] = 0b1001'0000'0000'0011;  // 0, 1, 12 (there is none), 15
+  cru_.f->words[{2, cru::reg("datapath_enable").offset}] = 0b1001'0000'0000'0011;  // 0, 1, 12 (does not exist), 15
   start();
   push_and_fill(7);
   EXPECT_EQ(cru_.queue[0].size(), 3u);
@@ -194,7 +194,7 @@ TEST_F(CruChannelTest, AFullReadyQueueLeavesSuperpagesWithTheCard) {
 TEST_F(CruChannelTest, StartsInTheOrderThatTheFirmwareNeeds) {
   open();
   cru_.log.clear();
-  cru_.f->words[{2, cru::reg("user_control").offset}] = 1;  // left running
+  cru_.f->words[{2, cru::reg("user_control").offset}] = 1;  // still running
   ASSERT_TRUE(channel_->start());
   EXPECT_EQ(cru_.log, (std::vector<std::string>{"data_source=0", "user_control=0", "reset=2", "reset=1", "dma_control=1",
                                                 "user_control=1"}))
@@ -212,7 +212,7 @@ TEST_F(CruChannelTest, TheInternalGeneratorNeedsNoLinks) {
   push_and_fill(1);
   EXPECT_EQ(cru_.queue[0].size(), 1u);
   ASSERT_TRUE(channel_->stop());
-  cru_.f->words[{0, cru::reg("debug").offset}] = 256U << 20;  // a time frame length
+  cru_.f->words[{0, cru::reg("debug").offset}] = 256U << 20;  // the length of a time frame
   while (channel_->pop()) {
   }
   cru_.log.clear();
@@ -296,7 +296,7 @@ TEST_F(CruChannelTest, StartsAgainWithoutAnythingOfTheRunBefore) {
   EXPECT_EQ(channel_->ready_size(), 0u);
   cru_.complete(0, 100 * 4);
   ASSERT_TRUE(channel_->fill());
-  EXPECT_EQ(channel_->pop()->received, 400u) << "counts and indices began again at 0";
+  EXPECT_EQ(channel_->pop()->received, 400u) << "counts and indices restarted at 0";
 }
 
 TEST_F(CruChannelTest, ResetsOnlyWhileStopped) {
@@ -382,7 +382,7 @@ TEST_F(CruChannelTest, HonoursTheNameThatUpstreamsToolsLock) {
   const auto theirs = pci::NameLock::acquire("lice_O2_RoC_DMA_3b:00.0_lock", "it");
   ASSERT_TRUE(theirs) << theirs.error().message();
   EXPECT_EQ(DmaChannel::open(*cru_.card, 0, memory_.shared(), {.upstream_lock = true}).error().code, "card.locked");
-  EXPECT_TRUE(DmaChannel::open(*cru_.card, 0, memory_.shared())) << "an emulated card has nothing to do with them";
+  EXPECT_TRUE(DmaChannel::open(*cru_.card, 0, memory_.shared())) << "an emulated card does not need them";
 }
 
 TEST_F(CruChannelTest, AnOpenStopsWhatAKilledOwnerLeftRunning) {

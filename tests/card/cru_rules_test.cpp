@@ -1,4 +1,4 @@
-// The rules of a CRU alone (README.md has the table), against the one that is emulated.
+// The rules that hold only for a CRU (table in README.md), with an emulated card.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -36,10 +36,10 @@ TEST_F(EmulatedCru, TheNextSuperpageGoesToTheLinkWithTheFewest) {
   open_and_start();
   for (int i = 0; i < 7; ++i) ASSERT_EQ(push(), PushStatus::done);
   ASSERT_TRUE(channel_->fill());
-  stick({1});  // free again
+  stick({1});  // no stuck links
   wait_ready(2);
   for (const Superpage& page : pop_all()) EXPECT_EQ(page.link, 1);
-  // Link 0 has 3, link 2 has 2, link 1 none: it gets the next ones.
+  // Link 0 has 3 superpages, link 2 has 2, link 1 has none: it gets the next ones.
   stick({1});
   for (int i = 0; i < 2; ++i) ASSERT_EQ(push(), PushStatus::done);
   ASSERT_TRUE(channel_->fill());
@@ -151,7 +151,7 @@ TEST_F(EmulatedCru, UserLogicChangesBetweenFixedAndRandomEventSizes) {
     EXPECT_EQ(read_user_logic(*card_)->random_size, random);
   }
   ASSERT_TRUE(change_user_logic(*card_, {.system_id = 3}));
-  EXPECT_TRUE(read_user_logic(*card_)->random_size) << "what is not asked for stays";
+  EXPECT_TRUE(read_user_logic(*card_)->random_size) << "other settings stay";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The kinds of emulated cards that a rule is shown for.
+// The kinds of emulated cards with which a rule is tested.
 #include "emulated_card.h"
 
 namespace rodeo::card {

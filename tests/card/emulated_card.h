@@ -1,4 +1,4 @@
-// A card of src/emulator, its driver and one DMA channel of it, in one process: for the rules of DMA channels.
+// An emulated card (src/emulator), its driver and one of its DMA channels in one process, for the rules of DMA channels.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ class EmulatedCard : public testing::TestWithParam<EmulatedKind> {
     if (status == PushStatus::done) ++next_;
     return status;
   }
-  /// So many superpages, or the rest of a FELIX's ring: that card does not begin with less. How many.
+  /// Pushes this number of superpages, or fills a FELIX's ring, because that card needs a full ring. Returns the number.
   std::uint64_t push_some(std::uint64_t count) {
     if (kind_.type == emulator::CardType::felix) count = kPieces - next_;
     for (std::uint64_t i = 0; i < count; ++i) EXPECT_EQ(push(), PushStatus::done);
@@ -99,7 +99,7 @@ class EmulatedCard : public testing::TestWithParam<EmulatedKind> {
     page.bytes = bytes;
     return channel_->push(page);
   }
-  /// Fills until so many superpages are ready.
+  /// Waits until this number of superpages is ready.
   void wait_ready(std::size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (channel_->ready_size() < count) {
@@ -116,7 +116,7 @@ class EmulatedCard : public testing::TestWithParam<EmulatedKind> {
   void inject(emulator::FaultKind kind, unsigned link) {
     ASSERT_TRUE(emulator_->inject("card", {.kind = kind, .link = link}).has_value());
   }
-  /// Waits for something that the card does by itself.
+  /// Waits for an action of the card.
   template <typename Condition>
   static bool eventually(Condition&& condition) {
     for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

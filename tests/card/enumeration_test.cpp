@@ -36,7 +36,7 @@ class Cards {
     return {[this] { return functions(); }, [this](const pci::FoundFunction& found) { return open(found); }};
   }
   std::atomic<int> opened = 0;
-  std::vector<pci::FoundFunction> more = {};  // emulated ones, which do not answer
+  std::vector<pci::FoundFunction> more = {};  // emulated functions that do not answer
   std::function<void()> before_silence = {};
   const char* second_serial = "0233";
   std::uint32_t felix_map = felix::kRegisterMapVersion;
@@ -71,7 +71,7 @@ class Cards {
     words[{0, cru::reg("endpoint_id").offset}] = found.address.function == 1 ? cru::kEndpointOneId : 0;
     words[{2, cru::reg("firmware_hash").offset}] = 0x0e64b97b;
     if (found.id == cru::kPciId) {
-      // The serial is there when it was asked for.
+      // The serial is present if it was requested.
       auto* raw = scripted.get();
       const char* digits = found.address.function == 1 ? second_serial : "0233";
       scripted->after_write = [raw, digits](unsigned, std::uint64_t offset, std::uint32_t value) {
@@ -119,7 +119,7 @@ TEST(Enumeration, AFelixOfAnUnknownMapIsListedWithANote) {
   EXPECT_EQ(entries[4].type, CardType::felix);
   EXPECT_EQ(entries[4].problem, "");
   EXPECT_NE(entries[4].note.find("5.0"), std::string::npos) << entries[4].note;
-  EXPECT_FALSE(entries[4].identity.serial) << "what stands at its place is something else";
+  EXPECT_FALSE(entries[4].identity.serial) << "its place has another value";
 }
 
 TEST(Enumeration, CardsThatReadAllOnesAreListedByType) {
@@ -166,7 +166,7 @@ TEST(Enumeration, SeveralSilentCardsAreWaitedForAtOnceAndOnce) {
 TEST(Enumeration, ListsCardsOnceForSeveralNumbersAndSerialNumbers) {
   Cards cards;
   const auto found = find_cards({"#0", "0233:1", "0301:1", "#4", "#7", "0999", "40:00.0"}, cards.source());
-  EXPECT_EQ(cards.opened, 6);  // each once, and the one that is named by its address
+  EXPECT_EQ(cards.opened, 6);  // each once, plus the one named by its address
   EXPECT_EQ(found[0]->type, CardType::crorc);
   EXPECT_EQ(found[1]->function.address.text(), "0000:10:00.1");
   EXPECT_EQ(found[2]->type, CardType::felix);
@@ -221,7 +221,7 @@ TEST(Enumeration, SaysWhichCardsThereAreIfTheNameFitsNone) {
   EXPECT_EQ(address.error().code, "card.not_found");
   EXPECT_NE(address.error().what.find("there are 0000:10:00.0, 0000:10:00.1, 0000:30:00.0"), std::string::npos)
       << address.error().what;
-  EXPECT_EQ(cards.opened, 0) << "an address opens no other card, also if there is none with it";
+  EXPECT_EQ(cards.opened, 0) << "an address opens no other card, even if no card has it";
 }
 
 TEST(Enumeration, ASerialNumberThatASilentCardMayHaveIsNotSaidToBeNowhere) {
@@ -258,7 +258,7 @@ TEST(Enumeration, SilentCardsAreWaitedForAllAtOnce) {
   Cards cards;
   std::latch all_are_asked(8);
   for (std::uint8_t bus = 0x60; bus < 0x68; ++bus) cards.more.push_back(emulated_at(bus));
-  cards.before_silence = [&] { all_are_asked.arrive_and_wait(); };  // one after the other, this would never end
+  cards.before_silence = [&] { all_are_asked.arrive_and_wait(); };  // one by one, this would never end
   const auto entries = list_cards(cards.source());
   EXPECT_EQ(std::ranges::count(entries, true, &CardEntry::silent), 8);
 }
@@ -299,7 +299,7 @@ class EmulatedCards : public testing::Test {
 TEST_F(EmulatedCards, AreTheSocketsOfTheRuntimeDirectory) {
   doubles::ScriptedServer server(directory_.file("cards/0000:3b:00.0.sock"), cru::kPciId);
   std::ofstream(directory_.file("cards/0000:3b:00.0.lock")).flush();
-  std::ofstream(directory_.file("cards/0000:3c:00.0.sock")).flush();  // no socket
+  std::ofstream(directory_.file("cards/0000:3c:00.0.sock")).flush();  // not a socket
   doubles::ScriptedServer junk(directory_.file("cards/junk.sock"), cru::kPciId);
   const auto found = pci::emulated_functions();
   ASSERT_EQ(found.size(), 2u);

@@ -47,20 +47,20 @@ TEST_F(FelixChannelTest, TheCardBeginsWhenItHasAllOfTheRing) {
   for (std::uint64_t i = 0; i < 3; ++i) {
     ASSERT_EQ(push(i), PushStatus::done);
     ASSERT_TRUE(channel_->fill());
-    EXPECT_FALSE(felix_.enabled) << "its first lap would not stop at the read pointer";
+    EXPECT_FALSE(felix_.enabled) << "its first round would not stop at the read pointer";
   }
   ASSERT_EQ(push(3), PushStatus::done);
   ASSERT_TRUE(channel_->fill());
   EXPECT_TRUE(felix_.enabled);
   EXPECT_EQ(read_pointer(), 0u);
   EXPECT_EQ(felix_.read("dma_end") - felix_.read("dma_start"), kRing);
-  EXPECT_EQ(felix_.read("dma_pointer_gap"), 0u) << "laps of a ring this small are seen, too";
+  EXPECT_EQ(felix_.read("dma_pointer_gap"), 0u) << "rounds of such a small ring are detected, too";
 }
 
 TEST_F(FelixChannelTest, PacketsAreAsLongAsTheHostTakesThem) {
   const auto packet = [&] { return 4 * (felix_.read("dma_control") & felix::kTlpWords.mask()); };
   start();
-  EXPECT_EQ(packet(), 128u) << "a function that does not say how long";
+  EXPECT_EQ(packet(), 128u) << "a function that does not report a length";
   ASSERT_TRUE(channel_->stop());
   for (const unsigned bytes : {128U, 256U, 512U, 1024U, 4096U}) {
     felix_.f->set_express(bytes);
@@ -76,14 +76,14 @@ TEST_F(FelixChannelTest, NeverFreesAWholeLapInOneStep) {
   while (felix_.write_block()) {
   }
   ASSERT_TRUE(channel_->fill());
-  EXPECT_EQ(channel_->ready_size(), kRing / kSize) << "the first lap, all of it";
+  EXPECT_EQ(channel_->ready_size(), kRing / kSize) << "the whole first round";
   while (channel_->pop()) {
   }
   push_all();
   EXPECT_EQ(read_pointer(), kRing - 1024);
   ASSERT_TRUE(felix_.write_block());
   ASSERT_TRUE(channel_->fill());
-  EXPECT_EQ(read_pointer(), 0u) << "the card has moved: now all that was pushed is free";
+  EXPECT_EQ(read_pointer(), 0u) << "the card has moved: now all pushed superpages are free";
 }
 
 TEST_F(FelixChannelTest, NothingIsWrittenOverHoweverSlowTheReader) {
@@ -94,7 +94,7 @@ TEST_F(FelixChannelTest, NothingIsWrittenOverHoweverSlowTheReader) {
     while (push(pushed % 4) == PushStatus::done) ++pushed;
     ASSERT_TRUE(channel_->fill());
     for (auto blocks = random() % 300; blocks > 0 && felix_.write_block(); --blocks) written += 1024;
-    ASSERT_LE(written, popped * kSize + kRing) << "what was not popped was written over";
+    ASSERT_LE(written, popped * kSize + kRing) << "an unpopped superpage was overwritten";
     ASSERT_TRUE(channel_->fill());
     for (auto pages = random() % 5; pages > 0 && channel_->pop(); --pages) ++popped;
   }
@@ -124,7 +124,7 @@ TEST_F(FelixChannelTest, SuperpagesFollowEachOtherRoundTheRing) {
   EXPECT_EQ(push(2), PushStatus::out_of_order);
   EXPECT_EQ(push(0), PushStatus::out_of_order);
   ASSERT_EQ(push(1, 2 * kSize), PushStatus::done);
-  EXPECT_EQ(push(3, 2 * kSize), PushStatus::outside) << "no superpage goes over the end";
+  EXPECT_EQ(push(3, 2 * kSize), PushStatus::outside) << "a superpage must not cross the end";
   ASSERT_EQ(push(3), PushStatus::done);
   std::uint64_t next = 4;
   std::uint64_t expected = 0;
@@ -145,12 +145,12 @@ TEST_F(FelixChannelTest, SuperpagesFollowEachOtherRoundTheRing) {
 TEST_F(FelixChannelTest, APieceOfTheRingIsGivenToTheCardOnceUntilItIsPopped) {
   start();
   for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(i), PushStatus::done);
-  EXPECT_EQ(push(0), PushStatus::full) << "waits for the card";
+  EXPECT_EQ(push(0), PushStatus::full) << "the superpage waits for the card";
   ASSERT_TRUE(channel_->fill());
   EXPECT_EQ(push(0), PushStatus::full) << "the card has it";
   felix_.advance(kSize);
   ASSERT_TRUE(channel_->fill());
-  EXPECT_EQ(push(0), PushStatus::full) << "it is ready, and nobody has read it";
+  EXPECT_EQ(push(0), PushStatus::full) << "it is ready, but not yet read";
   ASSERT_TRUE(channel_->pop());
   EXPECT_EQ(push(0), PushStatus::done);
   EXPECT_EQ(push(1), PushStatus::full);
@@ -181,7 +181,7 @@ TEST_F(FelixChannelTest, StartsAgainAtTheBeginOfTheRing) {
   EXPECT_EQ(push(1), PushStatus::out_of_order);
   push_all();
   ASSERT_TRUE(channel_->fill());
-  EXPECT_EQ(channel_->growing(), 0u) << "nothing of the run before";
+  EXPECT_EQ(channel_->growing(), 0u) << "no data of the previous run";
 }
 
 TEST_F(FelixChannelTest, APositionThatCannotBeIsAnError) {

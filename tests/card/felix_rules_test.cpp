@@ -1,4 +1,4 @@
-// The rules of a FELIX card alone (README.md has the table), against the one that is emulated.
+// The rules that hold only for a FELIX card (table in README.md), with an emulated card.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -40,7 +40,7 @@ TEST_F(EmulatedFelix, AFullRingHoldsTheCardBackAndLosesNothing) {
   wait_ready(kPieces - 2);
   std::this_thread::sleep_for(5ms);
   ASSERT_TRUE(channel_->fill());
-  EXPECT_LE(channel_->ready_size(), kPieces) << "what is full and not given back is not written again";
+  EXPECT_LE(channel_->ready_size(), kPieces) << "the card does not write to a full superpage before it is returned";
   const auto report = emulator_->report();
   for (const auto& [name, count] : report.functions[0].counters) EXPECT_NE(name, "blocks_lost") << count;
 }

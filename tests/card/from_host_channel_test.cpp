@@ -1,4 +1,4 @@
-// The way to the front-ends of an emulated FELIX, which sends back what comes to its control E-links.
+// Messages to the front ends of an emulated FELIX, which echoes the messages of its control E-links.
 #include "card/dma/from_host_channel.h"
 
 #include <gtest/gtest.h>
@@ -39,11 +39,11 @@ class FromHost : public EmulatedCard {
     emulator_ = std::make_unique<emulator::Emulator>(settings);
     kind_ = kFelix;
     card_ = open_card();
-    ASSERT_TRUE(card_->write(felix::reg("generator_control"), 0)) << "nothing but what comes back";
+    ASSERT_TRUE(card_->write(felix::reg("generator_control"), 0)) << "only echoed messages come";
     open_and_start(DmaSettings{.source = DataSource::fee});
     while (push() == PushStatus::done) {
     }
-    // The first superpage starts the way to the host: until then nothing can come back.
+    // The first superpage starts the data to the host: before it no echo can come.
     ASSERT_TRUE(channel_->fill());
     auto opened = FromHostChannel::open(*card_);
     ASSERT_TRUE(opened) << opened.error().message();
@@ -59,7 +59,7 @@ class FromHost : public EmulatedCard {
     return written.value_or(false);
   }
 
-  /// Adds what has come back since the last call, by E-link.
+  /// Adds the echoes since the last call, by E-link.
   void receive() {
     ASSERT_TRUE(channel_->fill());
     const auto add = [&](std::uint64_t offset, std::size_t bytes) {
@@ -85,7 +85,7 @@ class FromHost : public EmulatedCard {
     seen_ = growing;
   }
 
-  /// Random messages to two links, more than a lap of both rings; all come back.
+  /// Sends random messages to two links, more than both rings hold; all come back.
   void send_and_receive(formats::FromHostLength length) {
     set_up_felix(length);
     std::mt19937 random(3);
@@ -134,7 +134,7 @@ TEST_F(FromHost, WhoDoesNotReadHoldsWhatWouldComeBackAndNothingIsLost) {
     while (send(kIc, message)) ++sent;
     return sent > 80;
   })) << sent
-      << ": the ring holds two megabytes, the way back one";
+      << ": the ring holds two megabytes, the ring to the host one";
   ASSERT_TRUE(eventually([&] {
     receive();
     return came_[0].size() == sent;
@@ -145,7 +145,7 @@ TEST_F(FromHost, WhoDoesNotReadHoldsWhatWouldComeBackAndNothingIsLost) {
 
 TEST_F(FromHost, WhatDoesNotComeBackWaitsForNobody) {
   set_up_felix(formats::FromHostLength::bytes);
-  // The way to the host is full: nobody reads what comes back.
+  // The ring to the host is full, because the test reads no echoes.
   const Bytes message(30'000, std::byte{7});
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(send(kIc, message));
   ASSERT_TRUE(eventually([&] { return from_host_->pending().value() < 25 * 32'000; })) << "it takes what has room";

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 2 << 20;
 
-/// A kernel of our own making, in a directory: 16 GiB on node 0, of which 10 GiB can be had, and four pages set aside.
+/// A simulated kernel in a directory: 16 GiB on node 0, of which 10 GiB are available, and four reserved pages.
 class HugePages : public testing::Test {
  protected:
   HugePages() : root_(fs::temp_directory_path() / ("huge_pages_test." + std::to_string(getpid()))) {
@@ -32,7 +32,7 @@ class HugePages : public testing::Test {
     std::ofstream(root_ / file) << text << "\n";
   }
 
-  /// A kernel that finds at most so many pages.
+  /// A kernel that can provide at most this number of pages.
   HugePageHost host(std::uint64_t finds = UINT64_MAX) {
     return {.root = root_, .write = [this, finds](const fs::path& file, std::uint64_t pages) {
               written_.push_back(pages);
@@ -49,7 +49,7 @@ class HugePages : public testing::Test {
 }  // namespace
 
 TEST_F(HugePages, AreCountedInWhatTheNodeCanSpareLessAReserve) {
-  EXPECT_EQ(bytes_for_huge_pages(0, root_), std::uint64_t{8} << 30);  // 10 GiB less an eighth of 16 GiB
+  EXPECT_EQ(bytes_for_huge_pages(0, root_), std::uint64_t{8} << 30);  // 10 GiB minus an eighth of 16 GiB
   write("proc/meminfo", "MemAvailable: 3145728 kB");
   EXPECT_EQ(bytes_for_huge_pages(0, root_), std::uint64_t{1} << 30);
   write("proc/meminfo", "MemAvailable: 1024 kB");

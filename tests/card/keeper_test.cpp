@@ -22,7 +22,7 @@
 namespace rodeo::card::pci {
 namespace {
 
-/// A keeper in a thread, at a socket that clients of this process find.
+/// A keeper in a thread; clients of this process find its socket.
 class KeeperTest : public ::testing::Test {
  protected:
   KeeperTest() {
@@ -104,7 +104,7 @@ TEST_F(KeeperTest, MemoryNeedsAFunctionFirst) {
 }
 
 TEST_F(KeeperTest, TellsItsStateAndEndsWhenTold) {
-  EXPECT_EQ(keeper_status().value(), "");  // none runs
+  EXPECT_EQ(keeper_status().value(), "");  // no keeper runs
   EXPECT_FALSE(stop_keeper().value());
   start();
   EXPECT_EQ(keeper_status().value(), "{\"functions\":[]}");
@@ -229,7 +229,7 @@ TEST(Regions, AreReadAndWrittenWithinTheirBounds) {
   const MemoryFile file(1 << 16);
   Regions regions("card");
   regions.add(0, file.fd(), 8192, FunctionRegion{8192, true, true, {{0, 4096}}},
-              false);  // the second page is for the kernel
+              false);  // the second page belongs to the kernel
   regions.add(2, file.fd(), 0, FunctionRegion{4096, true, false, {}}, true);
   const std::uint32_t word = 0x12345678;
   std::uint32_t back = 0;
@@ -248,9 +248,9 @@ TEST(Regions, AreReadAndWrittenWithinTheirBounds) {
   std::array<std::byte, 3> three{};
   EXPECT_FALSE(regions.read(0, 0, three));
   EXPECT_FALSE(regions.read(1, 0, in));    // absent
-  EXPECT_FALSE(regions.read(99, 0, in));   // no number of a region
-  EXPECT_FALSE(regions.write(2, 0, out));  // cannot be written
-  EXPECT_FALSE(regions.read(2, 0, in));    // cannot be mapped
+  EXPECT_FALSE(regions.read(99, 0, in));   // invalid region number
+  EXPECT_FALSE(regions.write(2, 0, out));  // not writable
+  EXPECT_FALSE(regions.read(2, 0, in));    // not mappable
   EXPECT_TRUE(regions.map(0, {0, 4096}));
   EXPECT_FALSE(regions.map(0, {0, 8192}));
   EXPECT_FALSE(regions.map(0, {UINT64_MAX - 4095, 4096}));

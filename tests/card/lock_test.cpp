@@ -67,7 +67,7 @@ TEST(ByteLock, DiesWithItsProcess) {
   ::close(pipe[1]);
 }
 
-/// A cleanup locks all of the file, removes it and goes.
+/// A cleanup locks the whole file, removes it and releases the lock.
 TEST(ByteLock, IsNotHadOnAFileThatWasRemoved) {
   const test::TemporaryDirectory directory;
   const auto file = directory.file("a.lock");
@@ -104,7 +104,7 @@ LockNode node_of(const char* path, std::uint64_t first) { return {base::UniqueFd
 TEST(ByteLock, IsHadOnADeviceNodeToo) {
   const test::TemporaryDirectory directory;
   const auto notes = directory.file("notes");
-  const std::uint64_t here = std::uint64_t{static_cast<unsigned>(::getpid())} << 20;  // others test on this machine, too
+  const std::uint64_t here = std::uint64_t{static_cast<unsigned>(::getpid())} << 20;  // other tests may run on this machine
   {
     ASSERT_TRUE(ByteLock::acquire(notes, 9, "makes the file"));
     const auto first = ByteLock::acquire(node_of("/dev/null", here), 2, "channel 2", notes);
@@ -113,7 +113,7 @@ TEST(ByteLock, IsHadOnADeviceNodeToo) {
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, "card.locked");
     EXPECT_NE(second.error().what.find(std::to_string(::getpid())), std::string::npos) << second.error().what;
-    // Without notes nobody is named; the lock is the same.
+    // Without notes the owner's name is missing; the lock works the same.
     EXPECT_EQ(ByteLock::acquire(node_of("/dev/null", here), 2, "channel 2", {}).error().what,
               "channel 2 is in use by another process");
     EXPECT_TRUE(ByteLock::acquire(node_of("/dev/null", here), 3, "channel 3", notes));

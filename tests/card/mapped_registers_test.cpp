@@ -9,7 +9,7 @@
 namespace rodeo::card::pci {
 namespace {
 
-// What a PCIe endpoint answers with Unsupported Request must not compile: no atomic operation finds a word to work on.
+// Accesses that a PCIe endpoint answers with Unsupported Request must not compile: no atomic operation accepts these words.
 using Register = MappedRegister<std::uint64_t>;
 template <typename T>
 concept HasReadModifyWrite =

@@ -34,7 +34,7 @@ TEST(DmaMemory, LiesOnTheNodeThatIsAskedFor) {
   const auto memory = DmaMemory::create(8 << 20, 0);
   ASSERT_TRUE(memory) << memory.error().message();
   const auto nodes = memory->nodes();
-  if (nodes.empty()) GTEST_SKIP() << "host: the kernel does not say where pages are";
+  if (nodes.empty()) GTEST_SKIP() << "host: the kernel does not report the places of pages";
   EXPECT_THAT(nodes, ElementsAre(0));
   EXPECT_THAT(memory->description(), HasSubstr("of NUMA node 0"));
 }
@@ -100,7 +100,7 @@ TEST(StayAtCard, KeepsAThreadThereAndGivesItBackItsCpus) {
 TEST(StayAtCard, LeavesAThreadAloneThatIsPinnedAlready) {
   std::thread([] {
     const std::vector<unsigned> before = own_cpus();
-    if (before.size() < 2) GTEST_SKIP() << "host: one CPU: pinned or not is the same";
+    if (before.size() < 2) GTEST_SKIP() << "host: with one CPU, pinning has no effect";
     ASSERT_TRUE(stay_at_card({.cpus = {before[0]}}));
     EXPECT_FALSE(stay_at_card({.cpus = {before[1]}}));
     const StayAtCard here({.cpus = {before[1]}});

@@ -1,4 +1,4 @@
-// The rules for opening a channel (README.md has the table) against emulated cards: settings, memory, firmware, and one owner.
+// The rules for opening a channel (table in README.md), with emulated cards: settings, memory, firmware, and one owner.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -72,7 +72,7 @@ TEST_P(EmulatedCard, UpstreamsNameIsHonouredWhereItExists) {
 TEST_P(EmulatedCard, WhatAKilledOwnerLeftIsCleanedByTheNext) {
   const pid_t child = ::fork();
   if (child == 0) {
-    // Only this thread is here: a connection, memory and a channel of its own.
+    // The child has only this thread: it opens its own connection, memory and channel.
     const auto card = open_card();
     DmaMemory memory = DmaMemory::create(kPieces * kSize).value();
     auto channel = DmaChannel::open(*card, kind_.channel, memory.shared(), internal());

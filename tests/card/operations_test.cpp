@@ -1,4 +1,4 @@
-// Operations on a card without a card: what is written, in which order, and what is refused before anything is.
+// Operations on a card, without a card: the order of writes, and refusals before the first write.
 #include <gtest/gtest.h>
 
 #include "card/identity.h"
@@ -19,7 +19,7 @@ namespace {
 namespace cru = card_registers::cru;
 using doubles::ScriptedFunction;
 
-/// A card on a scripted function, and all that was written to it.
+/// A card with a scripted function, and a record of all writes.
 struct Written {
   explicit Written(card_registers::PciId id = cru::kPciId) {
     auto scripted = std::make_unique<ScriptedFunction>(
@@ -186,14 +186,14 @@ TEST(UserLogic, RandomSizesAreTurnedOverOnlyIfNeeded) {
   on.function->after_write = [&](unsigned, std::uint64_t, std::uint32_t) {
     on.function->words[{2, cru::reg("user_logic_random").offset}] = 0;
   };
-  EXPECT_EQ(change_user_logic(*on.card, {.random_size = true}).error().code, "card.misbehaved") << "it does not turn over";
+  EXPECT_EQ(change_user_logic(*on.card, {.random_size = true}).error().code, "card.misbehaved") << "the bit does not change";
   on.function->after_write = [](unsigned, std::uint64_t, std::uint32_t) {};
-  on.function->words[{2, cru::reg("user_logic_event_size").offset}] = 0;  // as a card has it before anybody set one
+  on.function->words[{2, cru::reg("user_logic_event_size").offset}] = 0;  // as in a card on which it was never set
   EXPECT_TRUE(change_user_logic(*on.card, {.system_id = 5}));
   EXPECT_EQ(read_user_logic(*on.card)->system_id, 5u);
 }
 
-/// Behind ddl_command: an SIU that answers with these words.
+/// The device at ddl_command: an SIU that answers with these words.
 struct Siu : Written {
   explicit Siu(const std::vector<std::uint32_t>& answers) : Written(card_registers::crorc::kPciId) {
     function->after_write = [this, answers](unsigned bar, std::uint64_t offset, std::uint32_t value) {
@@ -242,7 +242,7 @@ TEST(SiuReset, WaitsForTheAnswer) {
   EXPECT_EQ(siu.commands, std::vector<std::uint32_t>{0xf1});
 }
 
-/// Behind flash_command: a chip with Intel's command set.
+/// The device at flash_command: a chip with Intel's command set.
 struct FlashChip : Written {
   FlashChip() : Written(card_registers::crorc::kPciId) {
     function->words[{0, 0xf8}] = 1;
@@ -257,7 +257,7 @@ struct FlashChip : Written {
   void bus(std::uint32_t value) {
     if (programming) {
       programming = false;
-      memory[address] = static_cast<std::uint16_t>(word(address) & value);  // bits only go from 1 to 0
+      memory[address] = static_cast<std::uint16_t>(word(address) & value);  // bits only change from 1 to 0
       if (spoil) memory[address] ^= 1;
       ++programmed;
     } else if (value == 0xd0 && last == 0x20) {
@@ -328,7 +328,7 @@ TEST(Flash, PlacesThatAreNoneAreRefused) {
 TEST(Flash, HasTheSerialNumberOfACardWhoseFirmwareHasNoRegisterForIt) {
   FlashChip chip;
   EXPECT_EQ(serial_of_flash(*chip.card).value(), std::nullopt);
-  chip.memory = {{0x470010, 0xff30}, {0x470011, 0x3233}, {0x470012, 0x33ff}};  // "0233" from byte 33 on
+  chip.memory = {{0x470010, 0xff30}, {0x470011, 0x3233}, {0x470012, 0x33ff}};  // "0233" at byte 33
   EXPECT_EQ(serial_of_flash(*chip.card).value(), 233u);
   EXPECT_EQ(identify(*chip.card)->serial, 233u);
   chip.memory = {{0x470010, 0xff31}, {0x470011, 0x3233}, {0x470012, 0x3435}};
@@ -349,7 +349,7 @@ TEST(Flash, CanBeInterrupted) {
             "card.interrupted");
 }
 
-/// Chips on the I2C buses of a card: what is asked of them is answered from a map of chip, page and register.
+/// Chips on the I2C buses of a card: they answer from a map of chip, page and register.
 struct Chips : Written {
   Chips() {
     function->after_write = [this](unsigned bar, std::uint64_t offset, std::uint32_t value) {
@@ -415,8 +415,8 @@ TEST(I2c, TheEepromHasTheSerialNumberOfOldFirmware) {
   chips.hold(texts[0].first);
   const auto identity = identify(*chips.card);
   ASSERT_TRUE(identity) << identity.error().message();
-  EXPECT_EQ(identity->serial, 245u) << chips.asked.size() << " bytes asked for, last " << std::hex << chips.asked.back();
-  chips.function->words[{2, cru::reg("serial").offset}] = 0x35343230;  // "0245", and an EEPROM that says otherwise
+  EXPECT_EQ(identity->serial, 245u) << chips.asked.size() << " bytes requested, last " << std::hex << chips.asked.back();
+  chips.function->words[{2, cru::reg("serial").offset}] = 0x35343230;  // "0245"; the EEPROM has another serial
   chips.hold(R"({"pn":"p40_fv22b0333"})");
   EXPECT_EQ(identify(*chips.card)->serial, 245u);
 }

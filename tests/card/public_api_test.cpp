@@ -14,7 +14,7 @@ namespace {
 
 namespace cru = card_registers::cru;
 
-/// Registers of a CRU without behaviour, in BARs that are smaller than a CRU's.
+/// Registers of a CRU without behaviour, in smaller BARs.
 class PublicCardApi : public testing::Test {
  protected:
   PublicCardApi() {
@@ -22,7 +22,7 @@ class PublicCardApi : public testing::Test {
     std::filesystem::create_directory(directory_.file("cards"));
     server_ = std::make_unique<card::doubles::ScriptedServer>(directory_.file("cards/0000:3b:00.0.sock"), cru::kPciId);
     const std::uint32_t serial = 0x33333230;
-    // The identification reads registers beyond these BARs: the card is a row with a problem, but it can be opened by address.
+    // The identification reads beyond these BARs: the list shows a problem, but the card can be opened by address.
     std::memcpy(server_->bar2.data() + 0x18, &serial, 4);
   }
   ~PublicCardApi() override { ::unsetenv("RODEO_RUNTIME_DIR"); }
@@ -51,7 +51,7 @@ TEST_F(PublicCardApi, ReadsWritesAndModifiesRegisters) {
   EXPECT_EQ(card.read(0, 0xc00), 5u);
 }
 
-/// The code of what a call throws.
+/// The code of the error that a call throws.
 template <typename Call>
 std::string code(Call&& call) {
   try {

@@ -74,7 +74,7 @@ TEST(RegisterTarget, WhatCanOnlyBeReadIsWrittenByForceAlone) {
     EXPECT_TRUE(may_write(target, true)) << text;
   }
   EXPECT_TRUE(may_write(find_register(kCru, "user_control", 2).value()));
-  EXPECT_TRUE(may_write(find_register(kCru, "0x10", 0).value())) << "nothing is declared there";
+  EXPECT_TRUE(may_write(find_register(kCru, "0x10", 0).value())) << "no register is declared there";
 }
 
 TEST(RegisterTarget, BitsThatDoNotFitAreRefused) {

@@ -1,4 +1,4 @@
-// Models of the three cards' DMA behind a scripted function: a test decides when which superpage is filled, and with what lies.
+// Models of the three cards' DMA with a scripted function: the test decides when a superpage is filled, and with which faults.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ inline std::unique_ptr<Card> card_of(std::unique_ptr<ScriptedFunction> function,
   return std::move(*card);
 }
 
-/// What a card was told about a superpage.
+/// A superpage as pushed to a card.
 struct Pushed {
   std::uint64_t address;
   std::uint64_t bytes;
@@ -73,7 +73,7 @@ class ScriptedCru {
     card = card_of(std::move(function), lock_file);
   }
 
-  /// Fills the oldest superpage of a link with bytes of one value and says so.
+  /// Fills the oldest superpage of a link with bytes of one value and reports it.
   void complete(unsigned link, std::uint32_t bytes, std::uint8_t value = 0x5a) {
     const Pushed superpage = queue[link].front();
     queue[link].pop_front();
@@ -90,7 +90,7 @@ class ScriptedCru {
   std::map<unsigned, std::deque<std::uint32_t>> sizes;
   std::map<unsigned, std::uint32_t> done;
   std::map<unsigned, std::uint32_t> given;
-  std::vector<std::pair<unsigned, std::uint32_t>> flush;  // links that hold data at a stop, and how much
+  std::vector<std::pair<unsigned, std::uint32_t>> flush;  // links that hold data at a stop, and the number of bytes
 };
 
 class ScriptedCrorc {
@@ -148,7 +148,7 @@ class ScriptedCrorc {
   std::uint32_t flush = 0;
   std::uint32_t pushed_bytes = 0;
   std::uint32_t pushes = 0;
-  int loses_addresses = 0;  // so many writes of an address are lost
+  int loses_addresses = 0;  // number of writes of an address to lose
   bool loses_size = false;
   bool answering = true;
   bool waiting = false;
@@ -174,7 +174,7 @@ class ScriptedFelix {
       if (offset == felix::reg("dma_read_pointer").offset + 4) move_read_pointer(read("dma_read_pointer"));
       if (offset != felix::reg("dma_enable").offset || !obeys) return;
       enabled = (value & 1) != 0;
-      // A descriptor that is off stands at its start.
+      // A disabled descriptor is at its start.
       write(read("dma_start"));
       even_dma = even_host = false;
       tell_status();
@@ -192,7 +192,7 @@ class ScriptedFelix {
     f->words[{0, offset}] = static_cast<std::uint32_t>(position);
     f->words[{0, offset + 4}] = static_cast<std::uint32_t>(position >> 32);
   }
-  /// Writes that many bytes further, round the ring.
+  /// Writes this number of bytes, with a wrap at the end of the ring.
   void advance(std::uint64_t bytes) {
     const std::uint64_t start = read("dma_start");
     const std::uint64_t size = read("dma_end") - start;
@@ -201,7 +201,7 @@ class ScriptedFelix {
     tell_status();
     write(start + next % size);
   }
-  /// Writes a block if the card may: it stops at the read pointer only while the parities differ. False: it waits.
+  /// Writes a block if the card may: the card stops at the read pointer only while the parities differ. False: it waits.
   bool write_block(std::uint64_t bytes = 1024) {
     if (!enabled || (even_dma != even_host && read("dma_position") == last_pointer)) return false;
     advance(bytes);

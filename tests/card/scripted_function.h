@@ -1,4 +1,4 @@
-// A PCI function without a card: registers are words in a map, and a test says what reading and writing some of them does.
+// A PCI function without a card: registers are words in a map, and the test defines the effects of reads and writes.
 #pragma once
 
 #include <bit>
@@ -21,10 +21,10 @@ class ScriptedFunction : public pci::Function {
     words[{pci::kConfigurationRegion, 0}] = id.vendor | static_cast<std::uint32_t>(id.device) << 16;
   }
 
-  /// Gives the function a PCI Express capability with this Max_Payload_Size, read requests of 512 bytes, 8 GT/s and so many of its 8 lanes.
+  /// Adds a PCI Express capability with this Max_Payload_Size, read requests of 512 bytes, 8 GT/s and this number of its 8 lanes.
   void set_express(unsigned payload_bytes, unsigned lanes = 8) {
     constexpr unsigned kConfiguration = pci::kConfigurationRegion;
-    words[{kConfiguration, 4}] = 1U << 20;  // status: there is a list
+    words[{kConfiguration, 4}] = 1U << 20;  // status: there is a capability list
     words[{kConfiguration, 0x34}] = 0x40;
     words[{kConfiguration, 0x40}] = 0x0001 | 0x60 << 8;  // power management, then
     words[{kConfiguration, 0x60}] = 0x0010;
@@ -35,7 +35,7 @@ class ScriptedFunction : public pci::Function {
   }
 
   std::map<std::pair<unsigned, std::uint64_t>, std::uint32_t> words;
-  /// Called before a word is read or after it was written, with region and offset of the 32-bit word.
+  /// Called before a read and after a write, with region and offset of the 32-bit word.
   std::function<void(unsigned, std::uint64_t)> before_read = [](unsigned, std::uint64_t) {};
   std::function<void(unsigned, std::uint64_t, std::uint32_t)> after_write = [](unsigned, std::uint64_t, std::uint32_t) {};
   std::map<std::uint64_t, std::span<std::byte>> dma;  // by I/O address

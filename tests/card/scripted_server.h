@@ -1,4 +1,4 @@
-// A vfio-user server of a few registers for tests of the client: it answers well unless a test replaces an answer.
+// A vfio-user server with a few registers for tests of the client: its answers are correct unless a test replaces them.
 #pragma once
 
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ class ScriptedServer {
  public:
   static constexpr std::size_t kBar0 = 4096;
   static constexpr std::size_t kBar2 = 65536;
-  /// Takes a request before the server does; true: it has been answered (or deliberately not).
+  /// Handles a request before the server; true: the server must not answer it.
   using Hook = std::function<bool(int socket, const formats::vfio_user::Header&, const formats::vfio_user::Request&)>;
 
   explicit ScriptedServer(const std::filesystem::path& path, card_registers::PciId id, Hook hook = {})

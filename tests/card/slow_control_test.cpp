@@ -1,4 +1,4 @@
-// Slow control through an emulated CRU: a slow control adapter, a GBTx and words that come back.
+// Slow control through an emulated CRU: a slow control adapter, a GBTx and echoed words.
 #include "card/operations/slow_control.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_F(SlowControl, SingleWordsComeBackWholeAndInOrder) {
   for (const SwtWord& word : sent) ASSERT_TRUE(write_swt(*card_, 7, word));
   EXPECT_EQ(read_swt(*card_, 7, 5, 0ms).value(), std::vector(sent.begin(), sent.begin() + 5));
   EXPECT_EQ(read_swt(*card_, 7, 1000, 0ms).value(), std::vector(sent.begin() + 5, sent.end()));
-  EXPECT_EQ(read_swt(*card_, 7, 1000, 0ms).value(), std::vector<SwtWord>{}) << "none is no error";
+  EXPECT_EQ(read_swt(*card_, 7, 1000, 0ms).value(), std::vector<SwtWord>{}) << "no words is not an error";
   EXPECT_EQ(code_of(write_swt(*card_, 7, {0, 0, 0x1000})), "card.bad_setting") << "76 bits";
   ASSERT_TRUE(write_swt(*card_, 7, sent[0]));
   ASSERT_TRUE(reset_slow_control(*card_, 7));
@@ -69,7 +69,7 @@ TEST_F(SlowControl, WithoutLightNoFrontEndAnswers) {
   EXPECT_EQ(read_swt(*card_, 1, 10, 0ms).value(), std::vector<SwtWord>{});
   EXPECT_EQ(read_ic(*card_, 2, 0x54).value(), 0) << "another link";
   inject(emulator::FaultKind::link_up, 1);
-  EXPECT_EQ(read_ic(*card_, 1, 0x54).value(), 0xab) << "the chip has kept it";
+  EXPECT_EQ(read_ic(*card_, 1, 0x54).value(), 0xab) << "the chip has stored it";
 }
 
 TEST_F(SlowControl, DoesNotKeepAnybodyFromTheCardsConfiguration) {

@@ -53,7 +53,7 @@ TEST(SpanReader, AnUnusedSuperpageOfAStopIsNoSpan) {
   EXPECT_EQ(reader.next().value()->bytes.size(), 64u);
   EXPECT_FALSE(reader.next().value());
   ASSERT_TRUE(reader.release_before(2));
-  ASSERT_TRUE(reader.start()) << "all superpages are in the reader's hands again";
+  ASSERT_TRUE(reader.start()) << "the reader has all superpages again";
   EXPECT_EQ(cru.queue[0].size(), 4u);
 }
 
@@ -95,7 +95,7 @@ TEST(SpanReader, HandsOutAFelixRingWhileItGrows) {
       if (!span->last) continue;
       ASSERT_TRUE(reader.release_before(span->superpage + 1));
     }
-    ASSERT_EQ(read, written) << "nothing waits for a superpage to be full";
+    ASSERT_EQ(read, written) << "data do not wait for a full superpage";
   }
 }
 

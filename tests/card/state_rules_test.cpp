@@ -1,4 +1,4 @@
-// The rules of a channel's states (README.md has the table) against emulated cards: start, stop, reset, and a card that is gone.
+// The rules of a channel's states (table in README.md), with emulated cards: start, stop, reset, and a card that is gone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ TEST_P(EmulatedCard, ARunHasNothingOfTheOneBefore) {
     ASSERT_GE(page->received, 4096U);
     EXPECT_EQ(page->offset, 0U);
     if (kind_.type != emulator::CardType::felix) {
-      // The generator begins again: the same bytes.
+      // The generator restarts: it sends the same bytes.
       const auto begin = bytes_of(*page).first(4096);
       if (run == 0) first.assign(begin.begin(), begin.end());
       EXPECT_TRUE(std::ranges::equal(first, begin)) << "run " << run;
@@ -88,7 +88,7 @@ TEST_P(EmulatedCard, ARunHasNothingOfTheOneBefore) {
     std::memset(memory_.bytes().data(), 0, memory_.bytes().size());
     std::this_thread::sleep_for(2ms);
     EXPECT_TRUE(std::ranges::all_of(memory_.bytes(), [](std::byte b) { return b == std::byte{0}; }))
-        << "the card wrote after its stop was answered";
+        << "the card wrote after it had answered the stop";
     start();
   }
 }
@@ -115,7 +115,7 @@ TEST_P(EmulatedCard, ACardThatIsGoneIsAnErrorAndTheSuperpagesComeBack) {
   ASSERT_TRUE(channel_->fill());
   std::size_t have = pop_all().size();
   emulator_.reset();
-  // A FELIX's queue is memory, which nobody has taken away: there the stop is the first to see it.
+  // A FELIX's queue is memory that still exists: the stop is the first call that notices the missing card.
   for (int i = 0; i < 100 && channel_->state() == DmaState::started; ++i) {
     (void)channel_->fill();
     have += pop_all().size();

@@ -1,4 +1,4 @@
-// The rules of superpages (README.md has the table) against emulated cards: which may be pushed, what is in them, whose they are.
+// The rules of superpages (table in README.md), with emulated cards: valid pushes, contents, and owners.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -41,10 +41,10 @@ TEST_P(EmulatedCard, EveryByteOfManySuperpagesIsRight) {
   auto check = bench::make_data_check(*card_, kind_.channel,
                                       {.source = DataSource::internal, .superpage_bytes = kSize, .superpages = kPieces});
   ASSERT_TRUE(check) << check.error().message();
-  std::deque<std::uint64_t> mine;  // links fill at their own pace: superpages come back in another order than they went
+  std::deque<std::uint64_t> mine;  // links fill at different speeds: superpages return in another order
   for (std::uint64_t i = 0; i < kPieces - 1; ++i) mine.push_back(i * kSize);
   if (kind_.type == emulator::CardType::felix) mine.push_back((kPieces - 1) * kSize);
-  // Beyond 256 of each link: counts and indices wrap.
+  // More than 256 per link: counts and indices wrap.
   for (int round = 0; round < 400; ++round) {
     for (; !mine.empty(); mine.pop_front()) ASSERT_EQ(push(mine.front(), kSize), PushStatus::done);
     wait_ready(1);

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A tree as sysfs has it, with one function after the other added.
+/// A tree like sysfs, to which a test adds functions.
 class Sysfs {
  public:
   fs::path add(const std::string& address, const std::string& vendor, const std::string& device) {
@@ -66,7 +66,7 @@ TEST(Sysfs, OneBadFunctionIsOneBadRow) {
   sysfs.add("0000:10:00.0", "", "0x0034");
   sysfs.add("0000:20:00.0", "0x10dc", "none");
   sysfs.add("0000:05:00.0", "0x10dc", "0x0033");
-  sysfs.add("10000:e1:00.0", "0x8086", "0x1234");  // a domain that only hypervisors have
+  sysfs.add("10000:e1:00.0", "0x8086", "0x1234");  // only hypervisors use this domain
   const auto functions = list_functions(sysfs.root());
   ASSERT_EQ(functions.size(), 3u);
   EXPECT_EQ(functions[0].address.text(), "0000:05:00.0");

@@ -112,7 +112,7 @@ TEST_F(VfioUserClient, ExchangesReadsAndWritesInTheirOrder) {
     auto function = connect();
     ASSERT_TRUE(function);
     std::vector<pci::RegionOperation> operations;
-    for (std::uint32_t i = 0; i < 3000; ++i) {  // more than one message train
+    for (std::uint32_t i = 0; i < 3000; ++i) {  // more than one batch of messages
       operations.push_back({2, 0, 4, true, i});
       operations.push_back({2, 8, 8, true, (std::uint64_t{i} << 32) + 1});
       operations.push_back({2, 0, 4, false, 0});
@@ -123,7 +123,7 @@ TEST_F(VfioUserClient, ExchangesReadsAndWritesInTheirOrder) {
       ASSERT_EQ(operations[4 * i + 2].value, i);
       ASSERT_EQ(operations[4 * i + 3].value, i);
     }
-    std::vector<pci::RegionOperation> long_run(700, {2, 16, 4, true, 5});  // more writes than a message takes
+    std::vector<pci::RegionOperation> long_run(700, {2, 16, 4, true, 5});  // more writes than fit into a message
     long_run.push_back({2, 16, 4, false, 0});
     const auto exchanged = (*function)->exchange(long_run);
     ASSERT_TRUE(exchanged) << exchanged.error().message();
@@ -172,7 +172,7 @@ TEST_F(VfioUserClient, CountsInterruptsInAnEventfd) {
   ASSERT_TRUE(fd) << fd.error().message();
   EXPECT_EQ((*function)->interrupt(3).value(), *fd);
   std::uint64_t count = 0;
-  ASSERT_EQ(::read(*fd, &count, sizeof count), 8) << "the server raises each vector when it is given one";
+  ASSERT_EQ(::read(*fd, &count, sizeof count), 8) << "the server raises each vector when it gets its eventfd";
   EXPECT_EQ(count, 1u);
   EXPECT_FALSE((*function)->interrupt(8));
 }
@@ -206,7 +206,7 @@ TEST_F(VfioUserClient, DoesNotWaitForEverForASilentCard) {
   EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout");
   silent = false;
   EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout")
-      << "a late answer would be taken for that of another request";
+      << "a late answer would be mistaken for that of another request";
 }
 
 TEST_F(VfioUserClient, ACardThatStandsStillForAWhileGoesOn) {
@@ -245,7 +245,7 @@ TEST_F(VfioUserClient, AnOrderlyEndDoesNotWaitForACardThatStandsStill) {
 }
 
 TEST_F(VfioUserClient, WaitsForAWholeAnswerNotForEachByteOfIt) {
-  // A byte before each half of the patience is over: no single wait is too long, and the answer never ends.
+  // A byte comes before each half of the patience is over: no single wait is too long, but the answer never ends.
   std::atomic<bool> drips = false, heard = false;
   serve([&](int socket, const wire::Header& header, const wire::Request& request) {
     if (!drips || !std::holds_alternative<wire::RegionRead>(request)) return false;
@@ -267,7 +267,7 @@ TEST_F(VfioUserClient, WaitsForAWholeAnswerNotForEachByteOfIt) {
 }
 
 TEST_F(VfioUserClient, OpensInOnePatienceHoweverManyAnswersThatTakes) {
-  // Each answer comes in time, and all together do not.
+  // Each answer comes in time, but all together take too long.
   serve([&](int, const wire::Header&, const wire::Request& request) {
     if (!std::holds_alternative<wire::Version>(request)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return false;
@@ -327,7 +327,7 @@ TEST_F(VfioUserClient, SaysThatACardHasTooManyClients) {
   EXPECT_THAT(function.error().next, testing::HasSubstr("its limit of clients"));
 }
 
-/// Answers of every kind that are none: the client gives an error, never waits or reads beyond them.
+/// All kinds of invalid answers: the client returns an error, and never waits or reads beyond them.
 class VfioUserClientHostile : public VfioUserClient, public testing::WithParamInterface<int> {};
 
 TEST_P(VfioUserClientHostile, SurvivesWrongAnswers) {
@@ -343,8 +343,8 @@ TEST_P(VfioUserClientHostile, SurvivesWrongAnswers) {
       case 1: size = 0xffffffff; break;
       case 2: id = static_cast<std::uint16_t>(id + 1); break;
       case 3: send = size = 16; break;  // no data
-      case 4: send = size = 34; break;  // data cut short
-      case 5: size = 64; break;         // more announced than sent
+      case 4: send = size = 34; break;  // truncated data
+      case 5: size = 64; break;         // announces more than it sends
       case 6: flags = 7; break;         // neither command nor reply
       default: break;
     }

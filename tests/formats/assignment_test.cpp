@@ -75,7 +75,7 @@ TEST(Assignment, LiesOnTheWireAsThePageSays) {
 template <typename M>
 void expect_no_part_to_be_read(const M& message) {
   const auto bytes = written(message);
-  // One byte of a version is not one.
+  // One byte of a version is invalid.
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_NE(refusal<M>(std::vector(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size))), "") << size;
   auto more = bytes;

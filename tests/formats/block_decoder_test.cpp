@@ -46,7 +46,7 @@ class Stream {
     if (encoder_.full()) encoder_.begin(next());
     encoder_.out_of_band();
   }
-  /// Pushes the begin of a chunk only, up to the end of its first block, then gives it up with `tail`.
+  /// Pushes only the begin of a chunk, up to the end of its first block, then gives it up with `tail`.
   void give_up(const Bytes& begin, const Bytes& tail) {
     std::span<const std::byte> rest = std::as_bytes(std::span{begin});
     if (encoder_.full()) encoder_.begin(next());
@@ -214,7 +214,7 @@ TEST_P(EveryFamily, TheStreamsEndHandsOverWhatIsOpen) {
   EXPECT_EQ(found.counters.at("unfinished"), 1U);
 }
 
-// Blocks of two links in turn; the first is not wanted for a third of them, whose chunks go over block borders.
+// Blocks of two links in turn. The first link has no subscriber for a third of the blocks; chunks cross their borders.
 TEST_P(EveryFamily, ALinkThatIsNotWantedIsSkippedAndJoinsAgainAtAChunksBegin) {
   constexpr std::size_t kChunks = 300;
   std::vector<std::vector<Bytes>> blocks;
@@ -243,7 +243,7 @@ TEST_P(EveryFamily, ALinkThatIsNotWantedIsSkippedAndJoinsAgainAtAChunksBegin) {
   ASSERT_EQ(came[1].size(), kChunks);
   EXPECT_LT(came[0].size(), kChunks);
   EXPECT_GT(came[0].size(), kChunks / 3);
-  // Whole chunks, in their order.
+  // Whole chunks, in order.
   auto sent = came[1].begin();
   for (const Bytes& chunk : came[0]) {
     sent = std::find(sent, came[1].end(), chunk);
@@ -357,7 +357,7 @@ TEST(BlockDecoder, ImpossibleSetupsAreRefused) {
   EXPECT_THROW(BlockDecoder({kNarrow, 0}, good), rodeo::SetupError);
 }
 
-/// Blocks of several links with everything that a card can send, interleaved.
+/// Interleaved blocks of several links with everything that a card can send.
 Bytes random_recording(std::mt19937& random, BlockFormat format, std::span<const std::uint16_t> elinks) {
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   std::vector<std::vector<Bytes>> links;
@@ -429,10 +429,10 @@ TEST(BlockDecoderTwins, AgreeOnSoundAndDamagedRecordings) {
     for (const auto& [name, value] : fast.counters) seen[name] += value;
   }
   for (const auto& info : kBlockCounterInfo)
-    EXPECT_TRUE(seen.contains(std::string(info.name))) << info.name << " never happened";
+    EXPECT_TRUE(seen.contains(std::string(info.name))) << info.name << " never occurred";
 }
 
-/// A block of pieces of any type in any order, most of them plain, that add up.
+/// A block with pieces of any type in any order, most of them plain; their sizes add up.
 Bytes block_of_pieces(std::mt19937& random, BlockFormat format, std::uint16_t elink, std::uint32_t sequence) {
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   Bytes block(format.block_bytes);

@@ -1,4 +1,4 @@
-// Runs BlockDecoder and its slow twin on the same bytes, so that tests and the fuzzer can compare what they found.
+// Runs BlockDecoder and its slow reference on the same bytes, so that tests and the fuzzer can compare the results.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace twins {
 
 using namespace rodeo::formats;
 
-/// Decodes `data` in pages of `page_blocks` blocks, each from memory that is scribbled over afterwards, so that a decoder
-/// which keeps a pointer into an old page is found out.
+/// Decodes `data` in pages of `page_blocks` blocks. The memory of each page is overwritten afterwards, to reveal a decoder
+/// that keeps a pointer into an old page.
 inline slow::Decoded fast(const BlockDecoder::Options& options, std::span<const std::uint16_t> elinks,
                           std::span<const std::uint8_t> data, std::size_t page_blocks, bool roomy = true) {
   BlockDecoder decoder(options, elinks);
@@ -55,7 +55,7 @@ inline slow::Decoded fast(const BlockDecoder::Options& options, std::span<const 
   return found;
 }
 
-/// Whether the pieces of joined chunks, as they lie in `data`, are what was joined.
+/// Whether the pieces of joined chunks in `data` equal the joined chunks.
 inline bool parts_are_the_chunks(BlockDecoder::Options options, std::span<const std::uint16_t> elinks,
                                  std::span<const std::uint8_t> data, std::size_t page_blocks) {
   JoinedParts parts;

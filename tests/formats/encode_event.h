@@ -1,4 +1,4 @@
-// Events made the plain way, piece by piece: the slow twin of EventFrame, and whatever a decoder must read and nobody here writes.
+// Simple encoders of events: the slow reference for EventFrame, and forms that decoders must read but Rodeo never writes.
 #pragma once
 
 #include <vector>
@@ -37,7 +37,7 @@ struct RobHeader {
   ChecksumType checksum_type = ChecksumType::none;
 };
 
-/// Makes a ROB around a ROD. CRC16-CCITT is not offered: its bit order is not public.
+/// Makes a ROB around a ROD. CRC16-CCITT is not supported, because its bit order is not public.
 inline std::vector<std::byte> encode_rob(const RobHeader& header, std::span<const std::byte> rod) {
   const bool with_checksum = header.checksum_type == ChecksumType::adler32;
   const std::size_t header_words = kGenericHeaderWords + header.status.size();
@@ -57,7 +57,7 @@ inline std::vector<std::byte> encode_rob(const RobHeader& header, std::span<cons
   return out;
 }
 
-/// What encode_full_event() needs: the fields and the variable parts, which it owns.
+/// The input of encode_full_event(): fields, and variable parts, which it owns.
 struct FullEventHeader : EventFields {
   std::vector<std::uint32_t> status = {0};
   std::vector<std::uint32_t> l1_info;
@@ -67,7 +67,7 @@ struct FullEventHeader : EventFields {
   int compression_level = 1;
 };
 
-/// Makes a v5 event around ROBs; compresses and adds the checksum as the header says.
+/// Makes a v5 event around ROBs, with the compression and checksum that the header states.
 inline std::vector<std::byte> encode_full_event(const FullEventHeader& header, std::span<const std::byte> robs) {
   std::vector<std::byte> stored(robs.begin(), robs.end());
   stored.resize(padded_to_word(stored.size()));

@@ -1,4 +1,4 @@
-// rodeo data dump: every header word of an event is named, in order, whatever is inside.
+// rodeo data dump: every header word of any event is named, in order.
 #include "formats/event_dump.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using namespace rodeo::formats;
 using rodeo::test::sample_event;
 
-// How often each word of the event is named or shown as content.
+// How often the dump names each word of the event or shows it as content.
 void cover(const DumpNode& node, std::map<std::uint64_t, int>& words) {
   for (const DumpField& field : node.fields) ++words[field.offset / 4];
   for (std::uint64_t at = 0; at < node.bytes.size(); at += 4) ++words[(node.bytes_offset + at) / 4];

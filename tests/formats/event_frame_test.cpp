@@ -1,4 +1,4 @@
-// EventFrame: what a writer puts around a fragment's parts is, byte for byte, what the plain encoders make of the same event.
+// EventFrame: the bytes that a writer puts around a fragment's parts equal those of the plain encoders.
 #include "formats/event_frame.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using rodeo::Fragment;
 using rodeo::FragmentPart;
 using rodeo::test::RandomEvents;
 
-// A fragment over random data, cut into parts anywhere.
+// A fragment with random data, cut into random parts.
 struct OwnedFragment {
   OwnedFragment(RandomEvents& random, std::uint32_t missing) : data(random.rod_data()) {
     for (std::size_t at = 0; at < data.size();) {
@@ -28,7 +28,7 @@ struct OwnedFragment {
     fragment.trigger_type = static_cast<std::uint8_t>(random.below(256));
     fragment.status = missing > 0 ? rodeo::fragment_status::kTimeout : 0;
     fragment.missing = missing;
-    // Links come three at a time: missing (if there are any missing), there, removed (only in odd fragments).
+    // Groups of three links: missing (if there are missing links), present, removed (only in odd fragments).
     const bool removed = missing % 2 == 1;
     for (std::uint32_t i = 0; i < 3 * missing; ++i) link_ids.push_back(random.word());
     absent.resize(2 * ((link_ids.size() + 31) / 32));

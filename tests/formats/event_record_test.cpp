@@ -1,4 +1,4 @@
-// Requests of the service `events`: what is written is read, and what would harm a recorder is not.
+// Requests of the service `events`: written requests are read back, and harmful ones are refused.
 #include "formats/event_record.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(EventRecord, IdsAndTheirAnswerComeBack) {
   EXPECT_EQ(decode_have_answer(bytes, 4)->stream(2).type, "debug");
   EXPECT_FALSE(decode_have_answer(bytes, 5)) << "the answer to another question";
   bytes.back() = std::byte{3};
-  EXPECT_FALSE(decode_have_answer(bytes, 4)) << "a stream that is not there";
+  EXPECT_FALSE(decode_have_answer(bytes, 4)) << "a stream that does not exist";
 }
 
 TEST(EventRecord, EachStatusHasAName) {

@@ -1,4 +1,4 @@
-// ROD, ROB and full event: the decoders against a slow twin, with random events and with random damage.
+// ROD, ROB and full event: the decoders against a slow reference, with random events and random damage.
 #include <gtest/gtest.h>
 
 #include <zlib.h>
@@ -196,7 +196,7 @@ TEST(RodData, ChunksOfEverySizeComeBack) {
   }
 }
 
-// Three ways to read a record: in one piece, with errors, and over the parts of a fragment, however these cut what must lie whole.
+// Three ways to read a record: in one piece, with errors, and across the parts of a fragment, with cuts at any place.
 TEST(RodData, EveryWalkFindsTheSameRecordsAndStopsWhereOneIsCut) {
   RandomEvents random(15);
   for (const std::size_t size : {0u, 1u, 4u, 7u, 40u, 65526u, 65527u, 65530u}) {

@@ -1,4 +1,4 @@
-// Requests of the service `fragments`: both ways, by the bytes of the specification, and what is refused.
+// Requests of the service `fragments`: encoding and decoding by the bytes of the specification, and refusals.
 #include "formats/fragment_request.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(FragmentRequest, FetchIsWhatTheSpecificationShows) {
   EXPECT_EQ(raw,
             bytes({0x07, 0x01, 0x00, 0x02, 1, 0, 0, 0, 0x20, 0x4e, 0, 0, 2, 0, 0, 0, 0x01, 0, 0x61, 0, 0x02, 0, 0x61, 0}));
   FetchRequest read;
-  read.robs = {{1}, {2}, {3}};  // is used again
+  read.robs = {{1}, {2}, {3}};  // the decoder reuses it
   ASSERT_TRUE(read_fetch_request(raw, read));
   EXPECT_EQ(read, request);
 }
@@ -74,9 +74,9 @@ TEST(FragmentRequest, AnImpossibleNumberingIsRefused) {
   EXPECT_FALSE(read_describe_reply(changed)) << "a phase as long as the frame";
   changed = raw;
   changed[2] = std::byte{4};
-  EXPECT_FALSE(read_describe_reply(changed)) << "a phase that is not known";
+  EXPECT_FALSE(read_describe_reply(changed)) << "an unknown phase";
   changed[2] = std::byte{2};
-  EXPECT_FALSE(read_describe_reply(changed)) << "a first id that is not known";
+  EXPECT_FALSE(read_describe_reply(changed)) << "an unknown first id";
 }
 
 TEST(FragmentRequest, NumberingsFitWhereEqualIdsAreOfTheSameData) {
@@ -85,7 +85,7 @@ TEST(FragmentRequest, NumberingsFitWhereEqualIdsAreOfTheSameData) {
   EXPECT_TRUE(events.fits(events));
   EXPECT_FALSE(events.fits(beats));
   EXPECT_FALSE(beats.fits(eight));
-  EXPECT_TRUE(eight.fits(from_3)) << "its phase is not known yet";
+  EXPECT_TRUE(eight.fits(from_3)) << "its phase is not yet known";
   EXPECT_FALSE(from_3.fits(from_4));
 }
 
@@ -119,13 +119,13 @@ TEST(FragmentRequest, NumbersBeyondTheirBoundsAreRefused) {
   ClearRequest bitmaps{.ranges = {}, .bitmaps = {most / 64, {5, ~std::uint64_t{0}}}};
   EXPECT_TRUE(read_clear_request(written(append_clear_request, bitmaps), clear));
   bitmaps.ranges.push_back({0, 1});
-  EXPECT_FALSE(read_clear_request(written(append_clear_request, bitmaps), clear)) << "ids of both count";
+  EXPECT_FALSE(read_clear_request(written(append_clear_request, bitmaps), clear)) << "ids of both ranges and bitmaps count";
   EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0}), fetch)) << "waits too long";
   EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}), fetch))
       << "of too many ROBs";
   EXPECT_FALSE(read_holdings_request(std::vector<std::byte>(24))) << "no room for an answer";
   EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{~0ULL - 1, 3}}}), clear))
-      << "ids go round";
+      << "ids wrap";
 }
 
 TEST(FragmentRequest, RangesOfHoldingsAreApartAndInOrder) {
@@ -134,12 +134,12 @@ TEST(FragmentRequest, RangesOfHoldingsAreApartAndInOrder) {
         read_holdings_reply(written(append_holdings_reply, HoldingsReply{.newest = 9, .ranges = std::move(ranges)})));
   };
   EXPECT_TRUE(read({{0, 1}, {2, 1}}));
-  EXPECT_FALSE(read({{0, 2}, {2, 1}})) << "one range";
+  EXPECT_FALSE(read({{0, 2}, {2, 1}})) << "these are one range";
   EXPECT_FALSE(read({{5, 1}, {2, 1}}));
   EXPECT_FALSE(read({{5, 0}}));
   EXPECT_FALSE(read({{~0ULL, 2}})) << "ids wrap";
   EXPECT_TRUE(read({{9, 1}}));
-  EXPECT_FALSE(read({{9, 2}})) << "behind the newest";
+  EXPECT_FALSE(read({{9, 2}})) << "after the newest";
   const auto most = static_cast<std::uint32_t>(kMostHoldingsIds);
   const auto many = [](std::vector<GlobalIdRange> ranges) {
     return bool(

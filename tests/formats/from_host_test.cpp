@@ -34,7 +34,7 @@ TEST(FromHost, IsWrittenAsInTheWorkedExample) {
 TEST(FromHost, MessagesOfManyLinksComeBackAsTheyWereSent) {
   std::mt19937 random(1);
   for (const FromHostLength length : {FromHostLength::words, FromHostLength::bytes}) {
-    // Packets of three links between each other.
+    // Interleaved packets of three links.
     std::map<std::uint16_t, std::vector<Bytes>> sent;
     std::array<Bytes, 3> packets;
     constexpr std::array<std::uint16_t, 3> kElinks{0, 0x3ff, 2047};

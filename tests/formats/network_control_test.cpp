@@ -29,7 +29,7 @@ void put(std::vector<std::byte>& bytes, std::size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-// The same with some bytes more or fewer, and a size that says so.
+// The same message with more or fewer bytes, and the matching size.
 std::vector<std::byte> resized(std::vector<std::byte> bytes, std::ptrdiff_t by) {
   bytes.resize(static_cast<std::size_t>(static_cast<std::ptrdiff_t>(bytes.size()) + by));
   put(bytes, 0, static_cast<std::uint32_t>(bytes.size() - kControlHeaderBytes));
@@ -77,7 +77,7 @@ std::vector<ControlMessage> one_of_each() {
           ControlCall{.pages = 64, .requests = 65'536, .name = "node1", .provider = "tcp", .address = bytes_of({5})}};
 }
 
-// Where the fields of a SUBSCRIBE begin in its message.
+// Offsets of the fields in a SUBSCRIBE message.
 constexpr std::size_t kFlags = 24;
 constexpr std::size_t kPageBytes = 26;
 constexpr std::size_t kPages = 30;
@@ -149,7 +149,7 @@ TEST(NetworkControl, AHeaderThatCannotBeIsRefusedAtOnce) {
   EXPECT_NE(refusal(header(0, 0, 0)).find("type of a message"), std::string::npos);
   EXPECT_NE(refusal(header(0, 14, 0)).find("type of a message"), std::string::npos);
   EXPECT_NE(refusal(header(0, 9, 1)).find("reserved"), std::string::npos);
-  // The most of each type, and one more.
+  // The largest number of each type, and one more.
   const std::vector<std::uint32_t> most{4096, 32, 372 + 8 * 65535 - 2, 284, 580, 16, 10 + 64 * 74, 0};
   for (std::size_t i = 0; i < most.size(); ++i) {
     const auto type = static_cast<std::uint16_t>(i + 1);
@@ -236,7 +236,7 @@ TEST(NetworkControl, EveryBoundHolds) {
   ASSERT_TRUE(taken && *taken);
   EXPECT_EQ((*taken)->message, ControlMessage(most));
 
-  // One above: the field is made larger where it lies, and with it the message.
+  // One more: the test enlarges the field in place, and so the message.
   const auto with = [](std::size_t at, std::size_t room, std::uint16_t length) {
     auto message = written(a_subscribe());
     message.insert(message.begin() + static_cast<std::ptrdiff_t>(at) + 2, length - room, std::byte{'x'});

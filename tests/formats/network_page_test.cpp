@@ -34,7 +34,7 @@ struct Chunk {
 };
 using Links = std::map<unsigned, std::vector<Chunk>>;
 
-// Whole chunks, link by link, of pages that follow each other.
+// Collects whole chunks of successive pages, by link.
 class Collector {
  public:
   void take(const NetworkPageReader& reader) {
@@ -60,7 +60,7 @@ class Collector {
 struct Sender {
   explicit Sender(std::size_t page_bytes) : memory(page_bytes), writer(memory), reader(64, page_bytes) {}
 
-  // Pages are read as soon as they are full.
+  // Reads pages as soon as they are full.
   void send(rodeo::LinkIndex link, std::uint32_t count, const ChunkRun& run, bool continues = false) {
     RunPlace from{.continues = continues};
     for (int tries = 0; !writer.append(link, count + from.chunk, run, from); ++tries) {
@@ -133,7 +133,7 @@ TEST(NetworkPage, RunsOfALinkThatFollowEachOtherAreOne) {
   EXPECT_EQ(sender.collector.links[5].size(), 264U);
 }
 
-// Of a block, where something stands between chunks; memory ends with the last chunk, and with the page.
+// Chunks of a block, with other bytes between them; memory ends with the last chunk, and with the page.
 TEST(NetworkPage, ChunksThatDoNotTouchAreCopiedWithoutWhatIsBetween) {
   for (std::uint32_t size = 1; size <= 80; ++size) {
     for (const std::uint32_t between : {1U, 2U, 7U, 24U}) {
@@ -189,11 +189,11 @@ TEST(NetworkPage, PartsOfTheSourceStayParts) {
   sender.send(1, 5, {.data = data.data() + 60, .size = 30, .stride = 30, .count = 1}, true);
   sender.send(1, 6, {.data = data.data(), .size = 30, .stride = 30, .count = 1});
   sender.flush();
-  EXPECT_EQ(sender.runs, 4U) << "nothing is joined to a part";
+  EXPECT_EQ(sender.runs, 4U) << "no chunk is joined to a part";
   EXPECT_EQ(sender.collector.links[1], (std::vector{Chunk{data, 0, 5}, Chunk{std::vector(30, std::byte{7}), 0, 6}}));
 }
 
-// Against chunks that are simply remembered.
+// Compares with a plain list of the chunks.
 TEST(NetworkPage, WhateverIsSentComesAsItWas) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 300; ++round) {
@@ -274,7 +274,7 @@ TEST(NetworkPage, EmptyChunksAreNoMoreThanBytes) {
   EXPECT_EQ(sender.collector.links[2].size(), 1000U);
   EXPECT_GE(sender.bytes, 1000U);
   auto page = example();
-  page[36] = std::byte{25};  // of a run of 24 bytes
+  page[36] = std::byte{25};  // in a run of 24 bytes
   page[44] = std::byte{0};
   page[4] = std::byte{48};
   page.resize(48);

@@ -17,7 +17,7 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
   return result;
 }
 
-// The bytes were computed from the specification by a program that shares nothing with ours.
+// An independent program computed these bytes from the specification.
 TEST(ProvableExample, IsWrittenAsInTheSpecification) {
   std::vector<std::byte> chunk(21);
   Provable(7).write(chunk, 3, L1Id::of(1, 99));
@@ -91,7 +91,7 @@ TEST_P(ProvablePayload, AnyFlippedBitIsFound) {
   }
 }
 
-// Of chunks that are long enough to carry a key.
+// For chunks that are long enough to have a key.
 class ProvableKey : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(ProvableKey, BelongsToOneLinkAndOneTrigger) {

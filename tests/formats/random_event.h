@@ -1,4 +1,4 @@
-// Random events for property tests, made with the encoders under test.
+// Random events for property tests, made by the encoders under test.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// RDH pages to frames, and the fast walk against an obvious twin.
+// RDH pages to frames: the fast decoder against a simple reference.
 #include "formats/rdh_frame_decoder.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Frames whose every byte proves itself.
+// Frames whose every byte can be checked.
 #include "formats/rdh_payload.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(RdhPayload, AnyCutIsFound) {
   for (std::size_t size = 0; size < good.size(); ++size) {
     const auto found = verify_rdh_frame(kProvable, std::span(good).first(size), 4, 2);
     EXPECT_NE(found, RdhFrameFinding::good) << size;
-    // After the last page of its first orbit, padding or not, it is whole so far.
+    // After the last page of its first orbit, with or without padding, the frame is whole so far.
     EXPECT_EQ(found == RdhFrameFinding::fewer_orbits, size == 2 * 256 + 64 || size == 3 * 256) << size;
   }
 }

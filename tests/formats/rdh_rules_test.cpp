@@ -1,4 +1,4 @@
-// Real links differ in what their packet counters count and how often they send frames: what is whole is sound, and each judge finds what is missing.
+// Real links differ in the meaning of packet counters and the rate of frames: whole data are sound, and each check finds missing pages.
 #include "formats/rdh_rules.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Bytes joined(const Bytes& one, const Bytes& other) {
   return both;
 }
 
-// The file without some pages, counted from 0.
+// The file without some pages (counted from 0).
 Bytes without(const Bytes& file, const std::vector<std::size_t>& pages) {
   Bytes left;
   std::size_t number = 0;
@@ -39,7 +39,7 @@ std::string first_finding(const SuperpageDumpInfo& info) {
   return info.findings.listed().empty() ? std::string() : info.findings.listed().front().what;
 }
 
-// Of each link its frames, as the live readout makes them.
+// The frames of each link, as the live readout makes them.
 struct Frames {
   std::uint64_t all = 0;
   std::uint64_t flagged = 0;
@@ -58,7 +58,7 @@ Frames frames_of(const RdhStream& stream, std::uint32_t orbits_per_frame = 1, co
     buffer.clear();
   };
   std::size_t number = 0;
-  for (const RdhStream::Page& page : stream.sent()) {  // superpages of a page each, as they are sent
+  for (const RdhStream::Page& page : stream.sent()) {  // superpages of one page each, in the order sent
     if (std::ranges::find(lost, number++) != lost.end()) continue;
     Bytes superpage;
     RdhStream::append(superpage, page.header);
@@ -125,7 +125,7 @@ TEST(RdhRules, APageThatIsMissingInAFrameIsFoundWhateverTheRules) {
     if (kind.pages < 3) continue;
     for (const std::size_t page : {std::size_t{0}, std::size_t{1}}) {
       const SuperpageDumpInfo info = inspect_superpage_dump(without(kind.file(), {page}), 1);
-      // The first page of all is missing before the first one: only the frame's number tells, and only of what has one before it.
+      // The very first page is missing: only the frame's number shows it, and only for links with an earlier frame.
       if (page == 0) continue;
       EXPECT_EQ(info.counter(SuperpageCounter::page_number), 1U) << &kind - kKinds.data();
     }
@@ -163,9 +163,9 @@ TEST(RdhRules, TheReadoutCountsPagesThatAreLostBetweenFramesIfLinksCountByThemse
   RdhStream stream{.links = {5}, .orbits = every(1, 40)};
   std::vector<std::size_t> lost;
   for (std::size_t page = 31; page < 40; ++page)
-    lost.push_back(page);  // of four frames; the fourth keeps its last two pages
+    lost.push_back(page);  // pages of four frames; the fourth keeps its last two pages
   Frames frames = frames_of(stream, 1, lost);
-  EXPECT_EQ(frames.flagged, 2U);  // the frame without its end, and the one without its begin
+  EXPECT_EQ(frames.flagged, 2U);  // the frame without end, and the frame without begin
   RdhFrameDecoder decoder({}, stream.links);
   DecodeBuffer buffer(decoder.room());
   std::size_t number = 0;
@@ -184,11 +184,11 @@ TEST(RdhRules, TimeFramesOfFramesThatComeSeldomAreWhole) {
   for (const std::uint32_t step : {1U, 11U}) {
     RdhStream stream{.links = {2}, .orbits = every(step, 200, 64), .time_frame = rdh_trigger::kTimeFrame};
     const Frames frames = frames_of(stream, 32);
-    // The first step is not known for one before it has been seen.
+    // The first step is unknown until it has been seen.
     EXPECT_LE(frames.flagged, step == 1 ? 0U : 1U) << step;
     EXPECT_GE(frames.all, 200U * step / 32);
   }
-  // A heartbeat frame that is missing in one is seen.
+  // A missing heartbeat frame in a time frame is found.
   RdhStream stream{.links = {2}, .orbits = every(1, 64, 64), .time_frame = rdh_trigger::kTimeFrame};
   EXPECT_EQ(frames_of(stream, 32, {30, 31, 32}).flagged, 1U);
 }

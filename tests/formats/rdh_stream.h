@@ -1,5 +1,5 @@
-// Makes files of RDH pages as endpoints of detectors send them: links that share a packet counter or have their own, frames every so many orbits, files that
-// hold some of the links (docs/formats/rdh.md, "Rules that are learnt").
+// Makes files of RDH pages like those of detector endpoints: links with shared or separate packet counters, frames every few orbits, files with
+// some of the links (docs/formats/rdh.md, "Rules that are learnt").
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace rodeo::formats::testing {
 
-/// What one endpoint sends: in each orbit a frame of each link, whose pages go out in turn.
+/// The data of one endpoint: in each orbit a frame of each link; the pages of the links are sent in turn.
 struct RdhStream {
   std::vector<std::uint8_t> links{0, 1, 2};
   std::uint16_t cru = 183;
@@ -19,10 +19,10 @@ struct RdhStream {
   bool shared_packet_counter = false;
   bool page_by_page = true;  ///< links take turns after each page; false: after each frame
   std::vector<std::uint32_t> orbits{100, 101, 102, 103};
-  std::uint32_t pages = 3;  ///< of a frame; the last one has a header alone
+  std::uint32_t pages = 3;  ///< per frame; the last page has only a header
   std::uint16_t payload = 96;
   std::uint8_t first_packet = 0;
-  std::uint32_t time_frame = rdh_trigger::kHeartbeat;  ///< trigger bits of the first frame besides those of a heartbeat
+  std::uint32_t time_frame = rdh_trigger::kHeartbeat;  ///< additional trigger bits of the first frame of a time frame
 
   struct Page {
     Rdh header;
@@ -93,14 +93,14 @@ struct RdhStream {
   }
 };
 
-/// `count` orbits from `first` on, each `step` behind the last.
+/// `count` orbits from `first` on, each `step` after the previous one.
 inline std::vector<std::uint32_t> every(std::uint32_t step, std::uint32_t count, std::uint32_t first = 0x3e390f80) {
   std::vector<std::uint32_t> orbits;
   for (std::uint32_t i = 0; i < count; ++i) orbits.push_back(first + i * step);
   return orbits;
 }
 
-/// Orbits of triggers that come at random.
+/// Orbits of random triggers.
 inline std::vector<std::uint32_t> at_random(std::uint32_t count) {
   std::vector<std::uint32_t> orbits;
   std::uint32_t orbit = 77;

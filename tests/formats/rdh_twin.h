@@ -1,4 +1,4 @@
-// The slow twin of RdhFrameDecoder for one link: copies every page, decides frame by frame, optimises nothing.
+// A slow reference for RdhFrameDecoder with one link: it copies every page and decides frame by frame, without optimisation.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,17 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-/// A frame that has begun; beside the twin, for some compilers cannot build an optional of a nested one.
+/// A frame that has begun. It is not nested, because some compilers cannot build an optional of a nested class.
 struct OpenFrame {
   std::uint32_t number = 0;
   bool spans_superpages = false;
   bool stopped = false;
   std::uint8_t status = 0;
   std::vector<std::byte> bytes;
-  std::size_t padding = 0;  // behind the last payload
+  std::size_t padding = 0;  // after the last payload
 };
 
-/// Whether the pieces of frames that were joined, as they lie in the superpages, are what was joined. `lies_there`: is it in a superpage?
+/// Whether the pieces of joined frames in the superpages equal the joined frames. `lies_there`: whether a piece is in a superpage.
 template <typename LiesThere>
 bool parts_are_the_frames(std::span<const ChunkRun> runs, std::span<const std::span<const std::byte>> parts,
                           LiesThere&& lies_there) {
@@ -58,7 +58,7 @@ class RdhTwin {
       add(page, bytes.first(page.offset_next()));
       bytes = bytes.subspan(page.offset_next());
     }
-    // From here on its bytes are a copy, which has a limit.
+    // From here on its bytes are a copy, whose size is limited.
     if (open_) {
       open_->spans_superpages = true;
       cut(*open_);
@@ -123,7 +123,7 @@ class RdhTwin {
     if (in_frame && page.orbit() == last_->orbit()) return !last_->stop() && page.page_number() == last_->page_number() + 1;
     if (!last_->stop() || page.page_number() != 0) return false;
     if (orbits_ == 1) return !in_frame;
-    // The step that more than half of all have; the first one is 1, and without such a step any is right.
+    // The step of more than half of the frames. The first is 1; without a majority any step is right.
     const std::uint32_t step = page.orbit() - last_->orbit();
     if (all_steps_ == 0) return step == 1;
     for (const auto& [one, times] : steps_) {

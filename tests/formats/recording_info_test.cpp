@@ -59,7 +59,7 @@ TEST(RecordingInfo, WhatIsWorkedThroughIsToldInPiecesAndComesToTheWholeFile) {
   ASSERT_TRUE(inspect_recording(file, [&](std::uint64_t bytes) {
     told += bytes;
     most = std::max(most, bytes);
-  })) << "chunks so long that some E-links are read a second time";
+  })) << "the chunks are so long that some E-links are read a second time";
   ASSERT_GT(file.size(), 4U << 20);
   EXPECT_EQ(told, file.size());
   EXPECT_LT(most, 2U << 20);
@@ -95,7 +95,7 @@ TEST(RecordingInfo, ChunksOfAnyLengthAreReadWhole) {
     EXPECT_EQ(info->blocks, blocks + 80);
     EXPECT_EQ(info->counter(BlockCounter::blocks), info->blocks);
     ASSERT_EQ(info->elinks.size(), 5U);
-    EXPECT_EQ(info->elinks[2].chunks, 2U);  // the second one is not whole
+    EXPECT_EQ(info->elinks[2].chunks, 2U);  // the second chunk is not whole
     EXPECT_LT(info->elinks[2].smallest_chunk_bytes, size);
     EXPECT_EQ(info->elinks[3].largest_chunk_bytes, 40U);
   }
@@ -158,7 +158,7 @@ TEST(RecordingInfo, ARemovedBlockIsCountedAsAGap) {
 
 TEST(RecordingInfo, DamageIsNamedWithItsBlockAndItsPlaceInTheFile) {
   const BlockFormat format{BlockFamily::trailer32, 2048};
-  Bytes file = recording(format, {5, 9}, 20, 40);  // the blocks of both in turn
+  Bytes file = recording(format, {5, 9}, 20, 40);  // blocks of both E-links in turn
   file[12 * 2048 + 3] = std::byte{0};              // E-link 5: its next block is 14
   file[31 * 2048 + 2045] ^= std::byte{0x40};       // E-link 9: the length of a chunk
   file.resize(file.size() - 100);

@@ -1,4 +1,4 @@
-// ROBs in pieces: found wherever the pieces are cut, as the plain decoder finds them in one.
+// ROBs in pieces with any cuts: the walk finds the same ROBs as the plain decoder in one piece.
 #include "formats/rob_walk.h"
 
 #include <gtest/gtest.h>

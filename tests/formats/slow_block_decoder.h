@@ -1,5 +1,5 @@
-// The slow twin of BlockDecoder: the same rules (docs/formats/felix-blocks.md, "Reading"), byte by byte, with nothing in
-// common with the product's code.
+// A slow reference for BlockDecoder: the same rules (docs/formats/felix-blocks.md, "Reading"), byte by byte, sharing no
+// code with the product.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Chunk {
 
 struct Decoded {
   std::map<unsigned, std::vector<Chunk>> chunks;  // by E-link, in order
-  std::map<std::string, std::uint64_t> counters;  // those that are not zero
+  std::map<std::string, std::uint64_t> counters;  // without zeros
 };
 
 struct Setup {
@@ -82,7 +82,7 @@ class Decoder {
     for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) take(elink, *piece, extra);
   }
 
-  // Pieces from the end of the block; false if they do not end behind the header.
+  // Pieces from the end of the block; false if they do not end at the header.
   bool split(const std::uint8_t* b, std::vector<Piece>& pieces) {
     const long word = setup_.wide_trailers ? 4 : 2;
     long end = static_cast<long>(setup_.block_bytes);

@@ -1,5 +1,5 @@
-// The slow twin of the event decoders: one word after the other out of a vector, an exception where one is missing or wrong.
-// Shares no code with src/formats.
+// A slow reference for the event decoders: it reads word by word from a vector and throws if a word is missing or wrong.
+// It shares no code with src/formats.
 #pragma once
 
 #include <cstddef>

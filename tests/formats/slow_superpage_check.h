@@ -1,4 +1,4 @@
-// The slow twin of SuperpageCheck: word by word, one rule after the other, 64-bit arithmetic.
+// A slow reference for SuperpageCheck: word by word, one rule after the other, with 64-bit arithmetic.
 #pragma once
 
 #include <array>
@@ -64,7 +64,7 @@ class SlowSuperpageCheck {
     }
   }
 
-  /// By the rules that all pages have shown.
+  /// Checks by the rules that all pages have shown.
   std::uint64_t count(std::size_t i) const {
     if (i == static_cast<std::size_t>(SuperpageCounter::packet_counter)) return packets_.shared() ? 0 : packet_errors_;
     if (i == static_cast<std::size_t>(SuperpageCounter::orbit)) return orbit_errors_ + orbits_.others();

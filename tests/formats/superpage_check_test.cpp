@@ -12,7 +12,7 @@ namespace {
 
 using enum SuperpageCounter;
 
-/// Makes superpages of one link the way a card does.
+/// Makes superpages of one link like a card.
 struct Writer {
   PagePattern pattern = PagePattern::ddg;
   std::uint8_t link = 3;
@@ -106,7 +106,7 @@ TEST(SuperpageCheck, AnyByteOfThePatternCounts) {
       SuperpageCheck check({.pattern = pattern});
       check.check(3, bad);
       ASSERT_EQ(check.count(payload), 1u) << at;
-      // It says where, and what is different there.
+      // The finding has the place and the difference.
       ASSERT_EQ(check.findings().size(), 1u);
       EXPECT_EQ(check.findings()[0].offset, at / 4 * 4);
       EXPECT_EQ(check.findings()[0].expected ^ check.findings()[0].found, std::uint64_t{1} << at % 4 * 8);
@@ -160,15 +160,15 @@ TEST(SuperpageCheck, SizesThatCannotBeAreCounted) {
   Writer card;
   SuperpageCheck check({.pattern = PagePattern::ddg});
   auto memory = card.superpage(2);
-  set_word(memory, 8, 8192 | 63U << 16);  // below a header
+  set_word(memory, 8, 8192 | 63U << 16);  // smaller than a header
   check.check(3, memory);
   EXPECT_EQ(check.count(bad_size), 1u);
   memory = card.superpage(2);
-  set_word(memory, 8, 8192 | 8193U << 16);  // above the page
+  set_word(memory, 8, 8192 | 8193U << 16);  // larger than the page
   check.check(3, memory);
   EXPECT_EQ(check.count(bad_size), 2u);
   memory = card.superpage(2);
-  memory.resize(memory.size() - 1);  // the card reported less than its pages have
+  memory.resize(memory.size() - 1);  // the card reported fewer bytes than its pages have
   check.check(3, memory);
   EXPECT_EQ(check.count(beyond_end), 1u);
   memory = card.superpage(1);
@@ -197,7 +197,7 @@ TEST(SuperpageCheck, ARunThatStartsWithinATimeFrameIsCheckedFromTheNextOneOn) {
   check.check(3, card.superpage(1, rdh_trigger::kStartOfContinuous));
   check.check(3, card.superpage(1, rdh_trigger::kTimeFrame));
   card.orbits_per_superpage = 4;
-  check.check(3, card.superpage(4, 0));  // the start + 2 to + 5: a frame begins within
+  check.check(3, card.superpage(4, 0));  // the start + 2 to + 5: a frame begins inside
   EXPECT_EQ(check.count(time_frame), 1u);
 }
 
@@ -216,12 +216,12 @@ TEST(SuperpageCheck, HeartbeatFramesThatAreMissingAreOneErrorEach) {
   SuperpageCheck check(kHeaders);
   check.check(3, frames(3, UINT32_MAX - 2, 8));  // orbits wrap
   EXPECT_EQ(check.errors(), 0u);
-  check.check(3, frames(3, 5 + 256, 8));  // a multiple of what the packet counter sees
+  check.check(3, frames(3, 5 + 256, 8));  // a multiple of the packet counter's period
   EXPECT_EQ(check.count(packet_counter), 0u);
   EXPECT_EQ(check.count(SuperpageCounter::orbit), 1u);
   EXPECT_EQ(describe(check.findings().at(0)), "orbit: link 3, superpage 1, byte 0: expected 0x5, found 0x105");
   auto memory = frames(3, 13 + 256, 4);
-  set_word(memory, 64 + 36, 1 | 1U << 16);  // the second frame goes on, and what comes is the next
+  set_word(memory, 64 + 36, 1 | 1U << 16);  // the second frame has no end before the next one
   check.check(3, memory);
   EXPECT_EQ(check.count(SuperpageCounter::orbit), 1u);
   EXPECT_EQ(check.count(page_number), 1u) << "its first page is missing";
@@ -239,15 +239,15 @@ TEST(SuperpageCheck, HeartbeatFramesThatAreMissingAreOneErrorEach) {
 
 TEST(SuperpageCheck, ALinkIsSilentIfItsLastFrameIsLongAgoInOrbitsAndInBytes) {
   SuperpageCheck check({.time_frame_orbits = 0});
-  // A batch of one link after that of another, and one whose superpages are larger.
+  // Batches of links after each other, and one link with larger superpages.
   for (std::uint32_t i = 0; i < 50; ++i) check.check(1, frames(1, 10 * i, 10));
   for (std::uint32_t i = 0; i < 50; ++i) check.check(2, frames(2, 10 * i, 10));
   for (std::uint32_t i = 0; i < 10; ++i) check.check(3, frames(3, 47 * i, 47));
   EXPECT_TRUE(check.silent_links().empty());
   EXPECT_EQ(check.first_orbit(3), 0u);
-  EXPECT_FALSE(check.first_orbit(4));  // which did not come yet
+  EXPECT_FALSE(check.first_orbit(4));  // this link has not come yet
   for (std::uint32_t i = 50; i < 200; ++i) check.check(1, frames(1, 10 * i, 10));
-  check.check(4, frames(4, 0, 10));  // far behind, and on its way
+  check.check(4, frames(4, 0, 10));  // far behind, but continuous
   EXPECT_EQ(check.silent_links(), (std::vector<std::uint32_t>{2, 3}));
   EXPECT_EQ(check.errors(), 0u);
 }
@@ -259,7 +259,7 @@ TEST(SuperpageCheck, WhatAStopFlushesIsNoSignOfLife) {
     if (i < 20) check.check(2, frames(2, 10 * i, 10));
   }
   check.check(1, frames(1, 1000, 3));
-  check.check(2, frames(2, 200, 3));  // what it had held since it died
+  check.check(2, frames(2, 200, 3));  // data that it held since it stopped
   EXPECT_EQ(check.silent_links(), (std::vector<std::uint32_t>{2}));
   EXPECT_EQ(check.errors(), 0u);
 }
@@ -268,7 +268,7 @@ TEST(SuperpageCheck, OnePageInManyIsEnoughIfSo) {
   Writer card;
   SuperpageCheck check({.pattern = PagePattern::ddg, .every = 4});
   auto memory = card.superpage(9);
-  memory[8192 * 1 + 100] ^= std::byte{1};  // not looked at
+  memory[8192 * 1 + 100] ^= std::byte{1};  // not checked
   memory[8192 * 4 + 100] ^= std::byte{1};
   check.check(3, memory);
   EXPECT_EQ(check.errors(), 1u);

@@ -1,4 +1,4 @@
-// Dumps of superpages: what a card wrote is sound, whatever the links' order; what is spoilt is found, where it is, and once.
+// Dumps of superpages: a card's data are sound in any order of links; damage is found once, at its place.
 #include "formats/superpage_dump.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Superpages of some links in turn, each a time frame of 8 orbits with two pages an orbit.
+// Superpages of some links in turn, each with a time frame of 8 orbits and two pages per orbit.
 struct Card {
   PagePattern pattern = PagePattern::provable;
   std::uint64_t seed = 1;
@@ -145,7 +145,7 @@ TEST(SuperpageDump, LostPagesCutFilesAndTimeFramesInTheMiddleAreFound) {
   EXPECT_EQ(inspect_superpage_dump(lost, 1).counter(SuperpageCounter::packet_counter), 1U);
   EXPECT_EQ(inspect_superpage_dump(std::span(sound).first(sound.size() - 100), 1).counter(SuperpageCounter::beyond_end), 1U);
   Bytes unmarked = Card{.links = 1}.dump(4);
-  unmarked[512 * 32 + 33] ^= std::byte{8};  // the bit that says that a time frame begins
+  unmarked[512 * 32 + 33] ^= std::byte{8};  // the bit for the begin of a time frame
   EXPECT_EQ(inspect_superpage_dump(unmarked, 1).counter(SuperpageCounter::time_frame), 1U);
 }
 

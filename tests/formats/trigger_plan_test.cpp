@@ -49,7 +49,7 @@ TEST(TriggerPlan, RefusesWhatWasDueUpToATime) {
   plan.start(kStart);
   EXPECT_EQ(plan.refuse_until(kStart + 9'999), 10U);
   EXPECT_EQ(plan.due_ns(), kStart + 10'000);
-  EXPECT_EQ(plan.accept(plan.due_ns()).value, 0U) << "ids are of accepted ones";
+  EXPECT_EQ(plan.accept(plan.due_ns()).value, 0U) << "only accepted triggers get ids";
 }
 
 TEST(TriggerPlan, GoesOnFromWhereItIsResumed) {
@@ -57,7 +57,7 @@ TEST(TriggerPlan, GoesOnFromWhereItIsResumed) {
   plan.start(kStart);
   (void)accept_one_by_one(plan, 3);
   plan.resume(kStart + 1'000'000);
-  EXPECT_EQ(plan.due_ns(), kStart + 1'001'000) << "a period later; what was due meanwhile did not happen";
+  EXPECT_EQ(plan.due_ns(), kStart + 1'001'000) << "a period later; the triggers due in between did not occur";
   EXPECT_EQ(accept_one_by_one(plan, 5), (std::vector<std::uint32_t>{3, 4, 5, 6, 0x01000000})) << "nor did the resets";
   plan.resume(kStart);
   EXPECT_EQ(plan.due_ns(), kStart + 1'006'000) << "nothing was left out";
@@ -83,7 +83,7 @@ TEST(TriggerPlan, WithoutARateManyAreAcceptedAtOnceUpToTheNextReset) {
   plan.start(kStart);
   EXPECT_FALSE(plan.paced());
   EXPECT_EQ(plan.accept(3, kStart).count, 3U);
-  EXPECT_EQ(plan.accept(3, kStart).count, 1U) << "the reset comes between";
+  EXPECT_EQ(plan.accept(3, kStart).count, 1U) << "the reset comes in between";
   const auto next = plan.accept(3, kStart);
   EXPECT_EQ(next.first.value, 0x01000000U);
   EXPECT_EQ(next.count, 3U);

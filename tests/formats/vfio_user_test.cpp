@@ -62,7 +62,7 @@ TEST(VfioUser, EveryLengthThatDoesNotFitIsRefused) {
     MessageWriter writer;
     writer.request(1, request);
     EXPECT_TRUE(decode(writer.bytes()).has_value()) << request.index();
-    // A VERSION may end after its numbers; everything else needs all of its fields.
+    // A VERSION may end after its numbers; other messages need all fields.
     const std::size_t whole = std::holds_alternative<Version>(request) ? kHeaderBytes + 4 : writer.bytes().size();
     for (std::size_t cut = kHeaderBytes; cut < whole; ++cut)
       EXPECT_EQ(decode(writer.bytes().first(cut)).error(), EINVAL) << request.index() << " cut at " << cut;
@@ -104,7 +104,7 @@ TEST(VfioUser, RegionInfoTellsHowMuchRoomItsAreasNeed) {
   auto reply = decode_region_info(writer.bytes().subspan(kHeaderBytes));
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->info.argsz, region_info_bytes(2));
-  EXPECT_EQ(reply->info.cap_offset, RegionInfo::kBytes);  // QEMU 11 refuses the region otherwise
+  EXPECT_EQ(reply->info.cap_offset, RegionInfo::kBytes);  // otherwise QEMU 11 refuses the region
   EXPECT_FALSE(reply->areas.has_value());
 
   writer.clear();
