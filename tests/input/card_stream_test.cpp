@@ -1,4 +1,4 @@
-// Card memory walked by workers: a scripted source stands for the DMA channel.
+// Workers read card memory; a scripted source replaces the DMA channel.
 #include "input/card_stream.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::SeenChunk;
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-// Spans over memory of the test; knows what was given back. Filled before the walk, or while it goes on.
+// Spans of test memory, with a record of returned ones. They are filled before the walk or during it.
 class ScriptedSource final : public SpanSource {
  public:
   std::deque<CardSpan> filled;
@@ -49,7 +49,7 @@ class ScriptedSource final : public SpanSource {
   std::uint64_t memory_bytes() const override { return 1 << 20; }
 };
 
-// Chunks of 40 bytes, numbered, on some E-links, in blocks that the links fill in turn.
+// Numbered chunks of 40 bytes on some E-links, in blocks that the links fill in turn.
 class Blocks {
  public:
   explicit Blocks(std::size_t links) {
@@ -103,7 +103,7 @@ struct Card {
     if (!begin) return;
     EXPECT_TRUE(spans->start());
   }
-  // Worker `part` of `parts`: every parts-th link.
+  // Worker `part` of `parts` reads every parts-th link.
   std::unique_ptr<CardStream> stream(std::size_t part, std::size_t parts) {
     std::vector<std::uint16_t> elinks;
     std::vector<LinkIndex> indices;
@@ -232,7 +232,7 @@ TEST(CardStream, AFullRingLeavesSpansWithTheCardUntilThereIsRoom) {
   auto slow = card.stream(1, 2);
   std::vector<SeenChunk> seen;
   read_all(*fast, seen);
-  EXPECT_EQ(card.source->handed, 4096u) << "the other worker has passed none";
+  EXPECT_EQ(card.source->handed, 4096u) << "the other worker has passed no span";
   EXPECT_EQ(card.source->given_back, 0u);
   for (int turn = 0; turn < 10; ++turn) {
     read_all(*slow, seen);
@@ -255,7 +255,7 @@ TEST(CardSpans, AFullRingIsNoSilenceOfTheCard) {
   card.spans->stop(50 * kMs, 60'000 * kMs);
   std::uint64_t now = base::steady_now_ns();
   for (int i = 0; i < 1000; ++i) card.spans->pump(now += kMs);
-  EXPECT_FALSE(card.source->stopped) << "the card still has what there is no room for";
+  EXPECT_FALSE(card.source->stopped) << "the card still has data without room";
   for (int i = 0; i < 10; ++i) {
     read_all(*slow, seen);
     read_all(*fast, seen);
@@ -329,7 +329,7 @@ TEST(CardStream, EndsWhenItWasStoppedAndAllIsRead) {
 TEST(CardStream, AChunkThatTheEndCutsIsHandedOverMarked) {
   Card card(1);
   card.connect();
-  card.blocks.add_events(0, 30);  // the 24th or so lies in two blocks, and the second one never comes
+  card.blocks.add_events(0, 30);  // about the 24th lies in two blocks, and the second never comes
   card.blocks.bytes.resize(1024);
   card.fill(1);
   auto stream = card.stream(0, 1);
@@ -363,9 +363,9 @@ TEST(CardSpans, TheClockStandsStillWhileTheWholeCardDoes) {
   card.spans->pump(now);
   const std::uint64_t begin = card.spans->clock_ns();
   for (int i = 0; i < 100; ++i) card.spans->pump(now += kMs);
-  EXPECT_LE(card.spans->clock_ns(), begin + 6 * kMs) << "silence of the card is not silence of a link";
+  EXPECT_LE(card.spans->clock_ns(), begin + 6 * kMs) << "a silent card does not mean a silent link";
   for (int i = 0; i < 1000; ++i) card.spans->pump(now += kMs);
-  EXPECT_GE(card.spans->clock_ns(), begin + 50 * kMs) << "a card that stays silent lets time go on at last";
+  EXPECT_GE(card.spans->clock_ns(), begin + 50 * kMs) << "time continues at last if a card stays silent";
 }
 
 TEST(CardSpans, TimeInWhichNobodyLookedIsNoSilence) {
@@ -383,7 +383,7 @@ TEST(CardSpans, TimeInWhichNobodyLookedIsNoSilence) {
   EXPECT_LE(card.spans->clock_ns(), begin + 6 * kMs);
 }
 
-// Two cards in one stream, each with what it has.
+// Two cards in one stream, each with its data.
 struct TwoCards {
   TwoCards() {
     std::vector<CardStream::Walk> walks;
@@ -449,7 +449,7 @@ TEST(CardStream, WhatACardsClockGainsOnTheOthersIsNotKept) {
   TwoCards cards;
   std::vector<SeenChunk> seen;
   read_all(*cards.stream, seen);
-  // Far beyond the present, so that what poll() itself adds is nothing.
+  // Far in the future, so that the time added by poll() does not matter.
   std::uint64_t now = base::steady_now_ns() + 100'000 * kMs;
   const auto run = [&](Card& card, int milliseconds) {
     for (int i = 0; i < milliseconds; ++i) {
@@ -462,11 +462,11 @@ TEST(CardStream, WhatACardsClockGainsOnTheOthersIsNotKept) {
   const std::uint64_t begin = cards.stream->clock_ns();
   run(cards.one, 100);
   read_all(*cards.stream, seen);
-  EXPECT_LE(cards.stream->clock_ns(), begin + 10 * kMs) << "the other card stood";
+  EXPECT_LE(cards.stream->clock_ns(), begin + 10 * kMs) << "the other card had stopped";
   const std::uint64_t stood = cards.stream->clock_ns();
   run(cards.other, 100);
   read_all(*cards.stream, seen);
-  EXPECT_LE(cards.stream->clock_ns(), stood + 10 * kMs) << "now this one stands: what it has gained before does not count";
+  EXPECT_LE(cards.stream->clock_ns(), stood + 10 * kMs) << "now this one has stopped: its earlier lead does not count";
 }
 
 TEST(CardSpans, TheClockNeverLeaps) {

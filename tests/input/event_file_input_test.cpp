@@ -1,4 +1,4 @@
-// Event files as an input: what was built comes again, chunk by chunk, at the time that is asked for.
+// Event files as an input: the chunks of built events come again, at the requested times.
 #include "input/event_file_input.h"
 
 #include <gtest/gtest.h>
@@ -194,7 +194,7 @@ TEST(EventFileInput, StoppedBeforeItsStartNothingComes) {
   EXPECT_TRUE(play_to_end(*stream).empty());
 }
 
-// Sample events are 1000 ns apart; their due times are what the playback says, whatever the machine's speed.
+// Sample events are 1000 ns apart; the playback sets their due times, independent of the machine's speed.
 TEST(EventPlayback, IsDueAsItsTimingSays) {
   EventPlayback playback;
   EXPECT_EQ(playback.due_ns(7, 1234), 1234u);
@@ -219,7 +219,7 @@ TEST(EventFileInput, NothingComesBeforeItIsDue) {
   const std::uint64_t before = stream->clock_ns();
   EXPECT_LE(before, base::steady_now_ns());
   EXPECT_EQ(testing::read_all(*stream, chunks), PollStatus::empty);
-  EXPECT_GT(stream->clock_ns(), before) << "time goes on while nothing is due";
+  EXPECT_GT(stream->clock_ns(), before) << "time continues while no event is due";
 }
 
 std::string refusal(const std::string& file) {
@@ -234,7 +234,7 @@ std::string refusal(const std::string& file) {
 TEST(EventFileInput, RefusesWhatItCannotPlay) {
   const TemporaryDirectory directory;
   EXPECT_EQ(refusal(directory.file("absent")), "file.open");
-  std::ofstream(directory.file("text")) << "no event file";
+  std::ofstream(directory.file("text")) << "not an event file";
   EXPECT_EQ(refusal(directory.file("text")), "readout.no_event_file");
   EXPECT_EQ(refusal(make_files(directory.path(), {}, kSample, {})[0]), "readout.no_chunks");
 }

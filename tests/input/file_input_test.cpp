@@ -1,4 +1,4 @@
-// Recordings: what the generator makes, written as blocks, and played back through FileInput.
+// Recordings: the generator's chunks, written as blocks and replayed by FileInput.
 #include "input/file_input.h"
 
 #include <gtest/gtest.h>
@@ -171,7 +171,7 @@ TEST_F(RecordedFile, LoopsWithIdsThatGoOnCounting) {
     std::vector<std::uint32_t> next(24, 0);
     for (const SeenChunk& chunk : chunks) {
       const std::uint32_t sequence = next[chunk.link] + ((chunk.l1id - next[chunk.link]) & provable.l1id_mask());
-      ASSERT_LT(sequence, next[chunk.link] + 30) << "some are missing, none comes back";
+      ASSERT_LT(sequence, next[chunk.link] + 30) << "some are missing, none comes twice";
       if (chunk.status == 0) {
         ASSERT_TRUE(provable.matches(chunk.bytes, input.links()[chunk.link].default_link_id(), L1Id{sequence}));
       }
@@ -180,7 +180,7 @@ TEST_F(RecordedFile, LoopsWithIdsThatGoOnCounting) {
     EXPECT_GT(next[0], 4000U) << "four passes of a thousand events";
     const std::uint64_t per_pass = summary_.chunks;
     EXPECT_EQ(counter(input, "not_restamped"), 0U);
-    EXPECT_EQ(counter(input, "lost_blocks"), 0U) << "the seam of a loop is no gap";
+    EXPECT_EQ(counter(input, "lost_blocks"), 0U) << "the seam of a loop is not a gap";
     EXPECT_EQ(std::count_if(chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(per_pass),
                             [](const auto& c) { return c.status != 0; }),
               0);
@@ -279,7 +279,7 @@ TEST_F(RecordedFile, AnEventIsThereWholeWithinHalfOfTheUsualTimeOut) {
     }
   }
   for (std::size_t event = 0; event < first.size(); ++event)
-    ASSERT_LE(last[event], first[event] + 5'000'000) << event << ": its chunks, and its packet in the list";
+    ASSERT_LE(last[event], first[event] + 5'000'000) << event << ": its chunks and its packet in the list";
 }
 
 TEST_F(RecordedFile, ItsClockRunsWithTheDataNotWithTheTimeThatALowRateTakes) {
@@ -332,10 +332,10 @@ TEST_F(RecordedFile, ALoopCountsOnPastFlippedIds) {
     input.start();
     std::vector<SeenChunk> chunks;
     while (chunks.size() < 50'000) testing::read_all(*stream, chunks, 50'000);
-    // In each pass all links count on from one number: chunk by chunk, but those with a flipped id.
+    // In each pass the ids of all links continue from the same number, chunk by chunk, except flipped ids.
     const formats::Provable provable(5, false, bits);
     std::vector<std::uint32_t> seen(8);
-    std::map<std::uint32_t, std::map<std::uint32_t, std::size_t>> begins;  // of a pass
+    std::map<std::uint32_t, std::map<std::uint32_t, std::size_t>> begins;  // of each pass
     for (const SeenChunk& chunk : chunks) {
       const std::uint32_t n = seen[chunk.link]++;
       ++begins[n / 1000][(chunk.l1id - n % 1000) & provable.l1id_mask()];
@@ -389,7 +389,7 @@ TEST_F(RecordedFile, AStopEndsAllLinksWithTheSameEvent) {
         std::vector<SeenChunk> first;
         std::vector<SeenChunk> second;
         std::vector<SeenChunk> triggers;
-        testing::read_all(*one, first, enough);  // the other has not begun
+        testing::read_all(*one, first, enough);  // the other stream has not begun
         input.stop();
         const auto play_on = [](DataStream& stream, std::vector<SeenChunk>& chunks) {
           while (testing::read_all(stream, chunks) != PollStatus::end) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// Faults on demand: each is made as often as it is counted, and everything adds up.
+// Injected faults: each occurs as often as it is counted, and all sums are right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ TEST(GeneratorFaults, LateChunksComeAfterThoseOfMuchLaterTriggers) {
     late += chunk.l1id + 900 < newest;  // 10 ms are 1000 triggers
     newest = std::max(newest, chunk.l1id);
   }
-  EXPECT_GT(late, run.count(GeneratorCounter::late) / 2) << "those of the last 10 ms have nothing after them";
+  EXPECT_GT(late, run.count(GeneratorCounter::late) / 2) << "the late chunks of the last 10 ms have no later chunks";
   EXPECT_LE(late, run.count(GeneratorCounter::late));
 }
 
@@ -123,7 +123,7 @@ TEST(GeneratorFaults, TruncatedChunksSaySo) {
   }
   expect_about(cut);
   EXPECT_EQ(cut, run.count(GeneratorCounter::truncated));
-  EXPECT_EQ(run.unproven(), cut) << "the rest of a chunk is missed";
+  EXPECT_EQ(run.unproven(), cut) << "the rest of a chunk is missing";
   EXPECT_EQ(run.copies().size(), kAll);
 }
 

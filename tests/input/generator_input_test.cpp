@@ -1,4 +1,4 @@
-// The generator as the application meets it: an input with a thread of its own.
+// The generator as the application uses it: an input with its own thread.
 #include "input/generator_input.h"
 
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ TEST(InternalDataGenerator, TakesPagesBackInAnyOrderFromAnyThread) {
   done = true;
   releaser.join();
   EXPECT_EQ(chunks, 30'000U * 24);
-  EXPECT_EQ(unproven, 0U) << "no page was written while somebody held it";
+  EXPECT_EQ(unproven, 0U) << "no page was overwritten while it was held";
 }
 
 TEST(InternalDataGenerator, EndsThoughNobodyReads) {

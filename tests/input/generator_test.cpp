@@ -1,4 +1,4 @@
-// The generator with time as an argument: every fact here is exact.
+// The generator with time as an argument: all expected values are exact.
 #include "input/generator.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::vector<LinkIndex> first_links(std::size_t begin, std::size_t end) {
   return links;
 }
 
-/// A generator with one stream of all its links, driven in steps of one millisecond.
+/// A generator with one stream of all its links; the test runs it in steps of one millisecond.
 struct GeneratedRun {
   explicit GeneratedRun(GeneratorSettings given) {
     given.complete();
@@ -158,7 +158,7 @@ TEST(Generator, SendsRunsOfABlockWithLinksOutOfPhase) {
   int whole = lengths[24], all = 0;
   for (const auto& [length, n] : lengths) all += n;
   EXPECT_GT(whole, all * 2 / 3) << "most runs are 24 chunks long";
-  EXPECT_GT(ends.size(), 20U) << "and end anywhere";
+  EXPECT_GT(ends.size(), 20U) << "the others have any length";
 }
 
 TEST(Generator, DrawsSizesWithinTheirLimits) {
@@ -201,7 +201,7 @@ TEST(Generator, SendsALowRateWithinTheFlushDelay) {
   run.advance_to(kStart + 1 * kMs);
   EXPECT_LT(run.chunks.size(), 16U) << "most wait for their run to fill";
   run.advance_to(kStart + 3 * kMs);
-  EXPECT_EQ(run.chunks.size(), 16U) << "the trigger at the start, on every link";
+  EXPECT_EQ(run.chunks.size(), 16U) << "the first trigger, on every link";
 }
 
 TEST(Generator, NeverLetsTheClockRunAheadOfTheData) {
@@ -233,7 +233,7 @@ TEST(Generator, NeverLetsTheClockRunAheadOfTheData) {
     now += step;
     while (run.generator->advance(now) <= now) check(*run.stream);
     check(*run.stream);
-    EXPECT_GE(last + 2 * kMs, now) << "and not far behind when all is read";
+    EXPECT_GE(last + 2 * kMs, now) << "it is not far behind when all is read";
   }
 }
 
@@ -246,7 +246,7 @@ TEST(Generator, CatchesUpAfterAPauseWithPagesThatKeepTheirOwnTime) {
   }
   EXPECT_EQ(run.counted(GeneratorCounter::triggers), 6001U);
   Page* page = nullptr;
-  std::uint64_t last = kStart - 1;  // nothing is sent yet at the start
+  std::uint64_t last = kStart - 1;  // nothing has been sent at the start
   while (run.stream->poll(page) == PollStatus::page) {
     EXPECT_LT(run.stream->clock_ns() - last, 2 * kMs) << "an event time-out of some milliseconds never sees a jump";
     last = run.stream->clock_ns();
@@ -296,9 +296,9 @@ TEST(Generator, VetoesTriggersWhileMemoryIsFullAndLosesNothing) {
     }
   }
   const std::uint64_t accepted = run.counted(GeneratorCounter::triggers);
-  EXPECT_LT(accepted * 192 * 40, 16U << 20) << "what is accepted fits";
-  EXPECT_GT(accepted * 192 * 40, 8U << 20) << "and uses most of the memory";
-  EXPECT_EQ(accepted + run.counted(GeneratorCounter::vetoed), 19901U) << "every trigger offered is one or the other";
+  EXPECT_LT(accepted * 192 * 40, 16U << 20) << "accepted triggers fit";
+  EXPECT_GT(accepted * 192 * 40, 8U << 20) << "they use most of the memory";
+  EXPECT_EQ(accepted + run.counted(GeneratorCounter::vetoed), 19901U) << "every offered trigger is accepted or vetoed";
   read_all(*run.stream, read);
   while (run.generator->advance(now) <= now) {
   }
@@ -321,7 +321,7 @@ TEST(Generator, AStallOfItsOwnIsNoDeadTime) {
   };
   run.generator->advance(kStart + 5 * kMs);
   let_go();
-  // Nobody runs for half a second: 50000 triggers become due, ten times what fits.
+  // Nothing runs for half a second: 50000 triggers become due, ten times as many as fit.
   std::uint64_t now = kStart + 505 * kMs;
   for (; now < kStart + 800 * kMs; now += kMs) {
     run.generator->advance(now);
@@ -337,7 +337,7 @@ TEST(Generator, WhatItDidNotComeToBeforeTheEndIsDeadTimeAndNamed) {
   s.rate_hz = 2e3;
   GeneratedRun run(s);
   run.generator->advance(kStart);
-  // A machine that gives it no time: the next call is the end.
+  // A busy machine: the next call is the end.
   EXPECT_TRUE(run.generator->behind(kStart + 1000 * kMs));
   run.generator->end_offering(kStart + 1000 * kMs);
   EXPECT_FALSE(run.generator->behind(kStart + 1000 * kMs));
@@ -346,7 +346,7 @@ TEST(Generator, WhatItDidNotComeToBeforeTheEndIsDeadTimeAndNamed) {
   EXPECT_EQ(run.counted(GeneratorCounter::vetoed), 2000U);
   while (!run.generator->finish(kStart + 1000 * kMs)) read_all(*run.stream, run.chunks);
   read_all(*run.stream, run.chunks);
-  EXPECT_EQ(run.chunks.size(), 24U) << "and what was accepted is sent";
+  EXPECT_EQ(run.chunks.size(), 24U) << "accepted triggers are sent";
 }
 
 TEST(Generator, WithoutARateIsLimitedByMemoryAlone) {
@@ -359,7 +359,7 @@ TEST(Generator, WithoutARateIsLimitedByMemoryAlone) {
   EXPECT_EQ(run.counted(GeneratorCounter::vetoed), 0U) << "no trigger was due, so none is refused";
   run.generator->advance(kStart + 5 * kMs);
   const std::uint64_t sent = run.generator->chunks_sent();
-  EXPECT_EQ(sent, run.counted(GeneratorCounter::triggers) * 24) << "what waits for its run is flushed while busy";
+  EXPECT_EQ(sent, run.counted(GeneratorCounter::triggers) * 24) << "incomplete runs are flushed while busy";
 }
 
 TEST(Generator, ServesSeveralStreamsWithTheSameTriggers) {

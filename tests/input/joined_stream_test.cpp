@@ -1,4 +1,4 @@
-// Chunks in parts, from pages that a test writes: what comes out is whole, in order, and bounded.
+// Chunks in parts, from pages that a test writes: the stream returns whole chunks, in order, with bounded memory.
 #include "input/joined_stream.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ struct Piece {
   std::vector<std::byte> bytes;
   bool more = false;
   std::uint8_t status = 0;
-  std::uint32_t count = 1;  // equal chunks, one behind the other
+  std::uint32_t count = 1;  // number of equal, successive chunks
 };
 
 std::vector<std::byte> numbered(std::size_t size, std::size_t first = 0) {
@@ -26,7 +26,7 @@ std::vector<std::byte> numbered(std::size_t size, std::size_t first = 0) {
   return bytes;
 }
 
-/// Delivers the pages that are pushed, of any number of sources; links belong to source link % sources.
+/// Delivers the pushed pages of any number of sources; a link belongs to source link % sources.
 class PagesInParts final : public DataStream {
  public:
   explicit PagesInParts(std::uint32_t sources = 1) : queues_(sources), held_(sources) {}
@@ -106,7 +106,7 @@ class JoinedChunks : public ::testing::Test {
     input = parts.get();
     stream = std::make_unique<JoinedStream>(std::move(parts), kLinks, settings);
   }
-  /// All that comes now, given back at once.
+  /// Reads everything that is available, and returns the pages at once.
   std::vector<Came> read() {
     std::vector<Came> all;
     Page* page = nullptr;
@@ -243,7 +243,7 @@ TEST_F(JoinedChunks, GivenUpItHandsOutWhatHasComeOfOpenChunksAndEnds) {
   EXPECT_EQ(read(), (std::vector<Came>{{2, numbered(7), 0}}));
   EXPECT_EQ(status, PollStatus::empty);
   stream->hold(0, true);
-  input->push({{.link = 1, .bytes = numbered(5)}});  // is not read any more
+  input->push({{.link = 1, .bytes = numbered(5)}});  // not read any more
   EXPECT_TRUE(stream->give_up());
   EXPECT_FALSE(stream->give_up());
   EXPECT_EQ(read(), (std::vector<Came>{{0, numbered(100), chunk_status::kSoftwareTruncated},
@@ -259,7 +259,7 @@ TEST_F(JoinedChunks, GivenUpItHandsOutTheRestOfAPageThatWaitedForMemory) {
   Page* kept = nullptr;
   ASSERT_EQ(stream->poll(kept), PollStatus::page);
   EXPECT_EQ(read(), std::vector<Came>{});
-  EXPECT_EQ(status, PollStatus::full) << "one chunk is out, and there is no memory for another";
+  EXPECT_EQ(status, PollStatus::full) << "one chunk is in use, and there is no memory for another";
   EXPECT_TRUE(stream->give_up());
   EXPECT_EQ(read(), std::vector<Came>{});
   EXPECT_EQ(status, PollStatus::full);
@@ -281,7 +281,7 @@ TEST_F(JoinedChunks, MemoryThatIsHandedOutIsBounded) {
   const std::uint64_t clock = stream->clock_ns();
   out.back()->drop();
   out.pop_back();
-  ASSERT_EQ(stream->poll(page), PollStatus::page) << "what came back is used again";
+  ASSERT_EQ(stream->poll(page), PollStatus::page) << "returned memory is reused";
   EXPECT_GE(stream->clock_ns(), clock);
   page->drop();
   for (Page* const held : out) held->drop();

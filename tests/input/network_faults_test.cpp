@@ -1,4 +1,4 @@
-// What a network stream makes of publishers that repeat themselves, talk nonsense or fall silent; one thread, real provider.
+// A network stream with publishers that repeat pages, send invalid ones or become silent; one thread, real provider.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -78,7 +78,7 @@ TEST_F(NetworkFaults, APageThatComesOnceMoreIsNotDeliveredAgain) {
   for (const std::uint32_t number : {0, 1, 2, 1, 2, 3}) publisher().send_chunk(number, number, number);
   ASSERT_TRUE(until([&] { return came_.size() >= 4 && counts().repeated_pages.get() == 2; }));
   EXPECT_EQ(came_, (std::vector{0, 1, 2, 3}));
-  EXPECT_TRUE(until([&] { return publisher().taken() == 6; })) << "said although the credit is not short";
+  EXPECT_TRUE(until([&] { return publisher().taken() == 6; })) << "sent although the credit is sufficient";
   EXPECT_EQ(counts().lost_pages.get() + counts().lost_chunks.get(), 0U);
 }
 
@@ -112,7 +112,7 @@ TEST_F(NetworkFaults, WhatIsLostOfTheTriggersListIsCountedAsLossesOfTheList) {
   const auto count = [&](const char* name) { return base::counter_value(input.counters(), name, 999); };
   ASSERT_TRUE(poll_until([&] { return count("list_network_lost") == 4; }));
   EXPECT_EQ(count("list_network_lost_pages"), 2U);
-  EXPECT_EQ(count("network_lost"), 999U) << "of the links nothing is";
+  EXPECT_EQ(count("network_lost"), 999U) << "no loss is counted for the links";
   EXPECT_TRUE(is_loss("list_network_lost"));
 }
 
@@ -122,7 +122,7 @@ TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
   publisher().send_garbage();
   ASSERT_TRUE(until([&] { return publisher().subscriptions() == 2 && publisher().flowing(); }));
   EXPECT_EQ(counts().bad_pages.get(), 1U);
-  EXPECT_GE(publisher().taken(), 2U) << "what is no page is not asked for again";
+  EXPECT_GE(publisher().taken(), 2U) << "an invalid page is not requested again";
   publisher().send_chunk(0, 0, 0);
   publisher().send_chunk(1, 1, 0);
   ASSERT_TRUE(until([&] { return came_.size() >= 2 && counts().repeated_pages.get() == 1; }));
@@ -132,7 +132,7 @@ TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
 TEST_F(NetworkFaults, WhatMayBeTheEndOfAChunkThatBeganInALostPageIsFlagged) {
   start(1);
   publisher().send_chunk(0, 0, 0);
-  publisher().send_chunk(2, 0, 0);  // the same chunk by its count
+  publisher().send_chunk(2, 0, 0);  // the same chunk, by its count
   publisher().send_chunk(3, 1, 0);
   ASSERT_TRUE(until([&] { return came_.size() == 3; }));
   EXPECT_EQ(flagged_, (std::vector{false, true, false}));
@@ -190,7 +190,7 @@ TEST_F(NetworkFaults, TheClockGoesOnWithoutAPublisherWhoHasBeenSilentForLong) {
   start(2);
   const std::uint64_t begin = base::steady_now_ns();
   std::uint64_t told = 0;
-  // What the other has not sent may be older than all that comes from this one: the clock stands, but not for ever.
+  // Unsent data of the other publisher may be older than all data of this one: the clock stops, but not for ever.
   ASSERT_TRUE(until([&] {
     if (told < 15 && base::steady_now_ns() - begin > told * 30 * kMs) {
       publisher(0).send_clock(told, (1000 + told) * kMs);
@@ -198,7 +198,7 @@ TEST_F(NetworkFaults, TheClockGoesOnWithoutAPublisherWhoHasBeenSilentForLong) {
     }
     return stream_->clock_ns() > 0;
   }));
-  EXPECT_GT(base::steady_now_ns() - begin, kSilenceNs / 3) << "it was waited for";
+  EXPECT_GT(base::steady_now_ns() - begin, kSilenceNs / 3) << "the stream has waited for it";
 }
 
 TEST_F(NetworkFaults, TheClockDoesNotWaitForOneThatIsThereAgainToMakeUpForItsAbsence) {
@@ -216,7 +216,7 @@ TEST_F(NetworkFaults, TheClockDoesNotWaitForOneThatIsThereAgainToMakeUpForItsAbs
   publishers_.push_back(std::make_unique<ScriptedPublisher>(bus_, "test.1", std::vector{Fid::of(1, 0, 0, 1)}));
   ASSERT_TRUE(until([&] { return publisher(1).flowing(); }));
   const std::uint64_t before = stream_->clock_ns();
-  publisher(1).send_clock(0, 1);  // it has just begun
+  publisher(1).send_clock(0, 1);  // this publisher has just begun
   publisher(0).send_clock(told, 2000 * kMs);
   ASSERT_TRUE(until([&] { return publisher(0).taken() == told + 1 && publisher(1).taken() == 1; }));
   for (int i = 0; i < 3; ++i) step();
@@ -239,7 +239,7 @@ TEST_F(NetworkFaults, WhatIsNoPageAndTheLastThatComesMakesNobodyLookForMore) {
   publisher().end();
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    publisher().progress(base::steady_now_ns());  // all of it is there when the stream looks
+    publisher().progress(base::steady_now_ns());  // everything has arrived when the stream polls
   }
   ASSERT_TRUE(until([&] { return stream_->source_ended(0); }));
   EXPECT_EQ(counts().bad_pages.get(), 1U);

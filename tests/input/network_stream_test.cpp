@@ -1,4 +1,4 @@
-// A publisher and a network stream over real providers, each in a thread of its own.
+// A publisher and a network stream over real providers, each in its own thread.
 #include "input/network_stream.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::vector<Fid> fids(std::size_t count) {
   return all;
 }
 
-/// A publisher in a thread: chunks with their number in them, in runs of different lengths, link by link.
+/// A publisher in a thread: it sends numbered chunks in runs of different lengths, link by link.
 class Source {
  public:
   Source(PublisherSettings settings, std::uint32_t chunks, std::uint32_t chunk_bytes = kChunk)
@@ -112,7 +112,7 @@ class NetworkStreams : public testing::TestWithParam<const char*> {
     return {.name = name, .bus = bus_, .provider = GetParam(), .pages = 16};
   }
 
-  /// Chunks of each link that came; their content and order is checked.
+  /// Counts received chunks by link, and checks their content and order.
   struct Reader {
     NetworkStream stream;
     std::vector<std::uint32_t> next = std::vector<std::uint32_t>(kLinks);
@@ -175,7 +175,7 @@ class NetworkStreams : public testing::TestWithParam<const char*> {
   }
   transport::BusEntry entry() const { return transport::read_bus(bus_)->entries.at(0); }
 
-  /// Ends every connection of this process to a port, as a network that breaks does.
+  /// Ends every connection of this process to a port, as a broken network does.
   static void cut_connections_to(std::uint16_t port) {
     for (int fd = 3; fd < 1024; ++fd) {
       sockaddr_in peer{};
@@ -260,7 +260,7 @@ TEST_P(NetworkStreams, ASubscriberOfDataThatStandsStillHoldsThePublisher) {
   ASSERT_TRUE(until([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
     return std::exchange(sent, counter(source.publisher, "chunks_wanted")) == sent;
-  })) << "it goes on without the subscriber";
+  })) << "it continues without the subscriber";
   EXPECT_LT(sent, kChunks * kLinks);
   EXPECT_GT(counter(source.publisher, "waits"), 0);
   reader.read_to_end();
@@ -299,7 +299,7 @@ TEST_P(NetworkStreams, AStreamWhosePagesAreAllOutSaysSo) {
   Page* page = nullptr;
   ASSERT_TRUE(until([&] { return stream.poll(page) == PollStatus::page; }));
   page->drop();
-  // To its end: shared memory that breaks with both ends in one process is libfabric's to crash on.
+  // Until the end, because libfabric crashes if shared memory breaks with both ends in one process.
   EXPECT_TRUE(until([&] {
     PollStatus status = PollStatus::page;
     while ((status = stream.poll(page)) == PollStatus::page) page->drop();
@@ -340,10 +340,10 @@ TEST_P(NetworkStreams, ALinkMayHaveSeveralSubscribers) {
   EXPECT_EQ(all.chunks, kChunks * kLinks);
   EXPECT_EQ(some.chunks, kChunks * 2);
   EXPECT_EQ(some.stream.counts().lost_chunks.get(), 0);
-  EXPECT_EQ(some.next[0], 0) << "a link that it did not want";
+  EXPECT_EQ(some.next[0], 0) << "a link without subscription";
 }
 
-// The shared memory of libfabric 1.17 is not made for one process at both ends of a connection that breaks.
+// The shared memory of libfabric 1.17 does not support a broken connection with both ends in one process.
 class BrokenStreams : public NetworkStreams {};
 
 TEST_P(BrokenStreams, ABrokenConnectionIsMadeAgainAndNothingIsLost) {
@@ -358,7 +358,7 @@ TEST_P(BrokenStreams, ABrokenConnectionIsMadeAgainAndNothingIsLost) {
   reader.read_to_end();
   EXPECT_EQ(reader.chunks, kChunks * kLinks);
   EXPECT_EQ(reader.skipped + reader.stream.counts().lost_chunks.get() + reader.stream.counts().repeated_pages.get(), 0);
-  EXPECT_EQ(counter(source.publisher, "no_subscriber"), 0) << "it was held";
+  EXPECT_EQ(counter(source.publisher, "no_subscriber"), 0) << "the publisher has waited";
 }
 
 TEST_P(BrokenStreams, APublisherThatDiesAndComesBackIsFoundAgain) {
@@ -369,7 +369,7 @@ TEST_P(BrokenStreams, APublisherThatDiesAndComesBackIsFoundAgain) {
     ASSERT_TRUE(until([&] { return reader.chunks > 1000; }, &reader));
   }
   std::ranges::fill(reader.next, 0);
-  // What was on its way may still come.
+  // Data in flight may still come.
   read_for(reader, std::chrono::milliseconds{50});
   std::ranges::fill(reader.next, 0);
   const std::uint64_t chunks = reader.chunks;
@@ -440,9 +440,9 @@ TEST_P(BrokenStreams, TheClockGoesOnWithoutDataAndStandsStillWithoutThePublisher
   {
     Source source(publisher(), 10);
     ASSERT_TRUE(until([&] { return reader.chunks > 0; }, &reader));
-    // It waits for the end of its subscriber now, without data.
+    // Now it waits for the end of its subscriber, without data.
   }
-  // What was on its way may still come.
+  // Data in flight may still come.
   read_for(reader, std::chrono::milliseconds{50});
   const std::uint64_t clock = reader.stream.clock_ns();
   read_for(reader, std::chrono::milliseconds{50});
@@ -461,7 +461,7 @@ TEST(NetworkInput, RefusesALinkThatGoesToAFrontEnd) {
   settings.links = {formats::to_front_end(Fid::of(1, 0, 0, 0))};
   try {
     const NetworkInput input(settings);
-    ADD_FAILURE() << "it was taken";
+    ADD_FAILURE() << "it was accepted";
   } catch (const SetupError& error) {
     EXPECT_EQ(error.error().code, "readout.unknown_link");
   }

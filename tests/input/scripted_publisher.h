@@ -1,4 +1,4 @@
-// A publisher that says what a test wants, over a real provider: pages in any order, what is no page, nothing at all.
+// A scripted publisher over a real provider: it sends pages in any order, invalid pages, or nothing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,11 +49,11 @@ class ScriptedPublisher {
     if (connected_) port_->close(*connected_);
   }
 
-  /// The subscriber is there, and has said that pages may come.
+  /// The subscriber is connected and has given credit.
   bool flowing() const { return flowing_ && credit_ > sent_; }
-  /// So many subscriptions so far.
+  /// The number of subscriptions so far.
   int subscriptions() const { return subscriptions_; }
-  /// Pages of the session that the subscriber says it has.
+  /// The number of pages of the session that the subscriber has acknowledged.
   std::uint64_t taken() const { return taken_; }
 
   void progress(std::uint64_t now_ns) {
@@ -75,7 +75,7 @@ class ScriptedPublisher {
     }
   }
 
-  /// A page of one chunk of link 0, behind `count` others of it.
+  /// A page with one chunk of link 0, after `count` other chunks of it.
   void send_chunk(std::uint64_t number, std::uint32_t count, std::uint64_t clock_ns) {
     std::vector<std::byte> chunk(40, static_cast<std::byte>(count));
     formats::NetworkPageWriter writer(next_slot());
@@ -84,7 +84,7 @@ class ScriptedPublisher {
     ASSERT_TRUE(writer.append(0, count, run, from));
     send(writer.finish(number, clock_ns).size());
   }
-  /// A page of the beginning of such a chunk, which goes on.
+  /// A page with the first part of such a chunk.
   void send_part(std::uint64_t number, std::uint32_t count) {
     std::vector<std::byte> part(40, static_cast<std::byte>(count));
     formats::NetworkPageWriter writer(next_slot());
@@ -93,7 +93,7 @@ class ScriptedPublisher {
     ASSERT_TRUE(writer.append(0, count, run, from));
     send(writer.finish(number, 0).size());
   }
-  /// A page that tells the clock.
+  /// A page with the clock.
   void send_clock(std::uint64_t number, std::uint64_t clock_ns) {
     formats::NetworkPageWriter writer(next_slot());
     send(writer.finish(number, clock_ns).size());
@@ -103,7 +103,7 @@ class ScriptedPublisher {
     send(100);
   }
   void end() { end(sent_); }
-  /// Says that so many pages were sent in all.
+  /// Reports the total number of sent pages.
   void end(std::uint64_t pages) { socket_.say(formats::ControlEnd{pages}); }
 
  private:

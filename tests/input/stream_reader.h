@@ -1,4 +1,4 @@
-// Reads a stream to the end of what is there and keeps what matters of each chunk.
+// Reads all available data of a stream and keeps the essential fields of each chunk.
 #pragma once
 
 #include <cstring>
@@ -11,13 +11,13 @@ namespace rodeo::input::testing {
 
 struct SeenChunk {
   LinkIndex link = 0;
-  std::uint32_t l1id = 0;  ///< as the chunk carries it
+  std::uint32_t l1id = 0;  ///< the id in the chunk
   std::uint16_t bcid = 0;
   std::uint8_t status = 0;
   std::vector<std::byte> bytes;
 };
 
-/// Polls until the stream is empty or at its end, or `enough` chunks are there; releases every page.
+/// Polls until the stream is empty or at its end, or until there are `enough` chunks; releases every page.
 inline PollStatus read_all(DataStream& stream, std::vector<SeenChunk>& chunks, std::size_t enough = ~std::size_t{0}) {
   Page* page = nullptr;
   PollStatus status{};

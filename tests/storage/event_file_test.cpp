@@ -1,4 +1,4 @@
-// Event files: what the writer leaves on disk, read back by the reader and checked by hand.
+// Event files: files of the writer are read back by the reader and checked separately.
 #include <gtest/gtest.h>
 
 #include <zlib.h>
@@ -45,7 +45,7 @@ std::vector<std::vector<std::byte>> blocks_of(EventFileReader& reader) {
   return blocks;
 }
 
-/// A sequence of files that is written event by event.
+/// A sequence of files, written event by event.
 struct Writing {
   EventFileSequence sequence;
   std::vector<rodeo::FragmentConsumer::File> files;
@@ -64,7 +64,7 @@ struct Writing {
   }
 };
 
-/// The code of the error that a sequence of these settings is refused with; empty: it is not.
+/// The error code if a sequence with these settings is refused, else empty.
 std::string refusal(const std::string& directory, const EventFileSettings& settings) {
   try {
     const Writing writing(directory, settings);
@@ -193,7 +193,7 @@ TEST(EventFile, NoFileBecomesLargerThanItsLimitUnlessItHoldsOneEvent) {
     const auto size = read_file(writer.files[i].path).size();
     EXPECT_LE(size, limited.max_bytes);
     if (i + 2 < writer.files.size()) {
-      EXPECT_GT(size + 6100, limited.max_bytes) << "the next event would have fitted";
+      EXPECT_GT(size + 6100, limited.max_bytes) << "the next event would fit";
     }
   }
   const std::vector<std::byte> file = read_file(writer.files[0].path);
@@ -282,7 +282,7 @@ TEST(EventFile, EveryCutEndsInAnErrorOrAMissingEnd) {
     while (true) {
       const auto block = reader->next();
       if (!block) break;
-      ASSERT_TRUE(block->has_value()) << "cut at " << size << " was not seen";
+      ASSERT_TRUE(block->has_value()) << "cut at " << size << " was not noticed";
     }
     EXPECT_FALSE(reader->end().has_value());
   }

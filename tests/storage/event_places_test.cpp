@@ -1,4 +1,4 @@
-// Where events lie: found by walking, taken from the index beside the file, and never believed if that is not this file's.
+// The places of events: found by walking the file, or read from its index file; an index of another file is never used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,7 +87,7 @@ TEST(EventPlaces, AreKeptAndTakenAgainWhileTheFileIsTheSame) {
   write(index_path(path), index);
   EXPECT_TRUE(EventPlaces::open(file)->load(path));
 
-  const auto other = sample_file({.events = 4, .seed = 8});  // as long, with another payload and another CRC
+  const auto other = sample_file({.events = 4, .seed = 8});  // the same length, with another payload and CRC
   ASSERT_EQ(other.size(), file.size());
   EXPECT_FALSE(EventPlaces::open(other)->load(path));
 }

@@ -1,4 +1,4 @@
-// A disk that is full or fails: every event is in a file or counted as lost, and what is said of the files is true.
+// A full or failing disk: every event is in a file or counted as lost, and the status of the files is right.
 #include <gtest/gtest.h>
 
 #include <linux/filter.h>
@@ -34,7 +34,7 @@ using rodeo::test::read_file;
 using rodeo::test::TemporaryDirectory;
 using Outcome = EventFileSequence::Outcome;
 
-/// A limit of this process, which holds while this lives.
+/// A limit of this process, in force while this object exists.
 class Limit {
  public:
   Limit(__rlimit_resource what, rlim_t value) : what_(what), handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -56,7 +56,7 @@ class Limit {
   sighandler_t handler_;
 };
 
-/// Small buffers; what is free is found out by writing.
+/// Small buffers; writing finds out whether there is space.
 EventFileSequence::Settings settings_in(const TemporaryDirectory& directory) {
   EventFileSettings files;
   files.simple_name = "run";
@@ -73,7 +73,7 @@ Outcome append(EventFileSequence& sequence, std::size_t bytes) {
   return sequence.append({&piece, 1}, bytes);
 }
 
-/// The events and the end record of a file that must be whole.
+/// Reads the events and the end record of a file that must be whole.
 std::pair<std::uint64_t, rodeo::formats::FileEnd> read_whole(const std::string& path) {
   const auto bytes = read_file(path);
   auto reader = EventFileReader::open(bytes);
@@ -96,8 +96,8 @@ TEST(FailingDisk, AFullDiskIsSaidWithWhatBecameOfTheFile) {
     sequence.start();
     if (name_is_taken) rodeo::test::write_file(directory.file("run._0001.data"), {std::byte{1}});
     for (int i = 0; i < 30; ++i) ASSERT_EQ(append(sequence, 1000), Outcome::taken);
-    ASSERT_EQ(sequence.append({}, std::size_t{1} << 60), Outcome::refused) << "no disk has so much";
-    const std::string failure = sequence.status().failure;  // as soon as it is refused
+    ASSERT_EQ(sequence.append({}, std::size_t{1} << 60), Outcome::refused) << "larger than any disk";
+    const std::string failure = sequence.status().failure;  // available at once after the refusal
     EXPECT_TRUE(failure.starts_with("the disk is full (") && failure.ends_with("; make room")) << failure;
     EXPECT_EQ(contains(failure, directory.file("run._0001.data was closed with 30 events")), !name_is_taken) << failure;
     EXPECT_EQ(contains(failure, "is there already"), name_is_taken) << failure;
@@ -236,7 +236,7 @@ TEST(FailingDisk, AFileWhoseDirectoryCannotBeFlushedIsNotLost) {
   sequence.start();
   for (int i = 0; i < 20; ++i) ASSERT_EQ(append(sequence, 1000), Outcome::taken);
   {
-    const Limit limit(RLIMIT_NOFILE, 0);  // no file more can be opened
+    const Limit limit(RLIMIT_NOFILE, 0);  // no further file can be opened
     sequence.close();
   }
   const auto status = sequence.status();
@@ -267,8 +267,8 @@ TEST(FailingDisk, AFileOfWhichOnlyAPartOfTheDigitsIsWrittenIsNotClosed) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + 100, 8), "12345678");
 }
 
-// Of one thread and those that it starts, the kernel hands each call of this kind to a handler, which lets one of them (the first is 1) fail like this
-// and the others succeed. How many there were; nothing where system calls cannot be filtered.
+// The kernel passes each system call of this kind, of one thread and its children, to a handler. The handler makes one call (the first is 1) fail with
+// this error. Returns the number of calls; nullopt if system calls cannot be filtered.
 std::optional<int> with_failing(unsigned system_call, int which, int with, const std::function<void()>& function) {
   static std::atomic<int> calls;
   static int failing;
@@ -321,7 +321,7 @@ TEST(FailingDisk, AFileThatIsAtItsSizeLimitReservesNoMoreAndTheNextOneDoes) {
   EXPECT_EQ(calls, 2);
 }
 
-// The kernel tells an error of writing back once, to who waits for it: fsync() says that all is well afterwards.
+// The kernel reports an error of writing back only once, to the waiting call: a later fsync() succeeds.
 TEST(FailingDisk, WhatTheDiskCouldNotTakeLaterIsNotSaidToBeSafe) {
   for (const int error : {EIO, ENOSPC, EINVAL}) {
     const bool of_the_data = error != EINVAL;
@@ -329,7 +329,7 @@ TEST(FailingDisk, WhatTheDiskCouldNotTakeLaterIsNotSaidToBeSafe) {
     auto settings = settings_in(directory);
     settings.disk.direct = false;
     EventFileSequence sequence(settings);
-    // Each buffer's way is begun, and that of the one before waited for from the second on: the third call.
+    // The write of each buffer is begun and, from the second on, the previous write is awaited: the third call.
     const auto calls = with_failing(SYS_sync_file_range, 3, error, [&] {
       sequence.start();
       for (int i = 0; i < 100 && append(sequence, 1000) == Outcome::taken; ++i) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// Comparing: what is the same says nothing, every difference is found where it is.
+// Comparison: equal files give no output, and every difference is found at its place.
 #include "storage/file_diff.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::vector<EventDifference> differences(const std::vector<std::byte>& a, const 
 
 TEST(EventDiff, TheSameEventHasNoDifference) {
   EXPECT_TRUE(differences(sample_event({}, 1), sample_event({}, 1)).empty());
-  EXPECT_TRUE(differences(sample_event({}, 1), sample_event({.compress = true}, 1)).empty()) << "however it is stored";
+  EXPECT_TRUE(differences(sample_event({}, 1), sample_event({.compress = true}, 1)).empty()) << "in any storage";
 }
 
 TEST(EventDiff, HeaderFieldsAreNamed) {

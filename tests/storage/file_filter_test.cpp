@@ -1,4 +1,4 @@
-// Filtering: each condition decides from the header alone, each event is kept or counted by the first it does not meet, kept ones stay as they are.
+// Filtering: each condition needs only the header. An event is kept unchanged, or counted by the first condition that it does not meet.
 #include "storage/file_filter.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST(FileFilter, SplitsByStream) {
   ASSERT_TRUE(report) << report.error().message();
   ASSERT_EQ(report->files.size(), 2u);
   EXPECT_EQ(report->files[0].path, directory.file("kept.physics_.._Other._0001.data"))
-      << "a name in a file leads nowhere else";
+      << "a name in a file cannot lead to another directory";
   EXPECT_EQ(report->files[1].path, directory.file("kept.physics_Main._0001.data"));
   EXPECT_EQ(report->files[1].events, 2u);
 }
@@ -129,7 +129,7 @@ TEST(FileFilter, SplitsByStream) {
 TEST(FileFilter, AsksSomebodyElseAboutEveryEvent) {
   const TemporaryDirectory directory;
   auto events = events_of({}, {1, 2, 3, 4, 5, 6});
-  events[4].front() ^= std::byte{1};  // damaged when it was written: what was said of it is no other event's answer
+  events[4].front() ^= std::byte{1};  // damaged when it was written: its answer must not be used for another event
   const auto files = make_files(directory.path(), {}, {}, events);
   std::vector<std::uint32_t> asked;
   const auto report = filter({.files = files,
@@ -171,7 +171,7 @@ TEST(FileFilter, WhatIsNotItsOwnStaysWhereItFails) {
                               .max_events = 2,
                               .wants = [&](const WalkedEvent& event) -> rodeo::Result<Wanted> {
                                 if (event.number < 7) return Wanted::yes;
-                                for (const std::string& path : others) std::ofstream(path) << "of somebody else";
+                                for (const std::string& path : others) std::ofstream(path) << "a foreign file";
                                 return std::unexpected(rodeo::Error{"data.function", "no"});
                               }},
                              directory);
@@ -189,12 +189,12 @@ TEST(FileFilter, AllStreamsAreThereOrNone) {
   auto events = events_of({}, {1, 2});
   events.push_back(rodeo::test::sample_event(other, 3));
   const auto files = make_files(directory.path(), {}, {}, events);
-  // The name of the last stream's file is taken when it shall be closed.
+  // The name of the last stream's file exists already when the file is to be closed.
   const std::string taken = directory.file("kept.physics_Other._0001.data");
   FilterSettings settings{.files = files, .output = {directory.path(), "kept"}, .by_stream = true};
   const auto report = filter_files(settings, {}, [&] {
     if (std::filesystem::exists(directory.file("kept.physics_Other._0001.writing")))
-      std::ofstream(taken) << "of somebody else";
+      std::ofstream(taken) << "a foreign file";
     return false;
   });
   ASSERT_FALSE(report);

@@ -1,4 +1,4 @@
-// What a file is: sound or damaged it is ours, or it is said what it is and what reads it.
+// The kind of a file: a Rodeo file, sound or damaged, or another kind, with the program that reads it.
 #include "storage/file_kind.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Bytes first(const Bytes& file, std::size_t bytes) {
   return {file.begin(), file.begin() + static_cast<std::ptrdiff_t>(std::min(bytes, file.size()))};
 }
 
-// An event file of an older ATLAS: version 2, events of format 3.0.
+// An event file of an older ATLAS format: version 2, events of format 3.0.
 Bytes older_file() {
   Bytes file;
   const auto words = [&](std::initializer_list<std::uint32_t> some) {
@@ -102,7 +102,7 @@ TEST(FileKind, AnotherVersionIsNoDamage) {
   EXPECT_NE(describe_other(older_file()).what.find("version 2) with events of format 3.0"), std::string::npos);
   EXPECT_NE(describe_other(older_file()).reader.find("pybes3"), std::string::npos);
   EXPECT_NE(describe_other(pages(5)).what.find("version 5"), std::string::npos);
-  // A version that a flipped bit gives one of our events, or our file, is damage.
+  // If a flipped bit changes the version of one of our events or files, this is damage.
   Bytes event = sample_file();
   const auto at = static_cast<std::ptrdiff_t>(event.size() - kFileEndBytes - sample_event({}, 3).size());
   event[static_cast<std::size_t>(at) + 15] ^= std::byte{6};

@@ -1,4 +1,4 @@
-// Merging: fragments of one event from several files are in one event, nothing is lost without a counter, and what was made verifies.
+// Merging: fragments of one event from several files become one event, every loss is counted, and the new file verifies.
 #include "storage/file_merge.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ std::vector<std::string> joined(std::vector<std::string> a, const std::vector<st
   return a;
 }
 
-// Each event as "L1 id: source ids, status": "1: 610001 610002 ok".
+// Each event as "L1 id: source ids status": "1: 610001 610002 ok".
 std::vector<std::string> events_in(const std::string& path) {
   const auto mapped = rodeo::base::MappedFile::open(path);
   auto reader = EventFileReader::open(mapped->bytes());
@@ -266,7 +266,7 @@ TEST(FileMerge, WhatIsThereIsNotWrittenOver) {
   EXPECT_EQ(left_over(directory), std::vector<std::string>{"merged._0001.data"});
 }
 
-// Back in the working directory at the end.
+// Returns to the working directory at the end.
 class Within {
  public:
   explicit Within(const std::string& directory) : before_(std::filesystem::current_path()) {

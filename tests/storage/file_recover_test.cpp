@@ -1,4 +1,4 @@
-// rodeo data recover: every whole event of a file cut anywhere, or broken in the middle, is saved, and nothing else.
+// rodeo data recover: it saves exactly the whole events of a file that is cut anywhere or damaged in the middle.
 #include "storage/file_recover.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST(FileRecover, SavesEveryEventThatAFlippedBitDidNotTouch) {
       const bool touched = bit / 8 >= sample.offsets[i] && bit / 8 < sample.end_of(i);
       if (touched) continue;
       ASSERT_LT(found, saved.size()) << "bit " << bit;
-      // A touched event may still count as whole: its header has no checksum.
+      // A damaged event may still count as whole, because its header has no checksum.
       if (saved[found] != sample.events[i]) ++found;
       ASSERT_LT(found, saved.size()) << "bit " << bit;
       ASSERT_EQ(saved[found++], sample.events[i]) << "bit " << bit;
@@ -118,7 +118,7 @@ TEST(FileRecover, SaysHowMuchWasLeftOutAndWhere) {
   EXPECT_EQ(scan->findings.listed()[0].offset, sample.end_of(1) - 4);
 }
 
-// What a scan says of events that are not there.
+// The result of a scan about missing events.
 std::vector<std::string> said_missing(std::span<const std::byte> file) {
   const auto scan = scan_events(file, [](const FoundEvent&) -> rodeo::Result<void> { return {}; });
   std::vector<std::string> said;
@@ -143,12 +143,12 @@ TEST(FileRecover, NamesEveryEventThatIsNotThere) {
   EXPECT_EQ(said_missing(damaged({1, 3})), (Said{"event 2 is missing", "event 4 is missing"}));
   EXPECT_EQ(said_missing(damaged({1, 2, 4})), (Said{"events 2 to 3 are missing", "event 5 is missing"}));
   EXPECT_EQ(said_missing(damaged({0, 1, 2, 3, 4})), Said{"events 1 to 5 are missing"});
-  Bytes file = sample.file;  // cut out together with its separator
+  Bytes file = sample.file;  // an event removed together with its separator
   file.erase(file.begin() + static_cast<std::ptrdiff_t>(sample.end_of(1)),
              file.begin() + static_cast<std::ptrdiff_t>(sample.end_of(2)));
   EXPECT_EQ(said_missing(file), Said{"event 3 is missing"});
   file = damaged({1});
-  file[sample.offsets[2] - 4] ^= std::byte{1};  // the size of event 3: it is found without its separator
+  file[sample.offsets[2] - 4] ^= std::byte{1};  // the size of event 3, which is found without its separator
   EXPECT_EQ(said_missing(file), Said{"of events 2 to 3 one is missing"});
   EXPECT_EQ(said_missing(std::span(sample.file).first(sample.end_of(3) - 1)), Said{"event 4 is missing"});
   EXPECT_EQ(said_missing(std::span(sample.file).first(sample.end_of(3) + 3)), Said{});
@@ -163,7 +163,7 @@ TEST(FileRecover, ADamagedNumberIsNoMissingEvent) {
       EXPECT_TRUE(said_missing(file).empty()) << "event " << event << " bit " << bit;
     }
   }
-  for (const std::size_t field : {4, 6}) {  // words of the end record: blocks in the file and in the sequence
+  for (const std::size_t field : {4, 6}) {  // words of the end record: number of blocks in the file and in the sequence
     for (std::size_t bit = 0; bit < 32; ++bit) {
       Bytes file = sample.file;
       file[file.size() - kFileEndBytes + 4 * field + bit / 8] ^= std::byte{1} << (bit % 8);
@@ -172,7 +172,7 @@ TEST(FileRecover, ADamagedNumberIsNoMissingEvent) {
   }
 }
 
-// A file whose first number is not known beforehand, and what its first separator says is damaged.
+// The first number of the file is unknown, and its first separator is damaged.
 TEST(EventNumbers, AFirstNumberThatIsTooHighHidesNoGap) {
   const auto missing = [](const std::vector<std::uint32_t>& numbers, std::optional<FileEnd> end = {}) {
     Findings findings;
@@ -203,7 +203,7 @@ TEST(EventNumbers, AFirstNumberThatIsTooHighHidesNoGap) {
 TEST(FileRecover, LeavesNothingWhereItIsStoppedAndCanBeTriedAgain) {
   const Sample sample({.events = 50});
   const auto cut = std::span(sample.file).first(sample.end_of(40) + 20);
-  for (const int steps : {1, 20, 60}) {  // in the first pass, and in the second, which writes
+  for (const int steps : {1, 20, 60}) {  // in the first pass, and in the second, writing pass
     TemporaryDirectory directory;
     int asked = 0;
     const auto stopped = recover_events(cut, directory.path(), "cut", {}, [&] { return ++asked == steps; });
@@ -235,7 +235,7 @@ TEST(FileRecover, WritesAClosedFileThatVerifies) {
   EXPECT_EQ(blocks_of(file), (std::vector<Bytes>(sample.events.begin(), sample.events.begin() + 4)));
 }
 
-// What recover makes of a file: the events, how many of them are marked, and what verify says.
+// The result of recover: the events, the number of marked ones, and the report of verify.
 struct Recovered {
   std::vector<Bytes> events;
   std::vector<bool> marked;
@@ -262,7 +262,7 @@ TEST(FileRecover, LaundersNoFlippedBitOfAHeader) {
   const Sample sample({.events = 5});
   const std::size_t header = decode_full_event(sample.events[0])->header_words * 4;
   for (const std::size_t event : {0, 2, 4}) {
-    // Every bit of one event, one of each word of those at the ends.
+    // Every bit of one event, and one bit of each word of the first and last event.
     for (std::size_t bit = event == 2 ? 0 : event; bit < header * 8; bit += event == 2 ? 1 : 32) {
       Bytes file = sample.file;
       file[sample.offsets[event] + bit / 8] ^= std::byte{1} << (bit % 8);
@@ -271,13 +271,13 @@ TEST(FileRecover, LaundersNoFlippedBitOfAHeader) {
       EXPECT_EQ(recovered.report.totals.unproven_headers, recovered.told);
       EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(recovered.marked, true)), recovered.told);
       if (recovered.events.size() == 4) {
-        EXPECT_EQ(recovered.told, 0u) << "bit " << bit;  // left out, and nobody else is to blame
+        EXPECT_EQ(recovered.told, 0u) << "bit " << bit;  // it is left out, and no other event is marked
         continue;
       }
       ASSERT_EQ(recovered.events.size(), 5u);
       EXPECT_TRUE(recovered.marked[event]) << "event " << event << " word " << bit / 32 << " bit " << bit % 32;
       const std::size_t word = bit / 32;
-      const bool of_the_event_alone = word == 9 || word == 10;  // nanoseconds, global id: nothing contradicts them
+      const bool of_the_event_alone = word == 9 || word == 10;  // nanoseconds, global id: no other word contradicts these
       EXPECT_EQ(recovered.told, of_the_event_alone ? 5u : 1u) << "word " << word;
     }
   }
@@ -298,7 +298,7 @@ TEST(FileRecover, DamageInTwoHeadersIsNotExplainedByOne) {
   Bytes file = sample.file;
   file[sample.offsets[1] + 14 * 4] ^= std::byte{1};  // lumi block: contradicts the others
   EXPECT_EQ(recover(file).told, 1u);
-  file[sample.offsets[3] + 10 * 4] ^= std::byte{1};  // global id: nothing contradicts it
+  file[sample.offsets[3] + 10 * 4] ^= std::byte{1};  // global id: no other word contradicts it
   EXPECT_EQ(recover(file).told, 5u);
   file = sample.file;
   file[sample.offsets[1] + 14 * 4] ^= std::byte{1};
@@ -387,7 +387,7 @@ TEST(FileRecover, GoesOnBehindAnEndRecordThatDoesNotEndTheFile) {
             (std::vector<Bytes>{sample.events[0], sample.events[1], sample.events[0], sample.events[1]}));
   EXPECT_TRUE(result->scan.closed);
   EXPECT_EQ(result->scan.damaged_places, 1u);
-  EXPECT_EQ(result->scan.skipped_bytes, sample.offsets[0] - kSeparatorBytes);  // the header of the second
+  EXPECT_EQ(result->scan.skipped_bytes, sample.offsets[0] - kSeparatorBytes);  // the second header
   EXPECT_EQ(result->scan.missing_events, 0u);
   EXPECT_EQ(result->marked, 0u);
 }

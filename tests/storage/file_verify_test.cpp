@@ -1,4 +1,4 @@
-// rodeo data verify: any one flipped bit of a file, and two swapped chunks, are found; what is sound passes.
+// rodeo data verify: it finds any flipped bit of a file and two swapped chunks, and accepts sound files.
 #include "storage/file_verify.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Files, AnyFlippedBit,
                                            SampleSettings{.events = 1, .compress = true},
                                            SampleSettings{.events = 2, .missing_in_event = 1}));
 
-// The parts of a file that the provable payload protects are found even by someone who writes the right checksums over the damage.
+// Damage in parts protected by the provable payload is found even if all checksums are corrected.
 TEST(FileVerify, EveryChunkByteIsProvenWithoutAnyChecksum) {
   const SampleSettings settings{.events = 1, .links = 2, .event_checksum = ChecksumType::none};
   const std::vector<std::byte> sound = sample_file(settings);
@@ -125,7 +125,7 @@ TEST(FileVerify, TwoSwappedChunksAreFound) {
   }
 }
 
-// A file of several batches, with damage in each of them: what is said, and in which order, does not depend on who checks what.
+// A file of several batches, each with damage: the findings and their order do not depend on the distribution to threads.
 TEST(FileVerify, SeveralThreadsSayWhatOneSays) {
   std::vector<std::byte> file = sample_file({.events = 400, .links = 20, .chunk_bytes = 500, .missing_in_event = 7});
   ASSERT_GT(file.size(), 3u << 20);
@@ -156,7 +156,7 @@ TEST(FileVerify, EveryByteIsToldOfTwice) {
   EXPECT_TRUE(report.sound());
   EXPECT_GT(calls.load(), 4);
   EXPECT_LE(told.load(), 2 * file.size());
-  EXPECT_GT(told.load(), 2 * file.size() - 1000) << "records at both ends are told of once";
+  EXPECT_GT(told.load(), 2 * file.size() - 1000) << "records at both ends are reported once";
 }
 
 TEST(FileVerify, ADamagedSizeEndsTheWalkInTheSamePlace) {
@@ -214,7 +214,7 @@ TEST(FileVerify, StatusWordsThatContradictEachOtherAreFound) {
   const SampleSettings settings{.events = 1, .links = 3, .event_checksum = ChecksumType::none, .missing_in_event = 1};
   const std::vector<std::byte> sound = sample_file(settings);
   const std::size_t status = find(sound, std::string_view("\xee\x34\x12\xee", 4)) + 9 * 4;
-  // The generic word, the number of missing links, the bitmap of missing ones, that of removed ones.
+  // The generic word, the number of missing links, the bitmaps of missing and removed links.
   for (const std::size_t at : {status + 2, status + 4, status + 12, status + 16}) {
     std::vector<std::byte> file = sound;
     file[at] ^= std::byte{1};
@@ -240,11 +240,11 @@ TEST(FileVerify, AWrongBcidInAChunkIsNoFaultOnlyWhereTheChunkSaysSo) {
   EXPECT_TRUE(report.sound()) << first_finding(report);
   EXPECT_EQ(report.totals.flagged_chunks, 1u);
   file[at - 5] = std::byte{0};
-  EXPECT_FALSE(verify_event_file(file).wrong_as_written()) << "damaged: the CRC does not hold";
+  EXPECT_FALSE(verify_event_file(file).wrong_as_written()) << "damaged: the CRC is wrong";
   rodeo::test::reseal(file);
   const EventFileReport wrong = verify_event_file(file);
   EXPECT_FALSE(wrong.sound());
-  EXPECT_TRUE(wrong.wrong_as_written()) << "the file is what was written, and says that the fragment is not right";
+  EXPECT_TRUE(wrong.wrong_as_written()) << "the file is unchanged, and reports that the fragment is wrong";
   EXPECT_EQ(wrong.totals.wrong_chunks, 1u);
   EXPECT_EQ(wrong.totals.wrong_in_flagged, 1u);
 }

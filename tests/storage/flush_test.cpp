@@ -1,4 +1,4 @@
-// Events that were flushed are on the disk whatever happens then: the process is killed, the disk fails, the file is cut behind them.
+// Flushed events are safe on the disk if afterwards the process is killed, the disk fails, or the file is cut after them.
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
@@ -65,7 +65,7 @@ TEST(Flush, WhatIsSafeIsInTheFileBeforeItIsClosedAndTheFileIsTheSameInTheEnd) {
     for (int i = 0; i < 60; ++i) {
       sent.push_back(random.event());
       ASSERT_TRUE(append(sequence, sent.back()));
-      if (i % 3 == 2) continue;  // some flushes take several events, some one
+      if (i % 3 == 2) continue;  // some flushes have several events, some one
       flush(sequence);
       wait_until_safe(sequence, sent.size());
       const auto now = events_of(read_file(directory.file("run._0001.writing")));
@@ -73,7 +73,7 @@ TEST(Flush, WhatIsSafeIsInTheFileBeforeItIsClosedAndTheFileIsTheSameInTheEnd) {
       EXPECT_TRUE(std::equal(sent.begin(), sent.end(), now.begin()));
     }
     flush(sequence);
-    flush(sequence);  // nothing is left: harmless
+    flush(sequence);  // nothing to flush: harmless
     sequence.close();
     EXPECT_EQ(sequence.safe_events(), sent.size());
     const auto bytes = read_file(directory.file("run._0001.data"));
@@ -103,7 +103,7 @@ TEST(Flush, SafeEventsSurviveACutAtAnyByteBehindThem) {
   flush(sequence);
   wait_until_safe(sequence, 4);
   const auto after = read_file(directory.file("run._0001.writing"));
-  // The write of the fourth event begins with the block in which the third ends: whatever part of it is on the disk, the first three are.
+  // The write of the fourth event begins with the block in which the third ends: any part of it on disk contains the first three.
   std::size_t first = 0;
   while (first < before.size() && before[first] == after[first]) ++first;
   ASSERT_LT(first, after.size());
@@ -143,7 +143,7 @@ TEST(Flush, AFailingDiskTakesNoEventThatWasSafe) {
     EXPECT_GE(sequence.safe_events(), 5U);
     EXPECT_LE(sequence.safe_events(), found.size());
     if (closed) {
-      EXPECT_EQ(sequence.safe_events(), found.size()) << "after a failure it is final";
+      EXPECT_EQ(sequence.safe_events(), found.size()) << "after a failure the count is final";
     }
   }
 }
@@ -168,11 +168,11 @@ TEST(Flush, ASlowDiskIsSeenBeforeAnybodyWaitsForIt) {
   settings.buffers = 2;
   EventFileSequence sequence(settings);
   sequence.start();
-  EXPECT_TRUE(sequence.takes_at_once(1 << 20)) << "nothing waits: what is larger than all buffers goes through";
+  EXPECT_TRUE(sequence.takes_at_once(1 << 20)) << "no data wait: events larger than all buffers are written directly";
   sequence.slow_down(std::chrono::hours{1});
   Event event(std::size_t{100} << 10);
   ASSERT_TRUE(append(sequence, event));
-  ASSERT_TRUE(append(sequence, event));  // one buffer is with the disk now
+  ASSERT_TRUE(append(sequence, event));  // one buffer is being written now
   EXPECT_FALSE(sequence.takes_at_once(100 << 10));
   EXPECT_EQ(sequence.safe_events(), 0U);
   sequence.slow_down(std::chrono::nanoseconds{0});

@@ -1,4 +1,4 @@
-// Checks of event headers in event files: one flipped bit costs one event its proof, whatever buffers, flushes and files the events went through.
+// Checks of event headers in event files: a flipped bit makes only one event unproven, with any buffers, flushes and files.
 #include "formats/header_checks.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using rodeo::test::SampleSettings;
 using rodeo::test::TemporaryDirectory;
 using Bytes = std::vector<std::byte>;
 
-// The obvious CRC: bit by bit.
+// A simple CRC: bit by bit.
 std::uint16_t slow_crc(std::span<const std::byte> bytes) {
   unsigned crc = 0;
   for (const std::byte byte : bytes) {
@@ -42,7 +42,7 @@ std::vector<Bytes> samples(std::uint32_t count, SampleSettings settings = {}) {
   return events;
 }
 
-// One closed file of these events, as a readout writes it.
+// A closed file of these events, as a readout writes it.
 Bytes written(const std::vector<Bytes>& events) {
   const TemporaryDirectory directory;
   const auto paths = rodeo::test::make_files(directory.path(), {}, {}, events);
@@ -64,7 +64,7 @@ Recovered recover(const Bytes& file) {
   const auto report = verify_event_file(read_file(result->written->path));
   EXPECT_TRUE(report.sound());
   EXPECT_EQ(report.totals.unproven_headers, result->marked);
-  EXPECT_EQ(report.proven_headers, report.totals.events) << "the new file has checks of its own";
+  EXPECT_EQ(report.proven_headers, report.totals.events) << "the new file has its own checks";
   return {result->scan.events, result->marked, result->repeated, result->headers_proven};
 }
 
@@ -176,7 +176,7 @@ TEST(HeaderChecks, DamageElsewhereCostsNoEventItsProof) {
     EXPECT_EQ(recovered.marked, 0U);
     EXPECT_TRUE(recovered.proven);
   }
-  // Where a record is damaged, only the events whose checks it had are not proven.
+  // A damaged record leaves only the events unproven whose checks it had.
   Bytes file = sound;
   file[find_header_checks(sound).front().offset + 40] ^= std::byte{1};
   const Recovered recovered = recover(file);
@@ -244,12 +244,12 @@ TEST(HeaderChecks, OfAKilledRunThoseStayThatWereWritten) {
   }
   while (!sequence.flush()) std::this_thread::yield();
   while (sequence.safe_events() < events.size()) std::this_thread::yield();
-  Bytes file = read_file(directory.file("run._0001.writing"));  // all that a kill would leave
+  Bytes file = read_file(directory.file("run._0001.writing"));  // the state after a kill
   std::uint64_t checks = 0;
   for (const auto& record : find_header_checks(file)) checks += record.checks.count();
   EXPECT_EQ(checks, events.size());
   EXPECT_TRUE(recover(file).proven);
-  file[offsets_of(file)[100] + 9 * kWordBytes] ^= std::byte{1};  // nanoseconds: nothing else contradicts them
+  file[offsets_of(file)[100] + 9 * kWordBytes] ^= std::byte{1};  // nanoseconds: no other word contradicts them
   const Recovered recovered = recover(file);
   EXPECT_EQ(recovered.marked, 1U);
   EXPECT_TRUE(recovered.proven);
@@ -263,7 +263,7 @@ TEST(HeaderChecks, AFileJoinedWithItselfIsSaidToBeSo) {
   const Recovered recovered = recover(twice);
   EXPECT_EQ(recovered.events, 600U);
   EXPECT_EQ(recovered.repeated, 300U);
-  EXPECT_EQ(recovered.marked, 0U) << "each event is proven by the checks of its own part";
+  EXPECT_EQ(recovered.marked, 0U) << "the checks of its own part prove each event";
 }
 
 TEST(HeaderChecks, ABlockWhoseEventFillsItHasNone) {
@@ -272,7 +272,7 @@ TEST(HeaderChecks, ABlockWhoseEventFillsItHasNone) {
   EXPECT_TRUE(split_block(event).checks.empty());
   Bytes more = event;
   more.resize(event.size() + 40);
-  EXPECT_EQ(split_block(more).event.size(), more.size()) << "what is no record stays, and is found to be too much";
+  EXPECT_EQ(split_block(more).event.size(), more.size()) << "other bytes stay and make the block too large";
   EXPECT_TRUE(split_block({}).event.empty());
 }
 

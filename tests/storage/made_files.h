@@ -1,4 +1,4 @@
-// Closed event files on disk for tests, made of sample events of any readout, in any order.
+// Closed event files on disk for tests, with sample events of any readouts, in any order.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace rodeo::test {
 struct MadeFile {
   std::string application = "readout";
   std::uint32_t run_number = 431493;
-  bool named_robs = true;        ///< the file says which ROBs it has
+  bool named_robs = true;        ///< the file lists its ROBs
   std::uint32_t max_blocks = 0;  ///< per file of the sequence
 };
 
@@ -40,7 +40,7 @@ inline std::vector<std::string> make_files(const std::string& directory, const M
   return paths;
 }
 
-/// Sample events of these numbers, as one readout builds them.
+/// Sample events with these numbers, as one readout builds them.
 inline std::vector<std::vector<std::byte>> events_of(const SampleSettings& sample,
                                                      const std::vector<std::uint32_t>& numbers) {
   std::vector<std::vector<std::byte>> events;

@@ -1,4 +1,4 @@
-// Which events belong together is decided by L1 id, within a window of order, whatever the files are called or hold.
+// The L1 id, within a window of order, decides which events belong together; names and contents of files do not matter.
 #include "storage/merge_plan.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using rodeo::L1Id;
 using Plan = rodeo::storage::MergePlan<int>;
 
-// Brings the ids of each writer in order; returns what was given out: "1:ab 2:b", letters are writers. "!": an event was refused.
+// Adds the ids of each writer in order. Returns merged events: "1:ab 2:b", letters are writers. "!": refused.
 std::string merged(const std::vector<std::vector<std::uint32_t>>& writers, std::size_t window,
                    std::size_t* most_held = nullptr) {
   Plan plan(writers.size(), window);
@@ -55,7 +55,7 @@ TEST(MergePlan, OrderWithinTheWindowDoesNotMatter) {
 TEST(MergePlan, AnEventThatIsFurtherBehindIsRefused) {
   EXPECT_EQ(merged({{2, 3, 4, 1}}, 3), "2:a ! 3:a 4:a ");
   EXPECT_EQ(merged({{2, 3, 4, 1}}, 4), "1:a 2:a 3:a 4:a ");
-  EXPECT_EQ(merged({{2, 3, 4, 2}}, 3), "2:a ! 3:a 4:a ") << "a duplicate that comes too late is not one more event";
+  EXPECT_EQ(merged({{2, 3, 4, 2}}, 3), "2:a ! 3:a 4:a ") << "a late duplicate is not a new event";
 }
 
 TEST(MergePlan, IdsThatWrapGoOn) {
@@ -66,7 +66,7 @@ TEST(MergePlan, AnEventCounterResetIsAStepForward) {
   EXPECT_EQ(merged({{0x00000064, 0x01000000}, {0x01000000, 0x01000001}}, 2), "100:a 16777216:ab 16777217:b ");
 }
 
-// The promise that memory is flat, counted: whatever the length of the files, no more events are held than the windows have.
+// Memory is constant: for files of any length, the plan holds at most as many events as the windows have.
 TEST(MergePlan, GlobalIdsWithOneLowerHalfAreDifferentEvents) {
   Plan plan(2, 8);
   for (const std::size_t writer : {0U, 1U}) {

@@ -1,4 +1,4 @@
-// Recordings as events: every byte of every chunk where it lies, and the index beside the file, never believed if that is not this file's.
+// Recordings as events: every byte of every chunk at its place, and the index file; an index of another file is never used.
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ Bytes chunk_of(std::uint32_t id, std::uint16_t link, std::size_t size) {
   return chunk;
 }
 
-/// Of each event by its L1 id: of each link the chunk. What lies where is not asked.
+/// By L1 id: the chunk of each link, independent of its place.
 using Events = std::map<std::uint32_t, std::map<std::uint16_t, Bytes>>;
 
 struct Sample {
@@ -49,7 +49,7 @@ struct Sample {
 
 constexpr std::array<std::uint16_t, 2> kLinks{5, 9};
 
-/// Two E-links whose blocks follow each other in turn; chunks of the second go over several of them.
+/// Two E-links with alternating blocks; chunks of the second span several blocks.
 Sample recording(std::uint32_t events) {
   constexpr BlockFormat kFormat{BlockFamily::trailer32, 1024};
   Sample made;
@@ -76,7 +76,7 @@ Sample recording(std::uint32_t events) {
   return made;
 }
 
-/// Frames of two pages whose superpages hold one page each, of two links in turn.
+/// Frames of two pages, in superpages of one page each, of two links in turn.
 Sample dump(std::uint32_t orbits) {
   Sample made;
   std::map<std::uint8_t, std::uint8_t> packets;
@@ -193,7 +193,7 @@ TEST_F(KeptRecording, IsNotTakenFromAnIndexThatIsDamagedAnywhereOrCut) {
 TEST_F(KeptRecording, IsNotTakenFromTheIndexOfAnother) {
   EXPECT_TRUE(keep());
   auto other = sample.file;
-  other.back() ^= std::byte{1};  // as long and as old
+  other.back() ^= std::byte{1};  // the same length and time
   EXPECT_FALSE(load_recording_index(path, other, {}));
   std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - std::chrono::seconds(1));
   EXPECT_FALSE(load());
@@ -211,7 +211,7 @@ TEST_F(KeptRecording, IsNotKeptIfItChangedWhileItWasRead) {
 TEST_F(KeptRecording, IsNotKeptWhereNothingCanBeWritten) {
   std::filesystem::create_directory(index_path(path));
   EXPECT_FALSE(keep());
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 2) << "nothing unfinished is left";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 2) << "no temporary file is left";
 }
 
 TEST(RecordingIndex, DoesNotLeadOutOfTheFileEvenIfItsCrcHolds) {

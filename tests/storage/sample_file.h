@@ -1,4 +1,4 @@
-// Small sealed event files with provable payload, in memory, made by the same parts that the readout's writer uses.
+// Small closed event files with provable payload, in memory, made with the same parts as the readout's writer.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,12 @@ struct SampleSettings {
   formats::ChecksumType rob_checksum = formats::ChecksumType::none;
   bool compress = false;
   bool seal = true;
-  std::uint32_t missing_in_event = 0;  ///< event (from 1) whose last link is missing; 0: none
-  std::uint32_t removed_in_event = 0;  ///< likewise, removed
+  std::uint32_t missing_in_event = 0;  ///< number of the event (from 1) whose last link is missing; 0: none
+  std::uint32_t removed_in_event = 0;  ///< number of the event whose last link is removed; 0: none
   std::uint32_t source_id = 0x610001;
   std::uint32_t first_link = 0x540000;
   const char* stream = "Main";
-  bool wrapped = false;  ///< its L1 ids have wrapped without a reset counter, and the file says so
+  bool wrapped = false;  ///< its L1 ids have wrapped without a reset counter, and the file reports it
 };
 
 inline constexpr std::time_t kSampleTime = 1795231845;

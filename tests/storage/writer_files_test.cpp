@@ -1,4 +1,4 @@
-// Files become writers' sequences by what they say of themselves.
+// Files are grouped into writers' sequences by their records.
 #include "storage/writer_files.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Publishers' files in a directory of the test; those that answer listen on a free port of loopback.
+// Files of publishers in a directory of the test; live ones listen on a free loopback port.
 #include "transport/bus.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ using settings::Json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A port of 127.0.0.1: somebody listens, or it is only held so that nobody else can.
+// A port of 127.0.0.1: it listens, or is only bound so that no other process can use it.
 class Port {
  public:
   explicit Port(bool listens) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -52,7 +52,7 @@ class Port {
   base::UniqueFd socket_;
 };
 
-// Says HELLO to whoever calls.
+// Sends HELLO to every connection.
 class Greeter {
  public:
   explicit Greeter(std::uint64_t instance)
@@ -71,7 +71,7 @@ class Greeter {
  private:
   Reception reception_;
   std::uint16_t port_ = 0;
-  std::jthread thread_;  // ends first
+  std::jthread thread_;  // destroyed first
 };
 
 class Bus : public testing::Test {
@@ -109,7 +109,7 @@ class Bus : public testing::Test {
     return *reading;
   }
 
-  // The file as a publisher writes it, with one member changed: what is said of it.
+  // The error for a publisher's file with one changed member.
   std::string complaint(const std::string& key, const Json& value) {
     {
       const auto there = Advertisement::put(bus_, entry("a", 1, 9)).value();
@@ -219,7 +219,7 @@ TEST_F(Bus, AnEntryLivesUnlessItsPortIsDeadOrAnothers) {
   EXPECT_TRUE(lives(entry("felix0", 1, speaks.port()), patience));
   EXPECT_FALSE(lives(entry("felix0", 2, speaks.port()), patience));
   EXPECT_FALSE(lives(entry("felix0", 1, dead.number), patience));
-  EXPECT_TRUE(lives(entry("felix0", 1, silent.number), std::chrono::milliseconds{1})) << "it may be busy";
+  EXPECT_TRUE(lives(entry("felix0", 1, silent.number), std::chrono::milliseconds{1})) << "the publisher may be busy";
 }
 
 TEST_F(Bus, WhatACrashLeftIsReplaced) {
@@ -230,7 +230,7 @@ TEST_F(Bus, WhatACrashLeftIsReplaced) {
     const auto there = Advertisement::put(bus_, entry("felix0", 2, lives.number));
     ASSERT_TRUE(there) << there.error().message();
     EXPECT_THAT(read().entries, ElementsAre(entry("felix0", 2, lives.number)));
-    crashed.reset();  // the file is another's now
+    crashed.reset();  // the file belongs to another publisher now
     EXPECT_THAT(read().entries, ElementsAre(entry("felix0", 2, lives.number)));
   }
   EXPECT_TRUE(fs::is_empty(bus_));
@@ -304,7 +304,7 @@ TEST_F(Bus, WhatCannotBeParsedIsNamedAndTheRestIsRead) {
   write("empty", "");
   fs::create_directory(file("a_directory"));
   fs::copy_file(file("good"), file("other_name"));
-  std::ofstream(bus_ / "good.1.part") << "not looked at";
+  std::ofstream(bus_ / "good.1.part") << "ignored";
   fs::create_symlink("nowhere", file("gone"));
   const BusReading reading = read();
   EXPECT_THAT(reading.entries, ElementsAre(entry("good", 1, 9)));
@@ -387,7 +387,7 @@ TEST(BusAnswers, OnlyWhoListens) {
   EXPECT_TRUE(somebody_answers("127.0.0.1", lives.number, patience));
   EXPECT_FALSE(somebody_answers("127.0.0.1", dead.number, patience));
   EXPECT_FALSE(somebody_answers("127.0.0.1", 0, patience));
-  EXPECT_FALSE(somebody_answers("localhost", lives.number, patience)) << "an address is numerical";
+  EXPECT_FALSE(somebody_answers("localhost", lives.number, patience)) << "an address must be numerical";
   EXPECT_FALSE(somebody_answers("", lives.number, patience));
 }
 

@@ -1,4 +1,4 @@
-// Ports of real providers, two in one process.
+// Two ports of real providers in one process.
 #include "transport/fabric.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using What = FabricPort::Event::What;
 
 constexpr std::size_t kSlotBytes = 64U << 10;
 constexpr std::uint32_t kSlots = 8;
-constexpr int kLongest = 2'000'000;  // polls for what has to come
+constexpr int kLongest = 2'000'000;  // most polls for an expected event
 
 class Fabric : public testing::TestWithParam<const char*> {
  protected:
@@ -68,7 +68,7 @@ class Fabric : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(connected) << connected.error().message();
   }
 
-  /// The next event of an end, while both are polled.
+  /// Polls both ends and returns the next event of one end.
   FabricPort::Event next(End& of) {
     for (int i = 0; i < kLongest && of.events.empty(); ++i) {
       publisher_.poll();
@@ -193,7 +193,7 @@ TEST_P(Fabric, SignalHandlersStayOurs) {
   }
 }
 
-/// The first port of a process loads libfabric and all that it is linked to.
+/// The first port of a process loads libfabric and its libraries.
 TEST(LoadingTheFabric, SignalHandlersAreOursAllTheTime) {
   constexpr std::array kEnding{SIGINT, SIGTERM};
   for (const int signal : kEnding) {
@@ -218,7 +218,7 @@ TEST(LoadingTheFabric, SignalHandlersAreOursAllTheTime) {
   EXPECT_TRUE(open_fabric("tcp", "", PortSize::few));
   looking.request_stop();
   looking.join();
-  EXPECT_FALSE(others) << "a signal that came then would have ended the process";
+  EXPECT_FALSE(others) << "a signal during this time would have ended the process";
 }
 
 INSTANTIATE_TEST_SUITE_P(Provider, Fabric, testing::Values("tcp", "shm"),
@@ -255,7 +255,7 @@ TEST(FabricProviders, MemoryThatAKilledProcessLeftIsClearedAway) {
   ASSERT_TRUE(open_fabric("shm", ""));
   EXPECT_FALSE(std::filesystem::exists(of_the_dead));
   EXPECT_TRUE(std::filesystem::remove(of_the_living));
-  EXPECT_TRUE(std::filesystem::remove(another)) << "that is no name of libfabric's";
+  EXPECT_TRUE(std::filesystem::remove(another)) << "this is not a name of libfabric";
 }
 
 TEST(FabricProviders, OneThatThereIsNotIsRefusedByName) {

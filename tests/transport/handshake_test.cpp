@@ -35,7 +35,7 @@ ControlHello hello_of(std::string program, int nonce) {
   return hello;
 }
 
-// What one side has said and found.
+// The messages and results of one side.
 struct Party {
   Party(Side side, std::string secret)
       : handshake(side, hello_of(side == Side::subscriber ? "reader" : "router", side == Side::subscriber ? 1 : 2),
@@ -62,7 +62,7 @@ struct Party {
   std::optional<Error> error;
 };
 
-// Each hears what the other says until nobody has more, or has ended the connection.
+// Passes messages between the sides until there are no more, or until one side ends the connection.
 void talk(Party& one, Party& two) {
   std::size_t one_heard = 0;
   std::size_t two_heard = 0;
@@ -154,7 +154,7 @@ TEST(Handshake, APublisherThatProvesWronglyIsRefused) {
   hello.secret_required = true;
   subscriber.hear(hello);
   const ControlMessage own = subscriber.said.back();
-  subscriber.hear(own);  // what we have sent, sent back
+  subscriber.hear(own);  // our own message, reflected
   ASSERT_TRUE(subscriber.error);
   EXPECT_EQ(subscriber.error->code, "transport.secret");
   EXPECT_FALSE(subscriber.handshake.done());

@@ -1,4 +1,4 @@
-// What a run adds to its link's counters.
+// The increments of a link's counters by a run.
 #include "transport/link_counters.h"
 
 #include <gtest/gtest.h>

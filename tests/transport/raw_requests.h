@@ -1,4 +1,4 @@
-// Both ends of requests and replies, put together from their parts, to do what a Requester and a Replier never do.
+// Both ends of requests and replies, built from parts, for behaviour that a Requester and a Replier never show.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@
 
 namespace rodeo::test {
 
-/// Asks what it likes, and gives no credit for answers.
+/// Sends any request, and gives no credit for answers.
 class CreditlessRequester {
  public:
   CreditlessRequester(const std::filesystem::path& bus, const std::string& service) {
@@ -83,7 +83,7 @@ class CreditlessRequester {
     }
   }
 
-  std::unique_ptr<transport::FabricPort> port_;  // outlives the connection
+  std::unique_ptr<transport::FabricPort> port_;  // must outlive the connection
   std::unique_ptr<transport::MessageConnection> connection_;
   transport::ControlSocket socket_;
   transport::Handshake handshake_{transport::Handshake::Side::subscriber,
@@ -91,10 +91,10 @@ class CreditlessRequester {
                                   ""};
 };
 
-/// Takes one piece of what it is asked, and the others when it is told to.
+/// Accepts one piece of a request, and the others only on command.
 class HastyReplier {
  public:
-  static constexpr std::uint32_t kPages = 16;  ///< that may be sent to it
+  static constexpr std::uint32_t kPages = 16;  ///< credit for the other side
 
   HastyReplier(const std::filesystem::path& bus, std::uint32_t page_bytes)
       : page_bytes_(page_bytes),

@@ -21,7 +21,7 @@ struct Pages final : PageHome {
 
 class ReceivedMessageTest : public testing::Test {
  protected:
-  /// Two pieces in two pages, and a page with nothing of the message.
+  /// Two pieces in two pages, and a page without a piece of the message.
   ReceivedMessage in_pages() {
     ReceivedMessage message(pages_);
     message.add(4, pages_->piece(0, 2));

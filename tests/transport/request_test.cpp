@@ -1,4 +1,4 @@
-// Requests and replies between a Requester and a Replier in one thread, over tcp; what does not break a connection over shared memory, too.
+// Requests and replies between a Requester and a Replier in one thread, over tcp; tests that break no connection also over shared memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Bytes whole(const ReceivedMessage& message) {
   return bytes;
 }
 
-/// Remembers which memory was let go.
+/// Records which memory was released.
 class Owner final : public ReplyOwner {
  public:
   void sent(std::uint64_t tag) noexcept override { tags.push_back(tag); }
@@ -113,7 +113,7 @@ class Requests : public testing::Test {
   std::uint64_t skipped_ns_ = 0;
 };
 
-/// By the name of a provider.
+/// The test's parameter is the name of a provider.
 class RequestsOver : public Requests, public testing::WithParamInterface<const char*> {
  protected:
   RequestsOver() {
@@ -122,7 +122,7 @@ class RequestsOver : public Requests, public testing::WithParamInterface<const c
     replier_.reset();
     start(std::move(settings));
   }
-  /// A message of these parts goes there and comes back.
+  /// Sends a message of these parts, which the replier echoes.
   void expect_echo(Requester::Service service, const std::vector<Bytes>& parts) {
     std::vector<std::span<const std::byte>> list;
     Bytes expected;
@@ -171,7 +171,7 @@ TEST_P(RequestsOver, EachIsAnsweredOnceWithWhatItSaid) {
   ended_.clear();
 }
 
-// More connections than libfabric has in one queue of completions, each with fewer pages than it has requests under way.
+// More connections than fit into one completion queue of libfabric, each with fewer pages than outstanding requests.
 TEST_F(Requests, OfManyConnectionsEachHasItsOwnAnswers) {
   connect();
   std::vector<Requester::Service> services;
@@ -199,7 +199,7 @@ TEST_F(Requests, OfManyConnectionsEachHasItsOwnAnswers) {
   ended_.clear();
 }
 
-// A process that is stopped, or a machine that is busy, makes nobody late whose answer is here.
+// A stopped process or a busy machine causes no time-out of requests whose answer has arrived.
 TEST_F(Requests, NobodyIsLateWhoseAnswerHasComeWhileTheRequesterStoodStill) {
   connect();
   std::vector<Requester::Service> services;
@@ -208,7 +208,7 @@ TEST_F(Requests, NobodyIsLateWhoseAnswerHasComeWhileTheRequesterStoodStill) {
       [&] { return std::ranges::all_of(services, [&](const auto service) { return requester_->connected(service); }); }));
   const std::uint64_t clients = replier_->clients().size();
   EXPECT_EQ(clients, services.size() + 1);
-  for (int i = 0; i < 1000; ++i) poll();  // credit has come
+  for (int i = 0; i < 1000; ++i) poll();  // credit has arrived
   std::uint64_t asked = 0;
   for (const auto service : services) {
     for (int i = 0; i < 4; ++i) asked += requester_->ask(service, 1, pattern(20, 1), 30s) ? 1U : 0U;
@@ -227,12 +227,12 @@ TEST_F(Requests, NobodyIsLateWhoseAnswerHasComeWhileTheRequesterStoodStill) {
   ended_.clear();
 }
 
-// Nobody looks at a connection with nothing to do: one that was idle is heard all the same when it asks, is kept waiting, cancels or goes.
+// Idle connections are not polled. An idle connection is noticed nevertheless when it sends a request, waits, cancels or ends.
 TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
   const auto service = connect();
   const auto other = requester_->add("echo");
   ASSERT_TRUE(until([&] { return requester_->connected(other); }));
-  for (int i = 0; i < 5000; ++i) poll();  // nothing is said
+  for (int i = 0; i < 5000; ++i) poll();  // no messages
   ASSERT_TRUE(requester_->ask(other, 1, pattern(10, 1), 60s));
   ASSERT_TRUE(until([&] { return ended_.size() == 1; }));
   EXPECT_EQ(ended_[0].service, other);
@@ -252,12 +252,12 @@ TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
   ended_.clear();
 }
 
-// A page that is let go long after its message came is the other side's again, though nothing else happens on the connection.
+// A page released long after its message returns to the other side, even if nothing else happens on the connection.
 TEST_P(RequestsOver, PagesThatAreLetGoLaterComeBackToWhoSends) {
   const auto service = connect(asker());
   answers_ = false;
   std::size_t sent = 0;
-  // The replier keeps all that comes, until no page is left and the rest is copied.
+  // The replier keeps all requests, until no page is left and further requests are copied.
   for (; sent < 40; ++sent) ASSERT_TRUE(requester_->ask(service, 1, pattern(3000, static_cast<unsigned>(sent)), 60s));
   ASSERT_TRUE(until([&] { return asked_.size() == sent; }));
   for (int i = 0; i < 2000; ++i) poll();
@@ -287,7 +287,7 @@ TEST_P(RequestsOver, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
   expect_books();
 }
 
-// A piece has only so many parts: a message may need far more pieces than its bytes need pages.
+// The number of parts of a piece is limited: a message may need far more pieces than pages for its bytes.
 TEST_P(RequestsOver, AMessageOfManyMorePartsThanThereArePagesArrives) {
   const auto service = connect(asker());
   for (const std::size_t part_bytes : {256UL, 300UL, 700UL}) {
@@ -310,7 +310,7 @@ TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
   ASSERT_TRUE(until([&] { return !ended_.empty() && !owner.tags.empty(); }));
   EXPECT_EQ(owner.tags, std::vector<std::uint64_t>{42});
   EXPECT_EQ(whole(ended_[0].message), memory);
-  // A reply that nobody waits for lets go at once.
+  // A reply without a waiting request is released at once.
   replier_->reply(asked_[0].client, asked_[0].number, 0, parts, &owner, 43);
   EXPECT_EQ(owner.tags, (std::vector<std::uint64_t>{42, 43}));
   EXPECT_EQ(counter(replier_->counters(), "copied_bytes"), 0U);
@@ -319,7 +319,7 @@ TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
 TEST_P(RequestsOver, WhatIsKeptStopsNothing) {
   const auto service = connect(asker());
   std::vector<Requester::Reply> kept;
-  for (unsigned i = 0; i < 40; ++i) {  // eight pages there are
+  for (unsigned i = 0; i < 40; ++i) {  // there are eight pages
     ASSERT_TRUE(requester_->ask(service, 1, pattern(3000, i), 60s));
     ASSERT_TRUE(until([&] { return !ended_.empty(); })) << i;
     kept.push_back(std::move(ended_[0]));
@@ -331,7 +331,7 @@ TEST_P(RequestsOver, WhatIsKeptStopsNothing) {
 TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
   for (const std::uint32_t pages : {2U, 3U, 4U, 8U}) {
     const auto service = connect({.name = "asker", .pages = pages});
-    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // as many pages as are kept in one piece
+    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // the number of pages that are kept in one piece
     std::vector<Requester::Reply> kept;
     for (unsigned i = 0; i < 10; ++i) {
       ASSERT_TRUE(requester_->ask(service, 1, pattern(bytes, i), 10s));
@@ -496,7 +496,7 @@ TEST_F(Requests, WhoTakesNoAnswersCannotAskWithoutAnEnd) {
     });
   };
   ASSERT_TRUE(both([&] { return peer.connected(); }));
-  // One in each place, all of them answered: that may be.
+  // One request in each place, all answered: this is allowed.
   for (std::uint64_t place = 0; place < 4; ++place) peer.ask(1ULL << 16 | place);
   ASSERT_TRUE(both([&] { return counter(replier_->counters(), "requests") == 4; }));
   EXPECT_EQ(counter(replier_->counters(), "refused_peers"), 0U);
@@ -519,7 +519,7 @@ TEST_F(Requests, MemoryOfARequestIsTheNetworksThoughItWasAnsweredTooSoon) {
     });
   };
   ASSERT_TRUE(both([&] { return requester_->connected(service); })) << requester_->trouble(service);
-  // More than sockets hold, all of it the network's at once.
+  // More than sockets hold, all given to the network at once.
   const Bytes memory(test::HastyReplier::kPages * (kPageBytes - formats::kPieceHeadBytes));
   const std::span<const std::byte> part = memory;
   std::optional<Requester::Request> request;

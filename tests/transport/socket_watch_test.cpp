@@ -1,4 +1,4 @@
-// SocketWatch and ActiveList: which of many connections are to be looked at.
+// SocketWatch and ActiveList: they select the connections to poll.
 #include "transport/socket_watch.h"
 
 #include <gtest/gtest.h>

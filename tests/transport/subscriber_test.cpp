@@ -1,4 +1,4 @@
-// A publisher and a subscriber of one thread, whose time is the test's.
+// A publisher and a subscriber in one thread; the test sets their time.
 #include "transport/subscriber.h"
 
 #include <gtest/gtest.h>
@@ -62,18 +62,18 @@ class Subscribers : public testing::Test {
     subscriber_.emplace(subscriber(), links_, ports_);
     ASSERT_TRUE(until([&] { return subscriber_->flowing() && publisher_->all_links_subscribed(); }));
   }
-  /// There is no RDMA device here.
+  /// Tests assume that there is no RDMA device.
   void offer_rdma() {
     auto settings = publisher();
     settings.providers = {"verbs", "tcp"};
     publisher_.emplace(settings, links_);
   }
-  /// What the publisher answers to a subscriber of session 1 that asks for this network, and then goes.
+  /// The publisher's answer to a subscriber of session 1 that requests this network and then leaves.
   formats::ControlMessage ask(const std::string& provider) {
     ControlSocket socket;
     return ask(provider, socket);
   }
-  /// One that stays as long as the socket does, and does not connect.
+  /// A subscriber that exists as long as the socket and does not connect.
   formats::ControlMessage ask(const std::string& provider, ControlSocket& socket) {
     const BusEntry entry = read_bus(bus_)->entries.front();
     socket = ControlSocket::call(entry.address, entry.port).value();
@@ -92,7 +92,7 @@ class Subscribers : public testing::Test {
     }
     return formats::ControlLeave{};
   }
-  /// The file of a publisher that was killed, with the same links.
+  /// The bus file of a killed publisher with the same links.
   void leave_entry_of_the_dead(const std::string& name, std::uint16_t port) const {
     BusEntry dead = read_bus(bus_)->entries.front();
     dead.name = name;
@@ -114,7 +114,7 @@ class Subscribers : public testing::Test {
   std::optional<Subscriber> subscriber_;
   std::uint64_t now_ = 1000 * kSecond;
   std::uint64_t chunks_ = 0;
-  std::uint64_t told_ = 0;  ///< chunks of the link that came last, by its own count
+  std::uint64_t told_ = 0;  ///< the last link's own count of chunks
 };
 
 TEST_F(Subscribers, TheEndOfALongConversationIsItsEnd) {
@@ -129,7 +129,7 @@ TEST_F(Subscribers, TheEndOfALongConversationIsItsEnd) {
   EXPECT_EQ(subscriber_->connections(), 1);
   EXPECT_TRUE(until([&] { return publisher_->ended(); }));
   step(10 * kSecond);
-  EXPECT_TRUE(subscriber_->ended()) << "it looks for nobody any more";
+  EXPECT_TRUE(subscriber_->ended()) << "it no longer looks for a publisher";
 }
 
 TEST_F(Subscribers, EveryPageIsClosedForAReasonThatIsCounted) {
@@ -175,7 +175,7 @@ TEST_F(Subscribers, AnEndThatWasSaidBeforeTheConnectionBrokeIsTheEnd) {
   publish(10);
   ASSERT_TRUE(until([&] { return chunks_ == 10; }));
   publisher_->end();
-  // The subscriber does nothing until all is said and the publisher is gone.
+  // The subscriber does nothing until all messages are sent and the publisher is gone.
   for (int i = 0; i < 50; ++i) {
     now_ += 1'000'000;
     publisher_->progress(now_, now_);
@@ -211,7 +211,7 @@ TEST_F(Subscribers, WhatCannotBeHadWithOneNetworkIsTriedWithTheNext) {
   auto settings = publisher();
   settings.providers = {"tcp"};
   publisher_.emplace(settings, links_);
-  // It says of itself that it has RDMA, as we do of us; there is none here.
+  // Both sides claim to have RDMA, but there is no device.
   auto entry = read_bus(bus_)->entries.front();
   entry.providers = {"verbs", "tcp"};
   std::ofstream(bus_ / (entry.name + ".json")) << bus_entry_text(entry);
@@ -224,7 +224,7 @@ TEST_F(Subscribers, WhatCannotBeHadWithOneNetworkIsTriedWithTheNext) {
     ended = ended || subscriber_->last_end();
     return subscriber_->flowing();
   }));
-  EXPECT_FALSE(ended) << "who waits for the first connection has nothing to give up for";
+  EXPECT_FALSE(ended) << "a wait for the first connection is never given up";
   publish(10);
   EXPECT_TRUE(until([&] { return chunks_ == 10; }));
 }
@@ -292,7 +292,7 @@ TEST_F(Subscribers, APublisherTakesNoMoreThanItHasMemoryFor) {
   }));
   EXPECT_EQ(base::counter_value(publisher_->counters(), "refused_peers"), 1);
   publish(10);
-  EXPECT_TRUE(until([&] { return chunks_ == 10; })) << "the first notices nothing";
+  EXPECT_TRUE(until([&] { return chunks_ == 10; })) << "the first subscriber notices nothing";
 }
 
 TEST_F(Subscribers, OneWhoseProcessIsStartedAnewBeginsThenAndNothingMoreIsKeptForItsFormerLife) {
@@ -336,7 +336,7 @@ TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "no_subscriber"), 7);
 }
 
-// It was accepted, and ends before its connection stands: nobody holds anything for it.
+// It was accepted, but ends before its connection is complete: the publisher holds no data for it.
 TEST_F(Subscribers, WhoLeavesBeforeItIsConnectedIsNotWaitedFor) {
   publisher_.emplace(publisher(), links_);
   subscriber_.emplace(subscriber(), links_, ports_);
@@ -358,7 +358,7 @@ TEST_F(Subscribers, WhoLeavesBeforeItIsConnectedIsNotWaitedFor) {
 
 TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   start();
-  std::vector<std::uint32_t> kept;  // slots: no credit is given but for those that go back
+  std::vector<std::uint32_t> kept;  // slots: only returned slots give credit
   std::size_t pages = 0;
   const auto keep = [&](std::uint64_t by = 1'000'000) {
     publisher_->progress(now_ += by, 0);
@@ -388,7 +388,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
 
-// Its consumers stand still over the end of the run, and all its pages are with them: that is no silence of the publisher.
+// Its consumers stop across the end of the run and hold all pages: this is not silence of the publisher.
 TEST_F(Subscribers, WhoLeavesStaysAsLongAsItHasNoRoomForWhatComes) {
   start();
   const std::vector<std::byte> data(40 * 1250);  // 100 in a page
@@ -408,7 +408,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsItHasNoRoomForWhatComes) {
   subscriber_->leave();
   for (int i = 0; i < 5000; ++i) keep();
   ASSERT_FALSE(subscriber_->ended());
-  now_ += 10 * kSecond;  // this thread stood still, too
+  now_ += 10 * kSecond;  // this thread had stopped, too
   for (; !kept.empty(); kept.pop_back()) subscriber_->give_back(kept.back());
   subscriber_->replenish();
   for (int i = 0; i < 100'000 && !subscriber_->ended(); ++i) {
@@ -426,7 +426,7 @@ TEST_F(Subscribers, WhatIsInPagesOfOneThatLeavesInTheMiddleOfARunIsItsAndTheRest
   start();
   const std::vector<std::byte> data(40 * 20'000);
   const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 20'000};
-  ASSERT_FALSE(publisher_->publish({&run, 1})) << "it is more than eight pages";
+  ASSERT_FALSE(publisher_->publish({&run, 1})) << "the data need more than eight pages";
   subscriber_->leave();
   bool published = false;
   ASSERT_TRUE(until([&] {
@@ -445,7 +445,7 @@ TEST_F(Subscribers, APublisherThatDoesNotAnswerIsGivenUpAndLookedForAgain) {
   publisher_.emplace(publisher(), links_);
   subscriber_.emplace(subscriber(), links_, ports_);
   subscriber_->progress(now_);
-  for (int i = 0; i < 12; ++i) subscriber_->progress(now_ += kSecond);  // nobody lets the publisher answer
+  for (int i = 0; i < 12; ++i) subscriber_->progress(now_ += kSecond);  // the publisher cannot answer
   EXPECT_EQ(subscriber_->trouble(), "publisher test.0 does not answer");
   EXPECT_TRUE(until([&] { return subscriber_->flowing(); }));
   EXPECT_EQ(subscriber_->trouble(), "");
@@ -453,7 +453,7 @@ TEST_F(Subscribers, APublisherThatDoesNotAnswerIsGivenUpAndLookedForAgain) {
 
 TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   start();
-  subscriber_.emplace(subscriber(), links_, ports_);  // the first has gone without a word
+  subscriber_.emplace(subscriber(), links_, ports_);  // the first has ended without a message
   ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
   publish(3);
   ASSERT_TRUE(until([&] { return chunks_ == 3; }));
@@ -461,7 +461,7 @@ TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   step(6 * kSecond);
   step();
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0)
-      << "the former life was let go when the next one came";
+      << "the earlier connection was released when the next one came";
 }
 
 TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
@@ -479,7 +479,7 @@ TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
   const std::vector<std::byte> data(40 * 2000);
   const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 2000};
   for (int i = 0; i < 200; ++i) {
-    ASSERT_FALSE(publisher_->publish({&run, 1})) << "the first takes nothing";
+    ASSERT_FALSE(publisher_->publish({&run, 1})) << "the first subscriber takes no pages";
     step_quick();
   }
   const std::uint64_t taken = publisher_->pages_taken();
@@ -487,7 +487,7 @@ TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
     ASSERT_FALSE(publisher_->publish({&run, 1}));
     step_quick();
   }
-  EXPECT_EQ(publisher_->pages_taken(), taken) << "though the other is told the time";
+  EXPECT_EQ(publisher_->pages_taken(), taken) << "although the other gets the clock";
   ASSERT_TRUE(until([&] {
     (void)publisher_->publish({&run, 1});
     return publisher_->pages_taken() > taken;
@@ -507,7 +507,7 @@ TEST_F(Subscribers, PagesThatTellTheClockTakeNoRoomOfChunksFromOneThatStandsStil
   EXPECT_LE(sent(), before + 1);
   EXPECT_LE(publisher_->subscribers().front().pages_filled, 1U);
   for (int i = 0; i < 50; ++i) step(kSecond / 10);
-  EXPECT_GT(sent(), before + 10) << "it goes on with it";
+  EXPECT_GT(sent(), before + 10) << "it continues with the subscriber";
 }
 
 TEST_F(Subscribers, WhatIsGivenUpIsInTheTallyOfItsLinkAndGoesToNobody) {
@@ -517,8 +517,8 @@ TEST_F(Subscribers, WhatIsGivenUpIsInTheTallyOfItsLinkAndGoesToNobody) {
     return ChunkRun{.data = data.data(), .size = 40, .stride = 40, .count = count, .link = link};
   };
   const std::array runs{run(2, 0), run(1000, 0), run(3, 1)};
-  ASSERT_FALSE(publisher_->publish(runs)) << "it is more than eight pages";
-  EXPECT_EQ(publisher_->tally(0), (LinkTally{2, 80, 0})) << "the run in hand is not taken";
+  ASSERT_FALSE(publisher_->publish(runs)) << "the data need more than eight pages";
+  EXPECT_EQ(publisher_->tally(0), (LinkTally{2, 80, 0})) << "the current run is not taken";
   const std::uint64_t given_up = publisher_->give_up(runs).chunks;
   const std::array later{run(7, 1)};
   EXPECT_EQ(publisher_->give_up(later).chunks, 7U);
@@ -526,14 +526,14 @@ TEST_F(Subscribers, WhatIsGivenUpIsInTheTallyOfItsLinkAndGoesToNobody) {
   EXPECT_EQ(publisher_->tally(1), (LinkTally{10, 400, 0}));
   const auto counters = publisher_->counters();
   EXPECT_EQ(base::counter_value(counters, "chunks_wanted") + given_up, 1005U);
-  EXPECT_LT(given_up, 303U) << "but for what is in pages";
+  EXPECT_LT(given_up, 303U) << "except the chunks in pages";
 }
 
 TEST_F(Subscribers, WhatSomebodyHasOfARunThatIsGivenUpIsWanted) {
   start();
   const std::vector<std::byte> data(40 * 1000);
   const std::array runs{ChunkRun{.data = data.data(), .size = 40, .stride = 40, .count = 1000}};
-  ASSERT_FALSE(publisher_->publish(runs)) << "it is more than eight pages";
+  ASSERT_FALSE(publisher_->publish(runs)) << "the data need more than eight pages";
   const std::uint64_t given_up = publisher_->give_up(runs).chunks;
   ASSERT_TRUE(until([&] { return chunks_ == 1000 - given_up; }));
   EXPECT_GT(chunks_, 700U) << "eight pages";
@@ -544,10 +544,10 @@ TEST_F(Subscribers, GraceCountsFromWhenThePublisherLooksAndNotFromWhenItLastDid)
   start();
   const std::vector<std::byte> data(40 * 2000);
   const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 2000};
-  ASSERT_FALSE(publisher_->publish({&run, 1})) << "it is more than eight pages";
+  ASSERT_FALSE(publisher_->publish({&run, 1})) << "the data need more than eight pages";
   subscriber_.reset();
-  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(publisher_->publish({&run, 1}));  // sees the end of the connection
-  now_ += 60 * kSecond;                                                         // but has no time to look at it
+  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(publisher_->publish({&run, 1}));  // notices the end of the connection
+  now_ += 60 * kSecond;                                                         // but has no time to handle it
   for (int i = 0; i < 10; ++i) publisher_->progress(now_ += kSecond / 10, 0);
   EXPECT_TRUE(publisher_->wanted(0));
   now_ += 5 * kSecond;
@@ -599,7 +599,7 @@ TEST_F(Subscribers, AnEntryWithoutPagesIsRefusedAndHidesNobody) {
   small.name = "a.0";
   other_.emplace(small, links_);
   for (const std::uint32_t bytes : {0U, 255U}) {
-    BusEntry entry = look_up(bus_, "a.0")->value();  // as the way to front-ends has one
+    BusEntry entry = look_up(bus_, "a.0")->value();  // the entry of the service for front ends
     entry.page_bytes = bytes;
     std::ofstream(bus_ / "a.0.json") << bus_entry_text(entry);
     subscriber_.emplace(subscriber(), links_, ports_);
@@ -633,17 +633,17 @@ TEST_F(Subscribers, AfterABreakThePublisherThatHasTheSessionIsAskedFirst) {
   EXPECT_EQ(subscriber_->sessions(), 1U);
 }
 
-// Another one that was asked meanwhile, and refused, changes nothing of what the first has kept.
+// Another publisher that was asked in between and refused does not change what the first has kept.
 TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
   start();
   const std::uint64_t connections = subscriber_->connections();
   PublisherSettings full = publisher();
   full.name = "a.0";
   full.most_subscribers = 0;
-  full.page_bytes = 8192;  // and is of another kind
+  full.page_bytes = 8192;  // and it is of another kind
   other_.emplace(full, links_);
   subscriber_->refuse("the test wants it so");
-  // The first does not answer in time, so the other is asked.
+  // The first does not answer in time, so the subscriber asks the other.
   for (int i = 0; i < 200 && subscriber_->trouble().find("a.0") == std::string::npos && subscriber_->publisher() != "a.0";
        ++i) {
     now_ += kSecond / 5;
@@ -657,7 +657,7 @@ TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
     other_->progress(now_, now_);
     subscriber_->progress(now_);
   }
-  ASSERT_EQ(refused(), 1U) << "it was asked, and has refused";
+  ASSERT_EQ(refused(), 1U) << "it was asked and has refused";
   ASSERT_TRUE(until([&] { return subscriber_->flowing(); })) << subscriber_->trouble();
   EXPECT_EQ(subscriber_->publisher(), "test.0");
   EXPECT_EQ(subscriber_->connections(), connections + 1);
@@ -716,7 +716,7 @@ TEST_F(Subscribers, WhoeverIsRefusedKnowsWhyAsLongAsWhoRefusesIsThere) {
   EXPECT_TRUE(until([&] { return !subscriber_->refusal(); }));
 }
 
-// Beside it another entry whose publisher is dead: what that one says is no reason to hope.
+// There is another entry, of a dead publisher: it gives no reason to wait.
 TEST_F(Subscribers, WhoRefusesStillDoesWhenADeadOneWasAskedMeanwhile) {
   PublisherSettings settings = publisher();
   settings.secret = "ours";
@@ -757,7 +757,7 @@ TEST_F(Subscribers, APublisherThatDiedWasCutOffWhoeverComesAfterIt) {
   ASSERT_TRUE(until([&] { return !subscriber_->flowing(); }));
   subscriber_->leave();
   ASSERT_TRUE(until([&] { return subscriber_->ended(); }));
-  EXPECT_EQ(subscriber_->cut_off(), 2U) << "nobody has come after the second";
+  EXPECT_EQ(subscriber_->cut_off(), 2U) << "no publisher has come after the second";
 }
 
 TEST(PublisherAddress, IsOneThatOthersCanConnectTo) {

@@ -1,4 +1,4 @@
-// The slots of a publisher's pages, from full to taken.
+// The slots of a publisher's pages, from full to acknowledged.
 #include "transport/subscription.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ class PageRings : public testing::Test {
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::uint32_t kSlots = 4;
 
-  /// Fills and closes pages as long as there is a slot, at most so many; a chunk in each.
+  /// Fills and closes at most this number of pages, with one chunk each, while there are free slots.
   std::uint32_t fill(std::uint32_t most) {
     std::uint32_t filled = 0;
     for (; filled < most && ring_.writer() != nullptr; ++filled) {
@@ -24,7 +24,7 @@ class PageRings : public testing::Test {
     }
     return filled;
   }
-  /// Gives all that is full to the network: the slots.
+  /// Gives all full pages to the network; returns their slots.
   std::vector<std::uint32_t> send_all() {
     std::vector<std::uint32_t> slots;
     for (auto page = ring_.next(); page; page = ring_.next()) {
@@ -84,8 +84,8 @@ TEST_F(PageRings, WhatWasNeverSentIsNotTaken) {
   ring_.sending();
   EXPECT_FALSE(ring_.taken(2));
   EXPECT_TRUE(ring_.taken(1));
-  EXPECT_TRUE(ring_.taken(0)) << "said before, and overtaken by what was said on another connection";
-  EXPECT_EQ(ring_.taken_chunks(), 0U) << "the network has it still";
+  EXPECT_TRUE(ring_.taken(0)) << "an old message, overtaken by one on another connection";
+  EXPECT_EQ(ring_.taken_chunks(), 0U) << "the network still has it";
   ring_.sent(0);
   EXPECT_EQ(ring_.taken_chunks(), 1U);
 }
