@@ -1,4 +1,4 @@
-// How long a thread without work sleeps at a time.
+// The sleep times of a thread without work.
 #include <gtest/gtest.h>
 
 #include "base/thread.h"

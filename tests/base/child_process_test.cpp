@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a program says on its stdout until all who have it are gone.
+/// Reads a program's stdout until all processes that hold it have closed it.
 std::string said_by(ChildProcess::Settings settings) {
   auto [from, to] = *make_pipe();
   settings.out = to.get();
@@ -45,7 +45,7 @@ TEST(ChildProcess, SaysWhyAProgramCannotBeStarted) {
   EXPECT_FALSE(ChildProcess::start({.command = {"true"}, .first = [] { return false; }}));
 }
 
-/// Without stdin, stdout and stderr while it lives.
+/// While this object exists, stdin, stdout and stderr are closed.
 class ClosedStreams {
  public:
   ClosedStreams() {
@@ -83,7 +83,7 @@ TEST(ChildProcess, WhatAProgramIsGivenMayHaveTheNumberOfAClosedStandardStream) {
     const ClosedStreams closed;
     const UniqueFd log(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    // As 0 and 1: stdout goes to what is 1 itself, stderr to what stdin replaces.
+    // Descriptors 0 and 1: stdout goes to 1 itself, stderr to the one that stdin replaces.
     auto child = ChildProcess::start({.command = {"sh", "-c", "read line; echo out; echo err >&2"},
                                       .in = nothing.get(),
                                       .out = nothing.get(),
@@ -105,7 +105,7 @@ TEST(MakePipe, AtTheLimitOfDescriptorsNoneIsLost) {
   low.rlim_cur = 64;
   ::setrlimit(RLIMIT_NOFILE, &low);
   while (UniqueFd one{::open("/dev/null", O_RDONLY | O_CLOEXEC)}) open.push_back(std::move(one));
-  std::vector<bool> made;  // with none, one and two descriptors left
+  std::vector<bool> made;  // with no, one and two free descriptors
   for (int left = 0; left < 3; ++left) {
     made.push_back(make_pipe().has_value());
     if (!open.empty()) open.pop_back();
@@ -130,12 +130,12 @@ TEST(ChildProcess, EndsWithItsOwner) {
     EXPECT_FALSE(child->wait(0ms));
     EXPECT_EQ(::kill(pid, 0), 0);
   }
-  EXPECT_NE(::kill(pid, 0), 0) << "it was not reaped";
+  EXPECT_NE(::kill(pid, 0), 0) << "the child was not reaped";
   auto child = ChildProcess::start({.command = {"sleep", "600"}});
   ASSERT_TRUE(child);
   child->signal(SIGTERM);
   EXPECT_EQ(child->wait(60s), 128 + SIGTERM);
-  EXPECT_EQ(child->wait(), 128 + SIGTERM) << "it is known once it is known";
+  EXPECT_EQ(child->wait(), 128 + SIGTERM) << "the status stays known";
 }
 
 TEST(ChildProcess, ACopyOfThisProcessWorksAndEnds) {

@@ -43,12 +43,12 @@ TEST(FdSocket, DescriptorsArriveWithTheFirstByte) {
   EXPECT_EQ(::fcntl(fds.fds[0].get(), F_GETFD), FD_CLOEXEC);
 }
 
-/// What comes of one message with so many descriptors where there is room for so many.
+/// The result of one message with this number of descriptors, received with this room.
 ReceivedFds descriptors_of_one_message(std::size_t count, std::size_t room) {
   const auto [left, right] = socket_pair();
   const std::array message{std::byte{1}};
   const std::vector<int> sent(count, left.get());
-  // By hand: send_some() refuses what a receive would not take.
+  // Directly, because send_some() refuses messages that a receive would not accept.
   std::vector<char> control(CMSG_SPACE(sizeof(int) * count));
   iovec part{const_cast<std::byte*>(message.data()), message.size()};
   msghdr header{};
@@ -139,7 +139,7 @@ TEST(FdSocket, WhatComesInPiecesHasOneDeadline) {
   ReceivedFds fds;
   EXPECT_EQ(receive_all(left.get(), into, fds, 100ms).status, IoStatus::partial);
   EXPECT_FALSE(wait_for(left.get(), POLLIN, std::chrono::steady_clock::now()))
-      << "the deadline has passed, whatever is there";
+      << "the deadline has passed, even if data are there";
   stop = true;
 }
 

@@ -31,7 +31,7 @@ TEST(IdTable, AgreesWithAMapWhereIdsGetIntoEachOthersWay) {
   IdTable<std::uint64_t> table(kCapacity);
   std::unordered_map<std::uint64_t, std::uint32_t> twin;
   std::mt19937_64 random(1);
-  // Of eight places for sixteen ids, each is wanted by many.
+  // Eight places for sixteen ids: several ids share each place.
   const auto any = [&] { return (random() % 40 << 20) + random() % 4; };
   for (int step = 0; step < 100'000; ++step) {
     const std::uint64_t id = any();
@@ -51,8 +51,8 @@ TEST(IdTable, AgreesWithAMapWhereIdsGetIntoEachOthersWay) {
   }
 }
 
-// Two rows that have the same lowest bits, as two periods of a counter do: if they were at home in the same places, each erase would walk over all that
-// follows, and this would take longer than any test may.
+// Two sequences with the same lowest bits, like two periods of a counter. If they shared their home places, each erase would visit all following
+// entries, and the test would time out.
 TEST(IdTable, RowsOfIdsDoNotMeet) {
   constexpr std::uint32_t kRow = 100'000;
   constexpr std::uint64_t kApart = 1 << 24;
@@ -76,7 +76,7 @@ TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
   IdTable<L1Id> table(100);
   std::map<std::uint32_t, std::uint32_t> twin;
   for (std::uint32_t step = 0; step < 20'000; ++step) {
-    // Few low halves and epochs: they get into each other's way.
+    // Few low halves and epochs, so that they collide.
     const auto below = [&](unsigned n) { return static_cast<std::uint32_t>(random() % n); };
     const L1Id id = L1Id::of(below(4), 0xfffff0 + below(40));
     if (twin.contains(id.value)) {
@@ -95,7 +95,7 @@ TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
   }
 }
 
-// A million ids in a row: were each of them to move those behind it, this would not end within the test's time.
+// A million successive ids: if each erase moved all following ids, the test would time out.
 TEST(IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
   constexpr std::uint32_t kIds = 1'000'000;
   IdTable<L1Id> table(kIds);
@@ -109,7 +109,7 @@ TEST(IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-// Long epochs of which the end of one and the begin of the next are kept: the same.
+// The same with long epochs, of which the end of one and the begin of the next are kept.
 TEST(IdTable, EpochsDoNotMeet) {
   constexpr std::uint32_t kEpoch = 500'000, kKept = 400'000;
   IdTable<L1Id> table(kKept);

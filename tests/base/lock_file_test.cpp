@@ -58,7 +58,7 @@ TEST_P(LockFileTest, IsWaitedForWhileSomebodyCleansUp) {
   EXPECT_TRUE(fs::exists(path()));
 }
 
-/// However many make and remove it: who has the lock has it on the file of that name, alone.
+/// Even if many processes make and remove the file, only one holds the lock on the file with this name.
 TEST_P(LockFileTest, IsNeverTheLockOfAFileThatWasRemoved) {
   std::atomic<int> owners{0};
   std::atomic<int> together{0};
@@ -74,7 +74,7 @@ TEST_P(LockFileTest, IsNeverTheLockOfAFileThatWasRemoved) {
           const UniqueFd file = lock->release();
           if (!is_named(file.get(), path())) ++nameless;
           owners.fetch_sub(1);
-          lock->remove();  // from here on the name is anybody's
+          lock->remove();  // from here on any process may use the name
         }
       });
     }

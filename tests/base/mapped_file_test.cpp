@@ -1,4 +1,4 @@
-// Files read in place: what is refused, and what becomes of a reader whose file is cut short.
+// Files read in place: refusals, and a reader whose file is truncated.
 #include "base/mapped_file.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// Rings and queues: nothing lost, nothing twice, order kept, full and empty said so.
+// Rings and queues: no element lost or doubled, order kept, full and empty reported.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ TEST(SpscRing, HandsEveryValueToTheOtherThreadInOrder) {
   EXPECT_EQ(wrong, 0);
 }
 
-// What is pushed and popped between two looks of size() must not make it more than there is room for.
+// Pushes and pops between the two reads in size() must not make the size larger than the capacity.
 template <typename Queue>
 void is_never_more_than_full() {
   Queue queue(2);

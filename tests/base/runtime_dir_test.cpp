@@ -44,7 +44,7 @@ TEST_F(RuntimeDir, LiesBelowTmpWhereTheSessionsDirectoryIsMissingOrAnotherUsers)
   const std::filesystem::path fallback = "/tmp/rodeo-" + std::to_string(::geteuid());
   ::setenv("XDG_RUNTIME_DIR", (scratch_ / "missing").c_str(), 1);
   EXPECT_EQ(runtime_directory_name(), fallback);
-  std::ofstream(scratch_ / "file") << "no directory";
+  std::ofstream(scratch_ / "file") << "not a directory";
   ::setenv("XDG_RUNTIME_DIR", (scratch_ / "file").c_str(), 1);
   EXPECT_EQ(runtime_directory_name(), fallback);
   ::setenv("XDG_RUNTIME_DIR", ::geteuid() == 0 ? scratch_.c_str() : "/", 1);

@@ -24,7 +24,7 @@ TEST(Sha256, EveryLengthHasAHashOfItsOwn) {
   for (std::size_t size = 0; size < 200; ++size) EXPECT_TRUE(seen.insert(hash(std::string(size, 'x'))).second) << size;
 }
 
-// RFC 4231, cases 1 to 4, 6 and 7; a key as long as a block, and one that is longer.
+// RFC 4231, cases 1 to 4, 6 and 7; a key as long as a block, and a longer one.
 TEST(HmacSha256, IsThatOfTheStandardsExamples) {
   const auto mac = [](const std::string& key, const std::string& message) {
     std::string text;

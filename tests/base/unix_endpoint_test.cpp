@@ -33,7 +33,7 @@ TEST_F(UnixEndpointTest, ListensForThisUserAndLeavesNothingBehind) {
     struct stat about{};
     ASSERT_EQ(::lstat(path().c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 07777, 0600U);
-    EXPECT_FALSE(endpoint->accept()) << "nobody has come";
+    EXPECT_FALSE(endpoint->accept()) << "there is no client";
     const auto client = connect_unix(path());
     ASSERT_TRUE(client);
     EXPECT_TRUE(endpoint->accept());
@@ -47,11 +47,11 @@ TEST_F(UnixEndpointTest, ANameHasOneOwner) {
   const auto other = opened();
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, "test.taken");
-  EXPECT_TRUE(somebody_listens(path())) << "who was refused took the name away";
+  EXPECT_TRUE(somebody_listens(path())) << "the refused one has removed the name";
 }
 
 TEST_F(UnixEndpointTest, ReplacesWhatADeadProcessLeft) {
-  (void)listen_unix(path());  // closed, not removed
+  (void)listen_unix(path());  // closed, but not removed
   (void)UniqueFd(::open(lock().c_str(), O_CREAT | O_RDWR, 0600));
   ASSERT_FALSE(somebody_listens(path()));
   EXPECT_TRUE(opened());

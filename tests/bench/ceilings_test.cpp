@@ -1,4 +1,4 @@
-// The ceilings that a bench is compared with: they touch all of the memory that they are given, and nothing else.
+// The ceilings of benches: they access all of the given memory, and no other memory.
 #include "bench/card/ceilings.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What `rodeo card bench dma` calls an error in FELIX blocks: damage on the way, chunks that the card flags, payload that is not what it must be.
+// Errors of `rodeo card bench dma` in FELIX blocks: damage on the way, chunks flagged by the card, wrong payload.
 #include "bench/card/data_check.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class BlockCheckTest : public ::testing::Test {
                             {.level = level, .pattern = formats::PagePattern::provable, .seed = 7}, ttc);
   }
 
-  /// A chunk of so many bytes for the next trigger, right but for what the test does to it.
+  /// A chunk of this size for the next trigger; it is right until the test changes it.
   void add(std::size_t bytes, std::uint8_t status = chunk_status::kOk, std::size_t wrong_byte = SIZE_MAX) {
     const std::uint32_t link = formats::fid_of_card_elink(0, connector_, kElink).default_link_id();
     const Provable provable(7);
@@ -44,7 +44,7 @@ class BlockCheckTest : public ::testing::Test {
     return std::span(memory_).subspan(at, kFormat.block_bytes);
   }
 
-  /// Everything so far as one superpage; `cut` bytes are missing at its end.
+  /// All chunks so far as one superpage, without its last `cut` bytes.
   void give_to(DataCheck& check, std::size_t cut = 0) {
     if (!encoder_.full()) encoder_.timeout();
     const card::Superpage superpage{
@@ -96,7 +96,7 @@ TEST_F(BlockCheckTest, FlaggedChunksAreErrorsOnceEachAtBothLevels) {
 TEST_F(BlockCheckTest, WholeChunksWithoutTheirPayloadAreErrors) {
   const auto check = check_of(CheckLevel::full);
   add(40);
-  add(3);  // shorter than a header, and nothing says so
+  add(3);  // shorter than a header, without a flag
   add(0);
   add(40, chunk_status::kOk, 39);
   give_to(*check);
@@ -150,7 +150,7 @@ TEST_F(BlockCheckTest, ALinkThatBringsNothingIsSilent) {
   give_to(*check);
   EXPECT_EQ(check->errors(), 0U) << "it may still come";
   check->finish();
-  EXPECT_EQ(count_of(*check, "silent_links"), 1U) << "and the trigger's own link is not asked";
+  EXPECT_EQ(count_of(*check, "silent_links"), 1U) << "the trigger's own link does not count";
   EXPECT_EQ(check->errors(), 1U);
 }
 
@@ -170,7 +170,7 @@ TEST_F(BlockCheckTest, APartOfABlockIsAnError) {
   EXPECT_EQ(count_of(*check, "part_of_block"), 1U);
 }
 
-/// Superpages of one block each, at two places of a buffer.
+/// Superpages of one block, at two places of a buffer.
 class LineCheckTest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kBytes = 32768;
@@ -200,7 +200,7 @@ TEST_F(LineCheckTest, NewLinesAreFine) {
 
 TEST_F(LineCheckTest, ASuperpageWhoseFirstLineIsTheOldOneIsStale) {
   check(0, 1, 1);
-  check(1, 1, 1);  // at another place: fine
+  check(1, 1, 1);  // at another place: allowed
   EXPECT_EQ(check_->errors(), 0);
   check(0, 1, 2);
   EXPECT_EQ(check_->errors(), 1);

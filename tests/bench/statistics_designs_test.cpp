@@ -1,4 +1,4 @@
-// Every design of the statistics comes to what was counted, errors included, whoever reads meanwhile.
+// Every design of the statistics gives the right counts, errors included, also with readers during the counting.
 #include "bench/network/statistics_designs.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TYPED_TEST_SUITE(StatisticsDesign, Designs);
 
 TYPED_TEST(StatisticsDesign, ComesToWhatTheThreadsCounted) {
   constexpr std::size_t kThreads = 2, kLinks = 3;
-  constexpr std::uint64_t kPages = 20'000;  // more records than a queue has room for
+  constexpr std::uint64_t kPages = 20'000;  // more records than fit into a queue
   TypeParam design(kThreads, kLinks);
   std::atomic<int> at_work{kThreads};
   std::vector<std::jthread> threads;

@@ -1,4 +1,4 @@
-// One report of the processes of a chain: sums over all of them, and what is said when one is missing or does not add up.
+// The report of a chain's processes: sums over all of them, and messages if a process is missing or a sum is wrong.
 #include "cli/chain_report.h"
 
 #include <gtest/gtest.h>
@@ -97,11 +97,11 @@ TEST(ChainReport, BytesOfChunksAddUpFromRoutersToFragments) {
   EXPECT_EQ(count(report, "bytes", "in"), 900U);
   EXPECT_EQ(count(member(report, "bytes"), "lost", "cut"), 8U);
   run.processes[3].report["bytes"]["built"] = 439U;
-  EXPECT_EQ(condition(chain_report(run)), "WRONG") << "a byte is nowhere";
+  EXPECT_EQ(condition(chain_report(run)), "WRONG") << "a byte is in no count";
   run.processes[3].report["bytes"]["built"] = Json();
   EXPECT_EQ(condition(chain_report(run)), "GOOD") << "a plug-in's builder does not count them";
   run.processes[1].report["bytes"]["published"] = 901U;
-  EXPECT_EQ(condition(chain_report(run)), "WRONG") << "a byte was lost, and no chunk";
+  EXPECT_EQ(condition(chain_report(run)), "WRONG") << "a byte was lost, but no chunk";
   run.processes[3].report["input"] = parsed(R"({"network_lost": 1})");
   EXPECT_NE(condition(chain_report(run)), "GOOD");
   EXPECT_TRUE(member(member(chain_report(run), "bytes"), "adds_up").boolean());
@@ -139,7 +139,7 @@ TEST(ChainReport, WhatIsLeftHasTheTermsOfTheControlRoomsBooks) {
   };
   using Lost = std::pair<std::string, std::string>;
   EXPECT_EQ(lost(R"({"links_unread": 2})", "{}", 20), (Lost{R"({"router_left_out":20})", "INCOMPLETE"}));
-  EXPECT_EQ(lost(R"({"links_unread": 2})", "{}", 15).second, "WRONG") << "two links had 20 chunks at most";
+  EXPECT_EQ(lost(R"({"links_unread": 2})", "{}", 15).second, "WRONG") << "two links had at most 20 chunks";
   EXPECT_EQ(lost(R"({"links_unread": 1, "chunks": {"pending": 4}})", "{}", 26),
             (Lost{R"({"router_undelivered":4,"router_left_out":10})", "INCOMPLETE"}));
   EXPECT_EQ(lost("{}", R"({"sequence_gaps": 1})", 38), (Lost{R"({"damaged":2})", "INCOMPLETE"}));

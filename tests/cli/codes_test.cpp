@@ -17,7 +17,7 @@ using namespace rodeo::cli;
 
 namespace {
 
-/// Codes that the sources use: a literal "room.reason" as the first member of an Error, or the first argument of a helper that makes one.
+/// Error codes in the sources: a literal "room.reason" as the first member of an Error, or as the first argument of a helper.
 std::set<std::string> codes_in_sources() {
   std::set<std::string> codes;
   const std::regex use(
@@ -44,7 +44,7 @@ TEST(ErrorCodes, EveryCodeThatTheSourcesUseIsExplained) {
 }
 
 TEST(ErrorCodes, AreSortedAndEndInAStatusOfTheirOwn) {
-  EXPECT_TRUE(std::ranges::is_sorted(error_codes(), std::ranges::less_equal{}, &ErrorCode::code)) << "or one is there twice";
+  EXPECT_TRUE(std::ranges::is_sorted(error_codes(), std::ranges::less_equal{}, &ErrorCode::code)) << "or one is double";
   for (const Word& entry : words_of(built_in_text("error_codes.md"))) {
     EXPECT_TRUE(std::regex_match(entry.unit, std::regex("exit [1-7]"))) << entry.word << ": " << entry.unit;
     EXPECT_TRUE(entry.cause.empty() && entry.next.empty()) << entry.word;

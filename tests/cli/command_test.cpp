@@ -104,7 +104,7 @@ TEST_F(CommandLine, AnEmptyValueIsNamedAndTakesNothingFromTheNextArgument) {
   EXPECT_EQ(run({"readout", "run.toml", "--set", ""}), 2);
   EXPECT_NE(said_.find("--set: the value is empty"), std::string::npos);
   EXPECT_EQ(run({"readout", ""}), 2);
-  EXPECT_EQ(run({"readout", "run.toml", "--set", "a="}), 0) << "a value that ends in the sign";
+  EXPECT_EQ(run({"readout", "run.toml", "--set", "a="}), 0) << "a value that ends with =";
   EXPECT_EQ(options_.set, std::vector<std::string>{"a="});
   EXPECT_EQ(run({"readout", "run.toml", "--bogus="}), 2);
   EXPECT_NE(said_.find("there is no option `--bogus`"), std::string::npos);

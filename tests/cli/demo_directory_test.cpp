@@ -13,14 +13,14 @@
 namespace rodeo::cli {
 namespace {
 
-/// A demo in a process of its own: 0 if its directory is still there when it ends.
+/// A demo in a separate process: it returns 0 if its directory still exists at its end.
 int one_demo() {
   const DemoDirectory directory(false);
   ::usleep(2000);
   return std::filesystem::exists(directory.path() / "lock") ? 0 : 1;
 }
 
-/// How many of a number of demos that start at one moment lose their directories.
+/// The number of demos, of several started at once, that lose their directories.
 int lost_of(int demos) {
   int gate[2];
   if (::pipe(gate) != 0) return demos;

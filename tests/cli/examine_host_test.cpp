@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A host of our own making, in a directory.
+/// A simulated host in a directory.
 class Doctor : public testing::Test {
  protected:
   Doctor() : root_(fs::temp_directory_path() / ("doctor_test." + std::to_string(getpid()))) {
@@ -28,7 +28,7 @@ class Doctor : public testing::Test {
     for (const Finding& finding : examine_host({.root = root_, .data_directory = root_, .disk_time = disk_time})) {
       if (finding.name == name) return finding;
     }
-    ADD_FAILURE() << name << " was not looked at";
+    ADD_FAILURE() << name << " was not examined";
     return {};
   }
 

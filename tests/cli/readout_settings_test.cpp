@@ -1,4 +1,4 @@
-// From a configuration to the plain settings of a readout: what follows from what, and what is refused before anything starts.
+// From a configuration to the plain settings of a readout: derived settings, and refusals before the start.
 #include "cli/system.h"
 
 #include <gtest/gtest.h>
@@ -67,10 +67,10 @@ TEST(ReadoutSettings, FilesThatNoEventFitsIntoAreRefused) {
            "\n";
   };
   EXPECT_EQ(first_code(with_files_of("1")), "readout.small_files");
-  EXPECT_EQ(first_code(with_files_of("4000")), "readout.small_files") << "four chunks of 1000 bytes are more";
+  EXPECT_EQ(first_code(with_files_of("4000")), "readout.small_files") << "four chunks of 1000 bytes are larger";
   EXPECT_EQ(first_code(with_files_of("10000")), "");
   EXPECT_EQ(first_code(with_files_of("0")), "") << "no limit";
-  EXPECT_EQ(first_code(with_files_of("4000\ncompression = 1")), "") << "as small as zlib makes them";
+  EXPECT_EQ(first_code(with_files_of("4000\ncompression = 1")), "") << "zlib may make events small enough";
   EXPECT_EQ(first_code(with_files_of("1\ncompression = 1")), "readout.small_files");
 }
 
@@ -213,7 +213,7 @@ TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) 
     return plan ? "" : plan.error().front().code;
   };
   const std::string wrong = "readout.not_in_turn";
-  // Four links: each with every event, two pairs in turn, all in turn.
+  // Four links: each has every event; two pairs, in turn; all in turn.
   EXPECT_EQ(code("0", "gbt"), "");
   EXPECT_EQ(code("4", "gbt"), "") << "a group of one link has every event";
   EXPECT_EQ(code("2", "gbt"), wrong);
@@ -221,8 +221,8 @@ TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) 
   EXPECT_EQ(code("0", "full", {"readout.rob[0].links_per_group=2"}), wrong);
   EXPECT_EQ(code("0", "full", {"readout.rob[0].links_per_group=1"}), "");
   EXPECT_EQ(code("1", "full"), "");
-  EXPECT_EQ(code("1", "full", {"readout.rob[0].links_per_group=2"}), wrong) << "half of the events of each would be missing";
-  EXPECT_EQ(code("2", "full"), wrong) << "every event twice";
+  EXPECT_EQ(code("1", "full", {"readout.rob[0].links_per_group=2"}), wrong) << "each would lack half of the events";
+  EXPECT_EQ(code("2", "full"), wrong) << "each event would come twice";
   EXPECT_EQ(code("2", "full", {"readout.rob[0].links_per_group=2"}), "");
   const std::string pair = "readout.rob[0].links=[\"0x1000000000000000\", ";
   EXPECT_EQ(code("2", "full", {pair + "\"0x1000000000010000\"]"}), "") << "one of the two groups";
@@ -304,7 +304,7 @@ TEST(ReadoutSettings, TheBuilderHasBuffersForAllFragmentsThatAHandlerMayHold) {
   EXPECT_EQ(buffers(with_handler(thousand, "chunk_size = 100\nwindow = 1024\n")), 1024 + 256 + kHeld);
   EXPECT_EQ(buffers(with_handler(thousand, "chunk_size = 64\nwindow = 1024\n")), 1024 + 256 + kHeld)
       << "a buffer has 1 KiB at least";
-  EXPECT_EQ(buffers(with_handler(thousand, "chunk_size = 100\nbuffers = 5000\n")), 5000) << "enough, and what was wanted";
+  EXPECT_EQ(buffers(with_handler(thousand, "chunk_size = 100\nbuffers = 5000\n")), 5000) << "enough, as requested";
   EXPECT_EQ(buffers(with_handler("max_fragments = 10\n", "type = \"full\"\n"), "fragments"), 4096 + 107);
   EXPECT_EQ(buffers(with_handler("max_fragments = 10\n", "type = \"full\"\n"), "copies"), 256 + 107);
 }
@@ -312,7 +312,7 @@ TEST(ReadoutSettings, TheBuilderHasBuffersForAllFragmentsThatAHandlerMayHold) {
 TEST(ReadoutSettings, FewerBuffersThanAHandlerMayHoldAreRefusedByName) {
   EXPECT_EQ(first_code(with_handler("max_fragments = 1000\n", "buffers = 1000\n")), "readout.few_buffers");
   EXPECT_EQ(first_code(with_handler("max_fragments = 10\n", "type = \"full\"\nfragments = 100\n")), "readout.few_buffers");
-  EXPECT_EQ(first_code(with_handler("max_fragments = 16777216\n")), "readout.few_buffers") << "more than a builder can have";
+  EXPECT_EQ(first_code(with_handler("max_fragments = 16777216\n")), "readout.few_buffers") << "above a builder's limit";
   EXPECT_EQ(first_code(with_handler("max_fragments = 1000\n", "buffers = 2000\n")), "");
 }
 

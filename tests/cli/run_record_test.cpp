@@ -1,4 +1,4 @@
-// What files and run.json say of a run.
+// The records of a run in files and in run.json.
 #include "readout/run/run_record.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The texts that are built in are the files that a reader finds.
+// The built-in texts equal the files of the documentation.
 #include "cli/texts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What `rodeo top` makes of two looks at processes.
+// The view of `rodeo top` from two observations of processes.
 #include "cli/top_view.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(TopView, LossesAreByReasonTheLargestFirst) {
   EXPECT_EQ(view.rows[0].lost, (Lost{{"late", 3}}));
   EXPECT_EQ(view.rows[0].verdict, "INCOMPLETE");
   EXPECT_EQ(view.rows[1].lost, (Lost{{"frames_lost", 7}, {"chunks_dropped", 5}}));
-  EXPECT_EQ(view.rows[1].verdict, "INCOMPLETE") << "a card that has lost something";
+  EXPECT_EQ(view.rows[1].verdict, "INCOMPLETE") << "a card that has lost data";
   EXPECT_DOUBLE_EQ(view.rows[1].rate_hz.value(), 5);
   EXPECT_DOUBLE_EQ(view.rows[1].dead_time_fraction.value(), 0.5);
   EXPECT_TRUE(view.rows[2].lost.empty());
@@ -106,7 +106,7 @@ TEST(TopView, TheWorstLinksComeFirstAndTheOthersAreCounted) {
   const auto view = top_view({}, {seen("readout", readout(1, 0, "INCOMPLETE", links))}, 3);
   ASSERT_EQ(view.links.size(), 3U);
   EXPECT_EQ(view.links[0].fid, "0x19");
-  EXPECT_EQ(view.more_links, 8U) << "ten that are missing, one that is removed";
+  EXPECT_EQ(view.more_links, 8U) << "ten are missing, one is removed";
   EXPECT_EQ(member(top_json(view, {"lab"}), "worst_links").elements().size(), 3U);
   EXPECT_EQ(member(top_json(view, {"lab"}), "control_rooms").elements()[0].string(), "lab");
 }

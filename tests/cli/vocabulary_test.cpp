@@ -16,7 +16,7 @@
 namespace rodeo::cli {
 namespace {
 
-/// Names of counters that parts of a readout and of an emulator give away: {"name", value} in a list of them, or add("name", value).
+/// Counter names in the sources of readout and emulator: {"name", value} in a list, or add("name", value).
 std::set<std::string> counters_in_sources() {
   std::set<std::string> names;
   const std::regex use(R"re((?:\badd\(|\{)"([a-z][a-z0-9_]*)",(?! ?(?:"|help|\{|\w+::|true|false))[^"]*?[)}])re");
@@ -38,7 +38,7 @@ bool known(const std::string& name) {
 TEST(Vocabulary, EveryCounterThatTheSourcesNameIsExplained) {
   const std::set<std::string> used = counters_in_sources();
   for (const char* found : {"samples_taken", "mismatches", "card_lost_packets", "frames_dropped", "exceptions"})
-    EXPECT_TRUE(used.contains(found)) << found << ": the search has lost its way";
+    EXPECT_TRUE(used.contains(found)) << found << ": the search does not work";
   for (const std::string& name : used) EXPECT_TRUE(known(name)) << name << " has no entry in src/cli/explain/words.md";
 }
 
@@ -50,10 +50,10 @@ TEST(Vocabulary, ConditionsAndStagesAreExplained) {
 TEST(Vocabulary, EveryAdviceIsOnAWordThatSomebodyCounts) {
   const std::vector<Word> all = vocabulary();
   for (const Word& one : words_of(built_in_text("words.md"))) {
-    EXPECT_EQ(one.cause.empty(), one.next.empty()) << one.word << ": a cause and what to do about it go together";
+    EXPECT_EQ(one.cause.empty(), one.next.empty()) << one.word << ": a cause and a remedy belong together";
     if (!one.text.empty()) continue;
     EXPECT_TRUE(std::ranges::any_of(all, [&](const Word& word) { return word.word == one.word && word.next == one.next; }))
-        << one.word << " has a cause and no counter";
+        << one.word << " has a cause, but no counter";
   }
 }
 

@@ -1,4 +1,4 @@
-// What the watchdog of an emulator is told.
+// The reports to the watchdog of an emulator.
 #include <gtest/gtest.h>
 
 #include "cli/emulator_control.h"
@@ -20,7 +20,7 @@ TEST(WatchedTriggers, WaitOnlyIfSomeAreOfferedAndNoneIsAccepted) {
   report.held = true;
   EXPECT_TRUE(triggers.parts(report).empty());
   report.held = false;
-  EXPECT_TRUE(triggers.parts(report).empty()) << "none was offered since";
+  EXPECT_TRUE(triggers.parts(report).empty()) << "no trigger was offered since";
 }
 
 TEST(WatchedTriggers, WaitForAnAuthorityThatIsAway) {

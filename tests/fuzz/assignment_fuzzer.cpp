@@ -1,4 +1,4 @@
-// Messages between filter nodes and their supervisor: any bytes are refused or read, and what was read is written as it was.
+// Messages of filter nodes and supervisor: any bytes are refused or decoded; decoded messages encode to the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-// Files on the bus: any bytes are refused or read, and what was read says the same when it is written and read again.
+// Files on the bus: any bytes are refused or read; an entry is the same after it is written and read again.
 #include <string_view>
 
 #include "fuzz/check.h"

@@ -1,4 +1,4 @@
-// A fuzzer's assertion: holds in every build, and ends the process with the line that failed.
+// A fuzzer's assertion: it is active in every build, and ends the process with the failed line.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A line on a control socket and the JSON in it: any bytes are answered, and what is read is what the library itself reads.
+// A line on a control socket and its JSON: any bytes are answered, and the value equals that of the library itself.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,7 +34,7 @@ void use(const Json& value) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size > 4096) return 0;  // the twin below recurses as deep as the text does
+  if (size > 4096) return 0;  // the reference below recurses as deep as the text
   const std::string line(reinterpret_cast<const char*>(data), size);
   const auto parsed = Json::parse(line);
   const auto twin = nlohmann::ordered_json::parse(line, nullptr, false);

@@ -1,5 +1,5 @@
-// One full event: the decoder agrees with its slow twin on any bytes, and everything that looks further into an event (checks,
-// chunk records, the dump, stream tags, merging, filtering, comparing) survives it. Input: the event.
+// One full event: the decoder agrees with its slow reference on any bytes, and all other code for events (checks,
+// chunk records, the dump, stream tags, merging, filtering, comparing) survives them. Input: the event.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,7 +47,7 @@ void check_rob(const RobView& rob) {
   FUZZ_CHECK(whole == slow_chunks.has_value() && (!whole || chunks == slow_chunks->size()));
 }
 
-// Merged with itself, filtered, compared: what is whole stays whole.
+// Merges the event with itself, filters and compares it: a whole event stays whole.
 void check_what_is_made_of_it(std::span<const std::byte> bytes, const FullEventView& event, bool sound) {
   const auto nobody = [](const EventDifference&) {};
   diff_events(bytes, bytes.first(bytes.size() / 2), {}, nobody);
@@ -64,7 +64,7 @@ void check_what_is_made_of_it(std::span<const std::byte> bytes, const FullEventV
   diff_events(bytes, merged.bytes, {}, nobody);
 }
 
-// The walk for readers of columns, which says yes or no to the same events.
+// The walk for readers of columns, which accepts the same events.
 bool walks(std::span<const std::byte> bytes, bool chunk_records) {
   struct Counter {
     std::size_t events = 0;

@@ -1,4 +1,4 @@
-// Requests and answers of the service `events`: any bytes are refused or read, and what was read is written as it was.
+// Requests and answers of the service `events`: any bytes are refused or decoded; decoded ones encode to the same bytes.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Requests of the service `fragments` and their answers: any bytes are refused or read, and what was read is the same when it is written and read again.
+// Requests of the service `fragments` and their answers: any bytes are refused or read, and the content is the same after writing and reading again.
 #include <cstring>
 #include <vector>
 
@@ -21,7 +21,7 @@ void check_same(std::span<const std::byte> raw, const T& message, void (*append)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  std::vector<std::byte> copy(size - 1);  // of its own: what reads beyond it is seen
+  std::vector<std::byte> copy(size - 1);  // a copy, so that reads beyond the end are detected
   if (size > 1) std::memcpy(copy.data(), data + 1, size - 1);
   const std::span<const std::byte> raw(copy);
   switch (data[0] % 5) {

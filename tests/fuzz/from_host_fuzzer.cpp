@@ -1,4 +1,4 @@
-// From-host packets: any bytes are refused or read, put together again within their bound, and what was put together is written as it was read.
+// From-host packets: any bytes are refused or read and joined within their limit; joined messages are written as they were read.
 #include <vector>
 
 #include "formats/from_host.h"

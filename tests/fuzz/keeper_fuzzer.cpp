@@ -1,4 +1,4 @@
-// The keeper's messages: requests from any client and replies from any keeper are read without harm; what is read is written back the same.
+// The keeper's messages: any requests and replies are read without harm; decoded messages encode to the same bytes.
 #include <algorithm>
 #include <span>
 

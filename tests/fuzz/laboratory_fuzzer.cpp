@@ -1,5 +1,5 @@
-// What the laboratory reads from outside: requests and replies, run orders, lists of hosts. Whatever is understood comes back
-// as it was, and a run order that is accepted ends. Input: 1 byte choice, then the bytes.
+// External input of the laboratory: requests and replies, run orders, lists of hosts. Accepted input encodes to the same
+// content, and an accepted run order ends. Input: 1 byte choice, then the bytes.
 #include <algorithm>
 #include <cstring>
 #include <string>

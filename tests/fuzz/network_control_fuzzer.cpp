@@ -1,5 +1,5 @@
-// Messages of the network's control connections: any bytes are refused or read, and what was read is written as it was. Two sides that hear them
-// trust nobody who does not know their secret.
+// Messages of the network's control connections: any bytes are refused or decoded; decoded messages encode to the same bytes. Two sides that get
+// them never trust a side without their secret.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                    reinterpret_cast<const std::byte*>(data) + size);
   std::span<const std::byte> rest(all);
   for (;;) {
-    const std::vector<std::byte> exact(rest.begin(), rest.end());  // a read behind it shows
+    const std::vector<std::byte> exact(rest.begin(), rest.end());  // so that reads beyond the end are detected
     const auto taken = take_control(exact);
     if (!taken || !*taken) break;
     const std::size_t bytes = (*taken)->bytes;

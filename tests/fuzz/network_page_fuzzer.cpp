@@ -1,4 +1,4 @@
-// Network pages: any bytes are refused or read; what was read lies within the page, and says the same when it is written and read again.
+// Network pages: any bytes are refused or read; chunks lie within the page, and are the same after writing and reading again.
 #include <cstring>
 #include <vector>
 

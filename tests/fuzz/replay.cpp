@@ -1,5 +1,5 @@
 // Main of a fuzzer outside a fuzzing tree: feeds the empty input and every file of the named corpus folders to the fuzzer
-// once, each from a heap buffer of exactly its size, so that a read past the end is seen by the address sanitizer.
+// once, each from a heap buffer of exactly its size, so that the address sanitizer detects a read past the end.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

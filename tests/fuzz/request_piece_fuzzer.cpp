@@ -1,4 +1,4 @@
-// Pieces of requests and replies: any bytes are refused or read; what was read lies within the page and its message, and is written as it was.
+// Pieces of requests and replies: any bytes are refused or decoded; a piece lies within page and message, and encodes to the same bytes.
 #include <algorithm>
 #include <vector>
 

@@ -27,7 +27,7 @@ class Script {
   }
   std::uint8_t byte() { return number<std::uint8_t>(); }
   std::uint32_t below(std::uint32_t limit) { return number<std::uint8_t>() % limit; }
-  /// At most so many, in a buffer of exactly their size.
+  /// At most this number of bytes, in a buffer of exactly their size.
   std::span<const std::byte> bytes(std::size_t most) {
     const auto some = rest_.first(std::min(most, rest_.size()));
     rest_ = rest_.subspan(some.size());
@@ -44,7 +44,7 @@ inline base::UniqueFd memory_fd(std::size_t bytes) {
   return fd;
 }
 
-/// The descriptor that the next open would give: the same before and after means that none was lost.
+/// The descriptor that the next open would return: if it is the same before and after, no descriptor has leaked.
 inline int lowest_free_fd() {
   const base::UniqueFd lowest(::dup(0));
   return lowest.get();

@@ -1,4 +1,4 @@
-// Superpages as a card may write them: any bytes are finite work, the check agrees with its slow twin, and they are described as a file.
+// Superpages of a card: any bytes take finite work, the check agrees with its slow reference, and the inspection as a file works.
 #include "formats/slow_superpage_check.h"
 #include "formats/superpage_dump.h"
 #include "fuzz/check.h"
@@ -26,12 +26,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_CHECK(fast.count(static_cast<SuperpageCounter>(i)) == slow.count(i));
   FUZZ_CHECK(fast.findings().size() <= fast.errors());
 
-  // And all of it as a file.
+  // All superpages as a file.
   const SuperpageDumpInfo info = inspect_superpage_dump(bytes, 1);
   std::uint64_t errors = 0;
   for (std::size_t i = 0; i < kSuperpageCounters; ++i)
     errors += is_error(static_cast<SuperpageCounter>(i)) ? info.counters[i] : 0;
-  FUZZ_CHECK(info.findings.total() >= errors);  // and silent links
+  FUZZ_CHECK(info.findings.total() >= errors);  // plus silent links
   for (const Finding& finding : info.findings.listed()) FUZZ_CHECK(finding.offset < bytes.size());
   for_each_page(bytes, [&](std::size_t at) {
     FUZZ_CHECK(dump_page(bytes, at, "page").fields.size() == 16);

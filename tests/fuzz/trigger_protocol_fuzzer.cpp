@@ -1,4 +1,4 @@
-// The trigger authority's messages: any bytes are read without harm, and what is read is written back the same.
+// The trigger authority's messages: any bytes are read without harm; decoded messages encode to the same bytes.
 #include <algorithm>
 #include <span>
 
@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rodeo::trigger::protocol;
   std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
-  // As they come on a socket: one after the other.
+  // Successive messages, as on a socket.
   while (bytes.size() >= kHeaderBytes) {
     const auto header = decode_header(bytes.first<kHeaderBytes>());
     if (!header) {

@@ -1,4 +1,4 @@
-// TTC packets: any bytes are refused or read; what was read is written back as it was, and the trigger extractor agrees
+// TTC packets: any bytes are refused or decoded; decoded packets encode to the same bytes, and the trigger extractor agrees
 // with read().
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// The driver's end of vfio-user against a hostile server: the script says what the server answers (right, refused, cut, to another question, with other
-// descriptors), what it asks, and what the driver does. Every error has its code, nothing outside a region is touched, nothing is left open.
+// The driver's end of vfio-user with a hostile server: the script decides the server's answers (right, refused, cut, for another request, with
+// other descriptors), its requests, and the driver's calls. Every error has its code; no access leaves a region; nothing stays open.
 #include <sys/socket.h>
 
 #include <array>
@@ -19,7 +19,7 @@ using namespace rodeo::test;
 namespace pci = card::pci;
 namespace vfio = formats::vfio_user;
 
-constexpr std::size_t kMostBytes = 64 << 10;  // of answers: what the socket takes without anybody reading
+constexpr std::size_t kMostBytes = 64 << 10;  // of answers: the socket accepts them without a reader
 constexpr std::size_t kMemoryBytes = 64 << 10;
 
 bool known(const Error& error) {
@@ -30,7 +30,7 @@ bool known(const Error& error) {
 
 enum class Act : std::uint8_t { read, write, post, exchange, map, dma_map, dma_unmap, interrupt, reset, bus_master, count };
 
-/// What the server says, all of it before it is asked anything.
+/// All answers of the server, sent before the first request.
 class HostileServer {
  public:
   HostileServer(base::UniqueFd socket, Script& script) : socket_(std::move(socket)), script_(script) {}
@@ -48,19 +48,19 @@ class HostileServer {
         case 0: writer_.error(to, script_.byte()); break;
         case 1: writer_.reply({.id = static_cast<std::uint16_t>(to.id + script_.byte()), .command = to.command}); break;
         case 2: writer_.reply({.id = to.id, .command = static_cast<std::uint16_t>(script_.below(20))}); break;
-        case 3: {  // a right one, with a byte that is not
+        case 3: {  // a right answer with one wrong byte
           right(to, detail);
           std::vector<std::byte> bytes(writer_.bytes().begin(), writer_.bytes().end());
           bytes[script_.byte() % bytes.size()] = std::byte{script_.byte()};
           return send(bytes);
         }
-        case 4: {  // cut, or longer than it says
+        case 4: {  // truncated, or longer than announced
           right(to, detail);
           std::vector<std::byte> bytes(writer_.bytes().begin(), writer_.bytes().end());
           bytes.resize(bytes.size() + script_.byte() - 64U < 4096 ? bytes.size() + script_.byte() : bytes.size() / 2);
           return send(bytes);
         }
-        case 5:  // a question of its own first
+        case 5:  // first a request of the server
           writer_.request(script_.byte(), vfio::DeviceInfo{}, script_.byte() & 0x10U);
           right(to, detail);
           break;
@@ -136,7 +136,7 @@ struct Step {
   std::uint32_t bytes;
 };
 
-/// How many answers the driver waits for, and to what.
+/// The number and kinds of answers that the driver waits for.
 void answer_step(HostileServer& server, const Step& step) {
   using vfio::Command;
   switch (step.act) {

@@ -1,5 +1,5 @@
-// vfio-user messages: any bytes are refused with an errno or read; a request that was read is written back as the same request, and
-// replies survive any bytes.
+// vfio-user messages: any bytes are refused with an errno or decoded; a decoded request encodes to the same request, and
+// the decoding of replies survives any bytes.
 #include <algorithm>
 #include <vector>
 

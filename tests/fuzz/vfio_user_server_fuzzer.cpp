@@ -1,5 +1,5 @@
-// The vfio-user server of the emulated cards: a script of messages (right, wrong, cut, glued, with descriptors), DMA turns, faults and vanishing memory
-// for each kind of card. Every reply is well formed and in order; nothing is left of a client.
+// The vfio-user server of the emulated cards: a script of messages (right, wrong, truncated, joined, with descriptors), DMA turns, faults and vanishing
+// memory for each kind of card. Every reply is well formed and in order; a client leaves nothing behind.
 #include <cerrno>
 #include <deque>
 #include <memory>
@@ -30,7 +30,7 @@ constexpr std::size_t kMemoryBytes = 256 << 10;
 constexpr unsigned kMostSteps = 300;
 constexpr unsigned kMostTurns = 40;
 
-/// One client: what it has said and what must come back.
+/// One client: its messages and the expected replies.
 struct Client {
   std::unique_ptr<emulator::VfioUserSession> session;
   struct Expected {
@@ -38,7 +38,7 @@ struct Client {
     std::uint16_t command;
   };
   std::deque<Expected> expected;
-  bool in_step = true;  // every message was whole and had a right header: replies are known
+  bool in_step = true;  // all messages were whole with right headers: the replies are known
   std::vector<std::byte> held;
   base::ReceivedFds held_fds;
   std::uint16_t id = 0;
@@ -91,7 +91,7 @@ class Play {
     say(client, vfio::Version{.capabilities = {.max_msg_fds = 8}});
   }
 
-  /// One message, with what the script says about flags and descriptors; kept back to be glued to the next, or said at once.
+  /// One message, with flags and descriptors of the script; it is sent at once, or held and joined to the next one.
   void say(Client& client, const vfio::Request& request, bool plain = true) {
     const unsigned how = plain ? 0 : script_.byte();
     const std::uint32_t flags = (how & 1U) != 0 ? vfio::Header::kNoReply : 0;
@@ -203,7 +203,7 @@ class Play {
     say(client, vfio::RegionWrite{{.offset = reg.at(index), .region = reg.bar, .count = reg.width_bytes}, bytes});
   }
 
-  /// What a driver does to have data, with the script's numbers.
+  /// A driver's steps to get data, with the script's numbers.
   void use_dma(Client& client) {
     const std::uint16_t on = 6;
     say(client, vfio::RegionWrite{{.offset = 4, .region = 7, .count = 2}, std::as_bytes(std::span(&on, 1))});
@@ -302,14 +302,14 @@ class Play {
         return deliver(client);
       }
       case 14: return say(client, vfio::DeviceFeature{}, false);
-      case 15: {  // anything
+      case 15: {  // any bytes
         client.in_step = false;
         const unsigned fds = script_.below(4);
         const auto bytes = script_.bytes(script_.byte());
         append(client, bytes, fds, fds);
         return deliver(client);
       }
-      case 16: {  // a header that promises what it likes
+      case 16: {  // a header with any announced size
         client.in_step = false;
         const vfio::Header header{.id = 7,
                                   .command = static_cast<std::uint16_t>(script_.below(20)),

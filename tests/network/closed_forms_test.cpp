@@ -14,7 +14,7 @@ ClosedForms at(double megabytes, double kilohertz) {
 }
 
 TEST(ClosedForms, GiveThePublishedFormulaAsPrinted) {
-  // Worked by hand from section 3.3 of the paper, at its I = 800 and O = 25 Gb/s.
+  // Calculated by hand from section 3.3 of the paper, with its I = 800 and O = 25 Gb/s.
   struct Row {
     double size, rate;
     std::uint64_t events;
@@ -36,8 +36,8 @@ TEST(ClosedForms, GiveThePublishedFormulaAsPrinted) {
 
 TEST(ClosedForms, TheBoundIsThatOfEventsOneAfterAnother) {
   EXPECT_NEAR(at(5, 12).bound_bytes.value(), 77.5e6, 1);
-  EXPECT_NEAR(at(5, 1).bound_bytes.value(), 77.5e6, 1);  // whatever the rate
-  // I/O = 2.5, all events together: two are live when the third is in.
+  EXPECT_NEAR(at(5, 1).bound_bytes.value(), 77.5e6, 1);  // at any rate
+  // I/O = 2.5, all events at once: two are live when the third has arrived.
   const auto broken =
       closed_forms({.event_bytes = 1e6, .event_rate_hz = 1, .input_bps = 25e9, .output_bps = 10e9, .ports = 3});
   EXPECT_NEAR(broken->bound_bytes.value(), (2 - 2 * 3 / 5.0) * 1e6, 1);
@@ -54,7 +54,7 @@ TEST(ClosedForms, OverloadHasNoLargestOccupancy) {
   EXPECT_FALSE(uplink->valid);
   EXPECT_FALSE(uplink->exact_bytes.has_value());
   EXPECT_NE(uplink->why.find("uplink and 32 ports carry 800"), std::string::npos) << uplink->why;
-  EXPECT_TRUE(uplink->bound_bytes.has_value());  // what the uplink lets in, the ports take out
+  EXPECT_TRUE(uplink->bound_bytes.has_value());  // the ports drain what the uplink brings
   for (const Condition& condition : uplink->conditions) {
     EXPECT_EQ(condition.says.find("0 are live"), std::string::npos) << condition.says;
   }
@@ -62,10 +62,10 @@ TEST(ClosedForms, OverloadHasNoLargestOccupancy) {
   EXPECT_FALSE(ports->valid);
   EXPECT_NE(ports->why.find("10 ports carry 250"), std::string::npos) << ports->why;
   EXPECT_FALSE(ports->bound_bytes.has_value());
-  // More ports than the uplink can feed: it alone is overloaded.
+  // More ports than the uplink can feed: only the uplink is overloaded.
   const auto narrow = closed_forms({.event_rate_hz = 21e3, .ports = 40});
   EXPECT_NE(narrow->why.find("the uplink carries 800"), std::string::npos) << narrow->why;
-  // Overload comes before the question whether anything queues.
+  // Overload is checked before queueing.
   const auto flat = closed_forms({.event_bytes = 5e6, .event_rate_hz = 1e3, .input_bps = 25e9, .ports = 2});
   EXPECT_FALSE(flat->exact_bytes.has_value());
   EXPECT_NE(flat->why.find("overload"), std::string::npos) << flat->why;
@@ -99,7 +99,7 @@ TEST(HighestRate, IsWhereTheExactFormMeetsTheBuffer) {
   const double rate = highest_rate_hz(input, 27e6).value().value();
   EXPECT_NEAR(closed_forms({.event_rate_hz = rate})->exact_bytes.value(), 27e6, 1);
   EXPECT_FALSE(highest_rate_hz(input, 4.8e6)->has_value());           // one event needs 4.84 MB
-  EXPECT_NEAR(highest_rate_hz(input, 1e9).value().value(), 20e3, 1);  // the uplink's own limit
+  EXPECT_NEAR(highest_rate_hz(input, 1e9).value().value(), 20e3, 1);  // the limit of the uplink
 }
 
 TEST(WireSize, CountsTheHeadersOfEveryPacket) {
@@ -107,7 +107,7 @@ TEST(WireSize, CountsTheHeadersOfEveryPacket) {
   EXPECT_NEAR(wire_size(5'000'000, 9000)->overhead(), 9014.0 / 8948, 1e-4);
   EXPECT_EQ(wire_size(1448, 1500)->wire_bytes, 1514u);
   EXPECT_EQ(wire_size(1449, 1500)->packets, 2u);
-  // 48 answers end in a packet that is not full, each.
+  // Each of 48 answers ends with a partly filled packet.
   const WireSize fragments = wire_size(5'000'000, 1500, 48).value();
   EXPECT_EQ(fragments.packets, 48u * 72);
   EXPECT_EQ(fragments.wire_bytes, 5'000'000 + fragments.packets * 66);

@@ -1,4 +1,4 @@
-// The emulators against each other over the loopback, and against nonsense; the shared buffer's programs on single frames (root).
+// The emulators with each other over loopback, and with invalid input; the shared buffer's programs with single frames (root).
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -15,7 +15,7 @@
 namespace rodeo::network::laboratory {
 namespace {
 
-/// A readout on a thread of its own.
+/// A readout in its own thread.
 class RunningReadout {
  public:
   RunningReadout() : stop_(eventfd(0, 0)) {
@@ -181,7 +181,7 @@ TEST_F(Pool, CountsInCellsWithTheMetadataOfTheFirst) {
   ASSERT_TRUE(pool_->set(buffer));
   EXPECT_EQ(admit(0, 1514), kPass);  // 1578 bytes: 7 cells
   EXPECT_EQ(admit(1, 193), kDrop);   // 257: 2 cells
-  EXPECT_EQ(admit(1, 192), kPass);   // 256: the one that is left
+  EXPECT_EQ(admit(1, 192), kPass);   // 256: the last free cell
   EXPECT_EQ(pool_->occupancy().value(), 1706);
   EXPECT_EQ(pool_->port(1)->max_pool_bytes, 1706u);
   EXPECT_EQ(pool_->port(1)->max_cell_bytes, 8u * 256);
@@ -195,7 +195,7 @@ TEST_F(Pool, TheMemoryOfAPortIsItsOwn) {
   SwitchBuffer buffer = shared(1000);
   buffer.dedicated_bytes_per_port = 500;
   ASSERT_TRUE(pool_->set(buffer));
-  EXPECT_EQ(admit(0, 1500), kPass);  // 500 of its own, all that is shared
+  EXPECT_EQ(admit(0, 1500), kPass);  // 500 of its own, and all shared memory
   EXPECT_EQ(admit(0, 100), kDrop);
   EXPECT_EQ(admit(1, 500), kPass);
   EXPECT_EQ(admit(1, 100), kDrop);
@@ -206,15 +206,15 @@ TEST_F(Pool, TheMemoryOfAPortIsItsOwn) {
   for (const std::size_t bytes : {500u, 1000u}) EXPECT_EQ(release(1, bytes), kPass);
   EXPECT_EQ(release(0, 500), kPass);
   EXPECT_EQ(pool_->occupancy().value(), 0);
-  EXPECT_EQ(admit(1, 1500), kPass);  // as it was at the start
+  EXPECT_EQ(admit(1, 1500), kPass);  // as at the start
 }
 
 TEST_F(Pool, ADynamicThresholdLeavesRoomForOtherPorts) {
   SwitchBuffer buffer = shared(3000);
   buffer.dynamic_threshold = 0.5;
   ASSERT_TRUE(pool_->set(buffer));
-  EXPECT_EQ(admit(0, 1000), kPass);  // half of the 3000 that are free
-  EXPECT_EQ(admit(0, 100), kDrop);   // 1100 would be more than half of 2000
+  EXPECT_EQ(admit(0, 1000), kPass);  // half of the free 3000
+  EXPECT_EQ(admit(0, 100), kDrop);   // 1100 would exceed half of 2000
   EXPECT_EQ(admit(1, 1000), kPass);  // half of 2000
   EXPECT_EQ(admit(1, 60), kDrop);
   EXPECT_EQ(release(0, 1000), kPass);

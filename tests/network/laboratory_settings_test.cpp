@@ -61,8 +61,8 @@ TEST(ScalingLaw, AGroupThatOnlyOneSideHasIsNotKept) {
 TEST(VetoRule, AStallOfNothingAddsNothing) { EXPECT_EQ(added_by_stall(small(), 0), 0); }
 
 TEST(VetoRule, AStallOfAPeriodBringsEventsNearerUntilTheUplinkHasCaughtUp) {
-  // In ms of drain: usually 75 + 66.7 + 58.3 + ... = 375. The event of 0 ms comes with that of 8.3 ms; their fills and the next one's (5 ms
-  // each) follow each other, so that at 30 ms the live ones are 5, 11.7, 16.7, 21.7, 38.3, ... 71.7 ms old: 390.
+  // In ms of drain time: usually 75 + 66.7 + 58.3 + ... = 375. The event of 0 ms arrives with that of 8.3 ms. Their fills and the next one
+  // (5 ms each) are successive, so that at 30 ms the live events are 5, 11.7, 16.7, 21.7, 38.3, ... 71.7 ms old: 390.
   EXPECT_NEAR(added_by_stall(small(), 1 / 120.0), 390.0 / 375 - 1, 1e-4);
   EXPECT_GT(added_by_stall(small(), 5 / 120.0), 3 * added_by_stall(small(), 1 / 120.0));
 }
@@ -72,7 +72,7 @@ TEST(VetoRule, GrowsWithTheStall) {
   for (int milliseconds = 0; milliseconds < 200; ++milliseconds) {
     const double stall = milliseconds * 1e-3;
     const double now = added_by_stall(small(), stall);
-    EXPECT_GE(now, before - 0.01) << stall;  // steps of an event
+    EXPECT_GE(now, before - 0.01) << stall;  // grows in steps of an event
     before = now;
   }
 }
@@ -106,7 +106,7 @@ TEST(LaboratoryCheck, MoreLoadThanALinkCarriesIsRefusedWithTheRateThatFits) {
   Settings settings = small();
   EXPECT_TRUE(check(settings));
   settings.topology.nodes = 15;
-  settings.traffic.event_rate_hz = 177;  // 99 % of the link: a queue that never ends
+  settings.traffic.event_rate_hz = 177;  // 99 % of the link: an endless queue
   const auto refused = check(settings);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, "network.overload");
@@ -142,7 +142,7 @@ TEST(LaboratoryCheck, WhatCannotBeIsRefused) {
   EXPECT_EQ(code_after([](Settings& s) {
               s.buffer.shared_bytes = 1536, s.buffer.cell_bytes = 256, s.buffer.first_cell_metadata_bytes = 64;
             }),
-            "network.size");  // a frame of 1514 takes seven cells
+            "network.size");  // a frame of 1514 needs seven cells
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.mtu_bytes = 100; }), "network.size");
   EXPECT_EQ(code_after([](Settings& s) { s.duration_ns = 100'000'000'000'000; }), "network.unsupported");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.assignment = Assignment::least_loaded; }), "network.unsupported");

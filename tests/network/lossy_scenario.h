@@ -1,4 +1,4 @@
-// A small network whose buffer overflows now and then, for tests of what holds over many runs.
+// A small network whose buffer overflows sometimes, for tests of properties over many runs.
 #pragma once
 
 #include "network/simulator/simulate.h"

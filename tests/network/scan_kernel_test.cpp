@@ -1,4 +1,4 @@
-// Every kernel that this CPU has finds what the plain loop finds, also where nothing or everything is due.
+// Every kernel of this CPU finds the same as the plain loop, also if nothing or everything is due.
 #include "network/simulator/scan_kernel.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What holds over many runs: determinism, services that limit, memory that does not grow, moments of random numbers.
+// Properties over many runs: determinism, services that limit, constant memory, moments of random numbers.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -77,7 +77,7 @@ TEST(Determinism, LookingDoesNotChangeTheRun) {
 }
 
 TEST(Services, LimitTheRateOfADeepBufferSwitch) {
-  // The paper's deep-buffer switch: 14.2 kHz, which the servers take and not the network.
+  // The paper's deep-buffer switch: 14.2 kHz, limited by the servers, not by the network.
   Scenario s;
   s.buffer = switch_preset("acx7100").value();
   s.engine = Engine::train;
@@ -85,7 +85,7 @@ TEST(Services, LimitTheRateOfADeepBufferSwitch) {
   s.traffic.node_service_hz = 14'200.0 / 32;
   s.duration_ns = 400'000'000;
   const Outcome outcome = simulate(s).value();
-  const double warm_up = 32 * 32;  // events that are built before the first server is behind
+  const double warm_up = 32 * 32;  // events built before the first server falls behind
   EXPECT_NEAR(static_cast<double>(outcome.events_completed), 14'200 * 0.4, warm_up);
   EXPECT_LT(outcome.events_completed, outcome.events_offered);
   EXPECT_EQ(outcome.drops.total(), 0u);
@@ -118,7 +118,7 @@ TEST(Credits, KeepTheBufferSmall) {
 
 TEST(Memory, DoesNotGrowWithTheDuration) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers keep memory that was freed";
+  GTEST_SKIP() << "sanitizers keep freed memory";
 #endif
   const auto peak_kib = [] {
     rusage usage{};

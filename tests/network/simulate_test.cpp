@@ -1,4 +1,4 @@
-// The simulator as a whole: where the answer is known in closed form, what it must never do, and what it refuses.
+// The whole simulator: answers known in closed form, results that must never occur, and refusals.
 #include "network/simulator/simulate.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 constexpr double kIn = 100e9;  // uplink and node link, bytes per second
 constexpr double kOut = 3.125e9;
 
-/// Triangles of events that overlap, each in a port of its own: n live ones, the youngest at its top.
+/// Triangles of overlapping events, each in a separate port: n live events, the youngest at its maximum.
 double exact_periodic(double bytes, double rate) {
   const double n = std::floor((kIn - kOut) / kIn * bytes * rate / kOut) + 1;
   return n * ((kIn - kOut) / kIn * bytes - (n - 1) / 2 * kOut / rate);
@@ -115,7 +115,7 @@ TEST(Simulator, ConservesPacketsAndBytesOfEveryKind) {
 TEST(Simulator, CountsTheRateFromTheFirstEventThatIsComplete) {
   Scenario s = scenario(5'000'000, 12'000);
   s.engine = Engine::train;
-  s.duration_ns = 6'000'000;  // of which the first event takes 1.7 ms
+  s.duration_ns = 6'000'000;  // the first event takes 1.7 ms of it
   const Outcome outcome = simulate(s).value();
   EXPECT_NEAR(outcome.completed_rate_hz(), 12'000, 12'000 * 0.025);
   EXPECT_LT(static_cast<double>(outcome.events_completed) / 6e-3, 12'000 * 0.8);

@@ -1,6 +1,6 @@
-// The simulator once more, as slowly and obviously as possible: one heap of events for the whole network, every packet an object, the
-// switch's memory a list that is added up at each arrival. It shares the ends of connections and the sources of events with the fast one,
-// and nothing of how packets travel, wait, are counted or lost.
+// A simple and slow reference of the simulator: one heap of events for the whole network, every packet is an object, and the
+// switch's memory is a list that is added up at each arrival. It shares the ends of connections and the sources of events with the fast
+// one, but no code for the travel, waiting, counting or loss of packets.
 #pragma once
 
 #include <bit>
@@ -86,7 +86,7 @@ class SlowSimulator {
   struct Event {
     Picoseconds time;
     std::uint32_t rank;
-    std::uint64_t key;  // who is first at one time
+    std::uint64_t key;  // order at the same time
     std::uint64_t order;
     std::function<void()> action;
     bool operator<(const Event& other) const {
@@ -101,7 +101,7 @@ class SlowSimulator {
   struct Flow {
     TcpSender sender;
     TcpReceiver receiver;
-    std::vector<Fragment> fragments;  // all that ever were
+    std::vector<Fragment> fragments;  // all fragments ever
     std::size_t received = 0;
   };
   struct DataPacket {
@@ -116,7 +116,7 @@ class SlowSimulator {
   };
   struct Node {
     std::deque<std::pair<std::uint32_t, std::uint32_t>> asking;  // event, next readout
-    std::deque<Stored> stored;                                   // of its port
+    std::deque<Stored> stored;                                   // in its port
     Picoseconds port_free = 0;
     std::vector<std::deque<std::pair<DataPacket, Occupancy>>> waiting;  // virtual output queues
     std::uint32_t turn = 0;
@@ -143,7 +143,7 @@ class SlowSimulator {
   void plan_supervisor(std::uint32_t rack) {
     const Picoseconds time = supervisors_[rack].next_time();
     plan(time, at_supervisor, rack, [this, rack, time] {
-      // Other events may have been added since; what is done already is not done again.
+      // Other events may have been added since; finished ones are not repeated.
       supervisors_[rack].advance(time + 1, [&](Picoseconds when, std::uint32_t to, std::uint64_t bytes) {
         const std::uint32_t number = rack * per_rack_ + to;
         built_.push_back({bytes, when, s_.topology.readouts});
@@ -224,7 +224,7 @@ class SlowSimulator {
     send(flow);
   }
 
-  /// Hands segments to the readout's card one by one, and watches the sender's deadline.
+  /// Passes segments to the readout's card one by one, and watches the sender's deadline.
   void send(std::uint32_t flow) {
     Flow& one = flows_[flow];
     const std::uint32_t from = flow % s_.topology.readouts;
@@ -261,7 +261,7 @@ class SlowSimulator {
 
   // The switch's memory, added up.
 
-  /// What of a stored packet is still there.
+  /// The part of a stored packet that is still in memory.
   Occupancy left(const Stored& one) const {
     if (one.departure <= now_) return {};
     if (one.start >= now_) return one.bytes;

@@ -11,7 +11,7 @@
 namespace rodeo::network {
 namespace {
 
-/// The slow twin: many small steps of time; what comes in is added, what goes out taken, port by port.
+/// A slow reference: in small time steps, it adds incoming and subtracts outgoing bytes, port by port.
 double stepped_maximum(std::vector<Burst> bursts, const SuperpositionSettings& settings, double step) {
   const double in = settings.input_bps / 8 * step;
   const double out = settings.output_bps / 8 * step;
@@ -80,7 +80,7 @@ TEST(Superposition, NeverExceedsTheBound) {
                               .seed = random()};
     const SuperpositionSettings network{.input_bps = input.input_bps, .output_bps = 10e9, .ports = input.ports};
     EXPECT_LE(superpose(make_bursts(settings), network)->max_bytes, bound * (1 + 1e-9)) << ratio;
-    // All at once is the worst case, and reaches it.
+    // Simultaneous events are the worst case and reach the bound.
     settings.event_rate_hz = 1e12;
     settings.arrivals = Arrivals::periodic;
     EXPECT_NEAR(superpose(make_bursts(settings), network)->max_bytes, bound, 1e-6 * bound) << ratio;
@@ -105,7 +105,7 @@ TEST(Superposition, AgreesWithSmallStepsOfTime) {
 }
 
 TEST(Superposition, EventsForOnePortQueueInIt) {
-  // Two of 1 MB at 10 MB/s each way in, out at 1 MB/s: 0.9 MB when the first is in, 1.8 MB when both are.
+  // Two events of 1 MB, each in at 10 MB/s, out at 1 MB/s: 0.9 MB after the first has arrived, 1.8 MB after both.
   const SuperpositionSettings network{.input_bps = 80e6, .output_bps = 8e6, .ports = 1};
   const std::vector<Burst> bursts{{0, 1e6, 0}, {0, 1e6, 0}};
   const auto sum = superpose(bursts, network);

@@ -1,4 +1,4 @@
-// The sending end of a connection against traces worked out by hand. The unit of time is a millisecond.
+// The sending end of a connection, compared with traces calculated by hand. The unit of time is a millisecond.
 #include "network/simulator/tcp_sender.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class Sender : public testing::Test {
   }
   void expire() { sender_.expire(tcp_, sender_.deadline(), runs_); }
   Picoseconds deadline_ms() const { return sender_.deadline() / kMs; }
-  /// "0-9 12*": new segments, and with a star those sent again; then forgets them.
+  /// The segments sent since the last call: "0-9 12*"; a star marks retransmissions.
   std::string sent() {
     std::string text;
     for (const SegmentRun& run : runs_) {
@@ -76,11 +76,11 @@ TEST_F(Sender, ASingleLossIsRepairedInOneRoundTripAndHalvesTheWindow) {
   acknowledge(10, 5);  // 5 is lost; every further segment is reported
   acknowledge(10, 5, {{6, 7}});
   acknowledge(10, 5, {{6, 8}});
-  EXPECT_EQ(sent(), "");  // might be reordering still
+  EXPECT_EQ(sent(), "");  // may still be reordering
   acknowledge(10, 5, {{6, 9}});
   EXPECT_EQ(sent(), "5*");
   EXPECT_EQ(sender_.state(), TcpSender::State::recovery);
-  EXPECT_EQ(sender_.threshold(), 12u);  // half of the 25 that slow start had made of 20
+  EXPECT_EQ(sender_.threshold(), 12u);  // half of the 25 that slow start has reached from 20
   for (std::uint32_t end = 10; end <= 20; ++end) acknowledge(10, 5, {{6, end}});
   EXPECT_EQ(sent(), "");  // nothing else is lost
   acknowledge(20, 20);
@@ -110,7 +110,7 @@ TEST_F(Sender, ALostRetransmissionIsSentAgainWhenALaterOneArrives) {
   sent();
   acknowledge(10, 0, {{2, 20}});  // 0 and 1 are lost
   EXPECT_EQ(sent(), "0-1*");
-  acknowledge(20, 0, {{1, 20}});  // only 1 has come the second time
+  acknowledge(20, 0, {{1, 20}});  // only 1 has arrived the second time
   EXPECT_EQ(sent(), "0*");
   acknowledge(30, 20);
   EXPECT_EQ(sender_.state(), TcpSender::State::open);
@@ -125,7 +125,7 @@ TEST_F(Sender, TheTailIsProbedAfterTwoRoundTrips) {
   expire();
   EXPECT_EQ(sent(), "3*");
   EXPECT_EQ(sender_.counts().probes, 1u);
-  acknowledge(42, 2, {{3, 4}});  // the probe arrived: 2 must be lost, after a quarter of a round trip for reordering
+  acknowledge(42, 2, {{3, 4}});  // the probe has arrived: 2 must be lost, after a quarter of a round trip for reordering
   EXPECT_EQ(sent(), "2*");
   acknowledge(52, 4);
   EXPECT_EQ(sender_.counts().timeouts, 0u);
@@ -137,12 +137,12 @@ TEST_F(Sender, ALoneSegmentIsProbedWhereTheTimeOutWouldBe) {
   write(0, 2);
   acknowledge(10, 1);
   sent();
-  EXPECT_EQ(deadline_ms(), 10u + 10 + 200);  // the time-out's, which comes before 2 x 10 + 200
+  EXPECT_EQ(deadline_ms(), 10u + 10 + 200);  // that of the time-out, which is before 2 x 10 + 200
   expire();
   EXPECT_EQ(sent(), "1*");
   EXPECT_EQ(sender_.counts().probes, 1u);
   EXPECT_EQ(sender_.counts().timeouts, 0u);
-  EXPECT_EQ(sender_.window(), 10u) << "a probe alone says nothing of congestion";
+  EXPECT_EQ(sender_.window(), 10u) << "a probe alone does not show congestion";
   expire();
   EXPECT_EQ(sender_.counts().probes, 1u) << "one probe, then the time-out";
   EXPECT_EQ(sender_.counts().timeouts, 1u);
@@ -152,10 +152,10 @@ TEST_F(Sender, TheHandshakeTellsTheRoundTrip) {
   sender_.start(tcp_, 10, 1'000'000'000);
   write(0, 4);
   sent();
-  EXPECT_EQ(deadline_ms(), 2u * 1 + 2);  // probed after two of its round trips and 2 ms
+  EXPECT_EQ(deadline_ms(), 2u * 1 + 2);  // a probe after two round trips and 2 ms
   expire();
   EXPECT_EQ(sent(), "3*");
-  acknowledge(6, 0, {{3, 4}});  // not sooner than the handshake: it is the probe that arrived, so the others are lost
+  acknowledge(6, 0, {{3, 4}});  // not sooner than the handshake: the probe has arrived, so the others are lost
   EXPECT_EQ(sent(), "0*");
   acknowledge(7, 1, {{3, 4}});
   EXPECT_EQ(sent(), "1-2*");
@@ -166,7 +166,7 @@ TEST_F(Sender, AProbeSendsNewDataIfThereIsSome) {
   start(4);
   write(0, 10);
   EXPECT_EQ(sent(), "0-3");
-  expire();  // no round trip known: after the first time-out's second
+  expire();  // the round trip is unknown: after the first time-out of a second
   EXPECT_EQ(sender_.counts().timeouts + sender_.counts().probes, 1u);
 }
 
@@ -250,7 +250,7 @@ TEST(Cubic, ReturnsToItsPlateauAfterTheTimeOfRfc9438) {
   EXPECT_EQ(cubic.threshold, 700u);  // beta 0.7
   cubic.window = cubic.threshold;
   cubic.clear_count();
-  // K = cbrt(1000 * 0.3 / 0.4) = 9.09 s; a round trip of 100 ms is long enough for Reno not to be faster.
+  // K = cbrt(1000 * 0.3 / 0.4) = 9.09 s; a round trip of 100 ms is long enough that Reno is not faster.
   const Picoseconds rtt = 100 * kMs;
   std::uint32_t at_half = 0;
   std::uint32_t at_k = 0;

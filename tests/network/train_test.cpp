@@ -1,5 +1,5 @@
-// The train engine against the packet engine: within half a per cent where nothing is lost, whatever the network; to the bit where it has
-// to follow packets from the beginning; in distribution where something is lost.
+// The train engine compared with the packet engine: within half a per cent without losses, for any network; identical if it must follow
+// packets from the beginning; the same distribution if packets are lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void expect_agreement(const Scenario& s) {
   expect_near(both.packet.max_buffer_bytes, both.train.max_buffer_bytes, "occupancy");
   expect_near(both.packet.max_buffer_payload_bytes, both.train.max_buffer_payload_bytes, "payload");
   expect_near(both.packet.max_buffer_cell_bytes, both.train.max_buffer_cell_bytes, "cells");
-  // Of a single event: where two meet on an uplink, the second waits for whole trains of the first.
+  // For a single event: if two events meet on an uplink, the second waits for whole trains of the first.
   const double packet_ns = 8e9 * s.traffic.mtu_bytes / static_cast<double>(s.topology.node_link_bps);
   EXPECT_NEAR(static_cast<double>(both.train.latency_max_ns), static_cast<double>(both.packet.latency_max_ns),
               0.01 * static_cast<double>(both.packet.latency_max_ns) + 2 * packet_ns);
@@ -66,7 +66,7 @@ std::string described(const Scenario& s) {
          std::to_string(s.buffer.cell_bytes) + ", duration " + std::to_string(s.duration_ns) + " ns";
 }
 
-/// Any small network with an infinite buffer and room on all links.
+/// A random small network with an infinite buffer and spare rate on all links.
 Scenario any_scenario(std::uint64_t seed) {
   Random random(seed, 77);
   const auto one_of = [&](auto... values) {
@@ -103,7 +103,7 @@ Scenario any_scenario(std::uint64_t seed) {
   s.tcp.warm = one_of(0, 1, 1) > 0;
   s.tcp.window_limit_bytes = static_cast<std::uint32_t>(one_of(6'291'456, 6'291'456, 6'291'456, 65'536));
   s.buffer.cell_bytes = static_cast<std::uint32_t>(one_of(0, 256));
-  // The slowest of readouts, uplink and nodes carries between a tenth and three quarters of what it can; hashed uplinks less.
+  // The slowest of readouts, uplink and nodes carries a tenth to three quarters of its maximum; hashed uplinks carry less.
   const double wire = 8 * wire_bytes_per_event(t, f);
   const double uplink = static_cast<double>(t.uplink_bps) * (t.uplink_sharing == UplinkSharing::flow_hash ? 0.4 : 1);
   const double carried = std::min({static_cast<double>(t.readout_link_bps) * t.readouts / t.racks, uplink,
@@ -115,7 +115,7 @@ Scenario any_scenario(std::uint64_t seed) {
   return s;
 }
 
-/// Twenty networks each.
+/// Twenty networks per test.
 class AnyNetwork : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(AnyNetwork, GivesTheSameInTrainsToHalfAPercent) {
@@ -129,7 +129,7 @@ TEST_P(AnyNetwork, GivesTheSameInTrainsToHalfAPercent) {
 INSTANTIATE_TEST_SUITE_P(Trains, AnyNetwork, testing::Range<std::uint64_t>(0, 5));
 
 TEST(Trains, EndSlowStartWherePacketsDo) {
-  // Several events on their way to one node make windows grow; when HyStart ends that depends on single acknowledgements.
+  // Several events in flight to one node let windows grow; when HyStart ends this depends on single acknowledgements.
   Scenario s;
   s.topology.readouts = 37;
   s.topology.nodes = 20;
@@ -183,7 +183,7 @@ TEST(Trains, AgreeWithPacketsWhereWindowsLimit) {
     SCOPED_TRACE(described(s));
     expect_agreement(s);
   }
-  // Windows grow: after a while trains are enough.
+  // Windows grow: after a while, trains suffice.
   const Outcome later = run(cold).train;
   EXPECT_GT(later.packet_by_packet_ns, 0u);
   EXPECT_LT(later.packet_by_packet_ns, later.virtual_ns);
@@ -199,7 +199,7 @@ TEST(Trains, FollowPacketsFromTheBeginningWhereCreditsDo) {
   EXPECT_EQ(both.packet.ack, both.train.ack);
 }
 
-/// Connections stumble now and then: trains, packets, and trains again.
+/// Connections have losses now and then: trains, packets, and trains again.
 Scenario stumbling(std::uint64_t seed) {
   Scenario s = operating_point();
   s.topology.nodes = 8;
@@ -236,7 +236,7 @@ TEST(Trains, TellTheSameSeriesAsAnUnseenRunWhenTheyGoBack) {
   EXPECT_EQ(samples, 12'000u);
 }
 
-/// Two samples of 20 of the same distribution: the Kolmogorov-Smirnov distance exceeds this once in a hundred times.
+/// The Kolmogorov-Smirnov distance of two samples of 20 of the same distribution exceeds this once in a hundred times.
 constexpr double kDistance20 = 0.515;
 
 double distance(std::vector<double> a, std::vector<double> b) {

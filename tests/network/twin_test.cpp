@@ -1,4 +1,4 @@
-// The fast engine and the slow one agree to the bit, in every corner of the model, where packets are lost and where they are not.
+// The fast and the slow engine agree exactly, in every corner of the model, with and without lost packets.
 #include <gtest/gtest.h>
 
 #include "network/simulator/simulate.h"
@@ -7,7 +7,7 @@
 namespace rodeo::network {
 namespace {
 
-/// A small network whose buffer overflows, with short time-outs so that many of them fit.
+/// A small network whose buffer overflows, with short time-outs, so that many occur.
 Scenario small() {
   Scenario s;
   s.topology.readouts = 6;

@@ -1,4 +1,4 @@
-// What a system file may say, and what is wrong with one beyond its keys.
+// The content of system files, and errors beyond their keys.
 #include "process/control_tables.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ class SystemFile : public ::testing::Test {
         {.file = scratch_ / "system.toml", .text = text, .environment = false}, control_tables(), registry, plugins);
     return configuration ? check_control(*configuration) : configuration.error();
   }
-  /// "code: what", of a system with one readout and these lines in it.
+  /// "code: what" for a system with one readout and these lines.
   std::string wrong(const std::string& lines, const std::string& control = "") const {
     std::string all;
     for (const Error& error :
@@ -241,7 +241,7 @@ TEST_F(SystemFile, WithoutProcessesIsNone) {
   const auto found = errors("[control]\nname = \"lab\"");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found.front().code, "control.bad_system");
-  EXPECT_TRUE(errors("").empty()) << "and a file that says nothing of a system is nobody's here";
+  EXPECT_TRUE(errors("").empty()) << "a file without a system is not checked here";
 }
 
 TEST_F(SystemFile, AUmaskIsOctalAndLeavesItsOwnerAll) {

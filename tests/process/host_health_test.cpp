@@ -1,4 +1,4 @@
-// What the kernel tells of a host, in its own words, in odd ones, and as metrics.
+// The kernel's data on a host: in the usual form, in odd forms, and as metrics.
 #include "process/host_health.h"
 
 #include <gmock/gmock.h>
@@ -36,9 +36,9 @@ constexpr const char* kNetwork =
 
 TEST(HostHealth, CoresHaveBusyAndIdleTime) {
   const auto cores = parse_core_times(kStat);
-  ASSERT_EQ(cores.size(), 2U) << "the sum of all is none of them";
+  ASSERT_EQ(cores.size(), 2U) << "the sum of all cores is not a core";
   EXPECT_EQ(cores[0].cpu, "0");
-  EXPECT_EQ(cores[0].busy_ticks, 1U + 2 + 3 + 6 + 7 + 8) << "guests' time is in that of users";
+  EXPECT_EQ(cores[0].busy_ticks, 1U + 2 + 3 + 6 + 7 + 8) << "the time of users contains that of guests";
   EXPECT_EQ(cores[0].idle_ticks, 45U);
   EXPECT_EQ(cores[1].cpu, "11");
 }
@@ -54,7 +54,7 @@ TEST(HostHealth, MemoryIsInBytes) {
   EXPECT_EQ(parse_memory("MemTotal:  16 kB\nMemAvailable:   8 kB\nHugePages_Total:  0\n", "MemAvailable"), 8192U);
   EXPECT_EQ(parse_memory("MemTotal:  16 kB\n", "MemAvailable"), std::nullopt);
   EXPECT_EQ(parse_memory("MemTotal:  x kB\n", "MemTotal"), std::nullopt);
-  EXPECT_EQ(parse_memory("MemTotal:  16\n", "MemTotal"), std::nullopt) << "in units that are not known";
+  EXPECT_EQ(parse_memory("MemTotal:  16\n", "MemTotal"), std::nullopt) << "in unknown units";
 }
 
 TEST(HostHealth, DisksThatDoNothingAreLeftOut) {
@@ -101,7 +101,7 @@ TEST(HostHealth, EveryBeginningOfATextIsRead) {
   }
 }
 
-/// A tree of its own in the place of /.
+/// A file tree in place of /.
 class HostTree : public ::testing::Test {
  protected:
   ~HostTree() override { fs::remove_all(root_); }

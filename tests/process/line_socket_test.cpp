@@ -1,4 +1,4 @@
-// The control socket: who may listen, what happens to bad clients, and what remains after a crash.
+// The control socket: permission to listen, bad clients, and remains of a crash.
 #include "process/line_socket.h"
 
 #include <fcntl.h>
@@ -119,12 +119,12 @@ TEST_F(LineSocketTest, WhoListensIsFoundAndWhatTheDeadLeftIsRemoved) {
     const int holder = ::open(lock.c_str(), O_RDWR);
     ASSERT_EQ(::flock(holder, LOCK_EX), 0);
     EXPECT_FALSE(somebody_listens(path()));
-    EXPECT_TRUE(std::filesystem::exists(path())) << "whoever holds the lock is about to listen";
+    EXPECT_TRUE(std::filesystem::exists(path())) << "the holder of the lock is about to listen";
     ::close(holder);
   }
   EXPECT_FALSE(somebody_listens(path()));
   EXPECT_FALSE(std::filesystem::exists(path()) || std::filesystem::exists(lock));
-  EXPECT_FALSE(somebody_listens(path())) << "nothing there at all";
+  EXPECT_FALSE(somebody_listens(path())) << "there is no socket";
 }
 
 TEST_F(LineSocketTest, ASecondServerOfTheSameNameIsRefused) {

@@ -1,4 +1,4 @@
-// The end of a run that does not come: what waits is given up, and what does not even give up is left.
+// A run that does not end: waiting parts give up, and the process leaves parts that do not.
 #include "process/orderly_run.h"
 
 #include <gtest/gtest.h>

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::Pair;
 
 TEST(PrometheusAnswer, HasSeriesWithLabelsAndSamples) {
-  // The example of the API's documentation, shortened.
+  // A shortened example of the API's documentation.
   const auto series = parse_range_answer(
       R"({"status":"success","data":{"resultType":"matrix","result":[
           {"metric":{"__name__":"up","job":"prometheus"},"values":[[1435781430.781,"1"],[1435781445.781,"NaN"],[1435781460.781,"+Inf"]]}]}})");
@@ -65,7 +65,7 @@ TEST(HttpClient, GetsWhatOurServerAnswers) {
   EXPECT_EQ(asked, "/a?query=sum%28a%7Bb%3D%22c%20d%22%7D%29");
 }
 
-/// What the server answers to one request, until it closes the connection.
+/// The server's answer to one request, until it closes the connection.
 std::string raw_answer(const std::string& address, const std::string& method) {
   const auto port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
   const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

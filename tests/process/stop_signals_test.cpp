@@ -1,4 +1,4 @@
-// Signals as requests, also within the life of another who counts them.
+// Signals as requests, also during the life of another object that counts them.
 #include "process/stop_signals.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(StopSignals, AreCountedUntilTheOutermostEnds) {
     std::raise(SIGINT);
     EXPECT_TRUE(whole.asked_again()) << "the run is over, and its report is being written";
   }
-  EXPECT_EQ(std::signal(SIGINT, before), others) << "as it was before";
+  EXPECT_EQ(std::signal(SIGINT, before), others) << "as before";
 }
 
 TEST(StopSignals, TheNextRunKnowsNothingOfTheLast) {

@@ -1,4 +1,4 @@
-// What stands is named once, with what it waits for and since when; and how long the end of a run may take.
+// Standing parts are named once, with the reason and the time since when they wait; and the limit for the end of a run.
 #include "process/watchdog.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(StopLimit, TimesOfTheEndThatItCutsAreNamed) {
 
 TEST(StopLimit, CountsFromTheFirstOrderAndLeavesTheLastSixthToGiveUp) {
   StopLimit limit(std::chrono::seconds{30});
-  EXPECT_FALSE(limit.gives_up(1000 * kSecond)) << "the end was not asked for";
+  EXPECT_FALSE(limit.gives_up(1000 * kSecond)) << "the end was not requested";
   limit.begin(100 * kSecond);
   limit.begin(110 * kSecond);
   EXPECT_FALSE(limit.gives_up(125 * kSecond - 1));

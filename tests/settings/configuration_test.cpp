@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// A small system: a readout with a builder, ROBs and consumers, one of which names a work.
+/// A small system: a readout with a builder, ROBs and consumers; one consumer names a work.
 class ConfigurationTest : public testing::Test {
  protected:
   ConfigurationTest() {
@@ -70,7 +70,7 @@ class ConfigurationTest : public testing::Test {
                               declarations_, registry_, plugins_);
   }
 
-  /// The messages of a configuration that has to be refused.
+  /// The messages of a configuration that must be refused.
   std::vector<std::string> errors(std::string_view text, std::vector<std::string> overrides = {}) {
     const auto configuration = parse(text, std::move(overrides));
     EXPECT_FALSE(configuration.has_value());
@@ -207,7 +207,7 @@ TEST_F(ConfigurationTest, VariablesThatSetNothingAreRefusedWithTheNearest) {
             "RODEO_READOUT_BUILDER_TIMEUOT: did you mean `RODEO_READOUT_BUILDER_TIMEOUT`?");
   EXPECT_EQ(refused("RODEO_REDOUT_BUILDER_TIMEOUT"),
             "RODEO_REDOUT_BUILDER_TIMEOUT: did you mean `RODEO_READOUT_BUILDER_TIMEOUT`?");
-  EXPECT_NE(refused("RODEO_READOUT_ROB_0_SOURCE_ID"), "");  // there is no such ROB
+  EXPECT_NE(refused("RODEO_READOUT_ROB_0_SOURCE_ID"), "");  // this ROB does not exist
   EXPECT_EQ(refused("RODEO_LOG"), "");
   EXPECT_EQ(refused("RODEO_SOMETHING_ELSE"), "");
 }
@@ -258,7 +258,7 @@ TEST_F(ConfigurationTest, AnOverrideMayBeWrittenAsInAFileAndNameATableOfAnArray)
   EXPECT_EQ(readout.tables("consumer")[0].parameters().integer("seed"), 5);
   EXPECT_EQ(readout.tables("consumer")[1].parameters().integer("seed"), 7);
   EXPECT_EQ(readout.tables("consumer")[2].parameters().text("name"), "out");
-  EXPECT_FALSE(read({"readout.consumer.processor.seed=7"})) << "there are two";
+  EXPECT_FALSE(read({"readout.consumer.processor.seed=7"})) << "there are two consumers";
   EXPECT_FALSE(read({"readout.consumer.third.seed=7"}));
 }
 

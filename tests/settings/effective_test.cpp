@@ -39,9 +39,9 @@ TEST(ConfigurationHash, IsOfWhatIsInEffectAndNotOfHowItIsWritten) {
   const std::string plain = hash("");
   EXPECT_EQ(plain.size(), 64U);
   EXPECT_EQ(plain.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_EQ(hash("[one]\nnumber = 3\ntext = 'a'"), plain) << "defaults that are written out";
+  EXPECT_EQ(hash("[one]\nnumber = 3\ntext = 'a'"), plain) << "explicit defaults";
   EXPECT_EQ(hash("# nothing\n[one]\ntext = \"a\""), plain);
-  EXPECT_EQ(hash("[one]\ntext = 'b'", {"one.text=a"}), plain) << "a flag over the file";
+  EXPECT_EQ(hash("[one]\ntext = 'b'", {"one.text=a"}), plain) << "a flag overrides the file";
 }
 
 TEST(ConfigurationHash, ChangesWithEveryValue) {

@@ -43,7 +43,7 @@ TEST(Json, NumbersThatNoDoubleHoldsAreRefusedWithTheirPlace) {
     EXPECT_EQ(parsed.error().what, "a number is too large");
     EXPECT_EQ(parsed.error().where.substr(0, 2), "1:");
   }
-  EXPECT_EQ(Json::parse("[\n1e-400,\n1e308]")->elements()[0].number(), 0) << "too small is zero";
+  EXPECT_EQ(Json::parse("[\n1e-400,\n1e308]")->elements()[0].number(), 0) << "a too small number is zero";
   EXPECT_EQ(Json::parse("[1,\n2e400]").error().where.substr(0, 2), "2:");
 }
 
@@ -52,7 +52,7 @@ TEST(Json, WhatIsNestedTooDeepIsRefused) {
   EXPECT_TRUE(Json::parse(nested(Json::kDeepest)));
   EXPECT_EQ(Json::parse(nested(Json::kDeepest + 1)).error().where, "1:101");
   EXPECT_FALSE(Json::parse(nested(30'000)));
-  EXPECT_EQ(Json::parse("\"" + std::string(500, '[') + "\\\"\"")->string().size(), 501U) << "brackets in a text are none";
+  EXPECT_EQ(Json::parse("\"" + std::string(500, '[') + "\\\"\"")->string().size(), 501U) << "brackets in texts do not count";
   EXPECT_TRUE(Json::parse("[" + std::string(500, ' ') + "[],[],{\"a\":[]}]"));
 }
 

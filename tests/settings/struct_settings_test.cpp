@@ -119,7 +119,7 @@ TEST(StructSettings, FillTheStructWithWhatWasSaid) {
   EXPECT_EQ(read.part.wait, 1us);
   EXPECT_EQ(read.elink, 0);
   EXPECT_THAT(read.types, ElementsAre(9));
-  EXPECT_EQ(read.timeout, 1ms) << "no time-out becomes none because it is short";
+  EXPECT_EQ(read.timeout, 1ms) << "a short time-out does not become 0";
 }
 
 struct AsWritten : Part {

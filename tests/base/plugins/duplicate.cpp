@@ -1,4 +1,4 @@
-// A plug-in that brings a component under a name that another plug-in has taken.
+// A plug-in whose component has the same name as one of another plug-in.
 #include <rodeo/plugin.h>
 
 RODEO_PLUGIN(registry) {

@@ -1,4 +1,4 @@
-// An input of a plug-in whose source goes away in the middle of a run: three chunks, and then DataInput::failure().
+// An input of a plug-in whose source disappears during a run: three chunks, then DataInput::failure().
 #include <rodeo/plugin.h>
 
 #include <array>
@@ -16,7 +16,7 @@ rodeo::TriggerInfo extract(std::span<const std::byte> chunk) {
   return {.l1id = std::to_integer<std::uint32_t>(chunk[0]) | std::to_integer<std::uint32_t>(chunk[1]) << 8};
 }
 
-/// What streams and input share.
+/// State shared by streams and input.
 struct State {
   std::atomic<bool> started{false};
   std::atomic<bool> over{false};  // stopped, or failed

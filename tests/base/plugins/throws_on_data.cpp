@@ -1,4 +1,4 @@
-// A plug-in that throws at some chunks, which none may: an exception at every tenth event, and what is no exception at every hundredth.
+// A plug-in that throws for some chunks, against the rules: an exception every tenth event, another type every hundredth.
 #include <rodeo/plugin.h>
 
 #include <cstring>
