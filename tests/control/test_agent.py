@@ -59,7 +59,7 @@ async def until(condition, seconds=60):
             found = await found
         if found:
             return found
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "the condition did not become true"
         await asyncio.sleep(0.02)
 
 
@@ -505,7 +505,7 @@ def test_log_lines_of_all_processes_are_told_as_records_and_how_the_host_is(runt
             assert [each["message"] for each in await host.records(["talker"], Wanted(run=7))] == ["from inside"]
             await host.end("talker", 1.0)
             await host.forget("talker")
-            assert [each["message"] for each in await host.records(["talker"], Wanted(level="warning"))] == ["from inside"], "what it said is not forgotten with it"
+            assert [each["message"] for each in await host.records(["talker"], Wanted(level="warning"))] == ["from inside"], "its lines are kept after its end"
             before = time.time_ns()
             health = await host.health()
             assert before <= health["time_ns"] <= time.time_ns() and isinstance(health["temperatures"], dict)

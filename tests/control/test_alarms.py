@@ -121,10 +121,10 @@ def causes(book):
 def test_an_alarm_stays_until_it_is_cleared_and_acknowledged():
     book = Book()
     assert [kind for kind, _ in book.evaluate([FAILED], 1)] == ["raised"] and book.evaluate([FAILED], 2) == []
-    assert [kind for kind, _ in book.evaluate([], 3)] == ["cleared"] and causes(book) == ["process.failed:x"], "nobody has seen it"
+    assert [kind for kind, _ in book.evaluate([], 3)] == ["cleared"] and causes(book) == ["process.failed:x"], "it is not acknowledged"
     assert book.acknowledge("process.failed:x", "ana", 4).acked_by == "ana" and book.standing() == ()
     book.evaluate([FAILED], 5)
-    assert book.acknowledge("process.failed:x", "ana", 6).acked_ns == 6 and causes(book) == ["process.failed:x"], "it is still there"
+    assert book.acknowledge("process.failed:x", "ana", 6).acked_ns == 6 and causes(book) == ["process.failed:x"], "the alarm still stands"
     assert [kind for kind, _ in book.evaluate([], 7)] == ["cleared", "gone"] and book.standing() == ()
 
 
@@ -147,10 +147,10 @@ def test_what_comes_and_goes_is_raised_and_what_came_once_is_not():
     book = Book()
     for now, there in enumerate([1, 0, 0, 0, 0, 1, 1, 0]):
         assert book.evaluate([SLOW] if there else [], now) == []
-    assert [kind for kind, _ in book.evaluate([SLOW], 9)] == ["raised"], "three of four"
+    assert [kind for kind, _ in book.evaluate([SLOW], 9)] == ["raised"], "true in three of four looks"
     for now in range(10, 13):
         assert book.evaluate([], now) == []
-    assert [kind for kind, _ in book.evaluate([], 13)] == ["cleared"], "none of four"
+    assert [kind for kind, _ in book.evaluate([], 13)] == ["cleared"], "true in none of four looks"
 
 
 def test_values_follow_and_the_time_of_the_raising_stays():
@@ -191,7 +191,7 @@ def test_an_acknowledgement_survives_a_restart_after_which_the_first_looks_know_
     again = Book([one.as_json() for one in book.standing()])
     assert [again.evaluate(found, 3) for found in ([], [], [disk], [disk])] == [[]] * 4 and again.standing()[0].acked_by == "ana"
     unseen = Book([{**one.as_json(), "acked_by": None, "acked_ns": None} for one in book.standing()])
-    assert [kind for kind, _ in unseen.evaluate([], 3)] == ["cleared"], "what nobody has seen keeps a run from starting no longer than it is so"
+    assert [kind for kind, _ in unseen.evaluate([], 3)] == ["cleared"], "an alarm without acknowledgement blocks a start only while its cause exists"
     over = Book([one.as_json() for one in book.standing()])
     assert [kind for _ in range(RESTORED_LOOKS) for kind, _ in over.evaluate([], 4)] == ["cleared", "gone"]
 
@@ -208,7 +208,7 @@ def test_a_number_that_a_process_has_said_is_expected_of_it_while_it_runs():
     book.learn(derived, {"readout-1": {"rate_hz": 5.0, "events": None}, "cards": {"rate_hz": 1.0, "fill": 0.5}})
     assert book.known == {("readout-1", "rate_hz"), ("cards", "rate_hz")}
     book.learn(derive(seen("running", "lost", "running"), row()), {})
-    assert ("readout-1", "rate_hz") in book.known, "lost is not over"
+    assert ("readout-1", "rate_hz") in book.known, "a lost process has not ended"
     book.learn(derive(seen("running", "done", "running"), row()), {})
     assert book.known == {("cards", "rate_hz")}
 

@@ -75,7 +75,7 @@ def test_a_report_whose_own_sum_does_not_hold_is_wrong():
 def test_a_readout_that_left_no_report_took_the_rest_with_it():
     books = balance({"a": report(60), "b": None}, {"x": cards(0)}, {"x": cards(100)}, flags=("DEGRADED",))
     assert (books.lost, books.rest, books.condition) == ({"not_reported": 40}, 0, "INCOMPLETE")
-    assert books.flags == ("DEGRADED",) and "b left no report" in books.reasons, "a life that ended says nothing of how the run ended"
+    assert books.flags == ("DEGRADED",) and "b left no report" in books.reasons, "the end of an earlier start does not show how the run ended"
 
 
 def test_no_readout_left_a_report():
@@ -101,7 +101,7 @@ def test_the_worst_report_is_the_runs(condition, expected):
 def test_an_aborted_run_is_aborted_and_interrupted():
     books = balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True)
     assert books.condition == "ABORTED" and books.flags == ("INTERRUPTED",) and books.reasons[0] == "the run was aborted"
-    assert balance({"a": report(90)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True).condition == "WRONG", "nothing is worse"
+    assert balance({"a": report(90)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True).condition == "WRONG", "WRONG is the worst condition"
 
 
 def test_damage_that_an_input_found_accounts_for_what_did_not_come():
@@ -142,7 +142,7 @@ def test_undelivered_is_never_more_than_what_is_missing_and_does_not_hide_more()
     def backlog(built):
         return balance({"a": report(built)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, pending=20, published=100))})
 
-    assert (backlog(95).lost, backlog(95).condition) == ({"router_undelivered": 5}, "INCOMPLETE"), "its word that it has the others was on its way"
+    assert (backlog(95).lost, backlog(95).condition) == ({"router_undelivered": 5}, "INCOMPLETE"), "its acknowledgement of the others was in flight"
     assert (backlog(100).lost, backlog(100).condition) == ({}, "GOOD")
     assert (backlog(70).rest, backlog(70).condition) == (10, "WRONG") and "10 are in no count" in " ".join(backlog(70).reasons)
 
@@ -165,7 +165,7 @@ def test_what_cards_sent_for_links_that_nobody_wanted_is_left_out_by_routers_and
     assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 0, "INCOMPLETE")
     assert "2 of 3 links of r had no subscriber, and it read nothing from them" in books.reasons
     books = balance({"a": report(53)}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
-    assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 7, "WRONG"), "two links had 40 chunks at most"
+    assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 7, "WRONG"), "two links had at most 40 chunks"
     books = balance({"a": report(53), "b": None}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
     assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40, "not_reported": 7}, 0, "INCOMPLETE")
     assert balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(60)}, {"r": (router(17), router(77))}, unread=unread).condition == "GOOD", "cards sent nothing for them"
@@ -240,7 +240,7 @@ def test_the_books_of_a_farm_count_whole_events_beside_chunks():
 def test_an_accepted_event_that_is_in_no_file_is_a_defect():
     books = balance(farm(recorded=29), kinds=KINDS)
     assert books.condition == "WRONG" and "30 events were accepted or kept for debugging, but recorders have 29" in books.reasons
-    assert balance(farm(recorded=9, read_back=21), kinds=KINDS).condition == "GOOD", "what it had before it was started again counts"
+    assert balance(farm(recorded=9, read_back=21), kinds=KINDS).condition == "GOOD", "its counts before the restart are included"
 
 
 def test_of_a_farm_the_worst_condition_counts_and_who_left_no_report():

@@ -51,8 +51,8 @@ def test_a_pause_holds_the_trigger_and_nothing_else(room):
     assert room.state == "PAUSED"
     asked = room.controller.trigger
     held, built = room.do(asked.hold()), events(room.document())
-    room.until(lambda document: document["numbers"]["trigger_rate_hz"] == 0, "no trigger comes any more")
-    assert room.do(asked.hold()) == held and events(room.document()) == built, "what was accepted is built when a pause has returned"
+    room.until(lambda document: document["numbers"]["trigger_rate_hz"] == 0, "no more triggers come")
+    assert room.do(asked.hold()) == held and events(room.document()) == built, "all accepted events are built when the pause has returned"
     assert room.refusal("pause") == "control.not_now"
     room.command("resume")
     before = events(room.document())

@@ -128,7 +128,7 @@ def test_with_a_run(case):
 def test_under_an_act(act, words, run, state):
     derived = state_of(words, held=False, run=row() if run else None, act=Act(act), memory=READY)
     assert derived.state == state, derived
-    assert derived.heal is None, "whoever began it is still at it"
+    assert derived.heal is None, "the act that began it continues"
 
 
 def test_what_is_lost_is_named_with_its_reason():
@@ -217,9 +217,9 @@ def test_a_host_that_is_silent_for_long_has_lost_its_processes():
 
 def test_phases():
     member = READOUTS.members()[0]
-    assert phase_of(look(member, "lost", answered_age_s=2.9)) == "running", "three polls, and three seconds"
+    assert phase_of(look(member, "lost", answered_age_s=2.9)) == "running", "lost only after three polls and three seconds"
     assert phase_of(look(member, "lost", unanswered=2)) == "running"
-    assert phase_of(look(member, "stopped")) == "draining", "its exit says how it ended"
+    assert phase_of(look(member, "stopped")) == "draining", "its exit status shows how it ended"
     assert phase_of(look(member, "prepared")) == "launching"
     assert phase_of(look(member, "sideways")) == "lost" and phase_of(look(CARDS.members()[0], "sideways")) == "running"
     assert phase_of(look(member, "running", alive=False, exit=Exit(status=7))) == "done"
@@ -315,7 +315,7 @@ def test_whatever_is_seen_there_is_one_state():
         assert derived.heal in (None, "stop", "undo_start", "relaunch", "close") and (act is None or derived.heal is None)
         assert set(derived.phases) == {one.name for one in looks} and set(derived.phases.values()) <= set(PHASES)
         assert not set(derived.broken) & set(derived.degraded)
-        assert derived == derive(looks, run, act, memory, **given), "nothing but what is given decides"
+        assert derived == derive(looks, run, act, memory, **given), "only the arguments decide"
         if run is None:
             assert derived.state not in ("RUNNING", "PAUSED", "STOPPING"), "no run is open"
         elif act is None or act.name != "launch":

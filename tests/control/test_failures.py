@@ -49,7 +49,7 @@ def test_the_run_goes_on_without_an_essential_if_somebody_says_so(place):
         room.command("launch")
         room.command("start")
         os.kill(room.pid("spare"), signal.SIGKILL)
-        room.until(lambda document: document["run"]["choice"] and document["state"] == "PAUSED", "the trigger is held, and somebody is asked")
+        room.until(lambda document: document["run"]["choice"] and document["state"] == "PAUSED", "the trigger is held, and a decision is requested")
         assert room.document()["run"]["choice"]["process"] == "spare"
         assert room.command("go_on")["without"] == ["spare"]
         before = room.document()["numbers"]["events"] or 0
@@ -163,7 +163,7 @@ def test_acceptance_7_a_start_names_the_essential_that_is_missing(place):
         assert "cards" in room.document()["commands"]["start"]
         with pytest.raises(Refused) as refused:
             room.command("start")
-        assert refused.value.code == "control.not_now" and "recover" in refused.value.next, "what is possible instead"
+        assert refused.value.code == "control.not_now" and "recover" in refused.value.next, "the error names an allowed command"
         room.command("recover")
         room.until_state("READY", "OFF")
 
@@ -257,7 +257,7 @@ def test_the_next_controller_finds_a_run_of_another_number_foreign(place):
     try:
         first.command("launch")
         number = first.command("start")["run"]
-        first.do(first.controller.writer.close_run(number, "CLOSED", "ABORTED", [], "closed by somebody else", None, 1, 2))
+        first.do(first.controller.writer.close_run(number, "CLOSED", "ABORTED", [], "closed by another user", None, 1, 2))
     finally:
         first.leave()
     with RunningRoom(file) as room:

@@ -61,7 +61,7 @@ def test_a_process_that_owes_answers_is_the_cause_before_it_counts_as_lost(name)
     looks = tuple(replace(one, unanswered=2, answered_age_s=2.0) if one.name == name else one for one in seen())
     got, found, _ = said(looks, BLOCKED, {"process": "readout-1", "stage": "processor"})
     assert got.word == NO_DATA and found == {"process": name, "stage": "does not answer"}
-    assert said(looks, GOOD)[1] is None, "while data flow nothing is the cause of anything"
+    assert said(looks, GOOD)[1] is None, "there is no cause while data flow"
 
 
 @pytest.mark.parametrize("limited", [{"process": "recorder", "stage": "disk"}, {"process": "supervisor", "stage": "filter nodes"}, {"process": "readout-1", "stage": "processor"}])
@@ -75,7 +75,7 @@ def test_what_is_full_or_slow_is_named_by_those_that_know(limited):
 def test_of_several_the_first_that_went_is_the_cause():
     looks = tuple(replace(one, since_ns={"recorder": 50, "node": 60}.get(one.name, 100)) for one in seen(recorder="killed", node="killed", supervisor="lost"))
     assert said(looks, BLOCKED)[1] == {"process": "recorder", "stage": "has failed"}
-    assert said(seen(recorder="lost", cards="lost"), BLOCKED)[1]["process"] == "cards", "those that went at once: the one before all others"
+    assert said(seen(recorder="lost", cards="lost"), BLOCKED)[1]["process"] == "cards", "of processes lost at once, the first in the data flow"
 
 
 def test_a_cause_that_is_not_known_yet_is_not_that_of_the_victim():
@@ -119,7 +119,7 @@ def test_the_meter_knows_for_how_long_nothing_is_accepted():
     def of(built, incomplete):
         return Moment(0.0, {"r": ("readout", {"fragments": {"built": built, "incomplete": incomplete}})})
 
-    assert meter.look(9.0, {}, of(1000, 500), of(2000, 500)).incomplete_ppm == 0.0, "what was lost before is not lost now"
+    assert meter.look(9.0, {}, of(1000, 500), of(2000, 500)).incomplete_ppm == 0.0, "earlier losses do not count now"
     assert meter.look(9.0, {}, of(1000, 0), of(2000, 10)).incomplete_ppm == 10_000.0
     assert meter.look(9.0, {}, of(1000, 0), of(1000, 0)).incomplete_ppm is None
 

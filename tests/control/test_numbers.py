@@ -72,7 +72,7 @@ def test_a_counter_that_began_anew_has_no_rate():
         {"cards": cards(10), "a": readout(3, bytes_in=10), "b": readout(600, bytes_in=9400)},
     )
     assert got["trigger_rate_hz"] is None and got["dead_time_fraction"] is None
-    assert got["bytes_in_per_second"] == 200, "of the one that is known"
+    assert got["bytes_in_per_second"] == 200, "only the known value counts"
     assert of_process("a", Moment(10.0, {"a": readout(500)}), Moment(12.0, {"a": readout(3)}))["rate_hz"] is None
 
 
@@ -133,7 +133,7 @@ def test_the_first_cause_of_back_pressure_is_named():
     well = {"cards": cards(1), "router": router(5), "r": readout()}
     assert cause(well, well) is None and limited_by(None, Moment(1.0, well)) is None
     busy = {**well, "cards": cards(1, busy=9)}
-    assert cause(well, busy) is None, "the card is the victim of what is behind it"
+    assert cause(well, busy) is None, "the card suffers from a later stage"
     alone = {"cards": well["cards"]}
     assert cause(alone, {"cards": busy["cards"]}) == {"process": "cards", "stage": "busy: felix:0"}
     waits = {**busy, "router": router(6)}
@@ -142,7 +142,7 @@ def test_the_first_cause_of_back_pressure_is_named():
     assert cause({name: well[name] for name in elsewhere}, elsewhere) == {"process": "router", "stage": "waits for r"}
     slow = {**waits, "r": readout(by="recorder")}
     assert cause(well, slow) == {"process": "r", "stage": "recorder"}
-    assert cause({}, waits) is None, "a counter alone says nothing of now"
+    assert cause({}, waits) is None, "a single counter value does not show the present"
 
 
 def test_each_process_has_its_own_numbers():
@@ -202,7 +202,7 @@ def test_nodes_that_wait_for_a_recorder_are_not_the_first_cause():
     assert cause(seen(30), seen(31)) == {"process": "r", "stage": "disk"}
     for before, after in ((seen(0), seen(31)), (seen(31), seen(16)), (seen(0, 0), seen(0, 0))):
         assert cause(before, after) == {"process": "s", "stage": "filter nodes"}
-    assert cause(seen(31, by="nothing"), seen(31, by="nothing")) is None, "what is under way is safe soon enough"
+    assert cause(seen(31, by="nothing"), seen(31, by="nothing")) is None, "decisions in flight become safe soon enough"
     assert limited_by(None, Moment(1.0, seen(31))) == {"process": "s", "stage": "filter nodes"}
 
 

@@ -233,7 +233,7 @@ def test_what_was_remembered_of_a_process_counts_when_its_silent_host_is_there_a
 
         room.launching.prepare = prepare
         await adopt(room)
-        assert prepared, "configurations are read, for nobody knows that nothing is there"
+        assert prepared, "configurations are read, because processes may exist"
         cards, readout = room.observer.members["cards"], room.observer.members["readout-1"]
         assert (cards.alive, readout.alive) == (None, None) and cards.settings == ["emulator.name=lab-cards"]
         await room.keep_launched()

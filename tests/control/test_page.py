@@ -144,7 +144,7 @@ def running(page, served):
     """Brings system and page to a run, from any state."""
     room = served.running
     for _ in range(10):
-        state = room.until(lambda document: document["state"] in STEADY and not document["act"] and document["state"], "nothing is under way")
+        state = room.until(lambda document: document["state"] in STEADY and not document["act"] and document["state"], "no act is in progress")
         if state == "RUNNING":
             break
         with contextlib.suppress(Refused):  # an automatic reaction was faster

@@ -44,7 +44,7 @@ def test_the_room_says_what_it_knows():
         rules=LAB.rules, system=LAB, found=(Found(LAB.rules["hv_low"], "hv", 1400.0),), clocks={"far": 0.002, "new": None}, temperatures={"far": {"core": 45.5}})
     got = samples(text)
     assert got['rodeo_room_state{system="lab",state="RUNNING"}'] == 1 and got['rodeo_room_state{system="lab",state="OFF"}'] == 0
-    assert got['rodeo_room_trigger_rate_hz{system="lab"}'] == 1000 and 'rodeo_room_dead_time_fraction{system="lab"}' not in got, "what nobody knows is not 0"
+    assert got['rodeo_room_trigger_rate_hz{system="lab"}'] == 1000 and 'rodeo_room_dead_time_fraction{system="lab"}' not in got, "an unknown value is not 0"
     assert got['rodeo_room_chunks_lost{system="lab",reason="late"}'] == 1
     assert got['rodeo_room_limited_by{system="lab",process="readout-1",stage="a \\"b\\"\\\\"}'] == 1
     assert got['rodeo_room_process_phase{system="lab",process="readout-1",class="readout",kind="readout",host="local",phase="failed"}'] == 1
@@ -68,7 +68,7 @@ def test_rules_look_at_metrics_that_there_are():
     for entry in prometheus_files.rules(LAB):
         used = set(re.findall(r"rodeo_room_\w+", entry["expr"]))
         assert used and used <= names, entry
-        assert entry["expr"].count('system="lab"') == len(re.findall(r"rodeo_room_\w+", entry["expr"])), "of this system alone"
+        assert entry["expr"].count('system="lab"') == len(re.findall(r"rodeo_room_\w+", entry["expr"])), "only of this system"
 
 
 def test_the_rule_file_has_what_the_system_file_says():

@@ -23,7 +23,7 @@ def after(words, memory=READY, *, held=False, run=None, act=None, now_s=100.0, c
     looks = seen(*words, held=held, classes=classes, **others)
     derived = derive(looks, run, act, memory)
     reactions, memory = react(derived, looks, run=run, act=act, memory=memory, now_s=now_s, choose_limit_s=30.0, disk=disk)
-    assert len({one.kind for one in reactions}) == len(reactions) or all(one.kind == "restart" for one in reactions), "one of a kind"
+    assert len({one.kind for one in reactions}) == len(reactions) or all(one.kind == "restart" for one in reactions), "one reaction of each kind"
     return {one.kind: one for one in reactions}, memory
 
 
@@ -155,7 +155,7 @@ def test_the_next_controller_finishes_what_a_dead_one_began(words, run, memory, 
     reactions, _ = after(words, memory, held=True, run=run)
     assert kind in reactions and reactions[kind].flags == flags, reactions
     meanwhile, _ = after(words, memory, held=True, run=run, act=Act("stop"))
-    assert kind not in meanwhile, "it is under way"
+    assert kind not in meanwhile, "it is in progress"
 
 
 def test_the_disk_stops_a_run_in_order():
@@ -167,7 +167,7 @@ def test_the_disk_stops_a_run_in_order():
         assert "stop" in after(RUNNING, held=True, run=row(), disk=disk)[0], "paused is not stopped"
         assert after(RUNNING, run=row(), disk=disk, act=Act("stop"))[0] == {}
         assert after(("ready", "ready", "ready"), disk=disk)[0] == {}
-    assert after(RUNNING, run=row(), disk=Disk(None, None, 3 * 10**9, 600.0))[0] == {}, "what nobody knows stops nothing"
+    assert after(RUNNING, run=row(), disk=Disk(None, None, 3 * 10**9, 600.0))[0] == {}, "unknown values stop nothing"
 
 
 MONITOR = ProcessClass("monitor", "readout", Path("/m.toml"), role="expendable", restart="in_run")
@@ -197,12 +197,12 @@ def test_who_is_restarted():
     run = row(flags=("DEGRADED",))
     waited = replace(READY, failed_s={"monitor": 0.0})
     assert restarts("killed", waited, 10.0, run)[0] and restarts("failed", waited, 10.0)[0]
-    assert not restarts("done", waited, 10.0, run)[0], "it came to its end in order"
+    assert not restarts("done", waited, 10.0, run)[0], "it ended normally"
     assert not restarts("lost", waited, 10.0, run)[0], "it may answer again"
     assert not restarts("killed", waited, 10.0, run, replace(MONITOR, restart="never"))[0]
     between = replace(MONITOR, restart="between_runs")
     assert not restarts("killed", waited, 10.0, run, between)[0] and restarts("killed", waited, 10.0, None, between)[0]
-    assert not restarts("killed", waited, 10.0, run, act=Act("stop"))[0], "not in the middle of something else"
+    assert not restarts("killed", waited, 10.0, run, act=Act("stop"))[0], "not during another act"
     assert not restarts("killed", waited, 10.0, STOPPING)[0]
     assert not restarts("killed", replace(waited, wanted="off"), 10.0)[0]
     assert not restarts("killed", replace(waited, without=frozenset({"monitor"})), 10.0, run)[0]
@@ -238,8 +238,8 @@ def test_what_never_happens_by_itself():
         if run is None:
             assert not {"stop", "undo_start", "hold", "mark"} & {one.kind for one in reactions}
         if derived.foreign:
-            assert not begun and not any(one.kind == "restart" for one in reactions), "what is not ours is left alone"
-        assert remembered.wanted == (memory.wanted if memory else None), "nobody but the holder wants something else"
+            assert not begun and not any(one.kind == "restart" for one in reactions), "foreign processes are not touched"
+        assert remembered.wanted == (memory.wanted if memory else None), "only the holder of control changes the wanted state"
     assert {"hold", "stop", "undo_start", "relaunch", "close", "mark", "restart"} <= kinds
 
 
@@ -300,7 +300,7 @@ def test_a_restart_that_its_host_refused_is_tried_again_and_counts():
     reactions, memory = of_farm(memory, recorder="absent", now_s=104.0)
     assert reactions["restart"].why == "restart 2 of 3" and not memory.gone
     _, memory = of_farm(THREE_TIMES, recorder="absent")
-    assert not memory.gone, "for a moment it is absent while it is started"
+    assert not memory.gone, "it is briefly absent during its start"
     assert of_farm(memory, recorder="absent", now_s=102.0)[1].gone == {"recorder"}
     assert of_farm(memory, recorder="launching", now_s=102.0)[1].gone == frozenset()
 

@@ -54,7 +54,7 @@ def test_what_is_looked_for(wanted, takes):
 def test_a_line_without_a_number_belongs_to_the_run_that_was_open():
     span = Wanted(run=7, since_ns=10, until_ns=20)
     assert [span.takes(record(time_ns=time_ns)) for time_ns in (9, 10, 20, 21, None)] == [False, True, True, False, False]
-    assert not Wanted(run=7).takes(record()), "nobody knows when the run was"
+    assert not Wanted(run=7).takes(record()), "the time of the run is unknown"
     assert Wanted.from_json({**span.as_json(), "lines": 0}) == Wanted(run=7, since_ns=10, until_ns=20, lines=1)
     assert Wanted.from_json({"level": 5, "run": "7", "lines": "many"}) == Wanted() and Wanted.from_json(None) == Wanted()
 
@@ -120,7 +120,7 @@ def test_a_program_that_writes_no_json_is_heard(tmp_path):
         ("12:00:01 I begins", "info", None), ("Traceback (most recent call last):", "error", None)]
     assert found_in(tmp_path / "none.log", "p", Wanted()) == []
     (tmp_path / "p.log").write_text("0:00:30  triggers 1.02 kHz  lost 0  limited by nothing\n")
-    assert [(each["level"], each["audience"]) for each in found_in(log, "p", Wanted())] == [("debug", "developer")], "what comes every five seconds is for who looks closely"
+    assert [(each["level"], each["audience"]) for each in found_in(log, "p", Wanted())] == [("debug", "developer")], "lines that come every five seconds are for developers"
 
 
 def test_a_search_reads_no_more_than_it_may(tmp_path):
@@ -128,7 +128,7 @@ def test_a_search_reads_no_more_than_it_may(tmp_path):
     found = found_in(log, "p", Wanted(lines=20_000), budget=100_000)
     assert 500 < len(found) < 1500 and found[-1]["message"] == "line 20000"
     assert found[0]["message"].startswith("older lines were not searched") and found[0]["time_ns"] == found[1]["time_ns"]
-    assert [each["level"] for each in found_in(log, "p", Wanted(search="line 3"), budget=100_000)] == ["warning"], "it says so where it finds nothing, too"
+    assert [each["level"] for each in found_in(log, "p", Wanted(search="line 3"), budget=100_000)] == ["warning"], "also if nothing is found"
     assert len(found_in(log, "p", Wanted(lines=20), budget=100_000)) == 20
     assert [each["message"] for each in found_in(log, "p", Wanted(search='"'))] == []
 
@@ -146,7 +146,7 @@ def test_plain_lines_beyond_the_bound_are_not_said_to_be_none(tmp_path, monkeypa
     marks.note(os.stat(log).st_size, 5 * S)
     monkeypatch.setattr(records, "LONGEST_PLAIN", 1000)
     assert [each["message"].split()[0] for each in found_in(log, "p", Wanted(search="line 3"), marks.known())] == ["older"]
-    assert found_in(log, "p", Wanted(search="line 3", since_ns=6 * S), marks.known()) == [], "all that was asked for was looked at"
+    assert found_in(log, "p", Wanted(search="line 3", since_ns=6 * S), marks.known()) == [], "the whole requested range was searched"
 
 
 def test_lines_are_read_backwards_whole_over_the_borders_of_blocks(tmp_path, monkeypatch):
@@ -161,9 +161,9 @@ def test_the_time_of_a_line_is_when_the_file_was_first_seen_so_long():
     marks = Marks(most=3)
     for size, now_ns in ((10, 1), (10, 2), (20, 3), (30, 4), (40, 5)):
         marks.note(size, now_ns)
-    assert [records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [None, None, 4, 5, 5], "nobody knows when what was there first was written"
+    assert [records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [None, None, 4, 5, 5], "the time of the first lines is unknown"
     marks.note(7, 9)
-    assert [records.time_of(marks.known(), end) for end in (5, 7)] == [9, 9], "it was cut and begins anew"
+    assert [records.time_of(marks.known(), end) for end in (5, 7)] == [9, 9], "the file was truncated and starts again"
     assert records.time_of(([], []), 1) is None
 
 

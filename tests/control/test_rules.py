@@ -42,7 +42,7 @@ def test_a_system_file_changes_what_it_says_of_a_built_in_rule_and_no_more():
     assert set(got) == {"dead_time", "stall:readout-1", "back_pressure:x"}
     assert (got["dead_time"].severity, got["dead_time"].needs, got["dead_time"].limit) == ("alarm", (2, 9), 0.2)
     assert got["stall:readout-1"].do == "call Ana" and got["stall:readout-1"].severity == "alarm" and got["stall:readout-1"].needs == BUILT_IN["stall"].needs
-    assert got["back_pressure:x"].needs == (5, 5), "four seconds are spanned by five looks"
+    assert got["back_pressure:x"].needs == (5, 5), "four seconds contain five looks"
     assert found(rules, {"dead_time_fraction": 0.1}) == {}
 
 
@@ -119,18 +119,18 @@ def test_a_counter_is_looked_at_by_how_fast_it_grows():
         return set(watched(watch, now_s, statuses={"readout-1": {"chunks": {"lost": {"late": late}}}}))
 
     assert after(0.0, 1000) == set() and after(2.0, 1019) == set() and after(4.0, 1045) == {"mine:readout-1"}
-    assert after(4.1, 1045) == {"mine:readout-1"}, "too near to tell"
-    assert after(6.0, 5) == set(), "it began anew"
+    assert after(4.1, 1045) == {"mine:readout-1"}, "the difference is too small"
+    assert after(6.0, 5) == set(), "the counter restarted"
 
 
 def test_acceptance_19_a_value_that_was_there_and_is_gone_is_an_alarm_while_its_process_runs():
     watch = Watch(own(of="readout", value="queue_fill.a", limit=2, gone="alarm"))
-    assert watched(watch) == {}, "it has never been there"
+    assert watched(watch) == {}, "the value has never existed"
     assert watched(watch, 1.0, statuses={"readout-1": {"queue_fill": {"a": 0.5}}}) == {}
     gone = watched(watch, 2.0)
     assert set(gone) == {"metric.gone:mine:readout-1"} and gone["metric.gone:mine:readout-1"].severity == "alarm"
     assert watched(watch, 3.0, words=("running", "done", "running")) .keys() == {"process.ended:readout-1"}
-    assert watched(watch, 4.0) == {}, "another life"
+    assert watched(watch, 4.0) == {}, "after a restart"
     quiet = Watch(own(value="events", limit=2, gone="nothing"))
     watched(quiet, numbers={"events": 1})
     assert watched(quiet, 1.0) == {}
@@ -186,13 +186,13 @@ def test_what_is_kept_with_a_run():
 def test_values_of_external_programs_raise_alarms_and_so_does_their_silence():
     rules = own(of="hv", value="hv_volts", limit=1450, comparison="<", when="always")
     watch, one = Watch(rules), external()
-    assert watched(watch, externals=[one]) == {}, "it has not been asked yet"
+    assert watched(watch, externals=[one]) == {}, "the program has not been asked yet"
     one.took(values_of(EXPORTER, "prometheus"), 5)
     raised = watched(watch, externals=[one])
-    assert set(raised) == {"mine:hv"} and raised["mine:hv"].value == 1400.0, "the worst of two"
+    assert set(raised) == {"mine:hv"} and raised["mine:hv"].value == 1400.0, "the worse of two values"
     one.took(values_of("other 1", "prometheus"), 6)
-    assert set(watched(watch, externals=[one])) == {"metric.gone:mine:hv"}, "it answers, and does not say it"
-    one.failed("nobody answers")
+    assert set(watched(watch, externals=[one])) == {"metric.gone:mine:hv"}, "it answers without this value"
+    one.failed("no answer")
     assert set(watched(watch, externals=[one])) == {"external:hv"}
     assert external().as_json()["state"] == "unknown" and one.as_json()["state"] == "silent"
 
@@ -217,7 +217,7 @@ def test_a_shelved_alarm_asks_for_nothing_until_its_time_is_over():
     assert book.shelve("mine", "ana", 30 * MIN).shelved_by == "ana"
     assert not book.standing()[0].asks and book.standing()[0].acked_by is None
     assert book.evaluate([DARK], 29 * MIN) == []
-    assert [(kind, one.asks) for kind, one in book.evaluate([DARK], 30 * MIN)] == [("raised", True)], "it is still so: it wants to be seen again"
+    assert [(kind, one.asks) for kind, one in book.evaluate([DARK], 30 * MIN)] == [("raised", True)], "it must be acknowledged again"
 
 
 def test_what_comes_and_goes_on_the_shelf_stays_there():
@@ -256,7 +256,7 @@ def test_what_is_over_and_shelved_is_seen():
 def test_a_test_alarm_is_as_bad_as_the_real_one_and_says_that_it_is_none():
     one = found(rules_module.DEFAULT, tests=[("stall", "ana"), ("process_lost", "ana")])
     assert one["test:stall"].severity == "alarm" and one["test:stall"].what.startswith("TEST by ana of the alarm stall") and one["test:stall"].do == BUILT_IN["stall"].do
-    assert one["test:process_lost"].severity == "alarm", "where the role decides, the worst"
+    assert one["test:process_lost"].severity == "alarm", "if the role decides, the higher priority"
 
 
 def test_the_rule_of_a_cause_is_known():
@@ -273,7 +273,7 @@ def test_the_check_of_a_system_file_and_the_room_know_the_same_rules_and_numbers
     def listed(name):
         return set(re.findall(r'"(\w+)"', re.search(rf"{name} = {{(.*?)}};", source, re.DOTALL).group(1)))
 
-    assert listed("kOfSystem") == set(NUMBERS) - {"recording", "farm"}, "these are no single numbers"
+    assert listed("kOfSystem") == set(NUMBERS) - {"recording", "farm"}, "these are not single numbers"
     assert listed("kOfProcess") == {"rate_hz", "events", "incomplete", "fill", "cpu", "rss_bytes"}
 
 
@@ -308,7 +308,7 @@ def test_rules_of_a_system_file_come_through_its_check(tmp_path):
     assert [(one.name, one.address, one.every_s, one.timeout_s, one.keep) for one in lab.externals] == [("hv", "http://127.0.0.1:9/metrics", 30.0, 2.0, ())]
     mine = lab.rules["mine"]
     assert (mine.of, mine.value, mine.comparison, mine.limit, mine.needs, mine.do, mine.severity, mine.own) == ("hv", 'volts{channel="1"}', "<=", -3.5, (4, 4), 'a "quoted" word', "warning", True)
-    assert lab.rules["dead_time"] == replace(BUILT_IN["dead_time"], limit=0.2), "and nothing else of it is another"
+    assert lab.rules["dead_time"] == replace(BUILT_IN["dead_time"], limit=0.2), "nothing else of it has changed"
     (tmp_path / "system.toml").write_text(RULED + '\n[[control.alarm]]\nname = "ded_time"\nlimit = 1\n')
     with pytest.raises(Refused) as refused:
         load(tmp_path / "system.toml", BUILD / "rodeo", check_classes=False)

@@ -116,7 +116,7 @@ def test_diff_shows_what_is_not_equal_and_no_more(verb):
     out = verb("diff", 1, 2)[1]
     assert "readout.threads" in out and "run 1" in out and "readout.name" not in out
     assert "differ only in" in verb("diff", 1, 1)[1]
-    assert json.loads(verb("diff", 1, 3, "-o", "json")[1])["run"]["files"] == ["1 closed", None], "not their names and checksums, which differ always"
+    assert json.loads(verb("diff", 1, 3, "-o", "json")[1])["run"]["files"] == ["1 closed", None], "not their names and checksums, which always differ"
 
 
 def test_acceptance_25_config_writes_the_exact_files_of_a_run_and_overwrites_nothing(verb, tmp_path):
@@ -314,7 +314,7 @@ def test_a_readout_without_a_control_room_takes_a_number_and_its_report_becomes_
     assert {(each["path"].rsplit("/", 1)[1], each["bytes"], each["state"]) for each in row["files"] if isinstance(row["files"], list)} == {("bench.data", 5, "closed"), ("gone.data", None, "missing")}
     assert {each["name"]: each["value"] for each in row["counters"]}["lost_late"] == 1 and row["processes"][0]["report"]["chunks"]["built"] == 9
     assert "there already" in verb("import", tmp_path / "report.json", "--database", database)[1]
-    assert verb("take", "--database", database)[1] == "5\n", "behind the number that came with the report"
+    assert verb("take", "--database", database)[1] == "5\n", "after the number of the report"
     assert verb("take", "--database", database, "--least", 9)[1] == "9\n" and verb("take", "--database", database, "--least", 3)[1] == "10\n"
     (tmp_path / "other.json").write_text(json.dumps({**REPORT, "run": {**REPORT["run"], "seconds": 1.0}}))
     assert verb("import", tmp_path / "other.json", "--database", database)[0] == 1, "another run has its number"

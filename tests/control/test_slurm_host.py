@@ -86,7 +86,7 @@ async def until(condition, seconds=90):
             found = await found
         if found:
             return found
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "the condition did not become true"
         await asyncio.sleep(0.1)
 
 

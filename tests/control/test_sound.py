@@ -99,7 +99,7 @@ def test_what_is_wrong_is_named_and_left_out(path, value, said):
     place[path[-1]] = value
     kept, problems = checked("readout", status)
     assert len(problems) == 1 and problems[0].startswith(said), problems
-    assert kept["bytes"] == READOUT["bytes"], "the rest is as it was"
+    assert kept["bytes"] == READOUT["bytes"], "the rest is unchanged"
 
 
 @pytest.mark.parametrize("status", [None, 5, "x", [], [{}], True, float("nan")])

@@ -141,7 +141,7 @@ async def until(condition, seconds=60):
             found = await found
         if found:
             return found
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "the condition did not become true"
         await asyncio.sleep(0.05)
 
 

@@ -123,7 +123,7 @@ def test_an_external_value_raises_an_alarm_keeps_a_run_from_starting_and_is_kept
         assert raised["do"] == "nothing: it is a test" and raised["value"] >= 50 and raised["process"] == "readout"
         run = client.stop()["run"]
         kept = [one for one in client.run(run)["counters"] if one["process"] == "hv"]
-        assert {one["name"] for one in kept} == {'hv_volts{channel="1"}'} and {one["value"] for one in kept} == {1500} and len(kept) >= 2, "at its begin and at its end"
+        assert {one["name"] for one in kept} == {'hv_volts{channel="1"}'} and {one["value"] for one in kept} == {1500} and len(kept) >= 2, "at begin and end of the run"
         client.wait(state="READY", timeout=scaled(120))
         exporter.volts = 1400.0
         low = until(client, lambda: alarm(client, "hv_low:hv"), "the voltage is low")
@@ -206,15 +206,15 @@ def test_what_all_processes_said_is_in_one_place(served):
 
 def test_acceptance_20_a_program_that_talks_much_is_searched_folded_and_bounded(served):
     with served.client() as client:
-        until(client, lambda: client.logs("chatter", search="no json, but bad"), "it has said all")
+        until(client, lambda: client.logs("chatter", search="no json, but bad"), "it has printed all lines")
         words = client.logs("chatter", search="no json")[0]
-        assert (words["level"], words["audience"]) == ("error", "operator") and words["time_ns"] > 1e18, "words for people have the time of the second they came in"
+        assert (words["level"], words["audience"]) == ("error", "operator") and words["time_ns"] > 1e18, "free text has the time of its second of arrival"
         assert [one["message"] for one in client.logs("chatter", level="warning", audience="developer", search="line")] == ["line 1500"]
         assert client.logs("chatter", search="line", audience="operator") == []
         folded = client.logs("chatter", search="line 2", lines=2000)
         assert len(folded) == 1 and folded[0]["repeats"] > 500 and folded[0]["first_ns"] < folded[0]["time_ns"]
         assert len(client.logs("chatter", search="line", lines=2000, fold=False)) == 2000
         page = client.logs(lines=150)
-        assert len(json.dumps(page)) < 60_000 and len(page) <= 150, "what the page asks for at once, however much was said"
+        assert len(json.dumps(page)) < 60_000 and len(page) <= 150, "the page's first request stays small with many lines"
         said = served.shell("logs", "chatter", "--search", "line 2999", "--level", "debug").stdout
         assert "debug" in said and "line 2999" in said

@@ -1,8 +1,8 @@
 // Runs in a guest: QEMU's edu device through the PCI back ends and the keeper. Prints a line for each fact, "ok NAME: ..." or "FAILED NAME: ...".
 //
-//   pci_probe vfio|uio ADDRESS             everything, with processes of its own beside it
-//   pci_probe registers vfio|uio ADDRESS [elsewhere]   identification, liveness, a channel that is another's (what a second process does)
-//   pci_probe die vfio|uio ADDRESS         maps memory, switches bus mastering on, says "mapped" and waits to be killed
+//   pci_probe vfio|uio ADDRESS             all checks; it starts further processes of this program
+//   pci_probe registers vfio|uio ADDRESS [elsewhere]   a second process: identification, liveness, a channel owned by another process
+//   pci_probe die vfio|uio ADDRESS         maps memory, enables bus mastering, prints "mapped" and waits to be killed
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
@@ -60,7 +60,7 @@ void expect(bool good, std::string_view name, const std::string& value = {}) {
   failures += good ? 0 : 1;
 }
 
-/// A call that has to be refused with a code.
+/// A call that must be refused with this code.
 template <typename T>
 void expect_refused(const Result<T>& result, std::string_view code, std::string_view name) {
   expect(!result && result.error().code == code, name, result ? "it was not refused" : result.error().message());
@@ -187,7 +187,7 @@ void dma(Edu& edu, HugeMemory& memory, std::uint64_t iova) {
   expect(wrong == 0, "every byte came back", fmt::format("{} wrong", wrong));
 }
 
-/// Another process of this program; its exit status.
+/// Runs another process of this program; returns its exit status.
 int run(std::vector<std::string> arguments, bool as_user, bool kill_when_mapped = false) {
   std::array<int, 2> out{};
   if (::pipe(out.data()) != 0) return -1;
@@ -234,7 +234,7 @@ Result<ByteLock> lock_channel(Edu& edu, const Address& address) {
                            need(function_lock_file(address), "lock file"));
 }
 
-/// The keeper is killed under a running client: registers and DMA go on, and nobody else gets the card until the client has gone.
+/// The keeper of a running client is killed: registers and DMA still work. The client keeps the card until its end.
 void without_keeper(const Address& address, HugeMemory& memory) {
   constexpr std::uint64_t kIova = 0x400000;
   Edu edu = open_edu(false, address);
@@ -281,7 +281,7 @@ int all(bool uio, const std::string& name, const Address& address) {
   expect(run({"registers", kind, name, "elsewhere"}, false) == 0, "second process in other namespaces");
   if (!uio) {
     expect(run({"registers", kind, name}, true) == 0, "second process of another user");
-    // No map there: the IOMMU stops it, the card and we go on.
+    // The address is not mapped: the IOMMU stops the access, the card and this process continue.
     expect(edu.transfer(kBuffer, 0x8000000, kToMemory), "DMA to an address that is not mapped", "survived");
   }
   dma(edu, memory, kIova);
@@ -303,13 +303,13 @@ int all(bool uio, const std::string& name, const Address& address) {
   dma(edu, memory, kIova);
 
   lock.reset();
-  // A client that dies beside another owner leaves that one's DMA alone.
+  // The death of one of two owners does not disturb the DMA of the other.
   expect(run({"die", kind, name}, false, true) == 1000 + SIGKILL, "second owner killed");
   std::this_thread::sleep_for(milliseconds{200});
   expect(bus_mastering(edu), "bus mastering stays for the other owner");
   dma(edu, memory, kIova);
   need(edu.function->dma_unmap(kIova, memory.bytes.size()), "unmap");
-  // One that dies alone: memory is taken from the card, bus mastering ends.
+  // The death of the only owner: the card loses the memory, and bus mastering ends.
   expect(run({"die", kind, name}, false, true) == 1000 + SIGKILL, "only owner killed");
   expect(edu.wait([&] { return !bus_mastering(edu); }), "bus mastering ends with its owner");
   const std::string status = need(keeper_status(), "status");
@@ -337,7 +337,7 @@ int main_of(int argc, char** argv) {
   const bool whole = first == "vfio" || first == "uio";
   const bool elsewhere = argc == 5 && std::string(argv[4]) == "elsewhere";
   if (argc != (whole ? 3 : elsewhere ? 5 : 4)) return 2;
-  // As in a container that was given nothing but the keeper's socket: devices and system files of its own, another network.
+  // As in a container with only the keeper's socket: separate devices, system files and network.
   if (elsewhere && (::unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) != 0 ||
                     ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
                     ::mount("tmpfs", "/dev", "tmpfs", 0, nullptr) != 0)) {

@@ -87,7 +87,7 @@ def guest(tmp_path):
         initrd.text("readout.toml", READOUT)
         result = boot(kernel_files, initrd, NETWORK, memory="1024", cpus=2, deadline=scaled(240))
         print(result.log, result.qemu[-2000:], f"{result.seconds:.1f} s")
-        assert result.status == 0, "the guest did not come to its end"
+        assert result.status == 0, "the guest did not end"
         return result.log
 
     return run
@@ -143,7 +143,7 @@ def test_who_is_killed_leaves_rdma_to_the_next(chain):
 def test_a_network_that_loses_delays_and_reorders_loses_nothing_of_ours(chain):
     sent, built = chain("/usr/bin/tc qdisc add dev lo root netem delay 5ms 3ms reorder 25% loss 1%\nroute; readout tcp; /usr/bin/tc -s qdisc show dev lo; reports\n")
     all_came(sent, built)
-    assert re.search(r"qdisc netem .*\n.*dropped [1-9]", sent["log"]), "it was a bad one"
+    assert re.search(r"qdisc netem .*\n.*dropped [1-9]", sent["log"]), "the network was bad"
 
 
 def test_a_farm_fetches_fragments_over_rdma(guest):

@@ -81,7 +81,7 @@ def guest(rodeo, tmp_path):
                 emulator.send_signal(signal.SIGINT)
                 output, errors = emulator.communicate(timeout=scaled(30))
         print(result.log, result.qemu[-2000:], output, errors, f"{result.seconds:.1f} s")
-        assert result.status is not None, "the guest did not come to its end"
+        assert result.status is not None, "the guest did not end"
         return (commands(result.log), result.log) if with_log else commands(result.log)
 
     return run

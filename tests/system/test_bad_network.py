@@ -57,7 +57,7 @@ def test_a_connection_that_breaks_in_the_middle_of_a_page_is_made_anew_and_nothi
         net.wait_until(has_built(1000), "something is built")
         for cut in range(1, 4):
             network.cut_after = network.page_bytes + 10_000
-            net.wait_until(lambda status: status["input"]["network_connections"] > cut, "it is connected anew")
+            net.wait_until(lambda status: status["input"]["network_connections"] > cut, "it is connected again")
         built, _ = net.finish(how=None)
     sent, _ = routed.finish(how=None)
     all_is_verified(built)

@@ -243,7 +243,7 @@ def test_explain_suggests_what_was_meant(rodeo):
 
 def test_the_committed_reference_is_that_of_the_declarations(rodeo):
     committed = (ROOT / "docs/reference/configuration.md").read_text()
-    assert rodeo("check", "--reference").stdout == committed, "write it anew: build/rodeo check --reference > docs/reference/configuration.md"
+    assert rodeo("check", "--reference").stdout == committed, "write it again: build/rodeo check --reference > docs/reference/configuration.md"
 
 
 def test_plugin_list_shows_components_with_their_origin(rodeo):

@@ -96,7 +96,7 @@ def check(farm, supervisor):
     # On a busy host a node may be silent for node_grace: its events are then recorded to the debug stream.
     assert events["before_common_start"] >= 50 and events["accepted"] + events["debug"] == events["in"] >= 200, events
     ids = sorted(farm.decisions())
-    assert ids == list(range(ids[0], ids[-1] + 1)), "from the first that both can have to the last, without a hole"
+    assert ids == list(range(ids[0], ids[-1] + 1)), "all ids from the first to the last that both can have"
 
 
 def test_whole_time_frames_are_those_that_both_readouts_have(farm):

@@ -457,7 +457,7 @@ def test_the_files_of_a_running_readout_are_followed_from_file_to_file(rodeo):
                 during = len(list((rodeo.directory / "files").glob("*.writing")))
                 run.process.send_signal(signal.SIGINT)
         report, _ = run.finish(how=None)
-    assert during == 1, "it was read while it was written"
+    assert during == 1, "the file was read during the writing"
     assert len(report["files"]) >= 4 and report["run"]["condition"] == "GOOD"
     written = [event for name in report["files"] for event in read_event_file(rodeo.directory / name).events]
     assert got == [(event.l1id, event.raw) for event in written] and len(got) >= 1000

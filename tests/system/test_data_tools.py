@@ -174,7 +174,7 @@ def test_long_work_says_how_far_it_is(rodeo):
     """A slow generator: the recording cannot be complete before the first progress line is due."""
     text = on_a_terminal(rodeo, "data", "record", "slow.felix", "--links", 12, "--events", 1800, "--set", "rate=1kHz")
     assert re.search(r"recording slow.felix: \d+(\.\d+)? ?.?B, .*B/s", text)
-    assert not any("recording slow.felix:" in line for line in screen(text)), "it is taken off the screen"
+    assert not any("recording slow.felix:" in line for line in screen(text)), "the line is erased from the screen"
 
 
 @pytest.mark.slow

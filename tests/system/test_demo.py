@@ -62,7 +62,7 @@ def test_a_demo_outlives_who_reads_what_it_says(rodeo):
         demo.stdout.close()
         demo.stderr.close()
         demo.send_signal(signal.SIGTERM)  # the command passes the signal on
-        assert demo.wait(timeout=scaled(90)) == 0, "it has read back what was written, and every byte is right"
+        assert demo.wait(timeout=scaled(90)) == 0, "the demo has read the files back, and every byte is right"
 
 
 def test_a_chain_without_a_farm_ends_in_the_readout(demo):

@@ -190,7 +190,7 @@ def check_each_event_is_in_one_place(farm, supervisor, streams_of_debug):
     assert supervisor["events"]["adds_up"]
     recorded = farm.recorded()
     ids = [event for stream in recorded.values() for event in stream]
-    assert len(ids) == len(set(ids)), "an id is there twice"
+    assert len(ids) == len(set(ids)), "an id occurs twice"
     accepted = {event for event, verdict in verdicts.items() if verdict == "accepted"}
     debug = {event for event, verdict in verdicts.items() if verdict == "debug"}
     assert accepted | debug == set(ids)

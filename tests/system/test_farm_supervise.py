@@ -29,7 +29,7 @@ def test_a_killed_supervisor_loses_no_event_and_counts_each_decision_once(farm):
         farm.until(lambda before=before: len(farm.decisions()) > before + 100, "nothing is decided")
         farm.kill("supervisor")
         farm.start_supervisor()
-    farm.until(lambda: all(one["connected"] for one in farm.status("supervisor").get("readouts") or [{"connected": False}]), "the readouts are not there")
+    farm.until(lambda: all(one["connected"] for one in farm.status("supervisor").get("readouts") or [{"connected": False}]), "the readouts are not connected")
     one, two = farm.end_readouts(300)
     supervisor = farm.finish("supervisor")
     nodes = [farm.finish("node1"), farm.finish("node2")]

@@ -110,7 +110,7 @@ def test_a_link_that_sends_nothing_back_takes_its_messages(rodeo, routed):
     (rodeo.directory / "configuration.bin").write_bytes(bytes(range(256)))
     (row,) = sent(rodeo, "0x1000000000020000", "--file", "configuration.bin")
     assert row["bytes"] == 256 and row["answer"] is None
-    assert sent(rodeo, "0x1000000000270000", "--hex", "00")[0]["answer"] is None, "one that brings nothing to the host"
+    assert sent(rodeo, "0x1000000000270000", "--hex", "00")[0]["answer"] is None, "a link without data to the host"
     assert "error[input.no_publisher]" in sent(rodeo, "0x1000000000270000", "--hex", "00", "--answer", "300ms", exit_code=None)
     emulator = json.loads(rodeo("emulate", "status", "-o", "json").stdout)
     (function,) = emulator["functions"]

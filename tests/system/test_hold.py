@@ -141,7 +141,7 @@ def test_one_emulator_serves_run_after_run(rodeo):
             assert (fields["run number"], fields["run type"]) == (str(run), "cosmics")
             before = accepted
         trigger = emulator_report(rodeo)["trigger"]
-        assert trigger["dead_time_fraction"] == 0 and trigger["offered"] == trigger["accepted"] == before, "held time is no dead time"
+        assert trigger["dead_time_fraction"] == 0 and trigger["offered"] == trigger["accepted"] == before, "held time is not dead time"
         assert "triggers are held" in rodeo("emulate", "status").stdout
 
 
@@ -189,7 +189,7 @@ def test_what_a_follower_gets_is_held_where_it_is_assigned(rodeo):
             processes.callback(process.terminate)
             until(lambda name=name: status_of(rodeo, name), f"{name} does not answer")
         until(lambda: status_of(rodeo, "follower")["trigger"]["link"]["connected"], "the follower does not follow")
-        assert status_of(rodeo, "follower")["trigger"]["held"] is None, "that is not its to know"
+        assert status_of(rodeo, "follower")["trigger"]["held"] is None, "a follower does not know it"
         refused = rodeo("emulate", "release", "--name", "follower", exit_code=5).stderr
         assert refused.startswith("error[emulator.follows]") and "`authority`" in refused
         before = 0

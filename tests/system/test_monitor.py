@@ -297,7 +297,7 @@ def count(event, n):
     written(rodeo, 'print("reads calib.json", end="")\nopen("calib.json")\n')
     done = rodeo(*again, "--log", "debug", exit_code=3)
     assert "reads calib.json" in done.stderr and done.stderr.index("Traceback") < done.stderr.index("error[")
-    assert 'open("calib.json")' in done.stderr, "the worker's own traceback is there"
+    assert 'open("calib.json")' in done.stderr, "the output has the worker's traceback"
 
 
 def test_a_monitor_that_ends_its_process_is_left_out_of_files_and_the_others_see_every_event_once(rodeo, file):

@@ -31,7 +31,7 @@ def cannot_make_namespaces():
     if shutil.which("ip") is None or shutil.which("tc") is None:
         return "needs ip and tc (package iproute2)"
     if subprocess.run(["unshare", "--net", "ip", "link", "add", "x0", "type", "bridge"], capture_output=True).returncode != 0:
-        return "host: this system lets nobody make a bridge in a network namespace"
+        return "host: this system allows no bridge in a network namespace"
     return None
 
 
@@ -217,7 +217,7 @@ def test_without_root_it_says_what_needs_it(rodeo):
     try:
         refused = rodeo("net", "lab", "--duration", "100ms", exit_code=None, **nobody)
     except PermissionError:
-        pytest.skip("host: nobody may not enter the build directory")
+        pytest.skip("host: the user nobody may not enter the build directory")
     assert refused.returncode == 5, refused.stderr
     assert "network.needs_root" in refused.stderr and "--hosts" in refused.stderr
 

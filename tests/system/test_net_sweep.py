@@ -232,7 +232,7 @@ def test_a_sweep_is_ended_with_a_word_and_no_traceback(rodeo, interrupt):
     deadline = time.monotonic() + scaled(10)
     while processes_of(process.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not processes_of(process.pid), "nobody of the sweep is left"
+    assert not processes_of(process.pid), "no process of the sweep is left"
 
 
 def test_points_that_ask_for_too_much_say_so_and_the_others_go_on(net):

@@ -173,10 +173,10 @@ def test_a_monitor_that_stalls_loses_events_counted_on_both_sides_and_the_run_do
         with rodeo.start("events", "tail", *STREAM, "-o", "json", stdout=file) as tail:
             run.wait_until(lambda status: counters(status)["chunks_published"] > 100, "it is seen")
             tail.send_signal(signal.SIGSTOP)
-            stalled = run.wait_until(lambda status: counters(status)["monitor_chunks_dropped"] > 0, "it loses some")
+            stalled = run.wait_until(lambda status: counters(status)["monitor_chunks_dropped"] > 0, "it loses some events")
             run.wait_until(lambda status: status["fragments"]["built"] > stalled["fragments"]["built"] + 2000, "the run goes on")
             tail.send_signal(signal.SIGCONT)
-            run.wait_until(lambda _: any(event["missed"] for event in seen()), "it knows that it missed some")
+            run.wait_until(lambda _: any(event["missed"] for event in seen()), "it knows that it missed events")
             report, _ = run.finish()
             _, err = tail.communicate(timeout=scaled(30))
             assert tail.returncode == 0, err
@@ -185,7 +185,7 @@ def test_a_monitor_that_stalls_loses_events_counted_on_both_sides_and_the_run_do
     assert len(events) == of["chunks_published"] and all(event["chunks"] == 8 and not event["problem"] for event in events)
     missed = sum(event["missed"] for event in events)
     last = of["chunks_published"] + of["monitor_chunks_dropped"] + of["unpublished_queue_full"] - len(events) - missed
-    assert 2000 < missed and last in range(100), "what came after the last event that it had is not known to it"
+    assert 2000 < missed and last in range(100), "it does not know of events after its last one"
 
 
 def test_tail_and_show_look_at_a_stream_of_the_network(rodeo):

@@ -58,7 +58,7 @@ def test_a_third_ctrl_c_aborts_and_leaves_what_can_be_recovered(rodeo):
             said = ""
             while announced not in said:
                 said = run.process.stderr.readline()
-                assert said, "it ended without a word"
+                assert said, "it ended without a message"
             if "third" not in announced:
                 run.process.send_signal(signal.SIGINT)
         report, talk = run.finish(signal.SIGINT, exit_code=1)
@@ -153,7 +153,7 @@ def test_a_process_that_has_little_time_says_what_it_did_not_come_to(rodeo):
             time.sleep(0.005)
         report, _ = run.finish()
     assert report["run"]["condition"] == "GOOD" and adds_up(report)
-    assert report["offered_rate_hz"] == pytest.approx(100e3, rel=0.05), "what is set, over the run's time"
+    assert report["offered_rate_hz"] == pytest.approx(100e3, rel=0.05), "the set rate, over the run's time"
     assert report["input"]["triggers"] + report["input"]["vetoed"] == pytest.approx(100e3 * report["run"]["seconds"], rel=0.05)
     assert report["input"]["overdue"] <= report["input"]["vetoed"]
 
@@ -204,7 +204,7 @@ def test_metrics_are_served_over_http(rodeo):
         address = ""
         while "http://" not in address:
             address = run.process.stderr.readline()
-            assert address, "the address was never said"
+            assert address, "the address was never printed"
         url = address.split()[-1]
         with urllib.request.urlopen(url, timeout=10) as reply:
             assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")

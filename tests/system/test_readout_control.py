@@ -101,7 +101,7 @@ def test_a_silent_link_is_removed_by_policy_and_taken_back(rodeo):
     settings = ["readout.input.silent_link=2", "readout.input.silent_from=2000", "readout.input.silent_for=4000"]
     with running(rodeo, *settings, text=text) as run:
         run.wait_until(lambda status: any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]), "the link is removed")
-        run.wait_until(lambda status: not any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]), "the link is taken back")
+        run.wait_until(lambda status: not any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]), "the link is restored")
         report, talk = run.finish()
     assert "removed by policy" in talk and "restored by policy" in talk
     assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report)

@@ -76,7 +76,7 @@ def test_six_cards_of_192_links_go_to_one_readout(rodeo, sides, seconds):
     with emulated(rodeo, rodeo.directory / "cards.toml", "--set", f"emulator.trigger.limit={triggers}"):
         felix = router(sides, text=SIX_CARDS)
         net = readout(sides)
-        net.wait_until(lambda status: status["fragments"]["built"] == triggers, "it has built what the triggers asked for", 30 + 3 * seconds)
+        net.wait_until(lambda status: status["fragments"]["built"] == triggers, "it has built all triggers", 30 + 3 * seconds)
         routed, _ = felix.finish()
         report, _ = net.finish(how=None)
     assert routed["run"]["condition"] == report["run"]["condition"] == "GOOD"
@@ -129,7 +129,7 @@ def test_two_dma_channels_of_one_card_have_a_reader_each_and_the_list_comes_by_i
         assert "card.no_links" in refused and "DMA channel 2" in refused
         felix = router(sides, text=CHANNELS)
         net = readout(sides, "readout.builder.trigger_list=true")
-        net.wait_until(lambda status: status["fragments"]["built"] == 3000, "it has built what the triggers asked for")
+        net.wait_until(lambda status: status["fragments"]["built"] == 3000, "it has built all triggers")
         routed, said = felix.finish()
         report, _ = net.finish(how=None)
     assert routed["run"]["condition"] == report["run"]["condition"] == "GOOD", said
@@ -180,7 +180,7 @@ def test_ctrl_c_on_the_readout_leaves_the_router_and_what_comes_then_is_nobodys(
     built, _ = net.finish()
     # The readout leaves between two pages: links stop at different events, and the last events lack some links.
     assert adds_up(built) and built["verified"]["mismatches"] == 0 and built["input"]["network_lost"] == 0
-    routed.wait_until(lambda status: status["chunks"]["no_subscriber"] > 0, "nobody wants it any more")
+    routed.wait_until(lambda status: status["chunks"]["no_subscriber"] > 0, "no subscriber is left")
     sent, said = routed.finish()
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent)
     assert sent["chunks"]["published"] == built["chunks"]["sent"] and sent["chunks"]["pending"] == 0
@@ -219,7 +219,7 @@ def test_a_router_that_is_killed_leaves_an_entry_which_the_next_takes_over(rodeo
         counts.append(status["input"]["sent"])
         return len(counts) > 5 and counts[-5] == counts[-1]
 
-    net.wait_until(all_has_come, "what was under way has come")
+    net.wait_until(all_has_come, "data in flight have arrived")
     before = counts[-1]
     second = router(sides)
     assert listed(rodeo)["felix.0"]["alive"]
@@ -373,7 +373,7 @@ def test_who_uses_no_network_does_not_load_its_library(rodeo):
     assert "calorimeter" in loaded and "libfabric" not in loaded, "a plug-in is loaded, and needs no network"
     network = "[router]\nname = \"loads\"\nbus = \"loads\"\n[router.input]\ntype = \"generator\"\nlinks = 2\n"
     (rodeo.directory / "loads.toml").write_text(network)
-    assert "libfabric" not in libraries(rodeo, "route", "loads.toml", "--seconds", "0.2"), "nobody has subscribed"
+    assert "libfabric" not in libraries(rodeo, "route", "loads.toml", "--seconds", "0.2"), "there is no subscriber"
 
 
 def test_what_cannot_be_routed_is_refused(rodeo):

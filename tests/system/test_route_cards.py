@@ -91,7 +91,7 @@ def test_full_mode_goes_through_the_router_and_its_reader_is_pinned(rodeo, sides
     felix = routed(FULL)
     assert readers_on(felix.process, 0) == 1
     net = sides("readout", "net", READOUT.replace('type = "gbt"\ntimeout = "200ms"', 'type = "full"').replace("[[readout.consumer]]", "links_per_group = 4\n\n[[readout.consumer]]"))
-    net.wait_until(lambda status: status["fragments"]["built"] == 3 * 4000, "it has built what the triggers asked for")
+    net.wait_until(lambda status: status["fragments"]["built"] == 3 * 4000, "it has built all triggers")
     sent, said = felix.finish()
     built, _ = net.finish(how=None)
     all_is_verified(built)
@@ -124,7 +124,7 @@ def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo
     def only(wanted):
         """Waits until only these links send data."""
         before = came()
-        felix.wait_until(lambda _: all(came()[link] > before[link] + 100 for link in wanted), "links that are wanted bring something")
+        felix.wait_until(lambda _: all(came()[link] > before[link] + 100 for link in wanted), "links with subscribers have data")
         now = came()
         return [link for link in links if now[link] > before[link]] == wanted
 
@@ -137,7 +137,7 @@ def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo
     assert only([links[2], links[5], links[17]])
     built, _ = net.finish()
     felix.wait_until(lambda status: all(not one["connected"] or one["links"] == 1 for one in status["subscribers"]), "the first has left")
-    felix.wait_until(lambda _: only([links[5]]), "what the cards still had for the one that left has come")
+    felix.wait_until(lambda _: only([links[5]]), "the cards' remaining data for the first have come")
     sent, said = felix.finish()
     last, _ = other.finish(how=None)
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent), said
@@ -157,7 +157,7 @@ def test_the_report_of_the_readout_names_the_router_that_lost_what_it_lacks(rode
     told = {name.removeprefix("upstream_felix_"): value for name, value in built["input"].items() if name.startswith("upstream_felix_")}
     assert told and all(0 < value <= sent["input"][name] for name, value in told.items()), (told, sent["input"])
     assert re.search(r"^  upstream +lost there, of whatever link: felix_\w+ \d+", said, re.MULTILINE), said
-    assert built["chunks"]["lost"] or built["fragments"]["incomplete"], "what it lacks is in its own counts"
+    assert built["chunks"]["lost"] or built["fragments"]["incomplete"], "its own counts contain the missing data"
 
 
 def test_the_status_of_a_chunk_goes_on_and_is_counted_by_link(rodeo, sides):

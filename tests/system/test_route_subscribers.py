@@ -49,7 +49,7 @@ def test_two_readouts_at_different_speeds_both_have_every_chunk(rodeo, sides):
     # It connected while the links were sending, each at a different event: its first events lack some links.
     assert of_slow["verified"] == {"chunks": of_slow["chunks"]["built"], "mismatches": 0} and of_slow["input"]["network_lost"] == 0
     assert of_slow["chunks"]["sent"] == subscriber_of(sent, "slow")["chunks"]
-    assert set(of_slow["chunks"]["lost"]) <= {"out_of_sequence", "late"}, "of its beginning"
+    assert set(of_slow["chunks"]["lost"]) <= {"out_of_sequence", "late"}, "only at its beginning"
 
 
 def test_a_monitor_that_stalls_loses_what_both_sides_count_and_holds_up_nobody(rodeo, sides):
@@ -59,7 +59,7 @@ def test_a_monitor_that_stalls_loses_what_both_sides_count_and_holds_up_nobody(r
     monitor = readout(sides, 'readout.input.subscriber="look"', "readout.input.monitor=true", "readout.input.pages=4", name="monitor")
     monitor.wait_until(has_built(1000), "the monitor builds")
     monitor.process.send_signal(signal.SIGSTOP)
-    stalled = routed.wait_until(lambda status: counters_of(status)["monitor_chunks_dropped"] > 0, "it loses some")
+    stalled = routed.wait_until(lambda status: counters_of(status)["monitor_chunks_dropped"] > 0, "it loses some data")
     routed.wait_until(lambda status: status["chunks"]["published"] > stalled["chunks"]["published"] + 100_000, "the router goes on")
     monitor.process.send_signal(signal.SIGCONT)
     monitor.wait_until(lambda status: status["input"]["network_lost"] > 0, "it knows what it lost")
@@ -149,7 +149,7 @@ def test_another_version_and_what_is_no_greeting_are_refused_by_name_and_harm_no
     sent, said = routed.finish()
     built, _ = net.finish(how=None)
     assert counters_of(sent)["refused_peers"] == 2 and "speaks version 99" in said, said
-    assert re.search(r"felix\.0: 127\.0\.0\.1:\d+ is turned away", said), "who has gone is named all the same"
+    assert re.search(r"felix\.0: 127\.0\.0\.1:\d+ is turned away", said), "subscribers that have left are named, too"
     assert counters_of(sent)["refused_version"] == counters_of(sent)["refused_unreadable"] == 1
     all_is_verified(built)
     assert built["chunks"]["sent"] == sent["chunks"]["published"]

@@ -99,7 +99,7 @@ def test_what_an_authority_that_died_told_others_alone_follows_its_list():
 
 def test_what_an_authority_that_died_told_the_checker_alone_is_gone_with_it():
     assert books.gone_with(ids(*range(100)), ids(*range(97), 98), 10).tolist() == [97, 99]
-    assert books.gone_with(ids(*range(100)), ids(*range(3), *range(4, 99)), 10).tolist() == [99], "3 was not under way"
+    assert books.gone_with(ids(*range(100)), ids(*range(3), *range(4, 99)), 10).tolist() == [99], "3 was not in flight"
     assert not len(books.gone_with(ids(1, 2), ids(1, 2), 10))
 
 

@@ -53,7 +53,7 @@ def test_a_readout_that_waits_for_nobody_ends_and_counts_what_waited(rodeo):
         deadline = time.monotonic() + scaled(30)
         status = {"standing": []}
         while not status["standing"]:
-            assert time.monotonic() < deadline, "nothing is said to stand"
+            assert time.monotonic() < deadline, "no part is reported as standing"
             time.sleep(0.1)
             asked = rodeo("readout", "status", "--name", "test", "-o", "json", exit_code=None)
             status = json.loads(asked.stdout) if asked.returncode == 0 else status

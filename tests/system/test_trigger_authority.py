@@ -242,11 +242,11 @@ def test_a_luminosity_block_and_a_scan_step_begin_with_the_next_trigger(rodeo):
             until(lambda: status(rodeo, "authority")["trigger"]["accepted"] > 100, "no trigger comes")
             said = rodeo("emulate", "advance", "--lumi-block", "next", "--scan-step", 7, "--name", "authority").stdout
             first = int(re.fullmatch(r"from trigger (\d+) on: luminosity block 5, scan step 7\n", said)[1])
-            until(lambda: status(rodeo, "authority")["trigger"]["accepted"] > first, "no trigger comes behind it")
+            until(lambda: status(rodeo, "authority")["trigger"]["accepted"] > first, "no later trigger comes")
             rodeo("emulate", "advance", "--lumi-block", 9, "--name", "authority")
             until(lambda: status(rodeo, "authority")["trigger"]["marks"][-1]["lumi_block"] == 9, "the third block does not begin")
             marks = status(rodeo, "authority")["trigger"]["marks"]
-            until(lambda: [each["lumi_block"] for each in status(rodeo, "follower")["trigger"]["marks"]][-1:] == [9], "the follower does not learn of it")
+            until(lambda: [each["lumi_block"] for each in status(rodeo, "follower")["trigger"]["marks"]][-1:] == [9], "the follower does not get the mark")
             readout.terminate()
             readout.communicate(timeout=scaled(30))
         assert [(each["lumi_block"], each["scan_step"]) for each in marks] == [(4, 0), (5, 7), (9, 7)]
