@@ -379,7 +379,7 @@ TEST(Dispatcher, ADecisionOfBeforeIsTakenIntoTheBooks) {
   EXPECT_TRUE(farm.adds_up());
 }
 
-// Random events, nodes and decisions: the reference has the same books, and assignments follow the rules.
+// Random events, nodes and decisions: the twin has the same books, and assignments follow the rules.
 TEST(Dispatcher, AgreesWithItsSlowTwin) {
   std::mt19937_64 random(11);
   for (const Policy policy : {Policy::least_loaded, Policy::round_robin, Policy::random}) {

@@ -1,4 +1,4 @@
-// A slow reference for the dispatcher: a map of events, and direct forms of all rules.
+// The slow twin of the dispatcher: a map of events, and direct forms of all rules.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Runs BlockDecoder and its slow reference on the same bytes, so that tests and the fuzzer can compare the results.
+// Runs BlockDecoder and its slow twin on the same bytes, so that tests and the fuzzer can compare the results.
 #pragma once
 
 #include <algorithm>

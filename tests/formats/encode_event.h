@@ -1,4 +1,4 @@
-// Simple encoders of events: the slow reference for EventFrame, and forms that decoders must read but Rodeo never writes.
+// Simple encoders of events: the slow twin of EventFrame, and forms that decoders must read but Rodeo never writes.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// ROD, ROB and full event: the decoders against a slow reference, with random events and random damage.
+// ROD, ROB and full event: the decoders against a slow twin, with random events and random damage.
 #include <gtest/gtest.h>
 
 #include <zlib.h>

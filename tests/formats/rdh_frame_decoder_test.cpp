@@ -1,4 +1,4 @@
-// RDH pages to frames: the fast decoder against a simple reference.
+// RDH pages to frames: the fast decoder against a simple twin.
 #include "formats/rdh_frame_decoder.h"
 
 #include <gtest/gtest.h>

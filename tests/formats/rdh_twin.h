@@ -1,4 +1,4 @@
-// A slow reference for RdhFrameDecoder with one link: it copies every page and decides frame by frame, without optimisation.
+// The slow twin of RdhFrameDecoder with one link: it copies every page and decides frame by frame, without optimisation.
 #pragma once
 
 #include <algorithm>

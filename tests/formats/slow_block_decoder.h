@@ -1,4 +1,4 @@
-// A slow reference for BlockDecoder: the same rules (docs/formats/felix-blocks.md, "Reading"), byte by byte, sharing no
+// The slow twin of BlockDecoder: the same rules (docs/formats/felix-blocks.md, "Reading"), byte by byte, sharing no
 // code with the product.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A slow reference for the event decoders: it reads word by word from a vector and throws if a word is missing or wrong.
+// The slow twin of the event decoders: it reads word by word from a vector and throws if a word is missing or wrong.
 // It shares no code with src/formats.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A slow reference for SuperpageCheck: word by word, one rule after the other, with 64-bit arithmetic.
+// The slow twin of SuperpageCheck: word by word, one rule after the other, with 64-bit arithmetic.
 #pragma once
 
 #include <array>

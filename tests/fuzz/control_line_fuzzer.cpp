@@ -34,7 +34,7 @@ void use(const Json& value) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size > 4096) return 0;  // the reference below recurses as deep as the text
+  if (size > 4096) return 0;  // the twin below recurses as deep as the text
   const std::string line(reinterpret_cast<const char*>(data), size);
   const auto parsed = Json::parse(line);
   const auto twin = nlohmann::ordered_json::parse(line, nullptr, false);

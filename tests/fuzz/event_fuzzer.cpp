@@ -1,4 +1,4 @@
-// One full event: the decoder agrees with its slow reference on any bytes, and all other code for events (checks,
+// One full event: the decoder agrees with its slow twin on any bytes, and all other code for events (checks,
 // chunk records, the dump, stream tags, merging, filtering, comparing) survives them. Input: the event.
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// FELIX blocks: BlockDecoder must agree with its slow reference on any blocks, in chunks, status and counters. Input: 1 byte
+// FELIX blocks: BlockDecoder must agree with its slow twin on any blocks, in chunks, status and counters. Input: 1 byte
 // format, 1 byte page size, 1 byte maximum chunk size, then (top bit of the first byte clear) the blocks themselves, or
 // (set) recipes of blocks, so that few bytes make many blocks: 2 bytes of sequence number and E-link, 1 byte
 // number of trailers, then that many trailers of 2 bytes each, from the end of the block to its begin.

@@ -1,4 +1,4 @@
-// Provable payload: matches() must agree with its slow reference, "write the chunk again and compare", for any size and any
+// Provable payload: matches() must agree with its slow twin, "write the chunk again and compare", for any size and any
 // damage. Input: 1 byte flags (bit 0: CRC), 2 bytes seed, 2 bytes link, 4 bytes L1 id, then the damage, one byte for
 // each byte of the chunk.
 #include <cstring>

@@ -1,4 +1,4 @@
-// Any bytes as superpages of one link: the decoder and its slow reference must find the same frames.
+// Any bytes as superpages of one link: the decoder and its slow twin must find the same frames.
 #include <cstdint>
 #include <vector>
 

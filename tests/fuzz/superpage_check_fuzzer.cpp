@@ -1,4 +1,4 @@
-// Superpages of a card: any bytes take finite work, the check agrees with its slow reference, and the inspection as a file works.
+// Superpages of a card: any bytes take finite work, the check agrees with its slow twin, and the inspection as a file works.
 #include "formats/slow_superpage_check.h"
 #include "formats/superpage_dump.h"
 #include "fuzz/check.h"

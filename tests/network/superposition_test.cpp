@@ -11,7 +11,7 @@
 namespace rodeo::network {
 namespace {
 
-/// A slow reference: in small time steps, it adds incoming and subtracts outgoing bytes, port by port.
+/// The slow twin: in small time steps, it adds incoming and subtracts outgoing bytes, port by port.
 double stepped_maximum(std::vector<Burst> bursts, const SuperpositionSettings& settings, double step) {
   const double in = settings.input_bps / 8 * step;
   const double out = settings.output_bps / 8 * step;

@@ -1,4 +1,4 @@
-// The default extraction gives the same values for every chunk as its reference, a plain function per chunk.
+// The default extraction gives the same values for every chunk as its twin, a plain function per chunk.
 #include "readout/extractor/field_extractor.h"
 
 #include <gtest/gtest.h>

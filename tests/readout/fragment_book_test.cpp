@@ -1,4 +1,4 @@
-// The rules of the book of kept fragments, first one by one, then all together against a slow reference.
+// The rules of the book of kept fragments, first one by one, then all together against a slow twin.
 #include "readout/retention/fragment_book.h"
 
 #include <gtest/gtest.h>

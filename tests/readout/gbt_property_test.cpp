@@ -1,5 +1,5 @@
 // Property: with any faults and order of links, every chunk sent is in exactly one fragment - that of its event - or in
-// exactly one counter. A slow reference, which knows what was sent, gives the right answer for each chunk.
+// exactly one counter. A slow twin, which knows what was sent, gives the right answer for each chunk.
 #include <gtest/gtest.h>
 
 #include <random>
