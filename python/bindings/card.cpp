@@ -1,4 +1,4 @@
-// rodeo._card: cards for Python - registers, and superpages as memory. What users import is rodeo.card, which documents it.
+// rodeo._card: cards for Python - registers, and superpages as memory. Users import rodeo.card.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -33,7 +33,7 @@ namespace nb = nanobind;
 
 using Place = std::variant<std::string, std::uint64_t>;
 
-/// The value, or the error as CardError, from which the module's translator makes Python's.
+/// Returns the value or throws CardError, which the module's translator turns into a Python exception.
 template <typename T>
 T unwrap(Result<T> result) {
   if (!result) throw CardError(result.error().code, result.error().message());
@@ -42,14 +42,14 @@ T unwrap(Result<T> result) {
 
 void need(Result<void> done) { unwrap(std::move(done)); }
 
-/// What a program may try again, or another card, is no mistake in its arguments.
+/// The Python type of an error. Errors after which a retry or another card may help are not ValueErrors.
 PyObject* exception_of(const CardError& error) {
   if (error.code() == "card.timeout") return PyExc_TimeoutError;
   if (error.code() == "card.gone" || error.code() == "card.all_ones") return PyExc_ConnectionError;
   return PyExc_ValueError;
 }
 
-/// A card that stays open as long as anything made from it lives.
+/// A card that stays open as long as any object made from it exists.
 struct OpenCard {
   CardHandle handle;
   card::Card& inside() { return card::inside_of(handle); }
@@ -98,15 +98,15 @@ class PyBar {
   const card::Bar* bar_;
 };
 
-/// A superpage as Python sees it: all of it, also where the card's came in pieces.
+/// A superpage as Python sees it: the whole one, even if the card delivered it in pieces.
 struct Whole {
   std::span<const std::byte> bytes;
   int link = -1;
   std::shared_ptr<const void> memory;
 };
 
-/// Reads one DMA channel by whole superpages. The one that was handed out goes back to the card when the next one is asked for. Any thread, without the
-/// GIL: each call holds the mutex only while it works, so that a stop() gets in between two looks of a next() that waits.
+/// Reads one DMA channel by whole superpages. A superpage returns to the card when the next one is requested. Any thread, without the
+/// GIL: each call holds the mutex only briefly, so that stop() can run between two polls of a waiting next().
 class PyDma {
  public:
   PyDma(std::shared_ptr<OpenCard> card, const CardDmaOptions& options)
@@ -128,12 +128,12 @@ class PyDma {
     dma_.stop();
   }
   void close() {
-    if (!owner_.here()) return;  // the mutex may be held by a thread that only the parent has
+    if (!owner_.here()) return;  // a thread that exists only in the parent may hold the mutex
     const std::lock_guard guard(mutex_);
     dma_.close();
   }
 
-  /// Waits for a superpage with data until `end`. `over`: the channel is stopped and empty, so that none will come.
+  /// Waits for a superpage with data until `end`. `over`: the channel is stopped and empty, so no more will come.
   std::optional<Whole> next(std::chrono::steady_clock::time_point end, bool& over) {
     check_owner();
     for (bool first = true;; first = false) {
@@ -156,7 +156,7 @@ class PyDma {
   }
   std::optional<Whole> take() {
     while (const auto span = dma_.next()) {
-      // Spans of one superpage follow each other in memory.
+      // The spans of a superpage are contiguous in memory.
       part_ = part_.empty() ? span->bytes : std::span(part_.data(), part_.size() + span->bytes.size());
       if (!span->last) continue;
       const auto bytes = std::exchange(part_, {});
@@ -179,10 +179,10 @@ class PyDma {
   bool started_ = false;
 };
 
-/// A tuple of link and data, or None; the signals of Python are looked after meanwhile.
+/// A tuple of link and data, or None. It handles Python's signals while it waits.
 nb::object next_superpage(PyDma& dma, double timeout_s) {
   using Clock = std::chrono::steady_clock;
-  constexpr double kMostSeconds = 1e9;  // a clock can count it
+  constexpr double kMostSeconds = 1e9;  // within the range of a clock
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(timeout_s > 0 ? std::min(timeout_s, kMostSeconds) : 0));
   std::optional<Whole> found;
@@ -194,7 +194,7 @@ nb::object next_superpage(PyDma& dma, double timeout_s) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!found && (over || Clock::now() >= end)) return nb::none();
   }
-  // The array keeps the memory, not the channel.
+  // The array keeps the memory alive, but not the channel.
   using Memory = std::shared_ptr<const void>;
   auto kept = std::make_unique<Memory>(std::move(found->memory));
   const nb::capsule owner(kept.get(), [](void* memory) noexcept { delete static_cast<Memory*>(memory); });

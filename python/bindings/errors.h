@@ -1,4 +1,4 @@
-// What all bindings share: errors of ours as Python exceptions.
+// Shared by all bindings: Rodeo's errors as Python exceptions.
 #pragma once
 
 #include <nanobind/nanobind.h>

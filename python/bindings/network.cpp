@@ -1,4 +1,4 @@
-// rodeo._network: closed forms, superposition and simulator for Python. What users import is rodeo.network, which documents it.
+// rodeo._network: closed forms, superposition and simulator for Python. Users import rodeo.network.
 #include "network.h"
 
 #include <nanobind/ndarray.h>

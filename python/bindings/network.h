@@ -1,4 +1,4 @@
-// What the files of the module rodeo._network share.
+// Shared by the files of the module rodeo._network.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@
 
 namespace rodeo::python {
 
-/// A NumPy array that owns what the vector held; nothing is copied.
+/// A NumPy array that takes over the vector's memory without a copy.
 template <typename T>
 nanobind::object array_of(std::vector<T> values) {
   auto* held = new std::vector<T>(std::move(values));

@@ -15,7 +15,7 @@
 namespace rodeo::python {
 namespace {
 
-/// What there is of a run as numbers, or None: those of an object by its name and theirs.
+/// The numbers of a run, or None if a number does not exist. Numbers of an object have its name as a prefix.
 nb::dict numbers_of(const network::Outcome& outcome) {
   nb::dict out;
   for (const auto& [name, value] : network::outcome_columns()) {
@@ -29,7 +29,7 @@ nb::dict numbers_of(const network::Outcome& outcome) {
   return out;
 }
 
-/// Columns that grow while a run goes on.
+/// Columns that grow during a run.
 template <typename Row>
 struct Series {
   std::span<const network::Column<Row>> columns;
@@ -46,7 +46,7 @@ struct Series {
   }
 };
 
-/// How often a run that is to end at its first drop looks for one; virtual time.
+/// The interval, in virtual time, at which a run that ends at its first drop checks for drops.
 constexpr std::uint64_t kDropIntervalNs = 100'000;
 
 nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval_s, bool flows, bool until_drop) {

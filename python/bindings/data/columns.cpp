@@ -110,7 +110,7 @@ Columns::Columns(const WantedColumns& given)
 }
 
 void Columns::grow_chunks(std::size_t least) {
-  // The offsets have one row more, and begin with one: they are always ahead of the chunks.
+  // The offsets have one row more than the chunks, which is there from the beginning.
   chunks.cut_to(chunk_rows_);
   chunks.grow(least);
   chunk_data_offsets.cut_to(chunk_rows_ + 1);
@@ -126,7 +126,7 @@ void Columns::grow_chunks(std::size_t least) {
 
 namespace {
 
-/// Fills rows that are there; in registers, which a member that is written to between the columns would not stay in.
+/// Fills existing rows. It is a separate object so that the pointers stay in registers, unlike members of Columns.
 struct ChunkRows {
   std::uint32_t* links;
   std::uint16_t* statuses;

@@ -1,4 +1,4 @@
-// Columns of many events, filled in one pass: what read() gives to NumPy without copying it again.
+// Columns of many events, filled in one pass. read() gives them to NumPy without a further copy.
 #pragma once
 
 #include <array>
@@ -82,24 +82,24 @@ inline constexpr std::array<FieldInfo, static_cast<std::size_t>(FragmentField::c
     {"fragment.size", Width::u32},
 }};
 inline constexpr std::array<FieldInfo, static_cast<std::size_t>(ChunkField::count)> kChunkFields{{
-    {"chunk.source_id", Width::u32},  // of its fragment: link ids are those of one ROB
+    {"chunk.source_id", Width::u32},  // of its fragment, because a link id is unique only within a ROB
     {"chunk.link", Width::u32},
     {"chunk.status", Width::u16},
     {"chunk.size", Width::u32},
 }};
 
-/// Gives memory back that grown() made.
+/// Releases memory of grown().
 struct Freed {
   std::size_t mapped_bytes = 0;  ///< 0: from malloc()
   void operator()(std::byte* memory) const noexcept;
 };
 using Memory = std::unique_ptr<std::byte, Freed>;
 
-/// The same bytes with room for so many; throws std::bad_alloc. Much memory is mapped ahead in large pages, of which only what is written to is taken: a page
-/// fault for each 4 KiB would cost as much as finding the chunks.
+/// The same bytes with room for `bytes`; throws std::bad_alloc. Large memory is mapped in advance in large pages and allocated on the first write: a page
+/// fault for each 4 KiB would take as long as finding the chunks.
 Memory grown(Memory memory, std::size_t used_bytes, std::size_t bytes);
 
-/// Gives back what lies behind the bytes that are used.
+/// Releases the memory after the used bytes.
 Memory trimmed(Memory memory, std::size_t used_bytes);
 
 /// Columns with one value for each row.
@@ -112,7 +112,7 @@ class Table {
   std::size_t room() const { return room_; }
   void cut_to(std::size_t rows) { rows_ = rows; }
 
-  /// A row more; set() is of this one.
+  /// Adds a row; set() writes to it.
   void add_row() {
     if (rows_ == room_) grow(rows_ + 1);
     ++rows_;
@@ -134,13 +134,13 @@ class Table {
  private:
   std::span<const FieldInfo> fields_;
   std::vector<bool> wanted_;
-  std::vector<Memory> columns_;  // those that are not wanted stay empty
+  std::vector<Memory> columns_;  // columns that are not requested stay empty
   std::size_t rows_ = 0;
   std::size_t room_ = 0;
   bool any_ = false;
 };
 
-/// Bytes one after the other.
+/// Concatenated bytes.
 class Bytes {
  public:
   std::size_t size() const { return size_; }
@@ -160,16 +160,16 @@ class Bytes {
   std::size_t room_ = 0;
 };
 
-/// What is asked for.
+/// The requested columns.
 struct WantedColumns {
   std::vector<bool> event = std::vector<bool>(kEventFields.size());
   std::vector<bool> fragment = std::vector<bool>(kFragmentFields.size());
   std::vector<bool> chunk = std::vector<bool>(kChunkFields.size());
   bool chunk_data = false;
-  bool fragments = false;  ///< how many an event has
-  bool chunks = false;     ///< how many an event, and a fragment, has
+  bool fragments = false;  ///< number of fragments per event
+  bool chunks = false;     ///< number of chunks per event and per fragment
 
-  /// False if there is no such field.
+  /// False if the field does not exist.
   bool add(std::string_view name);
 };
 
@@ -188,7 +188,7 @@ class Columns {
   void chunk(const formats::ChunkRecord& record) { chunk(record.header.link_id, status_of(record.header), record.bytes); }
 
   void event(const formats::EventFields& fields, std::uint32_t status, std::size_t bytes);
-  /// Of recordings.
+  /// For recordings.
   void fragment(std::uint32_t source_id, std::uint32_t l1id, std::size_t bytes);
   void chunk(std::uint32_t link, std::uint16_t status, std::span<const std::byte> bytes) {
     ++chunk_count_;
@@ -208,9 +208,9 @@ class Columns {
   const WantedColumns wanted;
   Table events;
   Table fragments;
-  Table chunks;  ///< rows() is right after end()
-  // Offsets: 0, then where the things of each end.
-  Table chunk_data_offsets;  ///< of each chunk its bytes in `data`; rows() is right after end()
+  Table chunks;  ///< rows() is valid after end()
+  // Offsets: 0, then the end of each part.
+  Table chunk_data_offsets;  ///< of each chunk's bytes in `data`; rows() is valid after end()
   Table event_fragments;
   Table event_chunks;
   Table fragment_chunks;
@@ -232,8 +232,8 @@ class Columns {
   std::int64_t* data_ends_ = nullptr;
   std::size_t chunk_rows_ = 0;
   std::size_t chunk_room_ = 0;
-  std::uint64_t chunk_count_ = 0;     // with those of events that are whole, and of this one so far
-  std::uint64_t fragment_count_ = 0;  // likewise
+  std::uint64_t chunk_count_ = 0;     // in whole events, and in this one so far
+  std::uint64_t fragment_count_ = 0;  // the same for fragments
   struct Mark {
     std::size_t events = 0, fragments = 0, fragment_chunks = 0, chunk_rows = 0, data = 0;
     std::uint64_t chunk_count = 0, fragment_count = 0;

@@ -19,44 +19,44 @@ namespace rodeo::python::data {
 
 struct FileOptions {
   bool checksums = true;
-  bool keep_index = true;         ///< beside the file
-  std::uint32_t l1id_offset = 0;  ///< in the chunks of a recording of FELIX blocks: bytes; little-endian
+  bool keep_index = true;         ///< next to the file
+  std::uint32_t l1id_offset = 0;  ///< byte offset in chunks of a recording of FELIX blocks; the id is little-endian
   std::uint32_t l1id_bits = 32;
-  /// Called now and then in long work, which it may end by throwing.
+  /// Called from time to time during long work; it may throw to end the work.
   std::function<void()> between = [] {};
 };
 
-/// Owned by one FileSet, which sees to it that one thread at a time calls. What has been handed out keeps the mapping, not this.
+/// Owned by one FileSet, which lets one thread call at a time. Returned objects keep the mapping alive, but not this object.
 class DataFile {
  public:
-  /// By what the file is. Throws FaultError: file.*, data.empty, .zeros, .unknown_kind, .header, formats.*_recording.
+  /// Opens a file by its kind. Throws FaultError: file.*, data.empty, .zeros, .unknown_kind, .header, formats.*_recording.
   static std::unique_ptr<DataFile> open(const std::string& path, const FileOptions& options);
 
   virtual ~DataFile() = default;
 
   virtual const char* kind() const = 0;
 
-  /// Whether there is an event `i`; walks so far.
+  /// Whether event `i` exists; walks up to it.
   virtual bool has(std::size_t i) = 0;
-  /// Walks to the end. `random`: events will be asked for out of order; an index is worth keeping.
+  /// Walks to the end and returns the number of events. `random`: events will be read out of order, so an index is useful.
   virtual std::size_t count(bool random) = 0;
 
-  /// Throws FaultError if it is damaged.
+  /// Throws FaultError if the event is damaged.
   virtual std::shared_ptr<EventParts> event(std::size_t i) = 0;
-  /// The same into columns, which are as before if it is damaged.
+  /// Appends the event to columns; if it is damaged, the columns stay unchanged.
   virtual void append(std::size_t i, std::uint64_t index, std::uint32_t file, Columns& columns) = 0;
 
-  /// Events with this L1 id, by their numbers.
+  /// The numbers of events with this L1 id.
   virtual std::vector<std::size_t> find(std::uint32_t l1id) = 0;
 
-  /// Once has() was false: what is wrong with the file as a whole. One that is still being written is not wrong.
+  /// After has() returned false: the fault of the file as a whole. A file that is still being written has none.
   virtual std::optional<Fault> fault() const = 0;
 
-  /// Looks whether the file has grown. Throws FaultError.
+  /// Checks whether the file has grown. Throws FaultError.
   virtual void grow() {}
-  /// Nothing more will come.
+  /// True if no more events will come.
   virtual bool closed() const { return true; }
-  /// ... nor will another file of its sequence.
+  /// True if no more events and no further file of its sequence will come.
   virtual bool last_of_sequence() const { return true; }
 
   virtual const formats::DecodedFileHeader* header() const { return nullptr; }

@@ -14,7 +14,7 @@ using namespace formats;
 
 constexpr std::string_view kWriting = ".writing";
 
-/// The file itself, whatever its name is by now.
+/// Identifies a file, even after it is renamed.
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
@@ -36,7 +36,7 @@ class EventDataFile final : public DataFile {
         keep_index_(options.keep_index),
         between_(options.between) {
     checks_.checksums = options.checksums;
-    // Only of our own events it is known what stands in the ROD data.
+    // The content of the ROD data is known only for Rodeo's own events.
     checks_.chunk_records = !header()->free_string(kFormatKey).empty() && header()->free_string(kFormatKey) != "0";
     id_ = id_of(path_);
     if (keep_index_) indexed_ = places_.load(path_);
@@ -51,7 +51,7 @@ class EventDataFile final : public DataFile {
     const std::size_t count = places_.count();
     check_pages();
     if (random && keep_index_ && !indexed_ && closed()) {
-      indexed_ = true;  // tried once
+      indexed_ = true;  // only one attempt
       places_.keep(path_);
     }
     return count;
@@ -103,7 +103,7 @@ class EventDataFile final : public DataFile {
 
   void grow() override {
     if (closed()) return;
-    // Its writer renames it in the end.
+    // The writer renames the file at the end.
     std::string now = path_;
     if (id_of(now) != id_ && now.ends_with(kWriting)) {
       now.resize(now.size() - kWriting.size());

@@ -1,4 +1,4 @@
-// An event taken apart: what the Python objects Event and Fragment show. Bytes stay where they are: in the mapped file, or in memory of its own.
+// A decoded event, for the Python objects Event and Fragment. Bytes are not copied: they are in the mapped file, or in separate memory.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rodeo::python::data {
 
-/// A chunk: where it lies in the bytes of its fragment.
+/// A chunk and its place in the bytes of its fragment.
 struct ChunkRow {
   std::int64_t offset = 0;
   std::uint32_t size = 0;
@@ -35,8 +35,8 @@ struct FragmentParts {
   std::uint32_t rob_status = 0;            ///< first word
   std::uint32_t missing = 0;
   std::uint32_t removed = 0;
-  std::vector<std::uint32_t> missing_ids = {};  ///< the first of them
-  std::span<const std::byte> payload = {};      ///< ROD data; of recordings what holds the chunks
+  std::vector<std::uint32_t> missing_ids = {};  ///< the first missing ids
+  std::span<const std::byte> payload = {};      ///< ROD data; in recordings the bytes with the chunks
   std::size_t first_row = 0;
   std::size_t rows = 0;
   bool has_rod = true;
@@ -47,19 +47,19 @@ struct EventParts {
   std::vector<std::uint32_t> status;
   std::string stream_tags;
   std::vector<FragmentParts> fragments;
-  std::vector<ChunkRow> rows;      ///< of all fragments, one after the other
+  std::vector<ChunkRow> rows;      ///< rows of all fragments, concatenated
   bool chunk_records = true;       ///< the rows are known
-  bool scattered = false;          ///< of a recording: chunks lie among others
+  bool scattered = false;          ///< in a recording: chunks lie between chunks of other events
   std::span<const std::byte> raw;  ///< empty if scattered
 
   std::uint64_t index = 0;  ///< in the file
   std::uint64_t offset = 0;
   std::string path;
-  std::shared_ptr<const void> memory;  ///< what the bytes lie in, unless they are here:
+  std::shared_ptr<const void> memory;  ///< owner of the bytes, unless they are in one of these:
   std::vector<std::byte> block;        ///< a decompressed data block, or a sampled event
   std::vector<std::byte> plain;        ///< a decompressed payload
 
-  /// Takes the event in `raw` apart, which stays as it is; what was there before is gone.
+  /// Decodes the event in `raw`, which does not change; the previous content is lost.
   formats::Decoded<void> take_apart(const formats::EventChecks& checks);
 };
 

@@ -1,4 +1,4 @@
-// What is wrong with a data file or with one event of it, on its way to Python.
+// The fault of a data file or of one of its events, passed to Python.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace rodeo::python::data {
 
-/// Of a file, or of one event.
+/// The fault of a file, or of one event.
 struct Fault {
   Error error;
   std::string path = {};
-  std::optional<std::uint64_t> event = {};  ///< its number in the file, from 0; nothing: the file itself
+  std::optional<std::uint64_t> event = {};  ///< number of the event in the file, from 0; nullopt: the file itself
   std::uint64_t offset = 0;                 ///< in the file
-  std::optional<std::uint32_t> l1id = {};   ///< if the header of the event says so
+  std::optional<std::uint32_t> l1id = {};   ///< if the header of the event has it
 };
 
-/// Thrown where Python shall see it.
+/// Thrown to report a fault to Python.
 class FaultError : public std::exception {
  public:
   explicit FaultError(Fault given) : fault(std::move(given)) {}

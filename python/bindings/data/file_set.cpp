@@ -14,13 +14,13 @@ constexpr std::uint64_t kNearTheFront = 1000;
 constexpr std::size_t kWholeFile = ~std::size_t{0};
 constexpr std::string_view kWriting = ".writing";
 
-/// True if the file exists, is ours and is damaged. A missing or foreign file is the caller's mistake and must not look like an empty list.
+/// True if the file exists, is Rodeo's and is damaged. A missing or foreign file is the caller's mistake and must not look empty.
 bool is_damage(const Error& error) {
   return error.code == "file.shrunk" || error.code.starts_with("formats.") ||
          (error.code.starts_with("data.") && error.code != "data.unknown_kind" && error.code != "data.other_version");
 }
 
-/// A file that was being written may have its closed name by now.
+/// A file that was being written may have got its final name.
 void follow_name(std::string& path) {
   if (!path.ends_with(kWriting) || ::access(path.c_str(), F_OK) == 0) return;
   const std::string closed = path.substr(0, path.size() - kWriting.size()) + ".data";
@@ -74,7 +74,7 @@ std::size_t FileSet::count(std::size_t file) {
 }
 
 std::uint64_t FileSet::before(std::size_t file) {
-  // before_[i]: events of the files up to i, that one included.
+  // before_[i]: number of events in the files up to and including i.
   const std::size_t known = std::min(file, before_.size());
   std::uint64_t events = known == 0 ? 0 : before_[known - 1];
   for (std::size_t i = known; i < file; ++i) {
@@ -88,7 +88,7 @@ std::optional<Place> FileSet::place(std::uint64_t index) {
   auto file = static_cast<std::size_t>(std::ranges::upper_bound(before_, index) - before_.begin());
   std::uint64_t first = file == 0 ? 0 : before_[file - 1];
   for (; file < files(); ++file) {
-    // The first events of a file are found from its front; for others it is worth to know where all are.
+    // The first events of a file are found from its beginning; for later ones the file's events are all counted.
     const std::uint64_t there = index - first;
     if (!counts_[file] && there < kNearTheFront) {
       DataFile* const opened = open(file);
@@ -108,7 +108,7 @@ std::shared_ptr<EventParts> FileSet::event(const Place& place) {
   return file != nullptr && file->has(place.event) ? file->event(place.event) : nullptr;
 }
 
-// Moves `at` to an event that is there; files that cannot be read, or end early, are told of on the way.
+// Moves `at` to an existing event; reports files that cannot be read or end early on the way.
 bool FileSet::at_event(Place& at) {
   while (at.file < files()) {
     DataFile* file = nullptr;
@@ -141,7 +141,7 @@ bool FileSet::to_next(Walk& walk) {
   return false;
 }
 
-// Takes the event at which a walk is, which is behind it then. False: it is damaged, and skipped.
+// Takes the current event of a walk and moves the walk after it. False: the event is damaged and skipped.
 template <typename Take>
 bool FileSet::take(Walk& walk, Take&& take) {
   const Place here = walk.at;

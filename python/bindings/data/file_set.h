@@ -1,4 +1,4 @@
-// Many data files as one sequence of events. A few are open at a time, however many there are.
+// Many data files as one sequence of events. Only a few are open at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,25 @@
 
 namespace rodeo::python::data {
 
-/// An event by the file that it is in.
+/// The place of an event: its file and its number there.
 struct Place {
   std::size_t file = 0;
   std::size_t event = 0;
 };
 
-/// Who walks along the events [index, stop) in steps. Places are counted, of damaged events too, so that a walk meets the same events whatever is damaged.
+/// A walk along the events [index, stop) in steps. Damaged events count as places, too, so that damage does not change which events a walk reads.
 struct Walk {
-  std::uint64_t index = 0;  ///< of the event at which `at` is
+  std::uint64_t index = 0;  ///< index of the event at `at`
   std::uint64_t stop = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t step = 1;
   Place at{};
-  std::uint64_t to_pass = 0;  ///< places to step over before the next event; kept here, for an error may come between
+  std::uint64_t to_pass = 0;  ///< places to skip before the next event; kept here, because an error may occur in between
 };
 
-/// Any thread, one at a time: whoever calls holds `mutex`, and does not wait for it with Python's lock in hand.
+/// Any thread, one at a time: the caller holds `mutex`, and must not wait for it while it holds the GIL.
 class FileSet {
  public:
-  /// `patient`: a file that is being written may still be without its first records, and has no event then.
+  /// `patient`: a file that is being written may still lack its first records; then it has no events.
   FileSet(std::vector<std::string> paths, const FileOptions& options, bool skip, bool patient);
 
   std::mutex mutex;
@@ -48,34 +48,34 @@ class FileSet {
     counts_.emplace_back();
   }
 
-  /// Opened, if it is not. Throws FaultError if it cannot be read; where damage is skipped a damaged one is noted once, and nothing returned. One that is
-  /// missing or not ours throws.
+  /// Opens a file if it is not open. Throws FaultError if it cannot be read. If damage is skipped, a damaged file is noted once
+  /// and nullptr returned, but a missing or foreign file throws.
   DataFile* open(std::size_t file);
 
-  /// Whether more events of a file may come.
+  /// True if no more events of a file will come.
   bool closed(std::size_t file);
 
-  /// Events of a file; damaged ones count too.
+  /// The number of events of a file; damaged ones count, too.
   std::size_t count(std::size_t file);
 
-  /// Where event `index` of all is, if there are so many; files before it are walked to their ends.
+  /// The place of event `index` of all, if it exists; files before it are walked to their ends.
   std::optional<Place> place(std::uint64_t index);
-  /// How many events the files before this one have.
+  /// The number of events in the files before this one.
   std::uint64_t before(std::size_t file);
 
-  /// An event by its place: throws FaultError, whatever is done with damage elsewhere. Nothing: there is none.
+  /// An event by its place. Damage throws FaultError, even if it is skipped elsewhere. nullptr: there is no such event.
   std::shared_ptr<EventParts> event(const Place& place);
 
-  /// The next event of a walk, which goes on behind it, also after an error. Nothing: the end. What is stepped over is not looked into.
-  /// Where damage is skipped it is noted; else it is thrown, each once on the way.
+  /// The next event of a walk; the walk continues after it, also after an error. nullptr: the end. Skipped places are not decoded.
+  /// Damage is noted if it is skipped, else thrown, each once per walk.
   std::shared_ptr<EventParts> next(Walk& walk);
 
-  /// Looks at up to `most` events of a walk and appends them to columns. False: the end. Throws as next() does; what was appended before stays.
+  /// Appends up to `most` events of a walk to columns. False: the end. Throws like next(); events appended before stay.
   bool append(Walk& walk, std::size_t most, Columns& columns);
 
   std::vector<Place> find(std::uint32_t l1id);
 
-  /// What was skipped so far: the first of it in full, all of it counted.
+  /// The faults skipped so far: the first ones in full, and the count of all.
   const std::vector<Fault>& errors() const { return errors_; }
   std::uint64_t error_count() const { return noted_.size(); }
 
@@ -90,12 +90,12 @@ class FileSet {
   static constexpr std::size_t kMostErrors = 10'000;
 
   std::vector<std::string> paths_;
-  std::vector<std::optional<std::size_t>> counts_;  // once known
-  std::vector<std::uint64_t> before_;               // of the first files: events up to the end of each
+  std::vector<std::optional<std::size_t>> counts_;  // empty if unknown
+  std::vector<std::uint64_t> before_;               // of the first files: number of events up to the end of each
   FileOptions options_;
   bool skip_;
   bool patient_;
-  std::list<std::pair<std::size_t, std::unique_ptr<DataFile>>> open_;  // the one that was used last is first
+  std::list<std::pair<std::size_t, std::unique_ptr<DataFile>>> open_;  // the last used one is first
   std::vector<Fault> errors_;
   std::map<std::pair<std::size_t, std::size_t>, bool> noted_;
 };

@@ -1,4 +1,4 @@
-// rodeo._data: data files and sampled events for Python. What users import is rodeo.data and rodeo.events, which document it.
+// rodeo._data: data files and sampled events for Python. Users import rodeo.data and rodeo.events.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -32,9 +32,9 @@ namespace {
 namespace nb = nanobind;
 
 PyObject* data_error = nullptr;     // rodeo.data.DataError
-PyObject* damaged_event = nullptr;  // rodeo.data.DamagedEvent, one of them
+PyObject* damaged_event = nullptr;  // rodeo.data.DamagedEvent, a subclass of DataError
 
-/// Bytes of any kind as text for people.
+/// Any bytes as readable text.
 nb::object text(std::string_view bytes) {
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace"));
 }
@@ -54,7 +54,7 @@ nb::object exception_of(const Fault& fault) {
   return made;
 }
 
-/// Holds the set for a while. Python's lock is not waited with.
+/// Locks the set. It does not hold the GIL while it waits.
 class Locked {
  public:
   explicit Locked(FileSet& files) : lock_(files.mutex, std::defer_lock) {
@@ -67,13 +67,13 @@ class Locked {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// In work without Python's lock. Nobody who has that lock waits for the set, so that it can be taken here.
+/// For work without the GIL. Taking the GIL here cannot deadlock: no thread waits for the set while it holds the GIL.
 void look_for_signals() {
   const nb::gil_scoped_acquire acquired;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-/// Work without Python's lock, between two looks for a signal.
+/// Checks for signals, then does work without the GIL.
 template <typename Work>
 auto apart(FileSet& files, Work&& work) {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -82,7 +82,7 @@ auto apart(FileSet& files, Work&& work) {
   return work();
 }
 
-/// What gives the memory of an array back.
+/// An owner that releases the memory of an array.
 nb::capsule keeper(Memory memory) {
   auto kept = std::make_unique<Memory>(std::move(memory));
   nb::capsule owner(kept.get(), [](void* held) noexcept { delete static_cast<Memory*>(held); });
@@ -159,7 +159,7 @@ class Cursor {
     return PyEvent{std::move(parts)};
   }
 
-  /// Columns of up to `most` events; of none at the end. `hold`: what was read before an error comes first, and the error at the next call.
+  /// Columns of up to `most` events; no events at the end. `hold`: events before an error are returned, and the next call throws.
   nb::object read(const std::vector<std::string>& fields, std::uint64_t most, bool hold) {
     WantedColumns wanted;
     for (const std::string& name : fields) {
@@ -233,7 +233,7 @@ nb::dict file_info(FileSet& files, std::size_t number) {
   return out;
 }
 
-/// What a running readout shows. One thread at a time.
+/// Sampled events of a running readout. One thread at a time.
 class Sampler {
  public:
   Sampler(const std::string& name, const std::string& socket)
@@ -243,10 +243,10 @@ class Sampler {
       : client_(unwrap(readout::EventSubscriber::subscribe(from))) {}
 #endif
 
-  /// Event, sequence number, time in ns, missed before it; or whether the run is over.
+  /// A tuple of event, sequence number, time in ns, and number missed before it; or a bool: whether the run is over.
   nb::object next(double timeout_s) {
     using Clock = std::chrono::steady_clock;
-    constexpr double kMostSeconds = 1e9;  // a clock can count it
+    constexpr double kMostSeconds = 1e9;  // within the range of a clock
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(std::clamp(timeout_s, 0.0, kMostSeconds)));
     readout::Sample sample;
@@ -348,7 +348,7 @@ void bind_files(nb::module_& module) {
              const Locked locked(self);
              return self.error_count();
            })
-      // Of a file that is followed: the event, or None as long as there is none, and then closed() says whether one will come.
+      // For a followed file: the event, or None if it does not exist yet; then closed() tells whether it can still come.
       .def("event_in",
            [](FileSet& self, std::size_t file, std::size_t event) {
              return event_or_none(apart(self, [&] { return self.event({file, event}); }));
@@ -408,7 +408,7 @@ std::vector<std::string> field_names() {
 }  // namespace
 
 NB_MODULE(_data, module) {
-  nb::set_leak_warnings(false);  // events that a global still holds at the end are no mistake
+  nb::set_leak_warnings(false);  // global variables may hold events until the end
   data_error = PyErr_NewExceptionWithDoc("rodeo.data.DataError", "A data file that cannot be read, or not to its end.",
                                          PyExc_ValueError, nullptr);
   damaged_event = PyErr_NewExceptionWithDoc("rodeo.data.DamagedEvent", "One event that is not what was written; others are.",

@@ -24,7 +24,7 @@ struct PyFragment {
   const FragmentParts* operator->() const { return &parts->fragments[number]; }
 };
 
-/// What keeps the event, and with it the mapped file, as long as an array lives.
+/// An owner that keeps the event, and so the mapped file, as long as an array exists.
 nb::capsule keeper(const std::shared_ptr<const EventParts>& parts) {
   using Kept = std::shared_ptr<const EventParts>;
   auto kept = std::make_unique<Kept>(parts);
@@ -44,7 +44,7 @@ nb::object bytes_view(std::span<const std::byte> bytes, const std::shared_ptr<co
   return view(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), keeper(parts));
 }
 
-/// The chunks of a recording's event one behind the other.
+/// The concatenated chunks of a recording's event.
 nb::object gathered(const std::shared_ptr<const EventParts>& parts) {
   auto memory = std::make_unique<std::vector<std::uint8_t>>();
   const auto from = parts->fragments[0].payload;
@@ -59,7 +59,7 @@ nb::object gathered(const std::shared_ptr<const EventParts>& parts) {
   return view(kept.data(), kept.size(), owner);
 }
 
-/// Bytes, and of each chunk link, status, size, offset in them.
+/// The bytes, and for each chunk its link, status, size and offset.
 nb::tuple chunks_of(const PyFragment& self) {
   if (!self.parts->chunk_records) {
     throw nb::value_error(

@@ -1,4 +1,4 @@
-// Events and their fragments as Python objects: fields as numbers, bytes as NumPy views that keep what they look at.
+// Events and their fragments as Python objects: fields are numbers, bytes are NumPy views that keep their memory alive.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@
 
 namespace rodeo::python::data {
 
-/// A whole event, decoded. Immutable; any thread.
+/// A decoded event. Immutable; any thread.
 struct PyEvent {
   std::shared_ptr<const EventParts> parts;
 };

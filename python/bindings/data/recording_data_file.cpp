@@ -13,7 +13,7 @@ using namespace formats;
 
 class RecordingDataFile final : public DataFile {
  public:
-  /// `before`: what the file was before its table was made; nothing: the table is that of the index, or none is kept.
+  /// `before`: the state of the file before its table was made; nullopt: the table is from the index, or no index is kept.
   RecordingDataFile(std::string path, std::shared_ptr<const base::MappedFile> mapped, const char* kind, RecordingTable table,
                     const L1IdField& field, std::optional<storage::FileState> before)
       : DataFile(std::move(path), std::move(mapped)), kind_(kind), table_(std::move(table)), field_(field), before_(before) {
@@ -26,7 +26,7 @@ class RecordingDataFile final : public DataFile {
   std::size_t count(bool random) override {
     if (random && before_) {
       storage::keep_recording_index(path_, mapped_->bytes(), field_, *before_, table_);
-      before_.reset();  // tried once
+      before_.reset();  // only one attempt
     }
     return table_.events.size();
   }
@@ -41,7 +41,7 @@ class RecordingDataFile final : public DataFile {
     parts->fields.global_id = global_ids_[i];
     parts->scattered = true;
     const bool in_place = std::ranges::none_of(pieces, [](const RecordedPiece& piece) { return piece.more != 0; });
-    std::size_t begin = 0;  // of a chunk, where they do not stay in place
+    std::size_t begin = 0;  // of a chunk, if the chunks are copied
     for (const RecordedPiece& piece : pieces) {
       if (in_place) {
         touch(piece);
@@ -101,7 +101,7 @@ class RecordingDataFile final : public DataFile {
   }
 
  private:
-  // Events are in their order: where the bits of the L1 id wrap, global ids go on.
+  // Events are in order: when the bits of the L1 id wrap, the global ids continue.
   void number_events() {
     global_ids_.reserve(table_.events.size());
     for (std::size_t i = 0; i < table_.events.size(); ++i) {
@@ -113,7 +113,7 @@ class RecordingDataFile final : public DataFile {
   std::span<const std::byte> bytes_of(const RecordedPiece& piece) const {
     return mapped_->bytes().subspan(piece.place, piece.bytes);
   }
-  /// So that check_pages() knows whether the file still has it.
+  /// Reads the last byte, so that check_pages() notices if the file no longer has it.
   void touch(const RecordedPiece& piece) const {
     if (piece.bytes > 0) (void)*static_cast<const volatile std::byte*>(&bytes_of(piece).back());
   }
@@ -130,7 +130,7 @@ class RecordingDataFile final : public DataFile {
   std::vector<std::byte> joined_;
 };
 
-/// Takes the table from the index, or reads the file through.
+/// Takes the table from the index, or reads the whole file.
 template <typename Read>
 std::unique_ptr<DataFile> open_recording(const std::string& path, std::shared_ptr<const base::MappedFile> mapped,
                                          const char* kind, const L1IdField& field, bool keep_index, Read&& read) {
