@@ -143,7 +143,7 @@ def mine(event):
   EXPECT_NE(error_of(selection, event(1)).find("ValueError: out of range (mine.py:5)"), std::string::npos)
       << error_of(selection, event(1));
   EXPECT_NE(error_of(selection, event(2)).find("3.14"), std::string::npos);
-  EXPECT_NE(error_of(selection, event(3)).find("no name of a stream"), std::string::npos);
+  EXPECT_NE(error_of(selection, event(3)).find("not a valid stream name"), std::string::npos);
   EXPECT_EQ(error_of(selection, event(4)), "");
   EXPECT_EQ(count(selection, "python_crashed"), 0U);
 }

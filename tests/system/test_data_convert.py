@@ -277,7 +277,7 @@ def test_a_function_that_fails_says_where(rodeo, samples, text, name, says):
 def test_a_function_is_in_a_python_file(rodeo, samples):
     (samples / "keep.txt").write_text("def keep(event):\n    return True\n")
     done = rodeo("data", "filter", FILES[0], "--python", "keep.txt", "--output", "new", exit_code=1)
-    assert "error[data.function]: keep.txt: is no Python file" in done.stderr and "AttributeError" not in done.stderr
+    assert "error[data.function]: keep.txt: is not a Python file" in done.stderr and "AttributeError" not in done.stderr
 
 
 def test_bad_files_are_refused_by_name(rodeo, samples):

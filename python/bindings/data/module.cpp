@@ -411,7 +411,7 @@ NB_MODULE(_data, module) {
   nb::set_leak_warnings(false);  // global variables may hold events until the end
   data_error = PyErr_NewExceptionWithDoc("rodeo.data.DataError", "A data file that cannot be read, or not to its end.",
                                          PyExc_ValueError, nullptr);
-  damaged_event = PyErr_NewExceptionWithDoc("rodeo.data.DamagedEvent", "One event that is not what was written; others are.",
+  damaged_event = PyErr_NewExceptionWithDoc("rodeo.data.DamagedEvent", "One damaged event; the others can be read.",
                                             data_error, nullptr);
   module.attr("DataError") = nb::handle(data_error);
   module.attr("DamagedEvent") = nb::handle(damaged_event);

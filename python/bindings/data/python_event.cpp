@@ -63,8 +63,8 @@ nb::object gathered(const std::shared_ptr<const EventParts>& parts) {
 nb::tuple chunks_of(const PyFragment& self) {
   if (!self.parts->chunk_records) {
     throw nb::value_error(
-        "error[data.no_chunks]: what stands in the ROD data is known of Rodeo's own files only\n  use fragment.payload: the "
-        "bytes as they are");
+        "error[data.no_chunks]: only the ROD data of Rodeo's own files can be divided into chunks\n  use fragment.payload: "
+        "the unchanged bytes");
   }
   const nb::capsule owner = keeper(self.parts);
   const ChunkRow* const rows = self.parts->rows.data() + self->first_row;

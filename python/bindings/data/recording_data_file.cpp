@@ -96,7 +96,7 @@ class RecordingDataFile final : public DataFile {
   std::optional<Fault> fault() const override {
     if (table_.damage.empty()) return std::nullopt;
     return Fault{.error = {"data.damaged", "the recording is damaged: " + table_.damage, path_,
-                           "`rodeo data verify` says where; read with damaged=\"skip\" for what is whole"},
+                           "`rodeo data verify` shows where; read with damaged=\"skip\" to get whole events"},
                  .path = path_};
   }
 

@@ -49,7 +49,7 @@ class Chunks:
             return np.empty((0, 0), np.uint8)
         size = int(self.size[0])
         if (self.size != size).any():
-            raise ValueError(f"chunks of {self.size.min()} to {self.size.max()} bytes are no table: use field(), values(), or data with offset and size")
+            raise ValueError(f"chunks of {self.size.min()} to {self.size.max()} bytes make no table: use field(), values(), or data with offset and size")
         step = np.diff(self.offset)
         if count == 1 or (step == step[0]).all() and step[0] >= 0:
             stride = int(step[0]) if count > 1 else size

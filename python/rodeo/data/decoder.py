@@ -56,7 +56,7 @@ def decoders_of(given):
     names = [one.name for one in decoders]
     for name in names:
         if name in ("chunk", "fragment") or names.count(name) > 1:
-            raise ValueError(f'the name of a decoder, {name!r}, is taken: @rodeo.decoder(name="...") gives it another')
+            raise ValueError(f'the decoder name {name!r} is already in use: choose another with @rodeo.decoder(name="...")')
     return decoders
 
 
@@ -110,7 +110,7 @@ def _decoder_error(one, error, chunks, columns, of_event, paths):
     where = _line_of(one, error)
     at = _first_that_fails(one, chunks)
     if at is None:
-        what = f"no chunk fails alone: {len(chunks)} together do"
+        what = f"no single chunk fails, only {len(chunks)} together"
     else:
         event = of_event[at]
         what = (

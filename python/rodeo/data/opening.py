@@ -24,7 +24,7 @@ def open(files, *, follow=False, damaged="raise", checksums=True, index=True, ti
     if damaged not in ("raise", "skip"):
         raise ValueError(f'damaged is "raise" or "skip", not {damaged!r}')
     if not 1 <= l1_id_bits <= 32 or l1_id_offset < 0:
-        raise ValueError(f"an L1 id has 1 to 32 bits at a byte from 0 on, not {l1_id_bits} at {l1_id_offset}")
+        raise ValueError(f"l1_id_bits must be 1 to 32 and l1_id_offset at least 0, not {l1_id_bits} and {l1_id_offset}")
     patterns = [files] if isinstance(files, (str, bytes, os.PathLike)) else list(files)
     paths = expand(patterns, follow)
     if not paths and not follow:

@@ -111,7 +111,7 @@ class Events:
         if library == "ak":
             awkward()
         if self._numbers is not None and self._numbers.step < 0:
-            raise ValueError("columns are read forwards: turn the arrays instead")
+            raise ValueError("columns cannot be read backwards: reverse the arrays instead")
         return _Pieces(self._cursor(), self._paths, fields, library, decoders, piece)
 
     def _cursor(self):

@@ -18,7 +18,7 @@ def function_of(text):
     file, name = (file + ".py", name) if file else (text, "keep")
     spec = importlib.util.spec_from_file_location("rodeo_users_filter", file)
     if spec is None or spec.loader is None:
-        raise Refused("data.function", "is no Python file: its name does not end in .py", file, "--python FILE.py[:FUNCTION]; without a name, the function is `keep`")
+        raise Refused("data.function", "is not a Python file: its name lacks .py", file, "--python FILE.py[:FUNCTION]; without a name, the function is `keep`")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     try:
@@ -27,7 +27,7 @@ def function_of(text):
         raise failed(error, file, "cannot be run") from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise Refused("data.function", f"has no function `{name}`", file, "--python FILE.py:FUNCTION names one; without a name it is `keep`")
+        raise Refused("data.function", f"has no function `{name}`", file, "name one: --python FILE.py:FUNCTION; without a name it is `keep`")
     return function, file
 
 
@@ -78,7 +78,7 @@ def judge(text, hang_s, paths):
         in_turn = in_turn + 1 if answer == b"t" else 0
         if in_turn == _MOST_IN_TURN:
             answers.flush()
-            raise Refused("data.function", f"took longer than {hang_s:g} s at {in_turn} events in turn", file, "--hang TIME lets it take longer")
+            raise Refused("data.function", f"took longer than {hang_s:g} s at {in_turn} events in turn", file, "allow more time with --hang TIME")
     answers.flush()
 
 

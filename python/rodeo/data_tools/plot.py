@@ -112,7 +112,7 @@ def plot(output, paths):
         raise Refused("file.exists", "is there already", output, "remove it, or name another file")
     events, totals = read(paths)
     if totals.events == 0:
-        raise Refused("data.no_event", "there is no event in the files", paths[0], "`rodeo data info` says what they hold")
+        raise Refused("data.no_event", "there is no event in the files", paths[0], "`rodeo data info` shows their contents")
     figure = draw(matplotlib, events, totals, paths)
     with new_file(output) as part:
         figure.savefig(part, format=kind[1:], **({"metadata": {"Date": None}} if kind == ".svg" else {}))

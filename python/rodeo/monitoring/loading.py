@@ -17,7 +17,7 @@ def load(path):
         raise MonitorError("file.open", f"there is no file {path}", "a monitor is a Python file: docs/monitoring.md")
     specification = importlib.util.spec_from_file_location("rodeo_monitor_file", path)
     if specification is None or specification.loader is None:
-        raise MonitorError("monitor.file", f"{path} is no Python file (its name ends in .py)", status=INVALID)
+        raise MonitorError("monitor.file", f"{path} is not a Python file (*.py)", status=INVALID)
     module = importlib.util.module_from_spec(specification)
     sys.path.insert(0, str(path.resolve().parent))  # for modules in its directory
     try:
@@ -32,7 +32,7 @@ def load(path):
     names = [one.name for one in monitors]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise MonitorError("monitor.file", f"{path} has two monitors called {twice}", '@rodeo.monitor(name="...", ...) gives one another name', INVALID)
+        raise MonitorError("monitor.file", f"{path} has two monitors called {twice}", 'rename one with @rodeo.monitor(name="...", ...)', INVALID)
     return monitors
 
 

@@ -59,7 +59,7 @@ class Page:
             self._socket.listen()  # at once: early connections wait for the thread and are not refused
         except OSError as error:
             self._socket.close()
-            raise MonitorError("monitor.port", f"the page cannot listen on 127.0.0.1:{port}: {error.strerror}", "--port names another one, --no-page goes without") from error
+            raise MonitorError("monitor.port", f"the page cannot listen on 127.0.0.1:{port}: {error.strerror}", "use another --port, or --no-page") from error
         self._shell = _SHELL.replace("__TITLE__", html.escape(title))
         self._now = ("", [], [])
         port = self._socket.getsockname()[1]

@@ -88,7 +88,7 @@ class _Worker:
                 self.opened = rodeo.data.open(self.source["files"], damaged="skip")
                 missing = next((path for path in self.source["files"] if not glob.has_magic(path) and not os.path.exists(path)), None)
                 if missing is not None:
-                    raise MonitorError("file.open", f"there is no file {missing}", "a pattern stands in quotes: --input '*.data'")
+                    raise MonitorError("file.open", f"there is no file {missing}", "put patterns in quotes: --input '*.data'")
                 return itertools.islice(iter(self.opened), self.events, None)
             self.samples = rodeo.events.sample(self.source["readout"], timeout_s=_PATIENCE_S, **self.source["network"])
             return self.samples

@@ -91,7 +91,7 @@ def need(settings, seed):
     top = roomy[counted(settings)]
     found = yield from search.bisect(task, "buffer", max(1.0, top * 0.01), top * 64, 0.003)
     if found.good is None:
-        raise ValueError("this switch drops however large its shared memory is: its limit of a port is below what one event needs there")
+        raise ValueError("this switch drops with any shared memory: its limit per port is below the need of one event")
     return found.good
 
 

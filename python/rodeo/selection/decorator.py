@@ -24,9 +24,9 @@ class Stream:
 
     def __post_init__(self):
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is no name of a stream: 1 to 32 letters, digits, `_` and `-`")
+            raise ValueError(f"{self.name!r} is not a valid stream name: 1 to 32 letters, digits, `_` and `-`")
         if not _TYPE.fullmatch(self.type):
-            raise ValueError(f"{self.type!r} is no type of a stream: 1 to 16 letters, digits, `_` and `-`")
+            raise ValueError(f"{self.type!r} is not a valid stream type: 1 to 16 letters, digits, `_` and `-`")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def load(path):
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("rodeo_user_selection", path)
     if spec is None or spec.loader is None:
-        raise ValueError("is no Python file")
+        raise ValueError("is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = {id(one): one for one in vars(module).values() if isinstance(one, Selection)}
