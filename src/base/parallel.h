@@ -31,9 +31,12 @@ void on_threads(unsigned threads, Work&& work) {
     }
   };
   std::vector<std::thread> helpers;
-  try {
-    for (unsigned i = 1; i < threads; ++i) helpers.emplace_back(guarded);
-  } catch (const std::system_error&) {  // no more threads: the existing ones do the work
+  for (unsigned i = 1; i < threads; ++i) {
+    try {
+      helpers.emplace_back(guarded);
+    } catch (const std::system_error&) {
+      break;  // no more threads: the existing ones do the work
+    }
   }
   guarded();
   for (std::thread& helper : helpers) helper.join();

@@ -37,7 +37,7 @@ Result<card::pci::FoundFunction> as_asked(card::pci::FoundFunction function) {
   if (!map)
     return value_error(fmt::format("--register-map: `{}` is not a known register map", asked_register_map()),
                        fmt::format("the known one is {}", card_registers::felix::kRegisterMapName));
-  function.register_map = *map;
+  function.register_map = map;
   return function;
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace rodeo::process {
@@ -33,8 +34,8 @@ void LastResort::begin() {
       (void)!::write(STDERR_FILENO, text.data(), text.size());
       ::_exit(kFailed);
     });
-  } catch (const std::system_error&) {
-    // No thread is available: the end continues without this object.
+  } catch (const std::system_error& error) {
+    base::log_warning("{} may not end within its stop_limit: cannot start a thread: {}", name_, error.what());
   }
 }
 

@@ -271,10 +271,13 @@ void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSetti
 
 /// Takes rate and resets of the trigger: of the generator, of a recording played at a rate, or of emulated cards.
 void take_trigger(const Configuration& configuration, ReadoutSettings& out) {
-  const Table* const emulator = configuration.table("emulator");
-  const Table* const trigger = emulator != nullptr ? emulator->table("trigger") : nullptr;
-  if (out.input.type == "card" && trigger == nullptr) return;
-  const Parameters& keys = out.input.type == "card" ? trigger->parameters() : out.input.parameters;
+  const Table* source = nullptr;
+  if (out.input.type == "card") {
+    const Table* const emulator = configuration.table("emulator");
+    source = emulator != nullptr ? emulator->table("trigger") : nullptr;
+    if (source == nullptr) return;
+  }
+  const Parameters& keys = source != nullptr ? source->parameters() : out.input.parameters;
   if (keys.has("rate") && keys.rate_hz("rate") > 0) out.trigger_rate_hz = keys.rate_hz("rate");
   if (keys.has("ecr_triggers")) out.reset_events = static_cast<std::uint64_t>(keys.integer("ecr_triggers"));
   if (out.reset_events == 0 && out.trigger_rate_hz && keys.has("ecr_period"))

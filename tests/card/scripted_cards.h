@@ -203,7 +203,7 @@ class ScriptedFelix {
   }
   /// Writes a block if the card may: the card stops at the read pointer only while the parities differ. False: it waits.
   bool write_block(std::uint64_t bytes = 1024) {
-    if (!enabled || (even_dma != even_host && read("dma_position") == last_pointer)) return false;
+    if (!enabled || (even_dma != even_host && read("dma_position") == last_pointer_)) return false;
     advance(bytes);
     return true;
   }
@@ -217,15 +217,15 @@ class ScriptedFelix {
 
  private:
   void move_read_pointer(std::uint64_t pointer) {
-    if (enabled && last_pointer > pointer + read("dma_pointer_gap")) even_host = !even_host;
-    last_pointer = pointer;
+    if (enabled && last_pointer_ > pointer + read("dma_pointer_gap")) even_host = !even_host;
+    last_pointer_ = pointer;
     tell_status();
   }
   void tell_status() {
     f->words[{0, card_registers::felix::reg("dma_status").offset}] =
         (enabled ? 0U : 1U) | (even_dma ? 2U : 0U) | (even_host ? 4U : 0U);
   }
-  std::uint64_t last_pointer = 0;
+  std::uint64_t last_pointer_ = 0;
 };
 
 }  // namespace rodeo::card::doubles

@@ -16,13 +16,13 @@ class SlowSuperpageCheck {
   explicit SlowSuperpageCheck(const SuperpageCheckSettings& settings) : settings_(settings) {}
 
   void check(std::uint8_t link, std::span<const std::byte> superpage) {
-    ++counts[0];
-    counts[2] += superpage.size();
+    ++counts_[0];
+    counts_[2] += superpage.size();
     if (settings_.pattern == PagePattern::cru_internal) return internal(link, superpage);
     std::size_t at = 0;
     while (at < superpage.size()) {
       if (superpage.size() - at < 64) return add(SuperpageCounter::beyond_end);
-      ++counts[1];
+      ++counts_[1];
       const auto word = [&](std::size_t n) { return word_at(superpage, at + 4 * n); };
       const std::uint64_t version = word(0) & 0xff;
       if ((version != 6 && version != 7) || (word(0) >> 8 & 0xff) != 64) {
@@ -68,17 +68,17 @@ class SlowSuperpageCheck {
   std::uint64_t count(std::size_t i) const {
     if (i == static_cast<std::size_t>(SuperpageCounter::packet_counter)) return packets_.shared() ? 0 : packet_errors_;
     if (i == static_cast<std::size_t>(SuperpageCounter::orbit)) return orbit_errors_ + orbits_.others();
-    return counts[i];
+    return counts_[i];
   }
 
  private:
-  std::array<std::uint64_t, kSuperpageCounters> counts{};
+  std::array<std::uint64_t, kSuperpageCounters> counts_{};
   static std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t at) {
     std::uint64_t word = 0;
     for (std::size_t i = 0; i < 4; ++i) word |= static_cast<std::uint64_t>(bytes[at + i]) << 8 * i;
     return word;
   }
-  void add(SuperpageCounter counter) { ++counts[static_cast<std::size_t>(counter)]; }
+  void add(SuperpageCounter counter) { ++counts_[static_cast<std::size_t>(counter)]; }
 
   struct Page {
     std::uint64_t orbit;
@@ -157,7 +157,7 @@ class SlowSuperpageCheck {
   }
   void internal(std::uint8_t link, std::span<const std::byte> superpage) {
     for (std::size_t page = 0; page * settings_.page_bytes < superpage.size(); ++page) {
-      ++counts[1];
+      ++counts_[1];
       const std::size_t at = page * settings_.page_bytes;
       const std::size_t size = std::min<std::size_t>(settings_.page_bytes, superpage.size() - at);
       if (size < 32) return add(SuperpageCounter::beyond_end);
