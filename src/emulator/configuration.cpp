@@ -125,9 +125,9 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
     for (const char* key : {"rate", "spacing", "simple_dead_time", "bucket_triggers", "bucket_period", "ecr_period",
                             "ecr_triggers", "limit", "wait_for", "hold", "seed", "follower_timeout"}) {
       if (table.given(key))
-        wrong(fmt::format("emulator.trigger.{} belongs to the authority, but this process follows `{}`", key,
-                          settings.follow),
-              "set it where the triggers are served, or leave out `follow`");
+        wrong(
+            fmt::format("emulator.trigger.{} belongs to the authority, but this process follows `{}`", key, settings.follow),
+            "set it where the triggers are served, or leave out `follow`");
     }
   }
   for (const EmulatedCardSettings& card : settings.cards) {

@@ -87,8 +87,7 @@ class CruCard final : public PciFunction {
 
   const unsigned endpoint_;
   std::unique_ptr<trigger::TriggerSource> triggers_;
-  TriggerTaking taking_{
-      *triggers_};  // from the start of the run until all its triggers have frames; under mutex()
+  TriggerTaking taking_{*triggers_};  // from the start of the run until all its triggers have frames; under mutex()
   std::vector<trigger::TriggerRange> ranges_;
   std::array<Link, kLinks> links_;
   LinkPacer pacer_;

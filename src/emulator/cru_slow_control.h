@@ -12,8 +12,7 @@ namespace rodeo::emulator {
 /// The slow control of one link. Call it under the card's mutex.
 class SlowControl {
  public:
-  static constexpr std::size_t kMostWords =
-      1024;  // words waiting to be read; further words are lost, as in a full FIFO
+  static constexpr std::size_t kMostWords = 1024;  // words waiting to be read; further words are lost, as in a full FIFO
 
   /// Answers a frame. An odd command reads what the even command before it wrote, channel by channel; 0xd1 of the ADC (channel 20) reads the
   /// chip's id. A channel that an SCA does not have, or an invalid command, gets the error flag.

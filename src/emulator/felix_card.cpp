@@ -23,8 +23,7 @@ constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
 // Time limit for the end of a channel, in this process's own running time. A driver waits for two seconds.
 constexpr std::uint64_t kLongestEndNs = 1'000'000'000;
-constexpr std::chrono::nanoseconds kTimeoutOfReadouts =
-    std::chrono::milliseconds{10};  // default of readout.builder.timeout
+constexpr std::chrono::nanoseconds kTimeoutOfReadouts = std::chrono::milliseconds{10};  // default of readout.builder.timeout
 
 }  // namespace
 

@@ -26,7 +26,8 @@ struct FelixSourceSettings {
   unsigned elinks = 0;           ///< number of the detector's E-links enabled at the start; 0: all
   unsigned links_per_group = 1;  ///< FULL mode: this many neighbours carry the triggers in turn, by L1 id; divides `links`
   std::size_t chunk_bytes = 40;
-  std::size_t chunk_bytes_max = 0;  ///< if larger than chunk_bytes: sizes between the two, a pure function of link and trigger
+  std::size_t chunk_bytes_max =
+      0;  ///< if larger than chunk_bytes: sizes between the two, a pure function of link and trigger
   formats::BlockFormat format = {};
   bool loopback = false;  ///< data sent to E-links 62 and 63 (IC, EC) of a link come back on them
   formats::FromHostLength from_host_length = formats::FromHostLength::bytes;
@@ -36,9 +37,8 @@ struct FelixSourceSettings {
   std::uint64_t seed = 1;
   bool crc = false;
   std::uint32_t l1id_bits = 32;
-  std::uint32_t l1id_counter = 0;  ///< 32: chunks carry a counter of 32 bits that event counter resets do not change
-  double link_bits_per_second =
-      0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: no limit but memory
+  std::uint32_t l1id_counter = 0;   ///< 32: chunks carry a counter of 32 bits that event counter resets do not change
+  double link_bits_per_second = 0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: no limit but memory
 };
 
 /// Receives complete blocks, aligned to 64 bytes.

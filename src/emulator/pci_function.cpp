@@ -11,7 +11,8 @@
 namespace rodeo::emulator {
 namespace {
 
-constexpr std::chrono::milliseconds kRest{50};  // longest sleep; timed events (a link that comes back) are late by this at most
+constexpr std::chrono::milliseconds kRest{
+    50};  // longest sleep; timed events (a link that comes back) are late by this at most
 constexpr std::chrono::milliseconds kMemoryRest{1};  // the same, for registers in memory that a client may have mapped
 
 }  // namespace

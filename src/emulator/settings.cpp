@@ -30,8 +30,7 @@ const Settings<CardKeys>& card_settings() {
       setting(&C::serial, "serial", "Serial number.", {.maximum = 9999}),
       setting(&C::temperature, "temperature", "Temperature of the FPGA, in degrees Celsius.",
               {.minimum = kColdest, .maximum = kHottest}),
-      setting(&C::cpus, "cpus", "CPUs to pin the DMA threads to, one per endpoint. Left out: any.",
-              {.maximum = 4095}),
+      setting(&C::cpus, "cpus", "CPUs to pin the DMA threads to, one per endpoint. Left out: any.", {.maximum = 4095}),
       setting(&C::max_payload, "max_payload", {{"128", 128U}, {"256", 256U}, {"512", 512U}},
               "Max_Payload_Size in bytes, as set by the host. A FELIX whose descriptor asks for longer packets writes "
               "nothing "
@@ -75,9 +74,8 @@ const Settings<CardKeys>& card_settings() {
       setting(
           &C::felix,
           {
-              setting(
-                  &F::loopback, "loopback",
-                  "FELIX: data sent to E-links 62 and 63 (IC and EC) of a link come back on them; both are enabled."),
+              setting(&F::loopback, "loopback",
+                      "FELIX: data sent to E-links 62 and 63 (IC and EC) of a link come back on them; both are enabled."),
               setting(&F::from_host_length, "from_host_length_bits",
                       {{"4", formats::FromHostLength::words}, {"5", formats::FromHostLength::bytes}},
                       "FELIX: form of the length in from-host packets. 4: as in register map 4; 5: as in register map 5."),
@@ -91,15 +89,15 @@ const Settings<CardKeys>& card_settings() {
           "readout of all of "
           "the cards counts.",
           {.maximum = 65535}),
-      setting(&C::felix,
-              {
-                  setting(&F::crc, "crc", "FELIX: chunks end in a CRC-32."),
-                  setting(&F::l1id_bits, "l1id_bits", "FELIX: bits of the L1 id that chunks carry.",
-                          {.minimum = 1, .maximum = 32}),
-                  setting(&F::l1id_counter, "l1id_counter",
-                          "FELIX: 32: chunks carry a counter of 32 bits without resets. 0: l1id_bits applies.",
-                          {.maximum = 32}),
-              }),
+      setting(
+          &C::felix,
+          {
+              setting(&F::crc, "crc", "FELIX: chunks end in a CRC-32."),
+              setting(&F::l1id_bits, "l1id_bits", "FELIX: bits of the L1 id that chunks carry.",
+                      {.minimum = 1, .maximum = 32}),
+              setting(&F::l1id_counter, "l1id_counter",
+                      "FELIX: 32: chunks carry a counter of 32 bits without resets. 0: l1id_bits applies.", {.maximum = 32}),
+          }),
       setting(&C::rdh,
               {
                   setting(&R::version, "rdh_version", "CRU, C-RORC: version of the raw data headers.",
@@ -176,10 +174,9 @@ const Settings<EmulatorSettings>& trigger_settings() {
           "Serve these triggers to other emulator processes: a name (a Unix socket in the runtime directory), or HOST:PORT "
           "(TCP). Empty: do "
           "not serve."),
-      setting(
-          &E::follow, "follow",
-          "Follow the triggers that another emulator process serves at this address. Empty: this process "
-          "assigns triggers."),
+      setting(&E::follow, "follow",
+              "Follow the triggers that another emulator process serves at this address. Empty: this process "
+              "assigns triggers."),
       setting(&E::system, "system", "Name of the system; must be the same for authority and followers."),
       setting(&E::follower_timeout, "follower_timeout",
               "A silent follower counts as busy; after this time it is dropped. A follower whose connection ends is "
@@ -203,8 +200,7 @@ const Settings<FaultKeys>& fault_settings() {
                                     true)}),
         setting(&S::card, "card", "Name of the card, or address of the function.", {.required = true}),
         setting(&S::endpoint, "endpoint", "Endpoint of the card.", {.maximum = 1}),
-        setting(&S::fault, {setting(&Fault::link, "link", "Link of the card, if the fault is of a link.",
-                                    {.maximum = 31})}),
+        setting(&S::fault, {setting(&Fault::link, "link", "Link of the card, if the fault is of a link.", {.maximum = 31})}),
         setting(&S::at, "at", "Time after the start."),
         setting(&S::every, "every", "Period of a repeated fault, at least 1ms. 0s: once."),
         setting(&S::fault,

@@ -344,8 +344,7 @@ const Settings<CardInputKeys>& card_input_table() {
       setting(&K::memory_bytes, "memory",
               "Memory of a channel; a multiple of `superpage`. When all of it is full of unread data, the card is busy.",
               {.minimum = 1 << 20, .maximum = 1e12, .unit = Unit::bytes}),
-      setting(&K::superpage_bytes, "superpage",
-              "Piece of memory that the card fills as a whole; a multiple of 32KiB.",
+      setting(&K::superpage_bytes, "superpage", "Piece of memory that the card fills as a whole; a multiple of 32KiB.",
               {.minimum = 32 << 10, .maximum = 1 << 30, .unit = Unit::bytes}),
       setting(&K::source, "source",
               {{"fee", card::DataSource::fee}, {"ddg", card::DataSource::ddg}, {"internal", card::DataSource::internal}},
@@ -398,8 +397,8 @@ CardInputSettings CardInputSettings::from(const Parameters& parameters) {
     fail({"readout.card_channels", fmt::format("DMA channel {} is named twice", *twice), "readout.input.channels",
           "name each channel once"});
   if (!s.register_map.empty() && !card::register_map_of(s.register_map))
-    fail({"readout.card_map", fmt::format("`{}` is not a known register map", s.register_map),
-          "readout.input.register_map", "the only known map is 254.0 (docs/card-registers.md)"});
+    fail({"readout.card_map", fmt::format("`{}` is not a known register map", s.register_map), "readout.input.register_map",
+          "the only known map is 254.0 (docs/card-registers.md)"});
   if (s.trailer_bits == 32) s.block_family = formats::BlockFamily::trailer32;
   return s;
 }

@@ -73,8 +73,8 @@ Result<void> PlayedFiles::check() const {
 void PlayedFiles::look_through(const File& file) {
   auto reader = storage::EventFileReader::open(file.mapped.bytes());
   if (!reader) {
-    throw SetupError(Error{"data.header", reader.error().message(), file.path.string(),
-                           "`rodeo data recover` saves the intact events"});
+    throw SetupError(
+        Error{"data.header", reader.error().message(), file.path.string(), "`rodeo data recover` saves the intact events"});
   }
   bool named = false;
   for (const std::string& text : reader->header().free_strings) {

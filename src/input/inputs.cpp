@@ -37,14 +37,13 @@ void register_inputs(Registry& registry) {
                        if (settings.loop) settings.restamp = restamp_named(registry, parameters.text("restamp"));
                        return std::make_unique<FileInput>(settings);
                      });
-  registry.add_input({.name = "event_file",
-                      .help = "Plays event files that a readout has written.",
-                      .keys = event_file_input_keys()},
-                     [&registry](const Parameters& parameters) -> std::unique_ptr<DataInput> {
-                       EventFileInputSettings settings = EventFileInputSettings::from(parameters);
-                       if (settings.loop) settings.restamp = restamp_named(registry, parameters.text("restamp"));
-                       return std::make_unique<EventFileInput>(settings);
-                     });
+  registry.add_input(
+      {.name = "event_file", .help = "Plays event files that a readout has written.", .keys = event_file_input_keys()},
+      [&registry](const Parameters& parameters) -> std::unique_ptr<DataInput> {
+        EventFileInputSettings settings = EventFileInputSettings::from(parameters);
+        if (settings.loop) settings.restamp = restamp_named(registry, parameters.text("restamp"));
+        return std::make_unique<EventFileInput>(settings);
+      });
   registry.add_input(
       {.name = "card", .help = "Reads FELIX or CRU cards in the builder's own threads.", .keys = card_input_keys()},
       [](const Parameters& parameters) -> std::unique_ptr<DataInput> {

@@ -29,17 +29,15 @@ const Settings<NetworkInputSettings>& network_input_table() {
       setting(&K::publishers, "publishers",
               "Publishers to take links from: \"felix0.0\" is the first reader of router felix0, mostly a card; "
               "the trigger's list comes from the same router. Empty: all on the bus."),
-      setting(
-          &K::links, "links",
-          "Links to subscribe to; FID+N is a range, `rodeo route list --links` shows all links. Empty: all links "
-          "that the publishers have at the start, except virtual ones, which have no fibre."),
+      setting(&K::links, "links",
+              "Links to subscribe to; FID+N is a range, `rodeo route list --links` shows all links. Empty: all links "
+              "that the publishers have at the start, except virtual ones, which have no fibre."),
       setting(&K::provider, "provider",
               "Network to use: a provider of libfabric. auto: verbs if both sides have it, else tcp. shm is for "
               "publishers that offer it by name.",
               {.choices = {"auto", "tcp", "shm", "verbs"}}),
       setting(&K::secret_file, "secret_file", "File with the secret that publishers ask for. Only its owner may read it."),
-      setting(&K::pages, "pages", "Pages in flight from one publisher to one worker.",
-              {.minimum = 4, .maximum = 4096}),
+      setting(&K::pages, "pages", "Pages in flight from one publisher to one worker.", {.minimum = 4, .maximum = 4096}),
       setting(&K::max_chunk_bytes, "max_chunk",
               "Longer chunks are cut and marked. 0: the limit that the publishers announce on the bus.",
               {.maximum = 256.0 * (1 << 20), .unit = Unit::bytes}),
@@ -50,8 +48,7 @@ const Settings<NetworkInputSettings>& network_input_table() {
               "ends the run.",
               {.minimum = 0}),
       setting(&K::silence, "silence",
-              "After this time without a message from a publisher, events no longer wait for its links.",
-              {.minimum = 1e8}),
+              "After this time without a message from a publisher, events no longer wait for its links.", {.minimum = 1e8}),
   };
   return table;
 }

@@ -163,10 +163,9 @@ const Settings<AlarmKeys>& alarm_settings() {
               {.required = true}),
       setting(&A::of, "of",
               "Class of processes, or external program, that has the value; each process alone. Empty: the system."),
-      setting(
-          &A::value, "value",
-          "The value to compare. System and processes: a number of the page. Class: also a path into its status, "
-          "with * for each: queue_fill.*. External program: a metric, with labels if several share the name."),
+      setting(&A::value, "value",
+              "The value to compare. System and processes: a number of the page. Class: also a path into its status, "
+              "with * for each: queue_fill.*. External program: a metric, with labels if several share the name."),
       setting(&A::per_second, "per_second", "For counters: compare the growth per second instead of the value."),
       setting(&A::comparison, "comparison", "The alarm is raised if this comparison of the value with `limit` is true.",
               {.choices = {">", ">=", "<", "<=", "==", "!="}}),

@@ -56,8 +56,7 @@ const Settings<ControlKeys>& control_settings() {
       setting(&C::umask, "umask",
               "Permissions that new files do not get, in octal: data, logs, run database and journal have 0640 "
               "with 0027, directories 0750. Valid for the room, its agents and all processes that they start."),
-      setting(&C::group, "group",
-              "Group of `directory` and of all files in it. Empty: the user's group."),
+      setting(&C::group, "group", "Group of `directory` and of all files in it. Empty: the user's group."),
   };
   return settings;
 }
@@ -66,8 +65,7 @@ const Settings<ProcessClassKeys>& process_class_settings() {
   using P = ProcessClassKeys;
   constexpr SettingRules kLimit{.minimum = 1e8, .maximum = 8.64e13};
   static const Settings<P> settings{
-      setting(&P::name, "name",
-              "Name of the class. Its process is NAME; several processes are NAME-1, NAME-2 and so on.",
+      setting(&P::name, "name", "Name of the class. Its process is NAME; several processes are NAME-1, NAME-2 and so on.",
               {.required = true}),
       setting(&P::kind, "kind",
               "The kind of its processes. supervisor, node, recorder: of a farm (`rodeo farm`). program: any other, run by "
@@ -89,10 +87,9 @@ const Settings<ProcessClassKeys>& process_class_settings() {
       setting(&P::set, "set",
               "KEY=VALUE over the configuration. In values {index} (from 0), {number} (from 1), {name}, {system} and "
               "{run_directory} are replaced."),
-      setting(
-          &P::order, "order",
-          "Classes with a larger number start first and stop last. 0: by kind, receivers of data before their senders.",
-          {.minimum = -1000, .maximum = 1000}),
+      setting(&P::order, "order",
+              "Classes with a larger number start first and stop last. 0: by kind, receivers of data before their senders.",
+              {.minimum = -1000, .maximum = 1000}),
       setting(&P::launch_limit, "launch_limit", "From launch to ready.", kLimit),
       setting(&P::start_limit, "start_limit", "From the order to start to running.", kLimit),
       setting(&P::stop_limit, "stop_limit", "From the order to stop to the end. A slower process is named, not killed.",

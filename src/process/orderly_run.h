@@ -21,9 +21,9 @@ struct OrderlyRun {
   std::string ending;                                     ///< describes stop() for the user: "the input stops, ..."
   std::string aborted = "what is not written yet is lost";
   std::chrono::nanoseconds stop_limit = kStopLimit;  ///< from the first Ctrl-C, or from when stopping() is true
-  std::function<bool()> stopping = {};  ///< true after a request to end that was not a signal; may be empty
-  LastResort* last_resort = nullptr;    ///< started when the end begins; outlives all work of the process
-  std::function<void()> give_up = {};   ///< gives up all that waits, counted, shortly before stop_limit; returns at once
+  std::function<bool()> stopping = {};               ///< true after a request to end that was not a signal; may be empty
+  LastResort* last_resort = nullptr;                 ///< started when the end begins; outlives all work of the process
+  std::function<void()> give_up = {};  ///< gives up all that waits, counted, shortly before stop_limit; returns at once
 };
 
 enum class Ended : std::uint8_t {
