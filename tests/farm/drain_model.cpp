@@ -606,7 +606,6 @@ std::string DrainModel::text() const {
   for (const auto& node : nodes_) {
     out += '/';
     add(node->silent * 2 + node->anew);
-    std::string events;
     for (Slot slot = 0; slot < node->slots.size(); ++slot) {
       if (!node->slots[slot].here) continue;
       add(node->slots[slot].id * 4 + node->slots[slot].build_only * 2 + node->slots[slot].last);

@@ -111,8 +111,8 @@ struct Search {
       if (act >= DrainModel::kFirstFault && draw() % kFaultsAreRare != 0) continue;
       const auto which = static_cast<std::uint32_t>(draw() % state.how_many(act));
       if (!state.act(act, which)) continue;
-      done = fmt::format("{}{}{} {}", done, done.empty() ? "" : ", ", DrainModel::name(act), which);
-      if (const std::string wrong = state.wrong(); !wrong.empty()) return wrong + ": " + done;
+      done += fmt::format("{}{} {}", done.empty() ? "" : ", ", DrainModel::name(act), which);
+      if (const std::string wrong = state.wrong(); !wrong.empty()) return fmt::format("{}: {}", wrong, done);
       if (!drains(state)) return "does not drain: " + done;
     }
     return {};

@@ -70,8 +70,8 @@ inline SilenceScenario make_silence_scenario(std::uint32_t seed) {
       const bool silent = g >= (s.kind == Silence::late_start ? 0 : before) && g < before + s.silent_for;
       if ((is_bad && s.kind != Silence::jump && silent) || lost[g]) continue;
       // A link sends its chunks in runs.
-      const double at =
-          std::max(last + 1e-3, (g / run + 1) * run + (is_bad ? lag : 0) + static_cast<double>(below(100)) / 100);
+      const double at = std::max(last + 1e-3, static_cast<double>((g / run + 1) * run) + (is_bad ? lag : 0) +
+                                                  static_cast<double>(below(100)) / 100);
       last = at;
       SentChunk c{static_cast<std::uint64_t>((at + 1) * 1000), link, g, id_of(s.truth[g], s.bits), s.bcids[g], 0};
       if (is_bad && s.kind == Silence::jump && g >= before && g < before + 16) {
