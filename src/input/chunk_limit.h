@@ -14,6 +14,10 @@ class ChunkLimit {
   virtual std::uint32_t max_chunk_bytes() const = 0;
   /// True if some runs have ChunkRun::more_follows. A builder joins their chunks, up to max_chunk_bytes().
   virtual bool delivers_parts() const { return false; }
+  /// Its clock is the position in the file that it plays.
+  virtual bool plays_file() const { return false; }
+  /// The same: the clock up to which the file had nothing for this stream, before the page that poll() returned last.
+  virtual std::uint64_t quiet_until() const { return 0; }
 
  protected:
   ~ChunkLimit() = default;
@@ -30,6 +34,12 @@ inline std::uint32_t max_chunk_bytes(const DataStream& stream) {
 inline bool delivers_parts(const DataStream& stream) {
   const auto* const limit = dynamic_cast<const ChunkLimit*>(&stream);
   return limit == nullptr || limit->delivers_parts();
+}
+
+/// The stream itself if it plays a file; else null.
+inline const ChunkLimit* player_of(const DataStream& stream) {
+  const auto* const limit = dynamic_cast<const ChunkLimit*>(&stream);
+  return limit != nullptr && limit->plays_file() ? limit : nullptr;
 }
 
 }  // namespace rodeo::input

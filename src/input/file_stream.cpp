@@ -108,6 +108,7 @@ PollStatus FileStream::poll(Page*& out) {
       std::fill(followers_.begin(), followers_.end(), RecordedIds::Follower{});
     }
     if (!decode_next(allowed, planned, *page)) break;
+    quiet_until_ = clock_ns_;
     clock_ns_ = start + static_cast<std::uint64_t>(static_cast<double>(played_.get()) * clock_ns_per_byte_);
     const std::span<const ChunkRun> runs = planned ? up_to_last_event(*page) : page->decoded.runs();
     if (!runs.empty()) return deliver(*page, runs, out);

@@ -54,6 +54,8 @@ class FileStream final : public DataStream, public ChunkLimit {
   StreamCounters counters() const override { return delivered_.counters(); }
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
   std::uint32_t max_chunk_bytes() const override { return recording_.max_chunk_bytes(); }
+  bool plays_file() const override { return true; }
+  std::uint64_t quiet_until() const override { return quiet_until_; }
 
   const formats::BlockCounters& block_counters() const { return decoder_.counters(); }
   /// Chunks whose L1 id is not one of the recording's and stayed as it was.
@@ -99,6 +101,7 @@ class FileStream final : public DataStream, public ChunkLimit {
   bool pass_closed_ = false;  // what the end of the pass left open is delivered
   bool ended_ = false;
   std::uint64_t clock_ns_ = 0;
+  std::uint64_t quiet_until_ = 0;
   std::vector<RecordedIds::Follower> followers_;
   std::vector<bool> done_;  // links that have gone beyond the last event of the plan
   const bool trigger_list_;

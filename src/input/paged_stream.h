@@ -100,6 +100,8 @@ class StreamHandle final : public DataStream, public ChunkLimit {
   void want(LinkIndex link, bool wanted) override { stream_.want(link, wanted); }
   std::uint32_t max_chunk_bytes() const override { return input::max_chunk_bytes(stream_); }
   bool delivers_parts() const override { return input::delivers_parts(stream_); }
+  bool plays_file() const override { return player_of(stream_) != nullptr; }
+  std::uint64_t quiet_until() const override { return plays_file() ? player_of(stream_)->quiet_until() : 0; }
 
  private:
   DataStream& stream_;

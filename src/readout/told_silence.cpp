@@ -39,8 +39,9 @@ std::uint64_t number_of(const Parameters& parameters, std::string_view key) {
 
 ToldSilence told_silence(const SilentLinks& links) {
   const std::optional<std::uint64_t> of_all = of_all_links(links);
-  const bool by_peers = links.read_together > 1 ||
-                        (links.links > 1 && (IdFormat(links.ids).period() / 4 >= links.window || links.compares_bcids));
+  const bool wide = IdFormat(links.ids).period() / 4 >= links.window;
+  const bool by_peers =
+      links.read_together > 1 || (links.links > 1 && (wide || links.compares_bcids)) || (links.has_others && wide);
   return {.of_one = by_peers || (links.listed && links.links > 1) ? std::nullopt : of_all, .of_all = of_all};
 }
 
@@ -82,6 +83,7 @@ std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const Tr
                       .listed = builder.boolean("trigger_list"),
                       .links = placed,
                       .read_together = placed / ((gbt ? std::max<std::uint64_t>(workers, 1) : 1) * cards),
+                      .has_others = settings.robs.size() > 1 || placed < of_rob,
                       .window = number_of(builder, "window"),
                       .reset_events = settings.reset_events,
                       .compares_bcids = gbt && ids.has_bcid});

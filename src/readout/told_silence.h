@@ -18,6 +18,7 @@ struct SilentLinks {
   bool listed = false;              ///< the trigger's own list gives the events
   std::uint64_t links = 1;          ///< number of links placed together
   std::uint64_t read_together = 1;  ///< of these, the smallest number that one worker reads from one card
+  bool has_others = false;          ///< other groups or ROBs of the process, or other cards
   std::uint64_t window = 0;         ///< events by which workers may be apart
   std::uint64_t reset_events = 0;   ///< events from one counter reset to the next, where known
   bool compares_bcids = false;      ///< the BCIDs of one event are compared, so that a link finds its place again

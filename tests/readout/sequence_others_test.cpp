@@ -1,4 +1,4 @@
-// Groups of one link, which only the groups of other readers contradict: links that jump alone.
+// Groups and ROBs of one link, which only those of other readers can tell where they are: silent links, late ones, and those that jump alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,12 +30,12 @@ using readout::Standings;
 constexpr std::uint64_t kEvent = 10'000;  // ns: 100 kHz
 constexpr std::uint64_t kPatience = 2'000'000;
 
-/// The results of a group's chunks.
+/// What became of a group's chunks.
 struct Fates {
   std::uint64_t right = 0, flagged = 0, wrong = 0, wrong_flagged = 0, lost = 0, waiting = 0;
 };
 
-/// The events of a run, in epochs of equal length or without epochs.
+/// The events of a run: epochs of equal length, or none.
 struct Counting {
   std::uint8_t bits = 24;  // 32: 24 and the event counter resets
   std::uint64_t epoch = 0;
@@ -48,7 +48,7 @@ struct Counting {
   }
 };
 
-/// A group of FULL mode with one link and its own reader.
+/// A group of FULL mode with one link and a reader of its own.
 class Lone {
  public:
   explicit Lone(const Counting& run) : run_(run), sequencer_(of(run)), came_(sequencer_.settings().window) {
@@ -58,12 +58,12 @@ class Lone {
 
   void share(Standings& standings) { sequencer_.share(0, standings, standings.add()); }
 
-  /// The link sends its chunk of this event, with `off` added to the id.
-  void bring(std::uint64_t event, std::uint32_t off = 0) {
+  /// Its chunk of this event, with another id by `off`; `now`: so far it has been sent what it reads.
+  void bring(std::uint64_t event, std::uint64_t now, std::uint32_t off = 0) {
     const std::uint32_t id = off == 0 ? run_.id(event) : (run_.id(event) + off) & ((1U << run_.bits) - 1);
     const Sequence before = link_.position();
     waiting_.emplace_back(event, off != 0);
-
+    EXPECT_FALSE(sequencer_.read(0, now, {}));
     link_.hear();
     link_.seen.store(event_clock_);
     if (id == link_.expected && before < link_.end && !came_.beyond(before)) {
@@ -76,12 +76,12 @@ class Lone {
     link_.told(before, 1);
     apply();
   }
-  /// The reader has read everything sent until this time.
+  /// It has read what was sent up to this time.
   void pass(std::uint64_t now, bool drained) {
-    // A reader that was away for a while knows nothing of that time.
+    // A reader that was not there for a while knows nothing of that time.
     event_clock_ += std::min(now - passed_, kPatience / 4);
     passed_ = now;
-    sequencer_.pass(0, now);
+    sequencer_.pass(0, now, drained);
     if (!drained) return;
     sequencer_.settle(0, event_clock_, oldest(), decisions_);
     apply();
@@ -93,6 +93,7 @@ class Lone {
     fates.waiting = waiting_.size();
   }
 
+  bool doubtful() const { return link_.doubtful; }
   Fates fates;
 
  private:
@@ -142,7 +143,7 @@ class Lone {
   std::vector<Decision> decisions_;
 };
 
-/// Several groups of one process.
+/// Some of them, of one process.
 struct Process {
   Process(std::size_t groups, const Counting& of) : run(of) {
     for (std::size_t i = 0; i < groups; ++i) groups_.push_back(std::make_unique<Lone>(run));
@@ -150,11 +151,12 @@ struct Process {
   }
   Lone& operator[](std::size_t group) { return *groups_[group]; }
 
-  /// All groups send the events from `from` to `to`; `off` is added to the ids of `liar`.
-  void go(std::uint64_t from, std::uint64_t to, std::size_t liar = kNone, std::uint32_t off = 0) {
+  /// All groups but `silent` bring the events from `from` to `to`; `off` is added to the ids of `liar`.
+  void go(std::uint64_t from, std::uint64_t to, std::size_t silent = kNobody, std::size_t liar = kNobody,
+          std::uint32_t off = 0) {
     for (std::uint64_t event = from; event < to; ++event) {
       for (std::size_t i = 0; i < groups_.size(); ++i) {
-        groups_[i]->bring(event, i == liar ? off : 0);
+        if (i != silent && silent != kAll) groups_[i]->bring(event, kEvent * (event + 1), i == liar ? off : 0);
         groups_[i]->pass(kEvent * (event + 1), true);
       }
     }
@@ -163,7 +165,8 @@ struct Process {
     for (const auto& group : groups_) group->finish();
   }
 
-  static constexpr std::size_t kNone = 100;
+  static constexpr std::size_t kNobody = 100;
+  static constexpr std::size_t kAll = 101;
 
   const Counting run;
   Standings standings;
@@ -172,12 +175,12 @@ struct Process {
   std::vector<std::unique_ptr<Lone>> groups_;
 };
 
-// 16 chunks of a link jump, and three other groups continue.
+// 16 chunks of a link jump, and three other groups go on.
 TEST(SequenceOthers, ALinkThatIsAloneInItsGroupIsNotFollowedWhereOtherGroupsContradictIt) {
   for (const std::size_t groups : {2, 4}) {
     Process process(groups, {.bits = 24, .epoch = 977});
     process.go(0, 2000);
-    process.go(2000, 2016, 1, 20'000);
+    process.go(2000, 2016, Process::kNobody, 1, 20'000);
     process.go(2016, 9000);
     process.finish();
     for (std::size_t i = 0; i < groups; ++i) {
@@ -188,28 +191,109 @@ TEST(SequenceOthers, ALinkThatIsAloneInItsGroupIsNotFollowedWhereOtherGroupsCont
   }
 }
 
-enum class Fault : std::uint8_t { none, jump, count };
-constexpr const char* kFaults[] = {"none", "jump"};
+TEST(SequenceOthers, ALinkThatIsAloneInItsGroupReturnsToWhereOtherGroupsAre) {
+  for (const Counting& run : {Counting{8, 0}, Counting{16, 977}, Counting{24, 977}, Counting{32, 977}}) {
+    for (const std::uint64_t silent : {250, 257, 262, 640, 977, 1954, 2560, 3475, 5120}) {
+      if (run.bits != 32 && silent % (run.bits == 8 ? 256 : 977) == 0) continue;  // the next id: it looks like a pause
+      Process process(4, run);
+      process.go(0, 9000);
+      process.go(9000, 9000 + silent, 1);
+      process.go(9000 + silent, 15'000);
+      process.finish();
+      const Fates& fates = process[1].fates;
+      EXPECT_EQ(fates.wrong, 0) << int{run.bits} << " bits, silent for " << silent;
+      // The next id may also be of data that were late: it stays flagged.
+      EXPECT_LE(fates.flagged + fates.wrong_flagged, 64) << int{run.bits} << " bits, silent for " << silent;
+      EXPECT_LE(fates.lost, 64) << int{run.bits} << " bits, silent for " << silent;
+      EXPECT_EQ(process[0].fates.right, 15'000);
+    }
+  }
+}
 
-// Groups whose readers pause and continue at random times.
+TEST(SequenceOthers, AGroupThatBeginsLateIsWhereOtherGroupsAre) {
+  for (const Counting& run : {Counting{8, 0}, Counting{16, 977}, Counting{24, 977}, Counting{32, 977}}) {
+    for (const std::uint64_t late : {256, 300, 2560, 3475}) {
+      if (run.bits == 8 && late < 2000) continue;  // too short a time to tell it from links that begin at different times
+      Process process(3, run);
+      process.go(0, late, 1);
+      process.go(late, 8000);
+      process.finish();
+      const Fates& fates = process[1].fates;
+      EXPECT_EQ(fates.wrong, 0) << int{run.bits} << " bits, late by " << late;
+      // How far it and the others are apart is not known.
+      if (run.bits == 8) continue;
+      EXPECT_LE(fates.flagged + fates.wrong_flagged + fates.lost, 64) << int{run.bits} << " bits, late by " << late;
+    }
+  }
+}
+
+// All groups were silent and go on with the next id: triggers stood still.
+TEST(SequenceOthers, ATriggerThatStoodStillCostsLinksNothing) {
+  for (const Counting& run : {Counting{8, 0}, Counting{24, 0}, Counting{32, 977}}) {
+    Process process(2, run);
+    process.go(0, 9000);
+    for (std::uint64_t i = 0; i < 400'000; i += 100) {
+      for (std::size_t group = 0; group < 2; ++group) process[group].pass(kEvent * (9001 + i), true);
+    }
+    for (std::uint64_t event = 9000; event < 12'000; ++event) {
+      for (std::size_t group = 0; group < 2; ++group) {
+        process[group].bring(event, kEvent * (event + 400'001));
+        process[group].pass(kEvent * (event + 400'001), true);
+      }
+    }
+    for (std::size_t group = 0; group < 2; ++group) EXPECT_EQ(process[group].fates.right, 12'000) << int{run.bits};
+  }
+}
+
+// Half a period of silence to twenty. A silence of just so many periods looks like a pause.
+TEST(SequenceOthers, WhereNothingTellsOfASilenceTheClockDoesAndAllThatFollowsIsFlagged) {
+  for (const std::uint64_t silent : {300, 384, 513, 518, 2561, 5110}) {
+    Process process(1, {.bits = 8});
+    process.go(0, 9000);
+    process.go(9000, 9000 + silent, 0);
+    process[0].fates = {};
+    process.go(9000 + silent, 15'000);
+    process.finish();
+    const Fates& fates = process[0].fates;
+    EXPECT_EQ(fates.right + fates.wrong, 0) << silent;
+    EXPECT_EQ(fates.flagged + fates.wrong_flagged + fates.lost, 6000 - silent) << silent;
+    EXPECT_LE(fates.lost, 64) << silent;
+  }
+}
+
+enum class Fault : std::uint8_t { none, silent, late, jump, all_silent, count };
+constexpr const char* kFaults[] = {"none", "silent", "late", "jump", "all silent"};
+
+// Groups of readers that stand still and go on as they like, each in its own time.
 struct Random {
   explicit Random(std::uint32_t seed) : engine(seed) {
     fault = static_cast<Fault>(below(static_cast<std::uint32_t>(Fault::count)));
     run = std::array{Counting{8, 0}, Counting{16, 0}, Counting{16, between(400, 2000)}, Counting{24, between(400, 2000)},
                      Counting{32, between(400, 2000)}}[below(5)];
+    const std::uint32_t period = run.epoch != 0 ? static_cast<std::uint32_t>(run.epoch) : 256;
     groups = between(2, 5);
-    from = between(2000, 3000);
-    jumps = fault == Fault::jump ? between(2, 40) : 0;
-    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // an error of less than a window cannot be detected
+    from = fault == Fault::late ? 0 : between(5000, 6000);
+    silent = below(2) == 0 ? between(period / 2, 20 * period) : period * between(1, 20) + between(0, 12) - 6;
+    if (fault == Fault::jump) silent = between(2, 40);
+    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // what lies by less than a window cannot be told
+    if (fault == Fault::none) silent = 0;
+    // So long that each has found nothing to read.
+    if (fault == Fault::all_silent || fault == Fault::silent) silent = std::max(silent, 600U);
+    // What is said of pauses and of beginnings above.
+    if ((fault == Fault::all_silent || fault == Fault::silent) && silent % period == 0) ++silent;
+    if (fault == Fault::late && run.bits != 32) silent = std::max(silent, 2500U);
+    // Jumps before a reset that ids do not show may be taken for it.
+    if (fault == Fault::jump && run.epoch != 0)
+      from -= static_cast<std::uint32_t>(run.epoch / 2 < from % run.epoch ? run.epoch / 2 : 0);
     off = between(2000, 60'000);
-    total = from + jumps + between(1000, 2000);
+    total = from + silent + between(1000, 2000);
   }
   std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(engine() % n); }
   std::uint32_t between(std::uint32_t a, std::uint32_t b) { return a + below(b - a + 1); }
 
   Fates play() {
     Process process(groups, run);
-    // Each reader has read up to some time, and the process visits them in turn.
+    // Each has read so much, and the process looks at them in turn.
     std::vector<std::uint64_t> read(groups);
     std::vector<std::uint64_t> rests(groups);
     for (std::uint64_t sent = 0; sent < total;) {
@@ -217,14 +301,14 @@ struct Random {
       for (std::size_t i = 0; i < groups; ++i) {
         if (rests[i] > sent && sent < total) continue;
         rests[i] = below(40) == 0 ? sent + below(200) : 0;
-        for (; read[i] < sent; ++read[i]) bring(process, i, read[i]);
+        for (; read[i] < sent; ++read[i]) bring(process, i, read[i], kEvent * sent);
         process[i].pass(kEvent * sent, true);
       }
     }
     Fates bad;
     for (std::size_t i = 0; i < groups; ++i) {
       process[i].finish();
-      const bool faulty = i == 0;
+      const bool faulty = fault == Fault::all_silent || i == 0;
       const Fates& of = process[i].fates;
       if (!faulty) {
         EXPECT_EQ(of.right, total) << i;
@@ -238,9 +322,11 @@ struct Random {
     return bad;
   }
 
-  void bring(Process& process, std::size_t group, std::uint64_t event) const {
-    const bool faulty = group == 0 && event >= from && event < from + jumps;
-    process[group].bring(event, faulty ? off & ((run.bits < 24 ? 1U << run.bits : 1U << 24) - 1) : 0);
+  void bring(Process& process, std::size_t group, std::uint64_t event, std::uint64_t now) const {
+    const bool faulty =
+        fault != Fault::none && (group == 0 || fault == Fault::all_silent) && event >= from && event < from + silent;
+    if (faulty && fault != Fault::jump) return;
+    process[group].bring(event, now, faulty ? off & ((run.bits < 24 ? 1U << run.bits : 1U << 24) - 1) : 0);
   }
 
   std::mt19937 engine;
@@ -248,7 +334,7 @@ struct Random {
   Counting run;
   std::size_t groups = 2;
   std::uint32_t from = 0;
-  std::uint32_t jumps = 0;
+  std::uint32_t silent = 0;
   std::uint32_t off = 0;
   std::uint32_t total = 0;
 };
@@ -262,7 +348,7 @@ TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
   for (std::uint32_t seed = first; seed < first + count; ++seed) {
     Random random(seed);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << kFaults[static_cast<std::size_t>(random.fault)] << " for "
-                                    << random.jumps << ", " << int{random.run.bits} << " bits, epochs of "
+                                    << random.silent << ", " << int{random.run.bits} << " bits, epochs of "
                                     << random.run.epoch << ", " << random.groups << " groups");
     const Fates fates = random.play();
     EXPECT_EQ(fates.wrong, 0);
@@ -281,6 +367,48 @@ TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
     std::cout << kFaults[fault] << ": " << sum.right << " right, " << sum.flagged << " flagged and right, "
               << sum.wrong_flagged << " flagged and wrong, " << sum.wrong << " wrong, " << sum.lost << " lost\n";
   }
+}
+
+TEST(Standing, TellsWhereAReaderWasAtAClock) {
+  Standing other(5);
+  EXPECT_FALSE(other.at(50, 50));
+  for (std::uint64_t clock = 100; clock <= 1000; clock += 100) {
+    const auto index = static_cast<std::int64_t>(clock / 10);
+    other.tell({clock, {7, index}, 1000 + clock / 10});
+  }
+  EXPECT_FALSE(other.at(50, 50)) << "it has come further by all that it knows";
+  const auto range = other.at(550, 650);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->low.place, (Place{7, 50}));
+  EXPECT_EQ(range->high.place, (Place{7, 70}));
+  EXPECT_EQ(range->events(), 20);
+  const auto later = other.at(1100, 2000);
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->low.place, (Place{7, 100}));
+  EXPECT_EQ(later->high.place, (Place{7, 300})) << "twice as fast as of late";
+  EXPECT_FALSE(other.at(20'000'000'000, 20'000'000'000)) << "it has brought nothing for long";
+  EXPECT_EQ(other.events_since({7, 30}, 1000), 70);
+  EXPECT_EQ(other.events_since({7, 30}, 550), 20);
+  EXPECT_EQ(other.events_since({7, 130}, 1000), 0);
+  EXPECT_EQ(other.events_since({6, 500}, 1000), 90) << "from its first point";
+  other.lapse();
+  EXPECT_FALSE(other.at(550, 650));
+  EXPECT_FALSE(other.events_since({7, 30}, 1000));
+}
+
+TEST(Standing, AReaderThatHasEndedIsNotWaitedFor) {
+  Standings standings;
+  Standing& one = standings.add();
+  Standing& other = standings.add();
+  one.tell_nothing(500);
+  EXPECT_FALSE(standings.have_come_to(500));
+  EXPECT_TRUE(standings.has_read(other, 500));
+  EXPECT_FALSE(standings.has_read(one, 500));
+  other.tell_nothing(400);
+  EXPECT_EQ(standings.clocks(), 900);
+  EXPECT_FALSE(standings.have_come_to(500));
+  other.end();
+  EXPECT_TRUE(standings.have_come_to(500));
 }
 
 }  // namespace

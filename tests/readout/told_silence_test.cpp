@@ -26,6 +26,8 @@ TEST(ToldSilence, FollowsFromIdsListPeersAndBcids) {
   const Row rows[] = {
       {"other links are read with it", {.ids = k8, .links = 8, .read_together = 8, .window = 16384}, kAny, 256},
       {"a lone link has its ids", {.ids = k8, .window = 16384}, 256, 256},
+      {"other groups and ROBs tell, if ids are long", {.ids = k16, .has_others = true, .window = 16384}, kAny, 65536},
+      {"but not if they may be apart by a quarter of the ids", {.ids = k8, .has_others = true, .window = 16384}, 256, 256},
       {"links of other workers may be apart by the window", {.ids = k16, .links = 2, .window = 16384}, kAny, 65536},
       {"that is more than a quarter of the ids", {.ids = k16, .links = 2, .window = 32768}, 65536, 65536},
       {"and BCIDs tell it", {.ids = k16Bcid, .links = 2, .window = 32768, .compares_bcids = true}, kAny, 65536},

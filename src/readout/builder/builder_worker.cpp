@@ -54,6 +54,7 @@ void BuilderWorker::run() {
     }
   }
   mark(WaitsFor::nothing);
+  for (Standing* const own : own_standings_) own->end();
   finish();
   mark(WaitsFor::nothing);
   open_events_.set(0);
@@ -78,6 +79,7 @@ BuilderWorker::Flow BuilderWorker::poll_data() {
 // data in a steady rhythm there are no two looks in a row that find nothing.
 void BuilderWorker::tick(Flow flow) {
   const bool drained = flow != Flow::more;
+  drained_ = flow == Flow::drained;
   if (drained) {
     const std::uint64_t passed = std::max(input_time(), flow == Flow::full ? time_while_full() : 0);
     event_clock_ += std::min(passed, std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000));
@@ -201,6 +203,27 @@ void BuilderWorker::note_place(std::size_t link, const Sequencer::Told& told) {
       base::log_warning("link {} is out of step: the BCIDs of its chunks agree with no event where it can be{}{}", name(),
                         offset, turn.suffix());
   }
+}
+
+Standing& BuilderWorker::join(Standings& standings, std::uint64_t spacing) {
+  others_ = &standings;
+  return *own_standings_.emplace_back(&standings.add(spacing));
+}
+
+void BuilderWorker::wait_for_others() {
+  constexpr std::uint64_t kPatienceNs = 200'000'000;
+  const std::uint64_t clock = equipment_.stream->clock_ns();
+  base::Backoff backoff;
+  mark(WaitsFor::peers);
+  std::uint64_t clocks = others_->clocks();
+  std::uint64_t since = base::steady_now_ns();
+  while (!others_->have_come_to(clock) && !gives_up() && base::steady_now_ns() - since < kPatienceNs) {
+    backoff.idle();
+    if (clocks == others_->clocks()) continue;
+    clocks = others_->clocks();
+    since = base::steady_now_ns();
+  }
+  mark(WaitsFor::nothing);
 }
 
 bool BuilderWorker::trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type) {

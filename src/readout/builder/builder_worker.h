@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "input/chunk_limit.h"
 #include "readout/builder/chunk_bytes.h"
 #include "readout/builder/link_place.h"
 #include "readout/builder/waiting_chunks.h"
@@ -99,6 +101,16 @@ class BuilderWorker {
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Puts a chunk behind those of its link that wait for a decision.
   void wait(const ChunkView& chunk);
+  /// Before run(): adds one of this worker's readers to those of the process, which tell each other where links are after a silence.
+  Standing& join(Standings& standings, std::uint64_t spacing);
+  /// This page of a file comes after a silence. Waits until the others have read the file so far, or none of them reads on.
+  void wait_for_others();
+  /// Of a file: the input had nothing for this worker up to this clock, before the page at hand.
+  std::optional<std::uint64_t> quiet_until() const {
+    return equipment_.player == nullptr ? std::nullopt : std::optional(equipment_.player->quiet_until());
+  }
+  /// The last look found nothing to read.
+  bool drained() const { return drained_; }
   /// give_up() was called.
   bool gives_up() const { return told_to_give_up_.load(std::memory_order_acquire); }
   /// What this worker waits for from now on.
@@ -136,6 +148,9 @@ class BuilderWorker {
   void give_input_up();
   void obey();
 
+  const Standings* others_ = nullptr;  // null: none
+  std::vector<Standing*> own_standings_;
+  bool drained_ = false;
   std::uint64_t input_clock_ = 0;
   std::uint64_t full_at_ns_ = 0;  // steady time of the last look at an input that is full of what waits here; 0: it is not
   std::atomic<WaitsFor> waits_for_{WaitsFor::nothing};

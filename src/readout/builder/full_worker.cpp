@@ -56,7 +56,7 @@ FullWorker::FullWorker(const Settings& settings, const FullSettings& full, const
 }
 
 void FullWorker::share(Standings& standings) {
-  for (const auto& group : groups_) group->sequencer.share(0, standings, standings.add());
+  for (const auto& group : groups_) group->sequencer.share(0, standings, join(standings, group->sequencer.spacing()));
 }
 
 // ---- chunks
@@ -64,6 +64,10 @@ void FullWorker::share(Standings& standings) {
 void FullWorker::take_page(Page& page) {
   copying_ = full_.copies != 0 && equipment_.stream->memory_fill() > full_.copy_above;
   fed_at_ = event_clock_;
+  const std::uint64_t clock = equipment_.stream->clock_ns();
+  bool after_silence = false;
+  for (const auto& group : groups_) after_silence |= group->sequencer.read(0, clock, quiet_until());
+  if (after_silence) wait_for_others();
   for (const ChunkRun& run : page.runs) {
     // The hardware follows within a chunk; the first lines of the next one are asked for here.
     const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
@@ -380,7 +384,7 @@ void FullWorker::look(bool drained) {
   for (const auto& each : groups_) {
     Group& group = *each;
     if (drained) group.sequencer.pace(0).fade();
-    group.sequencer.pass(0, equipment_.stream->clock_ns());
+    group.sequencer.pass(0, equipment_.stream->clock_ns(), this->drained());
     if (drained &&
         (group.sequencer.version() != group.version || event_clock_ >= group.looked_at + settings_.timeout_ns / 8))
       settle(group);

@@ -64,6 +64,7 @@ void GbtWorker::begin_thread() {
 
 void GbtWorker::take_page(Page& page) {
   window_.set_clocks(event_clock_, page_time_ns_);
+  if (!rob_.sequencer.settings().listed) tell_read();
   if (balance_.several() && !page.runs.empty() && !given_up_) {
     take(balance_.source_of(page), {.page = &page}, false);
   } else {

@@ -52,6 +52,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   bool someone_goes_on();
   void tell_looked();
   void tell_standing();
+  void tell_read();
   void end_page();
   bool short_of_buffers() const;
   void process_run(const ChunkRun& run);

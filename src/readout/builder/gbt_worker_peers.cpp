@@ -94,7 +94,7 @@ void GbtWorker::tell_looked() {
 
 void GbtWorker::share(Standings& standings) {
   for (std::uint32_t source = 0; source < balance_.sources(); ++source)
-    rob_.sequencer.share(first_reader_ + source, standings, standings.add());
+    rob_.sequencer.share(first_reader_ + source, standings, join(standings, rob_.sequencer.spacing()));
 }
 
 // Where its sources are. A peer that is at the sequencer is not waited for.
@@ -102,7 +102,19 @@ void GbtWorker::tell_standing() {
   const std::unique_lock lock(rob_.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
   for (std::uint32_t source = 0; source < balance_.sources(); ++source)
-    rob_.sequencer.pass(first_reader_ + source, equipment_.stream->clock_ns());
+    rob_.sequencer.pass(first_reader_ + source, equipment_.stream->clock_ns(),
+                        drained() && balance_.parked_run(source) == nullptr);
+}
+
+// Before a page is looked at. Only in files does it tell of a silence.
+void GbtWorker::tell_read() {
+  bool after_silence = false;
+  std::unique_lock lock(rob_.mutex, std::defer_lock);
+  if (quiet_until()) lock.lock();
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source)
+    after_silence |= rob_.sequencer.read(first_reader_ + source, equipment_.stream->clock_ns(), quiet_until());
+  if (lock.owns_lock()) lock.unlock();
+  if (after_silence) wait_for_others();
 }
 
 Sequence GbtWorker::passed_by_peers() const {

@@ -13,6 +13,7 @@ WorkerEquipment equip_worker(const BuilderContext& context, std::span<const Buil
   equipment.links.reserve(links.size());
   for (const BuilderLink& link : links) equipment.links.push_back(link.fid);
   equipment.stream = context.input->open(equipment.links);
+  equipment.player = input::player_of(*equipment.stream);
   if (input::delivers_parts(*equipment.stream)) {
     const auto settings = input::JoinedStream::settings(input::max_chunk_bytes(*equipment.stream));
     auto joined = std::make_unique<input::JoinedStream>(std::move(equipment.stream), links.size(), settings);

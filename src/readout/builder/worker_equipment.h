@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "input/chunk_limit.h"
 #include "input/joined_stream.h"
 #include "readout/builder/worker_counters.h"
 #include "rodeo/builder.h"
@@ -18,8 +19,9 @@
 namespace rodeo::readout {
 
 struct WorkerEquipment {
-  std::unique_ptr<DataStream> stream;     ///< every run has whole chunks
-  input::JoinedStream* joined = nullptr;  ///< the same stream if its input delivers chunks in parts; else null
+  std::unique_ptr<DataStream> stream;         ///< every run has whole chunks
+  const input::ChunkLimit* player = nullptr;  ///< the input's own stream if it plays a file; else null
+  input::JoinedStream* joined = nullptr;      ///< the same stream if its input delivers chunks in parts; else null
   std::unique_ptr<TriggerExtractor> extractor;
   std::unique_ptr<IntegrityChecker> checker;  ///< may be null
   std::vector<Fid> links;                     ///< by LinkIndex

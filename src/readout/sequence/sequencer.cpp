@@ -40,9 +40,10 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
   }
   started_ = true;
   state.link->seen.store(now, std::memory_order_relaxed);
-  find_lost(state);
+  find_lost(state, id);
   if (state.count == settings_.aside) make_place(state, now, oldest, decisions);
   Waiting& waiting = at(state, state.count++);
+  ++readers_[state.reader].waiting;
   ++state.offered_since;
   waiting.since = now;
   waiting.listed = book_.end();
@@ -135,6 +136,7 @@ void Sequencer::emit(State& state, Decisions& decisions) {
     decisions.push_back(at(state, 0).decision);
     state.first = (state.first + 1) % settings_.aside;
     --state.count;
+    --readers_[state.reader].waiting;
     --state.placed;
   }
 }
@@ -223,10 +225,10 @@ Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const W
   if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);  // 22
   const auto stand = begun() ? stand_of_peers(state) : std::nullopt;
   const Sequence known = std::max(oldest_, state.lowest);
-  const bool told = stand && (stand->together || (state.link->doubtful && stand->proves));
-  const Place place = told      ? place_by(state, stand->number, chunk.id)
+  const bool told = stand && (stand->together || (state.link->doubtful && (stand->proves || stand->of_others)));
+  const Place place = told      ? place_by(state, *stand, chunk.id)
                       : begun() ? nearest(segments_.of(known).place(known), chunk.id)
-                                : first_place(chunk.id);
+                                : late_place(state, chunk.id);
   const Place after = following == nullptr ? place : resolve(place, following->id, stride);
   if (following != nullptr && !confirms(place, after, stride) && !rises(place, after))
     return end(state, Verdict::out_of_sequence);  // 23
@@ -277,7 +279,7 @@ Sequencer::Step Sequencer::judge_away(State& state, const Waiting& chunk, const 
   refute(state);  // 14
   return go_away(state, state.left ? resolve_restart(*state.left, chunk, following, stride)
                         : begun()  ? nearest(segments_.of(oldest_).place(oldest_), chunk.id)
-                                   : first_place(chunk.id));
+                                   : late_place(state, chunk.id));
 }
 
 // One of its chunks that are not decided on goes on from here.

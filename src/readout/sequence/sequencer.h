@@ -83,6 +83,7 @@
 //   |   | Numbers between two segments of the list are no events: the first of the next is near after the last.                         |
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -96,6 +97,7 @@
 #include "readout/sequence/id_format.h"
 #include "readout/sequence/pace.h"
 #include "readout/sequence/place_evidence.h"
+#include "readout/sequence/rate.h"
 #include "readout/sequence/segments.h"
 #include "readout/sequence/standings.h"
 #include "readout/sequence/trigger_book.h"
@@ -214,8 +216,13 @@ class Sequencer {
     readers_[reader].others = &others;
     readers_[reader].standing = &own;
   }
-  /// After each page of a reader, and while it has nothing to read: all that was sent up to this clock of the input is read.
-  void pass(std::size_t reader, std::uint64_t clock);
+  /// Events between two points of a reader's way that the others remember.
+  std::uint64_t spacing() const { return std::max<std::uint64_t>(16, settings_.format.period() / 256); }
+  /// Before a page of a reader is looked at: it was read at this clock of the input. `quiet_until`: of a file, where there was nothing for the reader up to
+  /// there. True if the reader's links were silent, and others tell where they are once they have come to this clock.
+  bool read(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until);
+  /// After each page of a reader, and while it has nothing to read (`drained`): all that was sent up to this clock of the input is read.
+  void pass(std::size_t reader, std::uint64_t clock, bool drained);
 
   /// True once the lowest number of the run is known.
   bool begun() const { return begun_.load(std::memory_order_acquire); }
@@ -333,7 +340,14 @@ class Sequencer {
     std::unique_ptr<Pace> pace;
     const Standings* others = nullptr;
     Standing* standing = nullptr;
+    Rate rate{};
     std::uint64_t clock = 0;            ///< of the input
+    std::uint64_t drained = 0;          ///< the same when it last had nothing to read
+    Sequence told = 0;                  ///< so far its links had come at its last pass()
+    bool silent = false;                ///< its links have brought nothing for so long that their places are in question
+    std::uint64_t apart = 0;            ///< events that it and the others are apart by
+    std::uint64_t compared_at = 0;      ///< clock of the input
+    std::size_t waiting = 0;            ///< chunks of its links
     std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
     bool over = false;                  ///< finish() was called: it reads no more
   };
@@ -385,6 +399,8 @@ class Sequencer {
     Sequence lowest = 0;              ///< doubtful: where it was before
     Sequence floor = 0;               ///< GBT: events below have been built with it, or without it for good
     bool doubt_told = false;
+    bool was_silent = false;  ///< all links of its reader were: the next chunk says whether it has lost its place
+    bool keeps = false;       ///< doubtful: it goes on with the next id where the others have gone on by a period
     PlaceEvidence evidence{};
     Told told{};
 
@@ -407,17 +423,30 @@ class Sequencer {
 
   /// Where live peers are that were read with a link, or by others, and whether that proves a place.
   struct PeersAt {
-    Sequence number = 0;
+    Sequence number = 0;    // 0: in a segment that is not known here
     bool together = false;  // they were read with it
     bool proves = false;
+    bool of_others = false;  // of other groups, ROBs and cards
+    Place place{};
+    Standing::Range range{};  // of_others
   };
-  void find_lost(State& state);
+  void find_lost(State& state, std::uint32_t id);
+  void find_silent(std::size_t reader, std::uint64_t clock, bool exact);
+  std::optional<std::uint64_t> passed_by_others(const Reader& reader, std::uint64_t clock) const;
+  void end_silence(State& state, std::uint32_t id);
+  void tell(Reader& reader, std::uint64_t clock);
+  void compare(Reader& reader, std::uint64_t clock);
+  bool wide(std::uint64_t period) const { return period / 4 >= settings_.window; }
+  std::optional<PeersAt> stand_of_others(const State& of) const;
+  Place near_place(const PeersAt& peers, std::uint32_t id) const;
+  Place late_place(State& state, std::uint32_t id) const;
+  bool has_witness(const State& of) const;
   void lose_place(State& state);
   bool beyond_segment(const State& state) const;
   std::optional<PeersAt> stand_of_peers(const State& of) const;
   std::uint64_t telling_period(Sequence number) const;
   std::optional<Sequence> nearest_number(Sequence stand, std::uint32_t id) const;
-  Place place_by(const State& state, Sequence stand, std::uint32_t id) const;
+  Place place_by(const State& state, const PeersAt& peers, std::uint32_t id) const;
   Sequence prove(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid);
   Sequence prove_place(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid);
   template <typename F>

@@ -6,13 +6,6 @@
 
 namespace rodeo::readout {
 
-void Sequencer::pass(std::size_t reader, std::uint64_t clock) {
-  Reader& of = readers_[reader];
-  of.clock = clock;
-  if (of.standing == nullptr || !begun() || of.pace->came() == 0) return;
-  of.standing->tell(clock, segments_.of(of.pace->came() - 1).place(of.pace->came()));
-}
-
 // Of the others that have gone on beyond where these links left, most have gone where they are: they are followed. None has gone on so far: they wait,
 // as long as there is room.
 bool Sequencer::others_follow(State& state, const Place& left) const {

@@ -12,12 +12,13 @@ Sequence distance(Sequence a, Sequence b) { return a > b ? a - b : b - a; }
 }  // namespace
 
 // Before a chunk of the link is judged.
-void Sequencer::find_lost(State& state) {
+void Sequencer::find_lost(State& state, std::uint32_t id) {
   LinkSequence& link = *state.link;
   if (settings_.listed || !begun()) {
-    link.lost = false;
+    link.lost = state.was_silent = false;
     return;
   }
+  if (state.was_silent) return end_silence(state, id);
   if (link.lost) return lose_place(state);
   const bool here = link.here.load(std::memory_order_relaxed);
   if (!here && !state.away() && !state.link->doubtful) {
@@ -31,7 +32,7 @@ void Sequencer::find_lost(State& state) {
   // Others have crossed a reset, long ago or while this link was silent for a good part of an epoch. The same id comes again.
   const auto stand = stand_of_peers(state);
   const Sequence end = segments_.of(link.position()).end;
-  if (!stand || !stand->proves || stand->number < end) return;
+  if (!stand || !stand->proves || stand->of_others || stand->number < end) return;
   const std::uint64_t steps = std::uint64_t{settings_.step} * spread(link);
   const std::uint64_t free = settings_.reach + 2 * steps;  // numbers between two segments
   const bool long_ago = stand->number > end + settings_.reach + steps;
@@ -50,7 +51,7 @@ void Sequencer::lose_place(State& state) {
   link.here.store(false, std::memory_order_relaxed);
   link.doubtful = true;
   state.lowest = link.position();
-  state.doubt_told = false;
+  state.doubt_told = state.was_silent = state.keeps = false;
   state.evidence.forget();
 }
 
@@ -64,20 +65,24 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of) con
   const auto collect = [&](bool same_reader) {
     stands_.clear();
     for (const State& state : states_) {
-      if (&state != &of && (state.reader == of.reader) == same_reader && is_here(state) && !state.link->doubtful)
+      if (&state != &of && (state.reader == of.reader) == same_reader && is_here(state) && !state.link->doubtful &&
+          !state.was_silent)
         stands_.push_back(state.link->position());
     }
   };
   collect(true);
   const bool read_together = !stands_.empty();
   if (!read_together) collect(false);
-  if (stands_.empty()) return std::nullopt;
+  if (stands_.empty()) return of.link->doubtful ? stand_of_others(of) : std::nullopt;
   const std::size_t second = std::min<std::size_t>(1, stands_.size() - 1);
   std::ranges::nth_element(stands_, stands_.begin() + static_cast<std::ptrdiff_t>(second), std::greater<>());
   const Sequence number = stands_[second];
   const std::uint64_t period = telling_period(number);
   // Readers of their own may be apart by what both may have open.
-  return PeersAt{number, read_together, read_together ? of.link->pace->tells(period) : period / 4 >= settings_.window};
+  return PeersAt{.number = number,
+                 .together = read_together,
+                 .proves = read_together ? of.link->pace->tells(period) : period / 4 >= settings_.window,
+                 .place = segments_.of(number).place(number)};
 }
 
 // So many events from one of an id to the next of the same.
@@ -116,7 +121,9 @@ std::optional<Sequence> Sequencer::nearest_number(Sequence stand, std::uint32_t 
 }
 
 // The place that an id means where peers stand at this number.
-Place Sequencer::place_by(const State& state, Sequence stand, std::uint32_t id) const {
+Place Sequencer::place_by(const State& state, const PeersAt& peers, std::uint32_t id) const {
+  if (peers.of_others) return near_place(peers, id);
+  const Sequence stand = peers.number;
   const IdFormat& format = settings_.format;
   const bool restarts = !format.has_ecr() && format.shows_restarts();
   if (const auto number = nearest_number(stand, id)) {
@@ -143,21 +150,25 @@ Sequence Sequencer::prove_place(State& state, Sequence number, std::uint32_t id,
     state.told.by_bcid = by_bcid;
     state.told.moved = static_cast<std::int64_t>(place - number);
     state.evidence.forget();
-    state.link->doubtful = false;
+    state.link->doubtful = state.keeps = false;
     return place;
   };
   const auto stand = stand_of_peers(state);
-  const bool told = stand && stand->proves;
+  const bool told = stand && stand->proves && stand->number != 0;
   const auto nearest = told ? nearest_number(stand->number, id) : std::nullopt;
   if (state.link->doubtful && nearest && distance(*nearest, stand->number) < telling_period(stand->number) / 4) {
-    if (*nearest != number) return moved_to(*nearest, false);
-    state.link->doubtful = false;
+    if (*nearest == number)
+      state.link->doubtful = state.keeps = false;
+    else if (!state.keeps)
+      return moved_to(*nearest, false);
   }
   // A reset where others have it.
   const Segment& segment = segments_.of(number);
-  if (number == segment.first && segment.base != state.link->base && state.link->position() != state.lowest)
+  if (number == segment.first && segment.base != state.link->base && state.link->position() != state.lowest &&
+      (settings_.format.has_ecr() || has_witness(state)))
     state.link->doubtful = false;
-  if (!settings_.has_bcid || bcids_[state.window] == nullptr) return number;
+  // Links in doubt do not prove each other's places.
+  if (!settings_.has_bcid || bcids_[state.window] == nullptr || (state.link->doubtful && !has_witness(state))) return number;
 
   const EventBcids& known = *bcids_[state.window];
   const std::uint64_t room = settings_.format.period() / 2;

@@ -1,0 +1,168 @@
+// All links of a reader were silent, or begin late: the readers of other groups, ROBs and cards tell where they are. Where there are none, the input's
+// clock tells how many events were missed.
+#include <algorithm>
+#include <cstdlib>
+
+#include "readout/sequence/sequencer.h"
+
+namespace rodeo::readout {
+
+bool Sequencer::read(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until) {
+  Reader& of = readers_[reader];
+  of.clock = clock;
+  if (!quiet_until) return false;
+  find_silent(reader, *quiet_until, true);
+  of.drained = *quiet_until;
+  if (of.standing != nullptr) of.standing->tell_nothing(*quiet_until);
+  return of.silent && of.standing != nullptr && of.others->has_others();
+}
+
+void Sequencer::pass(std::size_t reader, std::uint64_t clock, bool drained) {
+  Reader& of = readers_[reader];
+  of.clock = clock;
+  const Sequence came = of.pace->came();
+  if (!begun() || settings_.listed || came == 0) {
+    if (of.standing != nullptr) of.standing->tell_nothing(clock);
+  } else if (came != of.told) {
+    of.told = came;
+    of.silent = false;
+    of.rate.bring(clock, came);
+    if (of.standing != nullptr) tell(of, clock);
+  } else {
+    if (drained) find_silent(reader, clock, false);
+    if (of.standing != nullptr) of.standing->tell_nothing(clock);
+  }
+  if (drained) of.drained = clock;
+}
+
+// What waits for a decision may lie beyond where its links are.
+void Sequencer::tell(Reader& reader, std::uint64_t clock) {
+  if (reader.waiting != 0) return reader.standing->tell_nothing(clock);
+  reader.standing->tell({clock, segments_.of(reader.told - 1).place(reader.told), reader.told});
+  compare(reader, clock);
+}
+
+// With few bits it counts how far readers are apart in an undisturbed run.
+void Sequencer::compare(Reader& reader, std::uint64_t clock) {
+  if (wide(telling_period(reader.told)) || clock < reader.compared_at + settings_.timeout_ns || !reader.others->has_others())
+    return;
+  reader.compared_at = clock;
+  reader.apart -= (reader.apart + 63) / 64;
+  const auto at = reader.others->at(*reader.standing, clock, clock);
+  const Place own = segments_.of(reader.told - 1).place(reader.told);
+  if (!at || at->low.place.resets != own.resets) return;
+  reader.apart = std::max(reader.apart, static_cast<std::uint64_t>(std::abs(at->low.place.index - own.index)));
+}
+
+// The reader has read all that was sent up to this clock. Others have come further by a quarter of the period of its ids, or so many events would have come
+// at the rate of late.
+void Sequencer::find_silent(std::size_t reader, std::uint64_t clock, bool exact) {
+  Reader& of = readers_[reader];
+  if (of.silent || settings_.listed || !begun() || of.told == 0 || of.told != of.pace->came() || of.waiting != 0) return;
+  const std::uint64_t quarter = telling_period(of.told) / 4;
+  const auto passed = passed_by_others(of, clock);
+  of.silent = passed && *passed >= std::max(quarter, 2 * of.apart);
+  if (!settings_.format.has_ecr() || exact)  // else resets show how much was missed
+    of.silent |= of.rate.missed(clock) >= quarter && of.rate.silent_for(clock) >= settings_.timeout_ns;
+  if (!of.silent) return;
+  if (of.standing != nullptr) of.standing->lapse();
+  for (State& state : states_) {
+    if (state.reader != reader || !state.link->here.load(std::memory_order_relaxed) || state.link->doubtful) continue;
+    state.was_silent = state.link->lost = true;
+    state.link->end = 0;
+  }
+}
+
+// Events that the others have come beyond this reader by this clock. Nothing where they have not read so far.
+std::optional<std::uint64_t> Sequencer::passed_by_others(const Reader& reader, std::uint64_t clock) const {
+  if (reader.standing == nullptr) return std::nullopt;
+  const Place own = segments_.of(reader.told - 1).place(reader.told);
+  const auto events = reader.others->events_since(*reader.standing, own, clock);
+  const bool read =
+      events && (*events >= telling_period(reader.told) / 4 || reader.others->has_read(*reader.standing, clock));
+  return read ? events : std::nullopt;
+}
+
+// The first chunk of a link after a silence of all links of its reader.
+void Sequencer::end_silence(State& state, std::uint32_t id) {
+  LinkSequence& link = *state.link;
+  state.was_silent = link.lost = false;
+  Reader& of = readers_[state.reader];
+  const std::uint64_t quarter = telling_period(of.told) / 4;
+  if (id != link.expected || state.away()) return lose_place(state);
+  const auto passed = passed_by_others(of, of.drained);
+  if (passed && *passed < quarter) return;  // the others were silent, too: triggers stood still
+  // It goes on with the next id, as after a pause, or because its data were late. After a loss that is chance, and with few bits not a small one: but there
+  // readers are often apart by so much.
+  if (!wide(4 * quarter)) {
+    of.apart = std::max(of.apart, passed.value_or(0));
+    return;
+  }
+  link.doubtful = true;
+  const auto stand = stand_of_peers(state);
+  link.doubtful = stand && (stand->number == 0 || nearest_number(stand->number, id) != link.position());
+  state.keeps = link.doubtful;
+  state.doubt_told = false;
+  state.lowest = link.position();
+}
+
+// Where the others may have been between this reader's last look that found nothing and the one that found its chunk.
+std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) const {
+  const Reader& reader = readers_[of.reader];
+  if (reader.standing == nullptr || reader.drained == 0) return std::nullopt;
+  const auto at = reader.others->at(*reader.standing, reader.drained, reader.clock);
+  if (!at) return std::nullopt;
+  const Place& low = at->low.place;
+  const Place& high = at->high.place;
+  Place middle = low;
+  if (low.resets == high.resets) middle.index += (high.index - low.index) / 2;
+  const Sequence number = begun() ? segments_.number(middle).value_or(0) : 0;
+  const std::uint64_t period = number != 0 ? telling_period(number) : settings_.format.period();
+  const bool few_epochs = low.resets == high.resets || low.resets + 1 == high.resets;
+  // One place alone has the id where the others are, and as far around as readers are apart.
+  const bool near = wide(period) ? at->events() < period / 4
+                                 : reader.compared_at != 0 && reader.apart < period / 4 &&
+                                       at->events() + 2 * reader.apart < period / 4 * 3;
+  return PeersAt{
+      .number = number, .together = false, .proves = few_epochs && near, .of_others = true, .place = middle, .range = *at};
+}
+
+// The place with this id that is nearest to where others are.
+Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
+  const IdFormat& format = settings_.format;
+  if (format.has_ecr()) return extended(peers.place, id);
+  const auto period = static_cast<std::int64_t>(format.period());
+  const Place& low = peers.range.low.place;
+  const Place& high = peers.range.high.place;
+  const std::int64_t ahead = (id - peers.place.index) & (period - 1);
+  const std::int64_t index = peers.place.index + (ahead < period / 4 ? ahead : ahead - period);
+  if (!format.shows_restarts()) return {low.resets, index};
+  // Where resets do not show, ids far from the others' are of another epoch: near zero of the next, else of the last.
+  const auto reach = static_cast<std::int64_t>(settings_.reach);
+  if (low.resets != high.resets) return {id <= high.index + reach ? high.resets : low.resets, id};
+  if (id <= high.index - low.index + reach && index < low.index - reach) return {low.resets + 1, id};
+  if (index < 0 || (low.resets > kResetsOrigin && index > high.index + reach)) return {low.resets - 1, id};
+  return {low.resets, index};
+}
+
+// Where the run begins for all of these links. Others may have gone far by then.
+Place Sequencer::late_place(State& state, std::uint32_t id) const {
+  const auto stand = stand_of_others(state);
+  const Reader& reader = readers_[state.reader];
+  if (!stand) return first_place(id);
+  const std::uint64_t begun = reader.others->begun(*reader.standing);
+  const bool late = reader.drained > begun && reader.drained - begun >= 10 * settings_.timeout_ns;
+  const bool after_reset = !settings_.format.has_ecr() && stand->place.resets > kResetsOrigin;
+  if (!late && !after_reset) return first_place(id);
+  state.link->doubtful = !stand->proves;
+  return near_place(*stand, id);
+}
+
+// Another link has its place, and it is proven.
+bool Sequencer::has_witness(const State& of) const {
+  return std::ranges::any_of(states_, [&](const State& state) {
+    return &state != &of && is_here(state) && !state.link->doubtful && !state.was_silent;
+  });
+}
+
+}  // namespace rodeo::readout
