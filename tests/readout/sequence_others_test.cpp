@@ -1,4 +1,4 @@
-// Groups and ROBs of one link, which only those of other readers can tell where they are: silent links, late ones, and those that jump alone.
+// Groups and ROBs of one link, which find their place only by other readers: links that are silent, begin late, or jump alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class Lone {
 
   void share(Standings& standings) { sequencer_.share(0, standings, standings.add()); }
 
-  /// Its chunk of this event, with another id by `off`; `now`: so far it has been sent what it reads.
+  /// Brings the chunk of this event, with an id that is wrong by `off`. `now`: the clock of the input.
   void bring(std::uint64_t event, std::uint64_t now, std::uint32_t off = 0) {
     const std::uint32_t id = off == 0 ? run_.id(event) : (run_.id(event) + off) & ((1U << run_.bits) - 1);
     const Sequence before = link_.position();
@@ -76,9 +76,9 @@ class Lone {
     link_.told(before, 1);
     apply();
   }
-  /// It has read what was sent up to this time.
+  /// The reader has read what was sent up to this time.
   void pass(std::uint64_t now, bool drained) {
-    // A reader that was not there for a while knows nothing of that time.
+    // A reader that was stopped for a while does not count that time.
     event_clock_ += std::min(now - passed_, kPatience / 4);
     passed_ = now;
     sequencer_.pass(0, now, drained);
@@ -143,7 +143,7 @@ class Lone {
   std::vector<Decision> decisions_;
 };
 
-/// Some of them, of one process.
+/// Several such groups, in one process.
 struct Process {
   Process(std::size_t groups, const Counting& of) : run(of) {
     for (std::size_t i = 0; i < groups; ++i) groups_.push_back(std::make_unique<Lone>(run));
@@ -175,7 +175,7 @@ struct Process {
   std::vector<std::unique_ptr<Lone>> groups_;
 };
 
-// 16 chunks of a link jump, and three other groups go on.
+// 16 chunks of a link jump, and one or three other groups go on.
 TEST(SequenceOthers, ALinkThatIsAloneInItsGroupIsNotFollowedWhereOtherGroupsContradictIt) {
   for (const std::size_t groups : {2, 4}) {
     Process process(groups, {.bits = 24, .epoch = 977});
@@ -202,7 +202,7 @@ TEST(SequenceOthers, ALinkThatIsAloneInItsGroupReturnsToWhereOtherGroupsAre) {
       process.finish();
       const Fates& fates = process[1].fates;
       EXPECT_EQ(fates.wrong, 0) << int{run.bits} << " bits, silent for " << silent;
-      // The next id may also be of data that were late: it stays flagged.
+      // The next id may also come of late data: it stays flagged.
       EXPECT_LE(fates.flagged + fates.wrong_flagged, 64) << int{run.bits} << " bits, silent for " << silent;
       EXPECT_LE(fates.lost, 64) << int{run.bits} << " bits, silent for " << silent;
       EXPECT_EQ(process[0].fates.right, 15'000);
@@ -220,14 +220,14 @@ TEST(SequenceOthers, AGroupThatBeginsLateIsWhereOtherGroupsAre) {
       process.finish();
       const Fates& fates = process[1].fates;
       EXPECT_EQ(fates.wrong, 0) << int{run.bits} << " bits, late by " << late;
-      // How far it and the others are apart is not known.
+      // With 8 bits the distance to the others is not known: all chunks may be flagged.
       if (run.bits == 8) continue;
       EXPECT_LE(fates.flagged + fates.wrong_flagged + fates.lost, 64) << int{run.bits} << " bits, late by " << late;
     }
   }
 }
 
-// All groups were silent and go on with the next id: triggers stood still.
+// All groups were silent and go on with the next id: the trigger paused.
 TEST(SequenceOthers, ATriggerThatStoodStillCostsLinksNothing) {
   for (const Counting& run : {Counting{8, 0}, Counting{24, 0}, Counting{32, 977}}) {
     Process process(2, run);
@@ -245,7 +245,7 @@ TEST(SequenceOthers, ATriggerThatStoodStillCostsLinksNothing) {
   }
 }
 
-// Half a period of silence to twenty. A silence of just so many periods looks like a pause.
+// Silences of one to twenty periods. A silence of a whole number of periods looks like a pause.
 TEST(SequenceOthers, WhereNothingTellsOfASilenceTheClockDoesAndAllThatFollowsIsFlagged) {
   for (const std::uint64_t silent : {300, 384, 513, 518, 2561, 5110}) {
     Process process(1, {.bits = 8});
@@ -264,7 +264,7 @@ TEST(SequenceOthers, WhereNothingTellsOfASilenceTheClockDoesAndAllThatFollowsIsF
 enum class Fault : std::uint8_t { none, silent, late, jump, all_silent, count };
 constexpr const char* kFaults[] = {"none", "silent", "late", "jump", "all silent"};
 
-// Groups of readers that stand still and go on as they like, each in its own time.
+// Groups whose readers pause and go on at random, each in its own time.
 struct Random {
   explicit Random(std::uint32_t seed) : engine(seed) {
     fault = static_cast<Fault>(below(static_cast<std::uint32_t>(Fault::count)));
@@ -275,14 +275,14 @@ struct Random {
     from = fault == Fault::late ? 0 : between(5000, 6000);
     silent = below(2) == 0 ? between(period / 2, 20 * period) : period * between(1, 20) + between(0, 12) - 6;
     if (fault == Fault::jump) silent = between(2, 40);
-    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // what lies by less than a window cannot be told
+    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // a jump of less than a window goes unnoticed
     if (fault == Fault::none) silent = 0;
-    // So long that each has found nothing to read.
+    // Long enough that each reader has found nothing to read.
     if (fault == Fault::all_silent || fault == Fault::silent) silent = std::max(silent, 600U);
-    // What is said of pauses and of beginnings above.
+    // The exceptions of the tests above: pauses, and beginnings.
     if ((fault == Fault::all_silent || fault == Fault::silent) && silent % period == 0) ++silent;
     if (fault == Fault::late && run.bits != 32) silent = std::max(silent, 2500U);
-    // Jumps before a reset that ids do not show may be taken for it.
+    // A jump just before a reset may be taken for the reset, if ids do not show resets.
     if (fault == Fault::jump && run.epoch != 0)
       from -= static_cast<std::uint32_t>(run.epoch / 2 < from % run.epoch ? run.epoch / 2 : 0);
     off = between(2000, 60'000);
@@ -293,7 +293,7 @@ struct Random {
 
   Fates play() {
     Process process(groups, run);
-    // Each has read so much, and the process looks at them in turn.
+    // The process looks at the groups in turn. `read`: events that each has read; `rests`: until when it pauses.
     std::vector<std::uint64_t> read(groups);
     std::vector<std::uint64_t> rests(groups);
     for (std::uint64_t sent = 0; sent < total;) {
@@ -376,7 +376,7 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
     const auto index = static_cast<std::int64_t>(clock / 10);
     other.tell({clock, {7, index}, 1000 + clock / 10});
   }
-  EXPECT_FALSE(other.at(50, 50)) << "it has come further by all that it knows";
+  EXPECT_FALSE(other.at(50, 50)) << "all its points are later";
   const auto range = other.at(550, 650);
   ASSERT_TRUE(range);
   EXPECT_EQ(range->low.place, (Place{7, 50}));
@@ -386,7 +386,7 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
   ASSERT_TRUE(later);
   EXPECT_EQ(later->low.place, (Place{7, 100}));
   EXPECT_EQ(later->high.place, (Place{7, 300})) << "twice as fast as of late";
-  EXPECT_FALSE(other.at(20'000'000'000, 20'000'000'000)) << "it has brought nothing for long";
+  EXPECT_FALSE(other.at(20'000'000'000, 20'000'000'000)) << "it has brought nothing for 10 s";
   EXPECT_EQ(other.events_since({7, 30}, 1000), 70);
   EXPECT_EQ(other.events_since({7, 30}, 550), 20);
   EXPECT_EQ(other.events_since({7, 130}, 1000), 0);

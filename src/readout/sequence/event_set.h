@@ -8,7 +8,7 @@
 
 namespace rodeo::readout {
 
-/// One worker thread. The window is [oldest, oldest + size).
+/// For one worker thread. The window is [oldest, oldest + size).
 class EventSet {
  public:
   /// `size`: a power of two, at least 64.
@@ -16,11 +16,11 @@ class EventSet {
 
   void begin(Sequence first) { oldest_ = head_ = first; }
   std::uint64_t size() const { return mask_ + 1; }
-  Sequence oldest() const { return oldest_; }  ///< lowest that has neither come nor been given up
-  Sequence head() const { return head_; }      ///< the first that nobody has come to
+  Sequence oldest() const { return oldest_; }  ///< the lowest event that has neither come nor been given up
+  Sequence head() const { return head_; }      ///< the first number above all events that exist or may exist
   bool has_gap() const { return oldest_ < head_; }
 
-  /// True if the event, which is not older than the window is long, has come.
+  /// True if the event has come. It must not be older than the window is long.
   bool came(Sequence number) const {
     return number < head_ && number + size() >= head_ && (came_[(number & mask_) >> 6] >> (number & 63) & 1U) != 0;
   }
@@ -37,7 +37,7 @@ class EventSet {
     ++oldest_;
     while (oldest_ < head_ && came(oldest_)) ++oldest_;
   }
-  /// Events up to here, not included, exist or may exist; what falls out of the window must have been passed.
+  /// Events below `head` exist or may exist. The caller must have passed the events that leave the window.
   void raise(Sequence head) {
     for (; head_ < head; ++head_) came_[(head_ & mask_) >> 6] &= ~(std::uint64_t{1} << (head_ & 63));
   }

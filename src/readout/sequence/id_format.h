@@ -1,4 +1,4 @@
-// A link's ids as its extractor gives them: L1 ids of 1 to 32 bits that wrap, or of 24 with the event counter resets above them.
+// The format of a link's ids, as its extractor gives them: L1 ids of 1 to 32 bits that wrap, or 24 bits below a reset counter.
 #pragma once
 
 #include <algorithm>
@@ -24,16 +24,16 @@ class IdFormat {
   /// The counter's period.
   std::uint64_t period() const { return std::uint64_t{low_mask_} + 1; }
 
-  /// Ids from which a reset shows as a restart near zero. With fewer bits it cannot be told from a jump.
+  /// True if ids show a reset: in a reset counter, or as a restart near zero. With fewer than 16 bits it looks like a jump.
   bool shows_restarts() const { return has_ecr_ || low_mask_ >= 0xffff; }
 
-  /// The id of a place: so many resets, this index within the epoch.
+  /// The id of the place with this number of resets and this index within the epoch.
   std::uint32_t of(std::uint64_t resets, std::uint64_t index) const {
     const std::uint32_t low = static_cast<std::uint32_t>(index) & low_mask_;
     return has_ecr_ ? static_cast<std::uint32_t>(resets & 0xff) << 24 | low : low;
   }
 
-  /// The id that follows by n within an epoch.
+  /// The id n events later, within an epoch.
   std::uint32_t advance(std::uint32_t id, std::uint64_t n) const {
     const std::uint32_t low = static_cast<std::uint32_t>(id + n) & low_mask_;
     return has_ecr_ ? (id & 0xff000000U) | low : low;
@@ -44,7 +44,7 @@ class IdFormat {
     const std::uint32_t fixed = expected & ~low_mask_;
     const std::uint32_t low = expected & low_mask_;
     if (low_mask_ - low >= n) {
-      // No wrap ahead: one comparison for all, which vectorises, and the first difference only where there is one.
+      // No wrap ahead: a loop without branches, which vectorises. The first difference is searched only if there is one.
       std::uint32_t difference = 0;
       for (std::uint32_t i = 0; i < n; ++i) difference |= ids[i] ^ (expected + i);
       if (difference == 0) return n;

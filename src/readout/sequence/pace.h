@@ -1,4 +1,4 @@
-// How far the links of one reader have come, how far they are apart when they are read, and after which silence a link's place is lost.
+// How far the links of one reader have come, how far apart they are when they are read, and which silence costs a link its place.
 #pragma once
 
 #include <algorithm>
@@ -8,47 +8,47 @@
 
 namespace rodeo::readout {
 
-/// Of one reader; its thread alone. Links that are read in turn are apart by what each brings at once. That is learnt here.
+/// For one reader, in its thread. Links that are read in turn are apart by what each brings at once; this class learns how far.
 class Pace {
  public:
   /// `period`: of the links' ids.
   explicit Pace(std::uint64_t period) : quarter_(period / 4), limit_(quarter_) {}
 
-  /// The first number that no link of the reader has come to; 0 before the first.
+  /// The first number that neither a link of the reader nor a peer (raise()) has come to; 0 before the first.
   Sequence head() const { return head_; }
   void raise(Sequence head) { head_ = std::max(head_, head); }
-  /// `base`: where its segment begins.
+  /// `base`: number of index 0 of its segment.
   void raise(Sequence head, Sequence base) {
     if (head <= head_) return;
     head_ = head;
     base_ = base;
   }
-  /// So far the reader's own links have come.
+  /// The reader's own links have come to `head`.
   void come(Sequence head, Sequence base) {
     came_ = std::max(came_, head);
     raise(head, base);
   }
   Sequence came() const { return came_; }
 
-  /// A link brought `first` while the foremost was at `head`. Numbers between two segments are no events: a link that has still to come to the
-  /// segment of the foremost is behind by what the foremost has brought of it, at least.
+  /// A link brought `first` while the foremost link was at `head`. Numbers between two segments are not events: if the foremost is in a newer
+  /// segment, only its events of that segment count.
   void note(Sequence head, Sequence first) {
     const Sequence from = std::max(first, base_);
     if (head > from + skew_) [[unlikely]]
       learn(head - from);
   }
 
-  /// Events in which a link may bring nothing without losing its place: a quarter of the period, or twice what links are apart by.
+  /// A link may miss this many events without losing its place: a quarter of the period, or twice the distance of links if that is more.
   std::uint64_t limit() const { return limit_; }
 
-  /// Links are apart by less than a quarter of this period, so that one of them tells where another is.
+  /// True if links are apart by less than a quarter of this period. Then one link shows where another is.
   bool tells(std::uint64_t period) const { return skew_ < std::min(4 * quarter_, period) / 4; }
 
-  /// Nothing is to be read: what was learnt fades.
+  /// Call it while there is nothing to read: the learnt distance fades.
   void fade() { learn(skew_ - (skew_ + 255) / 256); }
 
  private:
-  // Beyond three quarters of a period a silence would go unseen.
+  // With a limit above three quarters of a period, silences would not be noticed.
   void learn(std::uint64_t skew) {
     skew_ = skew;
     limit_ = std::max(quarter_, std::min(2 * skew_, 3 * quarter_));

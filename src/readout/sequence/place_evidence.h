@@ -1,4 +1,4 @@
-// What the BCIDs of a link's chunks say of the place where the link is: nothing, that it is right, that another is, or that none is.
+// What the BCIDs of a link's chunks prove about its place: nothing, that it is right, that another place is, or that no place is.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace rodeo::readout {
 
-/// Of one link. Pure.
+/// For one link. Pure.
 class PlaceEvidence {
  public:
-  /// Chunks in a row that prove something.
+  /// This many chunks in a row are a proof.
   static constexpr std::uint32_t kRow = 8;
   static constexpr std::size_t kPlaces = 16;
 
-  /// Another place where the link may be: so many events from where it is, and the BCID that its next event has there.
+  /// Another place where the link may be: its distance in events, and the BCID that the chunk should have there.
   struct Other {
     std::int64_t offset = 0;
     std::uint16_t bcid = 0;
@@ -34,11 +34,11 @@ class PlaceEvidence {
     std::optional<std::uint16_t> constant{};  ///< nowhere: the BCIDs are all too large by this (modulo the orbit)
   };
 
-  /// A chunk with this BCID; `here`: that of the event where the link is, nothing where it is not known; `others`: all other places whose BCIDs are known.
+  /// Weighs the BCID of a chunk. `here`: the BCID of the event at the link's place, if known. `others`: all other places whose BCIDs are known.
   Finding weigh(std::uint16_t bcid, std::optional<std::uint16_t> here, std::span<const Other> others) {
     if (!here) return {};
     const bool shared = std::ranges::all_of(others, [&](const Other& other) { return other.bcid == *here; });
-    // One BCID that all places have, as a laser's, says nothing where it agrees.
+    // A BCID that all places share (a laser's) proves nothing if it agrees.
     if (shared && *here == bcid && (!others.empty() || bcid == last_)) return {};
     last_ = bcid;
     note(others, bcid);
@@ -56,7 +56,7 @@ class PlaceEvidence {
     return {.says = Says::nowhere, .constant = constant_ >= kRow ? std::optional(difference_) : std::nullopt};
   }
 
-  /// The link's place is another one.
+  /// Call it when the link gets another place.
   void forget() { *this = {}; }
 
  private:
@@ -67,7 +67,7 @@ class PlaceEvidence {
     bool seen = false;
   };
 
-  // Counts how long each place has agreed. One that is no place of this chunk is forgotten.
+  // Counts how long each place has agreed. Forgets places that do not agree with this chunk.
   void note(std::span<const Other> others, std::uint16_t bcid) {
     const auto rows = std::span(rows_).first(used_);
     for (Row& row : rows) row.seen = false;
@@ -85,7 +85,7 @@ class PlaceEvidence {
     used_ = static_cast<std::size_t>(kept - rows_.begin());
   }
 
-  std::array<Row, kPlaces> rows_{};  // of other places that agreed with the last chunks
+  std::array<Row, kPlaces> rows_{};  // other places that agreed with the last chunks
   std::size_t used_ = 0;
   std::uint32_t agree_ = 0;
   std::uint32_t disagree_ = 0;

@@ -7,10 +7,10 @@
 
 namespace rodeo::readout {
 
-/// Of one reader; its thread alone. Clocks are the input's.
+/// For one reader, in its thread. All clocks are the input's.
 class Rate {
  public:
-  /// The links have come to `number` by `clock`.
+  /// By `clock` the links have come to `number`.
   void bring(std::uint64_t clock, Sequence number) {
     constexpr double kFades = 63. / 64;
     if (number_ != 0 && clock > clock_) {
@@ -21,7 +21,7 @@ class Rate {
     number_ = number;
   }
 
-  /// Events at the rate of late since the links last brought something.
+  /// Events that the recent rate gives for the time since the links last brought something.
   std::uint64_t missed(std::uint64_t clock) const {
     return time_ > 0 && clock > clock_ ? static_cast<std::uint64_t>(events_ / time_ * static_cast<double>(clock - clock_))
                                        : 0;

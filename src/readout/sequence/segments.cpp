@@ -21,7 +21,7 @@ std::optional<Sequence> Segments::number(const Place& place) const {
 }
 
 void Segments::open(const Place& lowest, const Place& brought, Sequence first, Sequence came) {
-  std::uint64_t behind = 0;  // all global ids of the segment that ends
+  std::uint64_t behind = 0;  // above all global ids of the segment that ends
   if (!segments_.empty()) {
     Segment& last = segments_.back();
     last.end = first;
@@ -38,8 +38,8 @@ void Segments::open(const Place& lowest, const Place& brought, Sequence first, S
   if (segments_.size() > most_) segments_.erase(segments_.begin());
 }
 
-// Resets and wraps. A counter that goes back to ids of the run - a front-end was started anew - has wrapped once more; one that comes back from ids
-// ahead of the run, where a wrong reset counter has led it, has not.
+// The resets plus the wraps. If a counter goes back to ids of the run (a front end was restarted), wraps are added until its ids are new. If it comes
+// back from ids ahead of the run, where a wrong reset counter led it, no wrap is added.
 std::uint64_t Segments::rounds_of(const Place& brought, std::uint64_t behind) {
   const std::uint64_t resets = brought.resets < kResetsOrigin ? brought.resets : brought.resets - kResetsOrigin;
   const std::uint64_t id = ids_.global_id(resets + wraps_, brought.index);

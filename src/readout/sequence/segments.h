@@ -1,8 +1,8 @@
-// How places - so many event counter resets, this index since the last - become one increasing sequence of event numbers.
+// Turns places (a number of event counter resets, an index since the last one) into one increasing sequence of event numbers.
 //
-// A segment is a stretch of consecutive indices. A reset begins one, and so does a jump too long to be filled with empty events. Between
-// two segments some numbers stay free for links that still bring the old one: a number that lies beyond all that came of its segment is
-// no event. The global id of an event follows from its segment (formats/event_ids.h).
+// A segment is a stretch of consecutive indices. A reset begins one; so does a jump that is too long to fill with empty events. Between
+// two segments some numbers stay free for links that still bring the old one: a number above all that came of its segment is not an
+// event. The segment also gives the global id of an event (formats/event_ids.h).
 #pragma once
 
 #include <compare>
@@ -17,12 +17,12 @@
 namespace rodeo::readout {
 
 inline constexpr Sequence kNoEnd = std::numeric_limits<Sequence>::max();
-/// The first resets of a run, so that one round below is still a number: a reset counter has 8 bits.
+/// Resets at the start of a run. One round of an 8-bit reset counter below is still a number.
 inline constexpr std::uint64_t kResetsOrigin = 256;
 
 struct Place {
   std::uint64_t resets = 0;  ///< unwrapped event counter resets, or restarts seen where ids do not carry them
-  std::int64_t index = 0;    ///< unwrapped L1 id since then; below zero: before it
+  std::int64_t index = 0;    ///< unwrapped L1 id since the last reset; below zero: before it
 
   auto operator<=>(const Place&) const = default;
 };
@@ -32,20 +32,20 @@ struct Segment {
   Sequence base = 0;         ///< number of index 0, which may lie before `first` (modulo 2^64)
   Sequence first = 0;        ///< its lowest number
   Sequence end = kNoEnd;     ///< the lowest number of the next segment
-  std::uint64_t rounds = 0;  ///< of global ids at index 0: resets, and wraps of L1 ids before the last reset
+  std::uint64_t rounds = 0;  ///< of global ids at index 0: resets plus the wraps of L1 ids before the last reset
   formats::IdLayout ids = {};
 
   Place place(Sequence number) const { return {resets, index(number)}; }
   std::int64_t index(Sequence number) const { return static_cast<std::int64_t>(number - base); }
   L1Id l1id(Sequence number) const { return ids.l1id(resets, index(number)); }
-  /// Of one event, from the L1 id that a chunk carries (IdLayout::global_id() of the L1 counter).
+  /// Rounds of one event; the L1 id of a chunk completes them (IdLayout::global_id() of the L1 counter).
   std::uint32_t rounds_at(Sequence number) const {
     return static_cast<std::uint32_t>(rounds + static_cast<std::uint64_t>(ids.wraps(index(number))));
   }
   std::uint64_t global_id(Sequence number) const { return ids.global_id(rounds, index(number)); }
 };
 
-/// Not synchronised. Forgets the oldest beyond `most`; nothing is allocated after construction.
+/// Not synchronised. Keeps the newest `most` segments; allocates nothing after construction.
 class Segments {
  public:
   explicit Segments(std::size_t most, formats::IdLayout ids = {}) : most_(most), ids_(ids) { segments_.reserve(most + 1); }
@@ -55,7 +55,7 @@ class Segments {
   const Segment& newest() const { return segments_.back(); }
   const Segment& oldest() const { return segments_.front(); }
 
-  /// Position of the segment that has this number; of the nearest that is remembered for others.
+  /// Position of the segment with this number, or of the nearest one that is remembered.
   std::size_t find(Sequence number) const;
   const Segment& of(Sequence number) const { return segments_[find(number)]; }
   const Segment& operator[](std::size_t position) const { return segments_[position]; }
@@ -64,12 +64,12 @@ class Segments {
   /// The number of a place, if its segment is known and reaches so far.
   std::optional<Sequence> number(const Place& place) const;
 
-  /// Begins a segment with this place as its lowest, at the number `first`, which lies above all that the one before has used. `brought`: the place that
-  /// came, at or above the lowest. `came`: the number behind the last that came of the segment before, by which its wraps are counted.
+  /// Begins a segment. Its lowest place gets the number `first`, above all numbers that the segment before has used. `brought`: the place that came,
+  /// at or above the lowest. `came`: one above the last number that came of the segment before, whose wraps are counted up to there.
   void open(const Place& lowest, const Place& brought, Sequence first, Sequence came);
   void open(const Place& lowest, Sequence first, Sequence came) { open(lowest, lowest, first, came); }
 
-  /// Forgets what ends at or before this number.
+  /// Forgets segments that end at or before this number, except the newest.
   void forget(Sequence before);
 
  private:
@@ -78,7 +78,7 @@ class Segments {
   const std::size_t most_;
   const formats::IdLayout ids_;
   std::uint64_t wraps_ = 0;  // of L1 ids, in the epochs before the newest
-  std::uint64_t had_ = 0;    // behind all global ids of segments that higher ones have followed
+  std::uint64_t had_ = 0;    // above all global ids of segments that a higher one has followed
   std::vector<Segment> segments_;
 };
 

@@ -34,7 +34,7 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
                       std::vector<Decision>& decisions) {
   State& state = states_[link];
   readers_[state.reader].now = std::max(clock(state), now);
-  // The links' silence counts from here where all have been silent: they may return together.
+  // If all links have been silent, their silence counts from here: they may return together.
   if (!started_ || std::none_of(states_.begin(), states_.end(), [&](const State& of) { return live(of); })) {
     for (Reader& reader : readers_) reader.started = reader.now;
   }
@@ -53,7 +53,7 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
   look(state, now, oldest, false, decisions);
 }
 
-// No more may wait: the oldest is judged as it is, and what cannot be judged ends.
+// No more chunks may wait: the oldest is judged again, and ends if it still has to wait.
 void Sequencer::make_place(State& state, std::uint64_t now, Sequence oldest, Decisions& decisions) {
   if (state.placed == 0) look(state, now, oldest, false, decisions);
   if (state.count == settings_.aside) end_oldest(state, decisions);
@@ -111,7 +111,7 @@ void Sequencer::restore(std::size_t link, Sequence from) {
   state.link->end = 0;
 }
 
-// Judges what waits, oldest first, and hands out what is decided.
+// Judges the waiting chunks, oldest first, and hands out the decisions.
 void Sequencer::look(State& state, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions) {
   Reader& reader = readers_[state.reader];
   reader.now = std::max(reader.now, now);
@@ -141,7 +141,7 @@ void Sequencer::emit(State& state, Decisions& decisions) {
   }
 }
 
-// Where the fast path may go on from here.
+// Sets the number up to which the fast path may go on.
 void Sequencer::refresh(State& state) const {
   LinkSequence& link = *state.link;
   const bool free = state.count == 0 && link.here.load(std::memory_order_relaxed) &&
@@ -170,7 +170,7 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& chunk, const 
     return finds_room(state, link.position()) ? take(state, link.position()) : Step::wait;  // 1
   }
   if (following == nullptr && !final) return Step::wait;
-  // The events that it expected are closed: it was silent, and comes to those that are open.
+  // The events that the link expected are closed: it was silent, and comes to those that are open.
   if (link.position() < oldest_) expected = segments_.of(oldest_).place(oldest_);
   const Place place = resolve_restart(expected, chunk, following, stride);
   const std::optional<Sequence> number = segments_.number(place);
@@ -189,7 +189,7 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& chunk, const 
     if (goes_on_after) return take(state, *found);                     // 5
     if (goes_on_without) return end(state, Verdict::out_of_sequence);  // 6
     if (following == nullptr) return take(state, *found);              // 8
-    // 7: a link that skips most events, or the following is flipped. Who has lately left out nothing is not believed to leap without a witness.
+    // 7: the link skips most events, or the next id is flipped. A link that has lately left out nothing may leap only with a witness.
     const bool lies_before = after < place && after >= expected && reachable(state, after);
     const bool leaps = events_ == nullptr && (link.history & kDense) == kDense && !near(expected, place, stride);
     const bool senseless = leaps && !(after > place && reachable(state, after));
@@ -198,7 +198,7 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& chunk, const 
   const bool last_of_run = following == nullptr && place.resets != expected.resets && near(expected, place, stride);
   const bool goes_away = last_of_run || rises(place, after) || (following != nullptr && confirms(place, after, stride));
   if (!goes_on_without && goes_away) return go_away(state, place);  // 9
-  // Links that have not been read so far may make it reachable.
+  // Readers that have not read so far may make the place reachable.
   if (!goes_on_without && number && !final && others_may_tell(state)) return Step::wait;
   return end(state, Verdict::out_of_sequence);  // 6, 10
 }
@@ -213,12 +213,12 @@ Sequencer::Step Sequencer::judge_behind(State& state, const std::optional<Sequen
   return end(state, left_out || closed ? Verdict::late : Verdict::out_of_sequence);
 }
 
-// A counter that has gone on within its segment, by less than the window.
+// True if the counter has gone on within its segment, by less than the window.
 bool Sequencer::rises(const Place& from, const Place& to) const {
   return to > from && to.resets == from.resets && to.index - from.index < static_cast<std::int64_t>(settings_.window);
 }
 
-// Nothing is known of the link yet, or it was restored.
+// For a link of which nothing is known yet, or which was restored.
 Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const Waiting* following, bool final) {
   if (following == nullptr && !final) return Step::wait;
   const std::uint32_t stride = spread(*state.link);
@@ -272,7 +272,7 @@ Sequencer::Step Sequencer::judge_away(State& state, const Waiting& chunk, const 
       return end(state, Verdict::out_of_sequence);  // 13
   }
   if (goes_on) return keep_aside(state, place);  // 11
-  // A few chunks elsewhere do not make it leave what it has brought: it may come back.
+  // A few chunks elsewhere do not end its stay at the new place: it may come back there.
   if (following == nullptr || comes_back(state, expected, stride)) return end(state, Verdict::out_of_sequence);  // 13
   const bool patient = !readers_[state.reader].over && clock(state) - chunk.since < settings_.timeout_ns / 2;
   if (patient && (!begun() || state.count - state.placed <= settings_.step)) return Step::wait;
@@ -282,7 +282,7 @@ Sequencer::Step Sequencer::judge_away(State& state, const Waiting& chunk, const 
                                    : late_place(state, chunk.id));
 }
 
-// One of its chunks that are not decided on goes on from here.
+// True if one of its undecided chunks goes on from here.
 bool Sequencer::comes_back(const State& state, const Place& expected, std::uint32_t stride) const {
   for (std::size_t i = state.placed + 1; i < state.count; ++i) {
     if (near(expected, resolve(expected, at(state, i).id, stride), 2 * stride)) return true;
@@ -292,7 +292,7 @@ bool Sequencer::comes_back(const State& state, const Place& expected, std::uint3
 
 // ---- how a chunk ends, or waits
 
-// Ends the first chunk that is not decided on.
+// Ends the first undecided chunk.
 Sequencer::Step Sequencer::end(State& state, Verdict verdict) {
   state.far = 0;
   unblock(state);
@@ -302,7 +302,7 @@ Sequencer::Step Sequencer::end(State& state, Verdict verdict) {
   return Step::done;
 }
 
-// It belongs to this event, which may be over for others' reasons; either way the link is behind it from now on.
+// The chunk belongs to this event, which may be closed already. In both cases the link has now passed the event.
 Sequencer::Step Sequencer::take(State& state, Sequence number, bool doubtful) {
   state.far = 0;
   decide_taken(state, state.placed++, number, doubtful);
@@ -320,7 +320,7 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
   const Sequence before = std::max(link.position(), state.floor);
   waiting.fate = Fate::decided;
   if (events_ == nullptr && number < before) {
-    // A link goes forward only: no event gets two of its chunks. One that was too far ahead is late until it is there again.
+    // A link goes forward only, so no event gets two of its chunks. If it was too far ahead, it is late until it comes there again.
     waiting.decision = {};
     if (number == taken_for && link.position() >= state.floor) return;
     state.floor = before;
@@ -340,11 +340,11 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
   }
   const Sequence last = before - link.stride;
   if (events_ != nullptr && number > last && number - last <= 4 * states_.size()) {
-    // The links of a group may be dealt the events anew: two equal steps are believed.
+    // The events of a group may be dealt anew to its links: two equal steps of a link set its stride.
     if (number - last == state.last_step) link.stride = static_cast<std::uint16_t>(state.last_step);
     state.last_step = number - last;
   }
-  const std::uint64_t skipped = number - before;  // many, if it lies behind
+  const std::uint64_t skipped = number - before;  // a huge number if the event lies before
   link.history = (skipped >= kHistory ? 0 : link.history << skipped) << 1 | 1;
   link.next.store(number + link.stride, std::memory_order_relaxed);
   enter(link, segment);
@@ -359,7 +359,7 @@ void Sequencer::enter(LinkSequence& link, const Segment& segment) const {
   link.expected = settings_.format.of(segment.resets, link.position() - segment.base);
 }
 
-// The id of a link that was elsewhere is near zero, and nobody can tell a reset from a jump.
+// True if a link that was elsewhere has an id near zero with too few bits: a reset looks like a jump.
 bool Sequencer::restarts_untold(const LinkSequence& link, Sequence number, std::uint32_t id) const {
   if (settings_.listed || settings_.format.shows_restarts() || !link.here.load(std::memory_order_relaxed)) return false;
   return id <= settings_.step && number > link.position() + settings_.step;
@@ -394,7 +394,7 @@ Sequencer::Step Sequencer::keep_aside(State& state, const Place& place) {
   return Step::done;
 }
 
-// What lies aside is out of sequence; the link is where it left.
+// The chunks aside are out of sequence; the link is again where it left.
 void Sequencer::refute(State& state) {
   for (std::size_t i = 0; i < state.placed; ++i) {
     if (at(state, i).fate != Fate::aside) continue;
@@ -406,12 +406,12 @@ void Sequencer::refute(State& state) {
   state.link->here.store(state.left.has_value(), std::memory_order_relaxed);
 }
 
-// Takes what lies aside as far as it can be reached by now.
+// Takes the chunks aside that are reachable by now.
 void Sequencer::settle_aside(State& state) {
   if (!state.away() || !begun()) return;
   const bool patient = state.placed == 0 || clock(state) - at(state, 0).since < settings_.timeout_ns / 2;
   if (state.chunks_there < 2 && patient && !over_) return;
-  // The last whose segment is known, and for which there is room: one that is far ahead does not come in step by step.
+  // Finds the last chunk with a known segment and with room: a link that is far ahead does not come in step by step.
   const auto has_place = [&](const Waiting& waiting) {
     const auto number = waiting.fate == Fate::aside ? segments_.number(waiting.place) : std::nullopt;
     return number && makes_room(state, *number);
@@ -421,7 +421,7 @@ void Sequencer::settle_aside(State& state) {
   const auto newest = state.placed == 0 ? std::nullopt : segments_.number(at(state, state.placed - 1).place);
   if (newest && *newest <= std::max(believed_, front()) + settings_.reach) set(state, Stand::followed);
   if (known == 0 || !(state.stand == Stand::followed || reachable(state, at(state, known - 1).place))) return;
-  // It says that the segment is longer than the others say.
+  // By its chunks the segment is longer than by those of the others.
   if (known < state.placed && at(state, known).place.resets == at(state, known - 1).place.resets &&
       !segments_.number(at(state, known).place))
     return;
@@ -429,7 +429,7 @@ void Sequencer::settle_aside(State& state) {
     const Waiting& waiting = at(state, i);
     if (waiting.fate != Fate::aside) continue;
     const auto number = segments_.number(waiting.place);
-    if (!number && !state.link->here.load(std::memory_order_relaxed)) {  // where nobody has followed, before it came here
+    if (!number && !state.link->here.load(std::memory_order_relaxed)) {  // of a place that was not followed
       at(state, i).fate = Fate::decided;
       at(state, i).decision = {};
       continue;

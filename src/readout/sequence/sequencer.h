@@ -1,39 +1,39 @@
 // Which event a chunk belongs to. Pure: ids and the time go in, decisions come out; no thread, no clock, no data.
 //
-// A link is *here* - its next id lies where other links are - or *away*. Reset, restart, jump, storm, start of the run and return after a
-// silence are one thing: links go away, and are followed or not. What an away link brings is kept aside and not thrown away: when it is
-// followed nothing is lost, when it is not its chunks are out of sequence. With the trigger's list nobody is away: the list alone says which
-// segments there are, and a chunk waits until the list has come to it.
+// A link is *here* (its next id lies where other links are) or *away*. Reset, restart, jump, storm, start of the run and return after a
+// silence are treated alike: links go away, and are followed or not. The chunks of an away link are kept aside. If the link is followed
+// nothing is lost; if not, they are out of sequence. With the trigger's list no link is away: the list alone gives the segments, and a
+// chunk waits until the list has come to it.
 //
-//   expected:  the number expected of the link, or the oldest that is open if that is closed; of a link that is away: where it goes on there
-//   place:     what the id of this chunk means; `following`: the link's next chunk, which has `after`
+//   expected:  the number expected of the link, or the oldest open one if that is closed; of an away link: its next number at the new place
+//   place:     the meaning of this chunk's id; `following`: the link's next chunk, whose place is `after`
 //   near:      at most `step` events (of the link's stride) on, or as near to the beginning of the next segment
-//   reachable: near after `expected`, or at most `reach` events beyond the foremost of the other links that are read with it; and it fits into
-//              the window, or more of the window's links have passed what it would close than are still to come to it
+//   reachable: near after `expected`, or at most `reach` events beyond the foremost other link that is read with it; and the window has
+//              room, or more of the window's links have passed the event that would close than have still to come to it
 //
-//   Rows are tested from top to bottom: the first that fits decides. A kind of link is a function, the numbers stand at its ends.
+//   Rows are tested from top to bottom; the first that fits decides. Each kind of link has a function, whose exits have the numbers.
 //
 //   | # | a link that is here (judge_here)                        | decision                                                        |
 //   |---|---------------------------------------------------------|-----------------------------------------------------------------|
-//   | 1 | place = expected, of a link not half a round of ids     | take; needs no following. If the window has no room: wait. When |
-//   |   | behind                                                  | 2 reach + step chunks wait, it may pass what stood still        |
-//   | - | anything else, and following not there yet              | wait for it, until half of the time-out has passed or the run   |
+//   | 1 | place = expected, of a link less than half a round of   | take; needs no following. If the window has no room: wait. When |
+//   |   | ids behind                                              | 2 reach + step chunks wait, it may pass links that stood still  |
+//   | - | anything else, and following has not come yet           | wait for it until half of the time-out has passed, or the run   |
 //   |   |                                                         | ends                                                            |
-//   | 2 | the link has delivered place, and it is no restart      | duplicate                                                       |
-//   | 3 | following has the same id                               | duplicate; the later is believed                                |
-//   | 4 | place behind expected (judge_behind)                    | FULL group, an event that has not come, after follows place:    |
-//   |   |                                                         | take; closed less than a window ago, or lately left out by the  |
-//   |   |                                                         | link: late; else out of sequence                                |
-//   | 5 | place reachable, after near place                       | take; what it skipped is missing                                |
+//   | 2 | the link has delivered place, and it is not a restart   | duplicate                                                       |
+//   | 3 | following has the same id                               | duplicate; the later chunk counts                               |
+//   | 4 | place below expected (judge_behind)                     | FULL group: take, if the event has not come and after follows   |
+//   |   |                                                         | place. Closed less than a window ago, or lately left out by     |
+//   |   |                                                         | the link: late. Else out of sequence                            |
+//   | 5 | place reachable, after near place                       | take; the link is missing in the events that it skipped         |
 //   | 6 | after near expected, place not between them             | out of sequence: a flipped id                                   |
-//   | 7 | place reachable, after there, too, but before it        | out of sequence: place is flipped                               |
-//   |   | place reachable, not near expected, of a GBT link that  | take, if after is reachable, too, and behind it: it is a witness|
-//   |   | has lately left out nothing                             | of the leap; else out of sequence                               |
+//   | 7 | place reachable; after, too, but it is below place      | out of sequence: place is flipped                               |
+//   |   | place reachable, not near expected, of a GBT link that  | take, if after is reachable, too, and beyond place: it is a     |
+//   |   | has lately left out no event                            | witness of the leap; else out of sequence                       |
 //   |   | place reachable, of any other                           | take                                                            |
 //   | 8 | no following will come, place reachable                 | take                                                            |
-//   | 9 | place not reachable, after on from it in the same       | goes away; the chunk is kept aside                              |
-//   |   | segment, or it begins the next and none will follow     |                                                                 |
-//   |10 | nothing of these                                        | out of sequence                                                 |
+//   | 9 | place not reachable; after goes on from it in the same  | goes away; the chunk is kept aside                              |
+//   |   | segment, or it begins the next and no following comes   |                                                                 |
+//   |10 | none of these                                           | out of sequence                                                 |
 //
 //   |   | a link of which nothing is known yet (judge_new)        |                                                                 |
 //   |22 | following has the same id                               | duplicate                                                       |
@@ -44,43 +44,43 @@
 //
 //   |   | a link that is away (judge_away)                        |                                                                 |
 //   |11 | place = expected                                        | kept aside                                                      |
-//   |12 | place and after where it left, or where the others are  | here again; what lies aside is out of sequence                  |
+//   |12 | place and after where it left, or where the others are  | here again; the chunks aside are out of sequence                |
 //   |13 | following has the same id, or place was kept aside      | duplicate                                                       |
 //   |   | before                                                  |                                                                 |
 //   |   | after not near place                                    | out of sequence: flipped ids                                    |
 //   |11 | place near after expected, and after not between them   | kept aside                                                      |
-//   |13 | one of the chunks behind goes on as expected, or none   | out of sequence: flipped ids                                    |
-//   |   | will come                                               |                                                                 |
-//   |14 | place and the chunks behind it elsewhere again          | what lies aside is out of sequence; away there                  |
-//   |15 | followed, or the others have come within reach          | here again; what lies aside is taken (settle_aside)             |
+//   |13 | a later chunk goes on as expected, or no following will | out of sequence: flipped ids                                    |
+//   |   | come                                                    |                                                                 |
+//   |14 | place and the chunks after it elsewhere again           | the chunks aside are out of sequence; away to the new place     |
+//   |15 | followed, or the others have come within reach          | here again; the chunks aside are taken (settle_aside)           |
 //
-//   Followed: two chunks aside or more, and more than half of the live links have gone there; or more of them than go on beyond where
-//   they left, and that has lasted 2 reach + step events, or a time-out, or the run is over, and no other reader is still to read so far.
-//   Who is followed, or has come near those who are, is here as soon as the window has room.
-//   A link that left while most others went on is contradicted: it is neither followed nor counted, until the others come to it.
+//   Followed: at least two chunks aside, and more than half of the live links are there. Or more links are there than go on beyond where
+//   they left, that has lasted 2 reach + step events, a time-out, or to the end of the run, and no other reader has still to read so far.
+//   A followed link, or one that has come near followed links, is here as soon as the window has room.
+//   A link that left while most others went on is contradicted: it is neither followed nor counted until the others come to it.
 //
-//   A reader is still to read so far if it has live links, none of which has come beyond where the link left, and it has not had nothing to read
-//   since then. Whose chunks press waits for such a reader. Of readers that wait for each other in a circle the one that is furthest behind does not.
+//   A reader has still to read so far if it has live links, none of which has come beyond where the link left, and it has not run out of data
+//   since then. A link whose chunks press waits for such a reader. Of readers that wait in a circle, the one that is furthest behind does not.
 //
 //   |   | with the trigger's list (judge_listed)                  |                                                                 |
 //   |16 | place = expected                                        | take (FULL: once the list has come to it)                       |
 //   |17 | place listed from expected on and reachable, and its    | take                                                            |
 //   |   | BCID agrees                                             |                                                                 |
-//   |20 | place not listed, and following not near expected       | wait until the list has gone on for 2 reach entries, or a       |
-//   |   |                                                         | time-out in which nobody held it up (so, too, while the list has|
-//   |   |                                                         | not begun)                                                      |
+//   |20 | place not listed, and following not near expected       | wait until the list has gone on for 2 reach entries, or for a   |
+//   |   |                                                         | time-out in which the list was not held up (also before the     |
+//   |   |                                                         | list has begun)                                                 |
 //   |18 | the link has delivered place                            | duplicate                                                       |
 //   |19 | place not listed                                        | not listed                                                      |
 //   | 3 | following has the same id, and the list does not go on  | duplicate                                                       |
 //   |   | with it                                                 |                                                                 |
-//   | 3 | no following, no BCID, and the id of the last chunk:    | duplicate                                                       |
-//   |   | place is more than `step` events behind expected        |                                                                 |
+//   | 3 | no following, no BCID, the id of the last chunk, and    | duplicate                                                       |
+//   |   | place more than `step` events above expected            |                                                                 |
 //   |19 | following listed near expected, place farther           | out of sequence                                                 |
-//   |21 | place listed, not reachable, following goes on there    | wait until more than half of the live links are there, or a     |
-//   |   |                                                         | time-out and no other reader is to tell; then out of sequence   |
+//   |21 | place listed, not reachable, following goes on there    | wait until more than half of the live links are there. After a  |
+//   |   |                                                         | time-out, if no other reader may tell: out of sequence          |
 //   |17 | following goes on there, or none will come; or no BCID  | take; flagged if the list has the id twice                      |
-//   |   | of the link ever agreed, and following goes on by its id|                                                                 |
-//   |   | Numbers between two segments of the list are no events: the first of the next is near after the last.                         |
+//   |   | of the link ever agreed, and the ids of both go on      |                                                                 |
+//   |   | Numbers between two segments of the list are not events: the first of the next segment is near after the last.                |
 #pragma once
 
 #include <algorithm>
@@ -104,20 +104,20 @@
 
 namespace rodeo::readout {
 
-/// What a worker knows of one link: all that an undisturbed run touches. Written by the worker's thread, which alone advances it where `end` says that
-/// nothing is to be asked, and by the sequencer; peers read the atomics, and under the sequencer's turn what is of the segment, which changes only there.
+/// What a worker knows of one link: all that an undisturbed run touches. The worker's thread advances it alone below `end`; else the sequencer writes it.
+/// Peers read the atomics at any time, and the fields of the segment during their turn at the sequencer: these change only there.
 struct alignas(base::kCacheLine) LinkSequence {
   std::atomic<Sequence> next{0};       ///< number expected next
   Sequence end = 0;                    ///< numbers below may be taken without asking; 0: ask
   std::uint64_t history = 0;           ///< bit k: the event next - 1 - k was delivered
   Sequence base = 0;                   ///< number of index 0 of its segment
-  std::uint64_t header = 0;            ///< of the records that its owner writes
+  std::uint64_t header = 0;            ///< of the chunk records that its owner writes
   std::atomic<std::uint64_t> seen{0};  ///< when its last chunk came, on the event clock
   std::uint32_t expected = 0;          ///< id of `next`
   std::uint32_t resets = 0;            ///< of its segment
-  std::uint32_t rounds = 0;            ///< the same, of global ids
+  std::uint32_t rounds = 0;            ///< of its segment, for global ids
   std::uint16_t stride = 1;            ///< events from one chunk of the link to the next
-  std::atomic<bool> here{false};       ///< `next` means something
+  std::atomic<bool> here{false};       ///< `next` is valid
   std::atomic<bool> removed{false};
   bool lost =
       false;  ///< it was silent for so long that `expected` may be the id of another round; the sequencer finds its place anew
@@ -127,7 +127,7 @@ struct alignas(base::kCacheLine) LinkSequence {
 
   Sequence position() const { return next.load(std::memory_order_relaxed); }
 
-  /// Before its chunks are looked at: notes that it is not silent, and what its silence was.
+  /// Call it before its chunks are looked at: notes that the link is not silent, and whether its silence cost it its place.
   void hear() {
     const Sequence head = pace->head();
     if (head > heard + pace->limit() && heard != 0) [[unlikely]] {
@@ -136,7 +136,7 @@ struct alignas(base::kCacheLine) LinkSequence {
     }
     heard = head;
   }
-  /// After them: it was at `before`, and brought so many events in a row.
+  /// Call it after them: the link was at `before`, and brought this many events in a row.
   void told(Sequence before, std::uint64_t events) {
     const Sequence now = position();
     if (now == before || doubtful) return;
@@ -145,7 +145,7 @@ struct alignas(base::kCacheLine) LinkSequence {
     heard = std::max(heard, now);
   }
 
-  /// So many events were closed since that its id may be of a later round.
+  /// True if so many of its events are closed that its id may be of a later round.
   bool lapsed(Sequence oldest, const IdFormat& format) const {
     return position() < oldest && oldest - position() >= format.period() / 2;
   }
@@ -163,10 +163,10 @@ enum class Verdict : std::uint8_t { take, late, duplicate, out_of_sequence, not_
 struct Decision {
   Verdict verdict = Verdict::out_of_sequence;
   bool doubtful = false;     ///< take: flag the event
-  bool unproven = false;     ///< the same, because the link was silent for long and nothing proves its place so far
-  Sequence sequence = 0;     ///< take: of this event
+  bool unproven = false;     ///< take: flag the event, since the link was silent for long and its place is not proven so far
+  Sequence sequence = 0;     ///< take: number of the event
   Sequence from = 0;         ///< take: the link has skipped the events from here to `sequence`
-  std::uint32_t resets = 0;  ///< these three of the event's segment, to name it
+  std::uint32_t resets = 0;  ///< this and the next two: of the event's segment, to name the event
   std::uint32_t rounds = 0;
   Sequence base = 0;
 };
@@ -174,14 +174,14 @@ struct Decision {
 /// What a window knows of its events.
 class EventBcids {
  public:
-  /// The BCID on which the chunks of this event agree; nothing where none is known. The thread of the window.
+  /// The BCID on which the chunks of this event agree; nothing if none is known. For the window's thread.
   virtual std::optional<std::uint16_t> bcid(Sequence number) const = 0;
 
  protected:
   ~EventBcids() = default;
 };
 
-/// Of one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory: `aside` chunks a link.
+/// For one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory: `aside` chunks a link.
 /// `now` is always the event clock of the link's reader.
 class Sequencer {
  public:
@@ -202,66 +202,66 @@ class Sequencer {
 
   const Settings& settings() const { return settings_; }
 
-  /// Adds a link; all before the first offer(). In a FULL group `stride` is the number of its links, and set_events() what they have brought.
-  /// `reader`: links of one reader come in the order in which they were read, and share its event clock; those of others may not have been
-  /// read so far. `window`: of its caller, whose oldest open event the calls for this link give.
+  /// Adds a link; all links before the first offer(). In a FULL group `stride` is the number of its links, and set_events() gives their events.
+  /// `reader`: the chunks of one reader's links come in the order in which they were read, on one event clock; another reader may not have
+  /// read so far. `window`: that of the caller, which passes its oldest open event in the calls for this link.
   std::size_t add(LinkSequence& link, std::uint16_t stride = 1, std::size_t reader = 0, std::size_t window = 0);
   void set_events(const EventSet& events) { events_ = &events; }
-  /// What proves places where other links do not: the BCIDs of the events of one window. Before the first offer().
+  /// Sets the BCIDs of one window's events: they prove places where other links do not. Before the first offer().
   void set_bcids(std::size_t window, const EventBcids& bcids) { bcids_[window] = &bcids; }
-  /// Of one reader; its thread alone.
+  /// For the thread of this reader.
   Pace& pace(std::size_t reader) { return *readers_[reader].pace; }
-  /// Where a reader is is told to the others of the process, and asked of them. Without the list; before the first offer().
+  /// A reader writes its places to `own`, and asks the other readers of the process (`others`). Without the list; before the first offer().
   void share(std::size_t reader, const Standings& others, Standing& own) {
     readers_[reader].others = &others;
     readers_[reader].standing = &own;
   }
-  /// Events between two points of a reader's way that the others remember.
+  /// Events between two points that a reader's Standing keeps.
   std::uint64_t spacing() const { return std::max<std::uint64_t>(16, settings_.format.period() / 256); }
-  /// Before a page of a reader is looked at: it was read at this clock of the input. `quiet_until`: of a file, where there was nothing for the reader up to
-  /// there. True if the reader's links were silent, and others tell where they are once they have come to this clock.
+  /// Call it before a page is looked at, which was read at this clock of the input. `quiet_until`: of a file that had nothing for the reader up to there.
+  /// True if the reader's links were silent, and other readers can show their place once they have read up to this clock.
   bool read(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until);
-  /// After each page of a reader, and while it has nothing to read (`drained`): all that was sent up to this clock of the input is read.
+  /// Call it after each page of a reader, and while it has nothing to read (`drained`): it has read all that was sent up to this clock of the input.
   void pass(std::size_t reader, std::uint64_t clock, bool drained);
 
   /// True once the lowest number of the run is known.
   bool begun() const { return begun_.load(std::memory_order_acquire); }
   Sequence run_first() const { return run_first_; }
 
-  /// Changes whenever a segment has begun or links are to be followed: then settle() wants to be called for each link.
+  /// Changes when a segment has begun or links are to be followed. Then call settle() for each link.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
-  /// A chunk of this link, after those that wait. Decisions come in the order of the link's chunks, oldest first; each ends one. `oldest`: the
-  /// lowest number still open at the caller.
+  /// Takes a chunk of this link, after those that wait. Decisions come in the order of the link's chunks, oldest first, one for each chunk.
+  /// `oldest`: the lowest number still open at the caller.
   void offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, std::uint64_t now, Sequence oldest,
              std::vector<Decision>& decisions);
 
-  /// Looks again at what waits: after another version(), or when time has passed.
+  /// Judges the waiting chunks again: after a change of version(), or when time has passed.
   void settle(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions);
 
-  /// Ends what waits of a link: out of sequence. After finish() of all links.
+  /// Ends the waiting chunks of a link as out of sequence. After finish() of all links.
   void give_up(std::size_t link, std::vector<Decision>& decisions);
 
-  /// Ends the oldest chunk that waits of a link, as where more than `aside` do.
+  /// Ends the oldest waiting chunk of a link, as if more than `aside` waited.
   void end_oldest(std::size_t link, std::vector<Decision>& decisions) { end_oldest(states_[link], decisions); }
 
-  /// No more chunks will come from this link: what waits is judged without them. For all links, and again until nothing changes.
+  /// No more chunks will come from this link: the waiting ones are judged without them. Call it for all links, and again until nothing changes.
   void finish(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions);
 
-  /// The same of a reader that never began.
+  /// No more chunks will come from any link of this reader.
   void reads_no_more(std::size_t reader);
 
   std::size_t waiting(std::size_t link) const { return states_[link].count; }
 
-  /// A reader has nothing more to read for now: what its links have not brought by now, it will not tell for the time being.
+  /// A reader has nothing more to read for now: the others no longer wait for what its links may show.
   void looked(std::size_t reader) { readers_[reader].looked = departures_; }
   void looked(std::size_t reader, std::uint64_t now) {
     readers_[reader].now = std::max(readers_[reader].now, now);
     looked(reader);
   }
-  /// It does not read on until the others have told where this link's chunks belong; kRoom: until those that have older events open have closed them;
-  /// kConsumers: until its consumers give memory back. Of readers that wait for each other who is furthest behind goes on: for that one the
-  /// others have told what they can. `oldest`: the lowest number that it has open.
+  /// The reader does not read on until the others have shown where this link's chunks belong; kRoom: until readers with older open events have
+  /// closed them; kConsumers: until its consumers give memory back. Of readers that wait for each other, the one that is furthest behind goes on
+  /// with what the others have told so far. `oldest`: the lowest number that it has open.
   void wait(std::size_t reader, std::size_t link, Sequence oldest) {
     readers_[reader].waits_with = link;
     note_oldest(reader, oldest);
@@ -270,22 +270,22 @@ class Sequencer {
   static constexpr std::size_t kNothing = ~std::size_t{0};
   static constexpr std::size_t kRoom = kNothing - 1;
   static constexpr std::size_t kConsumers = kRoom - 1;
-  /// Some reader does not wait for others: it reads, or its consumers hold it up, or what it waited for has come. Then no wait is too long;
-  /// else nothing will change but by who has read everything, and it gives up what it waits for.
+  /// True if some reader does not wait for others: it reads, or its consumers hold it up, or its wait is over. Then no wait is too long.
+  /// Else nothing changes until a reader that has read everything gives up its wait.
   bool someone_goes_on() const;
   std::size_t readers() const { return readers_.size(); }
 
-  /// What waits of this link reaches over many events.
+  /// True if the waiting chunks of this link reach over many events.
   bool reaches_far(std::size_t link) const;
 
   /// What happened to a link whose place was in doubt, for the log; cleared by the call.
   struct Told {
     bool lost = false;         ///< it was silent for long, and its chunks are flagged until its place is proven
-    std::int64_t moved = 0;    ///< its place is another, so many events from where it was taken to be
-    bool by_bcid = false;      ///< the same: by the BCIDs of its chunks, not by other links
+    std::int64_t moved = 0;    ///< its place has changed by this many events
+    bool by_bcid = false;      ///< `moved`: by the BCIDs of its chunks, not by other links
     bool out_of_step = false;  ///< BCIDs have begun to agree with no place, or with several
-    std::optional<std::uint16_t> constant{};  ///< the same: all are too large by this
-    bool is_out_of_step = false;              ///< they still do
+    std::optional<std::uint16_t> constant{};  ///< `out_of_step`: all BCIDs are too large by this
+    bool is_out_of_step = false;              ///< BCIDs agree with no place, or with several, now
   };
   Told take_told(std::size_t link) {
     states_[link].told.is_out_of_step = states_[link].out_of_step;
@@ -298,31 +298,31 @@ class Sequencer {
     version_.fetch_add(1, std::memory_order_release);
   }
 
-  /// This link is away, and links of other readers among [first, end) may still tell whether it is right: they have not been read so far.
+  /// True if this link waits, and one of the readers [first, end) may still show where it belongs: it has not read so far.
   bool may_be_told(std::size_t link, std::size_t first, std::size_t end) const;
   bool someone_is_held_up() const { return held_up_.load(std::memory_order_relaxed) != 0; }
 
-  /// A link is removed: it has no vote, nobody waits for it. Ends what waits.
+  /// A link is removed: it has no vote, and no reader waits for it. Ends its waiting chunks.
   void remove(std::size_t link, std::vector<Decision>& decisions);
-  /// It is restored, from this number on.
+  /// A link is restored, from this number on.
   void restore(std::size_t link, Sequence from);
 
-  /// The trigger's list goes on. False: there is no room until the oldest open event is closed.
+  /// Appends an entry of the trigger's list. False: there is no room until the oldest open event is closed.
   bool announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest);
   bool has_room(Sequence oldest) const;
-  /// There is more of it, which somebody else has no room for, or no more for now: a time-out says nothing while it is held.
+  /// `held`: the list has entries for which another worker has no room. While it is held, time-outs prove nothing.
   void hold_list(bool held) { list_held_ = held; }
-  /// The list has ended: its last entry is judged, and nothing is waited for any more.
+  /// The list has ended: its last entry is judged, and chunks no longer wait for entries.
   void end_of_list();
   /// Time has passed: an entry that waits for the next is judged without it.
   void settle_list(std::uint64_t now);
   const TriggerBook& book() const { return book_; }
 
-  /// The segment that a number belongs to, to name an event that nobody brought.
+  /// The segment of a number, to name an event that no link has brought.
   const Segment& segment_of(Sequence number) const { return segments_.of(number); }
   const Segments& segments() const { return segments_; }
 
-  /// Events known to have been, but too many to be built empty.
+  /// Events that are known to exist, but are too many to build empty.
   std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
 
   /// False if all links have been silent for the time-out.
@@ -334,40 +334,40 @@ class Sequencer {
  private:
   struct Reader {
     std::uint64_t now = 0;      ///< its event clock
-    std::uint64_t started = 0;  ///< the same when the first chunk of all came
-    std::uint64_t looked = 0;   ///< departures of links until it last had nothing more to read
+    std::uint64_t started = 0;  ///< the same when the first chunk came, or the first after all links were silent
+    std::uint64_t looked = 0;   ///< `departures_` when it last had nothing more to read
     std::size_t window = 0;     ///< of the thread that reads it, perhaps with others
     std::unique_ptr<Pace> pace;
     const Standings* others = nullptr;
     Standing* standing = nullptr;
     Rate rate{};
-    std::uint64_t clock = 0;            ///< of the input
+    std::uint64_t clock = 0;            ///< clock of the input
     std::uint64_t drained = 0;          ///< the same when it last had nothing to read
-    Sequence told = 0;                  ///< so far its links had come at its last pass()
+    Sequence told = 0;                  ///< how far its links had come at its last pass()
     bool silent = false;                ///< its links have brought nothing for so long that their places are in question
-    std::uint64_t apart = 0;            ///< events that it and the others are apart by
-    std::uint64_t compared_at = 0;      ///< clock of the input
-    std::size_t waiting = 0;            ///< chunks of its links
+    std::uint64_t apart = 0;            ///< events by which it and the others are apart
+    std::uint64_t compared_at = 0;      ///< clock of the input at the last compare()
+    std::size_t waiting = 0;            ///< chunks of its links that wait
     std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
     bool over = false;                  ///< finish() was called: it reads no more
   };
   enum class Fate : std::uint8_t { undecided, aside, decided };
   enum class Stand : std::uint8_t {
     goes_on,  ///< here, or nothing is known of it yet
-    blocked,  ///< the same, and its next chunk waits: for room in the window, for the list, or for what others tell
+    blocked,  ///< the same, but its next chunk waits: for room in the window, for the list, or for other readers
     away,
-    followed  ///< away where others have gone, too: it is here when there is room
+    followed  ///< away where others have gone, too: here when there is room
   };
   struct Waiting {
-    Place place;          ///< aside
+    Place place;          ///< of a chunk aside
     std::uint64_t since;  ///< event clock
-    Sequence listed;      ///< where the list was when it came
+    Sequence listed;      ///< end of the list when the chunk came
     Decision decision;    ///< decided
     std::uint32_t id;
     std::uint16_t bcid;
     Fate fate;
   };
-  /// A link's chunks that wait: first those aside or decided, then up to two that are not decided on.
+  /// A link and its waiting chunks: first those aside or decided, then up to two undecided ones.
   struct State {
     LinkSequence* link = nullptr;
     std::size_t reader = 0;
@@ -378,29 +378,29 @@ class Sequencer {
     std::size_t placed = 0;  ///< of these, aside or decided
     Stand stand = Stand::goes_on;
     std::optional<Place> left;        ///< away: where it left, if it was here before
-    Place going;                      ///< away: what it brings next, there
+    Place going;                      ///< away: place of its next chunk
     std::uint64_t away_since = 0;     ///< on its reader's clock
-    std::uint64_t chunks_there = 0;   ///< away: kept aside since
-    std::uint64_t left_clock = 0;     ///< the same, on the input's
-    bool told_leaving = false;        ///< to the others of the process
+    std::uint64_t chunks_there = 0;   ///< away: chunks kept aside since then
+    std::uint64_t left_clock = 0;     ///< `away_since` on the clock of the input
+    bool told_leaving = false;        ///< its leaving was told to other readers of the process
     Sequence others_at = 0;           ///< where the foremost link was when it left
-    bool alone = false;               ///< others have gone on from there, and it has brought nothing of theirs since
-    std::uint64_t departure = 0;      ///< when it went away or was blocked: counts those of all links
-    std::uint64_t offered_since = 0;  ///< chunks
-    Sequence then = kNoEnd;           ///< where it was at the last departure of all links
-    std::uint64_t moved = 0;          ///< the departure until which it had come there
-    Sequence stalled = kNoEnd;        ///< it stood still there while one that was blocked came far
-    bool agreed = false;              ///< with the list: a BCID of the link was the list's
+    bool alone = false;               ///< others went on from where it left, and it has brought no event of theirs since
+    std::uint64_t departure = 0;      ///< `departures_` when it went away or was blocked
+    std::uint64_t offered_since = 0;  ///< chunks since then
+    Sequence then = kNoEnd;           ///< where it was at the last departure of any link
+    std::uint64_t moved = 0;          ///< the departure by which it had come there
+    Sequence stalled = kNoEnd;        ///< it stood still there while a blocked link brought many chunks
+    bool agreed = false;              ///< with the list: a BCID of the link has agreed
     bool unsure = false;              ///< with the list: its events may be those of another epoch
-    Sequence far = 0;                 ///< with the list: where its next chunk would be, which is too far for one alone
-    Sequence last_step = 0;           ///< FULL: of its last two chunks
+    Sequence far = 0;                 ///< with the list: place of its next chunk, perhaps too far for one link alone
+    Sequence last_step = 0;           ///< FULL: events from one to the other of its last two chunks
     bool suspected = false;           ///< its BCIDs are weighed
     bool out_of_step = false;         ///< BCIDs agree with no place
     Sequence lowest = 0;              ///< doubtful: where it was before
     Sequence floor = 0;               ///< GBT: events below have been built with it, or without it for good
     bool doubt_told = false;
-    bool was_silent = false;  ///< all links of its reader were: the next chunk says whether it has lost its place
-    bool keeps = false;       ///< doubtful: it goes on with the next id where the others have gone on by a period
+    bool was_silent = false;  ///< all links of its reader were silent: the next chunk shows whether it lost its place
+    bool keeps = false;       ///< doubtful: it goes on with the next id, but the others have gone on by 3/4 period
     PlaceEvidence evidence{};
     Told told{};
 
@@ -421,10 +421,10 @@ class Sequencer {
   Step judge_behind(State& state, const std::optional<Sequence>& number, const Waiting* following, bool goes_on_after);
   Step judge_away(State& state, const Waiting& chunk, const Waiting* following, bool final);
 
-  /// Where live peers are that were read with a link, or by others, and whether that proves a place.
+  /// Where live peers are (links of the same reader, or others), and whether they prove a place.
   struct PeersAt {
     Sequence number = 0;    // 0: in a segment that is not known here
-    bool together = false;  // they were read with it
+    bool together = false;  // links of the same reader
     bool proves = false;
     bool of_others = false;  // of other groups, ROBs and cards
     Place place{};
@@ -530,13 +530,13 @@ class Sequencer {
   // Numbers start well above zero, so that "before the first event" is still a number.
   static constexpr Sequence kOrigin = Sequence{1} << 32;
   static constexpr std::uint64_t kHistory = 64;
-  static constexpr std::uint64_t kDense = 0xf;  // in a link's history: it has left out nothing of late
+  static constexpr std::uint64_t kDense = 0xf;  // in a link's history: it has lately left out no event
   static constexpr std::size_t kSegments = 64;
   static constexpr std::size_t kListedSegments = 4096;
   static Place place_of(const LinkSequence& link) {
     return {link.resets, static_cast<std::int64_t>(link.position() - link.base)};
   }
-  // Numbers that stay free between two segments of the list: peers may be beyond where this thread saw them.
+  // Numbers that stay free between two segments of the list: peers may have gone on since this thread saw them.
   std::uint64_t gap() const { return settings_.several_threads ? settings_.reach : 0; }
   Sequence front() const;
   Sequence front_beside(const State& of) const;
@@ -553,24 +553,24 @@ class Sequencer {
   std::vector<State> states_;
   std::vector<Reader> readers_;
   std::vector<Sequence> oldest_open_;  // by window: the lowest number that its thread had open when it last waited or asked
-  mutable std::vector<std::size_t> reached_readers_;  // by gives_way()
-  std::vector<Sequence> reached_;                     // by open(), of each link that is followed
+  mutable std::vector<std::size_t> reached_readers_;  // for gives_way()
+  std::vector<Sequence> reached_;                     // for open(), of each followed link
   Segments segments_;
   TriggerBook book_;
   const EventSet* events_ = nullptr;                  // FULL mode
   std::vector<const EventBcids*> bcids_;              // by window; null: none
-  mutable std::vector<Sequence> stands_;              // by stand_of_peers()
-  mutable std::vector<Standing::Now> places_;         // by others_follow()
-  mutable std::vector<PlaceEvidence::Other> others_;  // by prove()
+  mutable std::vector<Sequence> stands_;              // for stand_of_peers()
+  mutable std::vector<Standing::Now> places_;         // for others_follow()
+  mutable std::vector<PlaceEvidence::Other> others_;  // for prove()
   Sequence run_first_ = 0;
   std::uint64_t begun_at_ = 0;   // event clock
   Sequence untold_restart_ = 0;  // ids began anew near zero here: a reset, or a jump
-  Sequence believed_ = 0;        // so far the links that were followed have come
+  Sequence believed_ = 0;        // how far the followed links have come
   std::optional<ListedTrigger> list_pending_;
   std::uint64_t list_pending_since_ = 0;
   bool list_ended_ = false;
-  bool list_held_ = false;  // somebody is behind: it has no room to go on
-  bool over_ = false;       // of all readers
+  bool list_held_ = false;  // another worker has no room for more entries
+  bool over_ = false;       // all readers have ended
   bool started_ = false;
   std::uint64_t departures_ = 0;
   Sequence oldest_ = 0;

@@ -1,4 +1,4 @@
-// Who is followed where: links that have gone away.
+// Links that have gone away: which are followed, and to which place.
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
@@ -13,14 +13,14 @@ Place Sequencer::first_aside(const State& state) const {
   return state.going;
 }
 
-// They have gone to about the same place: what they have brought there overlaps, or nearly.
+// True if both have gone to about the same place: their chunks there overlap, or nearly.
 bool Sequencer::together(const State& a, const State& b) const {
   const auto room = static_cast<std::int64_t>(settings_.reach + std::uint64_t{settings_.step} * a.link->stride);
   const auto beyond = [&](const Place& place) { return Place{place.resets, place.index + room}; };
   return first_aside(a) <= beyond(b.going) && first_aside(b) <= beyond(a.going);
 }
 
-// When it left, most others went on. They say what the link's counter does not.
+// True if most others went on when it left: they contradict the link's counter.
 bool Sequencer::contradicted(const State& state) const {
   if (!state.away() || !state.left) return false;
   const Sequence end = segments_.of(state.others_at).end;
@@ -35,16 +35,16 @@ bool Sequencer::contradicted(const State& state) const {
   return 2 * beyond > others;
 }
 
-// Opens what enough links have gone to with this one. Each link asks for itself, so that many links that go at once cost no more each.
+// Opens the place to which enough links have gone with this one. Each link asks only for itself, so many links at once cost no more each.
 void Sequencer::follow(State& state) {
   state.alone = state.alone || contradicted(state);
   if (state.link->removed.load(std::memory_order_relaxed) || state.alone || !may_follow(state)) return;
-  // From where the first of them began, unless it has come there from a place of its own.
+  // Looks for the lowest place at which they begin, down from the latest first chunk of all of them.
   Place latest = first_aside(state);
   for (const State& other : states_) {
     if (other.away() && together(state, other) && !other.alone) latest = std::max(latest, first_aside(other));
   }
-  // What only few of them have brought before that - a reset, a jump - is not believed.
+  // First chunks in an earlier epoch count only if most links have them there; those more than a window before do not count.
   Place lowest = latest;
   Place before = latest;
   std::size_t group = 0;
@@ -93,7 +93,7 @@ bool Sequencer::may_follow(State& state) const {
     const Place goes_on{left.resets, left.index + std::int64_t{settings_.step} * other.link->stride};
     if (other.link->here.load(std::memory_order_relaxed) && place_of(*other.link) > goes_on) ++against;
   }
-  // Two links are no majority where others say something else.
+  // One or two live links are not a majority against other groups, ROBs and cards.
   const auto followed_outside = [&] { return alive > 2 || others_follow(state, left); };
   if (2 * there > alive) return followed_outside();
   if (untold(state, left, 0, readers_.size())) return false;
@@ -106,12 +106,12 @@ bool Sequencer::open(const State& state, const Place& lowest) {
   if (!begun()) {
     begin({lowest.resets, lowest.index - std::min(reach, lowest.index)});
   } else if (const auto number = segments_.number(lowest); number && *number <= foremost() + settings_.window) {
-    // Near enough to build what was skipped as empty events. Few bits do not tell whether the counters have started again.
+    // Near enough to build the skipped events empty. With few bits, the counters may have restarted instead.
     const std::uint32_t id = settings_.format.of(lowest.resets, static_cast<std::uint64_t>(lowest.index));
     if (!settings_.format.shows_restarts() && id <= settings_.step && *number > foremost() + settings_.step)
       untold_restart_ = *number;
   } else {
-    // Too far, or another segment. A reset begins at 0; where a jump or a restart in the midst begins, nobody knows.
+    // Too far, or another segment. A reset begins at 0; the beginning of a jump, or of a restart elsewhere, is unknown.
     const bool from_zero = !number && (settings_.format.has_ecr() || lowest.index <= reach);
     const std::int64_t room = from_zero && lowest.index < static_cast<std::int64_t>(settings_.window)
                                   ? lowest.index
@@ -122,11 +122,11 @@ bool Sequencer::open(const State& state, const Place& lowest) {
     } else if (from_zero) {
       skipped_.fetch_add(static_cast<std::uint64_t>(begins.index), std::memory_order_relaxed);
     }
-    // Turns (turns.h) do not outlive so wide a gap.
+    // Turns (turns.h) end at such a wide gap.
     segments_.open(begins, lowest,
                    foremost() + settings_.reach + 2 * std::uint64_t{settings_.step} * states_[0].link->stride, came());
   }
-  // So far more than half of them have come: the last number of each that is known.
+  // Finds the number that more than half of them have reached, by the last known number of each.
   reached_.clear();
   for (State& other : states_) {
     if (!other.away() || !together(state, other) || other.alone) continue;
@@ -148,7 +148,7 @@ bool Sequencer::open(const State& state, const Place& lowest) {
   return true;
 }
 
-// Behind the last number that came: beyond it, numbers of the newest segment are no events.
+// One above the last number that came: from there on, numbers of the newest segment are not events.
 Sequence Sequencer::came() const {
   Sequence came = run_first_;
   for (const State& of : states_) came = std::max(came, of.link->position() - of.link->stride + 1);
@@ -160,7 +160,7 @@ void Sequencer::begin(const Place& lowest) {
   run_first_ = kOrigin;
   oldest_ = kOrigin;
   for (State& state : states_) {
-    // What is restored while nothing has begun takes part from the beginning.
+    // A link that was restored before the run began takes part from the beginning.
     state.link->next.store(run_first_, std::memory_order_relaxed);
   }
   for (const Reader& reader : readers_) begun_at_ = std::max(begun_at_, reader.now);

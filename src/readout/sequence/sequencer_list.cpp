@@ -1,4 +1,4 @@
-// The trigger's own list: what it adds to the numbers, and what it says of a chunk.
+// The trigger's own list: which numbers it appends, and what it decides on a chunk.
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
@@ -9,17 +9,17 @@ namespace rodeo::readout {
 struct Sequencer::InList {
   const Waiting& chunk;
   const Waiting* following;
-  bool overdue;  // no more is to be waited for
-  bool passed;   // the list has said of this chunk what it has to say
+  bool overdue;  // it has waited long enough
+  bool passed;   // the list has gone on far enough to decide on the chunk
   bool fresh;    // nothing is known of the link
   std::uint64_t steps;
 
   Sequence expected = 0;
-  Sequence soon_after = 0;             // `step` events after it
-  Sequence limit = 0;                  // what lies beyond is not reachable
+  Sequence soon_after = 0;             // `step` events after `expected`
+  Sequence limit = 0;                  // numbers above are not reachable
   std::optional<Sequence> place = {};  // where the list has the chunk
-  bool exact = false;                  // by its BCID
-  bool far = false;                    // not reachable
+  bool exact = false;                  // `place` has its BCID, too
+  bool far = false;                    // `place` is not reachable
   bool by_bcid = true;                 // the BCID of the following chunk is compared, too
 };
 
@@ -68,19 +68,19 @@ void Sequencer::look_up(const State& state, InList& of) const {
   of.limit = std::max({front_beside(state), lowest_listed(of), of.expected, believed_}) + settings_.reach + of.steps;
   of.place = find_listed(lowest_listed(of), book_.end(), of.chunk.id, &of.chunk.bcid);
   of.exact = of.place && settings_.has_bcid && book_.at(*of.place).state == TriggerBook::kListed;
-  // It does not come alone: what waits after it is held against what waits of the others.
+  // The chunks that wait after it are compared with those that wait of the other links.
   std::uint64_t waiting = 0;
   for (const State& other : states_) waiting = &other == &state ? waiting : std::max(waiting, other.count * link.stride);
   const std::uint64_t after = (state.count - state.placed - 1) * link.stride;
   of.far = of.place && (*of.place > of.limit || (*of.place > of.soon_after && *of.place + after > of.limit + waiting));
 }
 
-// What is closed came without it.
+// The lowest number that the chunk may have: a closed event cannot get it.
 Sequence Sequencer::lowest_listed(const InList& of) const {
   return events_ != nullptr ? oldest_ : std::max({of.expected, run_first_, oldest_});
 }
 
-// Its BCIDs are others, and its ids go on.
+// For a link whose BCIDs have never agreed, but whose ids go on.
 void Sequencer::look_up_by_id(InList& of) const {
   if (find_following(of, of.expected, of.soon_after + 1)) return;
   const auto place = find_listed(lowest_listed(of), std::min(of.limit, book_.end()), of.chunk.id, nullptr);
@@ -124,14 +124,14 @@ Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
     return of.passed || soon_after_place + 1 < book_.end() ? end(state, Verdict::out_of_sequence) : wait_for_list(state);
   const bool fits = !of.far || (of.exact && in_window(state, place)) || followed_in_list(state, place);
   if (!fits || !finds_place(state, place)) return wait_for_others(state, of);  // 21
-  // Where another epoch has the id, too, the link may have been silent for longer, or not so long and be late: flagged until it crosses a reset
-  // where the list has it.
+  // If another epoch has the id, too, the link may have been silent for longer, or for less and be late: it is flagged until it crosses a reset
+  // where the list has one.
   state.unsure = state.unsure || (skips && (find_listed(place + 1, book_.end(), of.chunk.id, &of.chunk.bcid) ||
                                             find_listed(of.expected, lowest_listed(of), of.chunk.id, &of.chunk.bcid)));
   return take(state, place, state.unsure);  // 17
 }
 
-// The list is about to come to this id, again or for the first time.
+// True if the list is about to come to this id, again or for the first time.
 bool Sequencer::repeats_soon(std::uint32_t id) const {
   if (settings_.format.has_ecr()) return false;
   const std::uint64_t soon = 2 * settings_.reach;
@@ -139,7 +139,7 @@ bool Sequencer::repeats_soon(std::uint32_t id) const {
   return id <= soon || ((id - listed) & settings_.format.low_mask()) <= soon;
 }
 
-// There is room for it in the window, or it waits.
+// True if the window has room for it; else the chunk waits.
 bool Sequencer::finds_place(State& state, Sequence number) {
   state.far = number;
   return finds_room(state, number);
@@ -150,7 +150,7 @@ Sequencer::Step Sequencer::wait_for_others(State& state, const InList& of) {
   return has_room && (others_may_tell(state) || !of.overdue) ? Step::wait : end(state, Verdict::out_of_sequence);
 }
 
-// So many events after this one; numbers that are free between two segments of the list are none.
+// The number of the event this many events later. Free numbers between two segments of the list are not events.
 Sequence Sequencer::listed_after(Sequence number, std::uint64_t events) const {
   for (;; ++number) {
     while (number < book_.end() && book_.at(number).state == TriggerBook::kNot && segments_.of(number).end < book_.end())
@@ -159,7 +159,7 @@ Sequence Sequencer::listed_after(Sequence number, std::uint64_t events) const {
   }
 }
 
-// More than half of the live links have gone so far: the others are told.
+// True if more than half of the live links have gone so far. Then the others are judged again.
 bool Sequencer::followed_in_list(State& state, Sequence number) {
   const std::uint64_t room = settings_.reach + std::uint64_t{settings_.step} * state.link->stride;
   state.far = number;
@@ -176,14 +176,14 @@ bool Sequencer::followed_in_list(State& state, Sequence number) {
   return true;
 }
 
-// The link's segment is over: it expects the first event of the next.
+// If the link's segment is over, the link expects the first event of the next one.
 void Sequencer::cross(LinkSequence& link) const {
   const Segment& segment = segments_.of(link.position());
   if (link.position() < segment.first || segment.base == link.base) return;
   enter(link, segment);
 }
 
-// One of the link's last chunks had this id.
+// True if one of the link's last chunks had this id.
 bool Sequencer::was_delivered(const State& state, std::uint32_t id) const {
   const Sequence next = state.link->position();
   for (Sequence number = next; number-- > std::max(segments_[0].first, next - kHistory);) {
@@ -233,7 +233,7 @@ std::optional<Sequence> Sequencer::reached_by_two() const {
   return links < 2 ? std::nullopt : std::optional(second);
 }
 
-// A step of the list may leave out so many entries, and the one that waits comes with it.
+// An entry may append up to `most` numbers: those that it leaves out, itself, and the entry that waits.
 bool Sequencer::has_room(Sequence oldest) const {
   if (!begun()) return true;
   const std::uint64_t most = 4 + settings_.step;
@@ -269,7 +269,7 @@ void Sequencer::settle_list(std::uint64_t now) {
   list(pending, nullptr, true);
 }
 
-// Judges an entry by the one after it, as a chunk is judged; with what is expected, and with the first of the next epoch, at once.
+// Judges an entry by the next one, as for chunks. The expected entry, and the first of the next epoch, are taken at once.
 void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* following, bool final) {
   const auto append = [&](const Place& place, TriggerBook::State state) {
     const Sequence number = segments_.newest().base + static_cast<Sequence>(place.index);
@@ -305,9 +305,9 @@ void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* followin
   const Place after = following == nullptr ? k : extended(k, following->id);
   const bool goes_on = following == nullptr || (follows(k, after, 1) && (steps || after.resets == k.resets));
   if (!plain && (!goes_on || k < next || (final && !steps)))
-    return;  // a flipped id: what it was is a skipped entry when the next comes
+    return;  // a flipped id: appended as skipped when the next comes
   if (k.resets != next.resets || !steps) {
-    // The next segment, above all that links have brought of this one.
+    // The next segment begins above all numbers that links have brought of this one.
     const std::int64_t room = k.resets != next.resets && steps ? k.index : 0;
     if (k.resets == next.resets)
       skipped_.fetch_add(static_cast<std::uint64_t>(k.index - next.index), std::memory_order_relaxed);

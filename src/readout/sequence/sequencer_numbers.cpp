@@ -1,11 +1,11 @@
-// What an id means to a link, and which numbers it may come to.
+// The meaning of an id for a link, and the numbers that the link may come to.
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
 
 namespace rodeo::readout {
 
-// The place of an extended L1 id: of its resets the nearest round, of its 24 bits the next, unless it lies a little behind.
+// The place of an extended L1 id: the nearest round of its resets; the next round of its 24 bits, unless it is a little behind.
 Place Sequencer::extended(const Place& from, std::uint32_t id) {
   const auto resets = static_cast<std::int8_t>(static_cast<std::uint8_t>((id >> 24) - from.resets));
   const std::int64_t low = id & 0xffffffU;
@@ -16,7 +16,7 @@ Place Sequencer::extended(const Place& from, std::uint32_t id) {
   return {from.resets, from.index + (ahead < kPeriod - kBehind ? ahead : ahead - kPeriod)};
 }
 
-// The place that an id means to a link which is at `from`.
+// The place of an id, for a link that is at `from`.
 Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stride) const {
   const IdFormat& format = settings_.format;
   if (format.has_ecr()) {
@@ -33,12 +33,12 @@ Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stri
   return {from.resets, from.index + static_cast<std::int64_t>(ahead)};
 }
 
-// The same where nothing is known yet.
+// The place of an id before anything is known.
 Place Sequencer::first_place(std::uint32_t id) const {
   return {kResetsOrigin + (settings_.format.has_ecr() ? id >> 24 : 0), id & settings_.format.low_mask()};
 }
 
-// The same where nothing is known of the link: it may be behind by a window.
+// The place of an id, for a link of which nothing is known: it may be behind by a window.
 Place Sequencer::nearest(const Place& from, std::uint32_t id) const {
   const IdFormat& format = settings_.format;
   if (format.has_ecr()) return resolve(from, id, 1);
@@ -65,12 +65,12 @@ bool Sequencer::follows(const Place& from, const Place& to, std::uint32_t stride
   return near({from.resets, from.index + 1}, to, stride);
 }
 
-// The same where a chunk lies elsewhere: a counter that starts again, where resets do not show, says nothing of what was before.
+// follows(), for a chunk that lies elsewhere: without a reset counter, a restart after it does not confirm its place.
 bool Sequencer::confirms(const Place& from, const Place& to, std::uint32_t stride) const {
   return follows(from, to, stride) && (to.resets == from.resets || settings_.format.has_ecr());
 }
 
-// The same, but an id near zero that the following goes on after is a counter that has started again, where resets show in no other way.
+// resolve(), but an id near zero after which `following` goes on is a restart of the counter, if resets show in no other way.
 Place Sequencer::resolve_restart(const Place& from, const Waiting& chunk, const Waiting* following,
                                  std::uint32_t stride) const {
   const Place place = resolve(from, chunk.id, stride);
@@ -93,7 +93,7 @@ bool Sequencer::in_window(const State& state, Sequence number) const {
   return over_ ? is_last(state) : may_close(state, number - settings_.window);
 }
 
-// No more comes: of the links of a FULL group that have chunks to be judged the one that is furthest behind goes on, until another is.
+// At the end, the links of a FULL group that have chunks to judge go on in turn: always the link that is furthest behind.
 bool Sequencer::is_last(const State& state) const {
   return events_ == nullptr || std::ranges::none_of(states_, [&](const State& other) {
            return other.placed < other.count && other.link->position() < state.link->position();
@@ -105,14 +105,14 @@ std::optional<Sequence> Sequencer::reachable(const State& state, const Place& pl
   if (!number) return std::nullopt;
   const LinkSequence& link = *state.link;
   const bool here = link.here.load(std::memory_order_relaxed);
-  if (!here && *number <= believed_ + settings_.reach) return number;  // the window moves for most
+  if (!here && *number <= believed_ + settings_.reach) return number;  // the window moves for a majority
   if (!in_window(state, *number)) return std::nullopt;
   if (here && near(place_of(link), place, spread(link))) return number;
   if (*number <= (here ? front_beside(state) : front()) + settings_.reach) return number;
   return std::nullopt;
 }
 
-// Where the foremost of the links is that are here, and of the others that are read with this one, if there are such: it has come no further.
+// The foremost of the links that are here. front_beside(): of the other links of the same reader, if there are any.
 Sequence Sequencer::front() const {
   Sequence front = 0;
   for (const State& state : states_) {
@@ -146,7 +146,7 @@ bool Sequencer::live(const State& state) const {
   return clock(state) <= seen + settings_.timeout_ns;
 }
 
-// More of its links have passed this event than are still to come to it: the window may move past it.
+// True if more links of the window have passed this event than have still to come to it: the window may move on.
 bool Sequencer::may_close(const State& of, Sequence oldest) const {
   std::uint32_t passed = 0;
   std::uint32_t behind = 0;

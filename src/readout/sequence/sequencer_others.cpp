@@ -1,4 +1,4 @@
-// What readers of other groups, ROBs and cards say of links that go where they may be the only ones.
+// The vote of other groups, ROBs and cards, on links that go away without a majority of their own.
 #include <algorithm>
 #include <cstdlib>
 
@@ -6,8 +6,8 @@
 
 namespace rodeo::readout {
 
-// Of the others that have gone on beyond where these links left, most have gone where they are: they are followed. None has gone on so far: they wait,
-// as long as there is room.
+// True if, of the other readers that have gone on since these links left, at least as many are at the new place as go on at the old one. If there are
+// neither, the links wait as long as there is room, until the time-out.
 bool Sequencer::others_follow(State& state, const Place& left) const {
   const Reader& reader = readers_[state.reader];
   if (reader.standing == nullptr || !state.left || !reader.others->has_others()) return true;
@@ -31,7 +31,7 @@ bool Sequencer::others_follow(State& state, const Place& left) const {
   const auto with = std::ranges::count_if(places_, is_there);
   const auto against = std::ranges::count_if(places_, goes_on_here);
   if (with != 0 || against != 0) return with >= against;
-  // Another one goes elsewhere. A reset is likelier than a jump.
+  // Another reader goes away elsewhere. A reset is likelier than a jump.
   if (!by_reset && !places_.empty() && std::ranges::any_of(places_, &Standing::Now::leaves)) return false;
   return over_ || state.count + 2 * settings_.step >= settings_.aside ||
          clock(state) - state.away_since > settings_.timeout_ns;

@@ -1,4 +1,4 @@
-// Where a link is that was silent for long: by its live peers, and by the BCIDs of its chunks. Until that is proven its chunks are flagged.
+// The place of a link that was silent for long, by its live peers and by BCIDs. Its chunks are flagged until the place is proven.
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ Sequence distance(Sequence a, Sequence b) { return a > b ? a - b : b - a; }
 
 }  // namespace
 
-// Before a chunk of the link is judged.
+// Called before a chunk of the link is judged: has the link lost its place?
 void Sequencer::find_lost(State& state, std::uint32_t id) {
   LinkSequence& link = *state.link;
   if (settings_.listed || !begun()) {
@@ -22,14 +22,14 @@ void Sequencer::find_lost(State& state, std::uint32_t id) {
   if (link.lost) return lose_place(state);
   const bool here = link.here.load(std::memory_order_relaxed);
   if (!here && !state.away() && !state.link->doubtful) {
-    // Nothing is known of it. It is in doubt where the run has gone on for so long that its id may be of another round, and not all that came so far
-    // was read at once.
+    // Nothing is known of the link. It is in doubt if the run has gone on for so long that its id may be of another round. The limit is three times
+    // as high while all data so far were read at once.
     const std::uint64_t limit = link.pace->limit();
     link.doubtful = link.pace->head() > run_first_ + (clock(state) > begun_at_ ? limit : 3 * limit);
     state.lowest = link.position();
   }
   if (!here || !beyond_segment(state)) return;
-  // Others have crossed a reset, long ago or while this link was silent for a good part of an epoch. The same id comes again.
+  // Others have crossed a reset, long ago or while this link was silent for a quarter of an epoch: its id may be of the new epoch.
   const auto stand = stand_of_peers(state);
   const Sequence end = segments_.of(link.position()).end;
   if (!stand || !stand->proves || stand->of_others || stand->number < end) return;
@@ -55,12 +55,12 @@ void Sequencer::lose_place(State& state) {
   state.evidence.forget();
 }
 
-// Where resets do not show in ids, an id of its segment may be one of the next.
+// Without a reset counter, an id of the link's segment may also be one of the next segment.
 bool Sequencer::beyond_segment(const State& state) const {
   return !settings_.format.has_ecr() && !settings_.listed && segments_.of(state.link->position()).end != kNoEnd;
 }
 
-// The foremost but one of those that were read with it; where there are none, of all others. One that lies is not believed if there are three.
+// The foremost but one of the links that were read with it; if there are none, of all others. Of three, one wrong counter does no harm.
 std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of) const {
   const auto collect = [&](bool same_reader) {
     stands_.clear();
@@ -78,14 +78,14 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of) con
   std::ranges::nth_element(stands_, stands_.begin() + static_cast<std::ptrdiff_t>(second), std::greater<>());
   const Sequence number = stands_[second];
   const std::uint64_t period = telling_period(number);
-  // Readers of their own may be apart by what both may have open.
+  // Links of different readers may be apart by the events that both may have open.
   return PeersAt{.number = number,
                  .together = read_together,
                  .proves = read_together ? of.link->pace->tells(period) : period / 4 >= settings_.window,
                  .place = segments_.of(number).place(number)};
 }
 
-// So many events from one of an id to the next of the same.
+// The number of events from one with an id to the next one with the same id.
 std::uint64_t Sequencer::telling_period(Sequence number) const {
   std::uint64_t period = settings_.format.period();
   if (settings_.format.has_ecr()) return period;
@@ -96,7 +96,7 @@ std::uint64_t Sequencer::telling_period(Sequence number) const {
   return period;
 }
 
-// All numbers from `lowest` to `highest` that have this id.
+// Calls f with all numbers from `lowest` to `highest` that have this id.
 template <typename F>
 void Sequencer::for_each_number(std::uint32_t id, Sequence lowest, Sequence highest, const F& f) const {
   const IdFormat& format = settings_.format;
@@ -110,7 +110,7 @@ void Sequencer::for_each_number(std::uint32_t id, Sequence lowest, Sequence high
   }
 }
 
-// A link may be late by much, and ahead of those that are read with it by little only.
+// The nearest number with this id. A link may be far behind those that are read with it, but only a little ahead.
 std::optional<Sequence> Sequencer::nearest_number(Sequence stand, std::uint32_t id) const {
   const std::uint64_t quarter = settings_.format.period() / 4;
   std::optional<Sequence> nearest;
@@ -120,14 +120,14 @@ std::optional<Sequence> Sequencer::nearest_number(Sequence stand, std::uint32_t 
   return nearest;
 }
 
-// The place that an id means where peers stand at this number.
+// The place of an id, for a link whose peers are there.
 Place Sequencer::place_by(const State& state, const PeersAt& peers, std::uint32_t id) const {
   if (peers.of_others) return near_place(peers, id);
   const Sequence stand = peers.number;
   const IdFormat& format = settings_.format;
   const bool restarts = !format.has_ecr() && format.shows_restarts();
   if (const auto number = nearest_number(stand, id)) {
-    // Near zero, far from where the peers are, and behind what the link has brought or what is open: the first of the next epoch.
+    // An id near zero, whose number is far from the peers and below what the link has brought or what is open: it is of the next epoch.
     const std::uint64_t steps = std::uint64_t{settings_.step} * spread(*state.link);
     const bool restarted = restarts && id <= steps && distance(*number, stand) > settings_.reach + steps &&
                            *number < std::max(oldest_, state.link->position());
@@ -144,7 +144,7 @@ Sequence Sequencer::prove(State& state, Sequence number, std::uint32_t id, std::
   return number;
 }
 
-// The number of a chunk that is to be taken for `number`: another where live peers or BCIDs say so. Ends the link's doubt if they prove its place.
+// The number of a chunk that would be taken for `number`: another one if live peers or BCIDs say so. Ends the link's doubt if they prove its place.
 Sequence Sequencer::prove_place(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid) {
   const auto moved_to = [&](Sequence place, bool by_bcid) {
     state.told.by_bcid = by_bcid;
@@ -162,7 +162,7 @@ Sequence Sequencer::prove_place(State& state, Sequence number, std::uint32_t id,
     else if (!state.keeps)
       return moved_to(*nearest, false);
   }
-  // A reset where others have it.
+  // It crosses a reset where the others do.
   const Segment& segment = segments_.of(number);
   if (number == segment.first && segment.base != state.link->base && state.link->position() != state.lowest &&
       (settings_.format.has_ecr() || has_witness(state)))

@@ -1,5 +1,5 @@
-// All links of a reader were silent, or begin late: the readers of other groups, ROBs and cards tell where they are. Where there are none, the input's
-// clock tells how many events were missed.
+// For a reader whose links were all silent, or begin late. The readers of other groups, ROBs and cards show where its links are. If there are none, the
+// input's clock shows how many events may have been missed.
 #include <algorithm>
 #include <cstdlib>
 
@@ -35,14 +35,14 @@ void Sequencer::pass(std::size_t reader, std::uint64_t clock, bool drained) {
   if (drained) of.drained = clock;
 }
 
-// What waits for a decision may lie beyond where its links are.
+// While chunks wait for a decision, the reader tells no place: they may lie beyond it.
 void Sequencer::tell(Reader& reader, std::uint64_t clock) {
   if (reader.waiting != 0) return reader.standing->tell_nothing(clock);
   reader.standing->tell({clock, segments_.of(reader.told - 1).place(reader.told), reader.told});
   compare(reader, clock);
 }
 
-// With few bits it counts how far readers are apart in an undisturbed run.
+// With few bits: measures how far this reader and the others are apart in an undisturbed run.
 void Sequencer::compare(Reader& reader, std::uint64_t clock) {
   if (wide(telling_period(reader.told)) || clock < reader.compared_at + settings_.timeout_ns || !reader.others->has_others())
     return;
@@ -54,15 +54,15 @@ void Sequencer::compare(Reader& reader, std::uint64_t clock) {
   reader.apart = std::max(reader.apart, static_cast<std::uint64_t>(std::abs(at->low.place.index - own.index)));
 }
 
-// The reader has read all that was sent up to this clock. Others have come further by a quarter of the period of its ids, or so many events would have come
-// at the rate of late.
+// The reader has read all that was sent up to this clock. Its links are silent if the others have come further by a quarter of the period of its ids, or
+// if so many events would have come at the recent rate.
 void Sequencer::find_silent(std::size_t reader, std::uint64_t clock, bool exact) {
   Reader& of = readers_[reader];
   if (of.silent || settings_.listed || !begun() || of.told == 0 || of.told != of.pace->came() || of.waiting != 0) return;
   const std::uint64_t quarter = telling_period(of.told) / 4;
   const auto passed = passed_by_others(of, clock);
   of.silent = passed && *passed >= std::max(quarter, 2 * of.apart);
-  if (!settings_.format.has_ecr() || exact)  // else resets show how much was missed
+  if (!settings_.format.has_ecr() || exact)  // else the reset counter shows what was missed
     of.silent |= of.rate.missed(clock) >= quarter && of.rate.silent_for(clock) >= settings_.timeout_ns;
   if (!of.silent) return;
   if (of.standing != nullptr) of.standing->lapse();
@@ -73,7 +73,7 @@ void Sequencer::find_silent(std::size_t reader, std::uint64_t clock, bool exact)
   }
 }
 
-// Events that the others have come beyond this reader by this clock. Nothing where they have not read so far.
+// Events by which the others are beyond this reader at this clock; nothing if they have not read so far.
 std::optional<std::uint64_t> Sequencer::passed_by_others(const Reader& reader, std::uint64_t clock) const {
   if (reader.standing == nullptr) return std::nullopt;
   const Place own = segments_.of(reader.told - 1).place(reader.told);
@@ -83,7 +83,7 @@ std::optional<std::uint64_t> Sequencer::passed_by_others(const Reader& reader, s
   return read ? events : std::nullopt;
 }
 
-// The first chunk of a link after a silence of all links of its reader.
+// Called at the first chunk of a link after a silence of all links of its reader.
 void Sequencer::end_silence(State& state, std::uint32_t id) {
   LinkSequence& link = *state.link;
   state.was_silent = link.lost = false;
@@ -91,9 +91,9 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
   const std::uint64_t quarter = telling_period(of.told) / 4;
   if (id != link.expected || state.away()) return lose_place(state);
   const auto passed = passed_by_others(of, of.drained);
-  if (passed && *passed < quarter) return;  // the others were silent, too: triggers stood still
-  // It goes on with the next id, as after a pause, or because its data were late. After a loss that is chance, and with few bits not a small one: but there
-  // readers are often apart by so much.
+  if (passed && *passed < quarter) return;  // the others were silent, too: the trigger paused
+  // It goes on with the next id: after a pause, or because its data were late. After a loss this happens by chance. With few bits the chance is not small,
+  // but there readers are often that far apart.
   if (!wide(4 * quarter)) {
     of.apart = std::max(of.apart, passed.value_or(0));
     return;
@@ -106,7 +106,7 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
   state.lowest = link.position();
 }
 
-// Where the others may have been between this reader's last look that found nothing and the one that found its chunk.
+// Where the others may have been between two looks of this reader: the last one that found nothing, and the one that found the chunk.
 std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) const {
   const Reader& reader = readers_[of.reader];
   if (reader.standing == nullptr || reader.drained == 0) return std::nullopt;
@@ -119,7 +119,7 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) co
   const Sequence number = begun() ? segments_.number(middle).value_or(0) : 0;
   const std::uint64_t period = number != 0 ? telling_period(number) : settings_.format.period();
   const bool few_epochs = low.resets == high.resets || low.resets + 1 == high.resets;
-  // One place alone has the id where the others are, and as far around as readers are apart.
+  // Only one place has the id within the range of the others and, around it, the distance of readers.
   const bool near = wide(period) ? at->events() < period / 4
                                  : reader.compared_at != 0 && reader.apart < period / 4 &&
                                        at->events() + 2 * reader.apart < period / 4 * 3;
@@ -127,7 +127,7 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) co
       .number = number, .together = false, .proves = few_epochs && near, .of_others = true, .place = middle, .range = *at};
 }
 
-// The place with this id that is nearest to where others are.
+// The place with this id that is nearest to the others.
 Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
   const IdFormat& format = settings_.format;
   if (format.has_ecr()) return extended(peers.place, id);
@@ -137,7 +137,7 @@ Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
   const std::int64_t ahead = (id - peers.place.index) & (period - 1);
   const std::int64_t index = peers.place.index + (ahead < period / 4 ? ahead : ahead - period);
   if (!format.shows_restarts()) return {low.resets, index};
-  // Where resets do not show, ids far from the others' are of another epoch: near zero of the next, else of the last.
+  // A reset shows only as a restart: ids far from the others' are of another epoch, near zero of the next one, else of the last.
   const auto reach = static_cast<std::int64_t>(settings_.reach);
   if (low.resets != high.resets) return {id <= high.index + reach ? high.resets : low.resets, id};
   if (id <= high.index - low.index + reach && index < low.index - reach) return {low.resets + 1, id};
@@ -145,7 +145,7 @@ Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
   return {low.resets, index};
 }
 
-// Where the run begins for all of these links. Others may have gone far by then.
+// The place of the first chunk of all these links. Other readers may have gone far by then.
 Place Sequencer::late_place(State& state, std::uint32_t id) const {
   const auto stand = stand_of_others(state);
   const Reader& reader = readers_[state.reader];
@@ -158,7 +158,7 @@ Place Sequencer::late_place(State& state, std::uint32_t id) const {
   return near_place(*stand, id);
 }
 
-// Another link has its place, and it is proven.
+// True if another link has a proven place.
 bool Sequencer::has_witness(const State& of) const {
   return std::ranges::any_of(states_, [&](const State& state) {
     return &state != &of && is_here(state) && !state.link->doubtful && !state.was_silent;

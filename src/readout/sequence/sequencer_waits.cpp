@@ -1,4 +1,4 @@
-// Who waits for whom: for what other readers may tell, and for room in the window.
+// Waits: for what other readers may show, and for room in the window.
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace rodeo::readout {
 
-// Another reader has live links, none of which has gone beyond where this one left, or elsewhere: it may not have read so far.
+// True if the reader has live links, but none has gone on beyond where this link left: it may not have read so far.
 bool Sequencer::untold_by(const State& state, const Place& left, std::size_t reader) const {
   if (told(state, reader)) return false;
   bool lives = false;
@@ -27,17 +27,17 @@ bool Sequencer::untold(const State& state, const Place& left, std::size_t first,
   return false;
 }
 
-// What the links of this reader have not brought by now, they will not bring for the time being.
+// True if there is nothing to wait for: the reader has had nothing to read since the link left, has ended, or is the link's own.
 bool Sequencer::told(const State& state, std::size_t reader) const {
   const Reader& of = readers_[reader];
   return reader == state.reader || of.over || of.looked >= state.departure;
 }
 
-// What a link waits to be told: who has gone beyond this place.
+// The place beyond which a waiting link wants to see others; nothing if it waits for none.
 std::optional<Place> Sequencer::asks(const State& state) const {
   if (state.stand == Stand::blocked) return place_of(*state.link);
   if (!state.away() || state.alone || contradicted(state)) return std::nullopt;
-  // Where it has gone the others are on their way, too, or nobody knows yet.
+  // Its new place is known, so the others may be on their way to it.
   if (begun() && segments_.number(first_aside(state)))
     return Place{state.going.resets, state.going.index - static_cast<std::int64_t>(settings_.reach + settings_.step)};
   return state.left.value_or(Place{});
@@ -52,13 +52,13 @@ bool Sequencer::waits_for(std::size_t reader, std::size_t other) const {
   return place && untold_by(state, *place, other);
 }
 
-// Who has read everything keeps events open only for what still waits.
+// A reader that has read everything keeps events open only for its waiting chunks.
 bool Sequencer::holds_events(std::size_t reader) const {
   return !readers_[reader].over ||
          std::ranges::any_of(states_, [&](const State& of) { return of.reader == reader && of.count != 0; });
 }
 
-// A reader waits for the other, or for one that does, and is ahead of it. Readers of one window are one thread, which waits with all of them.
+// True if `reader` is ahead of `other` and waits for it, perhaps by way of others. Readers of one window are one thread: all of them wait.
 bool Sequencer::gives_way(std::size_t reader, std::size_t other) const {
   if (!behind(other, reader)) return false;
   reached_readers_.assign(1, reader);
@@ -82,7 +82,7 @@ bool Sequencer::someone_goes_on() const {
   return false;
 }
 
-// An order of all threads that read, so that among any that wait for each other there is one that goes on.
+// Orders all threads that read, so that of threads that wait for each other one goes on.
 bool Sequencer::behind(std::size_t reader, std::size_t other) const {
   const auto order = [&](std::size_t of) {
     return std::tuple(oldest_of(of), front_of(readers_[of].window), readers_[of].window);
@@ -90,7 +90,7 @@ bool Sequencer::behind(std::size_t reader, std::size_t other) const {
   return order(reader) < order(other);
 }
 
-// So far the links of a window have come.
+// How far the links of a window have come.
 Sequence Sequencer::front_of(std::size_t window) const {
   Sequence front = 0;
   for (const State& state : states_) {
@@ -111,14 +111,14 @@ bool Sequencer::may_be_told(std::size_t link, std::size_t first, std::size_t end
   return place && untold(states_[link], *place, first, end);
 }
 
-// Where the window has no room for this number the link waits.
+// True if the window has room for this number; else the link waits.
 bool Sequencer::finds_room(State& state, Sequence number) {
   if (in_window(state, number)) return true;
   others_may_tell(state);
   return makes_room(state, number);
 }
 
-// When it has waited long, those of the others who have not moved since then are not waited for any more.
+// When the link has waited long, it no longer waits for links that have not moved since.
 bool Sequencer::makes_room(State& state, Sequence number) {
   if (in_window(state, number)) return true;
   if (state.offered_since < 2 * settings_.reach + settings_.step) return false;
@@ -129,13 +129,13 @@ bool Sequencer::makes_room(State& state, Sequence number) {
   return in_window(state, number);
 }
 
-// Others who have not been read so far may hold up the list, too.
+// Readers that have not read so far may hold up the list, too.
 Sequencer::Step Sequencer::wait_for_list(State& state) {
   others_may_tell(state);
   return Step::wait;
 }
 
-// From now on it waits for what links that have not been read so far tell, if there are such.
+// From now on the link waits for readers that have not read so far. True if there are any.
 bool Sequencer::others_may_tell(State& state) {
   if (state.stand == Stand::goes_on) {
     set(state, Stand::blocked);

@@ -45,7 +45,7 @@ std::optional<Standing::Now> Standing::after(std::uint64_t clock) const {
   return newest_.number != 0 && clock_ >= clock ? std::optional(Now{newest_.place, false}) : std::nullopt;
 }
 
-// The last point by this clock.
+// The last point at or before this clock.
 std::optional<Standing::Point> Standing::low(std::uint64_t clock) const {
   if (newest_.number != 0 && newest_.clock <= clock) return newest_;
   for (std::uint64_t i = count_; i > first_point(); --i) {
@@ -54,7 +54,7 @@ std::optional<Standing::Point> Standing::low(std::uint64_t clock) const {
   return std::nullopt;
 }
 
-// It may have gone on since its newest point, at most twice as fast as of late: the reader has not read so far, or its links were silent, too.
+// The furthest that it may have come since its newest point: twice its recent rate. It has not read so far, or its links were silent, too.
 Standing::Point Standing::extrapolated(std::uint64_t clock) const {
   constexpr std::uint64_t kOfLate = 8;
   const Point& before = point(std::max(first_point(), count_ - std::min(count_, kOfLate)));
@@ -84,7 +84,7 @@ std::optional<std::uint64_t> Standing::events_since(const Place& place, std::uin
   for (std::uint64_t i = count_; i > first_point(); --i) {
     const Point& before = point(i - 1);
     if (before.place > place) continue;
-    // Of another epoch: the end of this one is not known, but it lies before the next point.
+    // The point is of an earlier epoch, whose end is unknown but lies before the next point: see below.
     if (before.place.resets != place.resets) break;
     Sequence number = before.number + static_cast<std::uint64_t>(place.index - before.place.index);
     if (i != count_) number = std::min(number, point(i).number);
@@ -136,7 +136,7 @@ std::optional<Standing::Range> Standings::at(const Standing& of, std::uint64_t f
     }
   }
   if (!second) return first;
-  // Numbers are of each reader's own count.
+  // Each reader counts its own numbers, so indices are compared.
   if (count == 2 && first->high.place.resets == second->high.place.resets && first->high.place > second->high.place) {
     const auto more = static_cast<std::uint64_t>(first->high.place.index - second->high.place.index);
     second->high.place = first->high.place;

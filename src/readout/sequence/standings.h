@@ -1,4 +1,4 @@
-// Where the readers of one process are in the run. A group or ROB whose own links cannot say where it is asks the readers of other groups, ROBs and cards.
+// Where the readers of one process are in the run. A group or ROB that cannot find its place by its own links asks other groups, ROBs and cards.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ class alignas(base::kCacheLine) Standing {
 
   struct Now {
     Place place;
-    bool leaves = false;  ///< its links have gone away to there, and are not followed so far
+    bool leaves = false;  ///< its links have gone away to this place, and are not followed so far
   };
   struct Point {
     std::uint64_t clock = 0;  ///< of the input: all events before `place` were sent by then
     Place place;
     Sequence number = 0;  ///< of the place, by the reader's own count
   };
-  /// It was at `low` or beyond, and at `high` or before.
+  /// The reader was at `low` or beyond, and at `high` or before.
   struct Range {
     Point low;
     Point high;
@@ -38,18 +38,18 @@ class alignas(base::kCacheLine) Standing {
 
   /// The reader has read all that was sent up to this clock, and its links have come to this point.
   void tell(const Point& point);
-  /// The reader has read all that was sent up to this clock, and cannot say where its links are.
+  /// The reader has read all that was sent up to this clock, but does not know where its links are.
   void tell_nothing(std::uint64_t clock);
-  /// Its links were silent and have no place: the points are of no use any more.
+  /// Its links were silent and have no place: all points are forgotten.
   void lapse();
   void leave(const Place& to);
   void stay();
   /// It reads no more.
   void end();
 
-  /// Where it is, if it has read what was sent up to this clock.
+  /// Where the reader is, if it has read what was sent up to this clock; or where its links have gone away to.
   std::optional<Now> after(std::uint64_t clock) const;
-  /// Where it was between these two clocks. Nothing if it has not come so far, or has brought nothing for 10 s.
+  /// Where it was between these two clocks; nothing if it had no events by `from`, or none in the 10 s before `to`.
   std::optional<Range> at(std::uint64_t from, std::uint64_t to) const;
   /// Events from this place to where the reader was at this clock; zero if it was before the place.
   std::optional<std::uint64_t> events_since(const Place& place, std::uint64_t clock) const;
@@ -79,32 +79,32 @@ class alignas(base::kCacheLine) Standing {
   bool ended_ = false;
 };
 
-/// Of one process. Readers are added before the first of them begins.
+/// For one process. Readers are added before the first of them begins.
 class Standings {
  public:
   Standing& add(std::uint64_t spacing = 256) { return readers_.emplace_back(spacing); }
   bool has_others() const { return readers_.size() > 1; }
 
-  /// Where the others are that have read what was sent up to this clock.
+  /// The places of the other readers that have read what was sent up to this clock, or whose links have gone away.
   void after(const Standing& of, std::uint64_t clock, std::vector<Standing::Now>& places) const;
-  /// The foremost but one of the others, so that one that lies is not believed; of two that contradict each other a range with both.
+  /// Where the foremost but one of the others was, so that one wrong counter does no harm. Of two others: a range with both.
   std::optional<Standing::Range> at(const Standing& of, std::uint64_t from, std::uint64_t to) const;
-  /// Events that most of the others have come beyond this place by this clock.
+  /// Events by which the foremost but one of the others was beyond this place at this clock.
   std::optional<std::uint64_t> events_since(const Standing& of, const Place& place, std::uint64_t clock) const;
-  /// When the first of the others brought its first events; the highest clock before.
+  /// When the first of the others brought its first events; the highest possible clock if none has.
   std::uint64_t begun(const Standing& of) const;
   /// One of the others has read what was sent up to this clock.
   bool has_read(const Standing& of, std::uint64_t clock) const;
-  /// All have.
+  /// All readers have read so far, or read no more.
   bool have_come_to(std::uint64_t clock) const;
-  /// The sum of the others' clocks: it changes while one of them reads.
+  /// The sum of all readers' clocks: it changes while one of them reads.
   std::uint64_t clocks() const;
 
  private:
   std::deque<Standing> readers_;
 };
 
-/// A second base of our builders: what its workers know of other builders' readers. Before start().
+/// A second base class of Rodeo's builders: its workers share their places with the readers of other builders. Before start().
 class SharesStandings {
  public:
   virtual void share(Standings& standings) = 0;

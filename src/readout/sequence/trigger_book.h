@@ -1,4 +1,4 @@
-// The trigger's own list, decoded once for all workers of a ROB: what it says of each event number.
+// The trigger's own list, decoded once for all workers of a ROB: one entry for each event number.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ struct ListedTrigger {
   std::uint8_t type = 0;
 };
 
-/// Written by one thread at a time, read by all without a lock: an entry is complete before end() says so, and stays until the
-/// writer has been told that all readers have passed it.
+/// One thread at a time writes, all threads read without a lock. An entry is complete before end() includes it, and stays until
+/// the writer knows that all readers have passed it.
 class TriggerBook {
  public:
   enum State : std::uint8_t {
@@ -30,7 +30,7 @@ class TriggerBook {
     std::uint16_t bcid = 0;
     std::uint8_t type = 0;
     State state = kNot;
-    std::uint32_t rounds = 0;  ///< of its global id
+    std::uint32_t rounds = 0;  ///< rounds of its global id
   };
 
   /// `entries`: a power of two, or 0 where there is no list.
@@ -41,7 +41,7 @@ class TriggerBook {
   Sequence end() const { return end_.load(std::memory_order_acquire); }
   std::uint64_t size() const { return mask_ + 1; }
 
-  /// Of a number below end() that is at most size() below it.
+  /// `number`: below end(), by at most size().
   const Entry& at(Sequence number) const { return entries_[number & mask_]; }
 
   void begin(Sequence first) { end_.store(first, std::memory_order_release); }

@@ -1,5 +1,5 @@
-// Whose turn an event is, in a group of FULL-mode links that carry the events of one stream in turn. A link that brings an event of another's
-// turn may have a counter that is wrong: its chunk strays. It is built only if the link whose turn it was does not bring the event, and flagged unless the events are dealt anew.
+// Which link's turn an event is, in a group of FULL-mode links that carry the events of one stream in turn. A chunk of an event that is another link's
+// turn strays: its counter may be wrong. It is built only if the other link does not bring the event, and flagged unless the events are dealt anew.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace rodeo::readout {
 
-/// One worker thread.
+/// For one worker thread.
 class Turns {
  public:
   explicit Turns(std::size_t links) : links_(links), owners_(links) {}
 
-  /// A chunk of this link is of event `number`. True if it is another link's turn, which has long kept to its turns and still does.
+  /// Notes a chunk of this link for event `number`. True if it is the turn of another link, which has long kept to its turns and still does.
   bool strays(std::size_t link, Sequence number) {
     Owner& owner = owners_[number % owners_.size()];
     Habit& habit = links_[owner.link];
@@ -28,14 +28,14 @@ class Turns {
     return another;
   }
 
-  /// The link whose turn this was has left it, too, close by: the events are dealt anew, as where a recording begins again.
+  /// True if the link whose turn this was has left its turn, too, close by: the events are dealt anew, as where a recording starts over.
   bool dealt_anew(Sequence number) const {
     const Sequence strayed = links_[owners_[number % owners_.size()].link].strayed;
     return strayed != 0 && strayed <= number + owners_.size() && number <= strayed + kHabit * owners_.size();
   }
 
-  /// Whose event this was that did not come: of the link that brought the last of this turn, unless its habit is another turn by now (numbers of a
-  /// later segment are dealt anew). Else of the one that has been silent for longest, of those whose turn it may be if there are such.
+  /// The link that should have brought this missing event: the one that brought the last event of this turn, unless it has another turn by now
+  /// (numbers of a later segment are dealt anew). Else the one that was silent for longest, if possible of those whose turn it may be.
   std::uint32_t likely_link(Sequence number) const {
     const Owner& owner = owners_[number % owners_.size()];
     if (owner.known && links_[owner.link].may_have(number)) return owner.link;
@@ -52,7 +52,7 @@ class Turns {
 
  private:
   static constexpr std::uint16_t kHabit =
-      16;  // equal steps in a row that make a turn a link's own, and turns that it may be silent for
+      16;  // equal steps in a row that make a turn a link's own, and turns that the link may miss
 
   struct Habit {
     Sequence last = 0;
@@ -70,7 +70,7 @@ class Turns {
       last = number;
       if (now == step) {
         if (times < kHabit) ++times;
-      } else if (times < kHabit || now % step != 0 || now > kHabit * step) {  // a habit outlives what was lost
+      } else if (times < kHabit || now % step != 0 || now > kHabit * step) {  // a habit outlives losses
         step = now;
         times = 0;
       }
