@@ -19,7 +19,7 @@ constexpr std::size_t kEventsPerPage = 64;
 constexpr std::size_t kPageBytes = 1 << 20;
 constexpr std::size_t kFewestPages = 4;
 constexpr std::uint64_t kFastEventNs = 10'000;  // 100 kHz
-// Blocks behind the last that any stream has begun, among which the other ROBs of its event are.
+// After a stop, streams play this many blocks more: among them are the other ROBs of the last event that any stream has begun.
 constexpr std::uint64_t kBlocksOfLastEvent = 256;
 constexpr std::size_t kAlign = 8;
 
@@ -90,12 +90,12 @@ bool EventStream::begin_pass() {
   return true;
 }
 
-// Whether the next event is due, and before the end that a stop has set.
+// True if the next event is due, and before the end that a stop has set.
 bool EventStream::may_take(std::uint64_t now_ns) {
   const std::uint64_t number = played_.get();
   if (playback_.planned.load(std::memory_order_acquire)) return true;
   if (now_ns < playback_.start_ns.load(std::memory_order_relaxed) + next_->due_ns) return false;
-  // Claimed first, looked after: either stop() sees the claim, or this sees where to hold.
+  // First claims, then looks: either stop() sees the claim, or this call sees where to hold.
   const std::int64_t before = highest_.load();
   highest_.store(std::max(before, next_->sequence));
   claimed_.store(number + 1);
@@ -150,7 +150,7 @@ PollStatus EventStream::poll(Page*& out) {
   found_.clear();
   std::size_t bytes = 0;
   bool waits = false;
-  // Where the next event was decompressed goes on being the first buffer.
+  // The buffer of the next event, which is decompressed already, becomes the first.
   if (next_ && next_->buffer != 0) std::swap(buffers_[0], buffers_[next_->buffer]);
   if (next_) next_->buffer = 0;
   buffers_used_ = 0;
@@ -247,7 +247,7 @@ void EventStream::restamp(std::span<std::byte> chunk, const Found& found) {
   const ProvableTrigger trigger = playback_.provable.trigger(l1id);
   try {
     playback_.restamp(chunk, {.l1id = l1id.value, .bcid = trigger.bcid, .trigger_type = trigger.trigger_type});
-  } catch (...) {  // of a plug-in
+  } catch (...) {  // the plug-in threw
     not_restamped_.add(1);
   }
 }

@@ -29,7 +29,7 @@ class EventStream final : public DataStream, public ChunkLimit {
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override { free_.give_back(static_cast<EventPage&>(page)); }
 
-  /// The time of the last event that was delivered, and that of now while nothing more is due. As fast as they are taken: events at 100 kHz.
+  /// The time of the last delivered event, or the present time while nothing more is due. With EventTiming::fast: that of events at 100 kHz.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   std::uint32_t max_chunk_bytes() const override { return static_cast<std::uint32_t>(page_bytes_); }
@@ -49,7 +49,7 @@ class EventStream final : public DataStream, public ChunkLimit {
     std::vector<ChunkEntry> entries;
     EventPage* next_free = nullptr;
   };
-  /// A chunk that was found, where it lies.
+  /// A chunk that was found; it is not copied yet.
   struct Found {
     std::span<const std::byte> bytes;
     std::int64_t sequence = 0;

@@ -13,7 +13,7 @@ constexpr std::size_t kBlocksPerPage = 64;
 constexpr std::size_t kPages = 256;                                          // that point into the file
 constexpr double kRecordedRate = 100e3;                                      // events per second of recording time
 constexpr formats::DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // besides one block's worst case
-constexpr int kPagesWithoutChunks = 32;  // that one poll() walks over before it lets its worker look around
+constexpr int kPagesWithoutChunks = 32;  // that one poll() passes before its worker gets a turn
 
 // Bytes from run.data to the end of its last chunk.
 std::size_t extent(const ChunkRun& run) {
@@ -70,7 +70,7 @@ void FileStream::release(Page& page) noexcept {
   }
 }
 
-// Bytes that may have been played by now, over all passes. Who is asked to stop hurries.
+// Bytes that may be played by now, over all passes. With a plan to stop, the rate does not limit them.
 std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, bool planned) const {
   if (planned) return playback_.plan.end_at;
   if (playback_.rate_hz <= 0) return Playback::kNoStop;
@@ -82,7 +82,7 @@ std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, bool planned) cons
 
 PollStatus FileStream::poll(Page*& out) {
   if (ended_) return PollStatus::end;
-  // In this order: who sees a plan and no start was stopped without one, and ends where it stands.
+  // In this order: a stream that sees a plan but no start was stopped before its start, and ends where it is.
   const bool planned = playback_.planned.load(std::memory_order_acquire);
   const std::uint64_t start = playback_.start_ns.load(std::memory_order_acquire);
   if (start == 0 && !planned) return PollStatus::empty;
@@ -94,7 +94,7 @@ PollStatus FileStream::poll(Page*& out) {
   for (int i = 0; i < kPagesWithoutChunks; ++i) {
     const bool stopped = planned && played_.get() >= playback_.plan.end_at;
     if (stopped && at_ != recording_.blocks().size()) {
-      // What is open belongs to events beyond the last.
+      // Open chunks belong to events beyond the last.
       ended_ = true;
       status = PollStatus::end;
       break;
@@ -117,7 +117,7 @@ PollStatus FileStream::poll(Page*& out) {
   return status;
 }
 
-// `planned` is what `allowed` was made with: a plan that has come since is for the next call.
+// `planned`: as when `allowed` was calculated. A plan that has come since then is for the next call.
 bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page) {
   const std::span<const std::byte> blocks = recording_.blocks();
   const std::size_t block = recording_.format().block_bytes;
@@ -125,7 +125,7 @@ bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page
   const std::size_t bytes = std::min<std::uint64_t>({kBlocksPerPage * block, blocks.size() - at_, due});
   if (bytes == 0) return false;
   if (!planned) {
-    // Claimed first, looked after: either stop() sees the claim, or this sees where to hold.
+    // First claims, then looks: either stop() sees the claim, or this call sees where to hold.
     claimed_.store(played_.get() + bytes);
     if (played_.get() + bytes > playback_.hold_at.load()) {
       claimed_.store(played_.get());
@@ -156,7 +156,7 @@ PollStatus FileStream::end_pass(bool stopped, Page*& out) {
   return ended_ ? PollStatus::end : PollStatus::empty;
 }
 
-// Cuts each link's runs behind the last event of the plan.
+// Cuts each link's runs after the last event of the plan.
 std::span<const ChunkRun> FileStream::up_to_last_event(FilePage& page) {
   if (!playback_.plan.last_id || played_.get() <= playback_.plan.begin) return page.decoded.runs();
   std::size_t runs = 0;
@@ -166,7 +166,7 @@ std::span<const ChunkRun> FileStream::up_to_last_event(FilePage& page) {
     while (left.count < run.count && !done_[run.link]) {
       const auto id = recorded_id(recording_, trigger_list_, run.chunk(left.count));
       const auto distance = id ? recording_.ids().distance(*playback_.plan.last_id, *id) : std::nullopt;
-      // What lies far beyond is a flipped bit.
+      // An id that is far beyond has a flipped bit.
       done_[run.link] = distance && *distance > 0 && *distance <= std::int64_t{RecordedIds::kLargestStep};
       if (!done_[run.link]) ++left.count;
     }
@@ -218,7 +218,7 @@ void FileStream::restamp(std::span<std::byte> chunk, LinkIndex link) {
     const formats::ProvableTrigger trigger = playback_.provable.trigger(l1id);
     try {
       playback_.restamp(chunk, {.l1id = l1id.value, .bcid = trigger.bcid, .trigger_type = trigger.trigger_type});
-    } catch (...) {  // of a plug-in
+    } catch (...) {  // the plug-in threw
       not_restamped_.add(1);
     }
   }

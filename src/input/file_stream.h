@@ -22,34 +22,34 @@
 
 namespace rodeo::input {
 
-/// How a recording is played; shared by all streams of an input. start_ns and what is below it are set by the application's thread.
+/// How a recording is played; shared by all streams of an input. The application's thread sets start_ns and what follows it.
 struct Playback {
   double rate_hz = 0;                 ///< events per second; 0: as fast as they are taken
-  bool loop = false;                  ///< again and again, with new L1 ids
-  RestampFunction restamp = nullptr;  ///< looping; nullptr: the chunk is written anew as `provable`
+  bool loop = false;                  ///< plays the recording again and again, with new L1 ids
+  RestampFunction restamp = nullptr;  ///< looping; nullptr: chunks are rewritten as `provable`
   formats::Provable provable{1};
   std::uint64_t memory_bytes = 0;  ///< looping: for rewritten chunks, per stream
 
   std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
   static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
-  /// Bytes played, over all passes: no stream goes beyond until there is a plan.
+  /// Bytes over all passes: no stream plays beyond them until there is a plan.
   std::atomic<std::uint64_t> hold_at{kNoStop};
   StopPlan plan;                     ///< written before `planned`
-  std::atomic<bool> planned{false};  ///< the streams end as the plan says
+  std::atomic<bool> planned{false};  ///< the streams end by the plan
 };
 
-/// Runs point into the mapped file, which nobody may write; when looping, into copies in page memory.
+/// Runs point into the mapped file, which is read-only; when looping, into copies in page memory.
 class FileStream final : public DataStream, public ChunkLimit {
  public:
-  /// `elinks[i]` is the number in block headers of link i, `link_ids[i]` what stands in its provable chunks. Throws SetupError.
+  /// `elinks[i]`: the number of link i in block headers. `link_ids[i]`: its id in provable chunks. Throws SetupError.
   FileStream(const Recording& recording, const Playback& playback, std::span<const std::uint16_t> elinks,
              std::span<const std::uint32_t> link_ids, bool trigger_list = false);
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
 
-  /// Recording time: its events at 100 kHz, or at `rate` if that is more, stretched over its blocks. Event time-outs run with the data, however fast
-  /// they are played and whatever ids they carry: what a block takes to fill at a low rate is no time in which an event waits.
+  /// Recording time: its events at 100 kHz, or at `rate` if that is more, spread over its blocks. So event time-outs run with the data, at any speed
+  /// of playing and with any ids. The time that a block takes to fill at a low rate does not count.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
@@ -58,18 +58,18 @@ class FileStream final : public DataStream, public ChunkLimit {
   std::uint64_t quiet_until() const override { return quiet_until_; }
 
   const formats::BlockCounters& block_counters() const { return decoder_.counters(); }
-  /// Chunks whose L1 id is not one of the recording's and stayed as it was.
+  /// Chunks that kept their L1 id: it is not one of the recording's, or the plug-in threw.
   std::uint64_t not_restamped() const { return not_restamped_.get(); }
   /// Bytes walked, over all passes; any thread.
   std::uint64_t played_bytes() const { return played_.get(); }
-  /// Bytes that are walked or about to be; whoever sets hold_at and then finds this not beyond it knows that it never will be.
+  /// Bytes that are walked or about to be. If they are not beyond hold_at just after it was set, they never will be.
   std::uint64_t claimed() const { return claimed_.load(); }
 
  private:
   struct FilePage : Page {
     FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to);
     formats::DecodeBuffer decoded;
-    // Looping: the runs, pointing into memory; at the end of a run, those that are left of them.
+    // Looping: the runs, which point into `memory`. At the end of a run: those of its runs that are left.
     std::vector<ChunkRun> copies;
     std::byte* memory;
     FilePage* next_free = nullptr;

@@ -33,7 +33,7 @@ class Recording {
   const formats::BlockFormat& format() const { return format_; }
   std::uint32_t max_chunk_bytes() const { return options_.max_chunk_bytes; }
 
-  /// As many as the E-link with most chunks has, the trigger's included; the ids in them are not asked: this is what a rate is counted in.
+  /// The number of chunks of the E-link that has most, the trigger's included, with any ids. Rates count these events.
   std::uint64_t events() const { return events_; }
 
   /// E-links with data that have at least one block, ascending; without the trigger's.
@@ -44,8 +44,8 @@ class Recording {
   /// Error "file.shrunk" once a part of the file could not be read: blocks() has zeros there.
   Result<void> check() const { return file_.check(); }
 
-  /// What is wrong with the recording itself, by name, zeros left out: blocks that are missing or make no sense, an end in the middle of a
-  /// chunk or a block.
+  /// The faults of the recording itself, by name, without zeros: blocks that are missing or invalid, an end in the middle of a chunk or
+  /// a block.
   const std::vector<NamedCounter>& damage() const { return damage_; }
 
   /// The L1 ids of the recording: what loops and stops need.

@@ -74,9 +74,9 @@ BuilderWorker::Flow BuilderWorker::poll_data() {
   return Flow::more;
 }
 
-// The clock of events is looked at only while the input is drained, runs on the input's own time, and never in leaps: a machine that
-// stopped for a while must not find everything overdue. What passed since the last look counts, also if there were pages between: with
-// data in a steady rhythm there are no two looks in a row that find nothing.
+// The event clock moves only while the input is drained. It runs on the input's own time, and never leaps: after a stop of the machine,
+// events must not be overdue at once. All time since the last look counts, even if pages came between: with data in a steady rhythm there
+// are no two looks in a row that find nothing.
 void BuilderWorker::tick(Flow flow) {
   const bool drained = flow != Flow::more;
   drained_ = flow == Flow::drained;
@@ -95,8 +95,8 @@ std::uint64_t BuilderWorker::input_time() {
   return passed;
 }
 
-// The clock of an input that is full stands, since nothing can come. Where it is full of what waits here, only time can decide on that, so the process's
-// own time counts.
+// The clock of a full input stands, since no data can come. If chunks that wait here fill it, only time can decide on them, so the process's own time
+// counts.
 std::uint64_t BuilderWorker::time_while_full() {
   if (!keeps_input()) {
     full_at_ns_ = 0;
@@ -107,8 +107,8 @@ std::uint64_t BuilderWorker::time_while_full() {
   return before == 0 ? 0 : now - before;
 }
 
-// Counts what still comes, so that the books add up, until the stream ends. An input that brings nothing for a second has nothing more; then the parts count
-// that have come of open chunks.
+// Counts what still comes, so that the sums are right, until the stream ends. An input that brings nothing for a second has nothing more. Then the parts
+// of open chunks that have come are counted, too.
 void BuilderWorker::give_input_up() {
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   given_up_ = true;

@@ -1,4 +1,4 @@
-// What the workers of both builders do alike: the loop of a thread - read, hold, obey, look at the clock, drain - and what it counts.
+// The common part of both builders' workers: the thread's loop (read, hold back, obey, look at the clock, drain) and its counters.
 #pragma once
 
 #include <array>
@@ -32,20 +32,20 @@ class BuilderWorker {
     std::uint32_t index = 0;
     std::uint64_t timeout_ns = 10'000'000;
     base::IdlePolicy idle = base::IdlePolicy::sleep;
-    int cpu = -1;  ///< pinned to it unless negative
+    int cpu = -1;  ///< the thread is pinned to this CPU unless negative
     std::string thread_name = "rodeo-worker";
-    std::size_t waiting_chunks = 1024;  ///< of each link, whose event is not known yet
+    std::size_t waiting_chunks = 1024;  ///< chunks of a link whose event is not known yet
     std::size_t waiting_bytes = 0;      ///< memory for copies of them; 0: their pages are kept
   };
 
   virtual ~BuilderWorker() = default;
 
-  /// The thread's function: until the stream has ended and everything is published.
+  /// The thread's function. Returns when the stream has ended and everything is published.
   void run();
 
-  /// Removes a link or takes it back, between two pages. Any thread.
+  /// Removes or restores a link, between two pages. Any thread.
   void command(std::size_t link, LinkState state);
-  /// Ends run(): nothing is waited for any more, and what the input still has is counted as given up. Any thread.
+  /// Ends run(): the worker waits for nothing more, and counts what the input still has as given up. Any thread.
   void give_up() { told_to_give_up_.store(true, std::memory_order_release); }
 
   // Read by any thread.
@@ -67,31 +67,31 @@ class BuilderWorker {
 
   BuilderWorker(Settings settings, std::span<const BuilderLink> links, WorkerEquipment equipment);
 
-  /// In the thread, before anything else.
+  /// Called in the thread, before anything else.
   virtual void begin_thread() = 0;
-  /// True while this worker had better not read on.
+  /// True while this worker should not read on.
   virtual bool holds_back() { return false; }
-  /// Goes on with what was put by before; true if it could.
+  /// Goes on with parked data; true if it could.
   virtual bool go_on() { return false; }
-  /// The input waits for pages, and what waits here keeps more of them than consumers do: nothing comes before time has decided on it.
+  /// True if waiting chunks keep more pages of the input than consumers do. Without pages, no data come before time has decided on them.
   virtual bool keeps_input() const { return false; }
-  /// The input waits for pages. True if this worker has let go of something that it kept.
+  /// Called when the input waits for pages. True if this worker has released something that it kept.
   virtual bool let_go() { return false; }
   /// Builds from a page and drops it.
   virtual void take_page(Page& page) = 0;
   /// Reads the trigger's own list as far as there is room.
   virtual void poll_list() = 0;
-  /// After each page, and while there is none: closes what is complete or overdue.
+  /// Called after each page, and while there is none: closes events that are complete or overdue.
   virtual void look(bool drained) = 0;
   virtual void set_removed(std::size_t link, bool removed) = 0;
-  /// give_up(): pages of the input that this worker keeps go back.
+  /// Called after give_up(): returns the pages of the input that this worker keeps.
   virtual void let_all_go() = 0;
-  /// The stream has ended.
+  /// Called when the stream has ended.
   virtual void finish() = 0;
 
   void lose(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes);
   void lose(const ChunkView& chunk, LostCounter reason) { lose(chunk.link, reason, 1, chunk.size); }
-  /// Counts what a chunk that was not taken is.
+  /// Counts a chunk that was not taken, by its verdict.
   void lose(const ChunkView& chunk, Verdict verdict);
   /// Counts the chunks of a run that the input has handed over; returns their bytes.
   std::uint64_t receive(const ChunkRun& run);
@@ -99,21 +99,21 @@ class BuilderWorker {
   void note_place(std::size_t link, const Sequencer::Told& told);
   /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
-  /// Puts a chunk behind those of its link that wait for a decision.
+  /// Appends a chunk to those of its link that wait for a decision.
   void wait(const ChunkView& chunk);
-  /// Before run(): adds one of this worker's readers to those of the process, which tell each other where links are after a silence.
+  /// Before run(): adds one of this worker's readers to those of the process. They show each other where links are after a silence.
   Standing& join(Standings& standings, std::uint64_t spacing);
-  /// This page of a file comes after a silence. Waits until the others have read the file so far, or none of them reads on.
+  /// For a page of a file that comes after a silence. Waits until all readers have read the file so far, or none has read on for 0.2 s.
   void wait_for_others();
-  /// Of a file: the input had nothing for this worker up to this clock, before the page at hand.
+  /// Of a file: up to this clock, before the current page, the input had nothing for this worker.
   std::optional<std::uint64_t> quiet_until() const {
     return equipment_.player == nullptr ? std::nullopt : std::optional(equipment_.player->quiet_until());
   }
-  /// The last look found nothing to read.
+  /// True if the last look found nothing to read.
   bool drained() const { return drained_; }
-  /// give_up() was called.
+  /// True if give_up() was called.
   bool gives_up() const { return told_to_give_up_.load(std::memory_order_acquire); }
-  /// What this worker waits for from now on.
+  /// Sets what this worker waits for from now on.
   void mark(WaitsFor what) { waits_for_.store(what, std::memory_order_relaxed); }
 
   const Settings settings_;
@@ -152,7 +152,7 @@ class BuilderWorker {
   std::vector<Standing*> own_standings_;
   bool drained_ = false;
   std::uint64_t input_clock_ = 0;
-  std::uint64_t full_at_ns_ = 0;  // steady time of the last look at an input that is full of what waits here; 0: it is not
+  std::uint64_t full_at_ns_ = 0;  // steady time of the last look at an input that waiting chunks fill; 0: they do not
   std::atomic<WaitsFor> waits_for_{WaitsFor::nothing};
   std::atomic<bool> told_to_give_up_{false};
   std::mutex command_mutex_;

@@ -11,7 +11,7 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kAskedBytes = 256;
-// Time-outs in which it has not moved: so long the list is waited for where pages are out. A silent group's events are opened after one, and closed after two.
+// When pages run out, chunks wait until the list has not moved for this many time-outs. A silent group's events are opened after one, closed after two.
 constexpr std::uint64_t kListPatience = 8;
 
 }  // namespace
@@ -69,7 +69,7 @@ void FullWorker::take_page(Page& page) {
   for (const auto& group : groups_) after_silence |= group->sequencer.read(0, clock, quiet_until());
   if (after_silence) wait_for_others();
   for (const ChunkRun& run : page.runs) {
-    // The hardware follows within a chunk; the first lines of the next one are asked for here.
+    // The hardware prefetches within a chunk; this prefetches the first lines of the next one.
     const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
     for (std::size_t at = 0; at < kAskedBytes; at += base::kCacheLine) __builtin_prefetch(next + at);
     process_run(page, run);
@@ -123,7 +123,7 @@ void FullWorker::handle(const ChunkView& chunk) {
   if (group.sequencer.version() != group.version) settle(group);
 }
 
-// Does with the chunks of a link that have waited what was decided.
+// Carries out the decisions on a link's waiting chunks.
 void FullWorker::apply(std::size_t position) {
   Group& group = *places_[position].group;
   if (!group.begun && group.sequencer.begun()) {
@@ -155,7 +155,7 @@ void FullWorker::settle(Group& group) {
   }
 }
 
-// Builds a chunk whose event is known, unless the event is there already or it is another link's turn.
+// Builds a chunk whose event is known, unless the event has come already or is another link's turn.
 void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
   const std::size_t place = places_[chunk.link].place;
   if (sequence < group.events.oldest())
@@ -174,7 +174,7 @@ void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk
   build(group, sequence, chunk, flags);
 }
 
-// Gives up the gaps below `bound`: what strayed into them is built, flagged; events that nobody has brought are built empty.
+// Gives up the gaps below `bound`: a chunk that strayed into a gap is built and flagged; an event without a chunk is built empty.
 void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
   if (bound > group.events.head()) group.events.raise(bound);
   while (group.events.has_gap() && group.events.oldest() < bound) {
@@ -231,7 +231,7 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   push(group, fragment, flags);
 }
 
-// The chunk where it lies, or a copy.
+// Refers to the chunk in the input's memory, or to a copy.
 void FullWorker::refer_to(FullFragment& fragment, const ChunkView& chunk, std::uint8_t rodeo_status) {
   store_chunk_header(
       fragment.header,
@@ -319,7 +319,7 @@ void FullWorker::poll_list() {
   }
 }
 
-// Chunks of which it is not known yet what they are. Each keeps a page of the input.
+// The number of chunks whose event is not known yet. Each keeps a page of the input.
 std::size_t FullWorker::kept() const {
   std::size_t kept = waiting_.total();
   for (const auto& group : groups_) kept += group->strays();
@@ -328,9 +328,9 @@ std::size_t FullWorker::kept() const {
 
 bool FullWorker::keeps_input() const { return kept() > pool_.in_use(); }
 
-// Chunks that wait keep more of the input's memory than fragments do: nothing will come that tells what they are. The oldest ends of the link that has
-// most, unless more have strayed. With the list, a group whose own chunks keep its oldest event open, and with that the list from going on, waits for
-// itself: its oldest ends. Where the list waits for another group, or has nothing more, time tells (tick()); what many time-outs do not decide ends, too.
+// If waiting chunks keep more of the input's memory than fragments do, no data will come that decide on them. The link with most of them loses its oldest
+// chunk, unless more have strayed. With the list, a group may wait for itself: its chunks keep its oldest event open, so the list cannot go on. Then its
+// oldest chunk ends. If the list waits for another group, or has no more entries, time decides (tick()), and after many time-outs a chunk ends, too.
 bool FullWorker::let_go() {
   if (!keeps_input()) return false;
   const auto waits_for_itself = [&](const Group& group) { return !group.sequencer.has_room(group.oldest()); };
@@ -356,7 +356,7 @@ bool FullWorker::let_go() {
   Group& group = *places_[ends].group;
   group.sequencer.end_oldest(places_[ends].place, decisions_);
   apply(ends);
-  settle(group);  // what waited behind it may be known now
+  settle(group);  // later chunks may be decided now
   return true;
 }
 
@@ -375,8 +375,8 @@ void FullWorker::let_all_go() {
   }
 }
 
-// Gaps age on the event clock, as in GBT mode. Where the input's memory is used up, and nothing has come for so long that time can tell no more of what
-// waits, what keeps that memory ends.
+// Gaps age on the event clock, as in GBT mode. If the input's memory is used up and nothing has come for two time-outs, time decides nothing more on the
+// waiting chunks: those that keep the memory end.
 void FullWorker::look(bool drained) {
   if (drained && event_clock_ >= fed_at_ + 2 * settings_.timeout_ns && equipment_.stream->memory_fill() > full_.copy_above)
     let_go();
@@ -406,7 +406,7 @@ void FullWorker::look(bool drained) {
   open_events_.set(open);
 }
 
-// Events that the list has, and that nobody has come to while all links were silent for the time-out, are gaps like others.
+// Events of the list that no link has come to, while all links were silent for the time-out, are gaps like others.
 void FullWorker::open_listed(Group& group) {
   const Sequence end = group.sequencer.book().end();
   if (event_clock_ < group.listed_at + settings_.timeout_ns) return;
@@ -425,7 +425,7 @@ void FullWorker::finish() {
     for (const auto& each : groups_) {
       Group& group = *each;
       if (list_ != nullptr && all_listed) group.sequencer.end_of_list();
-      // Links open segments, and gaps, for each other: again until nothing changes. What the list has not come to waits on.
+      // Links open segments and gaps for each other: repeated until nothing changes. Chunks beyond the list wait on.
       for (std::size_t before = ~std::size_t{0}; before != waiting_.total();) {
         before = waiting_.total();
         for (std::size_t place = 0; place < group.members.size(); ++place) {

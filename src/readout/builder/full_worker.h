@@ -17,12 +17,12 @@
 
 namespace rodeo::readout {
 
-/// A fragment over one chunk: header words of its own, the chunk where the input has it (or a copy), padding.
+/// A fragment of one chunk: its own header words, the chunk in the input's memory (or a copy), padding.
 struct FullFragment : Fragment {
   FullFragment* next_free = nullptr;
   RecyclePool<FullFragment>* pool = nullptr;
   Page* page = nullptr;       ///< referenced, unless the chunk was copied
-  std::byte* copy = nullptr;  ///< memory of its own for a copy; null if the builder keeps none
+  std::byte* copy = nullptr;  ///< its memory for a copy; null: it has none
   FragmentPart storage[3];
   std::byte header[chunk_header_bytes(kLongChunkBytes)];
   std::byte padding[4] = {};
@@ -39,12 +39,12 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
     double copy_above = 0.75;    ///< fill of the input's memory above which chunks are copied
   };
 
-  /// `sequencing` is that of every group; `list` has a reader of this worker's index, and is null where there is none. Throws SetupError if there
-  /// is no memory.
+  /// `sequencing`: for every group. `list`: has a reader with this worker's index; null if there is no list. Throws SetupError if there is not
+  /// enough memory.
   FullWorker(const Settings& settings, const FullSettings& full, const Sequencer::Settings& sequencing,
              std::span<const BuilderLink> links, WorkerEquipment equipment, TriggerList* list, FragmentConsumer& consumer);
 
-  /// Before run().
+  /// Adds its groups to the readers of the process. Before run().
   void share(Standings& standings);
 
   void reclaim(Fragment& fragment) noexcept override;
@@ -56,7 +56,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   struct GroupEvents {
     KnownEvents known;
     std::uint64_t skipped = 0;  ///< of these, in no fragment
-    bool has_links = false;     ///< that are not removed
+    bool has_links = false;     ///< true if some of its links are not removed
   };
   std::vector<GroupEvents> group_events() const;
 
@@ -102,7 +102,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   base::Arena copy_memory_;
   bool copying_ = false;
   std::uint64_t fed_at_ = 0;         // event clock when the last page came
-  std::uint64_t list_moved_at_ = 0;  // the same of the last entries of the list
+  std::uint64_t list_moved_at_ = 0;  // event clock when the last entries of the list came
   FragmentCounters fragment_counters_;
 };
 

@@ -10,18 +10,18 @@
 namespace rodeo::readout {
 namespace {
 
-// Input memory was last touched by somebody else, and inputs lay their runs behind one another: as much memory as this run covers is
-// asked for a little way ahead. Beyond the page's end that is harmless.
+// Another thread or a card has written the input's memory, and inputs place their runs one after the other. So this prefetches as much
+// memory as the run covers, a little way ahead. Beyond the page's end that is harmless.
 inline void ask_ahead(const ChunkRun& run) {
   constexpr std::size_t kAheadBytes = 4096;
-  constexpr std::size_t kMostAsked = 2048;  // longer runs the hardware follows by itself
+  constexpr std::size_t kMostAsked = 2048;  // the hardware prefetches longer runs by itself
   const std::size_t extent = run.entries == nullptr ? std::size_t{run.count} * run.stride : 0;
   const std::byte* at = run.data + kAheadBytes;
   for (const std::byte* const end = at + std::min(extent, kMostAsked); at < end; at += base::kCacheLine)
     __builtin_prefetch(at);
 }
 
-constexpr std::uint32_t kStraysTold = 16;  // in a row, to name the link in the log
+constexpr std::uint32_t kStraysTold = 16;  // chunks out of sequence in a row, until the log names the link
 
 std::unique_ptr<GbtLink[]> make_links(std::span<const BuilderLink> links) {
   auto made = std::make_unique<GbtLink[]>(links.size());
@@ -84,12 +84,12 @@ void GbtWorker::end_page() {
   open_events_.set(window_.open_events());
 }
 
-// Events that are open hold nearly all buffers: what is read ahead of others would close the oldest.
+// True if open events hold nearly all buffers: a source that reads ahead of others would close the oldest.
 bool GbtWorker::short_of_buffers() const {
   return window_.store().open_buffers() > window_.pool().total() - window_.pool().total() / 8;
 }
 
-// Takes what is left of a page as far as its source may go, and parks the rest.
+// Takes the rest of a page as far as its source may go, and parks what remains.
 bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced) {
   bool any = false;
   balance_.begin_page(source);
@@ -128,7 +128,7 @@ bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced)
   return true;
 }
 
-// True if a page that was parked could be gone on with.
+// True if the worker could go on with a parked page.
 bool GbtWorker::go_on() {
   if (!balance_.parked()) return false;
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
@@ -137,7 +137,7 @@ bool GbtWorker::go_on() {
   const auto resumed = balance_.resume(event_clock_, short_of_buffers());
   if (!resumed) return false;
   set_waiting(Sequencer::kNothing);
-  if (resumed->forced) {  // nobody else has anything to tell
+  if (resumed->forced) {  // no other source has anything to tell
     const std::lock_guard lock(rob_.mutex);
     for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.looked(first_reader_ + source);
   }
@@ -149,7 +149,7 @@ bool GbtWorker::go_on() {
   return gone_on;
 }
 
-// What waits was copied; what is parked is a page.
+// Waiting chunks are copies; parked pages are the input's.
 void GbtWorker::let_all_go() {
   while (const auto parked = balance_.resume_any()) {
     SourceBalance::Place at = parked->place;
@@ -207,7 +207,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
   window_.publish_ready();
 }
 
-// How many of the ids that were just extracted go on as the link should, without anything to decide.
+// How many of the ids that were just extracted are as expected of the link, so that nothing is to be decided.
 std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const {
   const Sequence next = link.position();
   const Sequence end = std::min(link.end, window_.full());
@@ -215,7 +215,7 @@ std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std:
   return format_.consecutive(&ids_[first], static_cast<std::uint32_t>(std::min<Sequence>(n, end - next)), link.expected);
 }
 
-// A lone chunk that is what it should be: the whole of what the general way does for it.
+// For a lone chunk with the expected id: all that the general way would do.
 inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
   const Sequence next = link.position();
   if (run.entries != nullptr || run.status != 0 || run.size < 16 || run.size >= kLongChunkBytes ||
@@ -271,7 +271,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
   }
 }
 
-// A chunk that is to be decided on, or whose event cannot be built the fast way. `at`: where its id was extracted to.
+// For a chunk that needs a decision, or whose event cannot be built the fast way. `at`: index of its extracted id.
 void GbtWorker::single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t at, bool corrupt) {
   const ChunkView view = view_of(run, chunk, ids_[at], bcids_[at], corrupt ? chunk_flag::kCorrupt : std::uint8_t{0});
   wait_for_peers(run.link);
@@ -283,7 +283,7 @@ void GbtWorker::single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, 
   apply(position_of(link));
 }
 
-// Does with the chunks of a link that have waited what was decided.
+// Carries out the decisions on a link's waiting chunks.
 void GbtWorker::apply(std::size_t position) {
   GbtLink& link = links_[position];
   if (!window_.begun() && rob_.sequencer.begun()) begin_window();
@@ -308,7 +308,7 @@ void GbtWorker::apply(std::size_t position) {
     } else if (sequence < link.rejoin) {
       lose(chunk, LostCounter::link_removed);
     } else if (sequence < window_.oldest()) {
-      lose(chunk, LostCounter::late);  // making room for it has closed it
+      lose(chunk, LostCounter::late);  // making room for the event has closed it
     } else {
       named_ = {decision.resets, decision.rounds, decision.base};
       if (decision.doubtful && !rob_.sequencer.settings().listed) {
@@ -347,7 +347,7 @@ void GbtWorker::deliver(GbtLink& link, Sequence sequence, const ChunkView& chunk
     lose(chunk, LostCounter::overflow);
 }
 
-// Segments have begun, the list has gone on, or time has passed: what waits may be decided now.
+// Segments have begun, the list has gone on, or time has passed: waiting chunks may be decided now.
 void GbtWorker::settle_all() {
   const std::uint64_t version = rob_.sequencer.version();
   const bool changed = version != version_;
@@ -365,7 +365,7 @@ void GbtWorker::settle_all() {
   window_.publish_ready();
 }
 
-// What its own links have made of an event or, where it is still open here, those of peers.
+// The BCID of an event by its own links or, while the event is open here, by those of peers.
 std::optional<std::uint16_t> GbtWorker::bcid(Sequence number) const {
   const auto known = window_.bcid(number);
   return known || number < window_.oldest() ? known : assembler_.bcid_of_peers(settings_.index, number);
@@ -416,7 +416,7 @@ void GbtWorker::poll_list() {
   }
 }
 
-// Events that the list has, and that nobody has come to while all links were silent for the time-out, are opened, to be closed in their turn.
+// Opens events of the list that no link has come to, while all links were silent for the time-out; they are closed in their turn.
 void GbtWorker::open_listed() {
   const Sequence end = rob_.sequencer.book().end();
   const auto newest = list_ends_[(list_end_count_ + list_ends_.size() - 1) % list_ends_.size()];
@@ -455,7 +455,7 @@ void GbtWorker::look(bool drained) {
     }
     window_.reach(balance_.several() ? std::min(reached, balance_.reached_by_all()) : reached);
   }
-  if (!balance_.parked()) {  // what the sources that are held have not brought is not missing
+  if (!balance_.parked()) {  // chunks that parked sources have still to bring are not missing
     while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
   }
   window_.publish_ready();

@@ -1,5 +1,5 @@
-// One worker of the GBT builder: reads its links' runs and spreads their chunks over the slices of open events, in one thread and
-// without a word to its peers until a slice is ready (software ROD paper, section VIII, stage 1).
+// One worker of the GBT builder: reads its links' runs and spreads their chunks over the slices of open events, in one thread. Its
+// peers learn of a slice only when it is ready (software ROD paper, section VIII, stage 1).
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   GbtWorker(const Settings& settings, std::uint64_t window, std::span<const BuilderLink> links, WorkerEquipment equipment,
             std::unique_ptr<SliceStore> store, RobSequence& rob, Assembler& assembler, std::span<WorkerProgress> progress);
 
-  /// Before run().
+  /// Adds its sources to the readers of the process. Before run().
   void share(Standings& standings);
 
   FragmentBuilder::Link link_status(std::size_t link) const override;
@@ -81,16 +81,16 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   Assembler& assembler_;
   const std::span<WorkerProgress> progress_;
   const std::unique_ptr<GbtLink[]> links_;
-  std::vector<std::size_t> members_;  // of each link in the sequencer
+  std::vector<std::size_t> members_;  // position of each link in the sequencer
   EventWindow window_;
   SourceBalance balance_;
 
   AppendKernel kernel_ = nullptr;
   std::uint32_t kernel_size_ = 0;
-  std::uint64_t version_ = 0;    // of the sequencer, when what waits was last looked at
-  std::uint64_t looked_at_ = 0;  // event clock then
+  std::uint64_t version_ = 0;    // of the sequencer, at the last look at waiting chunks
+  std::uint64_t looked_at_ = 0;  // event clock at that look
   std::uint32_t active_links_ = 0;
-  std::size_t first_reader_ = 0;  // in the sequencer, of its sources
+  std::size_t first_reader_ = 0;  // its first source in the sequencer
   struct Named {
     std::uint32_t resets = 0;
     std::uint32_t rounds = 0;

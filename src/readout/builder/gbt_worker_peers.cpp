@@ -1,4 +1,4 @@
-// A worker among its peers: who waits for whom, who follows whom, and how all of them end.
+// A worker among its peers: how they wait for each other, follow each other, and end.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -6,9 +6,9 @@
 
 namespace rodeo::readout {
 
-// A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
-// memory leave the cache. Few links make small slices, of which more may wait: who stops too early sleeps longer than the peer needs to come.
-// A peer that is drained is not waited for - its links may be silent.
+// A worker that runs far ahead of a busy peer gains nothing: its slices would only wait for the peer's, and their memory would leave the cache.
+// With few links, slices are small and more of them may wait: a worker that stops too early sleeps longer than the peer needs to catch up.
+// A worker does not wait for a drained peer, whose links may be silent.
 bool GbtWorker::holds_back() {
   constexpr std::uint64_t kLeast = 128;
   constexpr std::uint64_t kChunks = 32 * 1024;
@@ -24,7 +24,7 @@ bool GbtWorker::holds_back() {
 
 // ---- what only the links of others can tell
 
-// There is little room left for its waiting chunks, or they reach over many events.
+// True if the link's waiting chunks have little room left, or reach over many events.
 bool GbtWorker::presses(std::size_t link) {
   if (waiting_.size(static_cast<LinkIndex>(link)) == 0) return false;
   if (waiting_.crowded(static_cast<LinkIndex>(link))) return true;
@@ -32,7 +32,7 @@ bool GbtWorker::presses(std::size_t link) {
   return rob_.sequencer.reaches_far(members_[link]);
 }
 
-// Its sources are not read while it waits, nor those that are parked.
+// Tells the sequencer what the worker waits for. While it waits it reads no source; it never reads a parked one.
 void GbtWorker::set_waiting(std::size_t with) {
   const bool waiting = with != Sequencer::kNothing;
   progress_[settings_.index].waiting.store(waiting, std::memory_order_relaxed);
@@ -49,21 +49,21 @@ void GbtWorker::set_waiting(std::size_t with) {
   }
 }
 
-// A link is away, and links that peers have not read so far may tell where its chunks belong.
+// True if links that peers have not read so far may show where this link's chunks belong.
 bool GbtWorker::peers_may_tell(std::size_t link) {
   const std::lock_guard lock(rob_.mutex);
   return rob_.sequencer.may_be_told(members_[link], 0, first_reader_) ||
          rob_.sequencer.may_be_told(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
 }
 
-// The same of this worker's own sources.
+// True if the link presses, and this worker's own sources may show it.
 bool GbtWorker::sources_may_tell(std::size_t link) {
   if (!presses(link)) return false;
   const std::lock_guard lock(rob_.mutex);
   return rob_.sequencer.may_be_told(members_[link], first_reader_, first_reader_ + balance_.sources());
 }
 
-// Before a link's waiting chunks have no more room, the list is read on, and peers are waited for, as consumers are.
+// Before a link's waiting chunks run out of room, the worker reads the list on and waits for peers, as it does for consumers.
 void GbtWorker::wait_for_peers(std::size_t link) {
   if (!presses(link)) return;
   poll_list();
@@ -72,7 +72,7 @@ void GbtWorker::wait_for_peers(std::size_t link) {
   base::Backoff backoff;
   mark(WaitsFor::peers);
   do {
-    set_waiting(members_[link]);  // anew: whoever waited for room meanwhile has ended it
+    set_waiting(members_[link]);  // again: a wait for room in this loop has ended it
     backoff.idle();
     poll_list();
     settle_all();
@@ -84,7 +84,7 @@ void GbtWorker::wait_for_peers(std::size_t link) {
   progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
 }
 
-// There is nothing more to read for now.
+// Tells the sequencer that there is nothing more to read for now.
 void GbtWorker::tell_looked() {
   const std::lock_guard lock(rob_.mutex);
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
@@ -97,7 +97,7 @@ void GbtWorker::share(Standings& standings) {
     rob_.sequencer.share(first_reader_ + source, standings, join(standings, rob_.sequencer.spacing()));
 }
 
-// Where its sources are. A peer that is at the sequencer is not waited for.
+// Tells the sequencer where its sources are. If a peer is there, the worker skips this turn.
 void GbtWorker::tell_standing() {
   const std::unique_lock lock(rob_.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
@@ -106,7 +106,7 @@ void GbtWorker::tell_standing() {
                         drained() && balance_.parked_run(source) == nullptr);
 }
 
-// Before a page is looked at. Only in files does it tell of a silence.
+// Called before a page is looked at. Only pages of files may tell of a silence.
 void GbtWorker::tell_read() {
   bool after_silence = false;
   std::unique_lock lock(rob_.mutex, std::defer_lock);
@@ -123,7 +123,7 @@ Sequence GbtWorker::passed_by_peers() const {
   return passed;
 }
 
-// Events that none of this worker's links has delivered exist all the same if a peer has passed them.
+// An event that no link of this worker has delivered exists all the same if a peer has passed it.
 void GbtWorker::follow_peers() {
   if (!window_.begun()) {
     if (!rob_.sequencer.begun()) return;
@@ -131,7 +131,7 @@ void GbtWorker::follow_peers() {
   }
   if (progress_.size() == 1) return;
   const Sequence passed = passed_by_peers();
-  // Where a quarter of a period is longer than peers can be apart they tell of a silence of all links that this worker reads.
+  // If a quarter of a period is longer than peers can be apart, peers show a silence of all links of this worker.
   if (format_.period() / 4 >= rob_.sequencer.settings().window) {
     for (std::uint32_t source = 0; source < balance_.sources(); ++source)
       rob_.sequencer.pace(first_reader_ + source).raise(passed + 1);
@@ -146,7 +146,7 @@ void GbtWorker::close_all() {
 
 // ---- the end
 
-// No more comes from this worker's links. `give_up`: nor is anything waited for.
+// Called when no more comes from this worker's links. `give_up`: their chunks wait no longer.
 void GbtWorker::finish_links(bool give_up) {
   for (std::size_t i = 0; i < builder_links_.size(); ++i) {
     {
@@ -163,7 +163,7 @@ void GbtWorker::finish_links(bool give_up) {
   window_.tell();
 }
 
-// Else what still waits is judged by what is known.
+// If no reader goes on, waiting chunks are to be judged by what is known.
 bool GbtWorker::someone_goes_on() {
   const std::lock_guard lock(rob_.mutex);
   if (rob_.sequencer.someone_goes_on()) return true;
@@ -189,7 +189,7 @@ void GbtWorker::finish() {
   poll_list();
   finish_links(false);
   mine.drained.store(true, std::memory_order_release);
-  // What waits may only want to know where the links of peers go, or room behind them: they are waited for while they go on.
+  // Chunks may only wait to see where the links of peers go, or for room after them: wait for peers while they go on.
   base::Backoff backoff;
   mark(WaitsFor::peers);
   for (auto link = waiting_link(); link && !all(&WorkerProgress::drained) && !gives_up(); link = waiting_link()) {
@@ -220,7 +220,7 @@ void GbtWorker::finish() {
   } while (window_.begun() && rob_.sequencer.settings().listed && !gives_up() &&
            window_.head() + 1 < rob_.sequencer.book().end());
   mine.ended.store(true, std::memory_order_release);
-  // Peers may still be at work: pass what they pass, so that their events can be assembled.
+  // Peers may still work: pass what they pass, so that their events can be assembled.
   for (;;) {
     const bool all_ended = all(&WorkerProgress::ended);
     const Sequence before = window_.head();
