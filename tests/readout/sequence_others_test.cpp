@@ -341,7 +341,7 @@ struct Random {
 
 TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
   const char* const of = std::getenv("RODEO_SCENARIOS");
-  const std::string text = of == nullptr ? "1:100" : of;
+  const std::string text = of == nullptr ? "1:500" : of;
   const auto first = static_cast<std::uint32_t>(std::stoul(text));
   const auto count = static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
   std::array<Fates, static_cast<std::size_t>(Fault::count)> sums;

@@ -378,7 +378,7 @@ def odd_ones(event, nan, inf, plane, endless):
 
 @pytest.mark.parametrize(("text", "code"), [
     ("@rodeo.monitor(n=one())\ndef a(event): pass", "my.py:7: TypeError: monitor a takes no argument n: def a(event, n)"),
-    ("@rodeo.monitor(n=3)\ndef a(event, n): pass", "n of monitor a is int, and no histogram"),
+    ("@rodeo.monitor(n=3)\ndef a(event, n): pass", "n of monitor a is int, not a histogram"),
     ("x =", "my.py:7: SyntaxError"),
     ("import nobody_has_this", "pip install nobody_has_this"),
     ("", "error[monitor.none]"),
@@ -435,7 +435,7 @@ def test_every_histogram_can_be_drawn_and_what_root_does_not_know_is_told_of(tmp
     told = []
     assert saving.save(tmp_path / "a.root", {"m": all_of}, told.append) == tmp_path / "a.root"
     assert saving.save(tmp_path / "a.h5", {"m": all_of}, told.append) == tmp_path / "a.h5"
-    assert {line.split(" is not in it")[0].split("m/")[1] for line in told} == {"empty", "empty_plane", "four"}
+    assert {line.split(" was not saved")[0].split("m/")[1] for line in told} == {"empty", "empty_plane", "four"}
     import uproot
 
     with uproot.open(tmp_path / "a.root") as file:
