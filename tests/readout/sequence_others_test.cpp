@@ -3,17 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <deque>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "readout/scenario_seeds.h"
 #include "readout/sequence/event_set.h"
 #include "readout/sequence/sequencer.h"
 #include "readout/sequence/standings.h"
@@ -340,10 +339,7 @@ struct Random {
 };
 
 TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
-  const char* const of = std::getenv("RODEO_SCENARIOS");
-  const std::string text = of == nullptr ? "1:500" : of;
-  const auto first = static_cast<std::uint32_t>(std::stoul(text));
-  const auto count = static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
+  const auto [first, count] = scenario_seeds(500);
   std::array<Fates, static_cast<std::size_t>(Fault::count)> sums;
   for (std::uint32_t seed = first; seed < first + count; ++seed) {
     Random random(seed);
