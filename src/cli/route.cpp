@@ -124,8 +124,7 @@ Properties properties_of(const Json& status) {
     subscribers += fmt::format("{}{} ({}) of {}", subscribers.empty() ? "" : ", ", member(one, "name").string(),
                                member(one, "kind").string(), member(one, "reader").string());
   }
-  properties.add("subscribers", "subscribers",
-                 {member(status, "subscribers"), subscribers.empty() ? "nobody" : subscribers});
+  properties.add("subscribers", "subscribers", {member(status, "subscribers"), subscribers.empty() ? "none" : subscribers});
   properties.add("limited by", "limited_by", member(status, "limited_by"));
   return properties;
 }

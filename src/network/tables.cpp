@@ -107,7 +107,7 @@ const Settings<SweepAxis>& axis_settings() {
 std::vector<TableDeclaration> network_tables() {
   return {
       {.path = "network",
-       .help = "An event-building network: who sends what to whom through which switch.",
+       .help = "An event-building network: its nodes, what they send to each other, and the switches between them.",
        .optional = true},
       scenario_table("topology",
                      "Readouts, racks, filter nodes and the speed of their links. Left out, a key is as in the preset."),

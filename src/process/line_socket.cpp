@@ -34,7 +34,7 @@ Error silent(int socket, std::chrono::milliseconds patience) {
   if (state == '?') return error;
   const bool stopped = state == 'T' || state == 't';
   error.what += fmt::format("; process {} is there, {} (state {})", peer.pid,
-                            stopped        ? "but somebody has stopped it"
+                            stopped        ? "but a signal has stopped it"
                             : state == 'D' ? "and waits for a disk or a device"
                                            : "but does not answer",
                             state);

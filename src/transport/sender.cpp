@@ -51,7 +51,7 @@ Result<void> Sender::begin() {
               links_.empty() ? "no link to a front-end was named"
                              : fmt::format("no router on the bus has a connection to {}{}", formats::to_text(links_.front()),
                                            links_.size() > 1 ? " and to all other named links" : ""),
-              bus.string(), "start a router with router.front_ends.enabled = true; `rodeo route list` shows who is there"});
+              bus.string(), "start a router with router.front_ends.enabled = true; `rodeo route list` shows all routers"});
   socket_.say(formats::ControlClaim{.name = settings_.name, .links = links_});
   const auto said = RODEO_TRY(receive());
   if (std::holds_alternative<formats::ControlClaimed>(said)) return {};

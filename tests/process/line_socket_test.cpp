@@ -91,7 +91,7 @@ TEST_F(LineSocketTest, AProcessThatIsStoppedIsNamedWithWhatLetsItGoOn) {
   const Error error = ask(path(), "hello", milliseconds(50)).error();
   EXPECT_EQ(error.code, "process.unreachable");
   const std::string number = std::to_string(child);
-  EXPECT_NE(error.what.find("process " + number + " is there, but somebody has stopped it (state T)"), std::string::npos)
+  EXPECT_NE(error.what.find("process " + number + " is there, but a signal has stopped it (state T)"), std::string::npos)
       << error.what;
   EXPECT_EQ(error.next, "kill -CONT " + number + " lets it go on");
   ::kill(child, SIGKILL);

@@ -80,7 +80,7 @@ def test_a_readout_that_is_stopped_by_a_signal_is_named(rodeo):
         run.process.send_signal(signal.SIGSTOP)
         said = rodeo("readout", "status", "--name", "test", exit_code=4).stderr
         run.process.send_signal(signal.SIGCONT)
-        assert f"process {run.process.pid} is there, but somebody has stopped it" in said and f"kill -CONT {run.process.pid}" in said
+        assert f"process {run.process.pid} is there, but a signal has stopped it" in said and f"kill -CONT {run.process.pid}" in said
         run.finish()
 
 

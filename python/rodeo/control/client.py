@@ -198,7 +198,7 @@ class Client:
         return self.get(f"/api/runs/{int(number)}")
 
     def audit(self, *, limit=100):
-        """Who did what, newest first."""
+        """Rows of the audit, newest first."""
         return self.get("/api/audit", limit=limit)["audit"]
 
     def wait(self, condition=None, *, state=None, events=None, seconds=None, timeout=600.0):
