@@ -10,7 +10,7 @@ export const STATES = {
   PAUSED: { tone: 'warn', means: 'the trigger is held; the run is open' },
   STOPPING: { tone: 'busy', means: 'the run is ending in order' },
   CLOSING: { tone: 'busy', means: 'processes are ending' },
-  ERROR: { tone: 'bad', means: 'somebody must look: recover leaves it' },
+  ERROR: { tone: 'bad', means: 'a person must look; `recover` leaves this state' },
   STALE: { tone: 'stale', means: 'the control room does not answer; nothing here is known to be true now' },
 }
 
