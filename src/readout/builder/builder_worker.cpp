@@ -1,6 +1,7 @@
 #include "readout/builder/builder_worker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -212,15 +213,14 @@ Standing& BuilderWorker::join(Standings& standings, std::uint64_t spacing) {
 
 void BuilderWorker::wait_for_others() {
   constexpr std::uint64_t kPatienceNs = 200'000'000;
-  const std::uint64_t clock = equipment_.stream->clock_ns();
+  const std::uint64_t clock = *quiet_until();  // of two that wait for each other one has come so far
   base::Backoff backoff;
   mark(WaitsFor::peers);
   std::uint64_t clocks = others_->clocks();
   std::uint64_t since = base::steady_now_ns();
   while (!others_->have_come_to(clock) && !gives_up() && base::steady_now_ns() - since < kPatienceNs) {
     backoff.idle();
-    if (clocks == others_->clocks()) continue;
-    clocks = others_->clocks();
+    if (std::exchange(clocks, others_->clocks()) == clocks) continue;
     since = base::steady_now_ns();
   }
   mark(WaitsFor::nothing);

@@ -345,7 +345,9 @@ class Sequencer {
     std::uint64_t drained = 0;          ///< the same when it last had nothing to read
     Sequence told = 0;                  ///< how far its links had come at its last pass()
     bool silent = false;                ///< its links have brought nothing for so long that their places are in question
+    bool asked = false;                 ///< the others were asked where they are, in this silence
     std::uint64_t apart = 0;            ///< events by which it and the others are apart
+    std::size_t leaving = 0;            ///< links whose leaving was told to the other readers
     std::uint64_t compared_at = 0;      ///< clock of the input at the last compare()
     std::size_t waiting = 0;            ///< chunks of its links that wait
     std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
@@ -443,7 +445,7 @@ class Sequencer {
   bool has_witness(const State& of) const;
   void lose_place(State& state);
   bool beyond_segment(const State& state) const;
-  std::optional<PeersAt> stand_of_peers(const State& of) const;
+  std::optional<PeersAt> stand_of_peers(const State& of, bool asks_others = false) const;
   std::uint64_t telling_period(Sequence number) const;
   std::optional<Sequence> nearest_number(Sequence stand, std::uint32_t id) const;
   Place place_by(const State& state, const PeersAt& peers, std::uint32_t id) const;
@@ -481,8 +483,8 @@ class Sequencer {
   Step keep_aside(State& state, const Place& place);
   void refute(State& state);
   void follow(State& state);
-  bool may_follow(State& state) const;
-  bool others_follow(State& state, const Place& left) const;
+  bool may_follow(State& state);
+  bool others_follow(State& state, const Place& left);
   Place first_aside(const State& state) const;
   bool together(const State& a, const State& b) const;
   bool contradicted(const State& state) const;
@@ -538,6 +540,7 @@ class Sequencer {
   }
   // Numbers that stay free between two segments of the list: peers may have gone on since this thread saw them.
   std::uint64_t gap() const { return settings_.several_threads ? settings_.reach : 0; }
+  Place place_of(const Reader& reader) const { return segments_.of(reader.told - 1).place(reader.told); }
   Sequence front() const;
   Sequence front_beside(const State& of) const;
   bool is_here(const State& state) const;

@@ -65,7 +65,7 @@ void Sequencer::follow(State& state) {
   if (open(state, lowest)) version_.fetch_add(1, std::memory_order_release);
 }
 
-bool Sequencer::may_follow(State& state) const {
+bool Sequencer::may_follow(State& state) {
   if (begun()) {
     const auto number = segments_.number(first_aside(state));
     if (number && *number <= std::max(front(), believed_) + settings_.reach) return false;  // within reach already

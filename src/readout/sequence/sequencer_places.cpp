@@ -61,7 +61,7 @@ bool Sequencer::beyond_segment(const State& state) const {
 }
 
 // The foremost but one of the links that were read with it; if there are none, of all others. Of three, one wrong counter does no harm.
-std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of) const {
+std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of, bool asks_others) const {
   const auto collect = [&](bool same_reader) {
     stands_.clear();
     for (const State& state : states_) {
@@ -73,7 +73,7 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of) con
   collect(true);
   const bool read_together = !stands_.empty();
   if (!read_together) collect(false);
-  if (stands_.empty()) return of.link->doubtful ? stand_of_others(of) : std::nullopt;
+  if (stands_.empty()) return asks_others || of.link->doubtful ? stand_of_others(of) : std::nullopt;
   const std::size_t second = std::min<std::size_t>(1, stands_.size() - 1);
   std::ranges::nth_element(stands_, stands_.begin() + static_cast<std::ptrdiff_t>(second), std::greater<>());
   const Sequence number = stands_[second];

@@ -2,6 +2,7 @@
 // input's clock shows how many events may have been missed.
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "readout/sequence/sequencer.h"
 
@@ -14,7 +15,7 @@ bool Sequencer::read(std::size_t reader, std::uint64_t clock, std::optional<std:
   find_silent(reader, *quiet_until, true);
   of.drained = *quiet_until;
   if (of.standing != nullptr) of.standing->tell_nothing(*quiet_until);
-  return of.silent && of.standing != nullptr && of.others->has_others();
+  return of.silent && !std::exchange(of.asked, true) && of.standing != nullptr && of.others->has_others();
 }
 
 void Sequencer::pass(std::size_t reader, std::uint64_t clock, bool drained) {
@@ -25,7 +26,7 @@ void Sequencer::pass(std::size_t reader, std::uint64_t clock, bool drained) {
     if (of.standing != nullptr) of.standing->tell_nothing(clock);
   } else if (came != of.told) {
     of.told = came;
-    of.silent = false;
+    of.silent = of.asked = false;
     of.rate.bring(clock, came);
     if (of.standing != nullptr) tell(of, clock);
   } else {
@@ -38,7 +39,7 @@ void Sequencer::pass(std::size_t reader, std::uint64_t clock, bool drained) {
 // While chunks wait for a decision, the reader tells no place: they may lie beyond it.
 void Sequencer::tell(Reader& reader, std::uint64_t clock) {
   if (reader.waiting != 0) return reader.standing->tell_nothing(clock);
-  reader.standing->tell({clock, segments_.of(reader.told - 1).place(reader.told), reader.told});
+  reader.standing->tell({clock, place_of(reader), reader.told});
   compare(reader, clock);
 }
 
@@ -49,7 +50,7 @@ void Sequencer::compare(Reader& reader, std::uint64_t clock) {
   reader.compared_at = clock;
   reader.apart -= (reader.apart + 63) / 64;
   const auto at = reader.others->at(*reader.standing, clock, clock);
-  const Place own = segments_.of(reader.told - 1).place(reader.told);
+  const Place own = place_of(reader);
   if (!at || at->low.place.resets != own.resets) return;
   reader.apart = std::max(reader.apart, static_cast<std::uint64_t>(std::abs(at->low.place.index - own.index)));
 }
@@ -76,7 +77,7 @@ void Sequencer::find_silent(std::size_t reader, std::uint64_t clock, bool exact)
 // Events by which the others are beyond this reader at this clock; nothing if they have not read so far.
 std::optional<std::uint64_t> Sequencer::passed_by_others(const Reader& reader, std::uint64_t clock) const {
   if (reader.standing == nullptr) return std::nullopt;
-  const Place own = segments_.of(reader.told - 1).place(reader.told);
+  const Place own = place_of(reader);
   const auto events = reader.others->events_since(*reader.standing, own, clock);
   const bool read =
       events && (*events >= telling_period(reader.told) / 4 || reader.others->has_read(*reader.standing, clock));
@@ -98,8 +99,7 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
     of.apart = std::max(of.apart, passed.value_or(0));
     return;
   }
-  link.doubtful = true;
-  const auto stand = stand_of_peers(state);
+  const auto stand = stand_of_peers(state, true);
   link.doubtful = stand && (stand->number == 0 || nearest_number(stand->number, id) != link.position());
   state.keeps = link.doubtful;
   state.doubt_told = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace rodeo::readout {
 
@@ -158,9 +159,9 @@ void Sequencer::set(State& state, Stand stand) {
   const auto held_up = [](Stand of) { return of == Stand::goes_on ? 0U : 1U; };
   held_up_.fetch_add(held_up(stand) - held_up(state.stand), std::memory_order_relaxed);
   state.stand = stand;
-  if (state.away() || !state.told_leaving) return;
-  readers_[state.reader].standing->stay();
-  state.told_leaving = false;
+  if (state.away() || !std::exchange(state.told_leaving, false)) return;
+  Reader& reader = readers_[state.reader];
+  if (--reader.leaving == 0) reader.standing->stay();
 }
 
 void Sequencer::unblock(State& state) {
