@@ -39,7 +39,7 @@ void Sequencer::pass(std::size_t reader, std::uint64_t clock, bool drained) {
 // While chunks wait for a decision, the reader tells no place: they may lie beyond it.
 void Sequencer::tell(Reader& reader, std::uint64_t clock) {
   if (reader.waiting != 0) return reader.standing->tell_nothing(clock);
-  reader.standing->tell({clock, place_of(reader), reader.told});
+  reader.standing->tell({clock, place_of(reader), reader.told, telling_period(reader.told)});
   compare(reader, clock);
 }
 
@@ -59,16 +59,19 @@ void Sequencer::compare(Reader& reader, std::uint64_t clock) {
 // if so many events would have come at the recent rate.
 void Sequencer::find_silent(std::size_t reader, std::uint64_t clock, bool exact) {
   Reader& of = readers_[reader];
-  if (of.silent || settings_.listed || !begun() || of.told == 0 || of.told != of.pace->came() || of.waiting != 0) return;
+  if (of.silent || settings_.listed || !begun() || of.told == 0 || of.told != of.pace->came()) return;
+  const std::uint64_t silent_for = of.rate.silent_for(clock);
+  if (of.waiting != 0 && silent_for < 2 * settings_.timeout_ns) return;  // what waits may be decided
   const std::uint64_t quarter = telling_period(of.told) / 4;
   const auto passed = passed_by_others(of, clock);
   of.silent = passed && *passed >= std::max(quarter, 2 * of.apart);
   if (!settings_.format.has_ecr() || exact)  // else the reset counter shows what was missed
-    of.silent |= of.rate.missed(clock) >= quarter && of.rate.silent_for(clock) >= settings_.timeout_ns;
+    of.silent |= of.rate.missed(clock) >= quarter && silent_for >= settings_.timeout_ns;
   if (!of.silent) return;
   if (of.standing != nullptr) of.standing->lapse();
   for (State& state : states_) {
-    if (state.reader != reader || !state.link->here.load(std::memory_order_relaxed) || state.link->doubtful) continue;
+    const bool known = state.link->here.load(std::memory_order_relaxed) || state.away();
+    if (state.reader != reader || !known || state.link->doubtful) continue;
     state.was_silent = state.link->lost = true;
     state.link->end = 0;
   }
@@ -90,6 +93,9 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
   state.was_silent = link.lost = false;
   Reader& of = readers_[state.reader];
   const std::uint64_t quarter = telling_period(of.told) / 4;
+  const std::uint32_t goes_on =
+      settings_.format.of(state.going.resets, static_cast<std::uint64_t>(state.going.index));  // where it went away to
+  if (state.away() && id == goes_on) return;
   if (id != link.expected || state.away()) return lose_place(state);
   const auto passed = passed_by_others(of, of.drained);
   if (passed && *passed < quarter) return;  // the others were silent, too: the trigger paused
@@ -117,7 +123,8 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) co
   Place middle = low;
   if (low.resets == high.resets) middle.index += (high.index - low.index) / 2;
   const Sequence number = begun() ? segments_.number(middle).value_or(0) : 0;
-  const std::uint64_t period = number != 0 ? telling_period(number) : settings_.format.period();
+  const std::uint64_t own_period = number != 0 ? telling_period(number) : settings_.format.period();
+  const std::uint64_t period = std::min(own_period, at->high.period);
   const bool few_epochs = low.resets == high.resets || low.resets + 1 == high.resets;
   // Only one place has the id within the range of the others and, around it, the distance of readers.
   const bool near = wide(period) ? at->events() < period / 4

@@ -62,7 +62,10 @@ Standing::Point Standing::extrapolated(std::uint64_t clock) const {
   const double time = static_cast<double>(newest_.clock - before.clock);
   const auto more =
       time > 0 ? static_cast<std::uint64_t>(2 * events / time * static_cast<double>(clock - newest_.clock)) : 0;
-  return {clock, {newest_.place.resets, newest_.place.index + static_cast<std::int64_t>(more)}, newest_.number + more};
+  return {clock,
+          {newest_.place.resets, newest_.place.index + static_cast<std::int64_t>(more)},
+          newest_.number + more,
+          newest_.period};
 }
 
 std::optional<Standing::Range> Standing::at(std::uint64_t from, std::uint64_t to) const {

@@ -28,6 +28,8 @@ class alignas(base::kCacheLine) Standing {
     std::uint64_t clock = 0;  ///< of the input: all events before `place` were sent by then
     Place place;
     Sequence number = 0;  ///< of the place, by the reader's own count
+    std::uint64_t period =
+        ~std::uint64_t{0};  ///< events from one of an id to the next with the same id, as far as the reader knows
   };
   /// The reader was at `low` or beyond, and at `high` or before.
   struct Range {
