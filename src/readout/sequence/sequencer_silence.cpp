@@ -127,7 +127,7 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) co
   const std::uint64_t period = std::min(own_period, at->high.period);
   const bool few_epochs = low.resets == high.resets || low.resets + 1 == high.resets;
   // Only one place has the id within the range of the others and, around it, the distance of readers.
-  const bool near = wide(period) ? at->events() < period / 4
+  const bool near = wide(own_period) ? at->events() < period / 4
                                  : reader.compared_at != 0 && reader.apart < period / 4 &&
                                        at->events() + 2 * reader.apart < period / 4 * 3;
   return PeersAt{
