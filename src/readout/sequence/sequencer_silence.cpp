@@ -128,8 +128,8 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) co
   const bool few_epochs = low.resets == high.resets || low.resets + 1 == high.resets;
   // Only one place has the id within the range of the others and, around it, the distance of readers.
   const bool near = wide(own_period) ? at->events() < period / 4
-                                 : reader.compared_at != 0 && reader.apart < period / 4 &&
-                                       at->events() + 2 * reader.apart < period / 4 * 3;
+                                     : reader.compared_at != 0 && reader.apart < period / 4 &&
+                                           at->events() + 2 * reader.apart < period / 4 * 3;
   return PeersAt{
       .number = number, .together = false, .proves = few_epochs && near, .of_others = true, .place = middle, .range = *at};
 }
