@@ -13,7 +13,7 @@ from rodeo.control.agent import LEASH_S, socket_of
 from rodeo.control.agent_client import LIMIT, AgentHost
 from rodeo.control.refused import Refused
 
-START_S = 30.0  # on an idle machine an interpreter starts in a fraction of a second; a `patience` below 1 shortens waits for answers, and no start
+START_S = 30.0  # on an idle machine an interpreter starts in a fraction of a second
 
 
 class LocalHost(AgentHost):
@@ -28,7 +28,7 @@ class LocalHost(AgentHost):
 
     async def connect(self):
         path = socket_of(self.system, self.name)
-        deadline = time.monotonic() + START_S * max(1.0, self.patience)
+        deadline = time.monotonic() + START_S * self.start_patience
         while True:
             with contextlib.suppress(OSError):
                 return await asyncio.open_unix_connection(str(path), limit=LIMIT)

@@ -55,12 +55,12 @@ class RemoteHost(AgentHost):
             raise Refused("control.launcher", f"{self.name}: {argv[0]} cannot be started: {error.strerror}", "") from None
         words = asyncio.ensure_future(last_words(process.stderr))
         try:
-            await asyncio.wait_for(self._greeted(process), REACHED_S * self.patience)
+            await asyncio.wait_for(self._greeted(process), REACHED_S * self.start_patience)
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             if isinstance(error, asyncio.TimeoutError):
-                raise Refused("control.host_silent", f"{self.name} has not answered within {REACHED_S * self.patience:g} s", "") from None
+                raise Refused("control.host_silent", f"{self.name} has not answered within {REACHED_S * self.start_patience:g} s", "") from None
             if isinstance(error, (EOFError, asyncio.LimitOverrunError)):
                 said = await words
                 raise Refused("control.host_silent", f"{self.name} cannot be reached: {said or 'the connection ended at once'}", "") from None
