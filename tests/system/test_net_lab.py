@@ -217,7 +217,7 @@ def test_without_root_it_says_what_needs_it(rodeo):
     try:
         refused = rodeo("net", "lab", "--duration", "100ms", exit_code=None, **nobody)
     except PermissionError:
-        pytest.skip("host: the user nobody may not enter the build directory")
+        pytest.skip("host: the build directory is closed to other users")
     assert refused.returncode == 5, refused.stderr
     assert "network.needs_root" in refused.stderr and "--hosts" in refused.stderr
 

@@ -716,7 +716,7 @@ TEST_F(Subscribers, WhoeverIsRefusedKnowsWhyAsLongAsWhoRefusesIsThere) {
   EXPECT_TRUE(until([&] { return !subscriber_->refusal(); }));
 }
 
-// There is another entry, of a dead publisher: it gives no reason to wait.
+// A second entry names a dead publisher. The subscriber keeps the reason of the living one.
 TEST_F(Subscribers, WhoRefusesStillDoesWhenADeadOneWasAskedMeanwhile) {
   PublisherSettings settings = publisher();
   settings.secret = "ours";

@@ -17,7 +17,7 @@ from rodeo.monitoring.monitor import TooLarge
 
 # Indices of the shared array that the supervisor reads at any time.
 CURRENT, SINCE, EVENTS, MISSED, STATES = range(5)
-NOBODY, LOADING = -1, -2  # values of CURRENT while no monitor runs
+IDLE, LOADING = -1, -2  # CURRENT has one of these while no monitor runs
 
 _SNAPSHOT_S = 0.2
 _PATIENCE_S = 0.1
@@ -38,7 +38,7 @@ def work(path, source, carry_on, state, connection, trace, output, debug):
     state[SINCE] = time.monotonic()
     try:
         monitors = load(path)
-        state[CURRENT] = NOBODY
+        state[CURRENT] = IDLE
         _Worker(monitors, path, source, carry_on, state, connection, debug).run()
     except MonitorError as error:
         if debug:
@@ -106,7 +106,7 @@ class _Worker:
                 one(event)
             except BaseException as error:
                 self._threw(one, error)
-            self.state[CURRENT] = NOBODY
+            self.state[CURRENT] = IDLE
         self.events += 1
         self.state[EVENTS] = self.events
 
