@@ -48,7 +48,8 @@ def main(argv=None):
     parser.add_argument("--leash", type=float, default=LEASH_S, help="the leash of an agent that is started, seconds")
     parser.add_argument("--patience", type=float, default=1.0, help="multiplies the time for an agent to begin")
     options = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when a job is cancelled, the controller still watches its processes drain
+    # When a job is cancelled, the controller still watches its processes drain. Not SIG_IGN: an agent that is started here and its processes would inherit it.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         if options.start:
             asyncio.run(found_or_started(LocalHost(options.system, options.start, name=options.host, patience=options.patience, leash_s=options.leash)))
