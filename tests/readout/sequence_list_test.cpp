@@ -83,6 +83,33 @@ TEST(SequencerWithList, ALinkWhoseBcidsAreAllOthersIsTakenByItsIds) {
   EXPECT_EQ(rob.got(1), "0 1 2 3 4 6 7");
 }
 
+// One of two links is dead, so every second event stays open. The first epoch has an odd number of events, so the live link
+// brings the even ids of the second epoch, which are the ids of the open events.
+TEST(SequencerWithList, AGroupsLinkThatCrossesAResetBeforeTheListDoesNotGoBack) {
+  Rob rob(2, listed(16), true);
+  rob.list_run(0, 21);
+  for (std::uint32_t id = 1; id < 21; id += 2) rob.offer(1, id);
+  rob.got(1);
+  rob.offer(1, {0, 2});
+  EXPECT_EQ(rob.got(1), "");
+  for (std::uint32_t id = 0; id < 3; ++id) rob.list(1 << 24 | id);
+  rob.settle();
+  EXPECT_EQ(rob.got(1), "1:0 1:2");
+}
+
+// A chunk that is lost at the reset leaves both places possible.
+TEST(SequencerWithList, AGroupsLinkThatLosesTheResetIsFlaggedWhereOpenEventsHaveItsIds) {
+  Rob rob(2, listed(16), true);
+  rob.list_run(0, 21);
+  for (std::uint32_t id = 1; id < 21; id += 2) rob.offer(1, id);
+  rob.list(1 << 24);
+  rob.got(1);
+  rob.offer(1, {2, 4});
+  for (std::uint32_t id = 1; id < 2 * kReach + 2; ++id) rob.list(1 << 24 | id);
+  rob.settle();
+  EXPECT_EQ(rob.got(1), "2? 4?");
+}
+
 TEST(SequencerWithList, AListedIdWaitsForTheNextWhereNoBcidIsCompared) {
   Rob rob(2, listed());
   rob.list_run(0, 30);

@@ -118,15 +118,15 @@ Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
   if (without && (of.far || place > of.soon_after || (!goes_on && (*without < place || place < of.expected))))
     return end(state, was_delivered(state, of.chunk.id) ? Verdict::duplicate : Verdict::out_of_sequence);  // 18, 19
   // Where ids repeat, the list may soon come to another event of this id.
-  const bool skips = place > (of.fresh ? run_first_ + settings_.reach + of.steps : of.soon_after);
-  if (skips && !of.exact && !of.passed && repeats_soon(of.chunk.id)) return wait_for_list(state);
+  const bool leaps = place < of.expected || place > (of.fresh ? run_first_ + settings_.reach + of.steps : of.soon_after);
+  if (leaps && !of.exact && !of.passed && repeats_soon(of.chunk.id)) return wait_for_list(state);
   if (!goes_on && !find_following(of, place + 1, book_.end()))
     return of.passed || soon_after_place + 1 < book_.end() ? end(state, Verdict::out_of_sequence) : wait_for_list(state);
   const bool fits = !of.far || (of.exact && in_window(state, place)) || followed_in_list(state, place);
   if (!fits || !finds_place(state, place)) return wait_for_others(state, of);  // 21
   // If another epoch has the id, too, the link may have been silent for longer, or for less and be late: it is flagged until it crosses a reset
   // where the list has one.
-  state.unsure = state.unsure || (skips && (find_listed(place + 1, book_.end(), of.chunk.id, &of.chunk.bcid) ||
+  state.unsure = state.unsure || (leaps && (find_listed(place + 1, book_.end(), of.chunk.id, &of.chunk.bcid) ||
                                             find_listed(of.expected, lowest_listed(of), of.chunk.id, &of.chunk.bcid)));
   return take(state, place, state.unsure);  // 17
 }
