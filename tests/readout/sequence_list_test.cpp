@@ -140,6 +140,16 @@ TEST(SequencerWithList, AnIdThatIsNotListedIsLostOnceTheNextGoesOn) {
   EXPECT_EQ(rob.got(0), "unlisted 3 4");
 }
 
+// The list does not go on meanwhile.
+TEST(SequencerWithList, AnIdThatIsNotListedAndComesTwiceIsLostOnceALaterChunkGoesOn) {
+  Rob rob(2, listed());
+  rob.list_run(0, 10);
+  rob.offer(0, {0, 1, 0x4002, 0x4002});
+  EXPECT_EQ(rob.got(0), "0 1");
+  rob.offer(0, {3, 4});
+  EXPECT_EQ(rob.got(0), "unlisted unlisted 3 4");
+}
+
 TEST(SequencerWithList, AnIdThatIsNotListedWaitsForTheListToGoOnByTwiceTheReachOrForATimeOut) {
   for (const bool list_goes_on : {true, false}) {
     Rob rob(2, listed());

@@ -462,6 +462,7 @@ class Sequencer {
   void look_up_by_id(InList& of) const;
   Sequence lowest_listed(const InList& of) const;
   std::optional<Sequence> find_following(const InList& of, Sequence from, Sequence to) const;
+  bool goes_on_later(const State& state, const InList& of) const;
   Step judge_absent(State& state, const InList& of);
   Step judge_present(State& state, const InList& of);
   bool repeats_soon(std::uint32_t id) const;

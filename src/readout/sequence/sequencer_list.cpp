@@ -96,9 +96,20 @@ std::optional<Sequence> Sequencer::find_following(const InList& of, Sequence fro
   return find_listed(from, std::min(to, book_.end()), of.following->id, of.by_bcid ? &of.following->bcid : nullptr);
 }
 
+// True if one of the next chunks that wait is where the link is expected.
+bool Sequencer::goes_on_later(const State& state, const InList& of) const {
+  const std::size_t last = std::min<std::size_t>(state.count, state.placed + 1 + settings_.step);
+  for (std::size_t i = state.placed + 1; i < last; ++i) {
+    const Waiting& later = at(state, i);
+    const std::uint16_t* const bcid = of.by_bcid ? &later.bcid : nullptr;
+    if (find_listed(of.expected, std::min(of.soon_after + 1, book_.end()), later.id, bcid)) return true;
+  }
+  return false;
+}
+
 // 18, 19, 20
 Sequencer::Step Sequencer::judge_absent(State& state, const InList& of) {
-  if (!of.passed && !find_following(of, of.expected, of.soon_after + 1)) return wait_for_list(state);
+  if (!of.passed && !goes_on_later(state, of)) return wait_for_list(state);
   return end(state, was_delivered(state, of.chunk.id) ? Verdict::duplicate : Verdict::not_listed);
 }
 
