@@ -34,6 +34,51 @@ class BegunRob : public Rob {
   }
 };
 
+// Links begin at different events, and the counter comes round between them.
+TEST(Sequencer, TheRunBeginsWhereTheCounterComesRound) {
+  for (const auto bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {
+    const std::uint32_t last = ids_of(bits).low_mask();
+    for (const bool early_first : {true, false}) {
+      Rob rob(2, settings(bits));
+      const std::size_t early = early_first ? 0 : 1;
+      if (early_first) rob.offer(early, {last, 0, 1});
+      rob.offer(1 - early, {0, 1});
+      if (!early_first) rob.offer(early, {last, 0, 1});
+      rob.settle();
+      const std::string all = rob.got(0) + " | " + rob.got(1);
+      const auto at = [&](std::uint32_t i) { return std::to_string(last + i); };
+      const std::string from_early = at(0) + " " + at(1) + " " + at(2);
+      const std::string from_late = at(1) + " " + at(2);
+      EXPECT_EQ(all, early_first ? from_early + " | " + from_late : from_late + " | " + from_early) << int{bits};
+    }
+  }
+}
+
+TEST(Sequencer, TheRunBeginsWhereTheResetCounterComesRound) {
+  for (const bool early_first : {true, false}) {
+    Rob rob(2, settings(32));
+    if (early_first) rob.offer(0, {0xff000063, 0, 1});
+    rob.offer(1, {0, 1});
+    if (!early_first) rob.offer(0, {0xff000063, 0, 1});
+    rob.settle();
+    rob.run(2, 6);
+    EXPECT_EQ(rob.link(0).position(), rob.link(1).position());
+    EXPECT_EQ(rob.sequencer.waiting(0) + rob.sequencer.waiting(1), 0);
+  }
+}
+
+// A group's link whose first id is just before the beginning of the run loses that chunk only.
+TEST(Sequencer, ALinkThatBeginsJustBeforeTheRunGoesOnInIt) {
+  for (const auto bits : std::initializer_list<std::uint8_t>{8, 16, 24, 32}) {
+    Rob rob(3, settings(bits), true);
+    rob.offer(2, {0, 3});
+    rob.offer(0, {1, 4});
+    EXPECT_EQ(rob.got(2), "0 3") << int{bits};
+    rob.offer(1, {ids_of(bits).low_mask(), 2, 5, 8});
+    EXPECT_EQ(rob.got(1), "out 2 5 8") << int{bits};
+  }
+}
+
 TEST(Sequencer, OfTwoEqualIdsOfANewLinkTheLaterIsBelieved) {
   BegunRob rob;
   rob.offer(2, {5, 5, 6});

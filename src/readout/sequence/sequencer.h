@@ -511,6 +511,7 @@ class Sequencer {
   Step wait_for_list(State& state);
   void note_departure(State& state);
   bool open(const State& state, const Place& lowest);
+  Place first_round(const Place& lowest);
   void begin(const Place& lowest);
   void enter(LinkSequence& link, const Segment& segment) const;
   void settle_aside(State& state);

@@ -104,7 +104,8 @@ bool Sequencer::may_follow(State& state) {
 bool Sequencer::open(const State& state, const Place& lowest) {
   const auto reach = static_cast<std::int64_t>(settings_.reach);
   if (!begun()) {
-    begin({lowest.resets, lowest.index - std::min(reach, lowest.index)});
+    const Place first = first_round(lowest);
+    begin({first.resets, first.index - std::min(reach, first.index)});
   } else if (const auto number = segments_.number(lowest); number && *number <= foremost() + settings_.window) {
     // Near enough to build the skipped events empty. With few bits, the counters may have restarted instead.
     const std::uint32_t id = settings_.format.of(lowest.resets, static_cast<std::uint64_t>(lowest.index));
@@ -153,6 +154,20 @@ Sequence Sequencer::came() const {
   Sequence came = run_first_;
   for (const State& of : states_) came = std::max(came, of.link->position() - of.link->stride + 1);
   return came;
+}
+
+// Some links may have begun before the counter came round: the run begins with their ids.
+Place Sequencer::first_round(const Place& lowest) {
+  if (lowest.index >= 0) return lowest;
+  const auto period = static_cast<std::int64_t>(settings_.format.period());
+  for (State& state : states_) {
+    if (!state.away()) continue;
+    state.going.index += period;
+    for (std::size_t i = 0; i < state.placed; ++i) {
+      if (at(state, i).fate == Fate::aside) at(state, i).place.index += period;
+    }
+  }
+  return {lowest.resets, lowest.index + period};
 }
 
 void Sequencer::begin(const Place& lowest) {

@@ -2,6 +2,7 @@
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace rodeo::readout {
 
@@ -33,9 +34,20 @@ Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stri
   return {from.resets, from.index + static_cast<std::int64_t>(ahead)};
 }
 
-// The place of an id before anything is known.
+// The place of a link's first id before the run has begun. The counter may come round, or its reset counter may, between the first chunks of two links.
 Place Sequencer::first_place(std::uint32_t id) const {
-  return {kResetsOrigin + (settings_.format.has_ecr() ? id >> 24 : 0), id & settings_.format.low_mask()};
+  const IdFormat& format = settings_.format;
+  const Place first{kResetsOrigin + (format.has_ecr() ? id >> 24 : 0), id & format.low_mask()};
+  for (const State& other : states_) {
+    if (!other.away() || other.link->removed.load(std::memory_order_relaxed)) continue;
+    const Place beside = first_aside(other);
+    const Place place = nearest(beside, id);
+    const auto apart = std::abs(place.index - beside.index);
+    const bool near =
+        place.resets == beside.resets ? apart <= static_cast<std::int64_t>(settings_.window) : format.has_ecr();
+    if (near) return place;
+  }
+  return first;
 }
 
 // The place of an id, for a link of which nothing is known: it may be behind by a window.

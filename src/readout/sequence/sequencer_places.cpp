@@ -133,8 +133,10 @@ Place Sequencer::place_by(const State& state, const PeersAt& peers, std::uint32_
                            *number < std::max(oldest_, state.link->position());
     if (!restarted) return segments_.of(*number).place(*number);
   }
-  if (restarts) return {segments_.of(stand).resets + 1, id};
-  return nearest(segments_.of(stand).place(stand), id);
+  // A place just before the run is known, too.
+  const Place beside = segments_.of(stand).place(stand);
+  const Place place = nearest(beside, id);
+  return restarts && place > beside ? Place{beside.resets + 1, id} : place;
 }
 
 Sequence Sequencer::prove(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid) {
