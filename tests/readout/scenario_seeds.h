@@ -1,6 +1,7 @@
 // The seeds of the random scenarios that a test runs.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -20,6 +21,12 @@ inline ScenarioSeeds scenario_seeds(std::uint32_t count) {
     return {number(text), number(text.substr(text.find(':') + 1))};
   }
   return {.count = count};
+}
+
+// The most of `count` runs with this chance: the mean plus three standard deviations.
+inline std::uint32_t runs_by_chance(double chance, std::uint32_t count) {
+  const double mean = chance * count;
+  return static_cast<std::uint32_t>(mean + 3 * std::sqrt(mean) + 1);
 }
 
 }  // namespace rodeo::test

@@ -621,8 +621,12 @@ class ScenarioRun : private readout::EventBcids {
     return j;
   }
 
-  // The largest distance of two links in events: the window and, with several readers, the lead that a reader may have.
-  std::size_t apart_at_most() const { return (s_.readers > 1 ? 4 : 1) * s_.window + kScenarioStep; }
+  // The largest distance of two links in events: the window and, with several readers, the lead that a reader may have. With the list a chunk waits for
+  // a time-out, in which the others may come to a wrong id.
+  std::size_t apart_at_most() const {
+    const std::size_t lead = (s_.readers > 1 ? 4 : 1) * s_.window;
+    return std::max<std::size_t>(lead, s_.listed ? s_.timeout : 0) + kScenarioStep;
+  }
 
   // The longest sequence of events without a chunk of one link that was taken.
   std::size_t longest_silence() const {

@@ -1,4 +1,5 @@
 // Groups and ROBs of one link, which find their place only by other readers: links that are silent, begin late, or jump alone.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,9 +40,10 @@ struct Fates {
 struct Counting {
   std::uint8_t bits = 24;  // 32: 24 and the event counter resets
   std::uint64_t epoch = 0;
+  std::uint64_t first = 0;  // index of the first event, where there are no epochs
 
   std::uint64_t resets(std::uint64_t event) const { return epoch == 0 ? 0 : event / epoch; }
-  std::uint64_t index(std::uint64_t event) const { return epoch == 0 ? event : event % epoch; }
+  std::uint64_t index(std::uint64_t event) const { return epoch == 0 ? first + event : event % epoch; }
   std::uint32_t id(std::uint64_t event) const {
     const auto low = static_cast<std::uint32_t>(index(event));
     return bits == 32 ? static_cast<std::uint32_t>(resets(event)) << 24 | low : low & ((1U << bits) - 1);
@@ -226,6 +229,19 @@ TEST(SequenceOthers, AGroupThatBeginsLateIsWhereOtherGroupsAre) {
   }
 }
 
+// The counters come round between the first events of two groups.
+TEST(SequenceOthers, AGroupBeginsInTheRoundOfTheOthers) {
+  for (const std::uint8_t bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {
+    Process process(3, {.bits = bits, .first = (1U << bits) - 10});
+    process.go(0, 20, 1);
+    process.go(20, 4000);
+    process.finish();
+    for (std::size_t group = 0; group < 3; ++group) {
+      EXPECT_EQ(process[group].fates.right, group == 1 ? 3980 : 4000) << int{bits} << ", " << group;
+    }
+  }
+}
+
 // All groups were silent and go on with the next id: the trigger paused.
 TEST(SequenceOthers, ATriggerThatStoodStillCostsLinksNothing) {
   for (const Counting& run : {Counting{8, 0}, Counting{24, 0}, Counting{32, 977}}) {
@@ -309,9 +325,7 @@ struct Random {
       process[i].finish();
       const bool faulty = fault == Fault::all_silent || i == 0;
       const Fates& of = process[i].fates;
-      if (!faulty) {
-        EXPECT_EQ(of.right, total) << i;
-      }
+      if (!faulty) healthy_wrong += total - of.right;
       bad.right += of.right;
       bad.wrong += of.wrong;
       bad.flagged += of.flagged;
@@ -336,18 +350,28 @@ struct Random {
   std::uint32_t silent = 0;
   std::uint32_t off = 0;
   std::uint32_t total = 0;
+  std::uint64_t healthy_wrong = 0;  // chunks of groups without a fault that are not right
 };
+
+// Runs in which a group is placed in a wrong epoch and not flagged: where ids do not show resets and epochs are of some hundred events, no longer than
+// readers may pause, or where only one other group tells where it is.
+constexpr double kMisplaced = 1. / 10'000;
 
 TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
   const auto [first, count] = scenario_seeds(500);
   std::array<Fates, static_cast<std::size_t>(Fault::count)> sums;
+  std::uint32_t misplaced = 0;
   for (std::uint32_t seed = first; seed < first + count; ++seed) {
     Random random(seed);
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << kFaults[static_cast<std::size_t>(random.fault)] << " for "
-                                    << random.silent << ", " << int{random.run.bits} << " bits, epochs of "
-                                    << random.run.epoch << ", " << random.groups << " groups");
     const Fates fates = random.play();
-    EXPECT_EQ(fates.wrong, 0);
+    const std::string name = fmt::format("seed {}, {} for {}, {} bits, epochs of {}, {} groups", seed,
+                                         kFaults[static_cast<std::size_t>(random.fault)], random.silent, random.run.bits,
+                                         random.run.epoch, random.groups);
+    if (fates.wrong + random.healthy_wrong > 0) {
+      EXPECT_TRUE(random.run.bits != 32 && random.run.epoch != 0) << name;
+      ++misplaced;
+      std::cout << fates.wrong << " wrong, " << random.healthy_wrong << " of healthy groups: " << name << '\n';
+    }
     if (random.fault == Fault::none) {
       EXPECT_EQ(fates.right, random.groups * random.total);
     }
@@ -363,6 +387,7 @@ TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
     std::cout << kFaults[fault] << ": " << sum.right << " right, " << sum.flagged << " flagged and right, "
               << sum.wrong_flagged << " flagged and wrong, " << sum.wrong << " wrong, " << sum.lost << " lost\n";
   }
+  EXPECT_LE(misplaced, runs_by_chance(kMisplaced, count));
 }
 
 TEST(Standing, TellsWhereAReaderWasAtAClock) {

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <iostream>
 #include <string>
 
@@ -16,12 +15,16 @@ namespace {
 
 // Events per run in no output and no count: sparse links do not show how often ids of 8 bits have repeated.
 constexpr double kSilentOfSparse8 = 5;
-// The same with longer ids: after a jump too long for empty events, the events just before its end are unknown, at most a reach.
+// The same with longer ids. Few runs have many: a group that brings ten chunks.
+constexpr double kSilentOfSparse = 1;
+// The same where links are not sparse: after a jump too long for empty events, the events just before its end are unknown, at most a reach.
 constexpr double kSilent = 1. / 300;
 // Runs in which good links lose chunks until a link with wrong ids is refuted; more than two links that can be compared.
 constexpr double kOthersLost = 1. / 2000;
 // Runs whose damaged list names the same wrong id as a damaged chunk: events with a wrong id, or events that never existed.
 constexpr double kMisled = 1. / 5000;
+// Runs of a group whose epochs are shorter than its links are apart, where neither ids nor BCIDs show the epoch.
+constexpr double kShortEpochs = 1. / 10'000;
 // Runs of several readers: one link has wrong ids just before the others reach a reset, and these are read too late to contradict.
 constexpr double kFollowedLiar = 1. / 1000;
 // Runs in which a link that lags by about a quarter of the period is in doubt for long.
@@ -31,12 +34,6 @@ constexpr double kLongInDoubt = 1. / 2000;
 constexpr double kReadLater = 2;
 // Events that never existed, if all links were silent and return at different events.
 constexpr double kSpurious = 1. / 5;
-
-// The most of `count` runs with this chance: the mean plus three standard deviations.
-std::uint32_t runs_by_chance(double chance, std::uint32_t count) {
-  const double mean = chance * count;
-  return static_cast<std::uint32_t>(mean + 3 * std::sqrt(mean) + 1);
-}
 
 template <typename Kind>
 std::string seed_of(std::uint32_t seed, Kind kind) {
@@ -59,9 +56,11 @@ TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
   std::array<Judged, static_cast<std::size_t>(LinkFault::count)> sums;
   std::array<std::uint32_t, static_cast<std::size_t>(LinkFault::count)> runs{};
   std::uint64_t silent = 0;
+  std::uint64_t silent_of_sparse = 0;
   std::uint64_t silent_of_sparse8 = 0;
   std::uint32_t others_lost = 0;
   std::uint32_t misled = 0;
+  std::uint32_t epoch_taken_for_another = 0;
   for (std::uint32_t seed = first; seed < first + count; ++seed) {
     const Scenario scenario = make_scenario(seed);
     const Judged judged = ScenarioRun(scenario).run();
@@ -74,16 +73,25 @@ TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
       continue;
     }
     EXPECT_EQ(judged.wrong, 0) << seed_of(seed, scenario.fault);
-    (scenario.fault == LinkFault::sparse && scenario.bits == 8 && !scenario.listed ? silent_of_sparse8 : silent) +=
-        judged.silent;
+    const bool hides_epochs = scenario.full && scenario.bits != 32 && !scenario.bcid;
+    const std::uint64_t of_another = judged.wrong_flagged + judged.wrong_incomplete + judged.spurious;
+    if (scenario.fault == LinkFault::short_epochs && hides_epochs && of_another > 0) {
+      ++epoch_taken_for_another;
+      std::cout << of_another << " of another epoch: " << seed_of(seed, scenario.fault) << '\n';
+      continue;
+    }
+    const bool is_sparse = scenario.fault == LinkFault::sparse && !scenario.listed;
+    (is_sparse ? (scenario.bits == 8 ? silent_of_sparse8 : silent_of_sparse) : silent) += judged.silent;
     sums[static_cast<std::size_t>(scenario.fault)].add(judged);
     ++runs[static_cast<std::size_t>(scenario.fault)];
   }
   print<LinkFault>(sums);
   EXPECT_LE(static_cast<double>(silent), kSilent * count);
+  EXPECT_LE(static_cast<double>(silent_of_sparse), kSilentOfSparse * runs[static_cast<std::size_t>(LinkFault::sparse)]);
   EXPECT_LE(static_cast<double>(silent_of_sparse8), kSilentOfSparse8 * runs[static_cast<std::size_t>(LinkFault::sparse)]);
   EXPECT_LE(others_lost, runs_by_chance(kOthersLost, count));
   EXPECT_LE(misled, runs_by_chance(kMisled, count));
+  EXPECT_LE(epoch_taken_for_another, runs_by_chance(kShortEpochs, count));
   const auto of = [&](LinkFault fault) -> const Judged& { return sums[static_cast<std::size_t>(fault)]; };
 
   const Judged& healthy = of(LinkFault::none);
@@ -94,9 +102,10 @@ TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
   // Without wrong counters, wrong ids and long silences, no event is invented.
   for (const LinkFault fault :
        {LinkFault::loss, LinkFault::dup, LinkFault::list_bad, LinkFault::short_epochs, LinkFault::dead}) {
+    // A list that begins with a wrong id misplaces chunks: flagged, and at most in the runs above.
+    const std::uint64_t flagged = fault == LinkFault::list_bad ? 0 : of(fault).wrong_flagged;
     EXPECT_EQ(of(fault).spurious, 0) << name_of(fault);
-    EXPECT_EQ(of(fault).wrong_flagged + of(fault).wrong_incomplete + of(fault).lies + of(fault).unknowable, 0)
-        << name_of(fault);
+    EXPECT_EQ(flagged + of(fault).wrong_incomplete + of(fault).lies + of(fault).unknowable, 0) << name_of(fault);
   }
   for (const LinkFault fault : {LinkFault::storm, LinkFault::silent_all}) {
     EXPECT_LE(static_cast<double>(of(fault).spurious), kSpurious * runs[static_cast<std::size_t>(fault)]) << name_of(fault);

@@ -160,8 +160,7 @@ Place Sequencer::late_place(State& state, std::uint32_t id) const {
   const std::uint64_t begun = reader.others->begun(*reader.standing);
   const bool late = reader.drained > begun && reader.drained - begun >= 10 * settings_.timeout_ns;
   const bool after_reset = !settings_.format.has_ecr() && stand->place.resets > kResetsOrigin;
-  if (!late && !after_reset) return first_place(id);
-  state.link->doubtful = !stand->proves;
+  state.link->doubtful = (late || after_reset) && !stand->proves;
   return near_place(*stand, id);
 }
 
