@@ -9,6 +9,7 @@ from test_derive import READY
 from rodeo.control.alarms import Alarm
 from rodeo.control.derive import derive
 from rodeo.control.document import build, delta
+from rodeo.control.headline import Headline
 from rodeo.control.looks import Act, Choice, Memory
 from rodeo.control.refusals import COMMANDS, refusals
 from rodeo.control.telling import whom
@@ -65,6 +66,13 @@ def test_every_key_is_there():
         and got["processes"][1]["exit"] == {"status": None, "signal": 9, "core": None}
         and got["processes"][1]["what"] == "ended by signal 9"
     )
+
+
+def test_what_goes_on_is_never_better_than_the_headline():
+    assert document(looks=seen("running", "running", "running", held=False))["what"] == "run 7 takes data"
+    bad = Headline("NO DATA", "alarm", {"process": "readout-1", "stage": "writer"})
+    got = document(looks=seen("running", "running", "running", held=False), headline=bad)
+    assert (got["what"], got["headline"]) == ("the run takes no data: readout-1: writer", bad.as_json())
 
 
 def test_a_choice_says_until_when():

@@ -72,6 +72,11 @@ for (const [what, run, numbers, word] of [
   test(`recording: ${what}`, () => assert.equal(recording({ run, numbers }).word, word))
 }
 
+test('a recording is good only while the run takes data', () => {
+  const of = (word) => recording({ run: { number: 1 }, numbers: { recording: true, bytes_written: 7 }, headline: { word } }).tone
+  assert.deepEqual(['RUNNING', 'LOSES DATA', 'NO DATA'].map(of), ['good', 'good', 'warn'])
+})
+
 for (const [link, word] of [
   [{ state: 'active', chunks: 9, missing: 0, bad: 0 }, 'good'], [{ state: 'active', chunks: 9, missing: 1, bad: 0 }, 'missing'], [{ state: 'active', chunks: 9, missing: 1, bad: 1 }, 'bad data'],
   [{ state: 'removed', chunks: 9 }, 'removed'], [{ state: 'active', chunks: 0 }, 'no data yet'], [{ state: 'odd', chunks: 1 }, 'odd'],

@@ -50,6 +50,9 @@ def conditions(
     found += _of_externals(externals)
     found += _of_the_disk(numbers, disk_warn_bytes, disk_stop_bytes, disk_time_s, run)
     found += _vanished(derived, looks, process_numbers, known)
+    if headline is not None and headline.word == NO_DATA:
+        first = headline.cause["process"] if headline.cause else None
+        found.append(Condition("no_data", "alarm", headline.what, 0, do=f"look at {first} and its log" if first else "", process=first))
     if run is not None and derived.state == "RUNNING":
         found += _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules)
     if run is not None:
@@ -169,10 +172,7 @@ def _vanished(derived, looks, process_numbers, known):
 
 def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules):
     triggers, dead, ppm = numbers.get("trigger_rate_hz"), numbers.get("dead_time_fraction"), numbers.get("incomplete_ppm")
-    if headline is not None and headline.word == NO_DATA:
-        first = headline.cause["process"] if headline.cause else None
-        yield Condition("no_data", "alarm", headline.what, 0, do=f"look at {first} and its log" if first else "", process=first)
-    elif triggers == 0:
+    if triggers == 0 and (headline is None or headline.word != NO_DATA):
         yield Condition("no_triggers", "warning", "no trigger is accepted, and triggers are not held", 0)
     for name in (look.name for look in looks if look.member.kind == "readout"):
         if triggers and derived.phases.get(name) == "running" and process_numbers.get(name, {}).get("rate_hz") == 0:

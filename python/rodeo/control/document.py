@@ -2,7 +2,7 @@
 
 import math
 
-from .headline import OF_STATES
+from .headline import OF_STATES, Headline
 
 ROW_KEYS = (
     "number",
@@ -65,10 +65,11 @@ def build(
 ):
     """Builds the document from its arguments alone. Unknown values are null; no value is infinite or NaN.
 
-    `system`: System; `build`: the controller's revision; `run`: RunRow or None; `last_run`: RunRow or None; `act`: Act or None; `alarms`: standing ones;
+    `system`: System; `build`: the controller's revision; `run`: RunRow or None; `last_run`: RunRow or None; `act`: Act or None; `headline`: Headline, by default the state; `alarms`: standing ones;
     `hosts`: dicts in the document's form; `now_s`: monotonic, for `choice.until_ns`.
     """
     process_numbers = process_numbers or {}
+    headline = headline or Headline(derived.state, OF_STATES[derived.state])
     return clean(
         {
             "sequence": sequence,
@@ -77,7 +78,7 @@ def build(
             "state": derived.state,
             "flags": list(derived.flags),
             "since_ns": since_ns,
-            "what": derived.what,
+            "what": derived.what if headline.word in OF_STATES else headline.what,
             "waiting_for": list(derived.waiting_for),
             "act": act and {"name": act.name, "actor": act.actor, "began_ns": act.began_ns, "limit_s": act.limit_s},
             "run": run and _row(run, derived.state) | {"choice": _choice(memory, system.choose_limit_s, time_ns, now_s)},
@@ -85,7 +86,7 @@ def build(
             "numbers": {key: (numbers or {}).get(key) for key in NUMBERS}
             | {"chunks": (numbers or {}).get("chunks") or {"sent": None, "built": None, "lost": {}}},
             "limited_by": limited_by,
-            "headline": headline or {"word": derived.state, "severity": OF_STATES[derived.state], "cause": None},
+            "headline": headline.as_json(),
             "processes": [_process(look, derived, process_numbers.get(look.name)) for look in looks],
             "links": links or {"total": None, "active": None, "removed": None, "bad": []},
             "alarms": [alarm.as_json() for alarm in alarms[:MOST_ALARMS]],

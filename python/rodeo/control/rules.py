@@ -92,7 +92,7 @@ BUILT_IN = {
         Rule("metric_gone", "warning", (3, 4), about="a running process no longer reports a metric that it reported before",
              do="no data is not good data: look at its status and its log",
              expression=f"(rodeo_room_process_rate_hz offset 1m unless rodeo_room_process_rate_hz) and on (system) ({RUNNING})"),
-        Rule("no_data", "alarm", about="a run takes no data: triggers are offered, but none is accepted",
+        Rule("no_data", "alarm", about="a run takes no data",
              do="look at the first cause that is named", expression='rodeo_room_headline{word="NO DATA"} == 1'),
         Rule("no_triggers", "warning", (10, 12), about="no trigger is accepted, and triggers are not held",
              do="rodeo emulate status shows whether a card is busy or waited for", expression=f"rodeo_room_trigger_rate_hz == 0 and on (system) ({RUNNING})"),

@@ -12,7 +12,6 @@ def text(document: dict, now_ns: int | None = None) -> str:
     """The document as several lines. `now_ns` (UTC) for ages; None: the document's time."""
     now_ns = now_ns or document["time_ns"]
     lines = [headline(document)]
-    lines += [f"  {why}"] if (why := cause(document)) else []
     lines += [f"  {document['what']}"] if document.get("what") else []
     lines += [f"  waiting for {each}" for each in document.get("waiting_for") or []]
     if (run := document.get("run")) is not None:
@@ -85,14 +84,6 @@ def headline(document: dict) -> str:
         parts.append(f"run {run['number']} ({run['type']}) {span(run.get('seconds'))}")
     parts.append(f"control: {lease.get('holder') or 'free'}" + (f", {lease['asked_by']} asks" if lease.get("asked_by") else ""))
     return "  ".join(parts)
-
-
-def cause(document: dict) -> str:
-    """The first cause of a headline that is not a state, or that it is not known yet; empty if the headline is a state."""
-    said = document.get("headline") or {}
-    if not said or said["word"] in GLYPHS:
-        return ""
-    return f"first cause: {said['cause']['process']}: {said['cause']['stage']}" if said["cause"] else "the first cause is not known yet"
 
 
 def numbers(values: dict) -> str:

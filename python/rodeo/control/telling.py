@@ -45,6 +45,7 @@ class Telling:
         self._changed = asyncio.Event()
         self._before = self._moment = None
         self._meter, self.flow, self.headline = headline.FlowMeter(), headline.Flow(), headline.Headline("OFF", "idle")
+        self._of_state, self._trouble = "OFF", headline.Trouble()  # the state of the last headline
         self._happened = []
 
     def database_good(self):
@@ -66,7 +67,7 @@ class Telling:
             self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
             self._limited = numbers.limited_by(self._before, moment)
-            self.flow = self._meter.look(now_s, self.numbers, self._before, moment) if c.run is not None else self._meter_anew()
+            self.flow = self._meter.look(now_s, self.numbers, self._before, moment) if c.derived.state == "RUNNING" else self._meter_anew()
             self.all_links = numbers.links_of(moment)
             self.series.add(now_s, self._points())
             changed = True
@@ -77,18 +78,19 @@ class Telling:
         self._meter = headline.FlowMeter()
         return headline.Flow()
 
-    def _headline(self, derived):
-        """Sets the first cause and the headline. The first headline that is an alarm with a cause becomes the `trouble` of the run."""
+    def _headline(self, derived, now_s):
+        """Sets the first cause, the headline, and the `trouble` of the run."""
         c, rules = self.c, self.c.system.rules
-        self.limited_by = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.troubled(self.flow, rules["dead_time"].limit))
+        self.limited_by = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.troubled(self.flow, rules["dead_time"].limit), stalled=self.flow.stalled)
         self.headline = headline.headline(derived, self.flow, self.limited_by, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, dead_time_limit=rules["dead_time"].limit)
-        if c.run is not None and self.headline.severity == "alarm" and self.headline.cause and not c.run.trouble:
-            c.run.trouble = self.headline.what
+        self._of_state = derived.state
+        if c.run is not None:
+            c.run.trouble = self._trouble.look(now_s, self.headline, c.run.trouble)
 
     def _alarms(self, now_s):
         c, database = self.c, self._database()
         derived = self._derived()
-        self._headline(derived)
+        self._headline(derived, now_s)
         if c.run is not None and c.run.stopping:  # processes end because the run stops
             derived = replace(derived, ended=())
         running = c.run is not None and derived.state == "RUNNING"
@@ -218,10 +220,9 @@ class Telling:
 
     def _shown(self, derived):
         """The headline of this document: that of the last look, unless the state has changed since."""
-        word = self.headline.word
-        if derived.state == "RUNNING" and (word == "RUNNING" or word not in headline.OF_STATES):
-            return self.headline.as_json()
-        return headline.Headline(derived.state, headline.OF_STATES[derived.state]).as_json()
+        if derived.state == self._of_state:
+            return self.headline
+        return headline.Headline(derived.state, headline.OF_STATES[derived.state])
 
     async def wait_change(self, sequence):
         """Returns when the document has another sequence."""

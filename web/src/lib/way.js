@@ -84,12 +84,12 @@ export function farmRows(kind, document) {
   return []
 }
 
-// The state of the recording in words: {word, tone}. Before the first flush of files, nothing is written *yet*.
+// The state of the recording in words: {word, tone}. Before the first flush of files, nothing is written *yet*. It is good only while the run takes data.
 export function recording(document) {
   const numbers = document.numbers ?? {}
   if (!document.run) return { word: 'no run', tone: 'idle' }
   if (numbers.recording === false) return { word: 'NOT recorded', tone: 'warn' }
   if (numbers.recording !== true) return { word: '–', tone: 'idle' }
   if (!numbers.bytes_written) return { word: 'REC nothing written yet', tone: 'busy' }
-  return { word: 'REC', tone: 'good' }
+  return { word: 'REC', tone: document.headline?.word === 'NO DATA' ? 'warn' : 'good' }
 }

@@ -16,9 +16,9 @@ export const STATES = {
 
 // Words for the quality of the data: the word of the state, or one of these.
 export const HEADLINES = {
-  'NO DATA': 'triggers are offered, and none is accepted',
+  'NO DATA': 'no event is built, or triggers are held for a process that is gone',
   'NO TRIGGERS': 'no trigger is offered, and triggers are not held',
-  'LOSES DATA': 'events are incomplete, or a process that the run needs is gone',
+  'LOSES DATA': 'events are incomplete, chunks are lost, a readout builds nothing, or a process that the run needs is gone',
   'LOSES TRIGGERS': 'dead time takes more triggers than its alarm allows',
 }
 const TONES = { idle: 'idle', ready: 'ready', busy: 'busy', good: 'good', warning: 'warn', alarm: 'bad' }
