@@ -1,7 +1,7 @@
 // The picture of the data's way, links, log lines and rings: tables.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { farmRows, wayOf, recording } from '../src/lib/way.js'
+import { farmRows, wayOf, recording, toDisk } from '../src/lib/way.js'
 import { address, besides, shown } from '../src/lib/logline.js'
 import { linkOf, summary } from '../src/lib/links.js'
 import { headlineOf } from '../src/lib/words.js'
@@ -75,6 +75,11 @@ for (const [what, run, numbers, word] of [
 test('a recording is good only while the run takes data', () => {
   const of = (word) => recording({ run: { number: 1 }, numbers: { recording: true, bytes_written: 7 }, headline: { word } }).tone
   assert.deepEqual(['RUNNING', 'LOSES DATA', 'NO DATA'].map(of), ['good', 'good', 'warn'])
+})
+
+test('the speed of the disk is not known before the first flush', () => {
+  const of = (bytes_written, recording = true) => toDisk({ recording, bytes_written, bytes_written_per_second: 0 })
+  assert.deepEqual([of(0), of(null), of(7), of(0, false)], [null, null, 0, 0])
 })
 
 for (const [link, word] of [

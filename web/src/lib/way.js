@@ -93,3 +93,8 @@ export function recording(document) {
   if (!numbers.bytes_written) return { word: 'REC nothing written yet', tone: 'busy' }
   return { word: 'REC', tone: document.headline?.word === 'NO DATA' ? 'warn' : 'good' }
 }
+
+// Bytes per second that are written; unknown before the first flush of files.
+export function toDisk(numbers) {
+  return numbers.recording === true && !numbers.bytes_written ? null : numbers.bytes_written_per_second
+}
