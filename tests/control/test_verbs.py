@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from idle_room import DOCUMENT, IdleRoom
-from rodeo.control import init, status, talk, verbs
+from rodeo.control import demo, init, runs_verbs, status, talk, verbs
 from rodeo.control.client import Client, _settings
 from rodeo.control.refused import Refused
 from rodeo.control.serve import farewell
@@ -304,3 +304,24 @@ def test_what_verbs_and_the_room_print_has_no_control_sequence_either(capsys, mo
     printed = capsys.readouterr()
     said = printed.out + printed.err + talk.Plain("%(message)s").format(record)
     assert "one?]0;title?" in said and "\x1b" not in said and "\x9b" not in said and "\x07" not in said and said.endswith("\n  z")
+
+
+def test_foreign_text_in_a_failure_does_not_reach_the_terminal_as_commands(tmp_path, monkeypatch, capsys):
+    evil, options = "the card said \x1b]0;owned\x07\x1b[2J", ["system.toml", "--seconds", "1", "--result", str(tmp_path / "result.json")]
+
+    async def refused(*_):
+        raise Refused("control.gone", evil, evil)
+
+    async def failed(*_):
+        return {"failure": evil}
+
+    for one in (refused, failed):
+        monkeypatch.setattr(demo, "demo", one)
+        demo.main(options)
+    monkeypatch.setitem(runs_verbs.VERBS, "list", (lambda _: (_ for _ in ()).throw(Refused("control.gone", evil)), ""))
+    runs_verbs.main(["list"])
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    demo.Shown(shown).show({**DOCUMENT, "what": evil})
+    said = capsys.readouterr().err + shown.getvalue()
+    assert said.count("the card said") >= 5 and "\x1b" not in said and "\x07" not in said

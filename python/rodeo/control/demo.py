@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rodeo.control import place, status
 from rodeo.control.desk import Actor
+from rodeo.control.printed import plain, plain_lines
 from rodeo.control.refused import Refused
 from rodeo.control.verbs import exit_status
 from rodeo.saying import say
@@ -43,7 +44,7 @@ class Shown:
         if self.terminal:
             self.erase()
             columns, rows = shutil.get_terminal_size()
-            lines = [line[:columns - 1] for line in status.text(document).splitlines()][:max(4, rows - 2)]
+            lines = [plain(line)[:columns - 1] for line in status.text(document).split("\n")][:max(4, rows - 2)]
             say("\n".join(lines), self.out)
             self._lines = len(lines)
         elif document["state"] == "RUNNING" and document["numbers"].get("trigger_rate_hz") is not None and time.monotonic() >= self._next_s:
@@ -187,7 +188,7 @@ def main(argv=None):
     part.write_text(json.dumps(told))
     os.replace(part, options.result)
     if told["failure"]:
-        say(f"the demo ended before its time: {told['failure']}")
+        say(plain_lines(f"the demo ended before its time: {told['failure']}"))
     return 0
 
 

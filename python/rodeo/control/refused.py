@@ -1,5 +1,7 @@
 """The error of the control room when it refuses a request or fails: a code for `rodeo explain`, the problem, the remedy."""
 
+from rodeo.control.printed import plain_lines
+
 
 class Refused(Exception):
     """An expected failure: `code` as in error_codes.md, `what` one sentence for the operator, `next` the remedy or empty."""
@@ -11,7 +13,8 @@ class Refused(Exception):
         self.next = str(next)
 
     def __str__(self):
-        return f"error[{self.code}]: {self.what}" + (f"\n  {self.next}" if self.next else "")
+        """For a terminal: `what` and `next` may have foreign text."""
+        return plain_lines(f"error[{self.code}]: {self.what}" + (f"\n  {self.next}" if self.next else ""))
 
     def as_json(self):
         """In the form of a control socket's answer (docs/protocols/control.md)."""

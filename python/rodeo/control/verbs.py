@@ -329,7 +329,7 @@ def main(argv=None):
     try:
         return dispatch(sys.argv[1:] if argv is None else argv) or 0
     except Refused as refused:
-        say(plain_lines(f"error[{refused.code}]: {refused.what}" + (f"\n  {refused.next}" if refused.next else "")))
+        say(refused)
         return exit_status(refused.code)
     except KeyboardInterrupt:
         say("interrupted; the command continues in the control room: rodeo control status")
