@@ -1,11 +1,13 @@
 """The balance of a run: sent = built + lost over all processes, and the verdict if the sum is wrong."""
 
+import asyncio
 import random
 
 import pytest
 
 from rodeo.control.books import CONDITIONS, balance
-from rodeo.control.run_keeping import unread_links
+from rodeo.control.disks import Folders
+from rodeo.control.run_keeping import OpenRun, collect_reports, reason_of, settle, unread_links
 
 
 def report(sent, built=None, lost=None, condition="GOOD", failure="", fragments=None, **counters):
@@ -250,3 +252,19 @@ def test_of_a_farm_the_worst_condition_counts_and_who_left_no_report():
     assert books.condition == "INCOMPLETE" and "r left no report" in books.reasons and books.flags == ()
     books = balance({**farm(), "n#2": None}, kinds=KINDS)
     assert "n#2 left no report" in books.reasons and books.events == 50
+
+
+def test_the_reason_of_a_run_says_each_thing_once_and_the_first_cause_first(tmp_path):
+    run = OpenRun(7, trouble="the run takes no data: node: has failed", reason="node ended by signal 9, and no choice was made for 30 s",
+                  lives={name: [str(tmp_path / f"{name}.json")] for name in ("readout", "node", "recorder")})
+    (tmp_path / "recorder.json").write_text("{")
+    kinds = {"node": "node", "recorder": "recorder"}
+    reports, missing = asyncio.run(collect_reports(Folders(tmp_path / "runs"), run, kinds))
+    said = reason_of(run, settle(run, reports, {}, {}, kinds=kinds, missing=missing), ("node/a.writing was left open",)).split("; ")
+    assert said[:2] == [run.trouble, run.reason] and said[-1] == "node/a.writing was left open" and len(said) == len(set(said))
+    assert [each for each in said if "report" in each] == ["readout left no report", "node left no report", next(each for each in said if each.startswith("recorder left a report that is not JSON"))]
+
+
+def test_a_good_run_has_no_trouble():
+    run = OpenRun(7, trouble="the run takes no data: node: does not answer")
+    assert reason_of(run, balance({"a": report(100)})) == "" and reason_of(run, balance({"a": report(100, condition="INCOMPLETE")})).startswith(run.trouble)

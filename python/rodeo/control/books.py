@@ -70,21 +70,21 @@ class Books:
         }
 
 
-def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, unread=None, flags=(), aborted=False):
+def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, unread=None, missing=None, flags=(), aborted=False):
     """The Books. Pure.
 
     `reports`: {launch of a readout in the run (NAME, NAME#2): its end-of-run report, None without one}. `cards_before`, `cards_after`: {emulator: status
     at the begin, at the end of the run, or None}. `routers`: {router: (status before, status after)}. All after sound.checked().
     `kinds`: {process: kind}, others are readouts; `reports` includes those of a farm. `robs`: {readout: number of its ROBs}
-    (default 1). `unread` {router: (number of links from which it read nothing, number of links)}. `flags`: of the run's row. `aborted`: the run was
-    ended by force.
+    (default 1). `unread` {router: (number of links from which it read nothing, number of links)}. `missing` {launch without a report: sentence}.
+    `flags`: of the run's row. `aborted`: the run was ended by force.
     """
     reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
     cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}
     farm = {name: report for name, report in reports.items() if (kinds or {}).get(name.split("#")[0]) in FARM}
     reports = {name: report for name, report in reports.items() if name not in farm}
     written = {name: report for name, report in reports.items() if report}
-    missing = [name for name in reports if not reports[name]]
+    absent = [name for name in reports if not reports[name]]
     lost, received, built = {}, 0, 0
 
     def add(reason, count):
@@ -110,14 +110,14 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
             failure = (report.get("run") or {}).get("failure")
             reasons.append(f"{name} is {condition}" + (f": {failure}" if failure else ""))
         reasons += _doubts(name, report)
-    for name in missing:
+    for name in absent:
         conditions.append("INCOMPLETE")
-        reasons.append(f"{name} left no report")
+        reasons.append((missing or {}).get(name, f"{name} left no report"))
 
     routed, undelivered, silent = _routers(routers, add, reasons, conditions)
     sent = _cards(cards_before, cards_after, add, reasons, conditions)
     if sent is None and not cards_after:
-        sent = routed if routers else (received + lost.get("network_lost", 0) if not missing else None)
+        sent = routed if routers else (received + lost.get("network_lost", 0) if not absent else None)
     rest = None if sent is None else sent - built - sum(lost.values())
     left_out = sum(few for few, _ in (unread or {}).values()) * _triggers(cards_before, cards_after)
     for reason, most in (("router_undelivered", undelivered), ("router_left_out", left_out)):
@@ -127,7 +127,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
             rest -= held
     if "router_left_out" in lost:
         reasons += [f"{few} of {all_} links of {name} had no subscriber, and it read nothing from them" for name, (few, all_) in sorted(unread.items())]
-    silent += missing
+    silent += absent
     if rest is not None and rest < 0 and len(written) > 1 and routers:
         # Several readouts may take the same links from a router: then more chunks are built than sent, and only the sum of each readout can be checked.
         reasons.append("several readouts took the same links: the sum over all processes is unknown")
@@ -147,7 +147,7 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         reasons.append(
             f"{sent} chunks were sent, {built} built and {sum(lost.values())} lost: {abs(rest)} are {'in no count' if rest > 0 else 'too many'}"
         )
-    of_farm = _farm(farm, kinds or {}, reasons, conditions)
+    of_farm = _farm(farm, kinds or {}, missing or {}, reasons, conditions)
     if lost and "WRONG" not in conditions:
         conditions.append("INCOMPLETE")
     if any(lost.values()):
@@ -181,7 +181,7 @@ def _doubts(name, report, most=4):
     return told + ([f"{name}: {len(links) - most} more links were in doubt"] if len(links) > most else [])
 
 
-def _farm(reports, kinds, reasons, conditions):
+def _farm(reports, kinds, missing, reasons, conditions):
     """Counts whole events by fate, and checks that recorders have all accepted events. A restarted recorder has read back its earlier events."""
     if not reports:
         return {}
@@ -203,7 +203,7 @@ def _farm(reports, kinds, reasons, conditions):
             recorded[process] = max(recorded.get(process, 0), (value(events, "recorded") or 0) + (value(events, "read_back") or 0))
     for name in silent:
         conditions.append("INCOMPLETE")
-        reasons.append(f"{name} left no report")
+        reasons.append(missing.get(name, f"{name} left no report"))
     if recorded:
         counts["recorded"] = sum(recorded.values())
     kept = counts.get("accepted", 0) + counts.get("debug", 0)

@@ -127,11 +127,10 @@ class Closing:
         if len(reports) == 0 and run.lives:
             LOG.warning("run %d has no reports", run.number)
         robs = {each.name: len((each.status or {}).get("robs") or []) or 1 for each in c.observer.members.values() if each.member.kind == "readout"}
-        books = run_keeping.settle(run, reports, cards_after, routers_after, links_after=await self._read_of_links(), robs=robs, kinds=kinds, aborted=aborted)
+        books = run_keeping.settle(run, reports, cards_after, routers_after, links_after=await self._read_of_links(), robs=robs, kinds=kinds, missing=missing, aborted=aborted)
         files, left_open = await self._files(act, run, reports, kinds)
         await self.keep_blocks(over=True, files=[each for each in files if kinds.get(Path(each["path"]).parent.name) == "recorder"])
-        trouble = run.trouble if books.condition != "GOOD" else ""
-        reason = "; ".join([each for each in (trouble, run.reason, *books.reasons, *missing, *left_open) if each])[:2000]
+        reason = run_keeping.reason_of(run, books, left_open)
         flags = sorted(set(books.flags) | run.flags)
         stopped_ns, closed_ns = run.stopped_ns or time.time_ns(), time.time_ns()
         with contextlib.suppress(Refused):

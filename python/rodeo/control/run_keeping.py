@@ -12,6 +12,7 @@ from rodeo.control.kinds import kind_of
 from rodeo.control.looks import RunRow
 
 LOG = logging.getLogger("rodeo.control")
+LONGEST_REASON = 2000
 LONGEST_REPORT = 64 * 2**20  # bytes; longer reports are refused
 
 
@@ -67,31 +68,31 @@ class OpenRun:
 
 
 def read_report(path, shape="report"):
-    """(a report of this shape after sound.checked(), or None; the reason if None). Blocks."""
+    """(a report of this shape after sound.checked(), or None; what the process did instead). Blocks."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST_REPORT + 1)
     except FileNotFoundError:
-        return None, "it left no report"
+        return None, "left no report"
     except (OSError, UnicodeDecodeError) as error:
-        return None, f"its report cannot be read: {error}"
+        return None, f"left a report that cannot be read: {error}"
     if len(text) > LONGEST_REPORT:
-        return None, f"its report is longer than {LONGEST_REPORT} bytes"
+        return None, f"left a report that is longer than {LONGEST_REPORT} bytes"
     try:
         report = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return None, f"its report is not JSON: {error}"
+        return None, f"left a report that is not JSON: {error}"
     left, problems = sound.checked(shape, report)
     for problem in problems:
         LOG.warning("%s: %s", path, problem)
-    return (left, "") if left else (None, "its report has no valid contents")
+    return (left, "") if left else (None, "left a report without valid contents")
 
 
 async def collect_reports(folders, run, kinds=None):
-    """Moves the reports of all launches into the run's folder. Returns {name of a launch: checked report or None} and [a sentence for each missing report].
+    """Moves the reports of all launches into the run's folder. Returns {name of a launch: checked report or None} and {name: sentence} of missing reports.
     `kinds` {process: kind}; a process without a kind is a readout. Launches after the first are called NAME#2, NAME#3, ... A report that a former
     controller has moved already is found in the folder."""
-    reports, missing = {}, []
+    reports, missing = {}, {}
     for name, paths in run.lives.items():
         shape = kind_of((kinds or {}).get(name, "readout")).report
         for index, path in enumerate(paths):
@@ -100,7 +101,7 @@ async def collect_reports(folders, run, kinds=None):
             report, why = await asyncio.to_thread(read_report, moved or folders.report_of(run.number, life), shape)
             reports[life] = report
             if report is None:
-                missing.append(f"{life}: {why}")
+                missing[life] = f"{life} {why}"
     return reports, missing
 
 
@@ -123,9 +124,15 @@ def unread_links(before, after):
     return found
 
 
-def settle(run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, aborted=False):
-    """The Books of a run; `kinds` as in collect_reports(). A dead or lost process has no status at the end."""
+def settle(run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, missing=None, aborted=False):
+    """The Books of a run; `kinds` and `missing` as in collect_reports(). A dead or lost process has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
-        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds,
+        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds, missing=missing,
         unread=unread_links(run.links_before, links_after or {}), flags=tuple(sorted(run.flags)), aborted=aborted)
+
+
+def reason_of(run, books, left_open=()):
+    """The reason of a closed run, each sentence once: first the first cause, then an order or an automatic step, then what the books found."""
+    trouble = run.trouble if books.condition != "GOOD" else ""
+    return "; ".join(dict.fromkeys(each for each in (trouble, run.reason, *books.reasons, *left_open) if each))[:LONGEST_REASON]
