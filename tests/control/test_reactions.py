@@ -310,3 +310,36 @@ def test_processes_of_a_farm_that_end_with_the_run_are_no_loss():
     _, memory = react(derive(looks, STOPPING, None, READY), looks, run=STOPPING, memory=READY, now_s=1.0)
     derived = derive(looks, STOPPING, None, memory)
     assert derived.state == "STOPPING" and "DEGRADED" not in derived.flags and memory.choice is None
+
+
+EXPENDABLE = {"cards": replace(CARDS, role="expendable"), "router": ProcessClass("router", "router", Path("/lab/r.toml"), role="expendable"), "supervisor": SUPERVISOR, "recorder": RECORDERS}
+
+
+def of_expendable(memory, name, word, *, now_s, **options):
+    """One moment of a run in which the last process of this name is `word`. The triggers are held by no process."""
+    classes = (EXPENDABLE["cards"], READOUTS, EXPENDABLE["router"], SUPERVISOR, RECORDERS)
+    words = {"cards": "running", "readout_1": "running", "readout_2": "running", "router": "running", "supervisor": "running", "recorder": "running", name: word}
+    looks = tuple(replace(one, answered_age_s=options["age_s"]) if one.name == name and "age_s" in options else one for one in seen(classes=classes, **words))
+    derived = derive(looks, row(), None, memory)
+    reactions, memory = react(derived, looks, run=row(), memory=memory, now_s=now_s, choose_limit_s=30.0)
+    return {one.kind: one for one in reactions}, memory, derived
+
+
+@pytest.mark.parametrize("name", ["cards", "router"])
+def test_the_last_card_or_router_is_not_given_up_in_silence(name):
+    _, memory, _ = of_expendable(READY, name, "killed", now_s=100.0)
+    reactions, memory, derived = of_expendable(memory, name, "killed", now_s=101.0)
+    assert memory.choice.process == name and "no event flows without it" in memory.choice.what
+    assert derived.indispensable == (name,) and refusals(derived, run=row(), memory=memory)["go_on"] == f"no event flows without {name}: stop"
+    assert of_expendable(memory, name, "killed", now_s=131.0)[0]["stop"].flags == ("INTERRUPTED",)
+
+
+@pytest.mark.parametrize("name", ["cards", "router", "supervisor", "recorder"])
+def test_the_last_of_a_kind_that_does_not_answer_for_long_becomes_a_choice(name):
+    _, memory, _ = of_expendable(READY, name, "lost", now_s=100.0, age_s=29.0)
+    reactions, memory, _ = of_expendable(memory, name, "lost", now_s=101.0, age_s=30.0)
+    assert memory.choice is None and memory.gone == {name}, "it may answer again within choose_limit"
+    reactions, memory, _ = of_expendable(memory, name, "lost", now_s=102.0, age_s=31.0)
+    assert memory.choice.process == name and "has not answered for 31 s, and no event flows without it" in memory.choice.what
+    _, memory, derived = of_expendable(memory, name, "running", now_s=103.0)
+    assert memory.choice is None and not memory.gone and not derived.broken, "it answers again"

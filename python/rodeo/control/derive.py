@@ -112,7 +112,8 @@ class _Seen:
                     if not _unheard_of(look) and members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
                         self.degraded[look.name] = why(look, self.phase[look.name])
                 elif (without or hopeful >= needed) and look.member.kind in stalled:
-                    self.broken[look.name] = why(look, self.phase[look.name]) + ", is not restarted, and no event flows without it"
+                    ended_for_good = "" if self.phase[look.name] == "lost" else ", is not restarted"
+                    self.broken[look.name] = f"{why(look, self.phase[look.name])}{ended_for_good}, and no event flows without it"
                     if verdict == "ended":
                         ended.append(look.name)
                 elif without or hopeful >= needed:
@@ -143,7 +144,7 @@ class _Seen:
 
 
 def _stalled_kinds(looks, memory):
-    """Kinds that data taking needs, of which no process is left or restarts automatically: their processes are then not expendable."""
+    """Kinds that data taking needs, of which no process is left, answers again in time or restarts automatically: their processes are then not expendable."""
     kinds = {look.member.kind for look in looks} & set(NEEDED)
     return {kind for kind in kinds if {look.name for look in looks if look.member.kind == kind} <= memory.gone | memory.without}
 

@@ -40,11 +40,11 @@ _ALL = (
          "no event is assigned any more: look at its log, stop the run"),
     Kind("router", ("route",), "router", ".router", 20, report="router_report", do="look at its log; its readouts get nothing: stop the run, then recover"),
     Kind("emulator", ("emulate",), "emulator", ".emulator", 10, held=True, report="emulator",
-         do="look at its log; in a run choose go_on or stop, then recover"),
+         do="look at its log; in a run choose stop, or go_on if other cards are left, then recover"),
 )
 KINDS = {kind.name: kind for kind in _ALL}
 FARM = ("supervisor", "node", "recorder")
-NEEDED = (*FARM, "readout")  # data taking needs one process of each of these kinds that the system has, whatever their roles are
+NEEDED = ("emulator", "router", "readout", *FARM)  # data taking needs one process of each of these kinds that the system has, whatever their roles are
 UNKNOWN = Kind("")
 
 

@@ -117,7 +117,8 @@ class Memory:
 
     `wanted`: the holder's last wish: "ready" (launch, start, stop), "off" (close, abort), None if unknown.
     `without`: members without which the run continues. `held_for`: the process for which rules hold the trigger. `restarts`: monotonic seconds of each
-    restart. `gone`: members that failed in this run and are not restarted automatically; the next look derives it again, so it is not kept.
+    restart. `gone`: members that failed in this run and are not restarted automatically, or have not answered for `choose_limit`; the next look derives it
+    again, so it is not kept.
     """
 
     wanted: str | None = None

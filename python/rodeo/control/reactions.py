@@ -50,7 +50,7 @@ def react(derived, looks, *, run=None, act=None, memory=None, now_s, choose_limi
     memory = memory or Memory()
     reactions = []
     memory = _about_the_lost(derived, run, act, memory, now_s, reactions)
-    memory = _restarts(derived, looks, run, act, memory, now_s, reactions)
+    memory = _restarts(derived, looks, run, act, memory, now_s, choose_limit_s, reactions)
     if act is None:
         one = _act(derived, run, memory, now_s, choose_limit_s, disk or Disk())
         if one:
@@ -90,7 +90,7 @@ def _about_the_lost(derived, run, act, memory, now_s, reactions):
     return memory
 
 
-def _restarts(derived, looks, run, act, memory, now_s, reactions):
+def _restarts(derived, looks, run, act, memory, now_s, choose_limit_s, reactions):
     failed_s, gone = {}, set()
     restarts = memory.restarts
     for look in looks:
@@ -98,7 +98,8 @@ def _restarts(derived, looks, run, act, memory, now_s, reactions):
         recent = tuple(at for at in restarts.get(name, ()) if now_s - at < RESTART_WINDOW_S)
         phase = derived.phases.get(name)
         ended = phase == "failed" or phase == "done" and not one.per_run or phase == "absent" and recent  # absent: its host could not restart it
-        if run is not None and phase == "done" and one.per_run:
+        silent = phase == "lost" and (look.answered_age_s or look.launched_age_s or 0.0) >= choose_limit_s
+        if run is not None and (phase == "done" and one.per_run or silent):
             gone.add(name)
         if not ended:
             continue
