@@ -5,7 +5,11 @@ import shutil
 import subprocess
 
 import pytest
-from rodeo.control.run_files import events_in, files_of, recover_open
+from looking import seen
+from rodeo.control.conditions import conditions
+from rodeo.control.derive import derive
+from rodeo.control.run_files import events_in, files_of, recover_open, still_open
+from test_derive import READY
 
 from conftest import BUILD, scaled
 
@@ -47,7 +51,19 @@ def cut(file, path, bytes_):
 
 
 def recovered(folder, **options):
+    return list(of_each(folder, **options).values())
+
+
+def of_each(folder, **options):
     return asyncio.run(recover_open(BUILD / "rodeo", folder, **options))
+
+
+def alarms(said):
+    """Alarms on open files of the last run: {cause: sentence}."""
+    looks = seen()
+    found = conditions(derive(looks, None, None, READY), looks, left_open=still_open(said))
+    assert all((each.severity, each.rule) == ("warning", "file_left_open") and "rodeo data recover" in each.do for each in found)
+    return {each.cause: each.what for each in found}
 
 
 def names(folder):
@@ -56,10 +72,11 @@ def names(folder):
 
 def test_whole_events_of_an_open_file_are_saved_and_counted(tmp_path, whole):
     cut(whole, tmp_path / "recorder" / "x._0003.writing", whole.stat().st_size - 5000)
-    (said,) = recovered(tmp_path)
+    each = of_each(tmp_path)
+    (said,) = each.values()
     (file,) = files_of(tmp_path)
     assert file["state"] == "recovered" and file["path"].endswith("recorder/x._0003.recovered._0001.data") and 150 < file["events"] < 200
-    assert said == f"recorder/x._0003.writing was left open: its {file['events']} events are in x._0003.recovered._0001.data"
+    assert said == f"recorder/x._0003.writing was left open: its {file['events']} events are in x._0003.recovered._0001.data" and alarms(each) == {}
     assert recovered(tmp_path) == [] and names(tmp_path) == ["x._0003.recovered._0001.data"]
 
 
@@ -88,13 +105,16 @@ def test_what_is_damaged_more_than_at_its_end_stays_beside_what_was_saved(tmp_pa
     with open(tmp_path / "a" / "x._0001.writing", "r+b") as file:
         file.seek(20_000)
         file.write(bytes(500))
-    assert "is kept" in recovered(tmp_path)[0]
+    said = alarms(of_each(tmp_path))
+    assert list(said) == ["file.left_open:a/x._0001.writing"] and "is kept" in said["file.left_open:a/x._0001.writing"]
     assert [each["state"] for each in files_of(tmp_path)] == ["recovered", "part"]
 
 
 def test_an_open_file_without_an_event_stays_and_is_named(tmp_path, whole):
     cut(whole, tmp_path / "a" / "x._0001.writing", 2000)
-    assert "could not be recovered" in recovered(tmp_path)[0] and "no whole event" in recovered(tmp_path)[0]
+    said = alarms(of_each(tmp_path))
+    assert list(said) == ["file.left_open:a/x._0001.writing"]
+    assert "could not be recovered" in said["file.left_open:a/x._0001.writing"] and "no whole event" in said["file.left_open:a/x._0001.writing"]
     assert [each["state"] for each in files_of(tmp_path)] == ["part"]
 
 

@@ -35,12 +35,14 @@ def conditions(
     clocks=None,
     temperatures=None,
     externals=(),
+    left_open=None,
     watch=None,
     tests=(),
     rules=DEFAULT,
 ):
     """All Conditions of this moment. `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links` are the document's; `known`: (process, metric)
     pairs that had a value before (Book.known); `clocks` {host: seconds off}, `temperatures` {host: {sensor: degrees}}; `externals`: an External for each;
+    `left_open` {file of the last run that could not be closed: sentence};
     `watch`: own_rules.Watch after its look(); `tests`: (name of a rule whose alarm is tested, user)."""
     numbers, process_numbers = numbers or {}, process_numbers or {}
     found = []
@@ -48,6 +50,7 @@ def conditions(
     found += _of_hosts(silent_hosts, database_good, journal, derived, act)
     found += _of_host_looks(clocks or {}, temperatures or {}, rules)
     found += _of_externals(externals)
+    found += [Condition(f"file.left_open:{name}", "warning", sentence) for name, sentence in (left_open or {}).items()]
     found += _of_the_disk(numbers, disk_warn_bytes, disk_stop_bytes, disk_time_s, run)
     found += _vanished(derived, looks, process_numbers, known)
     if headline is not None and headline.word == NO_DATA:

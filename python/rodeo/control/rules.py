@@ -83,6 +83,8 @@ BUILT_IN = {
              do="no process was ended: data taking may continue; check the network and the host", expression="rodeo_room_host_silent == 1"),
         Rule("database", "alarm", (2, 3), about="the run database is gone",
              do="an open run continues, no run can be started; the journal is replayed when the database is back", expression="rodeo_room_database_good == 0"),
+        Rule("file_left_open", "warning", about="a file that a process of the last run left open could not be closed",
+             do="rodeo data recover saves its events; then remove it"),
         Rule("overdue", "warning", about="a command takes longer than its limit", do="no process is ended for this; wait, or abort",
              expression='rodeo_room_flag{flag="OVERDUE"} == 1'),
         Rule("disk", None, about="the disk has less free than control.disk_warn, or than control.disk_stop (alarm)", do="move or remove data",

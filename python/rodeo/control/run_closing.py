@@ -41,6 +41,7 @@ class Closing:
                         directory=str(c.folders.run(number)), asked_ns=asked_ns, expected=[each.name for each in readouts],
                         lives={each.name: [each.report] for each in readouts},
                         cards_before=self._statuses("emulator"), routers_before=self._statuses("router"))
+        c.telling.left_open = {}
         if c.derived.degraded:
             c.run.flags.add("DEGRADED")
         await c.keep_run()
@@ -171,6 +172,7 @@ class Closing:
 
         try:
             left_open = await run_files.recover_open(self.c.rodeo, folder, living, told)
+            self.c.telling.left_open = await asyncio.to_thread(run_files.still_open, left_open)
             files = await asyncio.to_thread(run_files.files_of, folder)
         except OSError as error:
             LOG.warning("files of run %d: %s", run.number, error)
@@ -178,7 +180,7 @@ class Closing:
         run_files.mark_verified(files, folder, reports, kinds)
         host = self.c.hosts.get("local") or next(iter(self.c.hosts.values()))
         act.waiting_for = ["reports, files and sums"]
-        return await run_files.hashed(host, files), left_open
+        return await run_files.hashed(host, files), list(left_open.values())
 
     async def _leave_run_json(self, number):
         """Writes run.json from the database. A full disk does not keep the row open."""

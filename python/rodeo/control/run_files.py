@@ -42,18 +42,24 @@ def events_in(path):
 
 async def recover_open(rodeo, folder, living=(), told=lambda path: None):
     """Saves the complete events of each file that a process of this run left open to a closed file beside it, as a restarted recorder does, and then removes
-    the open file. `living`: names of folders whose process may still write. Returns a sentence for each open file."""
-    said = []
+    the open file. `living`: names of folders whose process may still write. Returns {open file: a sentence}. A file that is still there is not recovered, or is
+    damaged inside."""
+    said = {}
     for path in await asyncio.to_thread(_left_open, folder, living):
         told(path)
         name = f"{path.parent.name}/{path.name}"
         try:
-            said.append(f"{name} was left open: {await _recovered(rodeo, path)}")
+            said[path] = f"{name} was left open: {await _recovered(rodeo, path)}"
         except (OSError, asyncio.TimeoutError) as error:
             why = str(error) or f"not done within {RECOVERY_S:.0f} s"
             LOG.error("%s was left open, and its events are not in a closed file: %s", path, why, extra={"audience": "operator"})
-            said.append(f"{name} was left open, and could not be recovered: {why}")
+            said[path] = f"{name} was left open, and could not be recovered: {why}"
     return said
+
+
+def still_open(said):
+    """{name of a file, with its folder: sentence} of the files of recover_open() that are still there. Blocks."""
+    return {f"{path.parent.name}/{path.name}": sentence for path, sentence in said.items() if path.exists()}
 
 
 def _left_open(folder, living):

@@ -47,6 +47,7 @@ class Telling:
         self._meter, self.flow, self.headline = headline.FlowMeter(), headline.Flow(), headline.Headline("OFF", "idle")
         self._of_state, self._trouble = "OFF", headline.Trouble()  # the state of the last headline
         self._happened = []
+        self.left_open = {}  # file of the last run that could not be closed -> a sentence
 
     def database_good(self):
         return self._database()["state"] == "good"
@@ -102,7 +103,7 @@ class Telling:
             known=self.book.known, limited_by=self.limited_by, headline=self.headline, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
             database_good=database["state"] == "good", journal=database["journal"], disk_warn_bytes=c.system.disk_warn_bytes,
             disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s, clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures,
-            externals=c.externals.by_name.values(), watch=self.watch, tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
+            externals=c.externals.by_name.values(), left_open=self.left_open, watch=self.watch, tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
         found = [each for each in found if not (each.process and each.cause.startswith("process.failed:") and c.observer.members[each.process].ended_here)]
         self.book.learn(c.derived, self.process_numbers)
         happened = self.book.evaluate(found, time.time_ns())
