@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <utility>
 
 #include "base/nearest.h"
@@ -105,30 +106,53 @@ std::string heading(const TableDeclaration& declaration) {
   return declaration.form == TableDeclaration::Form::array ? "[[" + declaration.path + "]]" : "[" + declaration.path + "]";
 }
 
+std::string first_sentence(const std::string& help) { return help.substr(0, help.find(". ")); }
+
+bool directly_below(const std::string& path, const TableDeclaration& table) {
+  return table.path.starts_with(path + ".") && table.path.find('.', path.size() + 1) == std::string::npos;
+}
+
 /// The tables directly below one, one line each with the first sentence of their help.
 std::string tables_below(const std::string& path, const std::vector<TableDeclaration>& tables) {
   std::string lines;
   for (const TableDeclaration& table : tables) {
-    if (!table.path.starts_with(path + ".") || table.path.find('.', path.size() + 1) != std::string::npos) continue;
-    const std::string help = table.help.substr(0, table.help.find(". "));
-    lines += fmt::format("  {:<28}  {}\n", heading(table), wrapped(help, columns_on_stdout(), 32, 32));
+    if (!directly_below(path, table)) continue;
+    lines += fmt::format("  {:<28}  {}\n", heading(table), wrapped(first_sentence(table.help), columns_on_stdout(), 32, 32));
   }
   return lines;
+}
+
+/// One row for each key of a table.
+Table rows_of_keys(const TableDeclaration& declaration, const std::vector<ListedKey>& keys) {
+  Table table({{"key", "key"}, {"of", "component"}, {"type", "type"}, {"default", "default"}, {"", "help"}});
+  for (const ListedKey& listed : keys) {
+    if (listed.table != &declaration) continue;
+    table.add_row({listed.key.name, listed.component == nullptr ? Json("") : Json(listed.component->info.name),
+                   settings::type_name(listed.key.type),
+                   listed.key.required ? Json("required") : Json(settings::default_text(listed.key)),
+                   first_sentence(listed.key.help)});
+  }
+  return table;
+}
+
+/// The same for a program, and one row for each table directly below it.
+Table rows_of_table(const TableDeclaration& declaration, const std::vector<TableDeclaration>& tables,
+                    const std::vector<ListedKey>& keys) {
+  Table rows = rows_of_keys(declaration, keys);
+  for (const TableDeclaration& table : tables) {
+    if (!directly_below(declaration.path, table)) continue;
+    const bool array = table.form == TableDeclaration::Form::array;
+    rows.add_row({table.path.substr(declaration.path.size() + 1), Json(""), array ? Json("tables") : Json("table"), Json(),
+                  first_sentence(table.help)});
+  }
+  return rows;
 }
 
 /// A table: its help, one line for each of its keys, and the tables below it.
 void print_table(const TableDeclaration& declaration, const std::vector<TableDeclaration>& tables,
                  const std::vector<ListedKey>& keys, OutputFormat format) {
-  Table table({{"key", "key"}, {"of", "component"}, {"type", "type"}, {"default", "default"}, {"", "help"}});
-  for (const ListedKey& listed : keys) {
-    if (listed.table != &declaration) continue;
-    const std::string& help = listed.key.help;
-    table.add_row({listed.key.name, listed.component == nullptr ? Json("") : Json(listed.component->info.name),
-                   settings::type_name(listed.key.type),
-                   listed.key.required ? Json("required") : Json(settings::default_text(listed.key)),
-                   help.substr(0, help.find(". "))});
-  }
-  if (format != OutputFormat::table) return table.print(format);
+  if (format != OutputFormat::table) return rows_of_table(declaration, tables, keys).print(format);
+  const Table table = rows_of_keys(declaration, keys);
   print(fmt::format("{}\n  {}\n\n", heading(declaration), help_text(declaration.help)));
   if (table.rows() > 0) table.print(format);
   if (const std::string below = tables_below(declaration.path, tables); !below.empty())
@@ -136,13 +160,16 @@ void print_table(const TableDeclaration& declaration, const std::vector<TableDec
                       below));
 }
 
-void print_code(const ErrorCode& code, OutputFormat format) {
+/// `table`: for a program, the rows of the table of this name.
+void print_code(const ErrorCode& code, OutputFormat format, std::optional<Json> table = {}) {
   const int status = static_cast<int>(code.exit);
   if (format == OutputFormat::table) {
     return print(fmt::format("{}    exit status {}\n\n  {}\n", styled(code.code, Style::strong, colours_on_stdout()), status,
                              help_text(code.text)));
   }
-  print(Json::object({{"code", code.code}, {"exit_status", status}, {"text", code.text}}).dump() + "\n");
+  Json json = Json::object({{"code", code.code}, {"exit_status", status}, {"text", code.text}});
+  if (table) json["table"] = std::move(*table);
+  print(json.dump() + "\n");
 }
 
 void print_words(const std::vector<Word>& words, OutputFormat format) {
@@ -172,10 +199,10 @@ bool same_word(std::string_view one, std::string_view other) {
 
 Result<ExitCode> explain(const Options& options) {
   const auto tables = system_tables();
-  // Some tables have the same name as an error about them: people get both, a program gets one document, the error.
+  // Some tables have the same name as an error about them: people get both, a program gets the error with the table in it.
   const ErrorCode* const code = find_error_code(options.name);
   const bool table_too = std::ranges::any_of(tables, [&](const auto& table) { return table.path == options.name; });
-  if (code != nullptr && (!table_too || options.format != OutputFormat::table)) {
+  if (code != nullptr && !table_too) {
     print_code(*code, options.format);
     return ExitCode::done;
   }
@@ -200,6 +227,10 @@ Result<ExitCode> explain(const Options& options) {
   for (const TableDeclaration& declaration : tables) {
     known.push_back(declaration.path);
     if (declaration.path != name || !words.empty()) continue;
+    if (code != nullptr && options.format != OutputFormat::table) {
+      print_code(*code, options.format, rows_of_table(declaration, tables, keys).json());
+      return ExitCode::done;
+    }
     print_table(declaration, tables, keys, options.format);
     if (code != nullptr) {
       print("\nThe error code of this name:\n\n");

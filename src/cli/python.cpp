@@ -28,9 +28,16 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-constexpr const char* kNext =
-    "in a clone run tools/setup and build it, with a package run sudo rodeo-python-packages, or name an interpreter: "
-    "RODEO_PYTHON=/path/to/python3";
+/// What makes the Python that Rodeo needs: this differs between a clone and an installation, as in python/rodeo/missing.py.
+std::string remedy() {
+  const std::string named = "name an interpreter: RODEO_PYTHON=/path/to/python3";
+  const auto installer = find_beside({"../sbin/rodeo-python-packages"});
+  if (!installer) return find_beside({"../tools/setup"}) ? "run tools/setup and build the clone, or " + named : named;
+  const std::filesystem::path directory = installer->parent_path();
+  const bool known = directory == "/sbin" || directory == "/usr/sbin" || directory == "/usr/local/sbin";
+  const std::string command = known ? installer->filename().string() : installer->string();
+  return fmt::format("run {}{}, or {}", ::access(directory.c_str(), W_OK) == 0 ? "" : "sudo ", command, named);
+}
 
 std::optional<std::filesystem::path> package_init() {
   // First the build folder and the installed package, which have the extension modules. The sources alone report what is
@@ -44,7 +51,7 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
   const auto package = package_init();
   if (!package) {
     return std::unexpected(
-        Error{"cli.python", "Rodeo's Python package is not beside the command", command_directory().string(), kNext});
+        Error{"cli.python", "Rodeo's Python package is not beside the command", command_directory().string(), remedy()});
   }
   std::string path = package->parent_path().parent_path().string();
   if (const std::string before = environment("PYTHONPATH"); !before.empty()) path += ":" + before;
@@ -61,7 +68,8 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
 Result<ExitCode> status_of(int ended, const std::string& module) {
   if (ended >= 0 && ended <= 7) return static_cast<ExitCode>(ended);
   if (ended == 130) return ExitCode::failed;  // Python has reported it
-  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", python_interpreter(), ended), module, kNext});
+  return std::unexpected(
+      Error{"cli.python", fmt::format("{} ended with {}", python_interpreter(), ended), module, remedy()});
 }
 
 }  // namespace
@@ -83,7 +91,7 @@ Result<std::vector<std::string>> python_words() { return python_command("", {});
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments) {
   const auto command = RODEO_TRY(python_command(module, arguments));
   const auto ended = run_program(command);
-  if (!ended) return std::unexpected(Error{"cli.python", ended.error().what, "", kNext});
+  if (!ended) return std::unexpected(Error{"cli.python", ended.error().what, "", remedy()});
   return status_of(*ended, module);
 }
 
@@ -121,7 +129,7 @@ Result<base::ChildProcess> start_python(const std::string& module, const std::ve
                                         int out) {
   const auto command = RODEO_TRY(python_command(module, arguments));
   auto started = base::ChildProcess::start({.command = command, .in = in, .out = out});
-  if (!started) return std::unexpected(Error{"cli.python", started.error().what, "", kNext});
+  if (!started) return std::unexpected(Error{"cli.python", started.error().what, "", remedy()});
   return started;
 }
 
@@ -133,7 +141,7 @@ Error become_python(const std::string& module, const std::vector<std::string>& a
   words.push_back(nullptr);
   std::fflush(nullptr);
   ::execvp(words[0], words.data());
-  return {"cli.python", fmt::format("cannot run {}: {}", words[0], std::strerror(errno)), "", kNext};
+  return {"cli.python", fmt::format("cannot run {}: {}", words[0], std::strerror(errno)), "", remedy()};
 }
 
 }  // namespace rodeo::cli

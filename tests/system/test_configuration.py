@@ -228,7 +228,10 @@ def test_explain_shows_the_tables_below_a_table_and_a_table_that_shares_its_name
     assert "[network.topology]" in said and "[network.sweep]" in said and "[[network.sweep.axis]]" not in said
     said = rodeo("explain", "network.topology").stdout
     assert said.startswith("[network.topology]") and "readouts" in said and "exit status 2" in said
-    assert json.loads(rodeo("explain", "network.topology", "-o", "json").stdout)["code"] == "network.topology"
+    said = json.loads(rodeo("explain", "network.topology", "-o", "json").stdout)
+    assert said["code"] == "network.topology" and "readouts" in [row["key"] for row in said["table"]]
+    rows = {row["key"]: row["type"] for row in json.loads(rodeo("explain", "network.sweep", "-o", "json").stdout)}
+    assert rows["axis"] == "tables" and {row["key"]: row["type"] for row in json.loads(rodeo("explain", "network", "-o", "json").stdout)}["topology"] == "table"
 
 
 def test_every_table_that_a_message_sends_people_to_has_something_to_show(rodeo):

@@ -1,10 +1,11 @@
 """`rodeo-python-packages` of an installed Rodeo: its handling of the old environment if a new one cannot be made."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
-from conftest import ROOT, scaled
+from conftest import BUILD, ROOT, scaled
 
 # A script in place of the distribution's Python. It makes environments from a file; their pip does what the test sets.
 PYTHON = """#!/bin/sh
@@ -73,3 +74,16 @@ def test_what_it_does_not_know_is_refused_before_anything_is_changed(host, argum
     (host.venv / "is").write_text("former")
     done = host(*arguments)
     assert done.returncode == 2 and "usage:" in done.stderr and there(host) == "former"
+
+
+@pytest.mark.parametrize(("beside", "says"), [("sbin/rodeo-python-packages", "run {prefix}/sbin/rodeo-python-packages, or name"), ("tools/setup", "run tools/setup and build the clone, or name"),
+                                              ("share/nothing", "name")])
+def test_a_command_without_its_package_names_what_is_there_to_make_it(tmp_path, beside, says):
+    """A prefix of one's own needs no root."""
+    for name in ("bin/rodeo", beside):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / beside).write_text("")
+    shutil.copy(BUILD / "rodeo", tmp_path / "bin" / "rodeo")
+    done = subprocess.run([tmp_path / "bin" / "rodeo", "runs"], env={**os.environ, "LD_LIBRARY_PATH": str(BUILD)}, text=True, capture_output=True, timeout=scaled(60))
+    assert done.returncode != 0 and "error[cli.python]" in done.stderr
+    assert done.stderr.strip().splitlines()[-1].strip() == says.format(prefix=tmp_path) + " an interpreter: RODEO_PYTHON=/path/to/python3"
