@@ -309,7 +309,7 @@ class ScenarioRun : private readout::EventBcids {
     waiting_[sent.link].push_back(chunk);
     if (!anything_lives(of)) of.returned = of.now;  // all links were silent: they may return together
     const Sequence before = link.position();
-    link.hear();
+    link.hear(link.stride);
     if (sent.id == link.expected && link.position() < link.end && link.position() < of.oldest + s_.window && !s_.full) {
       // As the fast path does.
       link.seen.store(of.now);
@@ -325,7 +325,7 @@ class ScenarioRun : private readout::EventBcids {
     } else {
       sequencer_.offer(sent.link, sent.id, sent.bcid, of.now, of.oldest, decisions_);
     }
-    link.told(before, link.stride);
+    link.told(before);
     apply(sent.link);
   }
 

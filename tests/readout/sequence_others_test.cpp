@@ -66,7 +66,7 @@ class Lone {
     const Sequence before = link_.position();
     waiting_.emplace_back(event, off != 0);
     EXPECT_FALSE(sequencer_.read(0, now, {}));
-    link_.hear();
+    link_.hear(1);
     link_.seen.store(event_clock_);
     if (id == link_.expected && before < link_.end && !came_.beyond(before)) {
       link_.next.store(before + link_.stride);
@@ -75,7 +75,7 @@ class Lone {
     } else {
       sequencer_.offer(0, id, 0, event_clock_, oldest(), decisions_);
     }
-    link_.told(before, 1);
+    link_.told(before);
     apply();
   }
   /// The reader has read what was sent up to this time.

@@ -30,6 +30,15 @@ class LongRun : public Rob, private readout::EventBcids {
       }
     }
   }
+  /// The link's events of this range come in one block.
+  void bring_run(std::size_t link, std::uint64_t from, std::uint64_t to) {
+    const std::uint64_t step = full_ ? links_ : 1;
+    if (full_) from += (link + links_ - from % links_) % links_;
+    if (from >= to) return;
+    in_run(link, (to - from + step - 1) / step * step, [&] {
+      for (std::uint64_t event = from; event < to; event += step) bring(link, event);
+    });
+  }
   void bring(std::size_t link, std::uint64_t event, std::uint16_t wrong = 0) {
     // Events that the silent link lacks stay open.
     if (begun_ && event > kOpen) oldest = std::max(oldest, sequencer.run_first() + event - kOpen);
@@ -206,16 +215,56 @@ TEST(SequencePlaces, AConstantOffsetOfTheBcidIsToldAndMovesNothing) {
   EXPECT_EQ(told.moved, 0);
 }
 
+// Blocks with many chunks: one link has come far beyond the others when these are read.
 TEST(SequencePlaces, AHealthyRunIsNeverInDoubt) {
-  for (const std::uint32_t at_once : {1U, 24U, 100U}) {
-    LongRun run(4, 8);
-    for (std::uint64_t first = 0; first < 10'000; first += at_once) {
-      for (std::size_t link = 0; link < 4; ++link) {
-        for (std::uint64_t event = first; event < first + at_once; ++event) run.bring(link, event);
+  for (const auto bits : std::initializer_list<std::uint8_t>{8, 10}) {
+    for (const bool full : {false, true}) {
+      for (const std::size_t links : {2, 4}) {
+        for (const std::uint32_t at_once : {1U, 24U, 100U, 150U, 300U}) {
+          LongRun run(links, bits, full, !full);
+          for (std::uint64_t first = 0; first < 10'000; first += at_once) {
+            for (std::size_t link = 0; link < links; ++link) run.bring_run(link, first, first + at_once);
+          }
+          EXPECT_EQ(run.chunks["flagged"], 0)
+              << int{bits} << " bits, " << links << " links, " << at_once << (full ? " FULL" : "");
+          EXPECT_EQ(run.wrong_places, 0) << int{bits} << " bits, " << links << " links, " << at_once
+                                         << (full ? " FULL" : "");
+        }
       }
     }
-    EXPECT_EQ(run.chunks["flagged"], 0) << at_once;
-    EXPECT_EQ(run.wrong_places, 0);
+  }
+}
+
+// The same where blocks are not in step, and those of one link hold more chunks.
+TEST(SequencePlaces, AHealthyRunWithBlocksOfSeveralLengthsIsNeverInDoubt) {
+  LongRun run(3, 8);
+  const std::uint32_t lengths[] = {25, 60, 90};
+  std::uint64_t read[] = {0, 0, 0};
+  for (std::uint64_t sent = 0; sent < 10'000; ++sent) {
+    for (std::size_t link = 0; link < 3; ++link) {
+      if (sent - read[link] < lengths[link]) continue;
+      run.bring_run(link, read[link], sent);
+      read[link] = sent;
+    }
+  }
+  EXPECT_EQ(run.chunks["flagged"], 0);
+  EXPECT_EQ(run.wrong_places, 0);
+}
+
+// A silence of about one period is noticed in such blocks, too.
+TEST(SequencePlaces, ASilenceBetweenLongBlocksIsNoticed) {
+  for (const std::uint32_t silent : {250U, 256U, 257U, 300U, 512U}) {
+    LongRun run(3, 8);
+    const std::uint32_t at_once = 100;
+    for (std::uint64_t first = 0; first < 20'000; first += at_once) {
+      for (std::size_t link = 0; link < 3; ++link) {
+        if (link == 1 && first >= 10'000 && first < 10'000 + silent) continue;
+        run.bring_run(link, link == 1 && first == 10'000 + (silent + 99) / 100 * 100 ? 10'000 + silent : first,
+                      first + at_once);
+      }
+    }
+    EXPECT_EQ(run.wrong_places, 0) << silent;
+    EXPECT_LE(run.chunks["flagged"], 64) << silent;
   }
 }
 

@@ -75,11 +75,21 @@ class Rob {
 
   void offer(std::size_t link, std::uint32_t id, std::uint16_t bcid = 0) {
     const Sequence before = links_[link]->position();
-    links_[link]->hear();
+    if (!in_run_) links_[link]->hear(links_[link]->stride);
     sequencer.offer(link, id, bcid, now, oldest, decisions_);
-    links_[link]->told(before, links_[link]->stride);
+    if (!in_run_) links_[link]->told(before);
     collect(link);
     if (version_ != sequencer.version()) settle();
+  }
+  /// The chunks that `offer` brings of this link come in one block of so many events.
+  template <typename F>
+  void in_run(std::size_t link, std::uint64_t events, const F& offer) {
+    const Sequence before = links_[link]->position();
+    links_[link]->hear(events);
+    in_run_ = true;
+    offer();
+    in_run_ = false;
+    links_[link]->told(before);
   }
   void offer(std::size_t link, std::initializer_list<std::uint32_t> ids) {
     for (const std::uint32_t id : ids) offer(link, id);
@@ -173,6 +183,7 @@ class Rob {
   std::uint64_t version_ = 0;
   std::uint32_t first_ = 0;
   bool full_ = false;
+  bool in_run_ = false;
 };
 
 /// Links that have sent the events 0 to 9.

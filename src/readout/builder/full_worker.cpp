@@ -85,6 +85,10 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
   }
   if (given_up_) [[unlikely]]
     return lose(run.link, LostCounter::given_up, run.count, bytes);
+  const LinkPlace& place = places_[run.link];
+  LinkSequence& link = place.group->links[place.place];
+  const Sequence before = link.position();
+  link.hear(std::uint64_t{run.count} * link.stride);
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
     const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
@@ -99,6 +103,7 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
       ++at;
     }
   }
+  link.told(before);
 }
 
 void FullWorker::handle(const ChunkView& chunk) {
@@ -107,18 +112,15 @@ void FullWorker::handle(const ChunkView& chunk) {
   LinkSequence& link = group.links[place.place];
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence next = link.position();
-  link.hear();
   if (chunk.id == link.expected && next < link.end && !group.events.beyond(next) &&
       !link.lapsed(group.events.oldest(), format_)) {
     link.next.store(next + link.stride, std::memory_order_relaxed);
     link.expected = format_.advance(link.expected, link.stride);
-    link.told(next, link.stride);
     deliver(group, next, chunk, 0);
     return;
   }
   wait(chunk);
   group.sequencer.offer(place.place, chunk.id, chunk.bcid, event_clock_, group.events.oldest(), decisions_);
-  link.told(next, link.stride);
   apply(chunk.link);
   if (group.sequencer.version() != group.version) settle(group);
 }

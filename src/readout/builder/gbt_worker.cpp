@@ -176,9 +176,9 @@ void GbtWorker::process_run(const ChunkRun& run) {
     return lose(run.link, LostCounter::given_up, run.count, bytes);
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence before = link.position();
-  link.hear();
+  link.hear(run.count);
   if (run.count == 1 && single_as_expected(link, run)) {
-    link.told(before, 1);
+    link.told(before);
     window_.publish_ready();
     return;
   }
@@ -203,7 +203,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
       ++at;
     }
   }
-  link.told(before, run.count);
+  link.told(before);
   window_.publish_ready();
 }
 

@@ -11,8 +11,8 @@ namespace rodeo::readout {
 /// For one reader, in its thread. Links that are read in turn are apart by what each brings at once; this class learns how far.
 class Pace {
  public:
-  /// `period`: of the links' ids.
-  explicit Pace(std::uint64_t period) : quarter_(period / 4), limit_(quarter_) {}
+  /// `period`: of the links' ids. Ids of fewer than 8 bits come round within one block: no silence costs a link its place.
+  explicit Pace(std::uint64_t period) : quarter_(period < 256 ? kNoLimit : period / 4), limit_(quarter_) {}
 
   /// The first number that neither a link of the reader nor a peer (raise()) has come to; 0 before the first.
   Sequence head() const { return head_; }
@@ -30,16 +30,17 @@ class Pace {
   }
   Sequence came() const { return came_; }
 
-  /// A link brought `first` while the foremost link was at `head`. Numbers between two segments are not events: if the foremost is in a newer
+  /// A link came to `now` while the foremost link was at `head`. Numbers between two segments are not events: if the foremost is in a newer
   /// segment, only its events of that segment count.
-  void note(Sequence head, Sequence first) {
-    const Sequence from = std::max(first, base_);
+  void note(Sequence head, Sequence now) {
+    const Sequence from = std::max(now, base_);
     if (head > from + skew_) [[unlikely]]
       learn(head - from);
   }
 
   /// A link may miss this many events without losing its place: a quarter of the period, or twice the distance of links if that is more.
   std::uint64_t limit() const { return limit_; }
+  std::uint64_t quarter() const { return quarter_; }
 
   /// True if links are apart by less than a quarter of this period. Then one link shows where another is.
   bool tells(std::uint64_t period) const { return skew_ < std::min(4 * quarter_, period) / 4; }
@@ -48,6 +49,8 @@ class Pace {
   void fade() { learn(skew_ - (skew_ + 255) / 256); }
 
  private:
+  static constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 56;
+
   // With a limit above three quarters of a period, silences would not be noticed.
   void learn(std::uint64_t skew) {
     skew_ = skew;

@@ -225,7 +225,7 @@ Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const W
   if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);  // 22
   const auto stand = begun() ? stand_of_peers(state) : std::nullopt;
   const Sequence known = std::max(oldest_, state.lowest);
-  const bool told = stand && (stand->together || (state.link->doubtful && (stand->proves || stand->of_others)));
+  const bool told = stand && state.link->doubtful && (stand->together || stand->proves || stand->of_others);
   const Place place = told      ? place_by(state, *stand, chunk.id)
                       : begun() ? nearest(segments_.of(known).place(known), chunk.id)
                                 : late_place(state, chunk.id);

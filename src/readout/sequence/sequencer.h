@@ -121,29 +121,39 @@ struct alignas(base::kCacheLine) LinkSequence {
   std::atomic<bool> removed{false};
   bool lost =
       false;  ///< it was silent for so long that `expected` may be the id of another round; the sequencer finds its place anew
-  bool doubtful = false;  ///< its place was found anew and is not proven so far
-  Sequence heard = 0;     ///< how far its reader's links had come when it last brought something; 0: it never has
-  Pace* pace = nullptr;   ///< of its reader
+  bool doubtful = false;     ///< its place was found anew and is not proven so far
+  Sequence heard = 0;        ///< how far its reader's links had come when it last brought something; 0: it never has
+  std::uint64_t span = 0;    ///< events of the run that is looked at
+  Sequence in_question = 0;  ///< it was silent for long when it was here; 0: never
+  Pace* pace = nullptr;      ///< of its reader
 
   Sequence position() const { return next.load(std::memory_order_relaxed); }
 
-  /// Call it before its chunks are looked at: notes that the link is not silent, and whether its silence cost it its place.
-  void hear() {
+  /// Call it before a run of its chunks is looked at, which may span this many events. Notes that the link is not silent, and whether its silence cost it
+  /// its place. A run that brings the link to where the others are keeps the place, if it begins with the expected id.
+  void hear(std::uint64_t events) {
     const Sequence head = pace->head();
     if (head > heard + pace->limit() && heard != 0) [[unlikely]] {
-      lost = true;
-      end = 0;
+      if (head <= position() + events + pace->quarter()) {
+        in_question = position();
+      } else {
+        lost = true;
+        end = 0;
+      }
     }
     heard = head;
+    span = events;
   }
-  /// Call it after them: the link was at `before`, and brought this many events in a row.
-  void told(Sequence before, std::uint64_t events) {
+  /// Call it after the run: the link was at `before`.
+  void told(Sequence before) {
     const Sequence now = position();
     if (now == before || doubtful) return;
-    pace->note(heard, now - events);
+    pace->note(heard, now);
     pace->come(now, base);
     heard = std::max(heard, now);
   }
+  /// True if its place is lost unless the next chunk has the expected id.
+  bool questioned() const { return in_question != 0 && in_question == position(); }
 
   /// True if so many of its events are closed that its id may be of a later round.
   bool lapsed(Sequence oldest, const IdFormat& format) const {

@@ -19,13 +19,13 @@ void Sequencer::find_lost(State& state, std::uint32_t id) {
     return;
   }
   if (state.was_silent) return end_silence(state, id);
-  if (link.lost) return lose_place(state);
+  if (link.lost || (link.questioned() && id != link.expected)) return lose_place(state);
   const bool here = link.here.load(std::memory_order_relaxed);
   if (!here && !state.away() && !state.link->doubtful) {
     // Nothing is known of the link. It is in doubt if the run has gone on for so long that its id may be of another round. The limit is three times
-    // as high while all data so far were read at once.
-    const std::uint64_t limit = link.pace->limit();
-    link.doubtful = link.pace->head() > run_first_ + (clock(state) > begun_at_ ? limit : 3 * limit);
+    // as high while all data so far were read at once. A first run that brings the link to where the others are is of the same round.
+    const std::uint64_t limit = clock(state) > begun_at_ ? link.pace->limit() : 3 * link.pace->limit();
+    link.doubtful = link.pace->head() > run_first_ + std::max(limit, link.span + link.pace->quarter());
     state.lowest = link.position();
   }
   if (!here || !beyond_segment(state)) return;
