@@ -61,6 +61,7 @@ CardInput::~CardInput() {
 void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
   auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
   entry.function.register_map = card::register_map_of(settings_.register_map);
+  entry.function.silence = card::pci::kRunSilence;
   const std::shared_ptr<card::Card> card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
   if (card->endpoint_or_zero() == 1 && settings_.ids.size() == 1 && connector == 0)
     base::log_warning(

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "card/bar.h"
+#include "card/pci/found_function.h"
 #include "card_registers/cru.h"
 #include "formats/temporary_directory.h"
 #include "scripted_server.h"
@@ -224,6 +225,24 @@ TEST_F(VfioUserClient, ACardThatStandsStillForAWhileGoesOn) {
   stands_still = true;
   EXPECT_EQ(read<std::uint32_t>(**function, 2, 0), 0u);
   EXPECT_FALSE(stands_still);
+}
+
+TEST_F(VfioUserClient, OnlyARunWaitsLongForASilentCard) {
+  pci::FoundFunction found{.address = kAddress, .back_end = pci::BackEnd::vfio_user, .place = directory_.file("s")};
+  EXPECT_EQ(found.silence, std::chrono::seconds(2)) << "a verb ends soon after Ctrl-C";
+  EXPECT_EQ(pci::VfioUserSettings{}.silence, found.silence);
+  std::atomic<bool> silent = false;
+  serve([&](int, const wire::Header&, const wire::Request& request) {
+    return silent && std::holds_alternative<wire::RegionRead>(request);
+  });
+  found.silence = std::chrono::milliseconds(200);
+  auto function = pci::open_function(found);
+  ASSERT_TRUE(function) << function.error().message();
+  silent = true;
+  std::uint32_t word = 0;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30)) << "the wait is the function's own";
 }
 
 TEST_F(VfioUserClient, AnOrderlyEndDoesNotWaitForACardThatStandsStill) {

@@ -47,8 +47,10 @@ class Echo final : public FrontEndDevice {
     sent[link].emplace_back(message.begin(), message.end());
     return link == 0 ? Bytes(message.begin(), message.end()) : Bytes{};
   }
+  void hurry() override { hurried = true; }
 
   std::atomic<bool> full{false};
+  std::atomic<bool> hurried{false};
   std::mutex mutex;
   std::map<std::size_t, std::vector<Bytes>> sent;
 
@@ -99,6 +101,11 @@ class FrontEnds : public testing::Test {
   Echo* echo_ = nullptr;
   std::unique_ptr<FrontEndServer> server_;
 };
+
+TEST_F(FrontEnds, TheEndDoesNotWaitForASilentCard) {
+  server_->stop();
+  EXPECT_TRUE(echo_->hurried);
+}
 
 TEST_F(FrontEnds, AnswerWhatIsSent) {
   FrontEndSender sender = claim({kFirst, kSecond});

@@ -92,7 +92,7 @@ Result<std::unique_ptr<Function>> open_function(const FoundFunction& function) {
   if (function.back_end == BackEnd::vfio_user) {
     if (!function.problem.empty())
       return std::unexpected(Error{"card.unusable", function.problem, function.place.native(), "see `rodeo card list`"});
-    return open_vfio_user(function.place, function.address);
+    return open_vfio_user(function.place, function.address, {.silence = function.silence});
   }
   // Look again: this error also has the remedy, unlike `problem`.
   const auto found = RODEO_TRY(find_function(function.address));

@@ -22,8 +22,9 @@ struct FoundFunction {
   std::filesystem::path lock_file =
       {};              // shows the owners of DMA channels: by kernel locks (emulated; byte N: channel N), by notes (real)
   int numa_node = -1;  // -1: not known
-  std::string problem = {};                        // why the function cannot be used; empty: no reason known
-  std::optional<std::uint16_t> register_map = {};  // FELIX: the user's map, in place of the map that the card reports
+  std::string problem = {};                          // why the function cannot be used; empty: no reason known
+  std::optional<std::uint16_t> register_map = {};    // FELIX: the user's map, in place of the map that the card reports
+  std::chrono::milliseconds silence = kVerbSilence;  // emulated: kRunSilence for a run
   bool unasked = false;     // open it without checking that it answers; for lists, which show silent cards
   bool any_device = false;  // open it even if it is not a readout card: a user named its address
 };

@@ -51,6 +51,11 @@ struct LockNode {
 /// The way in which the driver reaches a function.
 enum class BackEnd : unsigned char { vfio, vfio_user, uio };
 
+/// The longest wait for an answer of an open emulated card. A verb waits shortly, so that it ends soon after Ctrl-C. A run waits for an emulator that is
+/// stopped for a while, and calls hurry() when it ends.
+inline constexpr std::chrono::milliseconds kVerbSilence{2'000};
+inline constexpr std::chrono::milliseconds kRunSilence{60'000};
+
 /// A handle on one function. The implementation serialises calls from several threads. Every call has a time-out: a card or peer that does
 /// not answer gives an Error (card.timeout, card.gone). The destructor unmaps and closes; it does not stop DMA.
 class Function {
@@ -89,7 +94,7 @@ class Function {
   /// card's socket.
   virtual Result<LockNode> lock_node() { return LockNode{}; }
 
-  /// For any thread: from now on a wait for a silent card lasts at most two seconds.
+  /// For any thread: from now on a wait for a silent card is short (kVerbSilence).
   virtual void hurry() {}
 
   virtual Result<void> reset() = 0;

@@ -16,7 +16,7 @@ struct VfioUserSettings {
   std::chrono::milliseconds patience{2000};
   /// The longest time for a whole answer of an open card, from the request to the last byte. After it the connection is broken (card.timeout), because a
   /// late answer could be taken as the answer to another request. A dead process closes its socket; this limit is for a process that is stopped for a while.
-  std::chrono::milliseconds silence{60'000};
+  std::chrono::milliseconds silence{kVerbSilence};
   /// How long to poll the socket before sleeping: lowers the latency, but uses a core.
   std::chrono::microseconds spin{0};
 };

@@ -62,6 +62,7 @@ class FelixFrontEnds final : public FrontEndDevice {
   }
 
   std::span<const Fid> links() const override { return links_; }
+  void hurry() override { card_->function().hurry(); }
 
   Result<Answer> send(std::size_t link, std::span<const std::byte> message) override {
     const std::size_t bytes = (formats::from_host_packets(message.size()) + 1) * formats::kFromHostPacketBytes;
@@ -126,6 +127,7 @@ class CruFrontEnds final : public FrontEndDevice {
   }
 
   std::span<const Fid> links() const override { return links_; }
+  void hurry() override { card_->function().hurry(); }
 
   Result<Answer> send(std::size_t link, std::span<const std::byte> message) override {
     const unsigned number = links_[link].link();
@@ -195,6 +197,7 @@ std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardIn
   for (const std::string& id : cards.ids) {
     auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
     entry.function.register_map = card::register_map_of(cards.register_map);
+    entry.function.silence = card::pci::kRunSilence;
     auto card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
     switch (card->type()) {
       case card::CardType::felix:

@@ -29,6 +29,9 @@ class FrontEndDevice {
 
   /// Waits, for a second at most, until the card has taken all its data. Returns the number of bytes that it has not taken.
   virtual std::size_t drain() { return 0; }
+
+  /// For any thread: from now on a wait for a silent card is short.
+  virtual void hurry() {}
 };
 
 /// Opens FELIX and CRU cards, in parallel to their reader. FIDs are those of the input `card`. Throws SetupError: the card is missing

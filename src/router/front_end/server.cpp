@@ -69,6 +69,7 @@ void FrontEndServer::start() {
 
 void FrontEndServer::stop() {
   stopping_.store(true, std::memory_order_relaxed);
+  for (const auto& device : devices_) device->hurry();
   if (thread_.joinable()) thread_.join();
 }
 
