@@ -23,7 +23,7 @@ struct ControlKeys {
   std::uint64_t disk_warn_bytes = 10'000'000'000;
   std::chrono::nanoseconds disk_time{std::chrono::minutes{10}};
   std::chrono::nanoseconds event_limit{std::chrono::seconds{30}};
-  std::chrono::nanoseconds choose_limit{std::chrono::seconds{30}};
+  std::chrono::nanoseconds choose_limit{std::chrono::seconds{60}};
   double patience = 1;
   std::chrono::nanoseconds lumi_block{0};
   std::string umask = "0027";

@@ -135,7 +135,7 @@ class System:
     disk_warn_bytes: int = 10 * 10**9
     disk_time_s: float = 600.0
     event_limit_s: float = 30.0
-    choose_limit_s: float = 30.0
+    choose_limit_s: float = 60.0
     lumi_block_s: float = 0.0  # length of a luminosity block; 0: blocks change only by command
     umask: int = 0o027  # of the room, its agents and their processes
     group: str = ""  # of the files in `directory`; empty: the user's group
@@ -273,7 +273,7 @@ def from_values(values, file, text=""):
         disk_warn_bytes=tree.bytes("control.disk_warn", 10 * 10**9),
         disk_time_s=tree.seconds("control.disk_time", 600.0),
         event_limit_s=tree.seconds("control.event_limit", 30.0),
-        choose_limit_s=tree.seconds("control.choose_limit", 30.0),
+        choose_limit_s=tree.seconds("control.choose_limit", 60.0),
         patience=float(tree.number("control.patience", 1.0)),
         lumi_block_s=tree.seconds("control.lumi_block", 0.0),
         umask=_umask(tree.text("control.umask", "0027")),
