@@ -37,6 +37,13 @@ TEST(Units, BitRatesAreBitsPerSecond) {
   EXPECT_FALSE(parse_bits_per_second("25GB"));
 }
 
+TEST(Units, WithoutAUnitSizesAreBytesRatesHertzAndBitRatesBitsPerSecond) {
+  EXPECT_EQ(parse_size("900000").value(), 900'000U);
+  EXPECT_EQ(parse_rate_hz("12000").value(), 12e3);
+  EXPECT_EQ(parse_bits_per_second("25e9").value(), 25e9);
+  EXPECT_EQ(parse_duration("50").error().code, "base.bad_duration");
+}
+
 TEST(Units, DurationsNeedAUnit) {
   EXPECT_EQ(parse_duration("5s").value(), 5s);
   EXPECT_EQ(parse_duration("1000us").value(), 1ms);

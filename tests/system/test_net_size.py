@@ -12,7 +12,7 @@ if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
     pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
 sys.path.insert(0, str(BUILD / "python"))
 from rodeo import network  # noqa: E402
-from rodeo.network import report  # noqa: E402
+from rodeo.network import executors, report  # noqa: E402
 from rodeo.network import size as sizing  # noqa: E402
 
 
@@ -141,3 +141,26 @@ def test_how_often_it_drops_begins_with_the_buffer_that_is_bought():
     assert said.startswith("The answer has a margin of 10%. Without it, 20.0 MB") and "about every 2 s of running" in said, said
     assert "30.0 MB" in said and "once an hour" in said and "once a day" in said and "times a day" not in said, said
     assert "never" in report.how_often({**found, "at_the_bound": True})
+
+
+def test_progress_names_its_phase_and_only_grows_in_it(tmp_path):
+    scenario = {"readouts": 4, "nodes": 4, "readout_link": "25Gbps", "uplink": "40Gbps", "node_link": "10Gbps", "event_size": "100kB", "rate": "20kHz", "duration": "1ms"}
+    job = {"scenario": scenario, "size": {"seeds": 4, "confidence": 0.9, "margin": 0.03, "proof_seeds": 2, "proof_engine": "train", "assumptions": False}}
+    told = []
+
+    def heard(ran, known, ended, all, phase):
+        if not told or told[-1][0] != phase:
+            told.append((phase, []))
+        told[-1][1].append(ended)
+        assert ended <= all
+
+    executor = executors.make("local", workers=1)
+    try:
+        sizing.size(job, tmp_path, executor, heard)
+    finally:
+        executor.close()
+    phases = [phase for phase, _ in told]
+    assert len(set(phases)) == len(phases), "no phase comes again"
+    assert phases[0] == "need of each seed" and phases[-2:] == ["rate that the switch reaches", "need at other rates"], phases
+    assert all("runs with a buffer of " in phase or phase.startswith("need of the seeds that drop") for phase in phases[1:-2]), phases
+    assert all(ended == sorted(ended) for _, ended in told), told

@@ -116,11 +116,12 @@ def distribution(maxima):
     return lambda confidence: max(float(chosen.ppf(confidence)) * scale, largest), f"{name} distribution of {len(maxima)} maxima"
 
 
-def drops_of(runner, settings, seeds, stop_at_first=False):
+def drops_of(runner, settings, seeds, stop_at_first=False, phase="runs"):
     """{seed: drops} with a finite buffer. With stop_at_first it stops at the first seed with drops and does not count these."""
     settings = {**settings, "only_drops": True} if stop_at_first else settings
     batch = 2 if stop_at_first else len(seeds)
     found = {}
+    runner.begin(f"{phase} with a buffer of {settings['buffer'] * 1e-6:.4g} MB", len(seeds))
     for start in range(0, len(seeds), batch):
         some = seeds[start:start + batch]
         results = runner.all([Task("simulation", {**settings, "seed": seed}) for seed in some])
@@ -149,6 +150,7 @@ def vary(runner, settings, seeds):
                 continue
             variants[assumption, name] = {**settings, **change}
     sequences = {(variant, seed): tolerant_need(changed, seed) for variant, changed in variants.items() for seed in seeds}
+    runner.begin("assumptions, each changed alone")
     found = runner.drive(sequences)
     median = {variant: _median([found[variant, seed] for seed in seeds]) for variant in variants}
     base = median.pop(("base", "as given"))
@@ -184,6 +186,7 @@ def reach(runner, settings, seeds):
     ports = int(whole["nodes"]) // int(whole["racks"])
     ceiling = min(float(whole["uplink"]), ports * float(whole["node_link"])) / 8 / payload
     task = Task("simulation", {**settings, "engine": "train"})
+    runner.begin("rate that the switch reaches")
     found = runner.drive({seed: search.bisect(task.with_settings(seed=seed), "rate", asked / 100, max(ceiling, asked), 0.01) for seed in seeds})
     return {seed: result.good for seed, result in found.items()}
 
@@ -192,6 +195,7 @@ def curve(runner, settings, shares=(0.25, 0.5, 0.75, 1.0, 1.25)):
     """Needed memory against rate, one seed each, without rates that the network cannot carry."""
     asked = float(scenario.complete(settings)["rate"])
     rates = [round(asked * share) for share in shares if round(asked * share) >= 1]
+    runner.begin("need at other rates")
     found = runner.drive({rate: tolerant_need({**settings, "rate": rate}, 1) for rate in rates})
     return [(rate, found[rate]) for rate in rates if found[rate] is not None]
 
@@ -203,6 +207,7 @@ def size(job, directory, executor, progress=None, revision=""):
     seeds = range(first, first + wanted["seeds"])
     with Journal(Path(directory) / "journal.sqlite", revision) as journal:
         runner = Runner(journal, executor, progress)
+        runner.begin("need of each seed")
         found = runner.drive({seed: need(settings, seed) for seed in seeds})
         maxima = [float(found[seed]) for seed in seeds]
         quantile, how = distribution(maxima)
@@ -225,6 +230,7 @@ def size(job, directory, executor, progress=None, revision=""):
                 break
             # The proof knows more than the fit: it gives the need of seeds that drop.
             raised += 1
+            runner.begin(f"need of the seeds that drop with {answer * 1e-6:.4g} MB")
             needs = runner.drive({seed: need(settings, seed) for seed in failing})
             answer = max(answer * 1.01, max(needs.values()) * (1 + wanted["margin"]))
         further = 0
@@ -232,7 +238,8 @@ def size(job, directory, executor, progress=None, revision=""):
         if not any(with_less.values()) and not least:
             # Rare large occupancies: more seeds, in the fast engine, until one of them needs more than nine tenths.
             more = range(proof_seeds[-1] + 1, proof_seeds[-1] + 1 + 10 * wanted["proof_seeds"])
-            extra = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": "train"}, list(more), stop_at_first=True)
+            extra = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": "train"}, list(more), stop_at_first=True,
+                             phase="further runs")
             further = len(extra)
             with_less |= extra
 
