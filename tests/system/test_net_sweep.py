@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -357,6 +358,23 @@ def test_a_formula_is_drawn_against_time(rodeo):
     assert (rodeo.directory / "poisson.png").read_bytes().startswith(b"\x89PNG")
     assert "a picture ends in" in rodeo("net", "formula", "--plot", "picture.txt", exit_code=3).stderr
     assert not list(rodeo.directory.glob("rodeo-formula-*"))
+
+
+@pytest.mark.parametrize("there", ["missing", "file", "foreign"])
+def test_laboratory_runs_need_no_directory_of_a_session(there, tmp_path, monkeypatch):
+    """`sudo` keeps the variable of another user, and a batch job that of a session that is over."""
+    session = tmp_path / there
+    if there == "file":
+        session.write_text("")
+    if there == "foreign":
+        session = Path("/proc/self") if os.geteuid() else tmp_path / there
+        if not os.geteuid():
+            session.mkdir()
+            os.chown(session, 65534, 65534)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(session))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with executors.laboratory_lock():
+        assert (tmp_path / f"rodeo-laboratory-{os.getuid()}.lock").exists()
 
 
 def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):

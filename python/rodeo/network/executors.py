@@ -16,6 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from rodeo.control.place import session_directory
 from rodeo.signals import heard
 
 from . import methods
@@ -26,7 +27,7 @@ CLUSTERS = ("local", "dask", "dask-local", "slurm", "htcondor")
 @contextlib.contextmanager
 def laboratory_lock():
     """Lock of a laboratory run on this host; other sweeps wait here."""
-    path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"rodeo-laboratory-{os.getuid()}.lock"
+    path = Path(session_directory() or tempfile.gettempdir()) / f"rodeo-laboratory-{os.getuid()}.lock"
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
