@@ -236,6 +236,21 @@ def test_a_sweep_is_ended_with_a_word_and_no_traceback(rodeo, interrupt):
     assert not processes_of(process.pid), "no process of the sweep is left"
 
 
+def test_a_sweep_that_ignores_ctrl_c_goes_on(rodeo):
+    """As in the background of a script: its workers, too."""
+    (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "20ms"'))
+    process = rodeo.start("net", "sweep", "network.toml", start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    with process:
+        deadline = time.monotonic() + scaled(60)
+        while not any("spawn_main" in line or "forkserver" in line for line in processes_of(process.pid)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        while process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+            time.sleep(0.1)
+        _, said = process.communicate(timeout=scaled(60))
+    assert process.returncode == 0, said
+
+
 def test_points_that_ask_for_too_much_say_so_and_the_others_go_on(net):
     text = NETWORK + '[network.sweep]\n[[network.sweep.axis]]\nkey = "rate"\nvalues = ["10kHz", "90kHz"]\n'
     rows = json.loads(net("sweep", text, "--json", "-").stdout)["rows"]

@@ -46,10 +46,11 @@ def end_with_parent(number):
     ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
 
 
-def _begin_worker():
-    """Workers get Ctrl-C, too: they end without a traceback, because the sweep reports it. The fork server ends with the sweep, and the workers
-    end with the fork server."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _begin_worker(ends_on_interrupt):
+    """Workers get Ctrl-C, too, unless the sweep ignores it: they end without a traceback, because the sweep reports it. The fork server ends with the
+    sweep, and the workers end with the fork server."""
+    if ends_on_interrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with_parent(signal.SIGKILL)
     if not multiprocessing.parent_process().is_alive():  # the parent died before prctl()
         os._exit(1)
@@ -89,7 +90,8 @@ class Local:
     def __init__(self, workers=0):
         self.workers = workers or len(os.sched_getaffinity(0))
         _start_server()
-        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_begin_worker)
+        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_begin_worker,
+                                                           initargs=(bool(heard(signal.SIGINT)),))
         self.running = set()
         self.queued = []  # laboratory runs
 

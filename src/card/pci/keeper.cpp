@@ -111,8 +111,12 @@ Result<void> Keeper::listen() {
 void Keeper::serve() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  for (const int number : {SIGINT, SIGTERM}) {
+    // A blocked signal comes through a signalfd even if it is ignored, and an ignored one must not end the keeper.
+    struct sigaction present{};
+    sigaction(number, nullptr, &present);
+    if (present.sa_handler != SIG_IGN) sigaddset(&signals, number);
+  }
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const Descriptor signal(::signalfd(-1, &signals, SFD_CLOEXEC));
   auto idle_since = Clock::now();
