@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/log_file.h"
+#include "base/terminal_text.h"
 
 namespace rodeo::base {
 
@@ -65,7 +66,8 @@ LogLevel log_level() { return current_level().load(std::memory_order_relaxed); }
 
 void log_line(LogLevel level, std::string_view text) {
   if (level < log_level() || level == LogLevel::off) return;
-  logger().log(level_for_library(level), spdlog::string_view_t(text.data(), text.size()));
+  const std::string line = without_control_characters(text);  // a text of another process may be in it
+  logger().log(level_for_library(level), spdlog::string_view_t(line.data(), line.size()));
   log_to_file({level, audience_of(level), text});
 }
 

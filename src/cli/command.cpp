@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/log_file.h"
 #include "base/nearest.h"
+#include "base/terminal_text.h"
 #include "base/units.h"
 #include "cli/wrapped.h"
 
@@ -535,7 +536,7 @@ Result<void> check_seconds(const std::optional<double>& seconds, std::string nex
 }
 
 void print_error(const Error& error) {
-  std::string text = error.message();
+  std::string text = base::without_control_characters(error.message());
   if (const std::string word = "error"; text.starts_with(word)) {
     text = styled(word, Style::bad, colours_on_stderr()) + text.substr(word.size());
   }

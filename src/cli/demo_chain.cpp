@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/runtime_dir.h"
+#include "base/terminal_text.h"
 #include "base/units.h"
 #include "cli/chain_parts.h"
 #include "cli/chain_report.h"
@@ -293,7 +294,7 @@ Result<ExitCode> judge_chain(const DemoOptions& options, Json report) {
   Json& condition = report["run"]["condition"];
   const bool holds = chain_sum_holds(report, found.events);
   if (condition.string() != "ABORTED" && (found.findings > 0 || !holds)) condition = "WRONG";
-  std::fputs(chain_report_text(report).c_str(), stderr);
+  say("{}", base::without_control_characters(chain_report_text(report)));
   std::fprintf(stderr, "%s\n", chain_sum_text(report, found.events).c_str());
   if (!options.json_file.empty()) RODEO_TRY(write_json(options.json_file, report));
   const Json& verified = member(report, "verified");

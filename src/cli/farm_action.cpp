@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/runtime_dir.h"
+#include "base/terminal_text.h"
 #include "cli/build_text.h"
 #include "cli/farm.h"
 #include "process/stop_signals.h"
@@ -57,7 +58,7 @@ Result<ExitCode> run_farm_action(const FarmOptions& options, const FarmAction<fa
     return ExitCode::done;
   }
   const settings::Json report = process->report();
-  std::fputs(action.report_text(report).c_str(), stderr);
+  say("{}", base::without_control_characters(action.report_text(report)));
   const Result<void> written = options.json_file.empty() ? Result<void>{} : write_json(options.json_file, report);
   if (!outcome.finished) {
     // The user aborted, and threads still use these objects: exit without destructors.

@@ -13,7 +13,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/terminal_text.h"
+
 namespace rodeo::cli {
+
+using base::without_control_characters;
 
 namespace {
 
@@ -22,25 +26,6 @@ bool colours_on(int descriptor) {
   if (no_color != nullptr && *no_color != '\0') return false;
   const char* terminal = std::getenv("TERM");
   return isatty(descriptor) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
-}
-
-/// Texts come from other processes: control characters could act on the terminal.
-std::string without_control_characters(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto letter = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    if (letter == 0xc2 && next >= 0x80 && next <= 0x9f) {
-      out += '?';
-      ++i;
-    } else if ((letter < ' ' && letter != '\n' && letter != '\t') || letter == 0x7f) {
-      out += '?';
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 std::string shown(const Cell& cell) {

@@ -14,6 +14,7 @@
 
 #include "base/log_file.h"
 #include "base/runtime_dir.h"
+#include "base/terminal_text.h"
 #include "cli/build_text.h"
 #include "process/line_socket.h"
 #include "process/status_metrics.h"
@@ -37,7 +38,7 @@ ExitCode exit_code_of_run(const readout::RunReport& report, bool verified) {
 }
 
 Result<void> publish(const readout::RunReport& report, const Json& json, const std::string& json_file) {
-  std::fputs(readout::report_text(report).c_str(), stderr);
+  say("{}", base::without_control_characters(readout::report_text(report)));
   return json_file.empty() ? Result<void>{} : write_json(json_file, json);
 }
 

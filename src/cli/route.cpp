@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
+#include "base/terminal_text.h"
 #include "base/units.h"
 #include "cli/build_text.h"
 #include "cli/route.h"
@@ -55,7 +56,7 @@ ExitCode exit_code_of_run(const router::RouterReport& report) {
 }
 
 Result<void> publish(const router::RouterReport& report, const std::string& json_file) {
-  std::fputs(router::report_text(report).c_str(), stderr);
+  say("{}", base::without_control_characters(router::report_text(report)));
   return json_file.empty() ? Result<void>{} : write_json(json_file, router::report_json(report));
 }
 

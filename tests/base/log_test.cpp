@@ -25,6 +25,12 @@ TEST_F(Log, WritesToStandardErrorAtOrAboveItsLevel) {
   EXPECT_NE(said.find("corrupt chunk on link 7"), std::string::npos);
 }
 
+TEST_F(Log, ControlCharactersOfOtherProcessesDoNotReachTheTerminal) {
+  testing::internal::CaptureStderr();
+  log_error("it said: \x1b]0;title\x07 \xc2\x9b\x33m\tand\nso on, \xc3\xa9");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("it said: ?]0;title? ?3m\tand\nso on, \xc3\xa9"), std::string::npos);
+}
+
 TEST_F(Log, BracesInTheTextAreNoFormat) {
   testing::internal::CaptureStderr();
   log_line(LogLevel::error, "json {\"a\": 1}");

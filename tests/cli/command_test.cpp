@@ -37,6 +37,9 @@ class CommandLine : public testing::Test {
     root_.verb("fail", "fails").run([]() -> Result<ExitCode> {
       return std::unexpected(Error{"base.plugin_abi", "too new", {}, "rebuild it"});
     });
+    root_.verb("quote", "quotes another process").run([]() -> Result<ExitCode> {
+      return std::unexpected(Error{"cli.part", "it said: \x1b]0;title\x07", "\x1b[31mplace", "look\x1b"});
+    });
     root_.verb("throw", "throws").run([]() -> Result<ExitCode> { throw std::runtime_error("gone"); });
   }
 
@@ -54,6 +57,12 @@ class CommandLine : public testing::Test {
 };
 
 }  // namespace
+
+TEST_F(CommandLine, ErrorsWithTextsOfOtherProcessesLeaveTheTerminalAsItIs) {
+  EXPECT_NE(run({"quote"}), 0);
+  EXPECT_NE(said_.find("it said: ?]0;title?"), std::string::npos) << said_;
+  EXPECT_EQ(said_.find('\x1b'), std::string::npos) << said_;
+}
 
 TEST_F(CommandLine, ReadsQuantitiesWithUnits) {
   EXPECT_EQ(run({"readout", "run.toml", "--rate", "1MHz", "--size=5MB", "--timeout", "20ms", "--links", "24"}), 0);
