@@ -1,6 +1,7 @@
 #include "storage/direct_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include <algorithm>
@@ -51,7 +52,7 @@ Room DirectFile::make_room(std::uint64_t bytes) {
   if (settings_.min_free_bytes < kKeptForRecord) bytes += kKeptForRecord - settings_.min_free_bytes;
   if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
   std::uint64_t most = ~std::uint64_t{0};
-  if (settings_.min_free_bytes > 0) {
+  if (can_reserve_ && settings_.min_free_bytes > 0) {
     const std::uint64_t wanted = bytes - reserved_ + settings_.min_free_bytes;
     const std::uint64_t free = free_bytes();
     if (free < wanted) return Room::full;
@@ -71,7 +72,16 @@ Room DirectFile::make_room(std::uint64_t bytes) {
     if (can_reserve_ && step_ == 0) return Room::full;
     step_ = step_ < kAlign ? 0 : step_ / 2;
   }
-  reserved_ = bytes + kLookBytes;
+  return look_for(bytes);
+}
+
+Room DirectFile::look_for(std::uint64_t bytes) {
+  struct stat file{};
+  const std::uint64_t written = ::fstat(descriptor(), &file) == 0 ? static_cast<std::uint64_t>(file.st_size) : 0;
+  const std::uint64_t wanted = bytes - std::min(bytes, written) + settings_.min_free_bytes;
+  const std::uint64_t free = free_bytes();
+  if (free < wanted) return Room::full;
+  reserved_ = bytes + std::min(kLookBytes, free - wanted);
   return Room::unknown;
 }
 

@@ -14,7 +14,7 @@ namespace rodeo::storage {
 /// The result of a request for space.
 enum class Room : std::uint8_t {
   reserved,  ///< the disk holds the space for this file
-  unknown,   ///< this file system cannot reserve: a write may fail
+  unknown,   ///< this file system cannot reserve; the space is free now, but a write may fail
   full,      ///< too little space (disk, quota, or the minimum that must stay free)
 };
 
@@ -79,14 +79,16 @@ class DirectFile {
         step_(settings.reserve_step) {}
 
   void go_through_cache();
+  /// Where nothing can be reserved: looks whether the disk has space for the file up to `bytes`, and a step ahead.
+  Room look_for(std::uint64_t bytes);
 
   std::string path_;
   base::UniqueFd fd_;
   bool direct_ = false;
   bool can_reserve_ = true;
   Settings settings_;
-  std::uint64_t step_ = 0;  // bytes to reserve ahead
-  std::uint64_t reserved_ = 0;
+  std::uint64_t step_ = 0;      // bytes to reserve ahead
+  std::uint64_t reserved_ = 0;  // or seen to be free
   std::uint64_t written_ = 0;
   std::uint64_t flushed_ = 0;  // buffered mode: up to here on the disk and out of the cache
 };

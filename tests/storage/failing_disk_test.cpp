@@ -321,6 +321,19 @@ TEST(FailingDisk, AFileThatIsAtItsSizeLimitReservesNoMoreAndTheNextOneDoes) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST(FailingDisk, WithoutReservingTheRecordStillHasItsRoom) {
+  const TemporaryDirectory directory;
+  for (const std::uint64_t min_free : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+    auto file =
+        DirectFile::create(directory.file("run.writing"), {.direct = false, .reserve_step = 0, .min_free_bytes = min_free});
+    ASSERT_TRUE(file);
+    EXPECT_EQ(file->make_room(4096), Room::unknown);
+    EXPECT_EQ(file->make_room(2 * file->free_bytes() + (1 << 30)), Room::full);
+    EXPECT_EQ(file->make_room(4096), Room::unknown) << "a smaller event may still fit";
+    std::filesystem::remove(file->path());
+  }
+}
+
 // The kernel reports an error of writing back only once, to the waiting call: a later fsync() succeeds.
 TEST(FailingDisk, WhatTheDiskCouldNotTakeLaterIsNotSaidToBeSafe) {
   for (const int error : {EIO, ENOSPC, EINVAL}) {
