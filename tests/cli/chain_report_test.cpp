@@ -146,6 +146,24 @@ TEST(ChainReport, WhatIsLeftHasTheTermsOfTheControlRoomsBooks) {
   EXPECT_EQ(lost("{}", R"({"sequence_gaps": 0})", 38).second, "WRONG");
 }
 
+TEST(ChainReport, DamageExplainsWhatItsPlacesCanHoldAndNoMore) {  // the same cases as in tests/control/test_books.py
+  const auto verdict = [](std::string_view input, std::uint64_t missing) {
+    ChainRun run = good_run();
+    run.processes[0].report["functions"] = parsed(R"([{"chunks": 100080, "triggers": 25020, "counters": {}}])");
+    run.processes[2].report = readout(40 + 100'000 - missing);
+    run.processes[3].report["input"] = parsed(input);
+    const Json report = chain_report(run);
+    return std::pair(count(member(report, "chunks"), "lost", "damaged"), condition(report));
+  };
+  using Verdict = std::pair<std::uint64_t, std::string>;
+  EXPECT_EQ(verdict(R"({"sequence_gaps": 1})", 5), (Verdict{5, "INCOMPLETE"}));
+  EXPECT_EQ(verdict(R"({"sequence_gaps": 1})", 10'000), (Verdict{8192, "WRONG"}));
+  EXPECT_EQ(verdict(R"({"sequence_gaps": 1, "lost_blocks": 1})", 10'000), (Verdict{10'000, "INCOMPLETE"}));
+  EXPECT_EQ(verdict(R"({"oversize": 1})", 1), (Verdict{1, "INCOMPLETE"}));
+  EXPECT_EQ(verdict(R"({"oversize": 1})", 100'000), (Verdict{1, "WRONG"}));
+  EXPECT_EQ(verdict(R"({"skipped_bytes": 64})", 100), (Verdict{64, "WRONG"}));
+}
+
 TEST(ChainReport, WhatEachReadoutWasToldOfARouterCountsOnce) {
   ChainRun run = good_run();
   for (const std::size_t readout : {2U, 3U})
@@ -206,6 +224,27 @@ TEST(ChainReport, WithoutTheCardsReportTriggersAreThoseThatCameToTheSupervisor) 
   EXPECT_EQ(count(chain_report(run), "farm", "undecided"), 1U);
   run.decided->rejected = 7;
   EXPECT_EQ(condition(chain_report(run)), "WRONG");
+}
+
+TEST(ChainReport, TriggersThatNoProcessCountedAreNotKnown) {
+  ChainRun run = good_run();
+  run.processes[0].report = Json();
+  const auto in_two_lives = [&](bool reported) {
+    ChainRun two = run;
+    two.processes.push_back({"supervisor#2", "supervisor", reported ? two.processes[4].report : Json()});
+    return two;
+  };
+  for (ChainRun two : {in_two_lives(true), in_two_lives(false)}) {
+    two.decided->rejected = 5;  // one event too few
+    const Json report = chain_report(two);
+    for (const char* const key : {"triggers", "undecided", "adds_up"})
+      EXPECT_TRUE(member(member(report, "farm"), key).is_null()) << key;
+    EXPECT_EQ(condition(report), "INCOMPLETE");
+    EXPECT_NE(chain_report_text(report).find("cannot be checked"), std::string::npos);
+    EXPECT_NE(chain_sum_text(report, 4).find("cannot be checked"), std::string::npos);
+    EXPECT_TRUE(chain_sum_holds(report, 4));
+    EXPECT_FALSE(chain_sum_holds(report, 3)) << "an accepted event is in no file";
+  }
 }
 
 TEST(ChainParts, ReadoutsShareTheLinksAlsoOfOneFibre) {

@@ -111,6 +111,30 @@ def test_damage_that_an_input_found_accounts_for_what_did_not_come():
     assert (books.lost, books.condition) == ({"damaged": 5}, "INCOMPLETE")
 
 
+@pytest.mark.parametrize(  # the same cases as in tests/cli/chain_report_test.cpp
+    ("damage", "missing", "damaged", "condition"),
+    [
+        ({"sequence_gaps": 1}, 5, 5, "INCOMPLETE"),
+        ({"sequence_gaps": 1}, 10_000, 8192, "WRONG"),
+        ({"sequence_gaps": 1, "lost_blocks": 1}, 10_000, 10_000, "INCOMPLETE"),
+        ({"oversize": 1}, 1, 1, "INCOMPLETE"),
+        ({"oversize": 1}, 100_000, 1, "WRONG"),
+        ({"skipped_bytes": 64}, 100, 64, "WRONG"),
+    ],
+)
+def test_damage_explains_what_its_places_can_hold_and_no_more(damage, missing, damaged, condition):
+    books = balance({"a": report(100_080 - missing, condition="INCOMPLETE", **damage)}, {"x": cards(0)}, {"x": cards(100_080)})
+    assert (books.lost, books.rest, books.condition) == ({"damaged": damaged}, missing - damaged, condition)
+
+
+def test_damage_that_a_router_found_before_the_run_explains_nothing():
+    before, after = router(0), router(100)
+    before["input"] = after["input"] = {"sequence_gaps": 3}
+    assert balance({"a": report(95)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)}).condition == "WRONG"
+    before = router(0)
+    assert balance({"a": report(95)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)}).lost == {"damaged": 5}
+
+
 def test_frames_of_other_cards_need_not_be_chunks():
     books = balance({"a": report(400)}, {"x": cards(0, type="CRU")}, {"x": cards(100, type="CRU")})
     assert books.rest is None and books.condition == "GOOD" and "cannot be checked" in books.reasons[0]

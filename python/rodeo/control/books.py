@@ -8,8 +8,8 @@
 
 A page that a readout has taken may still count as undelivered, while its acknowledgement is on its way to the router. So router_undelivered is at most the
 rest. A router leaves out links without a subscriber and does not count their chunks. Cards sent at most one chunk for each trigger on each of these links, so
-router_left_out is at most that. The rest is then `not_reported` if a process (a readout, a router) left no report, and `damaged` if an input found damage. Any
-other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may count differently from readouts: then the rest is unknown.
+router_left_out is at most that. The rest is then `not_reported` if a process (a readout, a router) left no report, else `damaged` if an input found damage, at
+most the chunks that fit into the damaged places (blocks, pages, bytes). Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may count differently from readouts: then the rest is unknown.
 `src/cli/chain_report.cpp` has the same terms in the same order.
 """
 
@@ -20,22 +20,23 @@ from .numbers import card_losses, functions_sum, grown, total, value
 
 CONDITIONS = ("GOOD", "INCOMPLETE", "ABORTED", "WRONG")  # the worst last
 FLAGS = ("DEGRADED", "INTERRUPTED", "TAINTED")
-_DAMAGE = (
-    "sequence_gaps",
-    "lost_blocks",
-    "bad_marker",
-    "bad_trailer",
-    "page_gaps",
-    "packet_gaps",
-    "lost_pages",
-    "bad_rdh",
-    "skipped_bytes",
-    "damaged",
-    "network_cut_chunks",
-    "list_network_lost",
-    "list_network_cut_chunks",
-    "oversize",
-)
+_OF_A_BLOCK = 8192  # chunks: a block or page of 64 KiB is full of chunks of 8 bytes with their trailers
+_DAMAGE = {  # the most chunks that one of it costs
+    "sequence_gaps": _OF_A_BLOCK,
+    "lost_blocks": _OF_A_BLOCK,
+    "bad_marker": _OF_A_BLOCK,
+    "bad_trailer": _OF_A_BLOCK,
+    "page_gaps": _OF_A_BLOCK,
+    "packet_gaps": _OF_A_BLOCK,
+    "lost_pages": _OF_A_BLOCK,
+    "bad_rdh": _OF_A_BLOCK,
+    "damaged": _OF_A_BLOCK,
+    "skipped_bytes": 1,
+    "network_cut_chunks": 1,
+    "list_network_lost": 1,
+    "list_network_cut_chunks": 1,
+    "oversize": 1,
+}
 _CUT_OFF = ("chunks_cut_off", "frames_cut_off")
 
 
@@ -136,10 +137,11 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         add("not_reported", rest)
         reasons.append(f"{rest} chunks are missing with the reports of {', '.join(silent)}")
         rest = 0
-    elif rest is not None and rest > 0 and _damaged(written.values(), routers):
-        add("damaged", rest)
-        rest = 0
-    elif rest and _frames(cards_after):
+    elif rest is not None and rest > 0:
+        held = min(rest, _most_damaged(written.values(), routers))
+        add("damaged", held)
+        rest -= held
+    if rest and _frames(cards_after):
         reasons.append(f"the cards count {sent} frames, the readouts {built + sum(lost.values())} chunks: the sum cannot be checked")
         rest = None
     elif rest:
@@ -251,10 +253,15 @@ def _cards(before, after, add, reasons, conditions):
     return sent
 
 
-def _damaged(reports, routers):
-    """Whether an input found unreadable data."""
-    statuses = [*reports, *(after for _, after in routers.values() if after)]
-    return any(value(status, "input", counter) for status in statuses for counter in _DAMAGE)
+def _most_damaged(reports, routers):
+    """The most chunks that went with the unreadable data that inputs found in this run."""
+
+    def found(counter, before, after):
+        had, has = value(before, "input", counter) or 0, value(after, "input", counter) or 0
+        return has - had if has >= had else has  # a router that was restarted counts anew
+
+    statuses = [*((None, report) for report in reports), *((before, after) for before, after in routers.values() if after)]
+    return int(sum(found(counter, *status) * most for status in statuses for counter, most in _DAMAGE.items()))
 
 
 def _frames(cards):
