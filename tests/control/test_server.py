@@ -16,7 +16,7 @@ from rodeo.control import live
 from rodeo.control.client import Client
 from rodeo.control.commands import COMMANDS
 from rodeo.control.refused import Refused
-from rodeo.control.serve import serve
+from rodeo.control.serve import _bound_port, serve
 from rodeo.control.server import ENDED, HERE
 from websockets.sync.client import connect as websocket
 
@@ -404,3 +404,12 @@ def test_a_room_that_cannot_begin_leaves_the_token_of_the_one_that_serves(tmp_pa
     with pytest.raises(Refused):
         asyncio.run(serve(Refusing(), "second", ("127.0.0.1", 0), token_file=token, signals=()))
     assert token.read_text() == "of the room that serves\n"
+
+
+def test_a_port_that_is_taken_and_an_address_of_another_host_have_their_own_advice():
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Refused) as found:
+        _bound_port(taken.getsockname())
+    assert (found.value.code, found.value.next) == ("control.listen", "use another port, or 0 for a free one")
+    with pytest.raises(Refused) as found:
+        _bound_port(("192.0.2.1", 0))  # for documents: no host has it
+    assert found.value.code == "control.listen" and "use an address of this host" in found.value.next

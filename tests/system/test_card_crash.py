@@ -98,3 +98,16 @@ def test_anybody_may_be_killed_at_any_time(rodeo, seed):
                     break  # the next process takes over the addresses of the dead one
                 for card in SOURCE:
                     assert cards.bench(card, "--data-source", SOURCE[card], size="16MiB")["errors"] == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_verb_while_the_emulator_stands_still(rodeo):
+    with emulated(rodeo) as cards, rodeo.start("card", "metrics", "--id", FELIX, "--watch", "100ms") as verb:
+        verb.wait_until_it_catches(signal.SIGINT)
+        cards.process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(0.5)  # until it waits for an answer
+            verb.send_signal(signal.SIGINT)
+            verb.communicate(timeout=scaled(15))  # two seconds, and not the minute of a run
+        finally:
+            cards.process.send_signal(signal.SIGCONT)

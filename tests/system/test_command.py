@@ -166,3 +166,11 @@ def on_a_terminal(env):
 def test_colours_are_for_terminals_that_want_them():
     assert "\x1b[" in on_a_terminal({"NO_COLOR": ""})
     assert "\x1b[" not in on_a_terminal({"NO_COLOR": "1"})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="host: needs the right to hide /proc")
+def test_without_proc_the_advice_names_it(rodeo):
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    done = subprocess.run([*hidden, str(BINARY), "net", "formula", "--plot", "a.png"], cwd=rodeo.directory, env=rodeo.environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "error[base.resources]: /proc/self/exe: cannot find the path of this program" in done.stderr, done.stderr
+    assert "mount /proc: mount -t proc proc /proc" in done.stderr
