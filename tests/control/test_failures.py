@@ -49,8 +49,9 @@ def test_the_run_goes_on_without_an_essential_if_somebody_says_so(place):
         room.command("launch")
         room.command("start")
         os.kill(room.pid("spare"), signal.SIGKILL)
-        room.until(lambda document: document["run"]["choice"] and document["state"] == "PAUSED", "the trigger is held, and a decision is requested")
-        assert room.document()["run"]["choice"]["process"] == "spare"
+        held = room.until(lambda document: document["run"]["choice"] and document["state"] == "PAUSED" and document, "the trigger is held, and a decision is requested")
+        assert held["run"]["choice"]["process"] == "spare"
+        assert (held["headline"]["word"], held["what"]) == ("NO DATA", "the run takes no data: spare: has failed")
         assert room.command("go_on")["without"] == ["spare"]
         before = room.document()["numbers"]["events"] or 0
         room.until(lambda document: document["state"] == "RUNNING" and (document["numbers"]["events"] or 0) > before + 20, "events are built")

@@ -38,14 +38,14 @@ class Telling:
         self._tests = {}  # rule -> (user, end of the test)
         self.series = Series()
         self.last_run = None
-        self.numbers, self.process_numbers, self.limited_by, self.all_links, self._limited = {}, {}, None, None, None
+        self.numbers, self.process_numbers, self.all_links, self._limited = {}, {}, None, None
         self.document = {"sequence": 0, "time_ns": time.time_ns()}
         self._sequence = 0
         self._state, self._since_ns = None, time.time_ns()
         self._changed = asyncio.Event()
         self._before = self._moment = None
-        self._meter, self.flow, self.headline = headline.FlowMeter(), headline.Flow(), headline.Headline("OFF", "idle")
-        self._of_state, self._trouble = "OFF", headline.Trouble()  # the state of the last headline
+        self._meter, self._flow = headline.FlowMeter(), headline.Flow()
+        self._trouble = headline.Trouble()
         self._happened = []
         self.left_open = {}  # file of the last run that could not be closed -> a sentence
 
@@ -68,7 +68,7 @@ class Telling:
             self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
             self._limited = numbers.limited_by(self._before, moment)
-            self.flow = self._meter.look(now_s, self.numbers, self._before, moment) if c.derived.state == "RUNNING" else self._meter_anew()
+            self._flow = self._meter.look(now_s, self.numbers, self._before, moment) if c.derived.state == "RUNNING" else self._meter_anew()
             self.all_links = numbers.links_of(moment)
             self.series.add(now_s, self._points())
             changed = True
@@ -79,19 +79,18 @@ class Telling:
         self._meter = headline.FlowMeter()
         return headline.Flow()
 
-    def _headline(self, derived, now_s):
-        """Sets the first cause, the headline, and the `trouble` of the run."""
+    def _judged(self, derived):
+        """(the first cause, the headline) of this state and the last numbers."""
         c, rules = self.c, self.c.system.rules
-        self.limited_by = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.troubled(self.flow, rules["dead_time"].limit), stalled=self.flow.stalled)
-        self.headline = headline.headline(derived, self.flow, self.limited_by, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, dead_time_limit=rules["dead_time"].limit)
-        self._of_state = derived.state
-        if c.run is not None:
-            c.run.trouble = self._trouble.look(now_s, self.headline, c.run.trouble)
+        cause = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.troubled(self._flow, rules["dead_time"].limit), stalled=self._flow.stalled)
+        return cause, headline.headline(derived, self._flow, cause, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, dead_time_limit=rules["dead_time"].limit)
 
     def _alarms(self, now_s):
         c, database = self.c, self._database()
         derived = self._derived()
-        self._headline(derived, now_s)
+        cause, said = self._judged(derived)
+        if c.run is not None:
+            c.run.trouble = self._trouble.look(now_s, said, c.run.trouble)
         if c.run is not None and c.run.stopping:  # processes end because the run stops
             derived = replace(derived, ended=())
         running = c.run is not None and derived.state == "RUNNING"
@@ -100,7 +99,7 @@ class Telling:
         self._tests = {name: one for name, one in self._tests.items() if one[1] > now_s}
         found = conditions.conditions(
             derived, c.looks, self.numbers, run=c.run and c.run.row(), act=c.act(), memory=c.memory, now_s=now_s, process_numbers=self.process_numbers,
-            known=self.book.known, limited_by=self.limited_by, headline=self.headline, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
+            known=self.book.known, limited_by=cause, headline=said, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
             database_good=database["state"] == "good", journal=database["journal"], disk_warn_bytes=c.system.disk_warn_bytes,
             disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s, clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures,
             externals=c.externals.by_name.values(), left_open=self.left_open, watch=self.watch, tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
@@ -206,10 +205,11 @@ class Telling:
         if c.derived.state != self._state:
             self._state, self._since_ns = c.derived.state, now_ns
         derived = self._derived()
+        cause, said = self._judged(derived)  # the state may have changed since the last look
         built = document.build(
             sequence=self._sequence + 1, time_ns=now_ns, system=c.system, build=self._build(), derived=derived, since_ns=self._since_ns, looks=c.looks,
             run=c.run and c.run.row(), act=c.act(), memory=c.memory, last_run=self.last_run, numbers=self.numbers, process_numbers=self.process_numbers,
-            limited_by=self.limited_by, headline=self._shown(derived), links=self.all_links, alarms=self.book.standing(), lease=self.lease, refusals=c.refusals(), hosts=self._hosts(),
+            limited_by=cause, headline=said, links=self.all_links, alarms=self.book.standing(), lease=self.lease, refusals=c.refusals(), hosts=self._hosts(),
             database=self._database(), externals=[each.as_json() for each in c.externals.by_name.values()], now_s=time.monotonic())
         same = {**built, "sequence": self.document["sequence"], "time_ns": self.document["time_ns"]} == self.document
         if same and now_ns - self.document["time_ns"] < 900_000_000:
@@ -218,12 +218,6 @@ class Telling:
         self.document = built
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-
-    def _shown(self, derived):
-        """The headline of this document: that of the last look, unless the state has changed since."""
-        if derived.state == self._of_state:
-            return self.headline
-        return headline.Headline(derived.state, headline.OF_STATES[derived.state])
 
     async def wait_change(self, sequence):
         """Returns when the document has another sequence."""
