@@ -167,7 +167,13 @@ def test_an_hdf5_file_that_contradicts_itself_is_refused(rodeo, samples):
     for name in ("event/bcid", "event/crc32", "fragment/status", "chunk/link", "chunk/offset", "fragment/chunk_offsets", "file/0"):
         refused(rodeo, samples, changed(name), f"/{name} was changed")
         refused(rodeo, samples, without(name), f"/{name} is missing" if name != "file/0" else "lacks")
+    def older(file):
+        file.attrs["version"] = 1
+        del file.attrs["checksums"]
+
     refused(rodeo, samples, attribute, "attributes")
+    refused(rodeo, samples, lambda file: file.attrs.__setitem__("version", 1), "attributes")
+    refused(rodeo, samples, older, "checksums")
     refused(rodeo, samples, lambda file: file.attrs.__delitem__("checksums"), "checksums")
     refused(rodeo, samples, lambda file: file.create_dataset("event/mine", data=[1, 2]), "/event/mine")
 

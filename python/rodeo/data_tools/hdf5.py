@@ -226,7 +226,7 @@ def back(path):
         records = [f"file/{number}" for number in range(max(1, int(file.attrs.get("files", 1))))]
         if "event/byte_offsets" not in file or not all(name in file for name in records):
             raise Refused("data.damaged", "the HDF5 file lacks event offsets or file records", path)
-        if file.attrs["version"] != 1:
+        if has_checksums(file):
             refuse_what_was_changed(file, path)
         out = sys.stdout.buffer
         out.write(struct.pack("<I", len(records)))
@@ -237,6 +237,11 @@ def back(path):
         out.write(struct.pack("<I", END))
         out.flush()
     return 0
+
+
+def has_checksums(file):
+    """Whether the file must match its checksums. A changed `version` alone turns no check off."""
+    return file.attrs["version"] != 1 or "checksums" in file.attrs or "event/crc32" in file
 
 
 def refuse_what_was_changed(file, path):
@@ -304,7 +309,7 @@ def _send_events(file, path, out):
     there = file["bytes"].shape[0] if "bytes" in file and file["bytes"].ndim == 1 else 0
     if len(offsets) == 0 or offsets[0] != 0 or (sizes < 0).any() or (sizes >= END).any() or offsets[-1] != there:
         raise Refused("data.damaged", "the offsets of events do not fit their bytes", path)
-    checked = file.attrs["version"] != 1
+    checked = has_checksums(file)
     columns = {} if checked else {field: _column(file, field, path) for field in layout.HEADER_FIELDS}
     progress, done, at = Progress(f"converting {path}", len(sizes)), 0, 0
     while done < len(sizes):
