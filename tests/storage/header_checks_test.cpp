@@ -229,6 +229,37 @@ TEST(HeaderChecks, TheBlocksAreThoseOfTheEventsWhateverBuffersAndFlushesTheyWent
   }
 }
 
+// docs/formats/eventstorage-file.md states this cost.
+TEST(HeaderChecks, AFlushAfterEachEventCostsTwentyBytesForEach) {
+  const TemporaryDirectory directory;
+  const auto events = samples(40);
+  std::size_t before = 0;
+  EventFileSettings files;
+  files.simple_name = "run";
+  files.run.run_number = 431493;
+  EventFileSequence sequence(
+      {.directory = directory.path(), .files = files, .disk = {.reserve_step = 0}, .buffer_bytes = 1 << 16});
+  sequence.start();
+  for (const Bytes& event : events) {
+    before += kSeparatorBytes + event.size();
+    const std::span<const std::byte> bytes = event;
+    ASSERT_EQ(sequence.append({&bytes, 1}, bytes.size()), EventFileSequence::Outcome::taken);
+    while (!sequence.flush()) std::this_thread::yield();
+  }
+  sequence.close();
+  const Bytes file = read_file(sequence.status().files.at(0).path);
+  const auto report = verify_event_file(file);
+  EXPECT_TRUE(report.sound()) << report.findings.listed().front().what;
+  EXPECT_EQ(report.proven_headers, events.size());
+  EXPECT_EQ(find_header_checks(file).size(), events.size());
+  EXPECT_EQ(HeaderCheckList::record_bytes(1), 20U);
+  auto reader = EventFileReader::open(file);
+  ASSERT_TRUE(reader);
+  std::size_t blocks = 0;
+  for (auto block = reader->next(); block && *block; block = reader->next()) blocks += kSeparatorBytes + (*block)->bytes();
+  EXPECT_EQ(blocks, before + 20 * events.size());
+}
+
 TEST(HeaderChecks, OfAKilledRunThoseStayThatWereWritten) {
   const TemporaryDirectory directory;
   EventFileSettings files;
