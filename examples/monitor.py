@@ -11,13 +11,13 @@ BUNCH_CROSSINGS = 3564
 
 @rodeo.monitor(
     size=hist.Hist.new.Reg(64, 0, 512, label="bytes in a chunk").Double(),
-    link=hist.Hist.new.IntCat([], growth=True, label="link id").Double(),
+    link=hist.Hist.new.StrCat([], growth=True, label="ROB and link id").Double(),
 )
 def chunks(event, size, link):
     for fragment in event.fragments:
         found = fragment.chunks
         size.fill(found.size)
-        link.fill(found.link)
+        link.fill([f"{fragment.source_id:#010x} {one:#010x}" for one in found.link])
 
 
 @rodeo.monitor(

@@ -11,7 +11,8 @@
 
 namespace rodeo::input {
 
-EventFileInput::EventFileInput(const EventFileInputSettings& settings) : files_(settings.file, settings.sequence) {
+EventFileInput::EventFileInput(const EventFileInputSettings& settings)
+    : files_(settings.file, settings.sequence, settings.robs) {
   playback_.timing = settings.rate_hz > 0 ? EventTiming::rate : settings.timing;
   playback_.rate_hz = settings.rate_hz;
   playback_.loop = settings.loop;
@@ -19,23 +20,23 @@ EventFileInput::EventFileInput(const EventFileInputSettings& settings) : files_(
   playback_.restamp = settings.restamp;
   playback_.provable = formats::Provable(settings.seed, settings.crc, settings.l1id_bits);
   playback_.memory_bytes = settings.memory_bytes;
-  for (const std::uint32_t link_id : files_.link_ids()) links_.add(fid_of_link_id(settings.detector, link_id));
+  for (const PlayedLink& link : files_.links()) links_.add(fid_of_link_id(settings.detector, link.link_id));
   base::log_info("{}: {}, {} in {}", settings.file.string(), base::counted(links_.all().size(), "link"),
                  base::counted(files_.blocks(), "event"), base::counted(files_.files().size(), "file"));
 }
 
 std::unique_ptr<DataStream> EventFileInput::open(std::span<const Fid> links) {
-  std::vector<std::uint32_t> link_ids;
+  std::vector<PlayedLink> played;
   for (const std::size_t position : links_.take(links, files_.files().front().path.string()))
-    link_ids.push_back(files_.link_ids()[position]);
-  return streams_.add(std::make_unique<EventStream>(files_, playback_, link_ids));
+    played.push_back(files_.links()[position]);
+  return streams_.add(std::make_unique<EventStream>(files_, playback_, played));
 }
 
 std::unique_ptr<DataStream> EventFileInput::open_trigger_list() {
   if (playback_.loop)
     throw std::runtime_error(
         "A loop cannot rewrite the triggers of an event file: play it once, or without the trigger list.");
-  return streams_.add_list(std::make_unique<EventStream>(files_, playback_, std::span<const std::uint32_t>{}));
+  return streams_.add_list(std::make_unique<EventStream>(files_, playback_, std::span<const PlayedLink>{}));
 }
 
 void EventFileInput::start() { start_now(playback_.start_ns); }
@@ -81,6 +82,9 @@ const Settings<EventFileInputKeys>& event_file_input_table() {
   static const Settings<K> table{
       setting(&K::file, "file", "An event file of a file writer.", {.required = true}),
       setting(&K::sequence, "sequence", "Play the next files of the sequence, too: ._0002 after ._0001."),
+      setting(&K::robs, "robs",
+              "Source ids of the ROBs to play. Empty: all. Needed if links of two ROBs have the same id: an input plays one "
+              "of them."),
       setting(&K::detector, "detector", "Detector id in the FIDs of the links; event files hold only link ids.",
               {.maximum = 255}),
       setting(&K::timing_name, "timing",

@@ -19,6 +19,7 @@ namespace rodeo::input {
 struct EventFileInputSettings {
   std::filesystem::path file;
   bool sequence = true;
+  std::vector<std::uint32_t> robs = {};  ///< source ids of the ROBs to play; empty: all
   std::uint32_t detector = 0;
   EventTiming timing = EventTiming::recorded;
   double rate_hz = 0;  ///< not 0: play at this rate instead of `timing`
@@ -37,7 +38,7 @@ struct EventFileInputSettings {
 std::vector<Key> event_file_input_keys();
 
 /// `type = "event_file"`. The files are mapped read-only; each worker walks all of them and takes its own links. The links are those that the file headers
-/// name, else those of all chunks. Chunks missing in the file are missing again; flags of the card are kept. After stop() every stream plays up to the last
+/// name, else those of all chunks; a link is known by its ROB and its id. Chunks missing in the file are missing again; flags of the card are kept. After stop() every stream plays up to the last
 /// event that any stream has begun, and ends there.
 class EventFileInput final : public DataInput {
  public:

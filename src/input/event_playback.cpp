@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sentence.h"
+#include "formats/fid.h"
 #include "formats/full_event.h"
 #include "formats/links_string.h"
 #include "formats/rob.h"
@@ -33,35 +36,58 @@ std::string next_name(const std::string& name) {
 
 }  // namespace
 
-PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow) {
+PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow, std::span<const std::uint32_t> robs) {
   for (std::filesystem::path path = first;;) {
     auto mapped = base::MappedFile::open(path.string());
     if (!mapped) throw SetupError(mapped.error());
     if (const auto kind = storage::file_kind(mapped->bytes()); kind != storage::FileKind::event_file) {
-      throw SetupError(Error{"readout.no_event_file", "is not an event file", path.string(),
-                             kind == storage::FileKind::block_recording
-                                 ? "it is a recording of FELIX blocks: use readout.input.type = \"file\""
-                                 : "`rodeo data info` shows its kind"});
+      Error error = storage::no_event_file(kind, mapped->bytes(), path.string());
+      error.code = "readout.no_event_file";
+      if (kind == storage::FileKind::block_recording) error.next = "play it with readout.input.type = \"file\"";
+      throw SetupError(std::move(error));
     }
     files_.push_back({std::move(*mapped), path});
     const std::string next = follow ? next_name(path.filename().string()) : "";
     path = path.parent_path() / next;
     if (std::error_code unknown; next.empty() || !std::filesystem::exists(path, unknown)) break;
   }
-  for (const File& file : files_) look_through(file);
-  std::ranges::sort(link_ids_);
-  const auto same = std::ranges::unique(link_ids_);
-  link_ids_.erase(same.begin(), same.end());
+  std::set<PlayedLink> found;
+  for (const File& file : files_) look_through(file, found);
   if (const auto whole = check(); !whole) throw SetupError(whole.error());
   if (damaged_ > 0) {
     base::log_warning("{}: damaged in {}; the intact events are played, and the run will not be GOOD", first.string(),
                       base::counted(damaged_, "place"));
   }
-  if (events_ == 0 || link_ids_.empty()) {
+  if (events_ == 0 || found.empty()) {
     throw SetupError(Error{"readout.no_chunks",
                            events_ == 0 ? "the file has no event" : "the events have no chunk records of links",
                            first.string(), "`rodeo data list` shows its contents"});
   }
+  take_links(found, robs);
+}
+
+// Takes the links of the wanted ROBs. An input has one link of each id.
+void PlayedFiles::take_links(const std::set<PlayedLink>& found, std::span<const std::uint32_t> robs) {
+  const std::string name = files_.front().path.string();
+  for (const std::uint32_t rob : robs) {
+    if (std::ranges::find(found, SourceId{rob}, &PlayedLink::rob) == found.end()) {
+      throw SetupError(Error{"readout.no_such_rob", fmt::format("has no chunks of ROB {}", to_text(SourceId{rob})), name,
+                             "`rodeo data dump` shows the ROBs of an event"});
+    }
+  }
+  for (const PlayedLink& link : found) {
+    if (robs.empty() || std::ranges::find(robs, link.rob.value) != robs.end()) links_.push_back(link);
+  }
+  std::ranges::sort(links_, {}, [](const PlayedLink& link) { return std::pair(link.link_id, link.rob); });
+  const auto twice = std::ranges::adjacent_find(links_, {}, &PlayedLink::link_id);
+  if (twice == links_.end()) return;
+  throw SetupError(
+      Error{"readout.link_of_two_robs",
+            fmt::format("ROB {} and ROB {} have links with the same id {:#010x}, which one input cannot tell apart",
+                        to_text(twice->rob), to_text(std::next(twice)->rob), twice->link_id),
+            name,
+            fmt::format("play one of them: readout.input.robs = [\"{}\"]; a second readout can play the other",
+                        to_text(twice->rob))});
 }
 
 Result<void> PlayedFiles::check() const {
@@ -70,7 +96,7 @@ Result<void> PlayedFiles::check() const {
 }
 
 // Takes the links from the header if it names them, else from every chunk.
-void PlayedFiles::look_through(const File& file) {
+void PlayedFiles::look_through(const File& file, std::set<PlayedLink>& links) {
   auto reader = storage::EventFileReader::open(file.mapped.bytes());
   if (!reader) {
     throw SetupError(
@@ -78,12 +104,11 @@ void PlayedFiles::look_through(const File& file) {
   }
   bool named = false;
   for (const std::string& text : reader->header().free_strings) {
-    const auto links = read_links_string(text);
-    if (!links) continue;
+    const auto of_rob = read_links_string(text);
+    if (!of_rob) continue;
     named = true;
-    link_ids_.insert(link_ids_.end(), links->link_ids.begin(), links->link_ids.end());
+    for (const std::uint32_t link_id : of_rob->link_ids) links.insert({of_rob->source_id, link_id});
   }
-  std::set<std::uint32_t> found;
   std::vector<std::byte> block_buffer;
   std::vector<std::byte> buffer;
   while (true) {
@@ -106,11 +131,10 @@ void PlayedFiles::look_through(const File& file) {
     (void)for_each_rob(*robs, [&](const RobView& rob, std::size_t) {
       const auto rod = rob.rod();
       if (rod)
-        (void)for_each_chunk_record(rod->data.bytes(),
-                                    [&](const ChunkRecord& record) { found.insert(record.header.link_id); });
+        (void)for_each_chunk_record(
+            rod->data.bytes(), [&](const ChunkRecord& record) { links.insert({rob.source_id, record.header.link_id}); });
     });
   }
-  link_ids_.insert(link_ids_.end(), found.begin(), found.end());
 }
 
 void PlayedFiles::count(const FullEventView& event, std::size_t bytes) {

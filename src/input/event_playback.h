@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "base/mapped_file.h"
 #include "formats/full_event.h"
 #include "formats/provable.h"
+#include "rodeo/ids.h"
 #include "rodeo/trigger.h"
 #include "storage/event_file_reader.h"
 
@@ -22,11 +25,19 @@ enum class EventTiming : std::uint8_t {
   fast,      ///< as fast as the reader takes them
 };
 
+/// A link of the files. Link ids are unique within a ROB only.
+struct PlayedLink {
+  SourceId rob;
+  std::uint32_t link_id = 0;
+
+  auto operator<=>(const PlayedLink&) const = default;
+};
+
 /// The files of one sequence, read once: links, number of events, first and last time. Throws SetupError. Constant after construction.
 class PlayedFiles {
  public:
-  /// `follow`: also play the next files of the sequence, by the numbers in their names.
-  PlayedFiles(const std::filesystem::path& first, bool follow);
+  /// `follow`: also play the next files of the sequence, by the numbers in their names. `robs`: source ids of the ROBs to play; empty: all.
+  PlayedFiles(const std::filesystem::path& first, bool follow, std::span<const std::uint32_t> robs);
 
   struct File {
     base::MappedFile mapped;
@@ -34,7 +45,8 @@ class PlayedFiles {
   };
   const std::vector<File>& files() const { return files_; }
 
-  const std::vector<std::uint32_t>& link_ids() const { return link_ids_; }
+  /// In the order of link ids, of which each occurs once.
+  const std::vector<PlayedLink>& links() const { return links_; }
   std::uint64_t blocks() const { return events_; }        ///< data blocks that decode: events, or one ROB's part of them
   std::uint64_t damaged() const { return damaged_; }      ///< blocks that do not decode, and files without an end
   std::size_t largest_event() const { return largest_; }  ///< bytes, decompressed
@@ -49,12 +61,12 @@ class PlayedFiles {
   Result<void> check() const;
 
  private:
-  void look_through(const File& file);
+  void look_through(const File& file, std::set<PlayedLink>& links);
+  void take_links(const std::set<PlayedLink>& found, std::span<const std::uint32_t> robs);
   void count(const formats::FullEventView& event, std::size_t bytes);
 
   std::vector<File> files_;
-  std::vector<std::uint32_t> link_ids_;
-  bool links_named_ = true;
+  std::vector<PlayedLink> links_;
   std::uint64_t events_ = 0;
   std::uint64_t damaged_ = 0;
   std::size_t largest_ = 0;

@@ -27,16 +27,17 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * 
 
 }  // namespace
 
-EventStream::EventStream(const PlayedFiles& files, const EventPlayback& playback, std::span<const std::uint32_t> link_ids)
+EventStream::EventStream(const PlayedFiles& files, const EventPlayback& playback, std::span<const PlayedLink> links)
     : files_(files),
       playback_(playback),
-      link_ids_(link_ids.begin(), link_ids.end()),
-      trigger_list_(link_ids.empty()),
+      links_(links.begin(), links.end()),
+      trigger_list_(links.empty()),
       // No chunk takes more than its record.
       page_bytes_(std::max(kPageBytes, aligned(files.largest_event()))),
       buffers_(2 * kEventsPerPage),
-      of_link_(link_ids.size() + 1) {
-  for (std::size_t i = 0; i < link_ids_.size(); ++i) links_.emplace(link_ids_[i], static_cast<LinkIndex>(i));
+      of_link_(links.size() + 1) {
+  for (std::size_t i = 0; i < links_.size(); ++i)
+    indices_[links_[i].rob].emplace(links_[i].link_id, static_cast<LinkIndex>(i));
   const std::size_t pages = std::max<std::size_t>(kFewestPages, playback.memory_bytes / page_bytes_);
   auto memory = base::Arena::create(pages * page_bytes_);
   if (!memory) {
@@ -128,11 +129,13 @@ void EventStream::take(std::size_t& bytes) {
   const auto robs = next.event.robs(buffers_[compressed ? buffers_used_++ : 0]);
   if (!robs) return;
   (void)for_each_rob(*robs, [&](const RobView& rob, std::size_t) {
+    const auto of_rob = indices_.find(rob.source_id);
+    if (of_rob == indices_.end()) return;
     const auto rod = rob.rod();
     if (!rod) return;
     (void)for_each_chunk_record(rod->data.bytes(), [&](const ChunkRecord& record) {
-      const auto link = links_.find(record.header.link_id);
-      if (link == links_.end()) return;
+      const auto link = of_rob->second.find(record.header.link_id);
+      if (link == of_rob->second.end()) return;
       found_.push_back({record.bytes, next.sequence, link->second, record.header.felix_status});
       bytes += aligned(record.bytes.size());
     });
@@ -241,7 +244,7 @@ void EventStream::restamp(std::span<std::byte> chunk, const Found& found) {
   const auto sequence = static_cast<std::uint64_t>(found.sequence);
   const L1Id l1id = L1Id::of(static_cast<std::uint32_t>(sequence >> 24), static_cast<std::uint32_t>(sequence));
   if (playback_.restamp == nullptr) {
-    playback_.provable.write(chunk, link_ids_[found.link], l1id);
+    playback_.provable.write(chunk, links_[found.link].link_id, l1id);
     return;
   }
   const ProvableTrigger trigger = playback_.provable.trigger(l1id);

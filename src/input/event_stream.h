@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -23,8 +24,8 @@ namespace rodeo::input {
 /// Runs point into page memory, into which the chunks of a few events are copied, link by link.
 class EventStream final : public DataStream, public ChunkLimit {
  public:
-  /// `link_ids[i]` is link i of the stream; none: the stream is the trigger's own list, one packet of each L1 id. Throws SetupError.
-  EventStream(const PlayedFiles& files, const EventPlayback& playback, std::span<const std::uint32_t> link_ids);
+  /// `links[i]` is link i of the stream; none: the stream is the trigger's own list, one packet of each L1 id. Throws SetupError.
+  EventStream(const PlayedFiles& files, const EventPlayback& playback, std::span<const PlayedLink> links);
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override { free_.give_back(static_cast<EventPage&>(page)); }
@@ -74,8 +75,8 @@ class EventStream final : public DataStream, public ChunkLimit {
 
   const PlayedFiles& files_;
   const EventPlayback& playback_;
-  std::vector<std::uint32_t> link_ids_;
-  std::unordered_map<std::uint32_t, LinkIndex> links_;
+  std::vector<PlayedLink> links_;
+  std::map<SourceId, std::unordered_map<std::uint32_t, LinkIndex>> indices_;  // by ROB and link id
   const bool trigger_list_;
   const std::size_t page_bytes_;
 

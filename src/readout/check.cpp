@@ -239,9 +239,9 @@ namespace {
 void refuse_bad_event_file(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   const auto input = input::EventFileInputSettings::from(settings.input.parameters);
   try {
-    const input::PlayedFiles files(input.file, input.sequence);
+    const input::PlayedFiles files(input.file, input.sequence, input.robs);
     std::vector<Fid> links;
-    for (const std::uint32_t link_id : files.link_ids()) links.push_back(input::fid_of_link_id(input.detector, link_id));
+    for (const input::PlayedLink& link : files.links()) links.push_back(input::fid_of_link_id(input.detector, link.link_id));
     check_robs(settings, links, std::nullopt, errors);
   } catch (const SetupError& refused) {
     Error error = refused.error();

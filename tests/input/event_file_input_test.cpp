@@ -222,13 +222,57 @@ TEST(EventFileInput, NothingComesBeforeItIsDue) {
   EXPECT_GT(stream->clock_ns(), before) << "time continues while no event is due";
 }
 
-std::string refusal(const std::string& file) {
+Error refused(const EventFileInputSettings& settings) {
   try {
-    EventFileInput input({.file = file});
+    EventFileInput input(settings);
   } catch (const SetupError& error) {
-    return error.error().code;
+    return error.error();
   }
-  return "accepted";
+  return {"accepted", "", "", ""};
+}
+std::string refusal(const std::string& file) { return refused({.file = file}).code; }
+
+// Events of two ROBs whose links have the same ids, as a merge makes them.
+const SampleSettings kOtherRob{.links = 2, .seed = 8, .source_id = 0x610002};
+std::vector<std::vector<std::byte>> events_of_two_robs(std::uint32_t count) {
+  std::vector<std::vector<std::byte>> events;
+  for (std::uint32_t number = 1; number <= count; ++number) {
+    events.push_back(test::sample_event(kSample, number));
+    events.push_back(test::sample_event(kOtherRob, number));
+  }
+  return events;
+}
+
+TEST(EventFileInput, RefusesLinksWithTheSameIdInTwoRobsAndNamesTheRobs) {
+  const TemporaryDirectory directory;
+  const auto files = make_files(directory.path(), {.named_robs = false}, kSample, events_of_two_robs(5));
+  const Error error = refused(playing(files));
+  EXPECT_EQ(error.code, "readout.link_of_two_robs");
+  EXPECT_NE(error.what.find("0x00610001"), std::string::npos) << error.what;
+  EXPECT_NE(error.what.find("0x00610002"), std::string::npos) << error.what;
+  EXPECT_NE(error.next.find("readout.input.robs"), std::string::npos) << error.next;
+}
+
+TEST(EventFileInput, PlaysTheChosenRobOnly) {
+  for (const SampleSettings& chosen : {kSample, kOtherRob}) {
+    for (const bool named : {false, true}) {  // a file may name the first ROB only
+      const TemporaryDirectory directory;
+      if (named && chosen.source_id == kOtherRob.source_id) continue;
+      EventFileInputSettings settings =
+          playing(make_files(directory.path(), {.named_robs = named}, kSample, events_of_two_robs(50)));
+      settings.robs = {chosen.source_id};
+      EventFileInput input(settings);
+      const auto stream = input.open(input.links());
+      input.start();
+      const auto chunks = play_to_end(*stream);
+      ASSERT_EQ(chunks.size(), 50u * chosen.links);
+      const formats::Provable provable(chosen.seed);
+      for (const SeenChunk& chunk : chunks)
+        ASSERT_TRUE(provable.matches(chunk.bytes, 0x540000U + chunk.link, L1Id{chunk.l1id}));
+      settings.robs = {0x620000};
+      EXPECT_EQ(refused(settings).code, "readout.no_such_rob");
+    }
+  }
 }
 
 TEST(EventFileInput, RefusesWhatItCannotPlay) {
@@ -236,6 +280,9 @@ TEST(EventFileInput, RefusesWhatItCannotPlay) {
   EXPECT_EQ(refusal(directory.file("absent")), "file.open");
   std::ofstream(directory.file("text")) << "not an event file";
   EXPECT_EQ(refusal(directory.file("text")), "readout.no_event_file");
+  EXPECT_EQ(refused({.file = directory.file("text")}).what, "is not ours: text");
+  std::ofstream(directory.file("zip")) << "\x1f\x8b\x08 and so on, and so on";
+  EXPECT_EQ(refused({.file = directory.file("zip")}).next, "read by: uncompress it first: gunzip");
   EXPECT_EQ(refusal(make_files(directory.path(), {}, kSample, {})[0]), "readout.no_chunks");
 }
 

@@ -69,6 +69,43 @@ def test_two_readouts_become_one_file_of_full_events(rodeo):
     assert "the same, 0 different" in rodeo("data", "diff", file["file"], "again._0001.data").stdout
 
 
+PLAYED = """
+[run]
+type = "test"
+[readout]
+name = "played"
+[readout.input]
+type = "event_file"
+timing = "fast"
+file = "merged._0001.data"
+{robs}
+[readout.builder]
+type = "gbt"
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "0x00610009"
+[[readout.consumer]]
+type = "processor"
+work = "verify"
+seed = {seed}
+"""
+
+
+def test_a_readout_plays_one_of_two_robs_whose_links_have_the_same_ids(rodeo):
+    one, two = readout(rodeo, "one", "0x00610001", events=100), readout(rodeo, "two", "0x00610002", links=4, events=100, faults="seed = 2")
+    rodeo("data", "merge", *one, *two, "--output", "merged")
+    (rodeo.directory / "both.toml").write_text(PLAYED.format(robs="", seed=1))
+    for verb in (["check"], ["readout"]):
+        said = rodeo(*verb, "both.toml", exit_code=3).stderr
+        assert all(text in said for text in ("readout.link_of_two_robs", "0x00610001", "0x00610002", 'readout.input.robs = ["0x00610001"]'))
+    for rob, links, seed in (("0x00610001", 8, 1), ("0x00610002", 4, 2)):
+        (rodeo.directory / "one.toml").write_text(PLAYED.format(robs=f'robs = ["{rob}"]', seed=seed))
+        rodeo("check", "one.toml")
+        report = json.loads(rodeo("readout", "one.toml", "--json", "-").stdout)
+        assert report["run"]["condition"] == "GOOD" and report["chunks"]["built"] == 100 * links
+
+
 def test_what_only_one_readout_has_is_flagged(rodeo):
     one, two = readout(rodeo, "one", "0x00610001", events=300), readout(rodeo, "two", "0x00610002", events=200)
     report = json.loads(rodeo("data", "merge", *one, *two, "--output", "merged", "-o", "json").stdout)
