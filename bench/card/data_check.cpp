@@ -31,6 +31,7 @@ class PageCheck final : public DataCheck {
     check_->check(link, bytes);
   }
   void finish() override {
+    check_->finish();
     for (const std::uint32_t link : check_->silent_links())
       silent_links_.push_back(fmt::format("silent_links: link {} ended, the others went on", link));
     if (settings_.heartbeat_frames) find_late_links();

@@ -209,7 +209,9 @@ Properties describe_dump(const DataFile& file, const SuperpageDumpInfo& info) {
   p.add("packet counters", "packet_counters",
         info.shared_packet_counters ? Cell("shared", "links share one") : Cell("own", "each link has its own"));
   p.add("orbits from frame to frame", "orbit_step",
-        info.orbit_step ? Cell(*info.orbit_step) : Cell(Json(), info.orbits_differ ? "differ" : "unknown"));
+        info.orbit_step               ? Cell(*info.orbit_step)
+        : info.orbit_steps.size() > 1 ? Cell(Json(), fmt::format("{}", fmt::join(info.orbit_steps, " or ")))
+                                      : Cell(Json(), info.orbits_differ ? "differ" : "unknown"));
   p.add("orbits of a time frame", "time_frame_orbits",
         info.time_frame_orbits == 0 ? Cell(Json(), "unknown") : Cell(info.time_frame_orbits));
   p.add("sound", "sound", Cell(info.sound(), info.sound() ? "yes" : "no", info.sound() ? Style::good : Style::bad));

@@ -107,6 +107,13 @@ Outcome check(const DataFile& file, std::optional<std::uint64_t> given_seed, uns
               ? "orbits follow in different steps, and links share a packet counter: a missing whole frame is not seen"
               : "orbits follow in different steps: only the packet counters show whether a whole frame is missing");
     }
+    if (outcome.dump->orbits_vary) {
+      outcome.unprotected.push_back(
+          outcome.dump->shared_packet_counters
+              ? "triggers change the step of orbits, and links share a packet counter: a frame that all links lack is not "
+                "seen"
+              : "triggers change the step of orbits: a loss of a multiple of 256 pages between two frames is not seen");
+    }
     outcome.unprotected.push_back(
         outcome.dump->pattern == PagePattern::unknown
             ? fmt::format("the payload has no known pattern (nor is it provable with --seed {}): only headers are checked",
@@ -238,7 +245,8 @@ std::vector<std::string> good_news(const Outcome& outcome) {
       lines.push_back(fmt::format("every byte of payload follows the pattern `{}`", pattern_name(info.pattern)));
     if (info.shared_packet_counters)
       lines.push_back("links share a packet counter: page numbers, stop bits and orbits show whether frames are whole");
-    if (info.orbit_step.value_or(1) != 1) lines.push_back(fmt::format("frames come every {} orbits", *info.orbit_step));
+    if (info.orbit_steps.size() > 1 || info.orbit_step.value_or(1) != 1)
+      lines.push_back(fmt::format("frames come every {} orbits", fmt::join(info.orbit_steps, " or ")));
     if (headers && info.time_frame_orbits == 0)
       lines.push_back("there are fewer than two time frames: their beginnings are not checked");
   }

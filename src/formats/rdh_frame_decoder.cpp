@@ -51,21 +51,26 @@ DecodeBuffer::Capacity RdhFrameDecoder::finish_room() const {
   return {.runs = links_.size(), .entries = 0, .carry_bytes = links_.size() * options_.max_chunk_bytes};
 }
 
+// True if no heartbeat frame of a time frame is missing before a page that begins one. Before a rule is known, any orbit may be the next one. Where
+// triggers change the step, the link's own packet counter decides.
+bool RdhFrameDecoder::may_follow(const Link& link, const Rdh& page) const {
+  const std::uint32_t step = page.orbit() - link.orbit;
+  if (step == (orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step))) return true;
+  return orbits_.step() && !orbits_.strict() && packets_.own() && page.packet_counter() == link.next_packet;
+}
+
 // The place of a page in the order of its joined link. Page numbers, stop bits and orbits decide: a packet counter may count the pages of all links.
 RdhFrameDecoder::Order RdhFrameDecoder::order_of(const Link& link, const Rdh& page, std::uint32_t frame) const {
   const std::uint32_t step = page.orbit() - link.orbit;
   const bool begins = link.stopped && page.page_number() == 0;
   if (link.open && frame == link.frame && !(options_.orbits_per_frame == 1 && page.page_number() == 0)) {
     if (step == 0) return !link.stopped && page.page_number() == link.page_number + 1 ? Order::next : Order::gap;
-    // The next heartbeat frame of a time frame. Before a rule is known, any orbit may be the next one.
-    const std::uint32_t wanted = orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step);
-    return begins && step == wanted ? Order::next : Order::gap;
+    return begins && may_follow(link, page) ? Order::next : Order::gap;
   }
   if (!begins) return Order::gap;
   if (options_.orbits_per_frame == 1) return Order::other_frame;
   // A time frame without heartbeat frames in its first or last orbits is complete if the rule has such a step.
-  const std::uint32_t wanted = orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step);
-  return step == wanted ? Order::other_frame : Order::gap;
+  return may_follow(link, page) ? Order::other_frame : Order::gap;
 }
 
 // Learns the rules of the endpoint from a page, and counts the pages that it shows to be missing.

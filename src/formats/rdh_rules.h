@@ -2,11 +2,15 @@
 // between two heartbeat frames (docs/formats/rdh.md, "Rules that are learnt").
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace rodeo::formats {
 
@@ -77,8 +81,12 @@ class OrbitRule {
   std::uint64_t steps() const { return steps_; }
   /// Number of steps that break the rule.
   std::uint64_t others() const { return step() ? steps_ - leader_times_ : 0; }
+  /// So few steps break the rule that each is an error. If more do, triggers cause some of them: only other evidence makes one an error.
+  bool strict() const { return step() && (others() < kFewOthers || others() * 100 <= steps_); }
 
  private:
+  static constexpr std::uint64_t kFewOthers = 4;
+
   struct Count {
     std::uint32_t step = 0;
     std::uint64_t times = 0;
@@ -102,6 +110,52 @@ class OrbitRule {
   std::uint64_t steps_ = 0;
   std::uint64_t leader_times_ = 0;
   std::uint32_t leader_ = 0;
+};
+
+/// The orbits of the frames of one link, as runs of equal steps. Orbits are counted from a common one, and do not wrap.
+class OrbitHistory {
+ public:
+  struct Run {
+    std::int64_t from = 0;  ///< orbit of a frame; `times` frames follow it, each after `step` orbits
+    std::uint32_t step = 0;
+    std::uint32_t times = 0;
+    bool counter_follows = false;  ///< the packet counter of each frame is the next one of its link
+  };
+
+  /// Adds the frame that follows the one at `from`. Returns true for a new run.
+  bool add(std::int64_t from, std::uint32_t step, bool counter_follows) {
+    if (!runs_.empty()) {
+      Run& last = runs_.back();
+      if (last.step == step && last.counter_follows == counter_follows && last.times < UINT32_MAX &&
+          last.from + std::int64_t{step} * last.times == from) {
+        ++last.times;
+        return false;
+      }
+      sorted_ = sorted_ && last.from <= from;
+    }
+    runs_.push_back({from, step, 1, counter_follows});
+    return true;
+  }
+  void clear() { runs_.clear(), sorted_ = true; }
+
+  const std::vector<Run>& runs() const { return runs_; }
+  /// Call it before has_frame(): orbits of damaged headers may go back.
+  void sort() {
+    if (!std::exchange(sorted_, true)) std::ranges::stable_sort(runs_, {}, &Run::from);
+  }
+  /// True if a frame lies between two orbits.
+  bool has_frame(std::int64_t after, std::int64_t before) const {
+    const auto next = std::ranges::upper_bound(runs_, after, {}, &Run::from);
+    if (next != runs_.end() && next->from < before) return true;
+    if (next == runs_.begin()) return false;
+    const Run& run = *std::prev(next);
+    const std::int64_t number = (after - run.from) / run.step + 1;
+    return number <= run.times && run.from + number * run.step < before;
+  }
+
+ private:
+  std::vector<Run> runs_;
+  bool sorted_ = true;
 };
 
 }  // namespace rodeo::formats

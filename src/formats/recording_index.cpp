@@ -15,7 +15,7 @@ using enum DecodeFault;
 namespace {
 
 constexpr std::uint32_t kMarker = 0x1234eebb;
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kEndBytes = 64 * 1024;
 
 // The head in the format of the file.

@@ -16,6 +16,9 @@ namespace {
 
 using enum SuperpageCounter;
 
+// Limit of the memory for the orbits of an endpoint, 24 bytes each. What came before is then judged by itself.
+constexpr std::size_t kMostRuns = std::size_t{1} << 20;
+
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t word = 0;
   std::memcpy(&word, bytes.data() + at, sizeof word);
@@ -92,10 +95,11 @@ bool cru_internal_matches(std::span<const std::byte> page, std::uint32_t counter
   return is_zero(difference);
 }
 
-std::string describe(const SuperpageFinding& finding) {
-  return fmt::format("{}: link {}, superpage {}, byte {}: expected {:#x}, found {:#x}",
-                     kSuperpageCounterInfo[static_cast<std::size_t>(finding.what)].name, finding.link, finding.superpage,
-                     finding.offset, finding.expected, finding.found);
+std::string describe(const SuperpageFinding& finding, std::string_view endpoint) {
+  return fmt::format("{}: {}{}link {}, superpage {}, byte {}: expected {:#x}, found {:#x}",
+                     kSuperpageCounterInfo[static_cast<std::size_t>(finding.what)].name, endpoint,
+                     endpoint.empty() ? "" : ", ", finding.link, finding.superpage, finding.offset, finding.expected,
+                     finding.found);
 }
 
 SuperpageCheck::SuperpageCheck(const SuperpageCheckSettings& settings) : settings_(settings), provable_(settings.seed) {
@@ -119,29 +123,84 @@ void SuperpageCheck::found(SuperpageCounter what, std::uint8_t link, std::uint32
   } else {
     add(what);
   }
-  if (findings_.size() < settings_.most_findings) findings_.push_back({what, link, superpage_, offset, expected, value});
+  if (findings_.size() < settings_.most_findings)
+    findings_.push_back({what, link, superpage_, offset, expected, value, endpoint_number_});
 }
 
 void SuperpageCheck::doubt(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected,
-                           std::uint64_t value, std::uint32_t step) {
+                           std::uint64_t value, const OrbitHistory::Run& step) {
   if (doubts_full_) return;
-  if (doubts_.size() >= settings_.most_findings)
+  // Many doubts come to nothing, so more are kept than findings.
+  const std::size_t most = settings_.most_findings == 0 ? 0 : std::max<std::size_t>(settings_.most_findings, 10'000);
+  if (doubts_.size() >= most) {
+    for (const auto& [number, endpoint] : endpoints_) look_at_others(*endpoint);
     std::erase_if(doubts_, [&](const Doubt& doubt) { return !is_error_by_rules(doubt); });
-  doubts_full_ = doubts_.size() >= settings_.most_findings;
-  if (!doubts_full_) doubts_.push_back({{what, link, superpage_, offset, expected, value}, endpoint_number_, step});
+  }
+  doubts_full_ = doubts_.size() >= most;
+  if (!doubts_full_)
+    doubts_.push_back(
+        {{what, link, superpage_, offset, expected, value, endpoint_number_}, step.step, step.from, step.counter_follows});
 }
 
 bool SuperpageCheck::is_error_by_rules(const Doubt& doubt) const {
-  if (doubt.finding.what == packet_counter) return !endpoints_.at(doubt.endpoint)->packets.shared();
-  return orbits_.step() && *orbits_.step() != doubt.step;
+  const Endpoint& endpoint = *endpoints_.at(doubt.finding.endpoint);
+  if (doubt.finding.what == packet_counter) return !endpoint.packets.shared();
+  const auto usual = endpoint.orbits.step();
+  if (!usual || *usual == doubt.step) return false;
+  if (endpoint.orbits.strict()) return true;
+  return endpoint.packets.shared() ? doubt.step > *usual && doubt.others_came : !doubt.counter_follows;
+}
+
+bool SuperpageCheck::others_came(const Endpoint& endpoint, const Link& link, std::int64_t from, std::uint32_t step) {
+  return std::ranges::any_of(
+      endpoint.links, [&](const Link& other) { return &other != &link && other.history.has_frame(from, from + step); });
+}
+
+// Notes for each doubt whether other links have frames in the orbits between.
+void SuperpageCheck::look_at_others(Endpoint& endpoint) {
+  for (Link& link : endpoint.links) link.history.sort();
+  for (Doubt& doubt : doubts_) {
+    if (doubt.step == 0 || endpoints_.at(doubt.finding.endpoint).get() != &endpoint) continue;
+    doubt.others_came =
+        doubt.others_came || others_came(endpoint, endpoint.links[doubt.finding.link], doubt.from, doubt.step);
+  }
+}
+
+// Counts the frames that are missing by evidence, and forgets the histories. `strict` endpoints need no evidence.
+void SuperpageCheck::settle(Endpoint& endpoint) {
+  look_at_others(endpoint);
+  const auto usual = endpoint.orbits.step();
+  for (const Link& link : endpoint.links) {
+    if (!usual || endpoint.orbits.strict()) break;
+    for (const OrbitHistory::Run& run : link.history.runs()) {
+      if (run.step == *usual) continue;
+      if (!endpoint.packets.shared()) {
+        endpoint.missing_frames += run.counter_follows ? 0 : run.times;
+        continue;
+      }
+      for (std::uint32_t i = 0; run.step > *usual && i < run.times; ++i)
+        endpoint.missing_frames += others_came(endpoint, link, run.from + std::int64_t{run.step} * i, run.step) ? 1 : 0;
+    }
+  }
+  for (Link& link : endpoint.links) link.history.clear();
+  endpoint.runs = 0;
+}
+
+void SuperpageCheck::finish() {
+  for (const auto& [number, endpoint] : endpoints_) settle(*endpoint);
+  judge();
 }
 
 // Sets the counters that depend on rules, by the rules learnt so far.
 void SuperpageCheck::judge() {
   std::uint64_t packets = 0;
-  for (const auto& [number, endpoint] : endpoints_) packets += endpoint->packets.shared() ? 0 : endpoint->packet_errors;
+  std::uint64_t orbits = orbit_errors_;
+  for (const auto& [number, endpoint] : endpoints_) {
+    packets += endpoint->packets.shared() ? 0 : endpoint->packet_errors;
+    if (endpoint->orbits.step()) orbits += endpoint->orbits.strict() ? endpoint->orbits.others() : endpoint->missing_frames;
+  }
   counts_[static_cast<std::size_t>(packet_counter)].set(packets);
-  counts_[static_cast<std::size_t>(SuperpageCounter::orbit)].set(orbit_errors_ + orbits_.others());
+  counts_[static_cast<std::size_t>(SuperpageCounter::orbit)].set(orbits);
 }
 
 std::vector<SuperpageFinding> SuperpageCheck::findings() const {
@@ -151,7 +210,7 @@ std::vector<SuperpageFinding> SuperpageCheck::findings() const {
     all.push_back(doubt.finding);
     if (doubt.finding.what == SuperpageCounter::orbit) {
       SuperpageFinding& finding = all.back();
-      finding.expected = (finding.found - doubt.step + *orbits_.step()) & 0xffffffffU;
+      finding.expected = (finding.found - doubt.step + *endpoints_.at(finding.endpoint)->orbits.step()) & 0xffffffffU;
     }
   }
   std::ranges::stable_sort(all, [](const SuperpageFinding& one, const SuperpageFinding& other) {
@@ -163,6 +222,19 @@ std::vector<SuperpageFinding> SuperpageCheck::findings() const {
 
 bool SuperpageCheck::shares_packet_counters() const {
   return std::ranges::any_of(endpoints_, [](const auto& endpoint) { return endpoint.second->packets.shared(); });
+}
+
+SuperpageCheck::OrbitSteps SuperpageCheck::orbit_steps() const {
+  OrbitSteps steps;
+  for (const auto& [number, endpoint] : endpoints_) {
+    if (const auto usual = endpoint->orbits.step()) {
+      steps.usual.insert(*usual);
+      steps.vary = steps.vary || !endpoint->orbits.strict();
+    } else {
+      steps.differ = steps.differ || endpoint->orbits.steps() > 0;
+    }
+  }
+  return steps;
 }
 
 void SuperpageCheck::check(std::uint8_t link, std::span<const std::byte> superpage, std::uint32_t endpoint) {
@@ -243,6 +315,10 @@ void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, cons
   const std::uint32_t page_number = link.ended ? 0 : (link.page_number + 1) & 0xffffU;
   const bool ended = std::exchange(link.ended, page.stop());
   link.page_number = page.page_number();
+  if (!endpoint_->first_orbit) endpoint_->first_orbit = page.orbit();
+  const std::int64_t from =
+      std::exchange(link.position, link.first_orbit ? link.position + static_cast<std::int32_t>(page.orbit() - last_orbit)
+                                                    : static_cast<std::int32_t>(page.orbit() - *endpoint_->first_orbit));
   if (!std::exchange(link.orbit_known, true)) {
     if (!link.first_orbit) link.first_orbit = page.orbit();
     return;
@@ -257,16 +333,19 @@ void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, cons
   if (page_follows && ended) endpoint_->packets.between_frames(packet_follows);
   if (!page_follows) found(SuperpageCounter::page_number, number, offset, page_number, page.page_number());
   if (!ended) return;
+  OrbitRule& orbits = endpoint_->orbits;
   // Orbits wrap: an orbit more than half the range ahead is in the past.
   if (step == 0 || step >= UINT32_C(1) << 31) {
-    found(SuperpageCounter::orbit, number, offset, last_orbit + orbits_.step().value_or(1), page.orbit());
+    found(SuperpageCounter::orbit, number, offset, last_orbit + orbits.step().value_or(1), page.orbit());
     return;
   }
-  orbits_.add(step);
+  orbits.add(step);
+  endpoint_->runs += link.history.add(from, step, packet_follows) ? 1 : 0;
+  if (endpoint_->runs > kMostRuns) settle(*endpoint_);
   constexpr std::uint64_t kFirst = 64;  // with fewer steps, any step may still prove wrong
-  if (orbits_.steps() <= kFirst || orbits_.step() != step)
-    doubt(SuperpageCounter::orbit, number, offset, 0, page.orbit(), step);
-  if (orbits_.step().value_or(step) == step) most_orbits_ = std::max(most_orbits_, orbits_here_ += step);
+  if (orbits.steps() <= kFirst || orbits.step() != step)
+    doubt(SuperpageCounter::orbit, number, offset, 0, page.orbit(), {from, step, 1, packet_follows});
+  if (orbits.step().value_or(step) == step) most_orbits_ = std::max(most_orbits_, orbits_here_ += step);
 }
 
 std::optional<std::uint32_t> SuperpageCheck::first_orbit(std::uint8_t link) const {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,18 +87,22 @@ struct SuperpageFinding {
   std::uint32_t offset;     ///< in the superpage: of the page, or of the first 32 bits of its payload that differ
   std::uint64_t expected;
   std::uint64_t found;
+  std::uint32_t endpoint = 0;
 };
-/// "packet_counter: link 3, superpage 17, byte 8192: expected 5, found 7".
-std::string describe(const SuperpageFinding& finding);
+/// "packet_counter: link 3, superpage 17, byte 8192: expected 5, found 7"; `endpoint` names it before the link, if not empty.
+std::string describe(const SuperpageFinding& finding, std::string_view endpoint = {});
 
 /// One thread calls; any thread reads count() and errors(). Superpages may contain any bytes; the work for each page is bounded. Allocates only for findings,
-/// and for the first superpage of an endpoint.
+/// for the first superpage of an endpoint, and for changes of the distance between frames.
 class SuperpageCheck {
  public:
   explicit SuperpageCheck(const SuperpageCheckSettings& settings);
 
   /// Checks one superpage of a link, as the card wrote it. Pass the superpages of a link in order. `endpoint`: its links may share a packet counter.
   void check(std::uint8_t link, std::span<const std::byte> superpage, std::uint32_t endpoint = 0);
+
+  /// The end of the data: judges frames whose distance is unusual by evidence of all links. May be called again. By the checking thread.
+  void finish();
 
   /// By the rules learnt so far: an apparent error may turn out to be the rule, and the apparent rule an error.
   std::uint64_t count(SuperpageCounter counter) const { return counts_[static_cast<std::size_t>(counter)].get(); }
@@ -107,7 +112,13 @@ class SuperpageCheck {
 
   /// True if the links of some endpoint share their packet counter. By the checking thread, like all functions below.
   bool shares_packet_counters() const;
-  const OrbitRule& orbits() const { return orbits_; }
+  /// The orbits from frame to frame, over all endpoints.
+  struct OrbitSteps {
+    std::set<std::uint32_t> usual;
+    bool differ = false;  ///< some endpoint has no usual step
+    bool vary = false;    ///< some endpoint has a usual step and many others
+  };
+  OrbitSteps orbit_steps() const;
   /// The first orbit of a link; nothing if it had no page.
   std::optional<std::uint32_t> first_orbit(std::uint8_t link) const;
   /// Links that fell silent. Apart from their last superpage, which a stop may have flushed, they brought nothing in the last eighth of the data, and nothing
@@ -124,9 +135,11 @@ class SuperpageCheck {
     bool orbit_known = false;
     bool ended = false;  // the last page has the stop bit
     std::optional<std::uint32_t> first_orbit = {};
-    std::uint64_t seen_at = 0;      // bytes of all links up to its last superpage
-    std::uint64_t alive_at = 0;     // the same for the superpage before: a stop may have flushed the last one
-    std::uint32_t orbit = 0;        // of the last page
+    std::uint64_t seen_at = 0;   // bytes of all links up to its last superpage
+    std::uint64_t alive_at = 0;  // the same for the superpage before: a stop may have flushed the last one
+    std::uint32_t orbit = 0;     // of the last page
+    std::int64_t position = 0;   // the same, counted from the first orbit of the endpoint
+    OrbitHistory history = {};
     std::uint32_t page_number = 0;  // in its heartbeat frame
     std::uint32_t packet = 0;       // counter of the last page checked
     std::uint32_t skipped = 0;      // pages since then
@@ -138,12 +151,18 @@ class SuperpageCheck {
     std::array<Link, 256> links{};
     PacketCounterRule packets;
     std::uint64_t packet_errors = 0;  // counts unless its links share the counter
+    OrbitRule orbits;
+    std::optional<std::uint32_t> first_orbit;
+    std::size_t runs = 0;              // of the links' histories
+    std::uint64_t missing_frames = 0;  // by evidence, in earlier histories
   };
   // A finding that is an error by some rules and correct by others.
   struct Doubt {
     SuperpageFinding finding;
-    std::uint32_t endpoint = 0;
     std::uint32_t step = 0;  // of orbits
+    std::int64_t from = 0;   // the orbit before
+    bool counter_follows = false;
+    bool others_came = false;  // other links have frames in the orbits that this one left out
   };
 
   void check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
@@ -159,8 +178,11 @@ class SuperpageCheck {
   void add(SuperpageCounter counter, std::uint64_t n = 1) { counts_[static_cast<std::size_t>(counter)].add(n); }
   void found(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected, std::uint64_t value);
   void doubt(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected, std::uint64_t value,
-             std::uint32_t step = 0);
+             const OrbitHistory::Run& step = {});
   bool is_error_by_rules(const Doubt& doubt) const;
+  static bool others_came(const Endpoint& endpoint, const Link& link, std::int64_t from, std::uint32_t step);
+  void look_at_others(Endpoint& endpoint);
+  void settle(Endpoint& endpoint);
   void judge();
 
   SuperpageCheckSettings settings_;
@@ -168,7 +190,6 @@ class SuperpageCheck {
   std::map<std::uint32_t, std::unique_ptr<Endpoint>> endpoints_;
   std::uint32_t endpoint_number_ = 0;  // of the current superpage
   Endpoint* endpoint_ = nullptr;
-  OrbitRule orbits_;
   std::uint64_t orbit_errors_ = 0;  // independent of the rule
   std::uint32_t orbits_here_ = 0;   // begun in this superpage, one after the other
   std::uint32_t most_orbits_ = 1;   // in a superpage

@@ -123,6 +123,12 @@ std::uint32_t DumpEndpoints::of(const Rdh& page) const {
   return number == numbers_.end() ? 0 : number->second;
 }
 
+std::string DumpEndpoints::name_of(std::uint32_t number) const {
+  const auto named = std::ranges::find(numbers_, number, [](const auto& one) { return one.second; });
+  if (count() < 2 || named == numbers_.end()) return {};
+  return fmt::format("CRU {:#x} endpoint {}", named->first & 0xfffU, named->first >> 12);
+}
+
 bool starts_like_superpages(std::span<const std::byte> file) { return is_page(file, 0) || starts_like_internal(file); }
 
 void for_each_page(std::span<const std::byte> file, const std::function<bool(std::size_t)>& visit) {
@@ -162,17 +168,24 @@ SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::u
   } else {
     for_each_superpage(file, endpoints, look);
   }
+  check.finish();
   if (worked) worked(file.size() - told);
   for (std::size_t i = 0; i < kSuperpageCounters; ++i) info.counters[i] = check.count(static_cast<SuperpageCounter>(i));
   info.shared_packet_counters = check.shares_packet_counters();
-  info.orbit_step = check.orbits().step();
-  info.orbits_differ = !info.orbit_step && check.orbits().steps() > 0;
+  const auto steps = check.orbit_steps();
+  info.orbit_steps.assign(steps.usual.begin(), steps.usual.end());
+  if (info.orbit_steps.size() == 1 && !steps.differ) info.orbit_step = info.orbit_steps.front();
+  info.orbits_differ = steps.differ;
+  info.orbits_vary = steps.vary;
   const std::vector<SuperpageFinding> findings = check.findings();
   for (const SuperpageFinding& finding : findings)
-    info.findings.add(begins[finding.superpage] + finding.offset, describe(finding));
-  info.findings.add_unlisted(check.errors() - findings.size());
-  for (const std::uint32_t link : check.silent_links())
-    info.findings.add(last_begins[link], fmt::format("silent_links: link {} ends here, the others go on", link & 0xffU));
+    info.findings.add(begins[finding.superpage] + finding.offset, describe(finding, endpoints.name_of(finding.endpoint)));
+  info.findings.add_unlisted(check.errors() - std::min<std::uint64_t>(findings.size(), check.errors()));
+  for (const std::uint32_t link : check.silent_links()) {
+    const std::string name = endpoints.name_of(link >> 8);
+    info.findings.add(last_begins[link], fmt::format("silent_links: {}{}link {} ends here, the others go on", name,
+                                                     name.empty() ? "" : ", ", link & 0xffU));
+  }
   return info;
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "formats/event_dump.h"
@@ -35,9 +36,11 @@ struct SuperpageDumpInfo {
   std::uint32_t time_frame_orbits = 0;         ///< most frequent distance between time frames; 0: fewer than two
   bool shared_packet_counters = false;         ///< for the links of some endpoint
   std::optional<std::uint32_t>
-      orbit_step;              ///< most frequent distance of two frames of a link; nothing: it varies, or no two
-  bool orbits_differ = false;  ///< there are steps, but no usual one
-  std::vector<Link> links;     ///< by endpoint and number; empty without headers (cru_internal)
+      orbit_step;                          ///< most frequent distance of two frames of a link; nothing: it varies, or no two
+  std::vector<std::uint32_t> orbit_steps;  ///< those of all endpoints
+  bool orbits_differ = false;              ///< an endpoint has steps, but no usual one
+  bool orbits_vary = false;                ///< an endpoint has a usual step and many others
+  std::vector<Link> links;                 ///< by endpoint and number; empty without headers (cru_internal)
   std::array<std::uint64_t, kSuperpageCounters> counters{};
   Findings findings;  ///< offsets are in the file
 
@@ -52,6 +55,8 @@ class DumpEndpoints {
   /// The number of the page's endpoint, from 0, in the order of first appearance.
   std::uint32_t of(const Rdh& page) const;
   std::size_t count() const { return std::max<std::size_t>(numbers_.size(), 1); }
+  /// "CRU 0xb7 endpoint 1"; empty if the file has one endpoint.
+  std::string name_of(std::uint32_t number) const;
 
  private:
   static constexpr std::size_t kMost = 64;

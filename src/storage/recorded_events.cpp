@@ -13,6 +13,7 @@
 #include "formats/rdh.h"
 #include "formats/rdh_frame_decoder.h"
 #include "formats/recording_info.h"
+#include "formats/superpage_check.h"
 #include "formats/superpage_dump.h"
 
 namespace rodeo::storage {
@@ -251,9 +252,11 @@ Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std
   std::uint32_t from_endpoint = 0;
   std::uint64_t skipped = 0;
   std::size_t calls = 0;
+  SuperpageCheck orders({.time_frame_orbits = 0, .most_findings = 0});
   const auto decode = [&] {
     if (++calls % 1024 == 0) between();
     const auto superpage = file.subspan(begin, end - begin);
+    if (!superpage.empty()) orders.check(link, superpage, from_endpoint);
     EndpointFrames& endpoint = endpoints[from_endpoint];
     for (std::size_t from = 0; from < superpage.size();) {
       from += endpoint.decoder->decode(link, superpage, from, buffer);
@@ -287,6 +290,9 @@ Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std
     if (is_anomaly(counter) && counter != RdhFrameCounter::skipped_bytes)
       name(table.damage, counts[i], kRdhFrameCounterInfo[i].help);
   }
+  orders.finish();
+  constexpr auto kOrbits = SuperpageCounter::orbit;
+  name(table.damage, orders.count(kOrbits), kSuperpageCounterInfo[static_cast<std::size_t>(kOrbits)].help);
   name(table.damage, skipped, "bytes that are in no page");
   return table;
 }

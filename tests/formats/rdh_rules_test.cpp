@@ -14,6 +14,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using testing::at_random;
 using testing::every;
+using testing::mostly_next;
 using testing::RdhStream;
 
 Bytes joined(const Bytes& one, const Bytes& other) {
@@ -89,6 +90,9 @@ const std::vector<RdhStream> kKinds{
     {.links = {8, 9}, .orbits = every(1, 1)},
     {.shared_packet_counter = true, .orbits = every(1, 300, UINT32_MAX - 100)},
     {.shared_packet_counter = true, .orbits = every(1, 50), .pages = 1},
+    {.orbits = mostly_next(100)},
+    {.shared_packet_counter = true, .orbits = mostly_next(100)},
+    {.shared_packet_counter = true, .page_by_page = false, .orbits = mostly_next(200, 9)},
 };
 
 TEST(RdhRules, WhatAnEndpointSendsIsSoundWhateverItsRules) {
@@ -118,6 +122,65 @@ TEST(RdhRules, EndpointsInOneFileAreJudgedEachByItsOwnRules) {
   EXPECT_TRUE(info.sound()) << first_finding(info);
   EXPECT_EQ(info.links.size(), 6U);
   EXPECT_TRUE(info.shared_packet_counters);
+}
+
+TEST(RdhRules, EachEndpointHasItsOwnUsualOrbits) {
+  for (const bool shared : {false, true}) {
+    const RdhStream one{.shared_packet_counter = shared, .orbits = every(1, 60)};
+    const RdhStream other{.endpoint = 1, .shared_packet_counter = shared, .orbits = every(11, 40)};
+    SuperpageDumpInfo info = inspect_superpage_dump(joined(one.file(), other.file()), 1);
+    EXPECT_TRUE(info.sound()) << first_finding(info);
+    EXPECT_EQ(info.orbit_steps, (std::vector<std::uint32_t>{1, 11}));
+    EXPECT_FALSE(info.orbit_step);
+    EXPECT_FALSE(info.orbits_differ || info.orbits_vary);
+    info = inspect_superpage_dump(joined(one.file(), without(other.file(), {9, 10, 11})), 1);
+    EXPECT_EQ(info.counter(SuperpageCounter::orbit), 1U);
+    EXPECT_NE(first_finding(info).find(": CRU 0xb7 endpoint 1, link 0,"), std::string::npos) << first_finding(info);
+  }
+}
+
+TEST(RdhRules, AnUnusualOrbitIsAnErrorWhereFramesAreMissingAndNotWhereTriggersMakeIt) {
+  for (const bool shared : {false, true}) {
+    for (const bool in_turn : {false, true}) {  // links one after the other, or in turn
+      const RdhStream stream{.shared_packet_counter = shared, .orbits = mostly_next(100)};
+      std::vector<std::size_t> frame{90, 91, 92};  // of the first link
+      Bytes file = stream.file();
+      if (in_turn) {
+        file.clear();
+        for (const RdhStream::Page& page : stream.sent()) RdhStream::append(file, page.header);
+        frame = {270, 273, 276};
+      }
+      SuperpageDumpInfo info = inspect_superpage_dump(file, 1);
+      EXPECT_TRUE(info.sound()) << first_finding(info);
+      EXPECT_TRUE(info.orbits_vary);
+      EXPECT_EQ(info.orbit_step, 1U);
+      info = inspect_superpage_dump(without(file, frame), 1);
+      EXPECT_EQ(info.counter(SuperpageCounter::orbit), 1U) << shared << in_turn;
+      EXPECT_NE(first_finding(info).find(": link 0,"), std::string::npos) << first_finding(info);
+      EXPECT_EQ(info.counter(SuperpageCounter::packet_counter), shared ? 0U : 1U);
+    }
+  }
+}
+
+TEST(RdhRules, APeriodOfPacketCountersIsFoundInContinuousDataAlone) {
+  std::vector<std::size_t> lost(256);
+  for (std::size_t i = 0; i < lost.size(); ++i) lost[i] = 300 + i;
+  const RdhStream continuous{.links = {4}, .orbits = every(1, 800), .pages = 1};
+  EXPECT_EQ(inspect_superpage_dump(without(continuous.file(), lost), 1).counter(SuperpageCounter::orbit), 1U);
+  const RdhStream triggered{.links = {4}, .orbits = mostly_next(800), .pages = 1};
+  const SuperpageDumpInfo info = inspect_superpage_dump(without(triggered.file(), lost), 1);
+  EXPECT_TRUE(info.sound()) << first_finding(info);
+  EXPECT_TRUE(info.orbits_vary) << "the report says that such a loss is not seen";
+}
+
+TEST(RdhRules, TimeFramesWithUnusualOrbitsAreWholeIfTheLinksOwnCounterFollows) {
+  RdhStream stream{.links = {2}, .orbits = {}, .time_frame = rdh_trigger::kTimeFrame};
+  for (std::uint32_t orbit = 64; stream.orbits.size() < 400; ++orbit) {
+    if (orbit % 32 == 0 || orbit % 5 != 0) stream.orbits.push_back(orbit);  // a trigger leaves out some
+  }
+  const std::uint64_t before = frames_of(stream, 32).flagged;
+  EXPECT_LE(before, 1U);  // until the steps are known
+  EXPECT_EQ(frames_of(stream, 32, {600, 601, 602}).flagged, before + 1);
 }
 
 TEST(RdhRules, APageThatIsMissingInAFrameIsFoundWhateverTheRules) {
@@ -218,7 +281,7 @@ TEST(RdhRules, ALiveCheckTakesBackWhatWasTheRule) {
   EXPECT_EQ(check.errors(), 0U);
   EXPECT_TRUE(check.findings().empty());
   EXPECT_TRUE(check.shares_packet_counters());
-  EXPECT_EQ(check.orbits().step(), 11U);
+  EXPECT_EQ(check.orbit_steps().usual, (std::set<std::uint32_t>{11}));
 }
 
 TEST(RdhRules, TheOrbitRuleIsTheStepOfMoreThanHalf) {

@@ -93,6 +93,14 @@ struct RdhStream {
   }
 };
 
+/// Orbits of triggers, of which most (`usual` in 10) come one orbit after the other.
+inline std::vector<std::uint32_t> mostly_next(std::uint32_t count, std::uint32_t usual = 6) {
+  std::vector<std::uint32_t> orbits;
+  std::uint32_t orbit = 0xffffff00U;  // orbits wrap
+  for (std::uint32_t i = 0; i < count; ++i) orbits.push_back(orbit += i * 7 % 10 < usual ? 1 : 2 + i * i * 2654435761U % 97);
+  return orbits;
+}
+
 /// `count` orbits from `first` on, each `step` after the previous one.
 inline std::vector<std::uint32_t> every(std::uint32_t step, std::uint32_t count, std::uint32_t first = 0x3e390f80) {
   std::vector<std::uint32_t> orbits;

@@ -1,10 +1,12 @@
 // The slow twin of SuperpageCheck: word by word, one rule after the other, with 64-bit arithmetic.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "formats/rdh_payload.h"
 #include "formats/superpage_check.h"
@@ -67,7 +69,7 @@ class SlowSuperpageCheck {
   /// Checks by the rules that all pages have shown.
   std::uint64_t count(std::size_t i) const {
     if (i == static_cast<std::size_t>(SuperpageCounter::packet_counter)) return packets_.shared() ? 0 : packet_errors_;
-    if (i == static_cast<std::size_t>(SuperpageCounter::orbit)) return orbit_errors_ + orbits_.others();
+    if (i == static_cast<std::size_t>(SuperpageCounter::orbit)) return orbit_errors_ + missing_frames();
     return counts_[i];
   }
 
@@ -87,6 +89,13 @@ class SlowSuperpageCheck {
     bool stop;
   };
   void heartbeat_frame(std::uint8_t link, const Page& page) {
+    if (!base_) base_ = page.orbit;
+    const auto since = [](std::uint64_t orbit, std::uint64_t other) {
+      return std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(orbit - other))};
+    };
+    const auto [seen, first] = seen_.try_emplace(link, Seen{page.orbit, since(page.orbit, *base_)});
+    const std::int64_t from = seen->second.position;
+    seen->second = {page.orbit, from + since(page.orbit, seen->second.orbit)};
     const std::optional<Page> last = std::exchange(last_[link], page);
     if (!last || !settings_.heartbeat_frames) return;
     if (!last->stop && page.orbit != last->orbit) {
@@ -105,7 +114,26 @@ class SlowSuperpageCheck {
       ++orbit_errors_;
     } else {
       orbits_.add(static_cast<std::uint32_t>(step));
+      const bool follows = page.packet == (last->packet + 1) % (std::uint64_t{settings_.packet_counter_max} + 1);
+      steps_.push_back({link, from, from + static_cast<std::int64_t>(step), follows});
     }
+  }
+  std::uint64_t missing_frames() const {
+    if (!orbits_.step() || orbits_.strict()) return orbits_.others();
+    std::uint64_t missing = 0;
+    for (const Step& one : steps_) {
+      const std::int64_t usual = *orbits_.step();
+      if (one.to - one.from == usual) continue;
+      if (!packets_.shared()) {
+        missing += one.follows ? 0 : 1;
+      } else if (one.to - one.from > usual) {
+        missing += std::ranges::any_of(steps_, [&](const Step& other) {
+          const auto between = [&](std::int64_t orbit) { return one.from < orbit && orbit < one.to; };
+          return other.link != one.link && (between(other.from) || between(other.to));
+        });
+      }
+    }
+    return missing;
   }
   void time_frame(std::uint8_t link, std::uint64_t trigger, std::uint64_t orbit, std::size_t at) {
     const std::uint64_t length = settings_.time_frame_orbits;
@@ -170,6 +198,19 @@ class SlowSuperpageCheck {
   std::map<std::uint8_t, std::uint64_t> since_;
   std::map<std::uint8_t, std::optional<std::uint64_t>> frame_;
   std::map<std::uint8_t, std::optional<Page>> last_;
+  struct Seen {
+    std::uint64_t orbit;
+    std::int64_t position;
+  };
+  struct Step {
+    std::uint8_t link;
+    std::int64_t from;
+    std::int64_t to;
+    bool follows;
+  };
+  std::optional<std::uint64_t> base_;
+  std::map<std::uint8_t, Seen> seen_;
+  std::vector<Step> steps_;
   PacketCounterRule packets_;
   OrbitRule orbits_;
   std::uint64_t packet_errors_ = 0;

@@ -89,6 +89,7 @@ TEST_P(EveryPattern, AgreesWithItsSlowTwinOnSpoiltSuperpages) {
       fast.check(3, memory);
       slow.check(3, memory);
     }
+    fast.finish();
     for (std::size_t i = 0; i < kSuperpageCounters; ++i)
       ASSERT_EQ(fast.count(static_cast<SuperpageCounter>(i)), slow.count(i))
           << round << ' ' << kSuperpageCounterInfo[i].name;

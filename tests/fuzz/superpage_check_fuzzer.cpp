@@ -22,6 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fast.check(3, superpage);
     slow.check(3, superpage);
   }
+  fast.finish();
   for (std::size_t i = 0; i < kSuperpageCounters; ++i)
     FUZZ_CHECK(fast.count(static_cast<SuperpageCounter>(i)) == slow.count(i));
   FUZZ_CHECK(fast.findings().size() <= fast.errors());

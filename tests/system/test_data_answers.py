@@ -142,6 +142,37 @@ def test_recordings_are_proven_with_their_seed(rodeo):
     assert "no chunk is provable with --seed 6" in rodeo("data", "verify", "bad.felix", "--seed", 6).stdout
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_all_tools_miss_the_same_frame(rodeo, shared):
+    """Frames after random triggers, of which most come in the next orbit."""
+    orbits, orbit = [], 500
+    for i in range(100):
+        orbit += 1 if i * 7 % 10 < 6 else 2 + i * i * 2654435761 % 97
+        orbits.append(orbit)
+    sound = pages(orbits, shared=shared)
+    frame = 96 * 2 + 64 * 3
+    for name, content in (("sound", sound), ("missing", sound[:30 * frame] + sound[31 * frame:])):
+        (rodeo.directory / f"{name}.dump").write_bytes(content)
+    (answer,), done = verified(rodeo, "sound.dump")
+    assert answer == "sound" and any("change the step" in text for text in json.loads(done.stdout)[0]["unprotected"])
+    assert len(data.open(rodeo.directory / "sound.dump").read(["l1_id"])["l1_id"]) == 100
+    (answer,), done = verified(rodeo, "missing.dump", exit_code=7)
+    assert answer == "damaged" and "orbit: link 0" in done.stdout
+    with pytest.raises(ValueError, match="1 pages that do not begin the next frame"):
+        data.open(rodeo.directory / "missing.dump").read(["l1_id"])
+
+
+def test_endpoints_have_their_own_steps_and_findings_name_them(rodeo):
+    one, other = pages(range(100, 160), endpoint=0, shared=True), pages(range(100, 600, 11), endpoint=1, shared=True)
+    frame = 96 * 2 + 64 * 3
+    (rodeo.directory / "sound.dump").write_bytes(one + other)
+    (rodeo.directory / "missing.dump").write_bytes(one + other[:5 * frame] + other[6 * frame:])
+    (answer,), done = verified(rodeo, "sound.dump")
+    assert answer == "sound" and "orbits from frame to frame  1 or 11" in rodeo("data", "info", "sound.dump").stdout.replace("   ", "  ")
+    (answer,), done = verified(rodeo, "missing.dump", exit_code=7)
+    assert "orbit: CRU 0xb7 endpoint 1, link 0, superpage" in done.stdout
+
+
 class Pieces(dict):
     events = 3
 
