@@ -54,6 +54,19 @@ TEST(PlaceEvidence, AConstantOffsetMovesNothingAndIsTold) {
   EXPECT_EQ(finding.constant, 3);
 }
 
+// 40 other places; the last two of them always agree with the link.
+TEST(PlaceEvidence, AllPlacesThatAgreeAreCounted) {
+  PlaceEvidence evidence;
+  PlaceEvidence::Finding finding;
+  for (std::int64_t event = 0; event < 50; ++event) {
+    std::vector<PlaceEvidence::Other> places;
+    for (std::int64_t i = 1; i <= 40; ++i) places.push_back({256 * i, i > 38 ? std::uint16_t{7} : random_bcid(event + i)});
+    for (std::int64_t i = 1; i <= 30; ++i) places[static_cast<std::size_t>(i) - 1].bcid = event % 2 == 0 ? 7 : 8;
+    finding = evidence.weigh(7, 9, places);
+  }
+  EXPECT_EQ(finding.says, Says::nowhere);
+}
+
 TEST(PlaceEvidence, APlaceThatIsNotPossibleMovesNothing) {
   const auto finding = after(50, 4096);
   EXPECT_EQ(finding.says, Says::nowhere);

@@ -110,6 +110,25 @@ TEST(SequencerWithList, AGroupsLinkThatLosesTheResetIsFlaggedWhereOpenEventsHave
   EXPECT_EQ(rob.got(1), "2? 4?");
 }
 
+TEST(SequencerWithList, AConstantOffsetOfTheBcidIsTold) {
+  Sequencer::Settings of = listed();
+  of.has_bcid = true;
+  Rob rob(2, of);
+  rob.list_run(0, 60);
+  for (std::uint32_t id = 0; id < 10; ++id) rob.offer(0, id, static_cast<std::uint16_t>(id));
+  rob.sequencer.suspect(0);
+  const auto version = rob.sequencer.version();
+  for (std::uint32_t id = 10; id < 30; ++id) rob.offer(0, id, static_cast<std::uint16_t>(id + 3));
+  rob.sequencer.suspect(0);
+  EXPECT_EQ(rob.sequencer.version(), version) << "it is suspected already";
+  const auto told = rob.sequencer.take_told(0);
+  EXPECT_TRUE(told.is_out_of_step);
+  EXPECT_EQ(told.constant, 3);
+  for (std::uint32_t id = 30; id < 50; ++id) rob.offer(0, id, static_cast<std::uint16_t>(id));
+  EXPECT_FALSE(rob.sequencer.take_told(0).is_out_of_step);
+  EXPECT_NE(rob.link(0).end, 0) << "it is on the fast path again";
+}
+
 TEST(SequencerWithList, AListedIdWaitsForTheNextWhereNoBcidIsCompared) {
   Rob rob(2, listed());
   rob.list_run(0, 30);

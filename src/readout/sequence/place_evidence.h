@@ -14,7 +14,7 @@ class PlaceEvidence {
  public:
   /// This many chunks in a row are a proof.
   static constexpr std::uint32_t kRow = 8;
-  static constexpr std::size_t kPlaces = 16;
+  static constexpr std::size_t kPlaces = 128;  // ids of 8 bits in two windows of 16384 events
 
   /// Another place where the link may be: its distance in events, and the BCID that the chunk should have there.
   struct Other {
@@ -49,9 +49,9 @@ class PlaceEvidence {
     disagree_ = *here == bcid ? 0 : disagree_ + 1;
     const auto long_enough = [](const Row& row) { return row.length >= kRow; };
     const std::size_t agreeing = static_cast<std::size_t>(std::count_if(rows_.begin(), rows_.begin() + used_, long_enough));
-    if (agree_ >= kRow) return agreeing == 0 ? Finding{.says = Says::here} : Finding{};
+    if (agree_ >= kRow) return agreeing == 0 && crowded_ == 0 ? Finding{.says = Says::here} : Finding{};
     if (disagree_ < kRow) return {};
-    if (agreeing == 1)
+    if (agreeing == 1 && crowded_ == 0)
       return {.says = Says::elsewhere, .offset = std::find_if(rows_.begin(), rows_.begin() + used_, long_enough)->offset};
     return {.says = Says::nowhere, .constant = constant_ >= kRow ? std::optional(difference_) : std::nullopt};
   }
@@ -71,6 +71,7 @@ class PlaceEvidence {
   void note(std::span<const Other> others, std::uint16_t bcid) {
     const auto rows = std::span(rows_).first(used_);
     for (Row& row : rows) row.seen = false;
+    crowded_ -= std::min(crowded_, 1U);
     for (const Other& other : others) {
       if (other.bcid != bcid) continue;
       const auto known = std::ranges::find(rows, other.offset, &Row::offset);
@@ -79,6 +80,8 @@ class PlaceEvidence {
         known->seen = true;
       } else if (used_ < kPlaces) {
         rows_[used_++] = {other.offset, 1, true};
+      } else {
+        crowded_ = kRow;
       }
     }
     const auto kept = std::remove_if(rows_.begin(), rows_.begin() + used_, [](const Row& row) { return !row.seen; });
@@ -87,6 +90,7 @@ class PlaceEvidence {
 
   std::array<Row, kPlaces> rows_{};  // other places that agreed with the last chunks
   std::size_t used_ = 0;
+  std::uint32_t crowded_ = 0;  // chunks until each place that agreed has a row: more places than rows did
   std::uint32_t agree_ = 0;
   std::uint32_t disagree_ = 0;
   std::uint32_t constant_ = 0;

@@ -304,7 +304,7 @@ class Sequencer {
 
   /// The BCIDs of this link have disagreed with those of the others for some time: they are weighed from now on.
   void suspect(std::size_t link) {
-    states_[link].suspected = true;
+    if (std::exchange(states_[link].suspected, true)) return;
     version_.fetch_add(1, std::memory_order_release);
   }
 
@@ -460,6 +460,8 @@ class Sequencer {
   std::optional<Sequence> nearest_number(Sequence stand, std::uint32_t id) const;
   Place place_by(const State& state, const PeersAt& peers, std::uint32_t id) const;
   Sequence prove(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid);
+  void compare_with_list(State& state, Sequence number, std::uint16_t bcid);
+  static void note_finding(State& state, const PlaceEvidence::Finding& finding);
   Sequence prove_place(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid);
   template <typename F>
   void for_each_number(std::uint32_t id, Sequence lowest, Sequence highest, const F& f) const;

@@ -140,10 +140,28 @@ Place Sequencer::place_by(const State& state, const PeersAt& peers, std::uint32_
 }
 
 Sequence Sequencer::prove(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid) {
-  if ((!state.link->doubtful && !state.suspected) || settings_.listed) return number;
+  if (!state.link->doubtful && !state.suspected) return number;
+  if (settings_.listed) {
+    compare_with_list(state, number, bcid);
+    return number;
+  }
   number = prove_place(state, number, id, bcid);
   if (state.link->doubtful && !state.doubt_told) state.told.lost = state.doubt_told = true;
   return number;
+}
+
+// The list alone gives the place of a suspected link. Its BCIDs show whether the link is out of step.
+void Sequencer::compare_with_list(State& state, Sequence number, std::uint16_t bcid) {
+  const bool remembered = number < book_.end() && number + book_.size() >= book_.end();
+  if (!settings_.has_bcid || !remembered || book_.at(number).state != TriggerBook::kListed) return;
+  note_finding(state, state.evidence.weigh(bcid, book_.at(number).bcid, {}));
+}
+
+void Sequencer::note_finding(State& state, const PlaceEvidence::Finding& finding) {
+  if (finding.says == PlaceEvidence::Says::here) state.link->doubtful = state.suspected = state.out_of_step = false;
+  if (finding.says != PlaceEvidence::Says::nowhere || state.out_of_step) return;
+  state.told.out_of_step = state.out_of_step = true;
+  state.told.constant = finding.constant;
 }
 
 // The number of a chunk that would be taken for `number`: another one if live peers or BCIDs say so. Ends the link's doubt if they prove its place.
@@ -182,18 +200,11 @@ Sequence Sequencer::prove_place(State& state, Sequence number, std::uint32_t id,
       others_.push_back({static_cast<std::int64_t>(other - number), *of});
   });
   const PlaceEvidence::Finding finding = state.evidence.weigh(bcid, known.bcid(number), others_);
-  switch (finding.says) {
-    case PlaceEvidence::Says::nothing: break;
-    case PlaceEvidence::Says::here: state.link->doubtful = state.suspected = state.out_of_step = false; break;
-    case PlaceEvidence::Says::elsewhere:
-      state.suspected = state.out_of_step = false;
-      return moved_to(number + static_cast<Sequence>(finding.offset), true);
-    case PlaceEvidence::Says::nowhere:
-      if (!state.out_of_step) {
-        state.told.out_of_step = state.out_of_step = true;
-        state.told.constant = finding.constant;
-      }
+  if (finding.says == PlaceEvidence::Says::elsewhere) {
+    state.suspected = state.out_of_step = false;
+    return moved_to(number + static_cast<Sequence>(finding.offset), true);
   }
+  note_finding(state, finding);
   return number;
 }
 
