@@ -383,9 +383,14 @@ bool DrainModel::give_back(std::uint32_t which) {
   const Supervisor& supervisor = *supervisor_;
   if (sizes_.untold_wait_for_room || nodes_[which]->silent) return false;
   if (supervisor.books.waiting_ahead() == 0 || supervisor.books.room_of(which) > 0) return false;
-  const auto newest =
-      std::ranges::max_element(nodes_[which]->slots, {}, [](const Event& event) { return event.here ? event.id + 1 : 0; });
-  if (!newest->here || newest->id <= supervisor.books.oldest_ahead()) return false;
+  // As FilterNode::give_back: the newest event that still waits for fragments.
+  const Node& has = *nodes_[which];
+  const Event* newest = nullptr;
+  for (Slot slot = 0; slot < has.slots.size(); ++slot) {
+    const Event& one = has.slots[slot];
+    if (one.here && has.collector.open(slot) && (newest == nullptr || one.id > newest->id)) newest = &one;
+  }
+  if (newest == nullptr || newest->id <= supervisor.books.oldest_ahead()) return false;
   const Event event = *newest;
   Node& node = own(nodes_[which]);
   drop(node, event.id);

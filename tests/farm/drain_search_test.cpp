@@ -193,6 +193,30 @@ TEST(DrainSearch, EachStateOfASmallFarmDrains) {
       {.slots = 2, .nodes = 2, .readouts = 1, .kept = 1, .waiting = 1, .triggers = 2, .faults = 3, .time_outs = 1});
 }
 
+// A node that has an event takes a newer one, and gives it back for an older one.
+TEST(DrainSearch, EachStateOfAFarmWhoseNodeTakesTwoEventsDrains) {
+  DrainSizes sizes{
+      .slots = 2, .node_slots = 2, .nodes = 1, .readouts = 1, .kept = 1, .waiting = 3, .triggers = 4, .faults = 1};
+  expect_to_drain(sizes);
+  sizes.untold_wait_for_room = true;
+  EXPECT_THAT(Search(sizes).run(), testing::StartsWith("does not drain"))
+      << "the search finds the fault that the rule prevents";
+  if (std::getenv("RODEO_DRAIN_SEARCH") == nullptr) return;
+  expect_to_drain(
+      {.slots = 3, .node_slots = 2, .nodes = 1, .readouts = 1, .kept = 2, .waiting = 1, .triggers = 4, .faults = 1});
+  expect_to_drain(
+      {.slots = 3, .node_slots = 2, .nodes = 1, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 3, .faults = 1});
+  expect_to_drain({.slots = 3,
+                   .node_slots = 2,
+                   .nodes = 2,
+                   .readouts = 1,
+                   .kept = 1,
+                   .waiting = 1,
+                   .triggers = 3,
+                   .faults = 1,
+                   .time_outs = 1});
+}
+
 // The largest farm has too many states: the test does random walks. RODEO_DRAIN_SEARCH: a hundred times as many.
 TEST(DrainSearch, WalksThroughAFarmOfTwoNodesAndTwoReadoutsDrain) {
   DrainSizes sizes{.slots = 3, .nodes = 2, .readouts = 2, .kept = 3, .waiting = 3, .triggers = 6, .faults = 3};
