@@ -265,7 +265,12 @@ TEST_F(ApplicationTest, AStartThatRunsOutOfThreadsIsUndone) {
   for (std::size_t threads = 0; threads < 6; ++threads) {
     Application application(settings_, registry_);
     const ThreadsLeft limit(threads);
-    EXPECT_THROW(application.start(), SetupError) << threads;
+    try {
+      application.start();
+      ADD_FAILURE() << "started with " << threads << " more threads";
+    } catch (const SetupError& error) {
+      EXPECT_THAT(error.error().next, HasSubstr("ulimit -v")) << "the limit that was reached: " << error.what();
+    }
     EXPECT_EQ(application.phase(), Phase::prepared);
   }
 }
