@@ -118,6 +118,9 @@ TEST_F(CrorcChannelTest, ASizeAboveTheSuperpagesIsAnError) {
   EXPECT_EQ(channel_->read(DmaCounter::oversize), 1u);
 }
 
+  EXPECT_EQ(crorc_.log.back(), "csr=3") << "the card keeps no address";
+  EXPECT_EQ(crorc_.toggles & crorc::kRxToggle.mask(), 0u);
+  EXPECT_EQ((crorc_.f->words[{kChannel, crorc::reg("time_frame").offset}]) & crorc::kFlush.mask(), 0u);
 TEST_F(CrorcChannelTest, AStopFlushesWhatIsInFlight) {
   start();
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(push(i), PushStatus::done);

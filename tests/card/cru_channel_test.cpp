@@ -274,6 +274,50 @@ TEST_F(CruChannelTest, NoSuperpageComesBackBeforeTheCardCannotWriteToIt) {
   EXPECT_TRUE(cru_.f->bus_master);
 }
 
+TEST_F(CruChannelTest, ACardThatMayStillWriteKeepsItsSuperpages) {
+  start();
+  push_and_fill(3);
+  cru_.f->command_fault = Error{"card.timeout", "it does not answer"};
+  EXPECT_EQ(channel_->stop().error().code, "card.timeout");
+  EXPECT_EQ(channel_->state(), DmaState::failed);
+  EXPECT_EQ(channel_->ready_size(), 0u);
+  EXPECT_TRUE(cru_.f->dma.empty()) << "the IOMMU refuses its writes";
+  EXPECT_FALSE(channel_->start());
+  cru_.f->command_fault.reset();
+  ASSERT_TRUE(channel_->stop());
+  EXPECT_EQ(channel_->ready_size(), 3u);
+  while (channel_->pop()) {
+  }
+  ASSERT_TRUE(channel_->start());
+  push_and_fill(1);
+  cru_.complete(0, kSize);
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_TRUE(channel_->pop()->filled());
+}
+
+TEST_F(CruChannelTest, WithoutAnIommuTheMemoryOfACardThatMayStillWriteStaysHeld) {
+  cru_.f->iommu = false;
+  start();
+  push_and_fill(3);
+  cru_.f->command_fault = Error{"card.timeout", "it does not answer"};
+  EXPECT_FALSE(channel_->stop());
+  channel_.reset();
+  EXPECT_EQ(cru_.f->dma.size(), 1u);
+}
+
+TEST_F(CruChannelTest, TheCardForgetsOldSuperpagesBeforeItMayWriteAgain) {
+  cru_.f->bus_master = true;  // left by a killed owner
+  open();
+  EXPECT_FALSE(cru_.f->bus_master);
+  const auto after = cru_.f->after_write;
+  cru_.f->after_write = [&](unsigned bar, std::uint64_t offset, std::uint32_t value) {
+    EXPECT_FALSE(bar == 0 && offset == cru::reg("reset").offset && cru_.f->bus_master);
+    after(bar, offset, value);
+  };
+  ASSERT_TRUE(channel_->start());
+  EXPECT_TRUE(cru_.f->bus_master);
+}
+
 TEST_F(CruChannelTest, AStopReturnsWhatTheCardNeverGot) {
   start();
   for (std::uint64_t i = 0; i < 5; ++i) ASSERT_EQ(channel_->push(superpage(i)), PushStatus::done);
@@ -335,6 +379,7 @@ TEST_F(CruChannelTest, ACountThatJumpsIsAnErrorAndNoLoop) {
   EXPECT_FALSE(channel_->fill());
   EXPECT_FALSE(channel_->start());
   EXPECT_TRUE(channel_->stop());
+  EXPECT_FALSE(cru_.f->bus_master) << "the card cannot write to superpages that came back";
   EXPECT_EQ(channel_->ready_size(), 2u) << "no superpage is lost";
 }
 
@@ -346,6 +391,7 @@ TEST_F(CruChannelTest, AnIndexThatIsNotTheNextIsAnErrorAndNoLoop) {
   EXPECT_EQ(channel_->fill().error().code, "card.misbehaved");
   EXPECT_EQ(channel_->read(DmaCounter::index_mismatches), 1u);
   EXPECT_TRUE(channel_->stop());
+  EXPECT_FALSE(cru_.f->bus_master);
   EXPECT_EQ(channel_->ready_size(), 2u);
 }
 

@@ -195,6 +195,7 @@ TEST_F(FelixChannelTest, APositionThatCannotBeIsAnError) {
     EXPECT_EQ(channel_->read(DmaCounter::position_errors), 1u);
     EXPECT_EQ(channel_->state(), DmaState::failed);
     ASSERT_TRUE(channel_->stop());
+    EXPECT_FALSE(felix_.enabled) << "the card cannot write to superpages that came back";
     EXPECT_EQ(channel_->ready_size(), kRing / kSize);
     channel_.reset();
   }
@@ -205,6 +206,20 @@ TEST_F(FelixChannelTest, ACardThatDoesNotObeyIsAnErrorAndNoHang) {
   felix_.obeys = false;
   for (std::uint64_t i = 0; i < kRing / kSize; ++i) ASSERT_EQ(push(i), PushStatus::done);
   EXPECT_EQ(channel_->fill().error().code, "card.timeout");
+}
+
+TEST_F(FelixChannelTest, ADescriptorThatDoesNotStopKeepsItsSuperpages) {
+  start();
+  push_all();
+  const std::uint32_t status = card_registers::felix::reg("dma_status").offset;
+  felix_.f->before_read = [&](unsigned bar, std::uint64_t offset) {
+    if (bar == 0 && offset == status) felix_.f->words[{0, status}] = UINT32_MAX;
+    if (bar == 2 && offset == felix::reg("register_map_version").offset) felix_.f->words[{2, offset}] = UINT32_MAX;
+    if (bar == 0 && offset == felix::reg("dma_enable").offset) felix_.f->words[{0, offset}] = UINT32_MAX;
+  };
+  EXPECT_EQ(channel_->stop().error().code, "card.all_ones");
+  EXPECT_EQ(channel_->ready_size(), 0u);
+  EXPECT_TRUE(felix_.f->dma.empty());
 }
 
 TEST_F(FelixChannelTest, SuperpagesAreWholeBlocks) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "card/pci/found_function.h"
@@ -42,6 +43,8 @@ class ScriptedFunction : public pci::Function {
   std::function<Result<void>()> fault = [] { return Result<void>{}; };
   int accesses = 0;
   bool bus_master = false;
+  bool iommu = true;
+  std::optional<Error> command_fault;  // of set_bus_master()
 
   /// Memory of the host as the card sees it; empty if it is not mapped.
   std::span<std::byte> at(std::uint64_t bus_address, std::uint64_t bytes) const {
@@ -94,7 +97,7 @@ class ScriptedFunction : public pci::Function {
     dma.erase(iova);
     return {};
   }
-  bool translates() const override { return true; }
+  bool translates() const override { return iommu; }
   Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const override {
     auto map = dma.upper_bound(iova);
     if (map == dma.begin()) return std::unexpected(Error{"card.dma_memory", "not mapped"});
@@ -105,6 +108,7 @@ class ScriptedFunction : public pci::Function {
   Result<int> interrupt(unsigned) override { return std::unexpected(Error{"card.bad_access", "no interrupts"}); }
   Result<void> reset() override { return {}; }
   Result<void> set_bus_master(bool on) override {
+    if (command_fault) return std::unexpected(*command_fault);
     bus_master = on;
     return {};
   }

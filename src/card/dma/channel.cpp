@@ -91,8 +91,13 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
   RODEO_TRY(opened->take_locks());
   const auto held = RODEO_TRY(opened->mutex_.hold());
   RODEO_TRY_WITHIN(opened->device_open(), "cannot open the DMA channel");
-  opened->registration_ = RODEO_TRY(Registration::map(card.function(), memory, card.address().function * 6U + channel));
+  RODEO_TRY(opened->register_memory());
   return opened;
+}
+
+Result<void> DmaChannel::register_memory() {
+  registration_ = RODEO_TRY(Registration::map(card_.function(), memory_, card_.address().function * 6U + channel_));
+  return {};
 }
 
 Result<void> DmaChannel::take_locks() {
@@ -128,8 +133,10 @@ Result<void> DmaChannel::start() {
               fmt::format("{} of the last run still in the ready queue", base::counted(ready_.size(), "superpage")),
               card_.address().text(), "pop them before the next start"});
   last_fifo_empty_.clear();
-  RODEO_TRY_WITHIN(card_.function().set_bus_master(true), "cannot start DMA");
+  if (!registration_.mapped()) RODEO_TRY(register_memory());
+  // The card may write again only when device_start() has made it forget the superpages of an earlier run.
   RODEO_TRY_WITHIN(device_start(), "cannot start DMA");
+  RODEO_TRY_WITHIN(card_.function().set_bus_master(true), "cannot start DMA");
   state_.store(DmaState::started, std::memory_order_release);
   return {};
 }
@@ -139,11 +146,35 @@ Result<void> DmaChannel::stop() {
   const DmaState before = state_.exchange(DmaState::stopped, std::memory_order_acq_rel);
   const auto held = RODEO_TRY(mutex_.hold());
   if (before == DmaState::stopped) return {};
-  auto stopped = device_stop();
+  const auto stopped = device_stop();
+  auto silent = stopped || !gone() ? device_silence() : Result<void>{};
+  if (!silent && !gone()) {
+    wall_off();
+    failure_ = std::move(silent.error());
+    state_.store(DmaState::failed, std::memory_order_release);
+    return std::unexpected(failure_.within("the card may still write, so its superpages do not come back"));
+  }
   device_reclaim();
   while (!transfer_.empty()) give_back(transfer_.pop());
   if (!stopped && before != DmaState::failed) return std::unexpected(stopped.error().within("DMA did not stop cleanly"));
   return {};
+}
+
+/// True if the process of an emulated card has ended: it cannot write any more.
+bool DmaChannel::gone() {
+  std::array<std::byte, 2> vendor{};
+  const auto answer = card_.function().read(pci::kConfigurationRegion, 0, vendor);
+  return !answer && answer.error().code == "card.gone";
+}
+
+/// Keeps a card that cannot be silenced from memory that is used again: an IOMMU refuses its writes to memory that is not mapped. Without an IOMMU the
+/// keeper holds the memory until this process closes the card, and clears the card's bus master bit before it releases the memory.
+void DmaChannel::wall_off() {
+  if (card_.function().translates()) {
+    registration_ = {};
+  } else {
+    registration_.leave();
+  }
 }
 
 Result<void> DmaChannel::reset(ResetLevel level) {

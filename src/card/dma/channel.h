@@ -102,7 +102,8 @@ class DmaChannel {
   /// Resets the card's DMA and starts it; takes 210 ms for a CRU. No effect if started.
   Result<void> start();
   /// Stops DMA and refuses pushes. Filled superpages, also those filled in part, go to the ready queue with ready = true, the
-  /// others with ready = false. No effect if stopped.
+  /// others with ready = false. No effect if stopped. If the card cannot be kept from writing, no superpage comes back: the state is `failed`, and a
+  /// further stop() tries again.
   Result<void> stop();
   /// Error card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);
@@ -146,8 +147,11 @@ class DmaChannel {
   // The part of each card type; called with the mutex held.
   virtual Result<void> device_open() = 0;
   virtual Result<void> device_start() = 0;
-  /// Ends transfers and moves filled superpages to the ready queue; then gives back the others, in order, with give_back().
+  /// Ends transfers and moves filled superpages to the ready queue.
   virtual Result<void> device_stop() = 0;
+  /// Makes sure that the card cannot write to its superpages any more, and that its earlier writes have arrived. Called after device_stop(), also if that
+  /// has failed, and before device_reclaim().
+  virtual Result<void> device_silence() = 0;
   virtual Result<void> device_reset(ResetLevel level) = 0;
   virtual Result<void> device_fill() = 0;
   virtual PushStatus check_push(const Superpage&) const { return PushStatus::done; }
@@ -176,6 +180,9 @@ class DmaChannel {
 
  private:
   Result<void> take_locks();
+  Result<void> register_memory();
+  bool gone();
+  void wall_off();
 
   /// The result of `look`, with the mutex held; `nothing` in a forked child.
   template <typename T, typename Look>

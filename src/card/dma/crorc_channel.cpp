@@ -167,19 +167,25 @@ Result<void> CrorcChannel::device_fill() {
 Result<void> CrorcChannel::device_stop() {
   if (settings_.source == DataSource::fee) (void)command(crorc::kCommandEobtr);
   RODEO_TRY(card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_));
-  if (in_flight_) {
-    RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 1, channel_));
-    CardWait wait(kFlushPatience);
-    for (;;) {
-      const auto collected = RODEO_TRY(collect());
-      if (collected || wait.over()) break;
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-    RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_));
-  }
+  auto flushed = in_flight_ ? flush() : Result<void>{};
   RODEO_TRY(toggle_to(crorc::kRxToggle, false));
-  // The superpage in flight goes back to the user. So the reset removes its address from the card, and the register read waits until earlier
-  // writes of the card have arrived.
+  return flushed;
+}
+
+Result<void> CrorcChannel::flush() {
+  RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 1, channel_));
+  CardWait wait(kFlushPatience);
+  Result<bool> collected = collect();
+  while (collected && !*collected && !wait.over()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    collected = collect();
+  }
+  RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_));
+  return collected ? Result<void>{} : std::unexpected(std::move(collected.error()));
+}
+
+/// The reset removes the address of the superpage in flight from the card. The register read waits until earlier writes of the card have arrived.
+Result<void> CrorcChannel::device_silence() {
   RODEO_TRY(write(reg("csr"), crorc::kResetCard));
   RODEO_TRY(card_.read(reg("channel_csr"), channel_));
   return {};

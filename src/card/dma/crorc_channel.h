@@ -15,6 +15,7 @@ class CrorcChannel final : public DmaChannel {
   Result<void> device_open() override;
   Result<void> device_start() override;
   Result<void> device_stop() override;
+  Result<void> device_silence() override;
   Result<void> device_reset(ResetLevel level) override;
   Result<void> device_fill() override;
   std::uint32_t largest() const override { return (1U << 24) - kSuperpageGranule; }  // its size register has 24 bits
@@ -35,6 +36,7 @@ class CrorcChannel final : public DmaChannel {
   Result<void> command(std::uint32_t code);
   Result<void> halt();
   Result<bool> collect();
+  Result<void> flush();
   Result<void> push_next();
   Result<void> write_address(std::uint64_t address);
 

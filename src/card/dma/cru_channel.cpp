@@ -63,6 +63,8 @@ Result<void> CruChannel::halt() {
 Result<void> CruChannel::device_open() {
   // A former owner that was killed may have left the card running.
   RODEO_TRY(halt());
+  // It may still have superpages of that owner; the reset of the first start removes them.
+  RODEO_TRY(device_silence());
   return find_links();
 }
 
@@ -100,9 +102,7 @@ Result<void> CruChannel::device_stop() {
   for (Link& link : links_) link.counted = 0;
   counts_are_new_ = false;
   RODEO_TRY(exchange(false, SIZE_MAX));
-  RODEO_TRY(wait_for_flush());
-  // After this the card cannot write to memory, and its earlier writes have arrived, because the configuration space was read.
-  return card_.function().set_bus_master(false);
+  return wait_for_flush();
 }
 
 /// Waits for the flush: while superpages come, and for a few polls after the last one.

@@ -29,6 +29,8 @@ class CruChannel final : public DmaChannel {
   Result<void> device_open() override;
   Result<void> device_start() override;
   Result<void> device_stop() override;
+  /// After this the card cannot write to memory, and its earlier writes have arrived, because the configuration space was read.
+  Result<void> device_silence() override { return card_.function().set_bus_master(false); }
   Result<void> device_reset(ResetLevel level) override;
   Result<void> device_fill() override { return exchange(true, ready_room()); }
   std::size_t device_outstanding() const override;

@@ -155,16 +155,24 @@ std::uint32_t FelixChannel::device_growing() const {
 }
 
 Result<void> FelixChannel::device_stop() {
-  RODEO_TRY(stop_descriptor());
+  auto stopped = stop_descriptor();
   // Restore the generator.
-  return std::exchange(generator_was_off_, false) ? card_.write(reg("generator_control"), 0) : Result<void>{};
+  if (std::exchange(generator_was_off_, false)) RODEO_TRY(card_.write(reg("generator_control"), 0));
+  return stopped;
+}
+
+Result<void> FelixChannel::device_silence() {
+  if (!running_) return {};
+  RODEO_TRY(descriptor_.disable());
+  running_ = false;
+  return {};
 }
 
 Result<void> FelixChannel::stop_descriptor() {
   if (!running_) return {};
-  running_ = false;
-  RODEO_TRY(read_position());
-  RODEO_TRY(descriptor_.disable());
+  const auto before = read_position();
+  RODEO_TRY(device_silence());
+  if (!before) return before;
   // The position of a disabled descriptor goes back to the start; on an emulated card it may stay at the end of the data.
   if (const auto last = RODEO_TRY(position()); last != base_) RODEO_TRY(take_position(last));
   // The ready queue has room for all superpages: it holds the whole ring.

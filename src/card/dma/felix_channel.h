@@ -21,6 +21,7 @@ class FelixChannel final : public DmaChannel {
   Result<void> device_open() override;
   Result<void> device_start() override;
   Result<void> device_stop() override;
+  Result<void> device_silence() override;
   Result<void> device_reset(ResetLevel level) override;
   Result<void> device_fill() override;
   PushStatus check_push(const Superpage& superpage) const override;

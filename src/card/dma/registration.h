@@ -18,6 +18,10 @@ class Registration {
   /// `slot` is the first slot of the I/O address space to try; channels of one function should pass different ones.
   static Result<Registration> map(pci::Function& function, const SharedMemory& memory, unsigned slot);
 
+  bool mapped() const { return mapped_ != nullptr; }
+  /// Leaves the memory mapped until the function is closed.
+  void leave() { (void)mapped_.release(); }
+
   /// The card's address for `bytes` bytes from `offset`; nothing if they are not contiguous for the card.
   std::optional<std::uint64_t> bus_address(std::uint64_t offset, std::uint64_t bytes) const {
     for (const Segment& segment : segments_) {
