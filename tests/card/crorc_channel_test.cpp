@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/temporary_directory.h"
+#include "memory_policy.h"
 #include "scripted_cards.h"
 
 namespace rodeo::card {
@@ -87,6 +88,17 @@ TEST_F(CrorcChannelTest, HasOneSuperpageInFlight) {
   EXPECT_EQ(partial->link, static_cast<int>(kChannel));
 }
 
+TEST_F(CrorcChannelTest, TheInformationBufferLiesOnTheCardsNode) {
+  if (!test::takes_policies()) GTEST_SKIP() << "host: the kernel takes no memory policy";
+  start();
+  ASSERT_EQ(crorc_.f->dma.size(), 2u);
+  for (const auto& [iova, memory] : crorc_.f->dma) {
+    if (memory.size() == 4096) {
+      EXPECT_EQ(test::policy_of(memory), MPOL_PREFERRED);
+    }
+  }
+}
+
 TEST_F(CrorcChannelTest, TheCountWrapsAt256) {
   start();
   for (std::uint64_t i = 0; i < 600; ++i) {
@@ -106,6 +118,9 @@ TEST_F(CrorcChannelTest, ACountThatIsNotTheNextIsAnError) {
   EXPECT_EQ(channel_->fill().error().code, "card.misbehaved");
   EXPECT_EQ(channel_->read(DmaCounter::count_jumps), 1u);
   ASSERT_TRUE(channel_->stop());
+  EXPECT_EQ(crorc_.log.back(), "csr=3") << "the card keeps no address";
+  EXPECT_EQ(crorc_.toggles & crorc::kRxToggle.mask(), 0u);
+  EXPECT_EQ((crorc_.f->words[{kChannel, crorc::reg("time_frame").offset}]) & crorc::kFlush.mask(), 0u);
   EXPECT_FALSE(channel_->pop()->ready);
 }
 
@@ -118,9 +133,6 @@ TEST_F(CrorcChannelTest, ASizeAboveTheSuperpagesIsAnError) {
   EXPECT_EQ(channel_->read(DmaCounter::oversize), 1u);
 }
 
-  EXPECT_EQ(crorc_.log.back(), "csr=3") << "the card keeps no address";
-  EXPECT_EQ(crorc_.toggles & crorc::kRxToggle.mask(), 0u);
-  EXPECT_EQ((crorc_.f->words[{kChannel, crorc::reg("time_frame").offset}]) & crorc::kFlush.mask(), 0u);
 TEST_F(CrorcChannelTest, AStopFlushesWhatIsInFlight) {
   start();
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(push(i), PushStatus::done);

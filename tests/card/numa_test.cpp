@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "card/dma/memory.h"
+#include "memory_policy.h"
 
 namespace rodeo::card {
 namespace {
@@ -37,6 +38,16 @@ TEST(DmaMemory, LiesOnTheNodeThatIsAskedFor) {
   if (nodes.empty()) GTEST_SKIP() << "host: the kernel does not report the places of pages";
   EXPECT_THAT(nodes, ElementsAre(0));
   EXPECT_THAT(memory->description(), HasSubstr("of NUMA node 0"));
+}
+
+TEST(DmaMemory, PlainPagesPreferTheNodeAndAreNotBoundToIt) {
+  if (!test::takes_policies()) GTEST_SKIP() << "host: the kernel takes no memory policy";
+  const auto memory = DmaMemory::create(12 << 10, 0);
+  ASSERT_TRUE(memory) << memory.error().message();
+  ASSERT_EQ(memory->kind(), base::PageKind::transparent);
+  EXPECT_EQ(test::policy_of(memory->bytes()), MPOL_PREFERRED) << "bound to a full node, the process would be killed";
+  const auto anywhere = DmaMemory::create(12 << 10);
+  EXPECT_EQ(test::policy_of(anywhere->bytes()), MPOL_DEFAULT);
 }
 
 TEST(DmaMemory, IsThereAlsoIfTheNodeIsNot) {

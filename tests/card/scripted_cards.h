@@ -18,6 +18,7 @@ inline std::unique_ptr<Card> card_of(std::unique_ptr<ScriptedFunction> function,
   pci::FoundFunction found;
   found.address = function->address();
   found.lock_file = lock_file;
+  found.numa_node = 0;
   auto card = Card::adopt(std::move(function), found);
   if (!card) throw SetupError(card.error());
   return std::move(*card);

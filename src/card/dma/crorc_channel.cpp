@@ -67,7 +67,7 @@ Result<void> CrorcChannel::device_open() {
   RODEO_TRY(halt());
   // Reset first: addresses of a former owner must be gone before the card can write to this memory.
   RODEO_TRY(write(reg("csr"), crorc::kResetCard));
-  info_ = RODEO_TRY(DmaMemory::create(4096));
+  info_ = RODEO_TRY(DmaMemory::create(4096, card_.found().numa_node));
   info_registration_ = RODEO_TRY(Registration::map(card_.function(), info_.shared(), 6 + channel_));
   set_capacities(kQueue, kQueue, 1);
   return {};

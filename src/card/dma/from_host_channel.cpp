@@ -26,7 +26,7 @@ Result<std::unique_ptr<FromHostChannel>> FromHostChannel::open(Card& card) {
                                  card.address().text(), "`rodeo card firmware` says whether its firmware is known"});
   const auto index = static_cast<unsigned>(descriptors) - 1;
   auto lock = RODEO_TRY(card.lock(index, fmt::format("the way to the front-ends of {}", card.address().text())));
-  auto memory = RODEO_TRY(DmaMemory::create(kRingBytes));
+  auto memory = RODEO_TRY(DmaMemory::create(kRingBytes, card.found().numa_node));
   auto opened = std::unique_ptr<FromHostChannel>(new FromHostChannel(card, index, std::move(memory)));
   opened->lock_ = std::move(lock);
   opened->registration_ =

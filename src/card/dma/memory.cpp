@@ -39,14 +39,15 @@ bool set_policy(std::span<std::byte> memory, int policy, int node) {
 bool bring_in(std::span<std::byte> memory) { return ::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0; }
 
 // Maps and allocates all pages, or fails: mmap checks the reservation of huge pages, and populating allocates them.
-base::Mapping map_shared(int fd, std::size_t bytes, int node) {
+// `policy`: a fault that MPOL_BIND refuses is an error for huge pages, but an out-of-memory kill for plain ones.
+base::Mapping map_shared(int fd, std::size_t bytes, int node, int policy) {
   const auto map = [&](int populate) {
     return base::Mapping(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, fd, 0), bytes);
   };
   if (node < 0) return map(MAP_POPULATE);
   base::Mapping mapping = map(0);
   if (!mapping) return mapping;
-  if (set_policy(mapping.bytes(), MPOL_BIND, node) && bring_in(mapping.bytes())) return mapping;
+  if (policy == MPOL_BIND && set_policy(mapping.bytes(), MPOL_BIND, node) && bring_in(mapping.bytes())) return mapping;
   (void)set_policy(mapping.bytes(), MPOL_PREFERRED, node);
   if (!bring_in(mapping.bytes())) return {};
   return mapping;
@@ -63,7 +64,7 @@ Result<DmaMemory> DmaMemory::create(std::size_t bytes, int node) {
     if (bytes % page != 0) return false;
     base::UniqueFd fd(::memfd_create("rodeo-dma", MFD_CLOEXEC | flags));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return false;
-    memory.mapping_ = map_shared(fd.get(), bytes, node);
+    memory.mapping_ = map_shared(fd.get(), bytes, node, kind == base::PageKind::transparent ? MPOL_PREFERRED : MPOL_BIND);
     if (!memory.mapping_) return false;
     memory.fd_ = std::move(fd);
     memory.kind_ = kind;
@@ -95,7 +96,7 @@ Result<DmaMemory> DmaMemory::open(const std::filesystem::path& file, std::size_t
     return std::unexpected(Error{"card.dma_memory", fmt::format("{} bytes are not whole pages of {} bytes", bytes, page),
                                  file.native(), "round it up to whole huge pages"});
   if (::ftruncate(memory.fd_.get(), static_cast<off_t>(bytes)) != 0) return failed("cannot give the DMA buffer its size");
-  memory.mapping_ = map_shared(memory.fd_.get(), bytes, -1);
+  memory.mapping_ = map_shared(memory.fd_.get(), bytes, -1, MPOL_PREFERRED);
   if (!memory.mapping_) return failed("cannot map the DMA buffer");
   memory.kind_ = page >= kGiB       ? base::PageKind::huge_1g
                  : page >= 2 * kMiB ? base::PageKind::huge_2m
