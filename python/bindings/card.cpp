@@ -60,27 +60,12 @@ class PyBar {
   PyBar(std::shared_ptr<OpenCard> card, unsigned number)
       : card_(std::move(card)), bar_(unwrap(card_->inside().bar(number))) {}
 
-  std::uint64_t read(const Place& place) const {
-    const auto found = target(place);
-    const std::uint64_t value = unwrap(card::read_register(*bar_, found));
-    if (value == (found.width_bytes == 8 ? UINT64_MAX : UINT32_MAX)) need(card_->inside().check_answers());
-    return value;
-  }
+  std::uint64_t read(const Place& place) const { return unwrap(card::read_register(card_->inside(), target(place))); }
   void write(const Place& place, std::uint64_t value, bool force) const {
-    const auto found = target(place);
-    need(card::may_write(found, force));
-    need(card_->inside().check_map());
-    need(card::write_register(*bar_, found, value));
+    need(card::write_register(card_->inside(), target(place), value, force));
   }
   std::uint64_t modify(const Place& place, unsigned position, unsigned width, std::uint64_t value, bool force) const {
-    const auto found = target(place);
-    need(card::may_write(found, force));
-    need(card_->inside().check_map());
-    unwrap(card::with_bits(found, 0, position, width, value));
-    const auto alone = unwrap(card_->inside().lock_word(found.bar, found.offset));
-    const auto changed = unwrap(card::with_bits(found, unwrap(card::read_register(*bar_, found)), position, width, value));
-    need(card::write_register(*bar_, found, changed));
-    return changed;
+    return unwrap(card::modify_register(card_->inside(), target(place), position, width, value, force));
   }
   unsigned number() const { return bar_->number(); }
   std::uint64_t bytes() const { return bar_->bytes(); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "card/card.h"
 
 namespace rodeo::card {
 
@@ -111,6 +112,32 @@ Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::u
                                  "registers of this card have 32 bits"});
   }
   return bar.write32(target.offset, static_cast<std::uint32_t>(value));
+}
+
+Result<std::uint64_t> read_register(Card& card, const RegisterTarget& target) {
+  const auto bar = RODEO_TRY(card.bar(target.bar));
+  const auto value = RODEO_TRY(read_register(*bar, target));
+  if (value == (target.width_bytes == 8 ? UINT64_MAX : UINT32_MAX)) RODEO_TRY(card.check_answers());
+  return value;
+}
+
+Result<void> write_register(Card& card, const RegisterTarget& target, std::uint64_t value, bool force) {
+  RODEO_TRY(may_write(target, force));
+  RODEO_TRY(card.check_map());
+  const auto bar = RODEO_TRY(card.bar(target.bar));
+  return write_register(*bar, target, value);
+}
+
+Result<std::uint64_t> modify_register(Card& card, const RegisterTarget& target, unsigned position, unsigned width,
+                                      std::uint64_t value, bool force) {
+  RODEO_TRY(may_write(target, force));
+  RODEO_TRY(card.check_map());
+  RODEO_TRY(with_bits(target, 0, position, width, value));
+  const auto alone = RODEO_TRY(card.lock_word(target.bar, target.offset));
+  const auto before = RODEO_TRY(read_register(card, target));
+  const auto changed = RODEO_TRY(with_bits(target, before, position, width, value));
+  RODEO_TRY(write_register(card, target, changed, force));
+  return changed;
 }
 
 Result<std::uint64_t> with_bits(const RegisterTarget& target, std::uint64_t word, unsigned position, unsigned width,

@@ -12,6 +12,8 @@
 
 namespace rodeo::card {
 
+class Card;
+
 /// One register of one BAR. `description` is null for addresses that the map does not know.
 struct RegisterTarget {
   unsigned bar = 0;
@@ -41,7 +43,15 @@ Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_vie
 /// that a user or a program chose.
 Result<void> may_write(const RegisterTarget& target, bool force = false);
 
-/// Reads or writes the register at its width. Errors: those of Bar.
+/// Reads the register at its width. All ones are believed only of a card that answers: else card.all_ones.
+Result<std::uint64_t> read_register(Card& card, const RegisterTarget& target);
+/// Writes it, if it may be written (may_write()) and the card's map is known.
+Result<void> write_register(Card& card, const RegisterTarget& target, std::uint64_t value, bool force = false);
+/// Changes `width` bits from `position` up, with the checks of both and under a lock against other processes. Returns the value written.
+Result<std::uint64_t> modify_register(Card& card, const RegisterTarget& target, unsigned position, unsigned width,
+                                      std::uint64_t value, bool force = false);
+
+/// Without checks, for measurements of a register that was checked before. Errors: those of Bar.
 Result<std::uint64_t> read_register(const Bar& bar, const RegisterTarget& target);
 Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::uint64_t value);
 

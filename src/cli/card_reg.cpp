@@ -45,13 +45,9 @@ void add_value(Table& table, const RegisterTarget& target, std::uint64_t value) 
                  Cell(nibbles(value, 8 * target.width_bytes)), Cell(value)});
 }
 
-Result<const card::Bar*> bar_of(card::Card& card, const RegisterTarget& target) { return card.bar(target.bar); }
-
 Result<std::uint64_t> read(card::Card& card, const RegisterTarget& target) {
-  const auto bar = RODEO_TRY(bar_of(card, target));
-  auto value = card::read_register(*bar, target);
+  auto value = card::read_register(card, target);
   if (!value && !target.name().empty()) return std::unexpected(value.error().within(target.name()));
-  if (value && *value == (target.width_bytes == 8 ? UINT64_MAX : UINT32_MAX)) RODEO_TRY(card.check_answers());
   return value;
 }
 
@@ -89,10 +85,7 @@ Result<ExitCode> write_one(const Options& options) {
   const auto value = RODEO_TRY(value_of(options.value));
   const auto card = RODEO_TRY(open_card(options.id));
   const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
-  RODEO_TRY(card::may_write(target, options.force));
-  RODEO_TRY(card->check_map());
-  const auto bar = RODEO_TRY(bar_of(*card, target));
-  RODEO_TRY(card::write_register(*bar, target, value));
+  RODEO_TRY(card::write_register(*card, target, value, options.force));
   return show_written(*card, options, target, value);
 }
 
@@ -100,17 +93,8 @@ Result<ExitCode> modify_one(const Options& options) {
   const auto bits = RODEO_TRY(value_of(options.value));
   const auto card = RODEO_TRY(open_card(options.id));
   const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
-  RODEO_TRY(card::may_write(target, options.force));
-  RODEO_TRY(card->check_map());
-  const auto bar = RODEO_TRY(bar_of(*card, target));
-  RODEO_TRY(card::with_bits(target, 0, options.position, options.width, bits));
-  std::uint64_t written = 0;
-  {
-    const auto alone = RODEO_TRY(card->lock_word(target.bar, target.offset));
-    const auto before = RODEO_TRY(card::read_register(*bar, target));
-    written = *card::with_bits(target, before, options.position, options.width, bits);
-    RODEO_TRY(card::write_register(*bar, target, written));
-  }
+  const std::uint64_t written =
+      RODEO_TRY(card::modify_register(*card, target, options.position, options.width, bits, options.force));
   return show_written(*card, options, target, written);
 }
 
@@ -134,7 +118,7 @@ Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options&
   if (card::parse_number(options.address) == std::nullopt) return std::vector<RegisterTarget>{first};
   const std::uint64_t words = options.words.value_or(1);
   if (words == 0) return value_error("--words 0 reads nothing", "1 or more; left out: one word");
-  const auto bar = RODEO_TRY(bar_of(card, first));
+  const auto bar = RODEO_TRY(card.bar(first.bar));
   if (const std::uint64_t room = (bar->bytes() - std::min<std::uint64_t>(first.offset, bar->bytes())) / first.width_bytes;
       words > room)
     return std::unexpected(Error{"card.bad_access",

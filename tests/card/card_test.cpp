@@ -1,5 +1,6 @@
 #include "card/card.h"
 #include "card/pci/lock.h"
+#include "card/register_target.h"
 
 #include <gtest/gtest.h>
 
@@ -89,6 +90,12 @@ TEST(Card, AWordOfAllOnesIsBelievedOnlyOfACardThatAnswers) {
   EXPECT_EQ(card->read(cru::reg("user_control")).error().code, "card.all_ones");
   EXPECT_EQ(card->modify(cru::reg("user_control"), cru::kRunEnable, 0).error().code, "card.all_ones");
   EXPECT_EQ((words[{2, 0x18}]), UINT32_MAX) << "nothing was written back";
+  const RegisterTarget target{.bar = 2, .offset = 0x18};
+  EXPECT_EQ(read_register(*card, target).error().code, "card.all_ones");
+  EXPECT_EQ(modify_register(*card, target, 0, 1, 0).error().code, "card.all_ones");
+  EXPECT_EQ((words[{2, 0x18}]), UINT32_MAX);
+  words[{2, cru::reg("firmware_hash").offset}] = 0x1234;
+  EXPECT_EQ(modify_register(*card, target, 0, 1, 0).value(), UINT32_MAX - 1);
 }
 
 std::unique_ptr<ScriptedFunction> felix_of_map(std::uint32_t version) {

@@ -490,6 +490,10 @@ TEST_F(CruChannelTest, TellsHowTheCardIs) {
   cru_.f->words[{0, cru::reg("fifo_empty_count").offset}] = 1;
   EXPECT_FALSE(channel_->health()->fifos_healthy);
   EXPECT_TRUE(channel_->health()->fifos_healthy) << "since the last call";
+  cru_.f->words[{2, cru::reg("datapath_dropped_packets").offset}] = UINT32_MAX;
+  EXPECT_EQ(channel_->health()->dropped_packets, UINT32_MAX);
+  cru_.f->words[{2, cru::reg("firmware_hash").offset}] = UINT32_MAX;
+  EXPECT_EQ(channel_->health().error().code, "card.all_ones");
 }
 
 TEST_F(CruChannelTest, APushFromAnotherThreadDuringAStopIsRefusedOrReturned) {

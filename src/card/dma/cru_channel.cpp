@@ -261,6 +261,8 @@ Result<void> CruChannel::device_health(DmaHealth& health) {
   operations.push_back(reading(reg("datapath_dropped_packets"), card_.endpoint_or_zero()));
   operations.push_back(reading(reg("temperature"), 0));
   RODEO_TRY(card_.function().exchange(operations));
+  if (std::ranges::find(operations, UINT32_MAX, &pci::RegionOperation::value) != operations.end())
+    RODEO_TRY(card_.check_answers());
   for (std::size_t i = 0; i < links_.size(); ++i)
     health.fifo_empty.push_back(static_cast<std::uint32_t>(operations[i].value));
   health.dropped_packets = operations[links_.size()].value;
