@@ -54,6 +54,9 @@ class CardHandle {
  public:
   /// By PCI address ("3b:00.0"), place in the list ("#2") or serial number and endpoint ("0233:1").
   static CardHandle open(std::string_view id);
+  /// `register_map` is for a FELIX that has the registers of a known map, "254.0", but names another one: use it only for firmware that was built to this
+  /// map. Empty: the map that the card names. Throws card.unknown_map for an unknown name.
+  static CardHandle open(std::string_view id, std::string_view register_map);
   CardHandle(CardHandle&&) noexcept;
   CardHandle& operator=(CardHandle&&) noexcept;
   ~CardHandle();

@@ -237,7 +237,12 @@ NB_MODULE(_card, module) {
       .def_prop_ro("serial", [](const OpenCard& self) { return self.handle.info().serial; })
       .def_prop_ro("endpoint", [](const OpenCard& self) { return self.handle.info().endpoint; });
 
-  module.def("open", [](const std::string& id) { return std::make_shared<OpenCard>(CardHandle::open(id)); }, nb::arg("id"));
+  module.def(
+      "open",
+      [](const std::string& id, const std::string& register_map) {
+        return std::make_shared<OpenCard>(CardHandle::open(id, register_map));
+      },
+      nb::arg("id"), nb::arg("register_map"));
   module.def("bar", [](std::shared_ptr<OpenCard> card, unsigned number) {
     return std::make_unique<PyBar>(std::move(card), number);
   });

@@ -1,12 +1,15 @@
 // Implements include/rodeo/card.h with the driver's classes: error results become exceptions.
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "card/dma/span_reader.h"
 #include "card/enumeration.h"
 #include "card/firmware.h"
 #include "card/numa.h"
 #include "card/pci/owner_process.h"
 #include "card/register_target.h"
+#include "card_registers/felix.h"
 #include "rodeo/card.h"
 
 namespace rodeo {
@@ -78,12 +81,20 @@ CardHandle::CardHandle(CardHandle&&) noexcept = default;
 CardHandle& CardHandle::operator=(CardHandle&&) noexcept = default;
 CardHandle::~CardHandle() = default;
 
-CardHandle CardHandle::open(std::string_view id) {
-  const auto entry = value_or_throw(card::find_card(id));
+CardHandle CardHandle::open(std::string_view id) { return open(id, {}); }
+
+CardHandle CardHandle::open(std::string_view id, std::string_view register_map) {
+  const auto map = card::register_map_of(register_map);
+  if (!register_map.empty() && !map)
+    throw CardError("card.unknown_map",
+                    fmt::format("error[card.unknown_map]: `{}` is not a known register map; the known one is {}",
+                                register_map, card_registers::felix::kRegisterMapName));
+  auto entry = value_or_throw(card::find_card(id));
   // Do not ask a card again that was silent in the search: it would take as long once more.
   if (!entry.unanswered.code.empty()) throw CardError(entry.unanswered.code, entry.unanswered.message());
   auto inside = std::make_unique<Inside>();
   inside->info = info_of(entry);
+  entry.function.register_map = map;
   inside->opened = value_or_throw(card::Card::open(entry.function));
   return CardHandle(std::move(inside));
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "card_registers/cru.h"
+#include "card_registers/felix.h"
 #include "formats/temporary_directory.h"
 #include "scripted_server.h"
 
@@ -13,6 +14,7 @@ namespace rodeo {
 namespace {
 
 namespace cru = card_registers::cru;
+namespace felix = card_registers::felix;
 
 /// Registers of a CRU without behaviour, in smaller BARs.
 class PublicCardApi : public testing::Test {
@@ -72,6 +74,20 @@ TEST_F(PublicCardApi, WritesWhatCanOnlyBeReadByForceAlone) {
   card.write(0, 0x80c, 7, true);
   EXPECT_EQ(card.modify(0, 0x80c, 4, 4, 1, true), 0x17u);
   EXPECT_EQ(code([&] { card.write("debug", std::uint64_t{1} << 32); }), "card.bad_access");
+}
+
+TEST_F(PublicCardApi, AKnownMapIsUsedForAFelixThatNamesAnother) {
+  server_ = std::make_unique<card::doubles::ScriptedServer>(directory_.file("cards/0000:4b:00.0.sock"), felix::kPciIds[0]);
+  server_->bar2[1] = std::byte{5};
+  {
+    CardHandle card = CardHandle::open("4b:00.0");
+    EXPECT_EQ(code([&] { card.write("generator_control", 1); }), "card.bad_access") << "it has no such register";
+    EXPECT_EQ(code([&] { card.write(2, 0x4900, 1); }), "card.unknown_map");
+  }
+  EXPECT_EQ(code([] { (void)CardHandle::open("4b:00.0", "5.0"); }), "card.unknown_map");
+  CardHandle card = CardHandle::open("4b:00.0", felix::kRegisterMapName);
+  card.write("generator_control", 1);
+  EXPECT_EQ(card.read("generator_control"), 1u);
 }
 
 TEST_F(PublicCardApi, ThrowsWithACode) {

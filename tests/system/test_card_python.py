@@ -54,6 +54,18 @@ print(card.type, card.serial, card.endpoint, len(rodeo.card.list_cards()))
     assert cards.register(CRU, "ctp_bc_max") == 0xd5b
 
 
+def test_a_register_map_can_be_named(cards):
+    out = python(cards, f"""
+import rodeo.card
+print(rodeo.card.open("{FELIX}", register_map="254.0").bar(2).read("register_map_version"))
+try:
+    rodeo.card.open("{FELIX}", register_map="5.0")
+except ValueError as error:
+    print("unknown" if "card.unknown_map" in str(error) else error)
+""")
+    assert out == [str(254 << 8), "unknown"]
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="host: one CPU, every place is the same")
 def test_an_iterator_stays_on_the_node_until_its_end(cards):
     out = python(cards, f"""

@@ -106,6 +106,7 @@ class Card:
         return Dma(_card.dma(self._card, channel, data_source, buffer_bytes, superpage_bytes, numa, check_firmware), patience_s)
 
 
-def open(card_id):
-    """A card by PCI address ("3b:00.0"), place in the list ("#2") or serial number and endpoint ("0233:1")."""
-    return Card(_card.open(card_id))
+def open(card_id, register_map=""):
+    """A card by PCI address ("3b:00.0"), place in the list ("#2") or serial number and endpoint ("0233:1"). `register_map` is for a FELIX that has the
+    registers of a known map, "254.0", but names another one. An unknown map is a ValueError (card.unknown_map)."""
+    return Card(_card.open(card_id, register_map))
