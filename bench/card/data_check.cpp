@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "card_registers/cru.h"
@@ -23,18 +24,28 @@ using formats::PagePattern;
 class PageCheck final : public DataCheck {
  public:
   /// `detect`: the links of an emulated card may send either payload; the first page shows which.
-  PageCheck(Card& card, const formats::SuperpageCheckSettings& settings, bool detect)
-      : card_(card), settings_(settings), detect_(detect), check_(std::in_place, settings) {}
+  /// `links` and `superpages`: as in DataCheckSettings.
+  PageCheck(Card& card, const formats::SuperpageCheckSettings& settings, bool detect, std::uint32_t links,
+            std::size_t superpages)
+      : card_(card),
+        settings_(settings),
+        detect_(detect),
+        links_(links),
+        superpages_(superpages),
+        check_(std::in_place, settings) {}
   void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
     if (detect_ && bytes.size() >= formats::kRdhBytes + 8) detect(bytes.subspan(formats::kRdhBytes, 8));
     const auto link = static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link);
     check_->check(link, bytes);
+    if (link < brought_.size()) ++brought_[link];
   }
   void finish() override {
     check_->finish();
     for (const std::uint32_t link : check_->silent_links())
       silent_links_.push_back(fmt::format("silent_links: link {} ended, the others went on", link));
-    if (settings_.heartbeat_frames) find_late_links();
+    if (!settings_.heartbeat_frames) return;
+    find_late_links();
+    find_absent_links();
   }
   std::uint64_t errors() const override { return check_->errors() + silent_links_.size() + late_links_.size(); }
   std::vector<NamedCount> counts() const override {
@@ -77,9 +88,31 @@ class PageCheck final : public DataCheck {
     }
   }
 
+  /// Finds links that brought no page while every link with pages brought four superpages, although each orbit has a frame of every link. In a buffer
+  /// with fewer superpages than links, some links get none.
+  void find_absent_links() {
+    const auto enabled = card_.read(cru::reg("datapath_enable"), card_.endpoint_or_zero());
+    const std::uint32_t links = (links_ != 0 ? links_ : enabled.value_or(0)) & ((1U << cru::kLinks) - 1);
+    std::uint32_t here = 0;
+    std::uint64_t fewest = UINT64_MAX;
+    for (unsigned link = 0; link < cru::kDmaLinks; ++link) {
+      if (!check_->first_orbit(static_cast<std::uint8_t>(link))) continue;
+      here |= 1U << link;
+      fewest = std::min(fewest, brought_[link]);
+    }
+    if (here == 0 || fewest < 4 || superpages_ < static_cast<std::size_t>(std::popcount(links))) return;
+    for (unsigned link = 0; link < cru::kLinks; ++link) {
+      if (((links & ~here) >> link & 1U) != 0)
+        silent_links_.push_back(fmt::format("silent_links: link {} brought nothing", link));
+    }
+  }
+
   Card& card_;
   formats::SuperpageCheckSettings settings_;
   bool detect_;
+  std::uint32_t links_;
+  std::size_t superpages_;
+  std::array<std::uint64_t, cru::kDmaLinks> brought_{};  // superpages of each link
   std::optional<formats::SuperpageCheck> check_;
   std::vector<std::string> late_links_;  // as text
   std::vector<std::string> silent_links_;
@@ -156,7 +189,7 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
                                       .time_frame_orbits = settings.time_frame_orbits,
                                       .resynchronise = settings.resynchronise,
                                       .seed = settings.seed},
-      detect);
+      detect, settings.links, settings.superpages);
 }
 
 }  // namespace rodeo::bench

@@ -31,6 +31,7 @@ struct DataCheckSettings {
   std::uint32_t every = 1;
   std::uint32_t packet_counter_max = 255;
   bool heartbeat_frames = true;  ///< CRU: links send one each orbit
+  std::uint32_t links = 0;       ///< CRU: bit per link that sends; 0: the links that are enabled in the card
   std::uint32_t time_frame_orbits = 256;
   bool resynchronise = true;
   std::uint64_t seed = 1;                       ///< seed of provable payload

@@ -291,6 +291,7 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
                                                     channel->granule(), channel->largest(), settings.superpage_bytes)));
   DataCheckSettings check_settings = settings.check;
   check_settings.source = settings.dma.source;
+  check_settings.links = settings.dma.links;
   check_settings.superpage_bytes = settings.superpage_bytes;
   check_settings.superpages = memory->bytes().size() / settings.superpage_bytes;
   auto check = RODEO_TRY(make_data_check(card, settings.channel, check_settings));

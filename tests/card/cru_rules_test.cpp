@@ -1,4 +1,5 @@
 // The rules that hold only for a CRU (table in README.md), with an emulated card.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -92,6 +93,28 @@ TEST_F(EmulatedCru, ASuperpageThatIsNotFullHasItsTrueSize) {
     (*check)->check(page, bytes_of(page));
   }
   EXPECT_EQ((*check)->errors(), 0U) << ((*check)->findings().empty() ? "" : (*check)->findings().front());
+}
+
+TEST_F(EmulatedCru, AnEnabledLinkThatBringsNothingIsAnErrorOfABench) {
+  for (const std::uint64_t absent : {0U, 1U}) {
+    if (absent != 0) inject(FaultKind::link_down, 2);
+    open_and_start({{.source = DataSource::fee, .links = 0b111}});
+    for (int i = 0; i < 15; ++i) ASSERT_EQ(push(), PushStatus::done);
+    wait_ready(absent != 0 ? 10 : 15);
+    ASSERT_TRUE(channel_->stop());
+    bench::DataCheckSettings settings{.source = DataSource::fee, .superpage_bytes = kSize, .superpages = 15, .links = 0b111};
+    auto check = bench::make_data_check(*card_, 0, settings);
+    ASSERT_TRUE(check);
+    for (const Superpage& page : pop_all()) {
+      if (page.ready) (*check)->check(page, bytes_of(page));
+    }
+    (*check)->finish();
+    EXPECT_EQ((*check)->errors(), absent) << testing::PrintToString((*check)->findings());
+    if (absent != 0) {
+      EXPECT_THAT((*check)->findings(), testing::ElementsAre("silent_links: link 2 brought nothing"));
+    }
+    channel_.reset();
+  }
 }
 
 TEST_F(EmulatedCru, AnIndexThatIsNotTheNextIsAnErrorAndNoLoop) {
