@@ -339,8 +339,9 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
     waiting.decision.verdict = Verdict::duplicate;
   }
   const Sequence last = before - link.stride;
-  if (events_ != nullptr && number > last && number - last <= 4 * states_.size()) {
-    // The events of a group may be dealt anew to its links: two equal steps of a link set its stride.
+  if (events_ != nullptr && states_.size() > 1 && number > last && number - last <= 4 * states_.size()) {
+    // The events of a group may be dealt anew to its links: two equal steps of a link set its stride. A link alone has every event: two equal steps of
+    // random triggers mean nothing.
     if (number - last == state.last_step) link.stride = static_cast<std::uint16_t>(state.last_step);
     state.last_step = number - last;
   }
