@@ -48,7 +48,7 @@ std::uint32_t EventFrame::make_ends(const Fragment& fragment, std::size_t data_b
   const std::size_t header_bytes = header_.size() * kWordBytes;
   constexpr std::size_t kRobHeaderBytes = kRobHeaderWords * kWordBytes;
   ends.head.resize(header_bytes);
-  append_rob_head(ends.head, rob, fragment, data_bytes);
+  append_rob_head(ends.head, rob, fragment, fragment.l1id, data_bytes);
   ends.tail.clear();
   append_rob_tail(ends.tail, rob, fragment, data_bytes);
 

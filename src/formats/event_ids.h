@@ -38,8 +38,13 @@ struct IdLayout {
   }
   /// The L1 id of a header as people read it, without its reset counter.
   constexpr std::uint32_t shown(L1Id l1id) const { return counter_bits() == 32 ? l1id.value : l1id.l1(); }
-  /// The first global id of a reader that starts within a run is uncertain by a multiple of this: 256 resets, or a wrap.
-  constexpr std::uint64_t step_at_start() const { return std::uint64_t{1} << (has_resets ? 32 : counter_bits()); }
+  /// The first global id of a reader that starts within a run is uncertain by a multiple of this: 256 resets, or a round of the front-ends' counter.
+  constexpr std::uint64_t step_at_start() const { return std::uint64_t{1} << (has_resets ? 32 : bits); }
+  /// The L1 id of an event whose global id was corrected by a multiple of that step.
+  constexpr L1Id moved(L1Id l1id, std::uint64_t by) const {
+    const auto low = l1id.value + static_cast<std::uint32_t>(by);
+    return counter_bits() == 32 ? L1Id{low} : L1Id{(l1id.value & 0xff000000U) | (low & 0xffffffU)};
+  }
 
   /// As in the configuration: "l1id_bits=32" (24 bits and the reset counter), "l1id_bits=16", "l1id_counter=32".
   std::string text() const;

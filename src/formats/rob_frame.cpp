@@ -55,13 +55,14 @@ std::size_t rod_words(const Fragment& fragment, std::size_t data_bytes) {
   return kRodHeaderWords + rod_status_words(fragment) + data_bytes / kWordBytes + kRodTrailerWords;
 }
 
-void append_rob_head(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, std::size_t data_bytes) {
+void append_rob_head(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, L1Id l1id,
+                     std::size_t data_bytes) {
   const std::uint32_t status = fragment.status & ~fragment_status::kLinksRemoved;  // that bit has another meaning in a ROB
   append_headers(out, frame, rod_words(fragment, data_bytes), status,
                  {.minor_version = frame.rod_minor_version,
                   .source_id = fragment.source_id,
                   .run_number = frame.run_number,
-                  .l1id = fragment.l1id,
+                  .l1id = l1id,
                   .bcid = fragment.bcid,
                   .trigger_type = fragment.trigger_type,
                   .detector_event_type = frame.detector_event_type});

@@ -30,7 +30,8 @@ std::size_t rod_status_words(const Fragment& fragment);
 std::size_t rod_words(const Fragment& fragment, std::size_t data_bytes);
 
 /// Appends to `out`. The fragment's parts, which have `data_bytes` in all, belong between head and tail.
-void append_rob_head(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, std::size_t data_bytes);
+void append_rob_head(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, L1Id l1id,
+                     std::size_t data_bytes);
 void append_rob_tail(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, std::size_t data_bytes);
 
 /// Appends a ROB of 21 words in place of an absent one: no data, and `status` in ROB and ROD.

@@ -315,6 +315,92 @@ TEST_F(BookOfAReadoutThatJoins, WithoutAResetCounterItLacksWrapsOf24Bits) {
   EXPECT_EQ(book.find(0x07000010).answer, Answer::there);
 }
 
+TEST_F(BookOfAReadoutThatJoins, TheNewestPositionBeforeItsFirstFragmentCounts) {
+  FragmentBook book({.most_fragments = 8, .reorder_fragments = 4, .id_step = std::uint64_t{1} << 16});
+  book.align(10);
+  book.align(70'000);
+  FragmentPtr fragment = make(70'002 - 65'536);
+  book.take(fragment, 0);
+  EXPECT_EQ(book.find(70'002).answer, Answer::there);
+}
+
+TEST_F(BookOfAReadoutThatJoins, Of16BitsItLacksRoundsOf65536) {
+  FragmentBook book({.most_fragments = 8, .reorder_fragments = 4, .id_step = std::uint64_t{1} << 16});
+  FragmentPtr fragment = make(0x10);
+  book.take(fragment, 0);
+  book.align(0x2fffe);
+  EXPECT_EQ(book.find(0x30010).answer, Answer::there);
+}
+
+// 64 fragments may come in another order, so ids of 8 bits do not tell their round.
+class BookOfShortIds : public FragmentBookTest {
+ protected:
+  static constexpr std::uint64_t kSettled = 100 * kMs;
+
+  void take_short(std::uint64_t id) {
+    FragmentPtr fragment = make(id);
+    short_.take(fragment, 0);
+  }
+  Answer ask_short(std::uint64_t id) const { return short_.find(id).answer; }
+
+  FragmentBook short_{{.most_fragments = 1000, .reorder_fragments = 64, .reorder_ns = kSettled, .id_step = 256}};
+};
+
+TEST_F(BookOfShortIds, OfAReadoutThatJoinedHaveNoPlace) {
+  short_.align(3);
+  take_short(44);  // 300
+  EXPECT_EQ(ask_short(44), Answer::pending);
+  EXPECT_FALSE(short_.has_newest()) << "nothing is told";
+  short_.advance(kSettled);
+  EXPECT_FALSE(short_.unplaced()) << "the position was that before its first fragment";
+  short_.align(250);
+  EXPECT_EQ(ask_short(44), Answer::pending) << "an older event that a node asks for";
+  short_.align(303, true);
+  EXPECT_TRUE(short_.unplaced());
+  EXPECT_EQ(ask_short(44), Answer::lost);
+  EXPECT_FALSE(short_.first());
+  short_.alone();
+  EXPECT_EQ(ask_short(44), Answer::lost);
+}
+
+TEST_F(BookOfShortIds, OfAReadoutThatBeginsWithTheRunAreRightHoweverSlowItIs) {
+  short_.align(900, true);
+  take_short(0);
+  take_short(1);
+  EXPECT_EQ(ask_short(1), Answer::pending);
+  short_.advance(kSettled);
+  EXPECT_EQ(ask_short(1), Answer::there);
+  EXPECT_EQ(short_.first(), 0u);
+}
+
+TEST_F(BookOfShortIds, ThatAreZeroByChanceHaveNoPlaceInALongRun) {
+  short_.align(5120, true);
+  take_short(0);
+  short_.advance(kSettled);
+  EXPECT_TRUE(short_.unplaced());
+}
+
+TEST_F(BookOfShortIds, AreRightWhileTheFarmIsInItsFirstRound) {
+  take_short(77);
+  short_.advance(kSettled);
+  short_.align(90, true);
+  EXPECT_EQ(ask_short(77), Answer::there);
+  short_.align(900, true);
+  EXPECT_EQ(ask_short(77), Answer::there) << "proven once";
+}
+
+TEST_F(BookOfShortIds, AreRightAsLongAsTheFarmHasNoOthers) {
+  take_short(77);
+  short_.alone();
+  EXPECT_EQ(ask_short(77), Answer::pending) << "others may not have told theirs";
+  short_.advance(kSettled);
+  short_.alone();
+  short_.align(900);
+  EXPECT_EQ(ask_short(77), Answer::there) << "a node asks for one of its own";
+  short_.align(900, true);
+  EXPECT_TRUE(short_.unplaced());
+}
+
 TEST_F(FragmentBookTest, WhenAllHaveComeTheRestIsLost) {
   take(1);
   book_.end();

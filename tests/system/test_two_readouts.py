@@ -1,5 +1,5 @@
-"""Two readouts of one run, without trigger list or authority: the link of one of them is silent for half a period of its ids to twenty. The farm puts chunks of two
-triggers into one event only with a flag."""
+"""Two readouts of one run, without trigger list or authority: the link of one of them is silent for half a period of its ids to twenty, or starts late. The farm puts
+chunks of two triggers into one event only with a flag."""
 
 import random
 import signal
@@ -55,7 +55,20 @@ def test_readouts_give_a_trigger_one_identity_or_flag_it(rodeo, seed):
     draw = random.Random(seed)
     begin, silence = draw.randrange(2000, 3000), draw.randrange(128, 5120)
     silence += silence % 256 == 0  # a silence of whole periods looks like a pause of the trigger
-    events = begin + silence + 2000
+    mixed, flagged, sound, report = run_of_two(rodeo, draw, begin, silence)
+    assert mixed == 0 and sound > begin, (seed, silence, mixed, flagged, sound)
+    assert report["fragments"]["incomplete_by_reason"].get("doubtful_id", 0) > 1000, report["fragments"]
+
+
+def test_a_readout_that_starts_late_with_short_ids_ends_by_name(rodeo):
+    mixed, flagged, sound, report = run_of_two(rodeo, random.Random(1), begin=0, silence=300, more=20_000, exit_codes=(1,))
+    assert mixed == 0, (mixed, flagged, sound)
+    assert "readout.joined_unplaced" in report["run"]["failure"], report["run"]
+
+
+def run_of_two(rodeo, draw, begin, silence, more=2000, exit_codes=(0,)):
+    """Events that mix triggers without a flag, flagged events, sound ones, and the report of the readout whose link is silent."""
+    events = begin + silence + more
     triggers = {}  # of the number that a chunk's payload begins with
     for link in range(3):
         for event in range(events):
@@ -72,7 +85,7 @@ def test_readouts_give_a_trigger_one_identity_or_flag_it(rodeo, seed):
         farm.start_supervisor()
         farm.start_node("node")
         farm.start_readouts()
-        reports = [farm.finish(name) for name in ("one", "two")]
+        reports = [farm.finish("two", exit_codes=exit_codes), farm.finish("one")]
         farm.finish("supervisor", signal.SIGINT)
         farm.finish("node")
         farm.finish("recorder", signal.SIGINT)
@@ -87,5 +100,4 @@ def test_readouts_give_a_trigger_one_identity_or_flag_it(rodeo, seed):
                 mixed += 1
             else:
                 sound += 1
-    assert mixed == 0 and sound > begin, (seed, silence, mixed, flagged, sound)
-    assert reports[1]["fragments"]["incomplete_by_reason"].get("doubtful_id", 0) > 1000, reports[1]["fragments"]
+    return mixed, flagged, sound, reports[0]

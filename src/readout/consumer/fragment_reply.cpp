@@ -4,9 +4,9 @@
 
 namespace rodeo::readout {
 
-void FragmentReply::add(FragmentPtr fragment, const formats::RobFrame& frame) {
+void FragmentReply::add(FragmentPtr fragment, L1Id l1id, const formats::RobFrame& frame) {
   const std::size_t bytes = fragment->payload_bytes();
-  formats::append_rob_head(around_, frame, *fragment, bytes);
+  formats::append_rob_head(around_, frame, *fragment, l1id, bytes);
   for (const FragmentPart& part : fragment->all_parts()) {
     if (part.size > 0) data_.push_back({around_.size(), {part.data, part.size}});
   }

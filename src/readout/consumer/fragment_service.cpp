@@ -151,7 +151,8 @@ bool FragmentService::answer(const WaitingRequest& request, bool now) {
   for (const std::uint32_t rob : request.robs) {
     const FragmentBook::Found found = retention_.book(rob).find(request.id);
     if (found.fragment != nullptr) {
-      sending.reply.add(*found.fragment, settings_.frame);
+      const std::uint64_t offset = retention_.book(rob).offset();
+      sending.reply.add(*found.fragment, settings_.ids.moved((*found.fragment)->l1id, offset), settings_.frame);
       continue;
     }
     const bool pending = found.answer == Answer::pending;
@@ -212,7 +213,7 @@ void FragmentService::describe(const Request& request) {
 void FragmentService::holdings(const Request& request) {
   const auto asked = formats::read_holdings_request(request.message.in_one_piece(scratch_));
   if (!asked) return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
-  if (asked->run_at) retention_.align(*asked->run_at);
+  asked->run_at ? retention_.align(*asked->run_at, true) : retention_.alone();
   answer_.clear();
   const std::size_t most = std::min<std::size_t>(asked->most_ranges, formats::kMostHoldingsRanges);
   formats::append_holdings_reply(answer_, retention_.holdings(asked->from, most));

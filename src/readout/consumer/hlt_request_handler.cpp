@@ -87,6 +87,8 @@ void HltRequestHandler::run() {
     const bool all_taken = ending && !took && std::ranges::none_of(first_, [](const FragmentPtr& one) { return bool(one); });
     if (all_taken) service_.end();
     const bool moved = service_.serve(now_ns) || took;
+    if (service_.retention().unplaced() && !unplaced_.exchange(true, std::memory_order_relaxed))
+      base::log_error("{}: {}", settings_.name, unplaced().message());
     tell();
     if (all_taken && may_go(now_ns)) break;
     moved ? backoff.reset() : backoff.idle();
@@ -98,8 +100,9 @@ void HltRequestHandler::run() {
 
 bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
   // The run ends, a book is full, and no client clears any more.
-  if (!given_up_ && (ends_.load(std::memory_order_relaxed) || told_to_give_up_.load(std::memory_order_relaxed)) &&
-      std::ranges::any_of(first_, [](const FragmentPtr& one) { return bool(one); }))
+  const bool ends = ends_.load(std::memory_order_relaxed) || told_to_give_up_.load(std::memory_order_relaxed) ||
+                    unplaced_.load(std::memory_order_relaxed);
+  if (!given_up_ && ends && std::ranges::any_of(first_, [](const FragmentPtr& one) { return bool(one); }))
     given_up_ = may_go(now_ns);
   bool took = false;
   for (std::size_t rob = 0; rob < queues_.size(); ++rob) {
@@ -123,7 +126,7 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
 
 // True if all fragments are cleared and sent, or if no client has fetched or cleared anything for `linger`.
 bool HltRequestHandler::may_go(std::uint64_t now_ns) {
-  if (told_to_give_up_.load(std::memory_order_relaxed)) return true;
+  if (told_to_give_up_.load(std::memory_order_relaxed) || unplaced_.load(std::memory_order_relaxed)) return true;
   if (service_.retention().size() == 0 && service_.sending() == 0) return true;
   if (!service_.was_asked()) return true;
   if (waits_since_ns_ == 0) waits_since_ns_ = now_ns;
@@ -152,6 +155,13 @@ void HltRequestHandler::tell() {
   taken_.set(counts.taken + not_kept_);
 }
 
+Error HltRequestHandler::unplaced() const {
+  return Error{"readout.joined_unplaced",
+               fmt::format("the readout joined a run, and its ids of {} bits do not tell which events they are",
+                           settings_.service.ids.bits),
+               "", "start all readouts before the run, set readout.builder.trigger_list = true, or extract more bits"};
+}
+
 FragmentConsumer::Status HltRequestHandler::status() const {
   Status out;
   out.name = settings_.name;
@@ -159,6 +169,10 @@ FragmentConsumer::Status HltRequestHandler::status() const {
     out.queue_fill = std::max(out.queue_fill, static_cast<double>(queue->size()) / static_cast<double>(queue->capacity()));
   out.consumed = taken_.get();
   out.stalls = stalls_.load(std::memory_order_relaxed);
+  if (unplaced_.load(std::memory_order_relaxed)) {
+    const Error error = unplaced();
+    out.failure = fmt::format("{}: {}; {}", error.code, error.what, error.next);
+  }
   out.cpu_seconds = cpu_.seconds();
   for (std::size_t i = 0; i < kRetentionInfo.size(); ++i)
     out.counters.push_back({std::string(kRetentionInfo[i].name), told_[i].get()});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bounded_queue.h"
+#include "base/error.h"
 #include "base/thread.h"
 #include "readout/consumer/fragment_service.h"
 #include "readout/run_info.h"
@@ -113,6 +114,7 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   void run();
   bool take_fragments(std::uint64_t now_ns);
   bool may_go(std::uint64_t now_ns);
+  Error unplaced() const;
   void tell();
 
   const HltRequestHandlerSettings settings_;
@@ -124,6 +126,7 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   std::atomic<bool> told_to_give_up_{false};
   std::atomic<bool> ending_{false};  // all fragments have been inserted
   bool given_up_ = false;            // on clients, while the run ends
+  std::atomic<bool> unplaced_{false};
   std::uint64_t waits_since_ns_ = 0;
   std::uint64_t not_kept_ = 0;
   std::array<base::Gauge<std::uint64_t>, kRetentionInfo.size()> told_{};

@@ -22,6 +22,7 @@ FragmentBook::FragmentBook(const Settings& settings)
       table_(std::max<std::size_t>(settings.most_fragments, 1)),
       entries_(std::max<std::size_t>(settings.most_fragments, 1)),
       recent_(std::size_t{settings.reorder_fragments} + 1),
+      placed_(!settings.short_ids()),
       early_table_(std::max<std::size_t>(settings.most_early_clears, 1)),
       early_(std::max<std::size_t>(settings.most_early_clears, 1)),
       gone_table_(std::max<std::size_t>(settings.reorder_fragments, 1)),
@@ -40,7 +41,10 @@ double FragmentBook::memory_bytes(const Settings& settings) {
 }
 
 FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_ns) {
-  if (!has_newest_ && run_at_) offset_ = lacking(fragment->global_id);
+  if (!has_newest_ && run_at_ && !settings_.short_ids()) {
+    offset_ = lacking(fragment->global_id);
+    aligned_ = true;
+  }
   const std::uint64_t id = fragment->global_id + offset_;
   const auto let_it_go = [&](std::uint64_t& why) {
     note_newest(id, now_ns);
@@ -64,6 +68,7 @@ FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_
 }
 
 FragmentBook::Found FragmentBook::find(std::uint64_t id) const {
+  if (!placed_ && has_newest_) return {unplaced_ ? Answer::lost : Answer::pending};
   if (const std::uint32_t place = table_.find(id); place != GlobalIdTable::kNone)
     return {Answer::there, &entries_[place].fragment};
   if (passed(id) || is_gone(id)) return {Answer::lost};
@@ -86,7 +91,10 @@ void FragmentBook::clear(std::uint64_t id, std::uint64_t now_ns) {
 }
 
 void FragmentBook::advance(std::uint64_t now_ns) {
-  first_settled_ = first_settled_ || (has_newest_ && first_ns_ + settings_.reorder_ns <= now_ns);
+  if (!first_settled_ && has_newest_ && first_ns_ + settings_.reorder_ns <= now_ns) {
+    first_settled_ = true;
+    place(false);
+  }
   if (some_outside_ || free_ == GlobalIdTable::kNone) {
     held_up_ns_ = now_ns;
   } else {
@@ -98,16 +106,35 @@ void FragmentBook::advance(std::uint64_t now_ns) {
   collect_garbage();
 }
 
-void FragmentBook::align(std::uint64_t run_at) {
-  if (run_at_) return;
+void FragmentBook::align(std::uint64_t run_at, bool newest) {
+  if (settings_.short_ids()) {
+    run_at_ = std::max(run_at, run_at_.value_or(0));
+    return place(newest);
+  }
+  if (aligned_) return;
   run_at_ = run_at;
+  aligned_ = has_newest_;
   if (!has_newest_) return;
   if (const std::uint64_t by = lacking(newest_); by != 0) shift(by);
 }
 
+// Short ids. `newest`: the run is at run_at_ now.
+void FragmentBook::place(bool newest) {
+  if (aligned_ || !has_newest_ || !run_at_ || !first_settled_) return;
+  if (may_begin_the_run() || (newest && *run_at_ < settings_.id_step)) {
+    placed_ = aligned_ = true;
+  } else if (*run_at_ >= settings_.id_step && (newest || !placed_)) {
+    placed_ = false;
+    unplaced_ = aligned_ = true;
+  }
+}
+
+bool FragmentBook::may_begin_the_run() const { return first_ == 0 && *run_at_ <= newest_ + most(); }
+
 // The multiple of the step that brings this id nearest to the farm's; at least 0.
 std::uint64_t FragmentBook::lacking(std::uint64_t id) const {
   const std::uint64_t half = settings_.id_step / 2;
+  if (has_newest_ ? may_begin_the_run() : id == 0 && *run_at_ <= most()) return 0;
   if (*run_at_ < id + half) return 0;
   return (*run_at_ - id + half) / settings_.id_step * settings_.id_step;
 }
@@ -125,6 +152,14 @@ void FragmentBook::shift(std::uint64_t by) {
     table_.insert(entries_[at].global_id += by, at);
   gone_table_.clear();
   gone_.for_each([&](std::uint64_t id, std::uint32_t place) { gone_table_.insert(id, place); });
+}
+
+void FragmentBook::alone() { placed_ = placed_ || (first_settled_ && !unplaced_); }
+
+void FragmentBook::end() {
+  ended_ = true;
+  first_settled_ = has_newest_;
+  place(false);
 }
 
 void FragmentBook::let_all_go() {

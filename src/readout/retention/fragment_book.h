@@ -23,7 +23,16 @@
 //
 // A readout that joins a run begins its global ids with the ids of its front ends, so its ids may lack rounds that the farm
 // has seen. The first id that the farm names tells how many (align()): the book adds the whole multiple of `id_step` that
-// brings its own id nearest to the farm's. From then on the book uses the farm's ids.
+// brings its own id nearest to the farm's. From then on the book uses the farm's ids. A book that begins with the id 0 began with
+// the run, and adds nothing, unless the farm is ahead by more than a book holds.
+//
+// Short ids (`id_step` not above four times `reorder_fragments`) cannot tell how many rounds they lack. Such a book has no place, and
+// tells nothing, until `reorder_ns` after its first fragment one of these holds:
+//
+//   it begins with the id 0 (see above)        ─► its own ids are right
+//   the farm's position is below `id_step`     ─► its own ids are right
+//   the farm knows no other position (alone()) ─► its own ids are right, until the farm knows one
+//   the farm's position is `id_step` or above  ─► unplaced(): the run must stop
 //
 // The ids of fragments that were let go are remembered only until they are behind the line.
 #pragma once
@@ -49,6 +58,8 @@ class FragmentBook {
     std::size_t most_early_clears = 1024;
     std::uint64_t id_step = std::uint64_t{1}
                             << 32;  ///< the unknown part of a readout's first global id is a multiple of this
+
+    bool short_ids() const { return id_step <= 4 * std::uint64_t{reorder_fragments}; }
   };
 
   struct Counts {
@@ -85,8 +96,13 @@ class FragmentBook {
 
   void clear(std::uint64_t id, std::uint64_t now_ns);
 
-  /// The farm is at this global id, or near it. Only the first call counts. It moves all kept ids, so it may take time once.
-  void align(std::uint64_t run_at);
+  /// The farm has this global id. The first call after the first fragment counts, or the last one before it. It moves all kept ids, so it may take time
+  /// once. `newest`: the run has come to here; else the id may be older.
+  void align(std::uint64_t run_at, bool newest = false);
+  /// The farm knows of no position but this book's.
+  void alone();
+  /// The events of its ids cannot be known.
+  bool unplaced() const { return unplaced_; }
 
   /// Tells whether fragments of this ROB wait outside, before take(). At first: no.
   void wait_outside(bool some) { some_outside_ = some; }
@@ -95,7 +111,7 @@ class FragmentBook {
   void advance(std::uint64_t now_ns);
 
   /// All fragments have come: an id that is not here is lost.
-  void end() { ended_ = true; }
+  void end();
   bool ended() const { return ended_; }
 
   /// Lets go of all kept fragments.
@@ -106,19 +122,20 @@ class FragmentBook {
   /// Bytes of ROD data in kept fragments.
   std::uint64_t bytes() const { return bytes_; }
   const Counts& counts() const { return counts_; }
-  bool has_newest() const { return has_newest_; }
+  bool has_newest() const { return has_newest_ && placed_; }
   /// The number added to a fragment's global id to get the farm's id.
   std::uint64_t offset() const { return offset_; }
   /// Global id of the newest fragment so far.
   std::uint64_t newest() const { return newest_; }
   /// The lowest id so far; known `reorder_ns` after the first fragment or at the end, since older ids may come until then.
   std::optional<std::uint64_t> first() const {
-    return has_newest_ && (first_settled_ || ended_) ? std::optional(first_) : std::nullopt;
+    return has_newest() && (first_settled_ || ended_) ? std::optional(first_) : std::nullopt;
   }
 
   /// Calls visit(global id) for each kept fragment, in the order of arrival.
   template <typename Visit>
   void for_each_id(Visit&& visit) const {
+    if (!placed_) return;
     for (std::uint32_t at = oldest_; at != GlobalIdTable::kNone; at = entries_[at].newer) visit(entries_[at].global_id);
   }
 
@@ -175,6 +192,8 @@ class FragmentBook {
   void let_go(std::uint32_t place);
   void note_newest(std::uint64_t id, std::uint64_t now_ns);
   std::uint64_t lacking(std::uint64_t id) const;
+  bool may_begin_the_run() const;
+  void place(bool newest);
   void shift(std::uint64_t by);
   void move_line();
   void remember_clear(std::uint64_t id, std::uint64_t now_ns);
@@ -203,9 +222,13 @@ class FragmentBook {
   bool has_line_ = false;
   bool ended_ = false;
   bool some_outside_ = false;
-  std::optional<std::uint64_t> run_at_;  // the first id that the farm named
-  std::uint64_t offset_ = 0;             // added to the ids of fragments to get the farm's ids
-  std::uint64_t held_up_ns_ = 0;         // when the book was last full, or fragments last waited outside
+  std::optional<std::uint64_t>
+      run_at_;            // the last id that the farm named before the first fragment, or the first one after it
+  bool aligned_ = false;  // run_at_ is final
+  bool placed_ = true;    // its ids are the farm's, as far as is known
+  bool unplaced_ = false;
+  std::uint64_t offset_ = 0;      // added to the ids of fragments to get the farm's ids
+  std::uint64_t held_up_ns_ = 0;  // when the book was last full, or fragments last waited outside
 
   GlobalIdTable early_table_;  // places in early_
   Moments early_;              // clears before their fragments; used ones are no longer in the table

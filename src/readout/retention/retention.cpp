@@ -16,9 +16,15 @@ std::optional<std::size_t> Retention::rob(SourceId id) const {
   return static_cast<std::size_t>(found - robs_.begin());
 }
 
-void Retention::align(std::uint64_t run_at) {
-  for (FragmentBook& book : books_) book.align(run_at);
+void Retention::align(std::uint64_t run_at, bool newest) {
+  for (FragmentBook& book : books_) book.align(run_at, newest);
 }
+
+void Retention::alone() {
+  for (FragmentBook& book : books_) book.alone();
+}
+
+bool Retention::unplaced() const { return std::ranges::any_of(books_, &FragmentBook::unplaced); }
 
 void Retention::clear(const formats::ClearRequest& request, std::uint64_t now_ns) {
   request.for_each_id([&](std::uint64_t id) {

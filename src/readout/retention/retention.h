@@ -25,7 +25,10 @@ class Retention {
   const FragmentBook& book(std::size_t rob) const { return books_[rob]; }
 
   /// The farm named this global id: see FragmentBook::align().
-  void align(std::uint64_t run_at);
+  void align(std::uint64_t run_at, bool newest = false);
+  /// A supervisor asked, and knows of no position but this readout's.
+  void alone();
+  bool unplaced() const;
   void clear(const formats::ClearRequest& request, std::uint64_t now_ns);
   void advance(std::uint64_t now_ns);
   void end();
