@@ -14,7 +14,8 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::size_t kMemory = std::size_t{64} << 20;
-constexpr std::size_t kLeastChunks = 4;
+constexpr std::size_t kMoreChunks = 4;
+constexpr std::size_t kPages = 256;
 constexpr std::size_t kPage = 4096;
 // Builders read a little ahead, and kernels load beyond the end of a chunk. An odd number of pages between chunks spreads them over the caches.
 constexpr std::size_t kSlack = kPage;
@@ -24,8 +25,10 @@ std::size_t stride_of(std::size_t chunk_bytes) { return round_up(chunk_bytes + k
 
 }  // namespace
 
-JoinedStream::Settings JoinedStream::settings(std::uint32_t max_chunk_bytes) {
-  return {.max_chunk_bytes = max_chunk_bytes, .memory_bytes = std::max(kMemory, kLeastChunks * max_chunk_bytes)};
+JoinedStream::Settings JoinedStream::settings(std::uint32_t max_chunk_bytes, std::size_t links) {
+  return {.max_chunk_bytes = max_chunk_bytes,
+          .memory_bytes = std::max(kMemory, (links + kMoreChunks) * max_chunk_bytes),
+          .pages = std::max(kPages, links + kMoreChunks)};
 }
 
 JoinedStream::JoinedStream(std::unique_ptr<DataStream> stream, std::size_t links, Settings settings)

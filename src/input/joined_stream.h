@@ -30,8 +30,8 @@ class JoinedStream final : public DataStream {
     std::size_t memory_bytes = 0;       ///< of joined chunks handed out at a time; one chunk is always allowed
     std::size_t pages = 256;            ///< handed out at a time, of each kind
   };
-  /// 64 MiB of memory, or four chunks if they need more.
-  static Settings settings(std::uint32_t max_chunk_bytes);
+  /// 64 MiB of memory, or a chunk of each link and four more if they need more: a builder may wait with one chunk of each link for the next ones.
+  static Settings settings(std::uint32_t max_chunk_bytes, std::size_t links);
 
   /// `links`: number of links in the stream. Throws SetupError base.memory: no address space for the chunks.
   JoinedStream(std::unique_ptr<DataStream> stream, std::size_t links, Settings settings);

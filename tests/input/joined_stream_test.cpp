@@ -336,7 +336,7 @@ TEST_F(JoinedChunks, ASourceThatIsHeldWaitsInTheMiddleOfItsPage) {
 
 TEST_F(JoinedChunks, Of64MiBIsWhole) {
   constexpr std::size_t kSize = std::size_t{64} << 20;
-  make(JoinedStream::settings(kSize));
+  make(JoinedStream::settings(kSize, kLinks));
   const std::vector<std::byte> whole = numbered(kSize);
   constexpr std::size_t kPart = 1U << 20;
   for (std::size_t at = 0; at < kSize; at += kPart) {

@@ -223,7 +223,7 @@ TEST_P(NetworkStreams, ChunksAroundTheSizeOfPagesAreJoinedWhole) {
     const std::uint32_t chunks = size > 100'000 ? 3 : 20;
     Source source(publisher(), chunks, size);
     JoinedStream stream(std::make_unique<NetworkStream>(subscriber(), all_links(), 10'000'000'000, size), kLinks,
-                        JoinedStream::settings(size));
+                        JoinedStream::settings(size, kLinks));
     std::vector<std::uint32_t> next(kLinks);
     const std::uint64_t begin = base::steady_now_ns();
     for (PollStatus status = PollStatus::empty; status != PollStatus::end;) {

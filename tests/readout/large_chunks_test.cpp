@@ -133,7 +133,7 @@ TEST_P(LargeChunksInGbtMode, ASliceHasRoomForChunksOfItsSizeAndCutsOneByteMore) 
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, LargeChunksInGbtMode, ::testing::Values(1));
+INSTANTIATE_TEST_SUITE_P(Workers, LargeChunksInGbtMode, ::testing::Values(1, 2));
 
 TEST_P(LargeChunksInGbtMode, InTheMiddleOfAChunkAStopThatGivesUpCountsThePartsThatCame) {
   GbtFixture fixture(2, large(GetParam()));
@@ -174,6 +174,23 @@ TEST(LargeChunksInFullMode, AreWholeAroundTheSizesOfTheirParts) {
     EXPECT_EQ(seen.data.begin()->second.size(), of[seen.l1id.value]);
   }
   EXPECT_EQ(fixture.builder->chunk_bytes().built, bytes);
+}
+
+// The first chunk of a link waits for its next. The limit of memory is 64 MiB.
+TEST(LargeChunksInFullMode, AreWholeOnMoreLinksThanTheMemoryOfAFewHolds) {
+  constexpr std::uint32_t kLinks = 72;
+  FullFixture fixture(kLinks, kLinks);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 4; ++l1) {
+    for (std::uint32_t group = 0; group < kLinks; ++group) {
+      for (const ScriptedRun& part : in_parts(fixture.event(group, L1Id{l1}, l1 == 0 ? kLimit : 2 * kPart), 4 * kPart))
+        fixture.input.push({part});
+    }
+  }
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 4 * kLinks);
+  EXPECT_TRUE(fixture.empty.empty());
 }
 
 TEST(LargeChunksInFullMode, StayWholeWhileAConsumerKeepsThem) {

@@ -1,4 +1,4 @@
-// A search for states in which a builder stops. Sizes of pages and windows, links, faults, lists and consumers are random. Every run must end, with
+// A search for states in which a builder stops. Sizes of pages, windows and chunks, links, faults, lists and consumers are random. Every run must end, with
 // counts that add up. The input's clock is stopped, so that no time-out decides.
 #include <gtest/gtest.h>
 
@@ -51,8 +51,11 @@ struct Sizes {
   std::size_t pages = 4;       ///< per stream, at a time
   std::size_t kept = 0;        ///< fragments that the consumer keeps
   std::size_t copies = 0;
-  double flipped = 0;  ///< fraction of chunks; the next chunk of the link is flipped, too
-  double lost = 0;     ///< fraction of chunks and of list entries
+  std::uint32_t bytes = 40;  ///< of a long chunk
+  std::uint32_t part = 0;    ///< long chunks come in parts of this size; 0: whole
+  double is_long = 0;        ///< fraction of chunks
+  double flipped = 0;        ///< fraction of chunks; the next chunk of the link is flipped, too
+  double lost = 0;           ///< fraction of chunks and of list entries
   std::uint32_t silent_link = ~0U;
   std::uint32_t silent_from = 0;
   std::uint32_t silent_for = 0;
@@ -92,6 +95,10 @@ Sizes draw(std::uint32_t seed) {
   }
   s.lag = of(0, 2) == 0 ? of(1, 2 * s.window) : 0;
   s.list_lag = one_of(0U, 0U, 10U, 300U, 1U << 20);
+  s.bytes = one_of(40U, 41U, 1000U, 9000U);
+  s.part = one_of(0U, 16U, 500U, 4096U);
+  s.is_long = one_of(0.01, 0.05, 0.5);
+  if (s.bytes > 1000) s.is_long = 0.01;
   return s;
 }
 
@@ -168,6 +175,21 @@ class BuilderRun {
     return !s_.full || link % s_.turn == event % s_.turn;
   }
 
+  /// Adds the chunk to the page of its link, or ends the page with parts of it.
+  void add(std::vector<ScriptedRun>& runs, ScriptedRun& run, std::vector<std::byte> chunk) {
+    if (s_.part == 0 || chunk.size() <= s_.part) return run.chunks.push_back(std::move(chunk));
+    for (std::size_t at = 0; at < chunk.size(); at += s_.part) {
+      const auto from = chunk.begin() + static_cast<std::ptrdiff_t>(at);
+      const std::size_t size = std::min<std::size_t>(s_.part, chunk.size() - at);
+      if (!run.chunks.empty()) runs.push_back(std::exchange(run, {.fid = run.fid, .chunks = {}, .statuses = {}}));
+      runs.push_back({.fid = run.fid,
+                      .chunks = {{from, from + static_cast<std::ptrdiff_t>(size)}},
+                      .statuses = {},
+                      .more_follows = at + size < chunk.size()});
+      if (happens(0.1)) input_.push(std::exchange(runs, {}));
+    }
+  }
+
   void send() {
     std::uint32_t listed = 0;
     const auto list_to = [&](std::uint32_t end) {
@@ -193,13 +215,14 @@ class BuilderRun {
         const std::uint32_t behind = link + 1 == s_.links ? s_.lag : 0;
         for (std::uint32_t at = first; at < first + s_.per_page; ++at) {
           if (at < behind || at - behind >= s_.events || !brings(link, at - behind) || happens(s_.lost)) continue;
-          run.chunks.emplace_back(40);
-          provable_.write(run.chunks.back(), fids_[link].default_link_id(), id(at - behind));
+          std::vector<std::byte> chunk(happens(s_.is_long) ? s_.bytes : 40);
+          provable_.write(chunk, fids_[link].default_link_id(), id(at - behind));
           const bool flips = hurt[link] || happens(s_.flipped);
           hurt[link] = flips && !hurt[link];  // two in a row
-          if (flips) run.chunks.back()[random_() % 3] ^= std::byte{1} << (random_() % 8);
+          if (flips) chunk[random_() % 3] ^= std::byte{1} << (random_() % 8);
+          add(runs, run, std::move(chunk));
+          ++sent_;
         }
-        sent_ += run.chunks.size();
         if (!run.chunks.empty()) runs.push_back(std::move(run));
       }
       if (!runs.empty()) input_.push(runs);

@@ -15,7 +15,7 @@ WorkerEquipment equip_worker(const BuilderContext& context, std::span<const Buil
   equipment.stream = context.input->open(equipment.links);
   equipment.player = input::player_of(*equipment.stream);
   if (input::delivers_parts(*equipment.stream)) {
-    const auto settings = input::JoinedStream::settings(input::max_chunk_bytes(*equipment.stream));
+    const auto settings = input::JoinedStream::settings(input::max_chunk_bytes(*equipment.stream), links.size());
     auto joined = std::make_unique<input::JoinedStream>(std::move(equipment.stream), links.size(), settings);
     equipment.joined = joined.get();
     equipment.stream = std::move(joined);
