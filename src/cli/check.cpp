@@ -76,7 +76,8 @@ std::expected<Configuration, ConfigurationErrors> checked(const std::string& fil
   auto configuration =
       settings::load_configuration({.file = file, .overrides = overrides}, tables, library.registry(), library.plugins());
   if (!configuration) return configuration;
-  ConfigurationErrors errors = has_readout(tables) ? readout::check_readout(*configuration) : ConfigurationErrors{};
+  ConfigurationErrors errors =
+      has_readout(tables) ? readout::check_readout(*configuration, library.registry()) : ConfigurationErrors{};
   const auto add = [&](const auto& made) {
     if (!made) errors.insert(errors.end(), made.error().begin(), made.error().end());
   };

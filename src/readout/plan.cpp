@@ -13,6 +13,7 @@
 #include "input/card_ids.h"
 #include "input/generator_settings.h"
 #include "process/process_keys.h"
+#include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/check.h"
 #include "readout/retention_need.h"
@@ -213,6 +214,22 @@ void refuse_untold_resets(const Configuration& configuration, const ReadoutSetti
   }
 }
 
+/// Refuses an extractor that cannot be made, or whose ids do not fit the trigger list.
+void refuse_extractor(const Configuration& configuration, const ReadoutSettings& settings,
+                      const base::ComponentRegistry& registry, ConfigurationErrors& errors) {
+  const auto extractor = registry.make_extractor(settings.extractor.type, settings.extractor.parameters);
+  const Table& builder = *configuration.table("readout.builder");
+  std::optional<Error> refused;
+  if (!extractor) {
+    refused = extractor.error();
+    refused->where = settings.extractor.where;
+  } else if (builder.parameters().has("trigger_list") && builder.parameters().boolean("trigger_list")) {
+    refused = refused_by_list((*extractor)->fields());
+    if (refused) refused->where = where_of(builder, "trigger_list");
+  }
+  if (refused) errors.push_back(*std::move(refused));
+}
+
 /// An extractor that reads more bits of the L1 id than the generator writes would read neighbouring fields as well. A
 /// processor that expects another number of bits would find every chunk wrong.
 void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, ConfigurationErrors& errors) {
@@ -344,9 +361,10 @@ std::vector<std::string> data_directories(const ReadoutSettings& settings) {
   return directories;
 }
 
-ConfigurationErrors check_readout(const Configuration& configuration) {
+ConfigurationErrors check_readout(const Configuration& configuration, const base::ComponentRegistry& registry) {
   ConfigurationErrors errors;
   const ReadoutSettings settings = settings_of(configuration, errors);
+  if (errors.empty()) refuse_extractor(configuration, settings, registry, errors);
   if (errors.empty()) refuse_what_is_not_there(settings, errors);
   return errors;
 }

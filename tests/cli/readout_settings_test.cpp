@@ -133,6 +133,30 @@ TEST(ReadoutSettings, ResetsThatNobodyCanTellAreRefused) {
   EXPECT_EQ(first_code(configuration("ecr_triggers = 300\ngroups = 1\n", "type = \"full\"\n")), "");
 }
 
+TEST(ReadoutCheck, ReportsAnExtractorThatTheReadoutWouldRefuse) {
+  readout::Library library;
+  ASSERT_TRUE(library.registry().add_library("a library", [](Registry& registry) {
+    registry.add_extractor(
+        {.name = "keyed", .help = "L1 ids", .keys = {{.name = "bits", .type = KeyType::integer, .fallback = "16"}}},
+        [](const Parameters& keys) -> std::unique_ptr<TriggerExtractor> {
+          const TriggerFields fields{.l1id_bits = static_cast<std::uint8_t>(keys.integer("bits"))};
+          return std::make_unique<detail::ExtractorOfFunction>(fields, [](auto) { return TriggerInfo{}; });
+        });
+  }));
+  const auto code = [&](const std::string& builder, const std::string& bits) {
+    const std::string text = configuration("", builder) + "\n[readout.extractor]\ntype = \"keyed\"\nbits = " + bits + "\n";
+    const auto read = settings::load_configuration({.file = "run.toml", .text = text, .environment = false}, system_tables(),
+                                                   library.registry(), library.plugins());
+    if (!read) return read.error().front().code;
+    const ConfigurationErrors errors = readout::check_readout(*read, library.registry());
+    return errors.empty() ? std::string() : errors.front().code;
+  };
+  EXPECT_EQ(code("", "16"), "");
+  EXPECT_EQ(code("", "33"), "base.bad_trigger_fields");
+  EXPECT_EQ(code("", "28"), "");
+  EXPECT_EQ(code("trigger_list = true\n", "28"), "readout.wide_ids_listed");
+}
+
 TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
   const auto plan = load(configuration("chunk_bytes = \"1MiB\"\n"));
   ASSERT_FALSE(plan);

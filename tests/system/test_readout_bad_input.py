@@ -106,8 +106,10 @@ def test_a_flag_may_bring_a_table_that_the_file_leaves_out(rodeo):
     (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1"\n[readout.builder]'), "process.http"),
     (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1:99999"\n[readout.builder]'), "process.http"),
     (('\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]', 'l1id_bits = 8\n[readout.extractor]\nl1id_bits = 16'), "readout.l1id_bits"),
+    (('\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]',
+      'l1id_bits = 32\nl1id_counter = 32\n[readout.builder]\ntrigger_list = true\n[readout.extractor]'), "readout.wide_ids_listed"),
     (('links = 8', 'links = 8\nchunk_bytes = -4'), "config.out_of_range"),
-], ids=["fids", "no_links", "no_rob", "two_robs", "link_ids", "missing_recording", "zeros", "cards", "memory", "no_port", "large_port", "id_bits", "negative"])
+], ids=["fids", "no_links", "no_rob", "two_robs", "link_ids", "missing_recording", "zeros", "cards", "memory", "no_port", "large_port", "id_bits", "wide_ids_listed", "negative"])
 def test_check_refuses_what_a_readout_refuses(rodeo, change, code):
     (rodeo.directory / "zeros").write_bytes(bytes(1 << 16))
     assert change[0] in CONFIGURATION

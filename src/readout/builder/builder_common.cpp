@@ -72,8 +72,20 @@ std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, st
   return std::make_unique<TriggerList>(std::move(list), make_ttc_extractor(), readers, entries);
 }
 
+std::optional<Error> refused_by_list(const TriggerFields& fields) {
+  if (fields.l1id_bits <= 24) return std::nullopt;
+  return Error{"readout.wide_ids_listed",
+               fmt::format("a counter of {} bits without resets does not fit a trigger list, whose L1 ids of 24 bits begin "
+                           "anew at each reset",
+                           fields.l1id_bits),
+               "readout.builder.trigger_list", "set trigger_list = false, or extract ids of 24 bits or fewer"};
+}
+
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
                                std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list) {
+  if (trigger_list) {
+    if (auto refused = refused_by_list(fields)) throw SetupError(*std::move(refused));
+  }
   constexpr std::uint64_t kReach = 256;  // a few blocks of small chunks
   constexpr std::uint64_t kShareOfPeriod = 16;
   const IdFormat format(fields);
