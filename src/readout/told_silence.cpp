@@ -14,13 +14,18 @@ namespace {
 
 constexpr double kShortSeconds = 10;
 
-// Unread ids may have wrapped by then.
+// As Sequencer::resolve() and extended(): an id that is further ahead lies behind, or after a reset.
 std::optional<std::uint64_t> of_all_links(const SilentLinks& links) {
-  constexpr std::uint64_t kResets = 256;
+  constexpr std::uint64_t kResets = 127;
+  constexpr std::uint64_t kBehind = 1 << 20;
   const IdFormat format(links.ids);
-  if (links.listed && (format.has_ecr() || links.ids.has_bcid)) return std::nullopt;
-  if (!format.has_ecr()) return format.period();
-  return links.reset_events > 0 ? kResets * links.reset_events : format.period();
+  const std::uint64_t period = format.period();
+  if (links.listed) return format.has_ecr() || links.ids.has_bcid ? std::nullopt : std::optional(period);
+  if (format.has_ecr()) {
+    const bool often = links.reset_events > 0 && links.reset_events <= period - kBehind;
+    return often ? kResets * links.reset_events : period - kBehind;
+  }
+  return format.shows_restarts() ? period / 2 : period - period / 4;
 }
 
 double seconds(std::uint64_t events, double rate_hz) { return static_cast<double>(events) / rate_hz; }
