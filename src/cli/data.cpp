@@ -336,7 +336,7 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
   if (crc != FileCrc::holds && checks.empty())
     print_note(fmt::format("{}: the file has no valid CRC-32: nothing proves the headers of its events", file.path));
   EventChecker checker(expectations_of(reader->header(), crc));
-  const IdLayout ids = layout_of(reader->header());
+  const IdLayout ids = layout_of(reader->header()).value_or(kOneNumber);
   std::vector<std::byte> buffer;
   ProgressLine line("listing " + file.path, all ? file.bytes().size() : 0);
   for (std::uint64_t listed = 0;; ++listed) {

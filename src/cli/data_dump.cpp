@@ -154,7 +154,7 @@ Result<ExitCode> dump(const Options& options) {
     shown.add(dump_event(event,
                          fmt::format("event {}: {} bytes at byte {} of the file", found.number, event.size(),
                                      found.offset + kSeparatorBytes),
-                         layout_of(reader->header()))
+                         layout_of(reader->header()).value_or(kOneNumber))
                   .root);
   }
   RODEO_TRY(file.mapped.check());

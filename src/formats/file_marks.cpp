@@ -67,9 +67,9 @@ std::optional<IdsMark> IdsMark::parse(std::string_view value) {
   return layout ? std::optional(IdsMark{layout}) : std::nullopt;
 }
 
-IdLayout layout_of(const DecodedFileHeader& header) {
+std::optional<IdLayout> layout_of(const DecodedFileHeader& header) {
   const auto mark = IdsMark::parse(header.free_string(kIdsKey));
-  return mark && mark->layout ? *mark->layout : IdLayout{};
+  return mark ? mark->layout : std::nullopt;
 }
 
 void FileDigest::update(std::span<const std::byte> bytes) {

@@ -71,8 +71,11 @@ struct IdsMark {
   static std::optional<IdsMark> parse(std::string_view value);
 };
 
-/// How L1 ids count in a file with these records; by default with a reset counter.
-IdLayout layout_of(const DecodedFileHeader& header);
+/// How tools show extended L1 ids that may or may not have a reset counter.
+inline constexpr IdLayout kOneNumber{.bits = 32, .has_resets = false};
+
+/// How L1 ids count in a file with these records; nothing in files that do not say it.
+std::optional<IdLayout> layout_of(const DecodedFileHeader& header);
 
 /// Computes the digest of a file from its bytes in order, with '0' for the CRC digits. One thread at a time.
 class FileDigest {
