@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/sentence.h"
 #include "formats/fid.h"
+#include "formats/file_marks.h"
 #include "formats/full_event.h"
 #include "formats/links_string.h"
 #include "formats/rob.h"
@@ -35,6 +36,17 @@ std::string next_name(const std::string& name) {
 }
 
 }  // namespace
+
+void EventNumbers::begin(const storage::EventFileReader& file) {
+  global_ = IdsMark::parse(file.header().free_string(kIdsKey)).has_value();
+}
+
+std::int64_t EventNumbers::of(const FullEventView& event) {
+  if (global_) return static_cast<std::int64_t>(event.global_id);
+  const std::int64_t near = last_.value_or(event.l1id.value);
+  last_ = near + static_cast<std::int32_t>(event.l1id.value - static_cast<std::uint32_t>(near));
+  return *last_;
+}
 
 PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow, std::span<const std::uint32_t> robs) {
   for (std::filesystem::path path = first;;) {
@@ -102,6 +114,7 @@ void PlayedFiles::look_through(const File& file, std::set<PlayedLink>& links) {
     throw SetupError(
         Error{"data.header", reader.error().message(), file.path.string(), "`rodeo data recover` saves the intact events"});
   }
+  numbers_.begin(*reader);
   bool named = false;
   for (const std::string& text : reader->header().free_strings) {
     const auto of_rob = read_links_string(text);
@@ -141,16 +154,15 @@ void PlayedFiles::count(const FullEventView& event, std::size_t bytes) {
   const std::uint64_t payload = event.uncompressed_words * kWordBytes;
   const std::uint64_t believed = std::min<std::uint64_t>(payload, event.payload.bytes().size() * kZlibLargestRatio);
   largest_ = std::max<std::size_t>(largest_, bytes + static_cast<std::size_t>(believed));
-  const std::int64_t near = last_.value_or(event.l1id.value);
-  last_ = near + static_cast<std::int32_t>(event.l1id.value - static_cast<std::uint32_t>(near));
+  const std::int64_t number = numbers_.of(event);
   const std::uint64_t time = std::uint64_t{event.bc_time_s} * 1'000'000'000U + event.bc_time_ns;
   if (events_++ == 0) {
-    lowest_ = highest_ = *last_;
+    lowest_ = highest_ = number;
     first_ns_ = last_ns_ = time;
   }
   last_ns_ = std::max(last_ns_, time);
-  lowest_ = std::min(lowest_, *last_);
-  highest_ = std::max(highest_, *last_);
+  lowest_ = std::min(lowest_, number);
+  highest_ = std::max(highest_, number);
 }
 
 std::uint64_t EventPlayback::due_ns(std::uint64_t number, std::uint64_t time_ns) const {

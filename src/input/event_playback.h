@@ -33,6 +33,18 @@ struct PlayedLink {
   auto operator<=>(const PlayedLink&) const = default;
 };
 
+/// Numbers of events that grow: global ids where the file promises them, else L1 ids, continued where they wrap.
+class EventNumbers {
+ public:
+  void begin(const storage::EventFileReader& file);
+  std::int64_t of(const formats::FullEventView& event);
+  void forget() { last_.reset(); }
+
+ private:
+  bool global_ = false;
+  std::optional<std::int64_t> last_;
+};
+
 /// The files of one sequence, read once: links, number of events, first and last time. Throws SetupError. Constant after construction.
 class PlayedFiles {
  public:
@@ -53,7 +65,7 @@ class PlayedFiles {
   std::uint64_t first_ns() const { return first_ns_; }    ///< time of the first event
   /// Time from the first event to the restart of a loop.
   std::uint64_t duration_ns() const { return last_ns_ - first_ns_ + (last_ns_ - first_ns_) / events_; }
-  /// The lowest L1 id, and the number of ids from it to the highest. Ids that wrap count on from the first event's id.
+  /// The lowest number of EventNumbers, and the count of numbers from it to the highest.
   std::int64_t lowest() const { return lowest_; }
   std::uint64_t span() const { return static_cast<std::uint64_t>(highest_ - lowest_) + 1; }
 
@@ -72,7 +84,7 @@ class PlayedFiles {
   std::size_t largest_ = 0;
   std::uint64_t first_ns_ = 0;
   std::uint64_t last_ns_ = 0;
-  std::optional<std::int64_t> last_;
+  EventNumbers numbers_;
   std::int64_t lowest_ = 0;
   std::int64_t highest_ = 0;
 };

@@ -67,11 +67,9 @@ bool EventStream::look_ahead() {
     if (buffers_used_ == buffers_.size()) buffers_.emplace_back();
     const auto event = decode_full_event(reader_->event(**block, buffers_[buffers_used_]));
     if (!event) continue;  // counted when the file was looked through
-    const std::int64_t near = last_id_.value_or(event->l1id.value);
-    last_id_ = near + static_cast<std::int32_t>(event->l1id.value - static_cast<std::uint32_t>(near));
     const std::uint64_t time = std::uint64_t{event->bc_time_s} * 1'000'000'000U + event->bc_time_ns;
     const std::uint64_t since = time > files_.first_ns() ? time - files_.first_ns() : 0;
-    const std::int64_t sequence = static_cast<std::int64_t>(pass_ * files_.span()) + (*last_id_ - files_.lowest());
+    const std::int64_t sequence = static_cast<std::int64_t>(pass_ * files_.span()) + (numbers_.of(*event) - files_.lowest());
     next_ = Next{.event = *event,
                  .buffer = buffers_used_,
                  .sequence = sequence,
@@ -85,9 +83,10 @@ bool EventStream::begin_pass() {
     if (!playback_.loop || pass_ + 1 == playback_.passes) return false;
     file_ = 0;
     ++pass_;
-    last_id_.reset();
+    numbers_.forget();
   }
   reader_ = *storage::EventFileReader::open(files_.files()[file_].mapped.bytes());
+  numbers_.begin(*reader_);
   return true;
 }
 

@@ -87,7 +87,7 @@ class EventStream final : public DataStream, public ChunkLimit {
   std::optional<storage::EventFileReader> reader_;
   std::size_t file_ = 0;
   std::uint64_t pass_ = 0;
-  std::optional<std::int64_t> last_id_;  // of this pass, unwrapped
+  EventNumbers numbers_;
   std::optional<Next> next_;
   std::int64_t last_sequence_ = -1;
 

@@ -129,6 +129,23 @@ TEST(EventFileInput, EventsOfSeveralRobsAreOneTrigger) {
   }
 }
 
+TEST(EventFileInput, EventsGoOnWhereTheirL1IdsWrap) {
+  const TemporaryDirectory directory;
+  SampleSettings sample = kSample;
+  sample.wrapped = true;
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t number = 0xfffff0; number <= 0x1000010; ++number) all.push_back(number);
+  EventFileInput input(playing(make_files(directory.path(), {}, sample, events_of(sample, all))));
+  const auto stream = input.open(input.links());
+  const auto list = input.open_trigger_list();
+  input.start();
+  EXPECT_EQ(play_to_end(*stream).size(), 3 * all.size());
+  EXPECT_EQ(counter(input, "events"), all.size());
+  const auto packets = play_to_end(*list);
+  ASSERT_EQ(packets.size(), all.size());
+  EXPECT_EQ(formats::TtcPacket::read(packets.back().bytes)->l1id, L1Id::of(0, 0x10));
+}
+
 TEST(EventFileInput, ALoopGoesOnCounting) {
   const TemporaryDirectory directory;
   EventFileInputSettings settings = playing(make_files(directory.path(), {}, kSample, events_of(kSample, numbers(100))));

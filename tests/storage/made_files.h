@@ -24,6 +24,8 @@ inline std::vector<std::string> make_files(const std::string& directory, const M
   settings.application = made.application;
   settings.run.run_number = made.run_number;
   settings.max_blocks = made.max_blocks;
+  if (sample.wrapped)
+    settings.free_strings.push_back(formats::IdsMark{formats::IdLayout{.bits = 24, .has_resets = false}}.text());
   settings.provable = formats::ProvableMark{.seed = sample.seed};
   if (made.named_robs)
     settings.free_strings.push_back("Rodeo-Links=0x00" + std::string(sample.source_id == 0x610001 ? "610001" : "610002") +
