@@ -76,7 +76,7 @@ def test_what_goes_on_is_never_better_than_the_headline():
 
 
 def test_a_choice_says_until_when():
-    assert document()["run"]["choice"] == {"process": "readout-1", "what": "died", "until_ns": 10**18 + 20 * 10**9}
+    assert document()["run"]["choice"] == {"process": "readout-1", "what": "died", "until_ns": 10**18 + 50 * 10**9}
     assert document(now_s=1000.0)["run"]["choice"]["until_ns"] == 10**18
     assert document(memory=READY)["run"]["choice"] is None
 
