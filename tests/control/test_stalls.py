@@ -137,11 +137,12 @@ def test_without_triggers_and_without_a_cause_no_trigger_comes():
     assert [room.go_on(offered=0, accepted=0, built=0) for _ in range(13)][-1][0].word == NO_TRIGGERS
 
 
-def test_one_readout_that_builds_nothing_loses_data():
-    word, cause, alarms = after_some_looks({"of": {"readout-2": 0}})
+@pytest.mark.parametrize("classes", [CHAIN, NETWORK])
+def test_one_readout_that_builds_nothing_loses_data(classes):
+    word, cause, alarms = after_some_looks({"of": {"readout-2": 0}}, Room(classes))
     assert (word.word, word.severity, word.cause) == (LOSES_DATA, "alarm", of(("readout-2", "builds nothing"))) and cause == word.cause
     assert "stall:readout-2" in alarms and "stall:readout-1" not in alarms
-    word, cause, _ = after_some_looks({"of": {"readout-2": 0}, "say": {"readout-1": {"limited_by_now": "writer"}}})
+    word, cause, _ = after_some_looks({"of": {"readout-2": 0}, "say": {"readout-1": {"limited_by_now": "writer"}}}, Room(classes))
     assert word.word == LOSES_DATA and cause == of(("readout-1", "writer")), "a process that says what it waits for is named first"
 
 

@@ -82,7 +82,7 @@ def numbers(before, after, *, cards_at_start=None):
     offered, accepted = _rates(before, after, chosen, ("trigger", "offered")), _rates(before, after, chosen, ("trigger", "accepted"))
     rate = max((one for one in accepted.values() if one is not None), default=None)
     if rate is None and not chosen:
-        rate = min((one for one in (_event_rate(before, after, name) for name in readouts) if one is not None), default=None)
+        rate = max((one for one in (_event_rate(before, after, name) for name in readouts) if one is not None), default=None)
     both = [(offered[name], accepted[name]) for name in chosen if offered[name] is not None and accepted[name] is not None]
     said = [status for status in readouts.values() if not chosen]  # without an authority, inputs that generate their own triggers report the vetoed ones
     offered_sum, accepted_sum = sum(one for one, _ in both), sum(one for _, one in both)
