@@ -28,7 +28,7 @@ role = "essential"
 name = "readout"
 kind = "readout"
 configuration = "readout.toml"
-role = "essential"                # if it is lost, the trigger is held, and you have 30 s to choose
+role = "essential"                # if it is lost, the trigger is held, and you have 60 s to choose
 """
 
 EMULATOR = """# An emulated card with {links} links, read by readout.toml.
