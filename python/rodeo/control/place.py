@@ -24,20 +24,14 @@ def is_own_directory(path):
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
-def session_directory():
-    """$XDG_RUNTIME_DIR if it is this user's own directory, else None: it may be missing, and `sudo` keeps that of another user."""
-    session = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(session) if session and is_own_directory(session) else None
-
-
 def runtime_directory(make=True) -> Path:
     """The directory of this user's sockets, as in C++: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo if $XDG_RUNTIME_DIR is the user's own directory,
     else /tmp/rodeo-UID.
     Made with mode 0700 unless `make` is false. Refused(base.runtime_dir) if another user owns it or others may write to it."""
     if own := os.environ.get("RODEO_RUNTIME_DIR"):
         directory = Path(own)
-    elif session := session_directory():
-        directory = session / "rodeo"
+    elif (session := os.environ.get("XDG_RUNTIME_DIR")) and is_own_directory(session):  # under `sudo` it belongs to the calling user
+        directory = Path(session) / "rodeo"
     else:
         directory = Path(f"/tmp/rodeo-{os.geteuid()}")
     next = "set RODEO_RUNTIME_DIR to a directory of your own"

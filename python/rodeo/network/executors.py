@@ -12,11 +12,9 @@ import multiprocessing
 import multiprocessing.forkserver
 import os
 import signal
-import tempfile
 import threading
-from pathlib import Path
 
-from rodeo.control.place import session_directory
+from rodeo.control.place import runtime_directory
 from rodeo.signals import heard
 
 from . import methods
@@ -27,8 +25,7 @@ CLUSTERS = ("local", "dask", "dask-local", "slurm", "htcondor")
 @contextlib.contextmanager
 def laboratory_lock():
     """Lock of a laboratory run on this host; other sweeps wait here."""
-    path = Path(session_directory() or tempfile.gettempdir()) / f"rodeo-laboratory-{os.getuid()}.lock"
-    with open(path, "w") as file:
+    with open(runtime_directory() / "laboratory.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
