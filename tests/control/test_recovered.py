@@ -3,11 +3,14 @@
 import asyncio
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from looking import seen
+from rodeo.control import run_files
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
+from rodeo.control.run_closing import Closing
 from rodeo.control.run_files import events_in, files_of, recover_open, still_open
 from test_derive import READY
 
@@ -121,3 +124,26 @@ def test_an_open_file_without_an_event_stays_and_is_named(tmp_path, whole):
 def test_files_of_processes_that_may_still_write_are_left_alone(tmp_path, whole):
     cut(whole, tmp_path / "recorder" / "x._0001.writing", whole.stat().st_size - 5000)
     assert recovered(tmp_path, living={"recorder"}) == [] and names(tmp_path) == ["x._0001.writing"]
+
+
+def test_a_file_that_cannot_be_looked_at_counts_as_still_there(tmp_path):
+    unknown = tmp_path / ("x" * 300)  # longer than a name may be
+    assert list(still_open({unknown: "it may be there", tmp_path / "missing": "it is gone"}).values()) == ["it may be there"]
+
+
+def test_files_that_cannot_be_listed_lose_no_sentence_of_a_recovery(tmp_path, monkeypatch):
+    path = tmp_path / "a" / "x._0001.writing"
+    path.parent.mkdir()
+    path.write_text("")
+
+    async def recover_open(*_):
+        return {path: "it could not be recovered"}
+
+    def files_of(_):
+        raise OSError("stale file handle")
+
+    monkeypatch.setattr(run_files, "recover_open", recover_open)
+    monkeypatch.setattr(run_files, "files_of", files_of)
+    c = SimpleNamespace(folders=SimpleNamespace(run=lambda _: tmp_path), observer=SimpleNamespace(members={}), telling=SimpleNamespace(left_open={}), rodeo="rodeo")
+    assert asyncio.run(Closing(c)._files(SimpleNamespace(), SimpleNamespace(number=7, lives={}), {}, {})) == ([], ["it could not be recovered"])
+    assert c.telling.left_open == {"a/x._0001.writing": "it could not be recovered"}

@@ -170,13 +170,14 @@ class Closing:
         def told(path):
             act.waiting_for = [f"{path.name}: its events are saved to a closed file"]
 
+        left_open, files = {}, []
         try:
             left_open = await run_files.recover_open(self.c.rodeo, folder, living, told)
             self.c.telling.left_open = await asyncio.to_thread(run_files.still_open, left_open)
             files = await asyncio.to_thread(run_files.files_of, folder)
         except OSError as error:
             LOG.warning("files of run %d: %s", run.number, error)
-            return [], []
+            return files, list(left_open.values())
         run_files.mark_verified(files, folder, reports, kinds)
         host = self.c.hosts.get("local") or next(iter(self.c.hosts.values()))
         act.waiting_for = ["reports, files and sums"]

@@ -58,8 +58,18 @@ async def recover_open(rodeo, folder, living=(), told=lambda path: None):
 
 
 def still_open(said):
-    """{name of a file, with its folder: sentence} of the files of recover_open() that are still there. Blocks."""
-    return {f"{path.parent.name}/{path.name}": sentence for path, sentence in said.items() if path.exists()}
+    """{name of a file, with its folder: sentence} of the files of recover_open() that are still there, or may be. Blocks."""
+    return {f"{path.parent.name}/{path.name}": sentence for path, sentence in said.items() if _may_exist(path)}
+
+
+def _may_exist(path):
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _left_open(folder, living):
