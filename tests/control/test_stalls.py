@@ -28,7 +28,7 @@ class Room:
         self.members = {member.name: member for one in classes for member in one.members()}
         self.status = {name: self._first(member.kind) for name, member in self.members.items()}
         self.answered_s = dict.fromkeys(self.members, 0.0)
-        self.words, self.held = {}, held
+        self.words, self.held, self.without = {}, held, frozenset()
         self.before, self.meter, self.now_s = None, FlowMeter(), 0.0
 
     @staticmethod
@@ -63,8 +63,8 @@ class Room:
     def _judged(self):
         after = Moment(self.now_s, {name: (self.members[name].kind, status) for name, status in self.status.items()}, answered_s=dict(self.answered_s))
         looks, run = tuple(self._look(name, member) for name, member in self.members.items()), row()
-        derived, known = derive(looks, run, None, READY), numbers(self.before, after)
-        flow = self.meter.look(self.now_s, known, self.before, after)
+        derived, known = derive(looks, run, None, replace(READY, without=self.without)), numbers(self.before, after)
+        flow = self.meter.look(self.now_s, known, self.before, after, self.without)
         cause = first_cause(derived, looks, limited_by(self.before, after), run=run, standing=troubled(flow, DEAD_TIME), stalled=flow.stalled)
         word = headline(derived, flow, cause, run=run, incomplete_limit_ppm=INCOMPLETE, dead_time_limit=DEAD_TIME)
         alarms = conditions(derived, looks, known, run=run, memory=READY, limited_by=cause, headline=word, process_numbers={name: of_process(name, self.before, after) for name in self.members})
@@ -144,6 +144,17 @@ def test_one_readout_that_builds_nothing_loses_data(classes):
     assert "stall:readout-2" in alarms and "stall:readout-1" not in alarms
     word, cause, _ = after_some_looks({"of": {"readout-2": 0}, "say": {"readout-1": {"limited_by_now": "writer"}}}, Room(classes))
     assert word.word == LOSES_DATA and cause == of(("readout-1", "writer")), "a process that says what it waits for is named first"
+
+
+@pytest.mark.parametrize("classes", [CHAIN, NETWORK])
+def test_a_readout_without_which_the_run_goes_on_may_build_nothing(classes):
+    room = Room(classes)
+    room.without = frozenset(["readout-2"])
+    assert after_some_looks({"of": {"readout-2": 0}}, room)[0].word == "RUNNING"
+    assert after_some_looks({"of": {"readout-1": 0}}, Room(classes))[0].word == LOSES_DATA
+    room = Room(classes)
+    room.without = frozenset(["readout-2"])
+    assert after_some_looks({"of": {"readout-1": 0}}, room)[0].word == NO_DATA, "no readout of the run builds"
 
 
 @pytest.mark.parametrize(("lost", "word"), [({"lost": 0}, "RUNNING"), ({"lost": 1}, LOSES_DATA), ({"card_lost": 2}, LOSES_DATA)])

@@ -10,15 +10,15 @@ from .kinds import kind_of
 from .numbers import card_losses, grown, growth_of, total, value
 
 NO_DATA, NO_TRIGGERS, LOSES_DATA, LOSES_TRIGGERS = "NO DATA", "NO TRIGGERS", "LOSES DATA", "LOSES TRIGGERS"
-OF_STATES = {"OFF": "idle", "LAUNCHING": "busy", "READY": "ready", "STARTING": "busy", "RUNNING": "good", "PAUSED": "warning", "STOPPING": "busy", "CLOSING": "busy",
-             "ERROR": "alarm"}
+OF_STATES = {"OFF": "idle", "LAUNCHING": "busy", "READY": "ready", "STARTING": "busy", "RUNNING": "good", "PAUSED": "warning", "STOPPING": "busy",
+             "CLOSING": "busy", "ERROR": "alarm"}
 SEVERITIES = ("idle", "ready", "busy", "good", "warning", "alarm")
-BLOCKED_S = 2.0  # NO DATA after so long without an accepted trigger or a built event: a run of a few hertz has single seconds without any
-UNBUILT_LOOKS = 3  # and after so many looks with triggers and without a built event: cards and readouts are not asked at the same moment
+BLOCKED_S = 2.0  # Seconds without data before NO DATA.
+UNBUILT_LOOKS = 3  # NO DATA also needs this many looks, because cards and readouts answer at different moments.
 IDLE_S = 10.0  # NO TRIGGERS after so long without an offered trigger, or with an unknown offer
-GOOD_S = 60.0  # a headline that is good for so long ends the trouble of a run
+GOOD_S = 60.0  # Seconds of a good headline after which the trouble is over.
 ALL = ""  # all readouts together
-ON_PURPOSE = ("link_removed", "card_link_down")  # chunks of links that are out of the build: the flag DEGRADED tells of them
+ON_PURPOSE = ("link_removed", "card_link_down")  # Losses of removed and dead links; DEGRADED reports them.
 SILENT_POLLS = 2  # after so many missing answers a process counts as the cause of a standstill
 _DEAD = {"failed": "has failed", "lost": "does not answer", "absent": "is not there", "done": "has ended", "launching": "is being started again"}
 
@@ -49,7 +49,8 @@ def told(cause):
 class Flow:
     """`zero_s`: seconds without data: no trigger is accepted, or no readout builds an event while triggers come. None while data flow, and if unknown.
     `offered`: triggers are offered or accepted, or unknown while nothing is built. `stalled`: the readout that has built nothing for the longest time,
-    while others build. `incomplete_ppm`: of the fragments of the last look. `lost_ppm`: of its chunks. `dead_time`: the fraction of triggers lost in the last look. None if unknown."""
+    while others build. `incomplete_ppm`: of the fragments of the last look. `lost_ppm`: of its chunks. `dead_time`: the fraction of triggers lost in the
+    last look. None if unknown."""
 
     zero_s: float | None = None
     offered: bool = False
@@ -66,27 +67,31 @@ class FlowMeter:
         self._zero_since_s = None
         self._unbuilt = {}  # readout, or ALL -> (begin, number of looks) in which triggers came and it built nothing
 
-    def look(self, now_s, numbers, before, after):
+    def look(self, now_s, numbers, before, after, without=frozenset()):
+        """`without`: names of processes without which the run goes on."""
         rate, offered = numbers.get("trigger_rate_hz"), numbers.get("offered_rate_hz")
         self._zero_since_s = None if rate != 0 else now_s if self._zero_since_s is None else self._zero_since_s
         built = incomplete = lost = None
         if before is not None:
-            self._count_unbuilt(now_s, rate is None or bool(rate or offered), before, after)
+            self._count_unbuilt(now_s, rate is None or bool(rate or offered), before, after, without)
             built = growth_of(before, after, "readout", _built)
             incomplete = growth_of(before, after, "readout", lambda status: value(status, "fragments", "incomplete"))
             lost = _lost_ppm(before, after)
         unaccepted_s = None if self._zero_since_s is None else now_s - self._zero_since_s
         unbuilt_s = self._unbuilt_s(now_s, ALL)
-        return Flow(zero_s=max((one for one in (unaccepted_s, unbuilt_s) if one is not None), default=None), offered=bool(offered or rate) or (rate is None and unbuilt_s is not None),
-                    incomplete_ppm=1e6 * incomplete / built if built and incomplete is not None else None, lost_ppm=lost, dead_time=numbers.get("dead_time_fraction"),
-                    stalled=self._stalled(now_s) if unbuilt_s is None else None)
+        return Flow(zero_s=max((one for one in (unaccepted_s, unbuilt_s) if one is not None), default=None),
+                    offered=bool(offered or rate) or (rate is None and unbuilt_s is not None),
+                    incomplete_ppm=1e6 * incomplete / built if built and incomplete is not None else None, lost_ppm=lost,
+                    dead_time=numbers.get("dead_time_fraction"), stalled=self._stalled(now_s) if unbuilt_s is None else None)
 
-    def _count_unbuilt(self, now_s, triggers_come, before, after):
+    def _count_unbuilt(self, now_s, triggers_come, before, after, without):
         """Counts looks in which a readout that answers has built nothing, and those in which no readout has. Such a look without a trigger does not count."""
-        growths = {name: grown(_built(before.statuses.get(name, (None, None))[1]), _built(status)) for name, status in after.of("readout").items()}
-        asked = any(kind == "readout" for kind, _ in after.statuses.values())
+        growths = {name: grown(_built(before.statuses.get(name, (None, None))[1]), _built(status)) for name, status in after.of("readout").items()
+                   if name not in without}
+        asked = any(kind == "readout" and name not in without for name, (kind, _) in after.statuses.items())
         whole = total(growths.values()) if growths else 0 if asked else None
-        answering = {name: growth for name, growth in growths.items() if name not in after.answered_s or after.answered_s[name] != before.answered_s.get(name)}
+        answering = {name: growth for name, growth in growths.items()
+                     if name not in after.answered_s or after.answered_s[name] != before.answered_s.get(name)}
         self._unbuilt = {name: one for name, one in self._unbuilt.items() if name == ALL or name in answering}
         for name, growth in {**answering, ALL: whole}.items():
             if growth:
@@ -123,7 +128,7 @@ def _lost(status):
 def first_cause(derived, looks, limited, *, run, standing, stalled=None):
     """{"process", "stage"} that delays the data, None if nothing does or the cause is unknown. A process of the data path that is gone or silent takes
     precedence over the reports of waiting processes, because they wait for it; of several, the one that went first. `limited`: numbers.limited_by().
-    `standing`: the data are delayed now. `stalled`: the readout that builds nothing while others build, the last to be named."""
+    `standing`: the data are delayed now. `stalled`: the readout that builds nothing while others build, used only if no other cause is known."""
     if run is None:
         return limited
     ours = [look for look in looks if kind_of(look.member.kind).order and look.member.kind != "program"]
@@ -173,7 +178,8 @@ def _over(number, limit):
 
 
 class Trouble:
-    """The sentence with the first cause for which a run takes no data or loses them: of the first alarm with a cause, until the headline was good for a while."""
+    """The sentence with the first cause for which a run takes no data or loses them: of the first alarm with a cause, until the headline was good for a
+    while."""
 
     def __init__(self):
         self._good_since_s = None

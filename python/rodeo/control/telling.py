@@ -47,7 +47,7 @@ class Telling:
         self._meter, self._flow = headline.FlowMeter(), headline.Flow()
         self._trouble = headline.Trouble()
         self._happened = []
-        self.left_open = {}  # file of the last run that could not be closed -> a sentence
+        self.left_open = {}  # `.writing` file of the last run that is still there, not recovered or damaged inside -> a sentence
 
     def database_good(self):
         return self._database()["state"] == "good"
@@ -60,15 +60,17 @@ class Telling:
         """Computes metrics from the last two looks that are far enough apart, then rings and alarms. With `changed` (a process has begun or ended) alarms are
         evaluated at once: a restart may hide the end before the next look. `fresh`: uses this look, even shortly after the last one."""
         c, now_s = self.c, time.monotonic()
-        moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in c.observer.members.values()},
-                                c.disk and c.disk.get("free"), {each.name: each.answered_s for each in c.observer.members.values() if each.answered_s is not None})
+        members = c.observer.members.values()
+        moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in members},
+                                c.disk and c.disk.get("free"), {each.name: each.answered_s for each in members if each.answered_s is not None})
         far = self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS
         if far or fresh:
             self._before, self._moment = self._moment if far else self._before, moment
             self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
             self._limited = numbers.limited_by(self._before, moment)
-            self._flow = self._meter.look(now_s, self.numbers, self._before, moment) if c.derived.state == "RUNNING" else self._meter_anew()
+            running = c.derived.state == "RUNNING"
+            self._flow = self._meter.look(now_s, self.numbers, self._before, moment, c.memory.without) if running else self._meter_anew()
             self.all_links = numbers.links_of(moment)
             self.series.add(now_s, self._points())
             changed = True
@@ -82,8 +84,10 @@ class Telling:
     def _judged(self, derived):
         """(the first cause, the headline) of this state and the last numbers."""
         c, rules = self.c, self.c.system.rules
-        cause = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=headline.troubled(self._flow, rules["dead_time"].limit), stalled=self._flow.stalled)
-        return cause, headline.headline(derived, self._flow, cause, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, dead_time_limit=rules["dead_time"].limit)
+        standing = headline.troubled(self._flow, rules["dead_time"].limit)
+        cause = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=standing, stalled=self._flow.stalled)
+        return cause, headline.headline(derived, self._flow, cause, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit,
+                                        dead_time_limit=rules["dead_time"].limit)
 
     def _alarms(self, now_s):
         c, database = self.c, self._database()
@@ -102,7 +106,8 @@ class Telling:
             known=self.book.known, limited_by=cause, headline=said, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
             database_good=database["state"] == "good", journal=database["journal"], disk_warn_bytes=c.system.disk_warn_bytes,
             disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s, clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures,
-            externals=c.externals.by_name.values(), left_open=self.left_open, watch=self.watch, tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
+            externals=c.externals.by_name.values(), left_open=self.left_open, watch=self.watch,
+            tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
         found = [each for each in found if not (each.process and each.cause.startswith("process.failed:") and c.observer.members[each.process].ended_here)]
         self.book.learn(c.derived, self.process_numbers)
         happened = self.book.evaluate(found, time.time_ns())
