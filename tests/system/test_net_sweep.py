@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -244,7 +243,12 @@ def test_a_sweep_that_ignores_ctrl_c_goes_on(rodeo):
         deadline = time.monotonic() + scaled(60)
         while not any("spawn_main" in line or "forkserver" in line for line in processes_of(process.pid)) and time.monotonic() < deadline:
             time.sleep(0.01)
+        assert process.poll() is None, "it has ended before the first signal"
+        deadline = time.monotonic() + scaled(120)
         while process.poll() is None:
+            if time.monotonic() > deadline:
+                os.killpg(process.pid, signal.SIGKILL)
+                pytest.fail("the sweep does not end")
             os.killpg(process.pid, signal.SIGINT)
             time.sleep(0.1)
         _, said = process.communicate(timeout=scaled(60))
@@ -382,14 +386,15 @@ def test_laboratory_runs_need_no_directory_of_a_session(there, tmp_path, monkeyp
     if there == "file":
         session.write_text("")
     if there == "foreign":
-        session = Path("/proc/self") if os.geteuid() else tmp_path / there
+        session = Path("/") if os.geteuid() else tmp_path / there
         if not os.geteuid():
             session.mkdir()
             os.chown(session, 65534, 65534)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(session))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("RODEO_RUNTIME_DIR", raising=False)
     with executors.laboratory_lock():
-        assert (tmp_path / f"rodeo-laboratory-{os.getuid()}.lock").exists()
+        own = Path(f"/tmp/rodeo-{os.geteuid()}")
+        assert (own / "laboratory.lock").exists() and own.stat().st_uid == os.geteuid() and not own.stat().st_mode & 0o022
 
 
 def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
@@ -400,7 +405,7 @@ def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
                        "print(json.dumps(dict(failed=False, max_buffer_bytes=100.0, drops=0, retransmits=0, timeouts=0, events_completed=1, vetoes=0)))\n")
     command.chmod(0o755)
     monkeypatch.setenv("RODEO", str(command))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path))
 
     def sweep(name):
         local = executors.Local(2)
