@@ -5,8 +5,18 @@ export function scrolls(box) {
     else box.removeAttribute('tabindex')
   }
   const sizes = new ResizeObserver(look)
-  sizes.observe(box)
-  if (box.firstElementChild) sizes.observe(box.firstElementChild)
+  const observe = () => {
+    sizes.disconnect()
+    for (const each of [box, ...box.children]) sizes.observe(each)
+  }
+  const children = new MutationObserver(observe)
+  children.observe(box, { childList: true })
+  observe()
   look()
-  return { destroy: () => sizes.disconnect() }
+  return {
+    destroy: () => {
+      children.disconnect()
+      sizes.disconnect()
+    },
+  }
 }
