@@ -55,10 +55,10 @@ class Scenario:
         self.reset = draw.randrange(300, 1500) if self.bits >= 16 else 0  # events between event counter resets
         self.full = draw.random() < 0.6
         if self.kind == "late" and self.full and self.bits in (16, 24):
-            self.kind = "silent"  # links that begin apart by more than `reach` may be in different epochs of ids that do not show resets
+            self.kind = "silent"  # Ids of 16 and 24 bits do not show resets: links that begin more than `reach` apart may get different epochs.
         self.turns = 2 if self.full and self.bits == 8 else draw.choice((2, 3)) if self.full else 1
         if self.full and self.bits in (16, 24):
-            self.turns = 3  # of two links, one may return while the other crosses a reset that ids do not show
+            self.turns = 3  # Three links: with two, one could return while the other passes an unseen reset.
         self.links = 2 * self.turns if self.full else draw.choice((3, 5, 6))
         self.workers = draw.choice((1, 2)) if self.full or self.links == 6 else 1
         self.bcid = draw.random() < 0.7

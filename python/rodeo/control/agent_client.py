@@ -23,7 +23,7 @@ class AgentHost(Host):
 
     def __init__(self, name, launcher, patience=1.0):
         self.name, self.launcher, self.patience = name, launcher, patience
-        self.start_patience = max(1.0, patience)  # a patience below 1 shortens waits for answers, and no start of a process
+        self.start_patience = max(1.0, patience)  # a patience below 1 shortens waits for answers, but not the start of a process
         self._numbers, self._waiting = itertools.count(1), {}
         self._reader = self._writer = self._task = None
         self._opening, self._failures, self._failed, self._again_s = None, 0, None, 0.0

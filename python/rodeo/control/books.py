@@ -9,7 +9,8 @@
 A page that a readout has taken may still count as undelivered, while its acknowledgement is on its way to the router. So router_undelivered is at most the
 rest. A router leaves out links without a subscriber and does not count their chunks. Cards sent at most one chunk for each trigger on each of these links, so
 router_left_out is at most that. The rest is then `not_reported` if a process (a readout, a router) left no report, else `damaged` if an input found damage, at
-most the chunks that fit into the damaged places (blocks, pages, bytes). Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames (CRU, C-RORC) may count differently from readouts: then the rest is unknown.
+most the chunks that fit into the damaged places (blocks, pages, bytes). Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames
+(CRU, C-RORC) may count differently from readouts: then the rest is unknown.
 `src/cli/chain_report.cpp` has the same terms in the same order.
 """
 
@@ -21,7 +22,7 @@ from .numbers import card_losses, functions_sum, grown, total, value
 CONDITIONS = ("GOOD", "INCOMPLETE", "ABORTED", "WRONG")  # the worst last
 FLAGS = ("DEGRADED", "INTERRUPTED", "TAINTED")
 _OF_A_BLOCK = 8192  # chunks: a block or page of 64 KiB is full of chunks of 8 bytes with their trailers
-_DAMAGE = {  # the most chunks that one of it costs
+_DAMAGE = {  # Upper bound of the chunks that one count of damage can lose.
     "sequence_gaps": _OF_A_BLOCK,
     "lost_blocks": _OF_A_BLOCK,
     "bad_marker": _OF_A_BLOCK,

@@ -65,8 +65,8 @@ def build(
 ):
     """Builds the document from its arguments alone. Unknown values are null; no value is infinite or NaN.
 
-    `system`: System; `build`: the controller's revision; `run`: RunRow or None; `last_run`: RunRow or None; `act`: Act or None; `headline`: Headline, by default the state; `alarms`: standing ones;
-    `hosts`: dicts in the document's form; `now_s`: monotonic, for `choice.until_ns`.
+    `system`: System; `build`: the controller's revision; `run`: RunRow or None; `last_run`: RunRow or None; `act`: Act or None; `headline`: Headline, by
+    default the state; `alarms`: standing ones; `hosts`: dicts in the document's form; `now_s`: monotonic, for `choice.until_ns`.
     """
     process_numbers = process_numbers or {}
     headline = headline or Headline(derived.state, OF_STATES[derived.state])

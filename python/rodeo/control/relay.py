@@ -48,7 +48,7 @@ def main(argv=None):
     parser.add_argument("--leash", type=float, default=LEASH_S, help="the leash of an agent that is started, seconds")
     parser.add_argument("--patience", type=float, default=1.0, help="multiplies the time for an agent to begin")
     options = parser.parse_args(argv)
-    # When a job is cancelled, the controller still watches its processes drain. Not SIG_IGN: an agent that is started here and its processes would inherit it.
+    # The controller watches its processes drain after a job is cancelled. A handler instead of SIG_IGN: children inherit SIG_IGN.
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         if options.start:
